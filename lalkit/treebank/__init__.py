@@ -1,0 +1,1 @@
+"""Treebanks: trees that refuse to be wrong, their file formats, head rules and joint spans. No torch here."""
