@@ -1,1 +1,1 @@
-
+"""Sentences -> tensors: vocabularies, words over sub-words, collation, batches by token budget."""

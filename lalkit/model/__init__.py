@@ -1,1 +1,1 @@
-
+"""The network: encoder, label attention layer, scorers, and their assembly."""

@@ -188,8 +188,9 @@ def drop_empty(tree: Node) -> Node | None:
 
 
 def drop_top(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
-    """The tree below its layout bracket(s): an unlabelled or TOP node, or a label of `unwrap`, over a single child."""
-    while not tree.is_leaf and len(tree.children) == 1 and (tree.label in TOPS or tree.label in unwrap):
+    """The tree below its layout bracket(s): an unlabelled or TOP node, or a label of `unwrap`, over a single phrase."""
+    layout = (*TOPS, *unwrap)
+    while len(tree.children) == 1 and tree.label in layout and not tree.children[0].is_leaf:
         tree = tree.children[0]
     return tree
 

@@ -1,0 +1,40 @@
+# Every target first makes .venv (once, and again when pyproject.toml or constraints.txt change). See: make help
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+READY := $(VENV)/.lalkit-ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench lab
+
+help: ## this list
+	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(READY) ## parse, draw and explain a few sentences, offline
+	@echo "==> lalkit demo"
+	@$(VENV)/bin/python -m lalkit demo $(ARGS)
+
+test: $(READY) ## run the tests (corpora are found through NLTK_DATA and LALKIT_DATA)
+	@echo "==> pytest"
+	@$(VENV)/bin/python -m pytest -q $(ARGS)
+
+lint: $(READY) ## check style and formatting, notebooks too
+	@echo "==> ruff"
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+
+format: $(READY) ## let ruff mend style and formatting
+	@$(VENV)/bin/ruff check --fix .
+	@$(VENV)/bin/ruff format .
+
+bench: $(READY) ## measure speed and memory on this machine
+	@echo "==> lalkit bench"
+	@$(VENV)/bin/python -m lalkit bench $(ARGS)
+
+lab: $(READY) ## open the notebooks
+	@$(VENV)/bin/jupyter lab notebooks $(ARGS)
+
+$(READY): pyproject.toml constraints.txt tools/setup.sh
+	@PYTHON="$(PYTHON)" bash tools/setup.sh $(VENV)
+	@touch $@

@@ -1,0 +1,29 @@
+"""Batches of like length under a budget of words, the same for the same seed and epoch."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+
+def batches(lengths: Sequence[int], budget: int, seed: int | None = None, epoch: int = 0) -> list[list[int]]:
+    """Indices grouped so that sentences x longest <= budget; one sentence longer than the budget is a batch by itself.
+
+    seed None: longest first, for evaluation (the peak of memory comes first). Otherwise lengths are blurred by +-10% so that
+    the groups differ between epochs, and the batches are shuffled.
+    """
+    rng = random.Random(f"{seed}/{epoch}")
+    blur = (lambda: 1.0) if seed is None else (lambda: rng.uniform(0.9, 1.1))
+    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i] * blur(), i))
+    groups: list[list[int]] = []
+    longest = 0
+    for i in order:
+        longest = max(longest, lengths[i])
+        if groups and (len(groups[-1]) + 1) * longest <= budget:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+            longest = lengths[i]
+    if seed is not None:
+        rng.shuffle(groups)
+    return groups

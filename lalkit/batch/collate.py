@@ -1,0 +1,123 @@
+"""Sentences -> one `Batch` of tensors. Padding is marked by masks and must never change a score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from lalkit.batch.align import align
+from lalkit.batch.vocab import PADDING, UNKNOWN, Vocab
+from lalkit.errors import ModelError
+from lalkit.treebank.joint import to_joint
+from lalkit.treebank.tree import Sentence
+
+PAD, UNK = 0, 1
+IGNORE = -100  # a target that does not count
+
+
+@dataclass
+class Batch:
+    """b sentences of at most n words; t = n + 2 with START and STOP; r rows of at most s sub-words; c characters a word.
+
+    places: for each of the t positions (row, first, last) of its sub-words. tags, heads and arc_labels are IGNORE where
+    there is no word or no gold; heads are 1-based, 0 = root. spans: per sentence gold (start, end, label index).
+    """
+
+    lengths: Int[Tensor, "b"]
+    mask: Bool[Tensor, "b t"]
+    tags: Int[Tensor, "b n"]
+    subwords: Int[Tensor, "r s"] | None = None
+    subword_mask: Bool[Tensor, "r s"] | None = None
+    places: Int[Tensor, "b t 3"] | None = None
+    words: Int[Tensor, "b n"] | None = None
+    chars: Int[Tensor, "b n c"] | None = None
+    heads: Int[Tensor, "b n"] | None = None
+    arc_labels: Int[Tensor, "b n"] | None = None
+    spans: list[list[tuple[int, int, int]]] | None = None
+
+    @property
+    def word_mask(self) -> Bool[Tensor, "b n"]:
+        return torch.arange(self.mask.shape[1] - 2, device=self.lengths.device) < self.lengths[:, None]
+
+    def to(self, device) -> "Batch":
+        moved = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Batch(**{k: v.to(device) if isinstance(v, Tensor) else v for k, v in moved.items()})
+
+
+class Collator:
+    """Turns sentences into batches for one encoder: by its tokenizer and window, or (tokenizer None) words and characters."""
+
+    def __init__(self, vocab: Vocab, tokenizer=None, window: int = 512):
+        self.vocab, self.tokenizer, self.window = vocab, tokenizer, window
+        self._aligned: dict[tuple[str, ...], object] = {}
+
+    def __call__(self, sentences: Sequence[Sentence], gold: bool = False) -> Batch:
+        """gold: with targets for training. Raises ModelError for a gold label, tag or arc label the vocabulary lacks."""
+        lengths = torch.tensor([len(s) for s in sentences])
+        n = int(lengths.max())
+        batch = Batch(
+            lengths=lengths,
+            mask=torch.arange(n + 2) < lengths[:, None] + 2,
+            tags=pad([[self.vocab.tag_index.get(t, IGNORE) for t in s.tags or ()] for s in sentences], n, IGNORE),
+        )
+        if self.tokenizer is not None:
+            self._subwords(batch, sentences, n)
+        else:
+            self._words(batch, sentences, n)
+        if gold:
+            self._targets(batch, sentences, n)
+        return batch
+
+    def _subwords(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
+        aligned = []
+        for sentence in sentences:
+            if sentence.words not in self._aligned:
+                self._aligned[sentence.words] = align(sentence.words, self.tokenizer, self.window)
+            aligned.append(self._aligned[sentence.words])
+        rows = [row for a in aligned for row in a.rows]
+        width = max(map(len, rows))
+        batch.subwords = pad(rows, width, self.tokenizer.pad_token_id or 0)
+        batch.subword_mask = torch.arange(width) < torch.tensor([len(r) for r in rows])[:, None]
+        batch.places = torch.zeros(len(sentences), n + 2, 3, dtype=torch.long)
+        first_row = 0
+        for b, a in enumerate(aligned):
+            batch.places[b, : len(a.places)] = torch.tensor(a.places) + torch.tensor([first_row, 0, 0])
+            first_row += len(a.rows)
+
+    def _words(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
+        word, char = self.vocab.word_index, self.vocab.char_index
+        batch.words = pad([[word.get(w, UNK) for w in s.words] for s in sentences], n, PAD)
+        c = max(len(w) for s in sentences for w in s.words)
+        batch.chars = torch.full((len(sentences), n, c), PAD)
+        for b, s in enumerate(sentences):
+            batch.chars[b, : len(s)] = pad([[char.get(x, UNK) for x in w] for w in s.words], c, PAD)
+
+    def _targets(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
+        batch.heads = pad([s.heads for s in sentences], n, IGNORE)
+        batch.arc_labels = pad(
+            [[self._index("arc_label", a, s) for a in s.arc_labels] if s.arc_labels else () for s in sentences], n, IGNORE
+        )
+        batch.spans = [
+            [(x.start, x.end, self._index("label", x.label, s)) for x in to_joint(s)] for s in sentences
+        ]
+
+    def _index(self, kind: str, name: str, sentence: Sentence) -> int:
+        index = getattr(self.vocab, f"{kind}_index")
+        if name not in index:
+            raise ModelError(
+                f"the {kind.replace('_', ' ')} {name!r} is not in the parser's vocabulary", where=f"sentence {sentence.id}",
+                remedy="Train on a treebank with the same labels, or start a new run.",
+            )
+        return index[name]
+
+
+def pad(rows: Sequence[Sequence[int]], width: int, value: int) -> Tensor:
+    """Lists of different length -> [rows, width]."""
+    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], dtype=torch.long)
+
+
+assert (PADDING, UNKNOWN) == Vocab.__dataclass_fields__["words"].default  # PAD and UNK are indices of these

@@ -1,0 +1,80 @@
+"""The inventories of a parser: span labels, tags, arc labels and, for the encoder from scratch, words and characters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+from lalkit.errors import JointError, ModelError
+from lalkit.treebank.joint import GROUP, to_joint
+from lalkit.treebank.tree import Sentence
+
+EMPTY = ""  # span label 0: no constituent
+UNKNOWN, PADDING = "<unk>", "<pad>"
+
+
+@dataclass(frozen=True)
+class Vocab:
+    """Names by index. labels[0] is the empty label, labels[1] is <H>; words and chars start with padding, unknown."""
+
+    labels: tuple[str, ...]
+    tags: tuple[str, ...]
+    arc_labels: tuple[str, ...]
+    words: tuple[str, ...] = (PADDING, UNKNOWN)
+    chars: tuple[str, ...] = (PADDING, UNKNOWN)
+
+    @cached_property
+    def label_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.labels)}
+
+    @cached_property
+    def tag_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.tags)}
+
+    @cached_property
+    def arc_label_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.arc_labels)}
+
+    @cached_property
+    def word_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.words)}
+
+    @cached_property
+    def char_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.chars)}
+
+    @classmethod
+    def build(cls, sentences: Iterable[Sentence], min_count: int = 2) -> "Vocab":
+        """From the training part, most frequent first. A label seen only elsewhere cannot be predicted, and says so."""
+        labels, tags, arcs, words, chars = Counter(), Counter(), Counter(), Counter(), Counter()
+        for sentence in sentences:
+            try:
+                labels.update(span.label for span in to_joint(sentence) if span.label != GROUP)
+            except JointError:
+                continue
+            tags.update(sentence.tags or ())
+            arcs.update(sentence.arc_labels or ())
+            words.update(sentence.words)
+            chars.update("".join(sentence.words))
+        if not labels:
+            raise ModelError("no sentence of the training part has both layers", remedy="See: lalkit data check")
+        return cls(
+            (EMPTY, GROUP, *_ranked(labels)),
+            _ranked(tags),
+            _ranked(arcs),
+            (PADDING, UNKNOWN, *_ranked(words, min_count)),
+            (PADDING, UNKNOWN, *_ranked(chars)),
+        )
+
+    def to_dict(self) -> dict[str, list[str]]:
+        return {name: list(values) for name, values in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict) -> "Vocab":
+        return cls(**{name: tuple(names) for name, names in values.items()})
+
+
+def _ranked(counts: Counter, min_count: int = 1) -> tuple[str, ...]:
+    return tuple(sorted((k for k, c in counts.items() if c >= min_count), key=lambda k: (-counts[k], k)))

@@ -1,0 +1,184 @@
+"""Exact joint decoding of a padded batch with torch, on any device: the chart of `joint`, filled one span width at a time.
+
+All spans of one width, of all sentences, all splits and all heads, are one broadcast sum and one maximum. Only maxima are
+computed here; which split or dependent won is found on the CPU (`joint.unwind`) from charts copied over once, so nothing
+waits for the device inside a loop. The additions are those of `joint`, in the same order: same trees, bit-equal scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lalkit.chart import memory
+from lalkit.chart.joint import FIRST_REAL, SUBHEAD, JointTree, check_scores, check_weight, unwind
+
+CHUNK = 2**24  # elements of the largest temporary: 64 MB of float32, while a width has up to B * N^3 / 4
+
+
+@torch.no_grad()
+def decode_batch_torch(
+    label_scores: Tensor, arc_scores: Tensor, lengths: Tensor | Sequence[int], lam: float = 0.5
+) -> list[JointTree]:
+    """The best joint tree of every sentence; what it is, and how ties break, is said in `joint`.
+
+    label_scores: [B, N+1, N+1, L]; arc_scores: [B, N, N+1]; lengths: [B], 1..N. Padding may hold anything, NaN included.
+    float64 is computed as float64, all else as float32. A batch whose charts do not fit into memory together is decoded in
+    parts. Raises ValueError for wrong shapes, lam outside [0, 1], NaN or infinite scores (naming the sentence), TooLongError
+    if one sentence's chart would not fit.
+    """
+    check_weight(lam)
+    lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    check_shapes(label_scores, arc_scores, lengths)
+    dtype = torch.promote_types(label_scores.dtype, arc_scores.dtype)
+    dtype = torch.float64 if dtype == torch.float64 else torch.float32
+
+    trees: list[JointTree] = []
+    for start, end in parts(lengths, dtype.itemsize, available_bytes(arc_scores.device)):
+        n = max(lengths[start:end])  # the part's own padding
+        labels = label_scores[start:end, : n + 1, : n + 1].to(dtype)
+        arcs = arc_scores[start:end, :n, : n + 1].to(dtype)
+        trees += _decode(labels, arcs, lengths[start:end], lam, start)
+    return trees
+
+
+def _decode(label_scores: Tensor, arc_scores: Tensor, lengths: list[int], lam: float, first: int) -> list[JointTree]:
+    device, dtype = arc_scores.device, arc_scores.dtype
+    lengths_there = torch.tensor(lengths, device=device)
+    spans, pairs = used_cells(lengths_there, arc_scores.shape[1])
+    wrong_labels = (~label_scores.isfinite()).any(-1) | (label_scores[..., 0] != 0)
+    wrong = (wrong_labels & spans).flatten(1).any(1) | (~arc_scores.isfinite() & pairs).flatten(1).any(1)
+
+    best, label = best_labels(label_scores, lengths_there, torch.tensor(lam, dtype=dtype, device=device))
+    best = best.masked_fill(~spans, 0)
+    arcs = (arc_scores * torch.tensor(1 - lam, dtype=dtype, device=device)).masked_fill(~pairs, 0)
+    chart = fill(best, arcs)
+
+    wrong, best, label, arcs, chart = (t.cpu().numpy() for t in (wrong, best, label, arcs, chart))
+    for b in np.flatnonzero(wrong):
+        n = lengths[b]
+        check_scores(
+            label_scores[b, : n + 1, : n + 1].cpu().numpy(),
+            arc_scores[b, :n, : n + 1].cpu().numpy(),
+            f"sentence {first + b}",
+        )
+    return [unwind(chart[b], best[b], label[b], arcs[b], n, f"sentence {first + b}") for b, n in enumerate(lengths)]
+
+
+def used_cells(lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+    """Which cells belong to a sentence: spans [B, N+1, N+1] (i < j <= n), arcs [B, N, N+1] (root or another word)."""
+    posts = torch.arange(longest + 1, device=lengths.device)
+    words = posts[:longest]
+    spans = (posts[:, None] < posts) & (posts <= lengths[:, None, None])
+    inside = (words[:, None] < lengths[:, None, None]) & (posts <= lengths[:, None, None])
+    return spans, inside & (posts != words[:, None] + 1)
+
+
+def best_labels(label_scores: Tensor, lengths: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Per span the best admissible label other than the empty one and its weighted score: score, label [B, N+1, N+1].
+
+    <H> is for spans of several words that are not the sentence; of equal labels the first (torch.max returns it).
+    """
+    weighted = label_scores * weight
+    best, label = weighted[..., FIRST_REAL:].max(-1)
+    label = label + FIRST_REAL
+    posts = torch.arange(best.shape[1], device=best.device)
+    width = posts - posts[:, None]
+    subhead = weighted[..., SUBHEAD]
+    allowed = (width > 1) & (width != lengths[:, None, None])
+    wins = allowed & (subhead >= best)
+    return torch.where(wins, subhead, best), torch.where(wins, SUBHEAD, label)
+
+
+def fill(best: Tensor, arcs: Tensor) -> Tensor:
+    """best [B, N+1, N+1] and arcs [B, N, N+1], weighted and finite -> the chart T [B, N+1, N+1, N] of `joint`.
+
+    Cells of spans i >= j are not set. Head words beyond a sentence's length hold numbers nobody reads.
+    """
+    size, n = arcs.shape[:2]
+    heads = arcs[:, :, 1:].contiguous()
+    chart = arcs.new_empty(size, n + 1, n + 1, n)
+    sentence, start, end, head = chart.stride()
+    words = torch.arange(n, device=arcs.device)
+    for width in range(1, n + 1):
+        count = n + 1 - width  # spans (i, i + width), i < count
+        cells = chart.as_strided((size, count, n), (sentence, start + end, head), width * end)
+        label = best.diagonal(width, 1, 2)
+        optional = label.clamp(min=0)
+        obligatory = optional if width == 1 else label
+
+        content = arcs.new_zeros(size, count, n) if width == 1 else None
+        for low, high in chunks(1, width, size * count * n):  # splits i + low .. i + high - 1
+            shape = (size, count, high - low, n)
+            left = chart.as_strided(shape, (sentence, start + end, end, head), low * end)
+            right = chart.as_strided(shape, (sentence, start + end, start, head), low * start + width * end)
+            content = _larger(content, (left + right).amax(2))
+
+        subtrees = content.contiguous().as_strided((size, count, width), (count * n, n + 1, 1)) + obligatory[..., None]
+        attached = None
+        for low, high in chunks(0, width, size * count * n):  # dependents i + low .. i + high - 1
+            rows = heads.as_strided((size, count, high - low, n), (n * n, n, n, 1), low * n)
+            attached = _larger(attached, (subtrees[:, :, low:high, None] + rows).amax(2))
+
+        inside = (words >= words[:count, None]) & (words < words[:count, None] + width)
+        cells.copy_(torch.where(inside, content + optional[..., None], attached))
+    return chart
+
+
+def _larger(a: Tensor | None, b: Tensor) -> Tensor:
+    return b if a is None else torch.maximum(a, b)
+
+
+def chunks(start: int, stop: int, elements: int) -> Iterator[tuple[int, int]]:
+    """start..stop cut so that a piece times `elements` stays near CHUNK."""
+    step = max(1, CHUNK // elements)
+    for low in range(start, stop, step):
+        yield low, min(low + step, stop)
+
+
+def available_bytes(device: torch.device) -> int | None:
+    """Memory for the charts, which live on the device and are then copied to the CPU."""
+    limit = memory.available_bytes()
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch's own idle blocks
+        limit = free if limit is None else min(limit, free)
+    return limit
+
+
+def parts(lengths: list[int], itemsize: int, limit: int | None) -> Iterator[tuple[int, int]]:
+    """Neighbouring sentences (start, end) whose padded charts fit together, with room for the temporaries.
+
+    Raises TooLongError for a sentence that does not fit alone.
+    """
+    extra = 4 * CHUNK * itemsize  # sums and maxima of one chunk
+    for b, n in enumerate(lengths):
+        memory.check_fits(n, memory.chart_bytes(n, itemsize), limit, f"sentence {b}")
+    start = 0
+    while start < len(lengths):
+        end, longest = start + 1, lengths[start]
+        while end < len(lengths):
+            padded = max(longest, lengths[end])
+            needed = (end + 1 - start) * memory.chart_bytes(padded, itemsize)
+            if limit is not None and needed + extra > limit:
+                break
+            end, longest = end + 1, padded
+        yield start, end
+        start = end
+
+
+def check_shapes(label_scores: Tensor, arc_scores: Tensor, lengths: list[int]) -> None:
+    """Raises ValueError unless the shapes are [B, N+1, N+1, L >= 3], [B, N, N+1] and B lengths within 1..N."""
+    size, n = arc_scores.shape[:2] if arc_scores.dim() == 3 else (len(lengths), 0)
+    if arc_scores.shape != (size, n, n + 1):
+        raise ValueError(f"arc_scores must be [B, N, N+1], not {list(arc_scores.shape)}")
+    if label_scores.shape[:-1] != (size, n + 1, n + 1) or label_scores.shape[-1] <= FIRST_REAL:
+        raise ValueError(f"label_scores must be [{size}, {n + 1}, {n + 1}, L >= 3], not {list(label_scores.shape)}")
+    if len(lengths) != size:
+        raise ValueError(f"{len(lengths)} lengths for {size} sentences")
+    for b, length in enumerate(lengths):
+        if not 1 <= length <= n:
+            raise ValueError(f"sentence {b}: length {length} is not in 1..{n}")

@@ -1,0 +1,108 @@
+"""Training losses on charts: max-margin over labelled spans (Mrini et al. 2020, eq. 7-9), cross-entropy over arcs (eq. 11).
+
+Both return a sum; the caller divides (the released program by the number of sentences).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lalkit.chart.cky import EMPTY, FIRST_REAL, SUBHEAD, best_brackets
+
+Gold = Sequence[Sequence[tuple[int, int, int]]]
+
+
+def span_margin_loss(
+    label_scores: Tensor, lengths: Tensor | Sequence[int], gold: Gold, threads: int | None = None
+) -> Tensor:
+    """sum over sentences of max(0, max_T (s(T) + distance(T, gold)) - s(gold)): a scalar, in the type of the scores
+    (float32 for half precision).
+
+    label_scores: [B, N+1, N+1, L], index 0 the empty label, scoring 0; lengths: [B]; gold: per sentence its labelled spans
+    (start, end, label index). T ranges over the binary trees of `cky`; distance(T, gold) counts the spans of T whose label is
+    not gold's label there (gold's label is empty where gold has no span), so the loss is 0 exactly if gold scores at least
+    as much as every tree plus its distance.
+
+    The best tree is found without gradients: the maximum over labels on the scores' device, CKY on the CPU, to which only that
+    [B, N+1, N+1] chart is copied. The gradient reaches label_scores through the spans of that tree and of gold.
+    Raises ValueError for gold spans that no tree can have.
+    """
+    lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    check_gold(gold, lengths, label_scores.shape)
+    if label_scores.dtype not in (torch.float32, torch.float64):
+        label_scores = label_scores.float()
+    device = label_scores.device
+    at = [(b, i, j, k) for b, spans in enumerate(gold) for i, j, k in spans]
+    gold_at = torch.tensor(at, dtype=torch.long).to(device).T
+    gold_label = torch.zeros(label_scores.shape[:3], dtype=torch.long, device=device)
+    gold_label[gold_at[0], gold_at[1], gold_at[2]] = gold_at[3]
+
+    with torch.no_grad():
+        best, label = augmented_maximum(label_scores.detach(), gold_label, lengths)
+        brackets = best_brackets(best.cpu().numpy(), lengths, threads)
+        rows = [torch.from_numpy(spans) for spans in brackets]
+        sentence = torch.repeat_interleave(torch.tensor([len(row) for row in rows]))
+        sentence, start, end = torch.cat([sentence[:, None], torch.cat(rows)], dim=1).to(device).unbind(1)
+        predicted = label[sentence, start, end]
+        distance = (predicted != gold_label[sentence, start, end]).to(label_scores.dtype)
+
+    margin = label_scores.new_zeros(len(lengths))
+    margin = margin.index_add(0, sentence, label_scores[sentence, start, end, predicted] + distance)
+    margin = margin.index_add(0, gold_at[0], -label_scores[gold_at[0], gold_at[1], gold_at[2], gold_at[3]])
+    return margin.clamp(min=0).sum()
+
+
+def augmented_maximum(label_scores: Tensor, gold_label: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:
+    """Per span the best admissible label and its score, 1 added to every label that is not gold's: both [B, N+1, N+1]."""
+    augmented = label_scores + 1
+    augmented.scatter_add_(-1, gold_label[..., None], torch.full_like(augmented[..., :1], -1))
+    n = augmented.shape[1] - 1
+    words = torch.arange(n, device=augmented.device)
+    augmented[:, words, words + 1, SUBHEAD] = -torch.inf
+    sentences = torch.arange(len(lengths), device=augmented.device)
+    augmented[sentences, 0, torch.tensor(lengths, device=augmented.device), :FIRST_REAL] = -torch.inf
+    return augmented.max(-1)
+
+
+def check_gold(gold: Gold, lengths: list[int], shape: torch.Size) -> None:
+    """Raises ValueError unless every sentence's gold spans are distinct, nested, inside it, admissibly labelled, and one is
+    the sentence."""
+    if len(gold) != len(lengths) or len(lengths) != shape[0]:
+        raise ValueError(f"{len(gold)} gold trees and {len(lengths)} lengths for {shape[0]} sentences")
+    for b, (spans, n) in enumerate(zip(gold, lengths)):
+        where = f"sentence {b} of {n} words"
+        if not 1 <= n < shape[1]:
+            raise ValueError(f"{where}: the chart has room for 1 to {shape[1] - 1}")
+        open_: list[tuple[int, int]] = []
+        for i, j, label in sorted(spans, key=lambda span: (span[0], -span[1])):
+            if not (0 <= i < j <= n and EMPTY < label < shape[3]):
+                raise ValueError(f"{where}: the gold span {(i, j, label)} does not fit its chart")
+            if label == SUBHEAD and (j - i == 1 or j - i == n):
+                raise ValueError(f"{where}: the gold span {(i, j, label)} may not be <H>")
+            while open_ and open_[-1][1] <= i:
+                open_.pop()
+            if open_ and (open_[-1][1] < j or open_[-1] == (i, j)):
+                raise ValueError(f"{where}: the gold spans {open_[-1]} and {(i, j)} cross or are the same")
+            open_.append((i, j))
+        if (0, n) not in {(i, j) for i, j, _ in spans}:
+            raise ValueError(f"{where}: gold has no label for the whole sentence")
+
+
+def arc_loss(arc_scores: Tensor, heads: Tensor, mask: Tensor) -> Tensor:
+    """Cross-entropy of every word's head, summed over words: a scalar, in float32 at least.
+
+    arc_scores: [B, N, N+1], dependent by head (column 0 the root, h+1 word h); heads: [B, N], 1-based, 0 = root, read where
+    mask: bool [B, N], True for words. Padding is no candidate head, so a sentence costs the same in any batch.
+    """
+    if arc_scores.dtype != torch.float64:
+        arc_scores = arc_scores.float()
+    mask = mask.bool()
+    candidates = F.pad(mask, (1, 0), value=True)[:, None, :]
+    # Rows of padding first: a row of -inf alone (or NaN) would turn the gradient into NaN though its loss is not counted.
+    scores = arc_scores.masked_fill(~candidates, -torch.inf).masked_fill(~mask[:, :, None], 0)
+    targets = heads.masked_fill(~mask, -100)
+    return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=-100, reduction="sum")

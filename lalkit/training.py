@@ -1,0 +1,256 @@
+"""Training: losses, schedule, progress, selection on dev F1 + LAS, exact resume.
+
+A run is a function of its config and seed: the order of sentences depends on (seed, epoch), dropout on (seed, step). The state
+saved after every epoch is therefore the weights, Adam's moments and a few numbers, and a killed run that is resumed
+ends with the same bits as one that was left alone (with the same number of threads, and without --max-minutes, whose
+schedule follows the clock).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lalkit import __version__
+from lalkit.batch.budget import batches
+from lalkit.batch.collate import IGNORE, Batch
+from lalkit.batch.vocab import Vocab
+from lalkit.chart.loss import arc_loss, span_margin_loss
+from lalkit.checkpoint import fill, load_tensors, make_collator, save_model, save_tensors, trained
+from lalkit.config import Config, TrainConfig, to_dict
+from lalkit.errors import JointError, ModelError
+from lalkit.evaluate import evaluate
+from lalkit.files import write_json
+from lalkit.model.parser import Network
+from lalkit.predict import predict
+from lalkit.treebank.corpora import load
+from lalkit.treebank.joint import to_joint
+from lalkit.treebank.tree import Sentence
+
+
+@dataclass
+class State:
+    """Where a run is: everything beside weights and moments that the rest of it depends on."""
+
+    epoch: int = 0  # epochs done
+    step: int = 0
+    planned: int = 0  # epochs the schedule decays over
+    scale: float = 1.0  # of the rates, halved on a plateau
+    stale: int = 0  # evaluations since the best
+    best: float = -1.0
+    seconds: float = 0.0
+    history: list[dict] = field(default_factory=list)
+
+
+def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Tensor]:
+    """The terms of eq. 12, each a mean over sentences, weighted as they are added up; 'loss' is their sum."""
+    output = network(batch)
+    words = batch.word_mask
+    terms = {
+        "spans": span_margin_loss(output.label_scores, batch.lengths, batch.spans),
+        "arcs": config.arc_weight * arc_loss(output.arc_scores, batch.heads, words),
+        "arc_labels": config.arc_weight * _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels),
+        "tags": config.tag_weight * _cross_entropy(output.tag_scores, batch.tags),
+    }
+    terms = {name: term / len(batch.lengths) for name, term in terms.items()}
+    return {"loss": sum(terms.values()), **terms}
+
+
+def _cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum")
+
+
+def train(config: Config, treebank: str, out: str | Path, *, resume: bool = False, say: Callable[[str], None] = print) -> dict:
+    """Train on a treebank's train part, choose on its dev part; leaves the best parser in `out`. Returns its dev scores.
+
+    Raises ModelError where `out` holds another run, or (resume) none that fits the config.
+    """
+    return Run(config, treebank, Path(out), resume, say).finish()
+
+
+class Run:
+    """One training run in a folder: model.json (best so far), resume.json (where it is), history in both."""
+
+    def __init__(self, config: Config, treebank: str, out: Path, resume: bool, say: Callable[[str], None]):
+        self.config, self.treebank, self.out, self.say = config, treebank, out, say
+        if (out / "resume.json").exists() and not resume:
+            raise ModelError("holds a run already", where=str(out), remedy="Add --resume to go on with it, or give another --out.")
+        self.train, left_out = trainable(load(treebank, "train").sentences, config.train.max_length)
+        self.dev = subset(load(treebank, "dev").sentences, config.train.dev_sentences)
+        self.vocab = Vocab.build(self.train, config.model.encoder.min_count)
+        torch.manual_seed(config.train.seed)
+        self.network = Network(config.model, self.vocab)
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.network.to(self.device)
+        self.collator = make_collator(config, self.vocab)
+        self.optimizer = make_optimizer(self.network, config.train)
+        self.state = State(planned=config.train.epochs)
+        say(f"{treebank}: {len(self.train)} sentences to train on ({left_out}), {len(self.dev)} of dev; "
+            f"{sum(p.numel() for p in self.network.parameters() if p.requires_grad) / 1e6:.1f} M weights trained on {self.device}")
+        if resume and (out / "resume.json").exists():
+            self._load()
+            say(f"going on after epoch {self.state.epoch}")
+        else:
+            write_json(out / "config.json", {"treebank": treebank, "lalkit": __version__, **to_dict(config)})
+
+    def finish(self) -> dict:
+        train = self.config.train
+        while not self._done():
+            self.epoch()
+            self._plan()
+            last = self._done()
+            if last or self.state.epoch % train.evaluate_every == 0:
+                self.evaluate()
+            self._save()
+        best = max(self.state.history, key=lambda row: row["f1"] + row["las"])
+        self.say(f"best after epoch {best['epoch']}: dev F1 {best['f1']:.2f}, UAS {best['uas']:.2f}, LAS {best['las']:.2f}; "
+                 f"parser in {self.out}")
+        return best
+
+    def _done(self) -> bool:
+        train, state = self.config.train, self.state
+        return state.epoch >= state.planned or bool(train.stop_after and state.stale >= train.stop_after)
+
+    def epoch(self) -> None:
+        """One pass over the training part."""
+        state, train = self.state, self.config.train
+        self.network.train()
+        groups = batches([len(s) for s in self.train], train.batch_tokens, train.seed, state.epoch)
+        started, said, sums, words = time.perf_counter(), time.perf_counter(), {}, 0
+        for i, group in enumerate(groups):
+            progress = (state.epoch + i / len(groups)) / max(state.planned, 1)
+            terms = self.step([self.train[b] for b in group], rate_factor(train, state.step, progress) * state.scale)
+            for name, value in terms.items():
+                sums[name] = sums.get(name, 0.0) + value
+            words += sum(len(self.train[b]) for b in group)
+            if time.perf_counter() - said > 15 or i + 1 == len(groups):
+                said = time.perf_counter()
+                bar = "#" * (20 * (i + 1) // len(groups))
+                means = " ".join(f"{name} {value / (i + 1):.3f}" for name, value in sums.items())
+                self.say(f"epoch {state.epoch + 1}/{state.planned} [{bar:20}] {means}  {words / (said - started):.0f} words/s")
+        state.epoch += 1
+        self.means = {name: value / len(groups) for name, value in sums.items()}
+        state.seconds += time.perf_counter() - started
+
+    def step(self, sentences: Sequence[Sentence], factor: float) -> dict[str, float]:
+        """One update with the given share of the rates."""
+        train, state = self.config.train, self.state
+        torch.manual_seed((train.seed << 32) + state.step)
+        batch = self.collator(sentences, gold=True).to(self.device)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["rate"] * factor
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=train.autocast):
+            terms = losses(self.network, batch, train)
+        if not math.isfinite(terms["loss"].item()):
+            raise ModelError(f"the loss is {terms['loss'].item()} at step {state.step}", remedy="Lower train.rate or train.encoder_rate.")
+        self.optimizer.zero_grad(set_to_none=True)
+        terms["loss"].backward()
+        if train.clip:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), train.clip)
+        self.optimizer.step()
+        state.step += 1
+        return {name: float(value.detach()) for name, value in terms.items()}
+
+    def evaluate(self) -> None:
+        """Dev scores; keeps the parser if they are the best so far."""
+        state, started = self.state, time.perf_counter()
+        found = [p.sentence for p in predict(self.network, self.collator, self.dev, lam=self.config.train.lam)]
+        scores = {k: v for k, v in evaluate(self.dev, found).summary().items()}
+        state.seconds += time.perf_counter() - started
+        state.history.append({"epoch": state.epoch, "step": state.step, "seconds": round(state.seconds, 1), **self.means, **scores})
+        self.say(f"epoch {state.epoch}: dev F1 {scores['f1']:.2f} exact {scores['exact']:.2f} UAS {scores['uas']:.2f} "
+                 f"LAS {scores['las']:.2f} tags {scores['tag_accuracy']:.2f}  {state.seconds / 60:.1f} min")
+        if scores["f1"] + scores["las"] > state.best:
+            state.best, state.stale = scores["f1"] + scores["las"], 0
+            info = {"treebank": self.treebank, "lalkit": __version__, "dev": scores, "epoch": state.epoch}
+            save_model(self.out, self.network, self.config, self.vocab, f"{state.step:07d}", info)
+        else:
+            state.stale += 1
+            if self.config.train.decay == "plateau" and state.stale % self.config.train.patience == 0:
+                state.scale /= 2
+
+    def _plan(self) -> None:
+        """With --max-minutes: as many epochs as end in time, evaluation included; the rates decay over those."""
+        limit = self.config.train.max_minutes * 60
+        if limit:
+            an_epoch = self.state.seconds / self.state.epoch
+            left = int((limit - self.state.seconds) / an_epoch)
+            self.state.planned = min(self.config.train.epochs, self.state.epoch + max(left, 0))
+
+    def _save(self) -> None:
+        tensors = {f"model.{k}": v for k, v in trained(self.network).items()}
+        for name, p in self.network.named_parameters():
+            for key, value in self.optimizer.state.get(p, {}).items():
+                tensors[f"adam.{key}.{name}"] = value.detach().cpu().contiguous()
+        content = {"treebank": self.treebank, "config": to_dict(self.config), "state": vars(self.state)}
+        save_tensors(self.out, "resume", f"{self.state.step:07d}", tensors, content)
+
+    def _load(self) -> None:
+        content, tensors = load_tensors(self.out, "resume")
+        if content.get("config") != to_dict_as_json(self.config) or content.get("treebank") != self.treebank:
+            raise ModelError("was started with another config or treebank", where=str(self.out),
+                             remedy="Resume with the settings in its config.json, or give another --out.")
+        fill(self.network, {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, str(self.out))
+        for name, p in self.network.named_parameters():
+            prefix = {key: f"adam.{key}.{name}" for key in ("step", "exp_avg", "exp_avg_sq")}
+            if prefix["step"] in tensors:
+                self.optimizer.state[p] = {
+                    key: tensors[full].to("cpu" if key == "step" else self.device) for key, full in prefix.items()
+                }
+        self.state = State(**content["state"])
+
+
+def to_dict_as_json(config: Config) -> dict:
+    """A config as it comes back from a JSON file (tuples are lists there)."""
+    import json
+
+    return json.loads(json.dumps(to_dict(config)))
+
+
+def trainable(sentences: Sequence[Sentence], longest: int) -> tuple[list[Sentence], str]:
+    """The sentences a joint parser can learn from, and a word on those left out."""
+    kept, too_long, not_joint = [], 0, 0
+    for sentence in sentences:
+        if len(sentence) > longest:
+            too_long += 1
+            continue
+        try:
+            to_joint(sentence)
+        except JointError:
+            not_joint += 1
+        else:
+            kept.append(sentence)
+    return kept, f"left out: {too_long} longer than {longest} words, {not_joint} not joint"
+
+
+def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:
+    """`size` sentences spread evenly over a part (0: all)."""
+    if not size or size >= len(sentences):
+        return list(sentences)
+    return [sentences[i * len(sentences) // size] for i in range(size)]
+
+
+def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimizer:
+    """AdamW over two groups, the pretrained encoder with its own rate."""
+    encoder = {id(p) for p in getattr(network.words, "transformer", torch.nn.Module()).parameters()}
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if id(p) not in encoder], "rate": config.rate},
+        {"params": [p for p in parameters if id(p) in encoder], "rate": config.encoder_rate},
+    ]
+    return torch.optim.AdamW(
+        [g for g in groups if g["params"]], betas=config.betas, eps=config.eps, weight_decay=config.weight_decay, fused=True
+    )
+
+
+def rate_factor(config: TrainConfig, step: int, progress: float) -> float:
+    """Share of the full rate: linear warm-up over steps, times (linear decay) what is left of the planned epochs."""
+    warm = min(1.0, (step + 1) / max(config.warmup, 1))
+    return warm * (max(0.0, 1.0 - progress) if config.decay == "linear" else 1.0)

@@ -1,0 +1,202 @@
+"""All joint trees of a short sentence, written down twice without a chart.
+
+(a) `derivations`: every binary derivation, in the documented order of preference, so that the first maximum is *the* answer;
+(b) `joint_trees`: every projective single-root dependency tree times, per head word, every chain of labelled projections.
+
+A tree is (spans, arcs): spans (start, end, head word) of the labelled spans, arcs (dependent, head), words 0-based, the root
+head -1. Which label a span has is left to `best_label`; `labelled_derivations` spells the labels out as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+Tree = tuple[tuple, tuple]
+
+
+# --- labels ----------------------------------------------------------------------------------------------------------
+
+
+def admissible(i: int, j: int, n: int, labels: int) -> range:
+    """The labels span (i, j) may have, other than none: <H> (1) neither over one word nor over the sentence."""
+    return range(2 if j - i == 1 or (i, j) == (0, n) else 1, labels)
+
+
+def best_label(label_scores: np.ndarray, i: int, j: int) -> int:
+    """The first admissible label with the highest score."""
+    candidates = admissible(i, j, len(label_scores) - 1, label_scores.shape[2])
+    return max(candidates, key=lambda label: (label_scores[i, j, label], -label))
+
+
+# --- (a) derivations in order of preference --------------------------------------------------------------------------
+
+
+def contents(i: int, j: int, h: int, names: Callable[[int, int], tuple]) -> Iterator[Tree]:
+    """Ways to build (i, j) with head h, its own label left open: smallest split first, then smallest dependent."""
+    if j - i == 1:
+        yield (), ()
+        return
+    for k in range(i + 1, j):
+        own, other = ((i, k), (k, j)) if h < k else ((k, j), (i, k))
+        for d in range(*other):
+            dependents = list(completed(*other, d, names))
+            for spans, arcs in optional(*own, h, names):
+                for spans_d, arcs_d in dependents:
+                    yield spans + spans_d, arcs + arcs_d + ((d, h),)
+
+
+def optional(i: int, j: int, h: int, names: Callable[[int, int], tuple]) -> Iterator[Tree]:
+    """The part that holds the head: without a label, or with one."""
+    for spans, arcs in contents(i, j, h, names):
+        yield spans, arcs
+        for name in names(i, j):
+            yield spans + ((i, j, h, *name),), arcs
+
+
+def completed(i: int, j: int, h: int, names: Callable[[int, int], tuple]) -> Iterator[Tree]:
+    """The part attached as a dependent: with a label; a single word also without."""
+    if j - i == 1:
+        yield from optional(i, j, h, names)
+        return
+    for spans, arcs in contents(i, j, h, names):
+        for name in names(i, j):
+            yield spans + ((i, j, h, *name),), arcs
+
+
+def labelled_derivations(n: int, labels: int) -> list[Tree]:
+    """Every derivation with every label: spans (start, end, head word, label). For n <= 3."""
+    return list(_sentences(n, lambda i, j: tuple((label,) for label in admissible(i, j, n, labels))))
+
+
+@cache
+def derivations(n: int) -> list[Tree]:
+    """Every derivation of n words, labels not named. 23,040 for n = 5."""
+    return list(_sentences(n, lambda i, j: ((),)))
+
+
+def _sentences(n: int, names: Callable[[int, int], tuple]) -> Iterator[Tree]:
+    for h in range(n):
+        for spans, arcs in contents(0, n, h, names):
+            for name in names(0, n):
+                yield spans + ((0, n, h, *name),), arcs + ((h, -1),)
+
+
+@cache
+def _incidence(n: int) -> np.ndarray:
+    """[derivations, (n+1)^2 + n(n+1)]: which spans are labelled and which arcs are there."""
+    rows = np.zeros((len(derivations(n)), (n + 1) ** 2 + n * (n + 1)))
+    for row, (spans, arcs) in zip(rows, derivations(n)):
+        for i, j, _ in spans:
+            row[i * (n + 1) + j] = 1
+        for d, h in arcs:
+            row[(n + 1) ** 2 + d * (n + 1) + h + 1] = 1
+    return rows
+
+
+def first_best(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float) -> tuple[float, list, list]:
+    """(a): score, spans (start, end, label, head word) in pre-order, heads (1-based, 0 = root) of the first maximum.
+
+    The scores must be exact in any order of addition (small multiples of a power of two), or ties are not ties.
+    """
+    n = len(arc_scores)
+    weighted = lam * label_scores.astype(np.float64)
+    values = np.zeros((n + 1, n + 1))
+    for i in range(n):
+        for j in range(i + 1, n + 1):
+            values[i, j] = weighted[i, j, best_label(weighted, i, j)]
+    totals = _incidence(n) @ np.concatenate([values.ravel(), (1 - lam) * arc_scores.astype(np.float64).ravel()])
+    at = int(totals.argmax())
+    spans, arcs = derivations(n)[at]
+    named = [(i, j, best_label(weighted, i, j), h) for i, j, h in spans]
+    return float(totals[at]), in_preorder(named), heads_of(arcs)
+
+
+def in_preorder(spans: list) -> list:
+    return sorted(spans, key=lambda span: (span[0], -span[1]))
+
+
+def heads_of(arcs: tuple) -> list[int]:
+    return [h + 1 for _, h in sorted(arcs)]
+
+
+# --- (b) dependency trees times chains of projections ----------------------------------------------------------------
+
+
+def projective_trees(n: int) -> Iterator[tuple[tuple[int, ...], list[tuple[int, int]]]]:
+    """(heads 0-based with -1 for the root, yields) of every single-root tree whose subtrees are unbroken spans."""
+    for heads in product(range(-1, n), repeat=n):
+        if heads.count(-1) != 1:
+            continue
+        below = [[d for d in range(n) if h in _path_up(d, heads)] for h in range(n)]
+        if any(-1 not in _path_up(d, heads) for d in range(n)):
+            continue  # a cycle
+        if all(words[-1] - words[0] + 1 == len(words) for words in below):
+            yield heads, [(words[0], words[-1] + 1) for words in below]
+
+
+def _path_up(word: int, heads: tuple[int, ...]) -> list[int]:
+    path = [word]
+    while path[-1] != -1 and len(path) <= len(heads) + 1:
+        path.append(heads[path[-1]])
+    return path
+
+
+def chains(h: int, heads: tuple[int, ...], yields: list[tuple[int, int]]) -> list[tuple]:
+    """Every set of labelled spans headed by h: nested groups of h and its nearest dependents on either side; the whole
+    yield among them if it is wider than one word."""
+    starts = [h] + [yields[d][0] for d in range(h - 1, -1, -1) if heads[d] == h]
+    ends = [h + 1] + [yields[d][1] for d in range(h + 1, len(heads)) if heads[d] == h]
+    if len(starts) == len(ends) == 1:
+        return [(), ((h, h + 1, h),)]
+    found = []
+
+    def grow(x: int, y: int, chain: tuple) -> None:
+        found.append((*chain, (starts[-1], ends[-1], h)))
+        for next_x in range(x, len(starts)):
+            for next_y in range(y, len(ends)):
+                is_same = chain and (next_x, next_y) == (x, y)
+                is_full = (next_x, next_y) == (len(starts) - 1, len(ends) - 1)
+                if not is_same and not is_full:
+                    grow(next_x, next_y, (*chain, (starts[next_x], ends[next_y], h)))
+
+    grow(0, 0, ())
+    return found
+
+
+@cache
+def joint_trees(n: int) -> list[tuple[tuple[int, ...], list[list[tuple]]]]:
+    """Per projective tree its heads and, per word, its `chains`; one word alone must be labelled."""
+    trees = [(heads, [chains(h, heads, yields) for h in range(n)]) for heads, yields in projective_trees(n)]
+    return trees if n > 1 else [((-1,), [[((0, 1, 0),)]])]
+
+
+def maximum(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float) -> float:
+    """(b): the highest score of any joint tree: per dependency tree, the best chain of every word."""
+    n = len(arc_scores)
+    labels = label_scores.astype(np.float64)
+
+    def value(span: tuple) -> float:
+        i, j, _ = span
+        return max(labels[i, j, label] for label in admissible(i, j, n, labels.shape[2]))
+
+    values = {(i, j): value((i, j, 0)) for i in range(n) for j in range(i + 1, n + 1)}
+    best = -np.inf
+    for heads, options in joint_trees(n):
+        arcs = sum(float(arc_scores[d, h + 1]) for d, h in enumerate(heads))
+        spans = sum(max(sum(values[i, j] for i, j, _ in chain) for chain in word) for word in options)
+        best = max(best, lam * spans + (1 - lam) * arcs)
+    return best
+
+
+@cache
+def tree_set(n: int) -> frozenset:
+    """(b) written out: every (heads 1-based, set of labelled spans)."""
+    return frozenset(
+        (tuple(h + 1 for h in heads), frozenset(span for chain in choice for span in chain))
+        for heads, options in joint_trees(n)
+        for choice in product(*options)
+    )

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Makes or brings up to date the virtual environment that the Makefile's targets run in.
+#   tools/setup.sh [VENV]     VENV: folder, default .venv;  PYTHON: the interpreter to make it with, default python3
+# Safe to run again: what is installed already is kept, and a step that fails stops here with its reason.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv=${1:-.venv}
+python=${PYTHON:-python3}
+
+say() { printf '==> %s\n' "$*"; }
+fail() { printf 'error: %s\n' "$1" >&2; shift; for line in "$@"; do printf '  %s\n' "$line" >&2; done; exit 1; }
+recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; }
+
+if [ ! -x "$venv/bin/python" ]; then
+    command -v "$python" >/dev/null 2>&1 || fail "there is no $python" "Install Python 3.11 or later, or name one: make PYTHON=/path/to/python3.11"
+    recent "$python" || fail "$python is $("$python" -V 2>&1), lalkit needs 3.11 or later" "Name another one: make PYTHON=python3.12"
+    say "making $venv with $("$python" -V 2>&1)"
+    if ! "$python" -m venv "$venv"; then
+        rm -rf "$venv" # venv leaves an environment without pip behind
+        fail "$python -m venv failed" "On Debian and Ubuntu: apt install python3-venv"
+    fi
+fi
+recent "$venv/bin/python" || fail "$venv holds $("$venv/bin/python" -V 2>&1), lalkit needs 3.11 or later" "Remove $venv and run this again."
+
+pip() {
+    local quiet=()
+    [ -t 1 ] || quiet=(--quiet) # progress bars only where somebody looks at them
+    "$venv/bin/python" -m pip --disable-pip-version-check "${quiet[@]}" "$@"
+}
+
+torch=$(grep -E '^torch==' constraints.txt) || fail "constraints.txt pins no torch"
+cpu_index=https://download.pytorch.org/whl/cpu
+installed() { "$venv/bin/python" -c 'import importlib.metadata as m, sys; sys.exit(m.version("torch").split("+")[0] != sys.argv[1])' "${torch#torch==}" 2>/dev/null; }
+answers() { timeout 8 "$venv/bin/python" -c 'import sys, urllib.request as u; u.urlopen(sys.argv[1], timeout=5)' "$1/" >/dev/null 2>&1; }
+if installed; then
+    say "$torch is installed"
+elif [ "$(uname -s)" = Linux ] && ! nvidia-smi >/dev/null 2>&1 && answers "$cpu_index"; then
+    say "installing $torch for CPU (about 200 MB; there is no NVIDIA GPU)"
+    pip install --no-deps --index-url "$cpu_index" "$torch"
+else
+    say "installing $torch (may take several minutes)"
+    pip install -c constraints.txt "$torch"
+fi
+say "installing lalkit and the packages it needs (a few minutes the first time)"
+pip install -c constraints.txt -e '.[dev]'
+say "$venv is ready"
