@@ -1,3 +1,20 @@
-"""lalkit: the Label Attention Layer parser, and the tools that look into it."""
+"""lalkit: the Label Attention Layer parser, and the tools that look into it.
+
+>>> import lalkit
+>>> parser = lalkit.load("runs/ptb")                          # doctest: +SKIP
+>>> print(parser.parse("Select the person driving").tree)     # doctest: +SKIP
+"""
+
+from importlib import import_module
 
 __version__ = "0.1.0"
+__all__ = ["LabelAttention", "ParseResult", "Parser", "load"]
+
+_PLACES = {"load": "api", "Parser": "api", "ParseResult": "api", "LabelAttention": "model.label_attention"}
+
+
+def __getattr__(name: str):
+    """Loaded when first used: `lalkit.treebank` must not wait for torch."""
+    if name in _PLACES:
+        return getattr(import_module(f"lalkit.{_PLACES[name]}"), name)
+    raise AttributeError(f"module 'lalkit' has no attribute {name!r}")

@@ -7,8 +7,11 @@ Conventions, each stated because scores change with them:
 * Attachment leaves nothing out: the arcs of a sentence without a parse, or whose words differ, are all wrong.
 * Punctuation is what the *gold* tag says it is (`PUNCTUATION`); a bracket -LRB- or a currency sign $ is a word. The
   root arc counts. LAS asks for head and label, compared exactly as written.
-* A predicted sentence without tags takes the gold ones, so that both sides lose the same punctuation; where gold has
-  none, no word is known to be punctuation: EVALB deletes nothing, and the scores without punctuation are None.
+* Brackets are scored under the gold tags, as has always been done with parsers that were given the tags: a parser that
+  predicts its own must not have a sentence left out because it took a quote for an apostrophe. `retag=False` scores
+  each side under its own tags, as the C program would on two files. Tag accuracy compares the predicted tags either way.
+* A predicted sentence without tags takes the gold ones; where gold has none, no word is known to be punctuation: EVALB
+  deletes nothing, and the scores without punctuation are None.
 """
 
 from __future__ import annotations
@@ -182,7 +185,9 @@ def _las(counts: Sequence[AttachmentCount]) -> float | None:
     return percent(sum(c.labels_right for c in labelled), sum(c.arcs for c in labelled)) if labelled else None
 
 
-def evaluate(gold: Sequence[Sentence], predicted: Sequence[Sentence | None], rules: EvalbRules = COLLINS) -> Evaluation:
+def evaluate(
+    gold: Sequence[Sentence], predicted: Sequence[Sentence | None], rules: EvalbRules = COLLINS, *, retag: bool = True
+) -> Evaluation:
     """Scores a corpus, sentence i against sentence i; None stands for a sentence that could not be parsed.
 
     A layer is scored if some gold sentence and some prediction have it, tags if all have them; predictions that are all
@@ -205,7 +210,7 @@ def evaluate(gold: Sequence[Sentence], predicted: Sequence[Sentence | None], rul
             _Row(
                 id=expected.id,
                 length=len(expected),
-                brackets=_score_brackets(expected, found, rules, has["constituents"]),
+                brackets=_score_brackets(expected, found, rules, has["constituents"], retag),
                 without_punctuation=attachment(expected, found, False) if arcs and expected.tags is not None else None,
                 with_punctuation=attachment(expected, found, True) if arcs else None,
             )
@@ -218,15 +223,20 @@ def _both_have(layer: str, gold: list[Sentence], parses: list[Sentence]) -> bool
     return in_gold and (not parses or any(getattr(sentence, layer) is not None for sentence in parses))
 
 
-def _score_brackets(gold: Sentence, predicted: Sentence | None, rules: EvalbRules, has_trees: bool) -> BracketCount:
+def _score_brackets(gold: Sentence, predicted: Sentence | None, rules: EvalbRules, has_trees: bool, retag: bool) -> BracketCount:
     if has_trees and gold.constituents is None:
         return BracketCount(status=NO_GOLD)
     if predicted is None or (has_trees and predicted.constituents is None):
         return BracketCount(status=EMPTY)
-    untagged = gold.tags is None or predicted.tags is None
-    if untagged and len(gold) == len(predicted):
+    tags = predicted.tags
+    untagged = gold.tags is None or tags is None
+    if len(gold) == len(predicted) and (untagged or retag):
         predicted = dataclasses.replace(predicted, tags=gold.tags)
-    return score_brackets(_tree(gold, has_trees), _tree(predicted, has_trees), rules)
+    count = score_brackets(_tree(gold, has_trees), _tree(predicted, has_trees), rules)
+    if retag and not untagged and count.status == OK:
+        right = sum(g == p for g, p in zip(gold.tags, tags) if g not in rules.deleted)
+        count = dataclasses.replace(count, tags_right=right)
+    return count
 
 
 def _tree(sentence: Sentence, has_trees: bool) -> Node:

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import lalkit
 from lalkit.errors import LalkitError
+from lalkit.files import write_json
 from lalkit.parameters import TAG, convert_all, read_parameters
 
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable: tells the notebook where to save
@@ -75,14 +76,14 @@ def run_notebook(
 ) -> RunResult:
     """Execute a notebook with papermill in this Python and this environment, in the repository root.
 
-    parameters: name -> value, or text as from a command line (see `lalkit.parameters`). out: the run's folder, by default
-    runs/<notebook>/<time>-<hash of notebook and parameters> under the repository root. timeout: seconds per cell.
-    progress: a text bar on standard error.
+    parameters: name -> value, or text as from a command line (see `lalkit.parameters`). timeout: seconds per cell.
+    out: the run's folder, by default runs/<notebook>/<time>-<hash of notebook and parameters> under the repository
+    root; files of an earlier run in it are replaced. progress: a bar on standard error.
 
     Raises ParameterError before anything is written, and NotebookError, with the number of the cell (from 1, in the
-    notebook as it stands) and its error, if a cell fails, takes too long or the kernel dies. The folder is kept then, with
-    the notebook as far as it got and status "failed" in run.json. Changes this process's environment while it runs: for
-    several notebooks at once use several processes.
+    notebook as it stands) and its error, if a cell fails, takes too long or the kernel dies. The folder is kept then,
+    with the notebook as far as it got and status "failed" in run.json. Changes this process's environment while it
+    runs: for several notebooks at once use several processes.
     """
     path = Path(path).resolve()
     declared = read_parameters(path)
@@ -103,7 +104,7 @@ def run_notebook(
         "versions": _versions(),
         "device": _device(),
     }
-    _write_json(folder / "run.json", record)
+    write_json(folder / "run.json", record)
     final, partial = folder / path.name, folder / f"{path.stem}.partial.ipynb"
     begun = time.perf_counter()
     try:
@@ -120,7 +121,7 @@ def run_notebook(
         if partial.exists():
             _tidy(partial, path.name)
             os.replace(partial, final)
-        _write_json(folder / "run.json", record)
+        write_json(folder / "run.json", record)
     return RunResult(folder, final, record)
 
 
@@ -140,7 +141,6 @@ def _execute(path: Path, output: Path, given: dict, folder: Path, root: Path, ti
                 str(output).replace("{", "{{").replace("}", "}}"),  # papermill expands braces in paths
                 parameters=given or None,
                 kernel_name=KERNEL,
-                # tqdm chooses a widget inside a notebook; ascii and a file keep it text everywhere else.
                 progress_bar={"ascii": True, "desc": path.stem, "file": sys.stderr} if progress else False,
                 execution_timeout=max(1, round(timeout)),
                 cwd=str(root),
@@ -159,7 +159,7 @@ def _execute(path: Path, output: Path, given: dict, folder: Path, root: Path, ti
 
 
 def _cells_added(node, given: dict, index: int) -> int:
-    """How many cells papermill put before the cell at index of the executed notebook: its own parameters cell, or none."""
+    """How many cells papermill put before the cell at index of the executed notebook: its parameters cell, or none."""
     tags = [cell.get("metadata", {}).get("tags", []) for cell in node.cells]
     if not given or any("injected-parameters" in t for t in tags):
         return 0
@@ -167,7 +167,7 @@ def _cells_added(node, given: dict, index: int) -> int:
 
 
 def _cell_reached(output: Path, node, given: dict) -> int | str:
-    """The number, in the notebook as it stands, of the last cell that was started; "?" if there is no executed notebook."""
+    """The number, in the notebook as it stands, of the last cell that was started; "?" if none was."""
     try:
         cells = json.loads(output.read_text(encoding="utf-8"))["cells"]
     except (OSError, ValueError, KeyError):
@@ -184,7 +184,7 @@ def _first_line(source: str) -> str:
 
 @contextlib.contextmanager
 def _environment(folder: Path) -> Iterator[None]:
-    """The run's folder for the notebook, and a kernel description that means this very Python, whatever is installed."""
+    """The run's folder for the notebook, and a kernel description that means this very Python."""
     with tempfile.TemporaryDirectory(prefix="lalkit-kernel-") as jupyter:
         argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         kernel = Path(jupyter) / "kernels" / KERNEL
@@ -226,13 +226,6 @@ def _tidy(path: Path, name: str) -> None:
         notebook["metadata"].pop("widgets", None)
         notebook["metadata"].get("papermill", {}).update(input_path=name, output_path=name)
         path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _write_json(path: Path, record: dict) -> None:
-    """By rename, so that a reader never sees half a record."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(partial, path)
 
 
 def git_revision(root: Path) -> str | None:

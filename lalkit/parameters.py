@@ -1,7 +1,8 @@
 """The parameters of a notebook: what its one `parameters` cell declares, and values checked against that.
 
-The cell holds lines of the form `name: type = literal  # help`, and nothing else but comments. Types: str, int, float, bool,
-list[T], and unions of these with None (`int | None`). papermill itself only warns about unknown names and never checks types.
+The cell holds lines of the form `name: type = literal  # help`, and nothing else but comments. Types: str, int,
+float, bool, list[T], and unions of these with None (`int | None`). papermill itself only warns about unknown names
+and never checks types.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Parameter:
     help: str = ""
 
     def convert(self, value: object, notebook: str = "") -> object:
-        """value as the declared type. Text, as it comes from a command line, is read: 3, 5e-5, true, none, a,b,c or ['a'].
+        """value as the declared type. Text, as on a command line, is read: 3, 5e-5, true, none, a,b,c or ['a'].
 
         Raises ParameterError naming the notebook, the parameter, its declared type and the value.
         """
@@ -48,8 +49,8 @@ class Parameter:
 def read_parameters(path: str | Path) -> dict[str, Parameter]:
     """The parameters a notebook declares, in its order.
 
-    Raises ParameterError if the file is no notebook, if it has not exactly one cell tagged `parameters`, or if that cell
-    has a line of another form, an unknown type, a default of another type, or a name twice.
+    Raises ParameterError if the file is no notebook, if it has not exactly one cell tagged `parameters`, or if that
+    cell has a line of another form, an unknown type, a default of another type, or a name twice.
     """
     path = Path(path)
     try:
@@ -105,7 +106,7 @@ def parse_declarations(source: str, where: str = "") -> dict[str, Parameter]:
 def convert_all(
     declared: Mapping[str, Parameter], given: Mapping[str, object], notebook: str = ""
 ) -> dict[str, object]:
-    """The given values, converted; raises ParameterError for an unknown name (with the nearest known one) or a wrong type."""
+    """The given values, converted. Raises ParameterError for a wrong type or an unknown name (with a near one)."""
     for name in given:
         if name not in declared:
             near = get_close_matches(name, declared, n=1, cutoff=0.5)

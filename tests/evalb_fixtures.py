@@ -96,7 +96,8 @@ CASES = [
     ),
     # -- ? and !
     Case(
-        "? tagged as a stop", "(SQ (VP (VB Go)) (. ?))", "(SQ (VP (VB Go) (. ?)))", (2, 2, 2), "'.' is deleted", words=1,
+        "? tagged as a stop", "(SQ (VP (VB Go)) (. ?))", "(SQ (VP (VB Go) (. ?)))", (2, 2, 2), "'.' is deleted",
+        words=1,
     ),
     Case(
         "? tagged ?", "(SQ (VP (VB Go)) (? ?))", "(SQ (VP (VB Go) (? ?)))", (2, 2, 1),

@@ -1,8 +1,9 @@
 """The best labelled binary tree of a constituency chart (CKY), on the CPU, over the sentences of a batch.
 
-A tree over n words is a binary bracketing with one label per span, the empty label (index 0) included; its score is the sum
-over all 2n - 1 spans. The whole sentence has a real label, a single word never has <H> (Kitaev and Klein 2018, section 2;
-Mrini et al. 2020, eq. 7). Ties: smallest split first, smallest label index first. Score of a span: label + (left + right).
+A tree over n words is a binary bracketing with one label per span, the empty label (index 0) included; its score is
+the sum over all 2n - 1 spans. The whole sentence has a real label, a single word never has <H> (Kitaev and Klein
+2018, section 2; Mrini et al. 2020, eq. 7). Ties: smallest split first, smallest label index first. Score of a span:
+label + (left + right).
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ def cky_batch(
 ) -> list[ConstituencyTree]:
     """The best tree of every chart.
 
-    charts: one [n+1, n+1, L] array per sentence, cells i < j are read, index 0 is the empty label with whatever score it
-    has; or one padded array [B, N+1, N+1, L] with lengths [B]. threads: None for one per core. float64 stays float64, all
-    else is float32. Raises ValueError for wrong shapes and for NaN or infinite scores, naming the sentence.
+    charts: one [n+1, n+1, L] array per sentence, cells i < j are read, index 0 is the empty label with whatever score
+    it has; or one padded array [B, N+1, N+1, L] with lengths [B]. threads: None for one per core. float64 stays
+    float64, all else is float32. Raises ValueError for wrong shapes and for NaN or infinite scores, naming the
+    sentence.
     """
     charts = list(charts)
     if lengths is None:
@@ -74,7 +76,7 @@ def best_brackets(best: np.ndarray, lengths: Sequence[int], threads: int | None 
 
 @compiled
 def _best_labels(chart, best, label):
-    """Per span the best admissible label and its score. Returns the first span with a score that is not finite, or -1s."""
+    """Per span the best admissible label and its score. Returns the first span with a score not finite, or (-1, -1)."""
     n, labels = chart.shape[0] - 1, chart.shape[2]
     for i in range(n):
         for j in range(i + 1, n + 1):

@@ -1,13 +1,14 @@
 """Exact joint decoding of constituents and dependencies on the CPU: simplified HPSG in O(n^4).
 
-Model (Zhou and Zhao 2019; Mrini et al. 2020, section 3): a joint tree over n words is a binary derivation in which every
-span has one head word. Span (i, j) with head h is split at k; of the two parts,
+Model (Zhou and Zhao 2019; Mrini et al. 2020, section 3): a joint tree over n words is a binary derivation in which
+every span has one head word. Span (i, j) with head h is split at k; of the two parts,
 
 * the one that holds h may be labelled or not,
 * the other, with head d, must be labelled or be a single word, and is attached by the arc d -> h.
 
-A single word is labelled only with a real label (index >= 2); wider spans also with <H> (index 1); the whole sentence must
-have a real label, and its head word hangs on the root. Maximised is lam * (labels of labelled spans) + (1 - lam) * (arcs).
+A single word is labelled only with a real label (index >= 2); wider spans also with <H> (index 1); the whole sentence
+must have a real label, and its head word hangs on the root. What is maximised:
+lam * (labels of labelled spans) + (1 - lam) * (arcs).
 
 One chart T[i, j, h] holds two things. With U[i, j, h] the best unlabelled content of (i, j) headed by h:
 
@@ -17,9 +18,10 @@ One chart T[i, j, h] holds two things. With U[i, j, h] the best unlabelled conte
 (obligatory: the best label, for a single word max(0, best label)). Then U[i, j, h] = max_k (T[i, k, h] + T[k, j, h])
 whichever side holds h. The second line makes it O(n^4) where trying every pair (d, h) at every split is O(n^5).
 
-Ties, the same everywhere: smallest split, then smallest dependent, smallest root; smallest label index; a label replaces
-'no label' only if it is > 0. Scores are compared after weighting and in the order of additions written above, so float32
-and float64 results are bit-identical to `joint_torch`. The final score is (U[0, n, h] + label) + arc(root, h).
+Ties, the same everywhere: smallest split, then smallest dependent, smallest root; smallest label index; a label
+replaces 'no label' only if it is > 0. Scores are compared after weighting and in the order of additions written
+above, so float32 and float64 results are bit-identical to `joint_torch`. The final score is
+(U[0, n, h] + label) + arc(root, h).
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ EMPTY, SUBHEAD, FIRST_REAL = 0, 1, 2  # label indices: no label, <H>, the first 
 
 
 class JointTree(NamedTuple):
-    """score: the maximum. spans: (start, end, label index, head word) of labelled spans in pre-order, <H> included; the
-    head word is 0-based, start <= head word < end. heads: int64 [n], 1-based, 0 = root."""
+    """score: the maximum. spans: (start, end, label index, head word) of labelled spans in pre-order, <H> included.
+    heads: int64 [n], 0 for the root. Head words and heads are 1-based as in `treebank`: start < head word <= end."""
 
     score: float
     spans: list[tuple[int, int, int, int]]
@@ -48,9 +50,9 @@ def decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5) -
     """The best joint tree of one sentence.
 
     label_scores: [n+1, n+1, L], cells i < j are read; index 0 is the empty label and must be 0 there.
-    arc_scores: [n, n+1], dependent word by head; column 0 is the root, column h+1 is word h; [d, d+1] is not read.
-    float64 is computed as float64, all else as float32. Raises ValueError for shapes that do not fit, lam outside [0, 1],
-    NaN or infinite scores; TooLongError if the chart would not fit into memory.
+    arc_scores: [n, n+1], dependent word by head; column 0 is the root, column h+1 is word h; [d, d+1] is not read. float64 is
+    computed as float64, all else as float32. Raises ValueError for shapes that do not fit, lam outside [0, 1], NaN or
+    infinite scores; TooLongError if the chart would not fit into memory.
     """
     return decode_batch([(label_scores, arc_scores)], lam, threads=1)[0]
 
@@ -102,7 +104,7 @@ def check_weight(lam: float) -> None:
 
 
 def as_arrays(label_scores, arc_scores, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Both as contiguous arrays of one type (float64 if either is, else float32). Raises ValueError for wrong shapes."""
+    """Both as contiguous arrays of one type (float64 if either is, else float32). ValueError for wrong shapes."""
     label_scores, arc_scores = np.asarray(label_scores), np.asarray(arc_scores)
     n = len(arc_scores) if arc_scores.ndim else 0
     if n < 1 or arc_scores.shape != (n, n + 1):
@@ -177,7 +179,7 @@ def _content(chart, i, j, out):
 
 @compiled
 def _fill(chart, best, arcs):
-    """chart: empty [n+1, n+1, n] -> T. Spans end by end, longest last, so that T[k, j] stays in the processor's cache."""
+    """chart: empty [n+1, n+1, n] -> T. Spans end by end, longest last, so that T[k, j] stays in the processor cache."""
     n = arcs.shape[0]
     zero = arcs[0, 0] - arcs[0, 0]  # 0 of the charts' type: a literal would make float32 sums float64
     for j in range(1, n + 1):
@@ -206,8 +208,8 @@ def _fill(chart, best, arcs):
 
 @compiled
 def _unwind(chart, best, label, arcs, n):
-    """The tree of a filled chart: (score, spans [m, 4], heads [n]). What won is found again on the way down, which costs
-    O(n^3) and saves two charts of back-pointers."""
+    """The tree of a filled chart: (score, spans [m, 4], heads [n]). What won is found again on the way down, which
+    costs O(n^3) and saves two charts of back-pointers."""
     content = np.empty(n, chart.dtype)
     heads = np.zeros(n, np.int64)
     spans = np.empty((2 * n - 1, 4), np.int64)
@@ -226,7 +228,7 @@ def _unwind(chart, best, label, arcs, n):
         depth -= 1
         i, j, name, h = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
         if name > 0:
-            spans[count, 0], spans[count, 1], spans[count, 2], spans[count, 3] = i, j, name, h
+            spans[count, 0], spans[count, 1], spans[count, 2], spans[count, 3] = i, j, name, h + 1
             count += 1
         if j - i == 1:
             continue

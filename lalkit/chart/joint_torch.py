@@ -1,8 +1,9 @@
-"""Exact joint decoding of a padded batch with torch, on any device: the chart of `joint`, filled one span width at a time.
+"""Exact joint decoding of a padded batch with torch, on any device: the chart of `joint`, one span width at a time.
 
-All spans of one width, of all sentences, all splits and all heads, are one broadcast sum and one maximum. Only maxima are
-computed here; which split or dependent won is found on the CPU (`joint.unwind`) from charts copied over once, so nothing
-waits for the device inside a loop. The additions are those of `joint`, in the same order: same trees, bit-equal scores.
+All spans of one width, of all sentences, all splits and all heads, are one broadcast sum and one maximum. Only maxima
+are computed here; which split or dependent won is found on the CPU (`joint.unwind`) from charts copied over once, so
+nothing waits for the device inside a loop. The additions are those of `joint`, in the same order: same trees,
+bit-equal scores.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ def decode_batch_torch(
 ) -> list[JointTree]:
     """The best joint tree of every sentence; what it is, and how ties break, is said in `joint`.
 
-    label_scores: [B, N+1, N+1, L]; arc_scores: [B, N, N+1]; lengths: [B], 1..N. Padding may hold anything, NaN included.
-    float64 is computed as float64, all else as float32. A batch whose charts do not fit into memory together is decoded in
-    parts. Raises ValueError for wrong shapes, lam outside [0, 1], NaN or infinite scores (naming the sentence), TooLongError
-    if one sentence's chart would not fit.
+    label_scores: [B, N+1, N+1, L]; arc_scores: [B, N, N+1]; lengths: [B], 1..N. Padding may hold anything, NaN
+    included. float64 is computed as float64, all else as float32. A batch whose charts do not fit into memory
+    together is decoded in parts. Raises ValueError for wrong shapes, lam outside [0, 1], NaN or infinite scores
+    (naming the sentence), TooLongError if one sentence's chart would not fit.
     """
     check_weight(lam)
     lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]

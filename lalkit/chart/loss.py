@@ -1,4 +1,4 @@
-"""Training losses on charts: max-margin over labelled spans (Mrini et al. 2020, eq. 7-9), cross-entropy over arcs (eq. 11).
+"""Training losses on charts: max-margin over labelled spans (Mrini et al. 2020, eq. 7-9), cross-entropy of arcs (eq. 11).
 
 Both return a sum; the caller divides (the released program by the number of sentences).
 """
@@ -22,14 +22,14 @@ def span_margin_loss(
     """sum over sentences of max(0, max_T (s(T) + distance(T, gold)) - s(gold)): a scalar, in the type of the scores
     (float32 for half precision).
 
-    label_scores: [B, N+1, N+1, L], index 0 the empty label, scoring 0; lengths: [B]; gold: per sentence its labelled spans
-    (start, end, label index). T ranges over the binary trees of `cky`; distance(T, gold) counts the spans of T whose label is
-    not gold's label there (gold's label is empty where gold has no span), so the loss is 0 exactly if gold scores at least
-    as much as every tree plus its distance.
+    label_scores: [B, N+1, N+1, L], index 0 the empty label, scoring 0; lengths: [B]; gold: per sentence its labelled
+    spans (start, end, label index). T ranges over the binary trees of `cky`; distance(T, gold) counts the spans of T
+    whose label is not gold's label there (gold's label is empty where gold has no span), so the loss is 0 exactly if
+    gold scores at least as much as every tree plus its distance.
 
-    The best tree is found without gradients: the maximum over labels on the scores' device, CKY on the CPU, to which only that
-    [B, N+1, N+1] chart is copied. The gradient reaches label_scores through the spans of that tree and of gold.
-    Raises ValueError for gold spans that no tree can have.
+    The best tree is found without gradients: the maximum over labels on the scores' device, CKY on the CPU, to which
+    only that [B, N+1, N+1] chart is copied. The gradient reaches label_scores through the spans of that tree and of
+    gold. Raises ValueError for gold spans that no tree can have.
     """
     lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     check_gold(gold, lengths, label_scores.shape)
@@ -57,7 +57,7 @@ def span_margin_loss(
 
 
 def augmented_maximum(label_scores: Tensor, gold_label: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:
-    """Per span the best admissible label and its score, 1 added to every label that is not gold's: both [B, N+1, N+1]."""
+    """Per span the best admissible score, 1 added to every label but gold's, and its label: both [B, N+1, N+1]."""
     augmented = label_scores + 1
     augmented.scatter_add_(-1, gold_label[..., None], torch.full_like(augmented[..., :1], -1))
     n = augmented.shape[1] - 1
@@ -69,8 +69,8 @@ def augmented_maximum(label_scores: Tensor, gold_label: Tensor, lengths: list[in
 
 
 def check_gold(gold: Gold, lengths: list[int], shape: torch.Size) -> None:
-    """Raises ValueError unless every sentence's gold spans are distinct, nested, inside it, admissibly labelled, and one is
-    the sentence."""
+    """Raises ValueError unless every sentence's gold spans are distinct, nested, inside it, admissibly labelled, and
+    one is the sentence."""
     if len(gold) != len(lengths) or len(lengths) != shape[0]:
         raise ValueError(f"{len(gold)} gold trees and {len(lengths)} lengths for {shape[0]} sentences")
     for b, (spans, n) in enumerate(zip(gold, lengths)):
@@ -95,14 +95,14 @@ def check_gold(gold: Gold, lengths: list[int], shape: torch.Size) -> None:
 def arc_loss(arc_scores: Tensor, heads: Tensor, mask: Tensor) -> Tensor:
     """Cross-entropy of every word's head, summed over words: a scalar, in float32 at least.
 
-    arc_scores: [B, N, N+1], dependent by head (column 0 the root, h+1 word h); heads: [B, N], 1-based, 0 = root, read where
-    mask: bool [B, N], True for words. Padding is no candidate head, so a sentence costs the same in any batch.
+    arc_scores: [B, N, N+1], dependent by head (column 0 the root, h+1 word h); heads: [B, N], 1-based, 0 = root, read
+    where mask: bool [B, N], True for words. Padding is no candidate head, so a sentence costs the same in any batch.
     """
     if arc_scores.dtype != torch.float64:
         arc_scores = arc_scores.float()
     mask = mask.bool()
     candidates = F.pad(mask, (1, 0), value=True)[:, None, :]
-    # Rows of padding first: a row of -inf alone (or NaN) would turn the gradient into NaN though its loss is not counted.
+    # A row of NaN would turn the gradient into NaN though its loss is not counted, so rows of padding become 0.
     scores = arc_scores.masked_fill(~candidates, -torch.inf).masked_fill(~mask[:, :, None], 0)
     targets = heads.masked_fill(~mask, -100)
     return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=-100, reduction="sum")

@@ -26,13 +26,13 @@ def random_chart(rng: np.random.Generator, n: int, labels: int, kind: str, dtype
 
 
 def random_joint_tree(rng: np.random.Generator, n: int, labels: int) -> tuple[list, list[int]]:
-    """Spans (start, end, label, head word) in pre-order and heads (1-based) of a random derivation."""
+    """Spans (start, end, label, head word) in pre-order and heads of a random derivation, both 1-based."""
     heads, spans = [0] * n, []
 
     def build(i: int, j: int, h: int, role: str) -> None:
         first = 2 if j - i == 1 or role == "sentence" else 1
         if role == "sentence" or (role == "dependent" and j - i > 1) or rng.random() < 0.5:
-            spans.append((i, j, int(rng.integers(first, labels)), h))
+            spans.append((i, j, int(rng.integers(first, labels)), h + 1))
         if j - i == 1:
             return
         k = int(rng.integers(i + 1, j))
@@ -56,12 +56,13 @@ def same_tree(a, b) -> bool:
 def check_joint_tree(tree, n: int) -> None:
     """Every constituent has one word whose arc leaves it, and that word is its head; labels are where they may be."""
     assert sorted(set(tree.heads.tolist()) - set(range(n + 1))) == []
-    assert tree.spans[0][:2] == (0, n) and tree.spans[0][2] >= 2
+    assert tree.spans[0][:2] == (0, n)
+    assert tree.spans[0][2] >= 2
     assert tree.spans == sorted(tree.spans, key=lambda span: (span[0], -span[1]))
     assert len({span[:2] for span in tree.spans}) == len(tree.spans)
     for i, j, label, head in tree.spans:
-        leaving = [d for d in range(i, j) if not i + 1 <= tree.heads[d] <= j]
+        leaving = [d for d in range(i + 1, j + 1) if not i + 1 <= tree.heads[d - 1] <= j]
         assert leaving == [head], (i, j, label, head, tree.heads)
-        assert label >= 1 and not (label == 1 and j - i == 1)
+        assert label >= (2 if j - i == 1 else 1)
         for a, b, _, _ in tree.spans:
             assert not i < a < j < b, "crossing spans"

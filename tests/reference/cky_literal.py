@@ -17,10 +17,7 @@ def bracketings(i: int, j: int) -> tuple[Spans, ...]:
     if j - i == 1:
         return (((i, j),),)
     return tuple(
-        ((i, j), *left, *right)
-        for k in range(i + 1, j)
-        for left in bracketings(i, k)
-        for right in bracketings(k, j)
+        ((i, j), *left, *right) for k in range(i + 1, j) for left in bracketings(i, k) for right in bracketings(k, j)
     )
 
 

@@ -1,10 +1,11 @@
 """All joint trees of a short sentence, written down twice without a chart.
 
-(a) `derivations`: every binary derivation, in the documented order of preference, so that the first maximum is *the* answer;
-(b) `joint_trees`: every projective single-root dependency tree times, per head word, every chain of labelled projections.
+(a) `derivations`: every binary derivation, in the documented order of preference: the first maximum is the answer;
+(b) `joint_trees`: every projective single-root dependency tree times, per word, every chain of labelled projections.
 
-A tree is (spans, arcs): spans (start, end, head word) of the labelled spans, arcs (dependent, head), words 0-based, the root
-head -1. Which label a span has is left to `best_label`; `labelled_derivations` spells the labels out as well.
+A tree is (spans, arcs): spans (start, end, head word) of the labelled spans, arcs (dependent, head), words 0-based,
+the root head -1. Which label a span has is left to `best_label`; `labelled_derivations` spells the labels out as
+well.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def _incidence(n: int) -> np.ndarray:
 
 
 def first_best(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float) -> tuple[float, list, list]:
-    """(a): score, spans (start, end, label, head word) in pre-order, heads (1-based, 0 = root) of the first maximum.
+    """(a): score, spans (start, end, label, head word) in pre-order, heads (both 1-based) of the first maximum.
 
     The scores must be exact in any order of addition (small multiples of a power of two), or ties are not ties.
     """
@@ -111,7 +112,7 @@ def first_best(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float) -> 
     totals = _incidence(n) @ np.concatenate([values.ravel(), (1 - lam) * arc_scores.astype(np.float64).ravel()])
     at = int(totals.argmax())
     spans, arcs = derivations(n)[at]
-    named = [(i, j, best_label(weighted, i, j), h) for i, j, h in spans]
+    named = [(i, j, best_label(weighted, i, j), h + 1) for i, j, h in spans]
     return float(totals[at]), in_preorder(named), heads_of(arcs)
 
 

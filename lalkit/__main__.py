@@ -1,0 +1,5 @@
+"""python -m lalkit"""
+
+from lalkit.cli import main
+
+main()

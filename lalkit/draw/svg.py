@@ -1,0 +1,94 @@
+"""The few pieces of SVG that all drawings share: text of a known width, colours, the document. Pure strings."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+FONT = "Helvetica, Arial, 'Noto Sans', 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
+# From the colour-blind-safe palette of Okabe and Ito (2008); what colour says is also said by weight or shape.
+BLACK, GREY, BLUE, VERMILION = "#000000", "#595959", "#0072B2", "#B34700"
+LINE = "#8C8C8C"
+LONGEST = 32  # characters of a word that are drawn; the rest is in its tooltip
+
+# Widths in em, a little above those of Helvetica and Arial, so that a fallback font still fits.
+NARROW, SLIM, BROAD = set("ijl.,:;'`|!Iíìîï·"), set('frt()[]{}-/\\" *'), set("mwMWQO%@&GD—…œæ")
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def text_width(text: str, size: float) -> float:
+    """A safe estimate, in pixels, of how wide text is in a sans-serif font; a full-width character counts one em."""
+    return size * sum(map(_em, text))
+
+
+def _em(character: str) -> float:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Me", "Mn"):
+        return 0.0
+    if unicodedata.east_asian_width(character) in "WF":
+        return 1.05
+    if character in NARROW:
+        return 0.32
+    if character in SLIM:
+        return 0.42
+    if character in BROAD:
+        return 0.95
+    return 0.74 if character.isupper() else 0.6
+
+
+def escape(text: str) -> str:
+    """Text that may stand in XML: & < > and quotes escaped, characters that XML cannot hold replaced by U+FFFD."""
+    text = NOT_XML.sub("\ufffd", text)
+    for plain, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+        text = text.replace(plain, entity)
+    return text
+
+
+def shorten(word: str) -> str:
+    """At most LONGEST characters; what was cut shows as an ellipsis."""
+    return word if len(word) <= LONGEST else word[: LONGEST - 1] + "…"
+
+
+def number(value: float) -> str:
+    """A coordinate with at most one decimal: 12, 12.5."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def text(
+    x: float,
+    y: float,
+    string: str,
+    size: float,
+    *,
+    colour: str = BLACK,
+    bold: bool = False,
+    italic: bool = False,
+    tip: str = "",
+) -> str:
+    """Text centred at x with its baseline at y; tip: what a browser shows under the mouse."""
+    style = ' font-weight="bold"' if bold else ""
+    style += ' font-style="italic"' if italic else ""
+    tooltip = f"<title>{escape(tip)}</title>" if tip else ""
+    place = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}" fill="{colour}"'
+    return f'<text {place}{style} text-anchor="middle">{tooltip}{escape(string)}</text>'
+
+
+def path(commands: str, *, colour: str = LINE, width: float = 1.2, kind: str = "") -> str:
+    """An open line."""
+    kind = f' class="{kind}"' if kind else ""
+    return f'<path{kind} d="{commands}" fill="none" stroke="{colour}" stroke-width="{number(width)}"/>'
+
+
+def document(width: float, height: float, parts: Iterable[str], title: str) -> str:
+    """A whole SVG on white, with its title for screen readers; scales down with the page, never up."""
+    w, h = number(width), number(height)
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" '
+            f'aria-label="{escape(title)}" font-family="{FONT}">',
+            f"<title>{escape(title)}</title>",
+            f'<rect width="{w}" height="{h}" fill="white"/>',
+            *parts,
+            "</svg>\n",
+        ]
+    )

@@ -1,0 +1,56 @@
+"""Getting a corpus onto this machine, from where its owners publish it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import urllib.request
+import zipfile
+from pathlib import Path
+
+from lalkit.errors import CorpusError
+from lalkit.treebank.corpora import NAMES, cache_folder, find
+
+CRAFT_ARCHIVE = "https://github.com/UCDenver-ccp/CRAFT/archive/refs/tags/v5.0.2.zip"
+CRAFT_PARTS = ("/articles/ids/", "/structural-annotation/treebank/penn/", "/structural-annotation/dependency/conllx/")
+
+
+def fetch(name: str) -> Path:
+    """The folder of a corpus, downloaded if it is not here yet. Raises CorpusError where that cannot be done."""
+    if name not in NAMES:
+        raise CorpusError(f"nothing to fetch by the name {name!r}", remedy=f"Corpora: {', '.join(NAMES)}.")
+    if find(name) is None:
+        try:
+            {"ptb-sample": _fetch_nltk, "craft": _fetch_craft}[name]()
+        except KeyError:
+            raise CorpusError(f"{name} belongs to the repository", remedy="Run lalkit from its checkout.") from None
+        except OSError as error:
+            raise CorpusError(f"{name} could not be downloaded ({error})", remedy="Is this machine online? Try again.") from None
+    folder = find(name)
+    if folder is None:
+        raise CorpusError(f"{name} was downloaded but is not complete", remedy="Delete it and fetch it again.")
+    return folder
+
+
+def _fetch_nltk() -> None:
+    import nltk
+
+    for corpus in ("treebank", "dependency_treebank"):
+        if not nltk.download(corpus, quiet=True):
+            raise OSError("the NLTK server did not answer")
+
+
+def _fetch_craft() -> None:
+    target = cache_folder() / "craft"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        archive = Path(scratch) / "craft.zip"
+        with urllib.request.urlopen(CRAFT_ARCHIVE, timeout=60) as source, archive.open("wb") as sink:
+            shutil.copyfileobj(source, sink)
+        with zipfile.ZipFile(archive) as members:
+            for member in members.namelist():
+                if any(part in member for part in CRAFT_PARTS) and not member.endswith("/"):
+                    place = Path(scratch) / "craft" / member.split("/", 1)[1]
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(members.read(member))
+        (Path(scratch) / "craft").replace(target)

@@ -1,0 +1,97 @@
+"""CKY equals the enumeration of all binary trees, ties included."""
+
+import numpy as np
+import pytest
+
+from lalkit.chart.cky import best_brackets, cky_batch
+from tests.reference import cky_literal as reference
+
+
+def random_chart(rng, n, labels, kind, dtype=np.float64):
+    shape = (n + 1, n + 1, labels)
+    if kind == "ties":
+        return rng.integers(-1, 2, shape).astype(dtype)
+    return (np.round(rng.standard_normal(shape) * 2**16) / 2**16).astype(dtype)
+
+
+@pytest.mark.parametrize("kind", ["ties", "exact"])
+def test_first_maximum_of_the_enumeration(kind):
+    rng = np.random.default_rng(17)
+    charts = [random_chart(rng, 1 + trial % 6, int(rng.integers(3, 7)), kind) for trial in range(240)]
+    for trial, (tree, chart) in enumerate(zip(cky_batch(charts), charts)):
+        assert (tree.score, tree.spans) == reference.first_best(chart), trial
+
+
+def test_labels_spelled_out():
+    rng = np.random.default_rng(18)
+    for trial in range(9):
+        n = 1 + trial % 3
+        chart = random_chart(rng, n, 4, "exact")
+        best = max(reference.labelled_trees(n, 4), key=lambda tree: sum(chart[i, j, label] for i, j, label in tree))
+        (tree,) = cky_batch([chart])
+        assert tree.spans == [span for span in best if span[2]]
+        assert tree.score == sum(chart[i, j, label] for i, j, label in best)
+
+
+def test_all_equal_splits_leftmost():
+    chart = np.zeros((5, 5, 3))
+    chart[..., 2] = 1
+    spans = [span[:2] for span in cky_batch([chart])[0].spans]
+    assert spans == [
+        (0, 4),
+        (0, 1),
+        (1, 4),
+        (1, 2),
+        (2, 4),
+        (2, 3),
+        (3, 4),
+    ]
+
+
+def test_one_word_and_the_sentence_have_a_real_label():
+    chart = np.zeros((2, 2, 4))
+    chart[0, 1] = [5, 6, -2, -1]
+    assert cky_batch([chart])[0] == (-1, [(0, 1, 3)])
+    chart = np.zeros((3, 3, 4))
+    chart[..., 1] = 9  # <H>, allowed nowhere in a sentence of two words
+    chart[..., 2:] = -1
+    assert cky_batch([chart])[0] == (-1, [(0, 2, 2)])
+
+
+def test_padded_list_and_threads_agree():
+    rng = np.random.default_rng(19)
+    lengths = [7, 1, 12, 3, 12]
+    charts = [random_chart(rng, n, 5, "exact", np.float32) for n in lengths]
+    padded = np.full((5, 14, 14, 5), np.nan, np.float32)
+    for row, chart in zip(padded, charts):
+        row[: len(chart), : len(chart)] = chart
+    expected = cky_batch(charts, threads=1)
+    assert cky_batch(padded, lengths) == expected
+    assert cky_batch(charts, threads=4) == expected
+    assert cky_batch([]) == []
+    best = np.stack([np.nan_to_num(chart).max(-1) for chart in padded])
+    for n, spans in zip(lengths, best_brackets(best, lengths)):
+        assert spans.shape == (2 * n - 1, 2)
+        assert tuple(spans[0]) == (0, n)
+
+
+def test_errors():
+    chart = random_chart(np.random.default_rng(0), 4, 4, "exact")
+    wrong = chart.copy()
+    wrong[1, 3, 0] = np.inf
+    with pytest.raises(ValueError, match=r"sentence 1: the scores of span \(1, 3\) are not all finite"):
+        cky_batch([chart, wrong])
+    wrong[1, 3, 0] = 0
+    wrong[2, 3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"span \(2, 3\)"):
+        cky_batch([wrong])
+    with pytest.raises(ValueError, match="L >= 3"):
+        cky_batch([chart[..., :2]])
+    with pytest.raises(ValueError, match="sentence 0: a chart must be"):
+        cky_batch([chart[1:]])
+    with pytest.raises(ValueError, match="2 lengths for 1 charts"):
+        cky_batch([chart], [4, 4])
+    with pytest.raises(ValueError, match=r"length 5 is not in 1..4"):
+        cky_batch([chart], [5])
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        cky_batch([chart], threads=0)

@@ -1,0 +1,69 @@
+"""The two slow twins agree with each other, and the decoder with both, ties included."""
+
+import numpy as np
+import pytest
+
+from lalkit.chart.joint import decode
+from tests.chart.charts import LAMBDAS, random_chart
+from tests.reference import joint_enumeration as reference
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_the_two_enumerations_have_the_same_trees(n):
+    derived = {(tuple(reference.heads_of(arcs)), frozenset(spans)) for spans, arcs in reference.derivations(n)}
+    assert derived == reference.tree_set(n)
+
+
+def test_numbers_of_projective_trees():
+    assert [len(reference.joint_trees(n)) for n in range(1, 6)] == [1, 2, 7, 30, 143]  # OEIS A006013
+
+
+@pytest.mark.parametrize("kind", ["ties", "exact"])
+def test_decode_is_the_first_maximum_of_the_enumeration(kind):
+    rng = np.random.default_rng(20200 + len(kind))
+    tied = 0
+    for trial in range(250):
+        n, lam = 1 + trial % 5, LAMBDAS[trial % len(LAMBDAS)]
+        label_scores, arc_scores = random_chart(rng, n, int(rng.integers(3, 6)), kind)
+        tree = decode(label_scores, arc_scores, lam)
+        score, spans, heads = reference.first_best(label_scores, arc_scores, lam)
+        assert tree.score == score == reference.maximum(label_scores, arc_scores, lam), trial
+        assert tree.spans == spans, trial
+        assert tree.heads.tolist() == heads, trial
+        key = tuple(heads), frozenset((i, j, h - 1) for i, j, _, h in tree.spans)
+        assert key in reference.tree_set(n), trial
+        arcs = sum(arc_scores[d, h] for d, h in enumerate(tree.heads))
+        labels = sum(label_scores[i, j, label] for i, j, label, _ in tree.spans)
+        assert lam * labels + (1 - lam) * arcs == score, trial
+        tied += n > 2 and _has_ties(label_scores, arc_scores, lam, score)
+    if kind == "ties":
+        assert tied > 75, "integer scores are here to make ties; most charts of three words and more should have one"
+
+
+def _has_ties(label_scores, arc_scores, lam, score) -> bool:
+    """Is there a second best tree? Forbid each arc of the best one in turn."""
+    for d, h in enumerate(decode(label_scores, arc_scores, lam).heads):
+        other = arc_scores.copy()
+        other[d, h] -= 1024
+        if decode(label_scores, other, lam).score == score:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("kind", ["ties", "exact"])
+def test_labels_spelled_out(kind):
+    """Up to three words every label of every span is enumerated, not just each span's best."""
+    rng = np.random.default_rng(7)
+    for trial in range(12):
+        n, labels = 1 + trial % 3, 4
+        label_scores, arc_scores = random_chart(rng, n, labels, kind)
+        best, winner = -np.inf, None
+        for spans, arcs in reference.labelled_derivations(n, labels):
+            total = 0.5 * sum(label_scores[i, j, name] for i, j, _, name in spans)
+            total += 0.5 * sum(arc_scores[d, h + 1] for d, h in arcs)
+            if total > best:
+                best, winner = total, (spans, arcs)
+        tree = decode(label_scores, arc_scores)
+        assert tree.score == best
+        assert tree.spans == reference.in_preorder([(i, j, name, h + 1) for i, j, h, name in winner[0]])
+        assert tree.heads.tolist() == reference.heads_of(winner[1])

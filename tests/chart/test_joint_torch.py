@@ -1,0 +1,115 @@
+"""The torch decoder gives the trees and the very bits of the numba decoder, whatever the padding."""
+
+import numpy as np
+import pytest
+import torch
+
+from lalkit.chart import joint_torch, memory
+from lalkit.chart.joint import decode_batch
+from lalkit.chart.joint_torch import decode_batch_torch
+from lalkit.errors import TooLongError
+from tests.chart.charts import LAMBDAS, random_chart, same_tree
+
+
+def padded(pairs, fill=np.nan):
+    """Pairs -> (labels [B, N+1, N+1, L], arcs [B, N, N+1], lengths), N one more than the longest, padding = fill."""
+    n = max(len(arcs) for _, arcs in pairs) + 1
+    labels = np.full((len(pairs), n + 1, n + 1, pairs[0][0].shape[2]), fill, pairs[0][0].dtype)
+    arcs = np.full((len(pairs), n, n + 1), fill, pairs[0][1].dtype)
+    for b, (one, two) in enumerate(pairs):
+        labels[b, : len(one), : len(one)] = one
+        arcs[b, : len(two), : len(two) + 1] = two
+    return torch.from_numpy(labels), torch.from_numpy(arcs), torch.tensor([len(two) for _, two in pairs])
+
+
+def compare(device, batches, size, longest, seed):
+    rng = np.random.default_rng(seed)
+    for trial in range(batches):
+        kind, dtype = ("ties", "real")[trial % 2], (np.float32, np.float64)[trial // 2 % 2]
+        lam, labels = LAMBDAS[trial % len(LAMBDAS)] if trial % 5 else 0.3, int(rng.integers(3, 9))
+        top = longest if trial % 10 == 0 else 12
+        pairs = [random_chart(rng, int(n), labels, kind, dtype) for n in rng.integers(1, top + 1, size)]
+        label_scores, arc_scores, lengths = padded(pairs)
+        trees = decode_batch_torch(label_scores.to(device), arc_scores.to(device), lengths.to(device), lam)
+        expected = decode_batch(pairs, lam)
+        assert len(trees) == size
+        for b, (one, two) in enumerate(zip(trees, expected)):
+            assert same_tree(one, two), (trial, b, kind, dtype, lam, one, two)
+
+
+def test_same_as_numba_on_a_thousand_charts():
+    compare("cpu", batches=40, size=25, longest=40, seed=2)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_same_as_numba_on_cuda():
+    compare("cuda", batches=40, size=25, longest=80, seed=4)
+
+
+def test_half_precision_is_computed_in_float32():
+    pairs = [random_chart(np.random.default_rng(6), n, 5, "real", np.float32) for n in (3, 8)]
+    label_scores, arc_scores, lengths = padded(pairs, 0)
+    low = label_scores.bfloat16(), arc_scores.bfloat16()
+    trees = decode_batch_torch(*low, lengths)
+    assert all(map(same_tree, trees, decode_batch_torch(low[0].float(), low[1].float(), lengths)))
+
+
+def test_scores_with_gradients_are_decoded_without():
+    label_scores, arc_scores, lengths = padded([random_chart(np.random.default_rng(6), 5, 5, "real")])
+    expected = decode_batch_torch(label_scores, arc_scores, lengths)
+    assert all(
+        map(same_tree, decode_batch_torch(label_scores.requires_grad_(), arc_scores, lengths.tolist()), expected)
+    )
+
+
+def test_pieces_do_not_matter(monkeypatch):
+    """Small temporaries, or a batch decoded in parts because it does not fit: the same trees."""
+    rng = np.random.default_rng(13)
+    pairs = [random_chart(rng, int(n), 5, "ties", np.float32) for n in rng.integers(1, 14, 12)]
+    batch = padded(pairs)
+    expected = decode_batch(pairs)
+    monkeypatch.setattr(joint_torch, "CHUNK", 16)
+    assert all(map(same_tree, decode_batch_torch(*batch), expected))
+    largest = max(memory.chart_bytes(len(arcs), 4) for _, arcs in pairs)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2 * largest + 4 * 16 * 4)
+    assert len(list(joint_torch.parts(batch[2].tolist(), 4, memory.available_bytes()))) > 3
+    assert all(map(same_tree, decode_batch_torch(*batch), expected))
+
+
+def test_too_long(monkeypatch):
+    pairs = [random_chart(np.random.default_rng(0), n, 4, "real", np.float32) for n in (3, 9)]
+    monkeypatch.setattr(memory, "available_bytes", lambda: memory.chart_bytes(9, 4) - 1)
+    with pytest.raises(TooLongError, match="sentence 1: 9 words need"):
+        decode_batch_torch(*padded(pairs))
+
+
+def test_wrong_scores_are_named():
+    pairs = [random_chart(np.random.default_rng(1), n, 5, "real") for n in (6, 4)]
+    pairs[1][0][1, 3, 2] = np.nan
+    with pytest.raises(ValueError, match=r"sentence 1: label_scores\[1, 3, 2\] is nan"):
+        decode_batch_torch(*padded(pairs))
+    pairs[1][0][1, 3, 2] = 0
+    pairs[0][1][2, 5] = np.inf
+    with pytest.raises(ValueError, match=r"sentence 0: arc_scores\[2, 5\] is inf"):
+        decode_batch_torch(*padded(pairs))
+    pairs[0][1][2, 5] = 0
+    pairs[1][0][0, 2, 0] = 1
+    with pytest.raises(ValueError, match=r"sentence 1: label_scores\[0, 2, 0\] is 1.0: the empty label"):
+        decode_batch_torch(*padded(pairs))
+    pairs[1][0][0, 2, 0] = 0
+    assert len(decode_batch_torch(*padded(pairs))) == 2
+
+
+def test_wrong_shapes():
+    label_scores, arc_scores, lengths = padded([random_chart(np.random.default_rng(1), n, 5, "real") for n in (3, 2)])
+    with pytest.raises(ValueError, match="arc_scores must be"):
+        decode_batch_torch(label_scores, arc_scores[:, :-1], lengths)
+    with pytest.raises(ValueError, match="label_scores must be"):
+        decode_batch_torch(label_scores[:, 1:], arc_scores, lengths)
+    with pytest.raises(ValueError, match="1 lengths for 2"):
+        decode_batch_torch(label_scores, arc_scores, [3])
+    with pytest.raises(ValueError, match=r"sentence 1: length 5 is not in 1..4"):
+        decode_batch_torch(label_scores, arc_scores, [3, 5])
+    with pytest.raises(ValueError, match="lam must lie in"):
+        decode_batch_torch(label_scores, arc_scores, lengths, lam=2)

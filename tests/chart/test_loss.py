@@ -1,0 +1,184 @@
+"""The margin loss against the enumeration of all trees, its gradient by finite differences; the arc loss by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from lalkit.chart.loss import arc_loss, span_margin_loss
+from tests.chart.charts import random_joint_tree
+from tests.reference import cky_literal as reference
+
+LABELS = 5
+
+
+def random_batch(rng, lengths, bonus, exact=False):
+    """(label_scores [B, N+1, N+1, L] float64 with NaN padding, gold): gold labels score `bonus` more."""
+    n = max(lengths) + 1
+    scores = rng.standard_normal((len(lengths), n + 1, n + 1, LABELS))
+    if exact:
+        scores = np.round(scores)
+    scores[..., 0] = 0
+    gold = []
+    for b, length in enumerate(lengths):
+        spans, _ = random_joint_tree(rng, length, LABELS)
+        gold.append([(i, j, label) for i, j, label, _ in spans])
+        for i, j, label in gold[-1]:
+            scores[b, i, j, label] += bonus
+        scores[b, length + 1 :] = np.nan
+        scores[b, :, length + 1 :] = np.nan
+    return torch.from_numpy(scores), gold
+
+
+def one(scores, b, n):
+    return scores[b, : n + 1, : n + 1].numpy()
+
+
+def test_equals_the_enumeration():
+    rng = np.random.default_rng(23)
+    seen = {"zero": 0, "positive": 0}
+    for trial in range(40):
+        lengths = rng.integers(1, 7, 6).tolist()
+        scores, gold = random_batch(rng, lengths, bonus=(0, 3, 6)[trial % 3])
+        margins = [reference.margin(one(scores, b, n), gold[b]) for b, n in enumerate(lengths)]
+        loss = span_margin_loss(scores, lengths, gold)
+        assert loss.dtype == torch.float64
+        assert loss.item() == pytest.approx(sum(max(0, margin) for margin in margins), abs=1e-9)
+        for margin in margins:
+            seen["positive" if margin > 1e-9 else "zero"] += 1
+    assert min(seen.values()) > 30, seen
+
+
+def test_zero_exactly_if_gold_beats_every_tree_by_its_distance():
+    rng = np.random.default_rng(29)
+    seen = {True: 0, False: 0}
+    for trial in range(60):
+        n = 1 + trial % 3
+        scores, (gold,) = random_batch(rng, [n], bonus=trial % 4, exact=True)
+        chart, wanted = one(scores, 0, n), {(i, j): label for i, j, label in gold}
+        best = sum(chart[i, j, label] for i, j, label in gold)
+        beats = all(
+            best
+            >= sum(chart[i, j, label] for i, j, label in tree)
+            + sum(label != wanted.get((i, j), 0) for i, j, label in tree)
+            for tree in reference.labelled_trees(n, LABELS)
+        )
+        assert (span_margin_loss(scores, [n], [gold]).item() == 0) == beats, trial
+        seen[beats] += 1
+    assert min(seen.values()) > 10, seen
+
+
+def test_gradient_by_finite_differences():
+    rng = np.random.default_rng(31)
+    scores, gold = random_batch(rng, [4, 1, 3], bonus=0)
+    scores = scores.nan_to_num(7.0).requires_grad_()
+    assert span_margin_loss(scores, [4, 1, 3], gold) > 1
+    assert torch.autograd.gradcheck(lambda s: span_margin_loss(s, [4, 1, 3], gold), scores, eps=1e-6, atol=1e-6)
+
+
+def test_gradient_is_predicted_less_gold():
+    scores = torch.zeros(1, 3, 3, 4, requires_grad=True)
+    with torch.no_grad():
+        scores[0, 0, 2, 3] = 0.5  # wrong label for the sentence
+        scores[0, 0, 1, 0] = 0.0
+    loss = span_margin_loss(scores, [2], [[(0, 2, 2), (0, 1, 2)]])
+    loss.backward()
+    # 1.5 for the sentence, 1 for the first word without (or with another) label, 1 for any label on the second word.
+    assert loss.item() == pytest.approx(3.5)
+    gradient = scores.grad[0]
+    assert gradient[0, 2].tolist() == [0, 0, -1, 1]
+    assert gradient[0, 1].tolist() == [1, 0, -1, 0]
+    assert gradient[1, 2].tolist() == [0, 0, 1, 0]
+
+
+def test_batch_and_padding_do_not_matter():
+    rng = np.random.default_rng(37)
+    lengths = [5, 1, 9, 3]
+    scores, gold = random_batch(rng, lengths, bonus=1)
+    scores = scores.requires_grad_()
+    loss = span_margin_loss(scores, torch.tensor(lengths), gold)
+    loss.backward()
+    alone = torch.zeros((), dtype=torch.float64)
+    for b, n in enumerate(lengths):
+        part = scores.detach()[b : b + 1, : n + 1, : n + 1].clone().requires_grad_()
+        value = span_margin_loss(part, [n], [gold[b]])
+        value.backward()
+        alone += value.detach()
+        assert torch.equal(scores.grad[b, : n + 1, : n + 1], part.grad[0])
+        assert scores.grad[b, n + 1 :].abs().sum() == 0
+        assert scores.grad[b, :, n + 1 :].abs().sum() == 0
+    assert loss.item() == pytest.approx(alone.item(), abs=1e-12)
+
+
+def test_half_precision_gives_a_float32_loss_and_its_gradient():
+    rng = np.random.default_rng(41)
+    scores, gold = random_batch(rng, [6, 4], bonus=0)
+    low = scores.bfloat16().requires_grad_()
+    loss = span_margin_loss(low, [6, 4], gold)
+    assert loss.dtype == torch.float32
+    assert loss.item() == span_margin_loss(low.detach().float(), [6, 4], gold).item()
+    loss.backward()
+    assert low.grad.dtype == torch.bfloat16
+    assert low.grad.abs().sum() > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_same_on_cuda():
+    scores, gold = random_batch(np.random.default_rng(43), [7, 3, 12], bonus=1)
+    here = span_margin_loss(scores, [7, 3, 12], gold)
+    there = span_margin_loss(scores.cuda(), torch.tensor([7, 3, 12]).cuda(), gold)
+    assert there.item() == pytest.approx(here.item(), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("spans", "words"),
+    [
+        ([(0, 2, 2)], "no label for the whole sentence"),
+        ([], "no label for the whole sentence"),
+        ([(0, 3, 1)], "may not be <H>"),
+        ([(0, 3, 2), (1, 2, 1)], "may not be <H>"),
+        ([(0, 3, 2), (1, 4, 2)], "does not fit"),
+        ([(0, 3, 2), (1, 2, LABELS)], "does not fit"),
+        ([(0, 3, 2), (1, 2, 0)], "does not fit"),
+        ([(0, 3, 2), (0, 2, 2), (1, 3, 2)], "cross or are the same"),
+        ([(0, 3, 2), (0, 3, 3)], "cross or are the same"),
+    ],
+)
+def test_gold_that_no_tree_can_have(spans, words):
+    good = [(0, 3, 2), (0, 2, 1)]
+    scores = torch.zeros(2, 4, 4, LABELS)
+    span_margin_loss(scores, [3, 3], [good, good])
+    with pytest.raises(ValueError, match=rf"sentence 1 of 3 words: .*{words}"):
+        span_margin_loss(scores, [3, 3], [good, spans])
+
+
+def test_as_many_gold_trees_as_sentences():
+    with pytest.raises(ValueError, match="1 gold trees and 2 lengths for 2 sentences"):
+        span_margin_loss(torch.zeros(2, 4, 4, LABELS), [3, 3], [[(0, 3, 2)]])
+    with pytest.raises(ValueError, match="room for 1 to 3"):
+        span_margin_loss(torch.zeros(1, 4, 4, LABELS), [4], [[(0, 4, 2)]])
+
+
+@pytest.mark.parametrize("ignore", [0, -100])
+def test_arc_loss_by_hand(ignore):
+    rng = np.random.default_rng(47)
+    lengths, n = [4, 1, 6], 7
+    scores = torch.from_numpy(rng.standard_normal((3, n, n + 1)))
+    heads, mask = torch.full((3, n), ignore), torch.zeros(3, n, dtype=torch.bool)
+    expected = 0.0
+    for b, length in enumerate(lengths):
+        mask[b, :length] = True
+        heads[b, :length] = torch.tensor(random_joint_tree(rng, length, LABELS)[1])
+        for d in range(length):
+            row = np.exp(scores[b, d, : length + 1].numpy())
+            expected -= np.log(row[heads[b, d]] / row.sum())
+        scores[b, length:] = torch.nan
+        scores[b, :, length + 1 :] = torch.inf
+    scores.requires_grad_()
+    loss = arc_loss(scores, heads, mask)
+    assert loss.item() == pytest.approx(expected, abs=1e-9)
+    loss.backward()
+    candidates = torch.nn.functional.pad(mask, (1, 0), value=True)[:, None] & mask[:, :, None]
+    assert torch.all(scores.grad[~candidates] == 0)
+    assert torch.all(scores.grad[candidates] != 0)
+    assert arc_loss(scores.detach().nan_to_num(0, 0).bfloat16(), heads, mask).dtype == torch.float32

