@@ -73,10 +73,18 @@ class ParseResult:
 
     def save(self, path: str | Path) -> Path:
         """Written in the form its suffix names: .svg .json .conllu .ptb .txt. Raises LalkitError for another."""
-        forms = {".svg": self.draw, ".json": self.to_json, ".conllu": self.to_conllu, ".ptb": self.to_ptb, ".txt": self.__str__}
+        forms = {
+            ".svg": self.draw,
+            ".json": self.to_json,
+            ".conllu": self.to_conllu,
+            ".ptb": self.to_ptb,
+            ".txt": self.__str__,
+        }
         suffix = Path(path).suffix
         if suffix not in forms:
-            raise LalkitError(f"cannot write a result as {suffix!r}", where=str(path), remedy=f"Use one of {' '.join(forms)}.")
+            raise LalkitError(
+                f"cannot write a result as {suffix!r}", where=str(path), remedy=f"Use one of {' '.join(forms)}."
+            )
         return write_text(path, forms[suffix]())
 
     def _repr_svg_(self) -> str:
@@ -107,7 +115,9 @@ class Parser:
         """One sentence: text (raw, 'tokens' or 'tagged'), a list of words, or a Sentence. Raises LalkitError if empty."""
         return self.parse_all([text], form)[0]
 
-    def parse_all(self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", **options) -> list[ParseResult]:
+    def parse_all(
+        self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", **options
+    ) -> list[ParseResult]:
         """Many sentences, in order; options are those of `lalkit.predict.predict`."""
         sentences = [_sentence(text, form, i) for i, text in enumerate(texts, 1)]
         found = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
@@ -117,7 +127,13 @@ class Parser:
 def _sentence(text: str | Sequence[str] | Sentence, form: Form, number: int) -> Sentence:
     if isinstance(text, Sentence):
         return text
-    found = read_line(text, form, str(number)) if isinstance(text, str) else Sentence(tuple(text), id=str(number)) if text else None
+    found = (
+        read_line(text, form, str(number))
+        if isinstance(text, str)
+        else Sentence(tuple(text), id=str(number))
+        if text
+        else None
+    )
     if found is None:
         raise LalkitError("there is nothing to parse", where=f"sentence {number}", remedy="Give at least one word.")
     return found

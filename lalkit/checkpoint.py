@@ -62,13 +62,18 @@ def load_model(folder: str | Path) -> Loaded:
     """Raises ModelError for anything that is not a whole checkpoint of lalkit's, or whose encoder is not the same."""
     content, tensors = load_tensors(folder, "model")
     if content.get("format") != FORMAT:
-        raise ModelError(f"is no {FORMAT} checkpoint but {content.get('format')!r}", where=f"{folder}/model.json", remedy=RETRAIN)
+        raise ModelError(
+            f"is no {FORMAT} checkpoint but {content.get('format')!r}", where=f"{folder}/model.json", remedy=RETRAIN
+        )
     config = from_dict(Config, content["config"], f"{folder}/model.json: config")
     encoder = config.model.encoder.pretrained
     found = weights_hash(encoder) if encoder else None
     if found is not None and content["encoder_sha256"] not in (None, found):
-        raise ModelError(f"the encoder {encoder!r} is not the one this parser was trained with", where=str(folder),
-                         remedy="Install the encoder's version named in constraints.txt.")
+        raise ModelError(
+            f"the encoder {encoder!r} is not the one this parser was trained with",
+            where=str(folder),
+            remedy="Install the encoder's version named in constraints.txt.",
+        )
     vocab = Vocab.from_dict(content["vocab"])
     network = Network(config.model, vocab, weights=config.model.encoder.freeze_embeddings)
     fill(network, tensors, str(folder))
@@ -85,7 +90,9 @@ def trained(network: Network) -> dict[str, Tensor]:
 def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
     """Put saved tensors into a network. Raises ModelError unless they are exactly what it needs."""
     expected = trained(network)
-    wrong = sorted(set(expected) ^ set(tensors)) or sorted(k for k, v in tensors.items() if v.shape != expected[k].shape)
+    wrong = sorted(set(expected) ^ set(tensors)) or sorted(
+        k for k, v in tensors.items() if v.shape != expected[k].shape
+    )
     if wrong:
         raise ModelError(f"the weights do not fit the config: {', '.join(wrong[:4])}", where=where, remedy=RETRAIN)
     network.load_state_dict(tensors, strict=False)

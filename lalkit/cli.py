@@ -20,12 +20,18 @@ import typer
 
 from lalkit.errors import LalkitError, ParameterError
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__.split(".")[0] + ".")
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__.split(".")[0] + "."
+)
 data = typer.Typer(no_args_is_help=True, help="Corpora: fetch, count, check.")
 app.add_typer(data, name="data")
 
-Treebank = Annotated[str, typer.Option("--treebank", help="sample, ptb-sample, craft, or a folder of .trees and .conllu files")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="a setting, e.g. model.label_attention.heads=32 (repeatable)")]
+Treebank = Annotated[
+    str, typer.Option("--treebank", help="sample, ptb-sample, craft, or a folder of .trees and .conllu files")
+]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="a setting, e.g. model.label_attention.heads=32 (repeatable)")
+]
 
 
 class Form(StrEnum):
@@ -79,7 +85,9 @@ def evaluate(
     run: Annotated[Path, typer.Argument(help="folder of a trained parser")],
     treebank: Treebank,
     split: Annotated[str, typer.Option(help="train, dev or test")] = "dev",
-    json_: Annotated[str | None, typer.Option("--json", help="write one JSON object here (- for standard output)")] = None,
+    json_: Annotated[
+        str | None, typer.Option("--json", help="write one JSON object here (- for standard output)")
+    ] = None,
     table: Annotated[Path | None, typer.Option(help="write a row per sentence here (CSV)")] = None,
     parses: Annotated[Path | None, typer.Option(help="write the predicted trees here")] = None,
     lam: Annotated[float | None, typer.Option(help="weight of labels against arcs in decoding")] = None,
@@ -122,7 +130,9 @@ def evaluate(
 @app.command()
 def parse(
     run: Annotated[Path, typer.Argument(help="folder of a trained parser")],
-    text: Annotated[list[str] | None, typer.Argument(help="sentences; none: one a line from --file or standard input")] = None,
+    text: Annotated[
+        list[str] | None, typer.Argument(help="sentences; none: one a line from --file or standard input")
+    ] = None,
     file: Annotated[Path | None, typer.Option(help="UTF-8 text, one sentence a line")] = None,
     form: Annotated[Form, typer.Option("--form", help="raw text, tokens between spaces, or word_TAG pairs")] = Form.raw,
     to: Annotated[Format, typer.Option("--to")] = Format.ptb,
@@ -200,8 +210,10 @@ def data_check(name: str) -> None:
         clean &= report.clean
         for error in (*report.problems, *report.not_joint):
             print(f"{split}: {error}")
-        print(f"{name} {split}: {report.sentences} sentences read, {len(report.problems)} problems, "
-              f"{len(report.not_joint)} without a joint form")
+        print(
+            f"{name} {split}: {report.sentences} sentences read, {len(report.problems)} problems, "
+            f"{len(report.not_joint)} without a joint form"
+        )
     raise typer.Exit(0 if clean else 1)
 
 
@@ -217,7 +229,9 @@ def doctor() -> None:
 @app.command()
 def run(
     notebook: Annotated[Path, typer.Argument(help="e.g. notebooks/00_quickstart.ipynb")],
-    parameter: Annotated[list[str] | None, typer.Option("-p", help="name=value, as the notebook's parameters cell declares")] = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option("-p", help="name=value, as the notebook's parameters cell declares")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="folder of the run; default runs/NOTEBOOK/...")] = None,
 ) -> None:
     """Run a notebook strictly: its output, figures and run.json land in a folder under runs/."""

@@ -61,7 +61,9 @@ class ModelConfig:
     label_hidden: int = 250  # [R]
     arc_hidden: int = 1024  # [R]
     arc_label_hidden: int = 250  # [D]
-    tag_input: Literal["none", "given", "predicted"] = "none"  # tags added to the content; our own tag head is always there
+    tag_input: Literal["none", "given", "predicted"] = (
+        "none"  # tags added to the content; our own tag head is always there
+    )
     dropout: float = 0.2  # [R] relu, residual, embedding
 
 
@@ -106,8 +108,16 @@ def tiny() -> Config:
         ModelConfig(
             encoder=EncoderConfig(pretrained=None, word_dim=32, char_dim=16, char_hidden=16, min_count=1),
             label_attention=LabelAttentionConfig(heads=6, d_kv=8, d_out=8),
-            d_content=32, d_position=16, layers=1, attention_heads=2, d_head=8, d_ff=32,
-            label_hidden=32, arc_hidden=32, arc_label_hidden=16, dropout=0.1,
+            d_content=32,
+            d_position=16,
+            layers=1,
+            attention_heads=2,
+            d_head=8,
+            d_ff=32,
+            label_hidden=32,
+            arc_hidden=32,
+            arc_label_hidden=16,
+            dropout=0.1,
         ),
         TrainConfig(epochs=3, batch_tokens=200, rate=3e-3, warmup=10, autocast=False),
     )
@@ -118,8 +128,15 @@ def minilm() -> Config:
     return Config(
         ModelConfig(
             label_attention=LabelAttentionConfig(heads=64, d_kv=64, d_out=64),
-            d_content=256, d_position=128, layers=1, attention_heads=8, d_head=32, d_ff=512,
-            label_hidden=250, arc_hidden=256, arc_label_hidden=128,
+            d_content=256,
+            d_position=128,
+            layers=1,
+            attention_heads=8,
+            d_head=32,
+            d_ff=512,
+            label_hidden=250,
+            arc_hidden=256,
+            arc_label_hidden=128,
         )
     )
 

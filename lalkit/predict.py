@@ -55,15 +55,20 @@ def predict_batches(network, collator, sentences, lam, budget, threads) -> Itera
                 output = network(collator(chosen).to(device))
                 trees = decode_output(output, [len(s) for s in chosen], lam, threads)
                 labels, tags = best_labels(network, output, trees)
-            yield group, [
-                assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config.tag_input == "given")
-                for b, (sentence, tree) in enumerate(zip(chosen, trees))
-            ]
+            yield (
+                group,
+                [
+                    assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config.tag_input == "given")
+                    for b, (sentence, tree) in enumerate(zip(chosen, trees))
+                ],
+            )
     finally:
         network.train(training)
 
 
-def decode_output(output: ParserOutput, lengths: Sequence[int], lam: float, threads: int | None = None) -> list[JointTree]:
+def decode_output(
+    output: ParserOutput, lengths: Sequence[int], lam: float, threads: int | None = None
+) -> list[JointTree]:
     """The joint trees of a batch's scores."""
     labels, arcs = output.label_scores.float().cpu().numpy(), output.arc_scores.float().cpu().numpy()
     return decode_batch(
@@ -86,9 +91,13 @@ def assemble(sentence: Sentence, tree: JointTree, vocab: Vocab, labels, tags, ke
     n = len(sentence)
     names = tuple(vocab.tags[t] for t in tags[:n]) if vocab.tags else None
     arc_names = tuple(vocab.arc_labels[a] for a in labels[:n]) if vocab.arc_labels else None
-    spans = tuple(JointSpan(i, j, vocab.labels[k], h + 1) for i, j, k, h in tree.spans)
+    spans = tuple(JointSpan(i, j, vocab.labels[k], h) for i, j, k, h in tree.spans)
     parsed = from_joint(
-        sentence.words, spans, tuple(tree.heads.tolist()), sentence.tags if keep_tags and sentence.tags else names,
-        arc_names, sentence.id,
+        sentence.words,
+        spans,
+        tuple(tree.heads.tolist()),
+        sentence.tags if keep_tags and sentence.tags else names,
+        arc_names,
+        sentence.id,
     )
     return Prediction(parsed, spans, tree.score)

@@ -24,7 +24,9 @@ def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:
     pairs = [token.rpartition("_") for token in tokens]
     wrong = next((token for token, (word, _, tag) in zip(tokens, pairs) if not word or not tag), None)
     if wrong is not None:
-        raise TreebankError(f"{wrong!r} is no word_TAG pair", where=id, remedy="Tagged text looks like: The_DT end_NN ._.")
+        raise TreebankError(
+            f"{wrong!r} is no word_TAG pair", where=id, remedy="Tagged text looks like: The_DT end_NN ._."
+        )
     return Sentence(tuple(p[0] for p in pairs), tuple(p[2] for p in pairs), id=id)
 
 

@@ -67,7 +67,9 @@ def _cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
     return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum")
 
 
-def train(config: Config, treebank: str, out: str | Path, *, resume: bool = False, say: Callable[[str], None] = print) -> dict:
+def train(
+    config: Config, treebank: str, out: str | Path, *, resume: bool = False, say: Callable[[str], None] = print
+) -> dict:
     """Train on a treebank's train part, choose on its dev part; leaves the best parser in `out`. Returns its dev scores.
 
     Raises ModelError where `out` holds another run, or (resume) none that fits the config.
@@ -81,7 +83,9 @@ class Run:
     def __init__(self, config: Config, treebank: str, out: Path, resume: bool, say: Callable[[str], None]):
         self.config, self.treebank, self.out, self.say = config, treebank, out, say
         if (out / "resume.json").exists() and not resume:
-            raise ModelError("holds a run already", where=str(out), remedy="Add --resume to go on with it, or give another --out.")
+            raise ModelError(
+                "holds a run already", where=str(out), remedy="Add --resume to go on with it, or give another --out."
+            )
         self.train, left_out = trainable(load(treebank, "train").sentences, config.train.max_length)
         self.dev = subset(load(treebank, "dev").sentences, config.train.dev_sentences)
         self.vocab = Vocab.build(self.train, config.model.encoder.min_count)
@@ -92,8 +96,10 @@ class Run:
         self.collator = make_collator(config, self.vocab)
         self.optimizer = make_optimizer(self.network, config.train)
         self.state = State(planned=config.train.epochs)
-        say(f"{treebank}: {len(self.train)} sentences to train on ({left_out}), {len(self.dev)} of dev; "
-            f"{sum(p.numel() for p in self.network.parameters() if p.requires_grad) / 1e6:.1f} M weights trained on {self.device}")
+        say(
+            f"{treebank}: {len(self.train)} sentences to train on ({left_out}), {len(self.dev)} of dev; "
+            f"{sum(p.numel() for p in self.network.parameters() if p.requires_grad) / 1e6:.1f} M weights trained on {self.device}"
+        )
         if resume and (out / "resume.json").exists():
             self._load()
             say(f"going on after epoch {self.state.epoch}")
@@ -110,8 +116,10 @@ class Run:
                 self.evaluate()
             self._save()
         best = max(self.state.history, key=lambda row: row["f1"] + row["las"])
-        self.say(f"best after epoch {best['epoch']}: dev F1 {best['f1']:.2f}, UAS {best['uas']:.2f}, LAS {best['las']:.2f}; "
-                 f"parser in {self.out}")
+        self.say(
+            f"best after epoch {best['epoch']}: dev F1 {best['f1']:.2f}, UAS {best['uas']:.2f}, LAS {best['las']:.2f}; "
+            f"parser in {self.out}"
+        )
         return best
 
     def _done(self) -> bool:
@@ -134,7 +142,9 @@ class Run:
                 said = time.perf_counter()
                 bar = "#" * (20 * (i + 1) // len(groups))
                 means = " ".join(f"{name} {value / (i + 1):.3f}" for name, value in sums.items())
-                self.say(f"epoch {state.epoch + 1}/{state.planned} [{bar:20}] {means}  {words / (said - started):.0f} words/s")
+                self.say(
+                    f"epoch {state.epoch + 1}/{state.planned} [{bar:20}] {means}  {words / (said - started):.0f} words/s"
+                )
         state.epoch += 1
         self.means = {name: value / len(groups) for name, value in sums.items()}
         state.seconds += time.perf_counter() - started
@@ -149,7 +159,10 @@ class Run:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=train.autocast and has_bf16(self.device)):
             terms = losses(self.network, batch, train)
         if not math.isfinite(terms["loss"].item()):
-            raise ModelError(f"the loss is {terms['loss'].item()} at step {state.step}", remedy="Lower train.rate or train.encoder_rate.")
+            raise ModelError(
+                f"the loss is {terms['loss'].item()} at step {state.step}",
+                remedy="Lower train.rate or train.encoder_rate.",
+            )
         self.optimizer.zero_grad(set_to_none=True)
         terms["loss"].backward()
         if train.clip:
@@ -162,11 +175,15 @@ class Run:
         """Dev scores; keeps the parser if they are the best so far."""
         state, started = self.state, time.perf_counter()
         found = [p.sentence for p in predict(self.network, self.collator, self.dev, lam=self.config.train.lam)]
-        scores = {k: v for k, v in evaluate(self.dev, found).summary().items()}
+        scores = evaluate(self.dev, found).summary()
         state.seconds += time.perf_counter() - started
-        state.history.append({"epoch": state.epoch, "step": state.step, "seconds": round(state.seconds, 1), **self.means, **scores})
-        self.say(f"epoch {state.epoch}: dev F1 {scores['f1']:.2f} exact {scores['exact']:.2f} UAS {scores['uas']:.2f} "
-                 f"LAS {scores['las']:.2f} tags {scores['tag_accuracy']:.2f}  {state.seconds / 60:.1f} min")
+        state.history.append(
+            {"epoch": state.epoch, "step": state.step, "seconds": round(state.seconds, 1), **self.means, **scores}
+        )
+        self.say(
+            f"epoch {state.epoch}: dev F1 {scores['f1']:.2f} exact {scores['exact']:.2f} UAS {scores['uas']:.2f} "
+            f"LAS {scores['las']:.2f} tags {scores['tag_accuracy']:.2f}  {state.seconds / 60:.1f} min"
+        )
         if scores["f1"] + scores["las"] > state.best:
             state.best, state.stale = scores["f1"] + scores["las"], 0
             info = {"treebank": self.treebank, "lalkit": __version__, "dev": scores, "epoch": state.epoch}
@@ -195,8 +212,11 @@ class Run:
     def _load(self) -> None:
         content, tensors = load_tensors(self.out, "resume")
         if content.get("config") != to_dict_as_json(self.config) or content.get("treebank") != self.treebank:
-            raise ModelError("was started with another config or treebank", where=str(self.out),
-                             remedy="Resume with the settings in its config.json, or give another --out.")
+            raise ModelError(
+                "was started with another config or treebank",
+                where=str(self.out),
+                remedy="Resume with the settings in its config.json, or give another --out.",
+            )
         fill(self.network, {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, str(self.out))
         for name, p in self.network.named_parameters():
             prefix = {key: f"adam.{key}.{name}" for key in ("step", "exp_avg", "exp_avg_sq")}
@@ -251,7 +271,11 @@ def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimiz
         {"params": [p for p in parameters if id(p) in encoder], "rate": config.encoder_rate},
     ]
     return torch.optim.AdamW(
-        [g for g in groups if g["params"]], betas=config.betas, eps=config.eps, weight_decay=config.weight_decay, fused=True
+        [g for g in groups if g["params"]],
+        betas=config.betas,
+        eps=config.eps,
+        weight_decay=config.weight_decay,
+        fused=True,
     )
 
 

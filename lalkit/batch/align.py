@@ -39,8 +39,10 @@ def align(words: tuple[str, ...], tokenizer, window: int) -> Aligned:
     room = window - len(before) - len(after)
     longest = max(range(len(words)), key=lambda i: len(pieces[i]))
     if len(pieces[longest]) > room:
-        raise ModelError(f"word {longest + 1} has {len(pieces[longest])} sub-words; a row takes {room}",
-                         remedy=f"Is this a word? {words[longest][:40]!r}...")
+        raise ModelError(
+            f"word {longest + 1} has {len(pieces[longest])} sub-words; a row takes {room}",
+            remedy=f"Is this a word? {words[longest][:40]!r}...",
+        )
     rows, places = [], [None] * len(words)
     first = seen = 0  # where this window starts, where the one before it ended
     while True:

@@ -99,17 +99,18 @@ class Collator:
     def _targets(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
         batch.heads = pad([s.heads for s in sentences], n, IGNORE)
         batch.arc_labels = pad(
-            [[self._index("arc_label", a, s) for a in s.arc_labels] if s.arc_labels else () for s in sentences], n, IGNORE
+            [[self._index("arc_label", a, s) for a in s.arc_labels] if s.arc_labels else () for s in sentences],
+            n,
+            IGNORE,
         )
-        batch.spans = [
-            [(x.start, x.end, self._index("label", x.label, s)) for x in to_joint(s)] for s in sentences
-        ]
+        batch.spans = [[(x.start, x.end, self._index("label", x.label, s)) for x in to_joint(s)] for s in sentences]
 
     def _index(self, kind: str, name: str, sentence: Sentence) -> int:
         index = getattr(self.vocab, f"{kind}_index")
         if name not in index:
             raise ModelError(
-                f"the {kind.replace('_', ' ')} {name!r} is not in the parser's vocabulary", where=f"sentence {sentence.id}",
+                f"the {kind.replace('_', ' ')} {name!r} is not in the parser's vocabulary",
+                where=f"sentence {sentence.id}",
                 remedy="Train on a treebank with the same labels, or start a new run.",
             )
         return index[name]

@@ -50,9 +50,9 @@ def decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5) -
     """The best joint tree of one sentence.
 
     label_scores: [n+1, n+1, L], cells i < j are read; index 0 is the empty label and must be 0 there.
-    arc_scores: [n, n+1], dependent word by head; column 0 is the root, column h+1 is word h; [d, d+1] is not read. float64 is
-    computed as float64, all else as float32. Raises ValueError for shapes that do not fit, lam outside [0, 1], NaN or
-    infinite scores; TooLongError if the chart would not fit into memory.
+    arc_scores: [n, n+1], dependent word by head; column 0 is the root, column h+1 is word h; [d, d+1] is not read.
+    float64 is computed as float64, all else as float32. Raises ValueError for shapes that do not fit, lam outside
+    [0, 1], NaN or infinite scores; TooLongError if the chart would not fit into memory.
     """
     return decode_batch([(label_scores, arc_scores)], lam, threads=1)[0]
 
@@ -82,8 +82,9 @@ def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, where:
     check_scores(label_scores, arc_scores, where)
     best, label = np.zeros((n + 1, n + 1), dtype), np.zeros((n + 1, n + 1), np.int64)
     _best_labels(label_scores, dtype.type(lam), best, label)
-    arcs = arc_scores * dtype.type(1 - lam)
-    np.fill_diagonal(arcs[:, 1:], 0)  # a word is never its own head; whatever the model left there
+    arcs = arc_scores.copy()
+    np.fill_diagonal(arcs[:, 1:], 0)  # a word is never its own head; -inf * 0 would only give a warning
+    arcs *= dtype.type(1 - lam)
     chart = np.empty((n + 1, n + 1, n), dtype)
     _fill(chart, best, arcs)
     return unwind(chart, best, label, arcs, n, where)

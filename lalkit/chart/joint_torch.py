@@ -54,8 +54,7 @@ def _decode(label_scores: Tensor, arc_scores: Tensor, lengths: list[int], lam: f
     wrong = (wrong_labels & spans).flatten(1).any(1) | (~arc_scores.isfinite() & pairs).flatten(1).any(1)
 
     best, label = best_labels(label_scores, lengths_there, torch.tensor(lam, dtype=dtype, device=device))
-    best = best.masked_fill(~spans, 0)
-    arcs = (arc_scores * torch.tensor(1 - lam, dtype=dtype, device=device)).masked_fill(~pairs, 0)
+    arcs = arc_scores * torch.tensor(1 - lam, dtype=dtype, device=device)
     chart = fill(best, arcs)
 
     wrong, best, label, arcs, chart = (t.cpu().numpy() for t in (wrong, best, label, arcs, chart))
@@ -95,9 +94,10 @@ def best_labels(label_scores: Tensor, lengths: Tensor, weight: Tensor) -> tuple[
 
 
 def fill(best: Tensor, arcs: Tensor) -> Tensor:
-    """best [B, N+1, N+1] and arcs [B, N, N+1], weighted and finite -> the chart T [B, N+1, N+1, N] of `joint`.
+    """best [B, N+1, N+1] and arcs [B, N, N+1], weighted -> the chart T [B, N+1, N+1, N] of `joint`.
 
-    Cells of spans i >= j are not set. Head words beyond a sentence's length hold numbers nobody reads.
+    Cells i >= j are not set. Cells of a sentence depend on cells of this sentence alone, so padding need not be masked:
+    it computes spans and head words beyond the sentence, NaN perhaps, that nobody reads.
     """
     size, n = arcs.shape[:2]
     heads = arcs[:, :, 1:].contiguous()

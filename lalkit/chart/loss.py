@@ -1,4 +1,4 @@
-"""Training losses on charts: max-margin over labelled spans (Mrini et al. 2020, eq. 7-9), cross-entropy of arcs (eq. 11).
+"""Losses on charts: max-margin over labelled spans (Mrini et al. 2020, eq. 7-9), cross-entropy of arcs (eq. 11).
 
 Both return a sum; the caller divides (the released program by the number of sentences).
 """

@@ -88,7 +88,10 @@ class LabelAttention(nn.Module):
         if self.config.query == "vector":
             content, position = self.query.split(halve(self.config.d_kv), dim=-1)
             folded = torch.cat(
-                [torch.einsum("hk,hkd->hd", content, self.key.content), torch.einsum("hk,hkd->hd", position, self.key.position)],
+                [
+                    torch.einsum("hk,hkd->hd", content, self.key.content),
+                    torch.einsum("hk,hkd->hd", position, self.key.position),
+                ],
                 dim=-1,
             )
             logits = torch.einsum("btd,hd->bht", x, folded)

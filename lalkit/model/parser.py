@@ -62,7 +62,9 @@ class Network(nn.Module):
         content = self.words(batch)
         tag_scores = self.tag_scorer(content[:, 1:-1]).float()
         if self.tags is not None:
-            content = content + F.pad(self._tag_vectors(tag_scores, batch.tags), (0, 0, 1, 1))
+            # Only words have tags: in a batch, the STOP of a short sentence stands where a longer one has a word.
+            vectors = self._tag_vectors(tag_scores, batch.tags) * batch.word_mask[..., None]
+            content = content + F.pad(vectors, (0, 0, 1, 1))
         x = self.encoder(content, batch.mask)
         weights = None
         if self.label_attention is None:

@@ -24,14 +24,18 @@ class PartitionedLinear(nn.Module):
     def forward(self, x: Float[Tensor, "... d"]) -> Float[Tensor, "..."]:
         content, position = x.split(self.d_in, dim=-1)
         index = "...d,od->...o" if self.heads is None else "...d,hod->...ho"
-        out = torch.cat([torch.einsum(index, content, self.content), torch.einsum(index, position, self.position)], dim=-1)
+        out = torch.cat(
+            [torch.einsum(index, content, self.content), torch.einsum(index, position, self.position)], dim=-1
+        )
         return out if self.bias is None else out + self.bias
 
     def per_head(self, x: Float[Tensor, "... h d"]) -> Float[Tensor, "... h o"]:
         """Head h's matrix applied to head h's vector (with heads None: the one matrix to all)."""
         content, position = x.split(self.d_in, dim=-1)
         index = "...hd,od->...ho" if self.heads is None else "...hd,hod->...ho"
-        return torch.cat([torch.einsum(index, content, self.content), torch.einsum(index, position, self.position)], dim=-1)
+        return torch.cat(
+            [torch.einsum(index, content, self.content), torch.einsum(index, position, self.position)], dim=-1
+        )
 
 
 def xavier(*shape: int) -> Tensor:

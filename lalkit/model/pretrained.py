@@ -86,7 +86,9 @@ class PretrainedEncoder(nn.Module):
 
     def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
         output = self.transformer(
-            input_ids=batch.subwords, attention_mask=batch.subword_mask.long(), output_hidden_states=self.mix is not None
+            input_ids=batch.subwords,
+            attention_mask=batch.subword_mask.long(),
+            output_hidden_states=self.mix is not None,
         )
         if self.mix is None:
             hidden = output.last_hidden_state

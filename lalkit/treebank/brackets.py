@@ -125,7 +125,8 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise TreebankError(
-            f"byte 0x{raw[error.start]:02x} is not {encoding}", where=f"{place}, line {line}",
+            f"byte 0x{raw[error.start]:02x} is not {encoding}",
+            where=f"{place}, line {line}",
             remedy="Convert the file first, for example: iconv -f latin1 -t utf-8 FILE > NEW",
         ) from None
     if "\0" in text:
@@ -161,9 +162,7 @@ def indent_tree(tree: Node, width: int = 88, depth: int = 0) -> str:
 
 
 def escape(word: str) -> str:
-    """( inside a word would break the brackets: -LRB-, and so on. A word that is one bracket becomes the whole token."""
-    if word in ESCAPES:
-        return ESCAPES[word]
+    """A round bracket in a word would break the brackets of the tree: -LRB-, -RRB-. All others are left as they are."""
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 

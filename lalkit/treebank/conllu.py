@@ -68,7 +68,8 @@ def _read_rows(rows: list[tuple[int, list[str]]], start: int, comments: dict[str
         short = len(columns) == 3
         if not short and len(columns) < 8:
             raise TreebankError(
-                f"line {line} has {len(columns)} columns", remedy="CoNLL-U has ten columns separated by tabs, not spaces."
+                f"line {line} has {len(columns)} columns",
+                remedy="CoNLL-U has ten columns separated by tabs, not spaces.",
             )
         if not short and ("-" in columns[0] or "." in columns[0]):
             continue

@@ -84,7 +84,8 @@ def build(tree: Node, gold: conllu.Dependencies | None, id: str, unwrap: tuple[s
             at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
             raise TreebankError(
                 f"the tree has {len(ours)} words, the dependencies {len(theirs)}; they differ from word {at + 1}: "
-                f"{' '.join(ours[at : at + 3])!r} against {' '.join(theirs[at : at + 3])!r}", where=f"sentence {id}",
+                f"{' '.join(ours[at : at + 3])!r} against {' '.join(theirs[at : at + 3])!r}",
+                where=f"sentence {id}",
             )
         heads, labels = gold.heads, gold.labels
         if labels is None and derive:
@@ -107,7 +108,9 @@ def pair(
         if gold is not None:
             deps = next(gold, None)
             if deps is None:
-                yield TreebankError(f"no dependencies for tree {number} and those after it", where=f"{place}, line {line}")
+                yield TreebankError(
+                    f"no dependencies for tree {number} and those after it", where=f"{place}, line {line}"
+                )
                 return
         broken = next((item for item in (tree, deps) if isinstance(item, TreebankError)), None)
         if broken is not None:
@@ -150,7 +153,9 @@ def find(name: str) -> Path | None:
     if name == "sample":
         return sample_folder() if (sample_folder() / "train.trees").exists() else None
     if name == "ptb-sample":
-        return next((f for f in nltk_folders() if all(_nltk_has(f, c) for c in ("treebank", "dependency_treebank"))), None)
+        return next(
+            (f for f in nltk_folders() if all(_nltk_has(f, c) for c in ("treebank", "dependency_treebank"))), None
+        )
     if name == "craft":
         wanted = "structural-annotation/treebank/penn"
         return next((f / "craft" for f in data_folders() if (f / "craft" / wanted).is_dir()), None)
@@ -188,10 +193,14 @@ def _read_folder(name: str, folder: Path, split: str) -> Iterator[Sentence | Tre
         raise missing(name)
     trees = folder / f"{split}.trees"
     if not trees.exists():
-        raise CorpusError(f"no file {trees.name}", where=str(folder), remedy="A treebank folder has a .trees file a split.")
+        raise CorpusError(
+            f"no file {trees.name}", where=str(folder), remedy="A treebank folder has a .trees file a split."
+        )
     deps = folder / f"{split}.conllu"
     gold = conllu.scan_leniently(brackets.read_text(deps), str(deps)) if deps.exists() else None
-    return pair(brackets.scan_leniently(brackets.read_text(trees), str(trees)), gold, str(trees), f"{folder.name}-{split}")
+    return pair(
+        brackets.scan_leniently(brackets.read_text(trees), str(trees)), gold, str(trees), f"{folder.name}-{split}"
+    )
 
 
 def _read_ptb_sample(split: str) -> Iterator[Sentence | TreebankError]:
@@ -203,9 +212,7 @@ def _read_ptb_sample(split: str) -> Iterator[Sentence | TreebankError]:
     for number in range(first, last + 1):
         name = f"wsj_{number:04d}"
         mrg, dp = f"treebank/combined/{name}.mrg", f"dependency_treebank/{name}.dp"
-        yield from pair(
-            brackets.scan_leniently(trees(mrg), mrg), conllu.scan_leniently(deps(dp), dp), mrg, name
-        )
+        yield from pair(brackets.scan_leniently(trees(mrg), mrg), conllu.scan_leniently(deps(dp), dp), mrg, name)
 
 
 def _opener(folder: Path, corpus: str):

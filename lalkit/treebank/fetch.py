@@ -25,7 +25,9 @@ def fetch(name: str) -> Path:
         except KeyError:
             raise CorpusError(f"{name} belongs to the repository", remedy="Run lalkit from its checkout.") from None
         except OSError as error:
-            raise CorpusError(f"{name} could not be downloaded ({error})", remedy="Is this machine online? Try again.") from None
+            raise CorpusError(
+                f"{name} could not be downloaded ({error})", remedy="Is this machine online? Try again."
+            ) from None
     folder = find(name)
     if folder is None:
         raise CorpusError(f"{name} was downloaded but is not complete", remedy="Delete it and fetch it again.")

@@ -51,7 +51,8 @@ def to_joint(sentence: Sentence) -> tuple[JointSpan, ...]:
             if dependent + 1 != head and not inside:
                 raise JointError(
                     f"a word outside the constituent {_show(sentence, span)} depends on {sentence.words[dependent]!r} "
-                    f"(word {dependent + 1}) inside it, which is not its head word", where=sentence.id,
+                    f"(word {dependent + 1}) inside it, which is not its head word",
+                    where=sentence.id,
                 )
         found[span.start, span.end] = JointSpan(*span, head)
     for word, cover in enumerate(covers, 1):
@@ -64,15 +65,12 @@ def to_joint(sentence: Sentence) -> tuple[JointSpan, ...]:
 
 def _head_word(sentence: Sentence, span: Span) -> int:
     """The one word (1-based) of a span whose head is outside it."""
-    outside = [
-        i + 1
-        for i in range(span.start, span.end)
-        if not span.start < sentence.heads[i] <= span.end
-    ]
+    outside = [i + 1 for i in range(span.start, span.end) if not span.start < sentence.heads[i] <= span.end]
     if len(outside) != 1:
         raise JointError(
             f"the constituent {_show(sentence, span)} has {len(outside)} words with a head outside it "
-            f"({', '.join(f'{sentence.words[i - 1]} ({i})' for i in outside)}) instead of one", where=sentence.id,
+            f"({', '.join(f'{sentence.words[i - 1]} ({i})' for i in outside)}) instead of one",
+            where=sentence.id,
         )
     return outside[0]
 

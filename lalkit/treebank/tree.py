@@ -206,11 +206,15 @@ def check_heads(heads: tuple[int, ...]) -> None:
             i = heads[i - 1]
         done.update(path)
     if len(roots) != 1:
-        raise TreebankError(f"the dependencies have {len(roots)} roots (words {', '.join(map(str, roots))}) instead of one")
+        raise TreebankError(
+            f"the dependencies have {len(roots)} roots (words {', '.join(map(str, roots))}) instead of one"
+        )
     crossing = find_crossing(heads)
     if crossing:
         (a, b), (c, d) = crossing
-        raise TreebankError(f"the arcs {heads[a - 1]} -> {a} and {heads[c - 1]} -> {c} cross: lalkit parses projective trees")
+        raise TreebankError(
+            f"the arcs {heads[a - 1]} -> {a} and {heads[c - 1]} -> {c} cross: lalkit parses projective trees"
+        )
 
 
 def find_crossing(heads: tuple[int, ...]) -> tuple[tuple[int, int], tuple[int, int]] | None:

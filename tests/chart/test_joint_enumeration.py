@@ -14,6 +14,15 @@ def test_the_two_enumerations_have_the_same_trees(n):
     assert derived == reference.tree_set(n)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_are_added_in_the_documented_order(dtype):
+    """Bit-equal to the formulas of the docstring, in the type of the scores, where rounding depends on the order."""
+    rng = np.random.default_rng(101)
+    for trial in range(40):
+        label_scores, arc_scores = random_chart(rng, 1 + trial % 9, 5, "real", dtype)
+        assert decode(label_scores, arc_scores, 0.3).score == reference.rounded(label_scores, arc_scores, 0.3), trial
+
+
 def test_numbers_of_projective_trees():
     assert [len(reference.joint_trees(n)) for n in range(1, 6)] == [1, 2, 7, 30, 143]  # OEIS A006013
 

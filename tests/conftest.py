@@ -1,0 +1,37 @@
+"""What several tests share: a tiny parser, trained once."""
+
+import os
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import pytest
+import torch
+from hypothesis import settings
+
+from lalkit.config import override, tiny
+from lalkit.treebank.corpora import load
+
+# No deadline: a first example that loads a tokenizer or compiles a kernel is not slow code.
+settings.register_profile("lalkit", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("lalkit")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def sample():
+    return load("sample", "train").sentences
+
+
+@pytest.fixture(scope="session")
+def tiny_parser(tmp_path_factory):
+    """The folder of a parser trained for two epochs on data/sample: real in form, poor in judgement."""
+    from lalkit.training import train
+
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    train(override(tiny(), {"train.epochs": 2}), "sample", folder, say=lambda text: None)
+    return folder

@@ -1,0 +1,102 @@
+"""The layer against its literal twin, for every variant: outputs, attention, all gradients, dropout with given masks."""
+
+import itertools
+
+import pytest
+import torch
+
+from lalkit.config import LabelAttentionConfig
+from lalkit.model.label_attention import LabelAttention, Masks
+from tests.reference.label_attention_literal import literal
+
+VARIANTS = list(
+    itertools.product(
+        ("vector", "matrix"), ("concat", "project"), (True, False), ("softmax", "entmax15", "sparsemax"), (False, True)
+    )
+)
+
+
+def layer_and_input(query, combine, shared, normaliser, seed=0, heads=5):
+    torch.manual_seed(seed)
+    config = LabelAttentionConfig(
+        heads=heads, d_kv=6, d_out=8, query=query, combine=combine, shared=shared, normaliser=normaliser,
+        attention_dropout=0.4, residual_dropout=0.4,
+    )  # fmt: skip
+    layer = LabelAttention(config, 7, 4).double()
+    for p in layer.parameters():  # trained-size weights: attention far from uniform, gain and offset not trivial
+        p.data += 0.5 * torch.randn_like(p)
+    x = torch.randn(3, 6, 11, dtype=torch.float64)
+    mask = torch.arange(6) < torch.tensor([[6], [4], [3]])
+    return layer, x, mask
+
+
+@pytest.mark.parametrize(("query", "combine", "shared", "normaliser", "dropout"), VARIANTS)
+def test_equals_the_equations(query, combine, shared, normaliser, dropout):
+    layer, x, mask = layer_and_input(query, combine, shared, normaliser)
+    masks = layer.draw(x) if dropout else Masks()
+    if dropout:
+        assert (masks.attention == 0).any() and (masks.residual == 0).any()
+    results = []
+    for function in (lambda x: layer(x, mask, masks), lambda x: literal(layer, x, mask, masks)):
+        layer.zero_grad()
+        inputs = x.clone().requires_grad_()
+        y, attention = function(inputs)
+        kept = y * mask[:, :, None, None]  # what the layer says of padding is nobody's business
+        seen = attention if attention.dim() == 3 else attention * mask[:, None, :, None]
+        torch.manual_seed(1)
+        (kept * torch.randn_like(kept)).sum().backward()
+        results.append((kept, seen, inputs.grad, {n: p.grad.clone() for n, p in layer.named_parameters()}))
+    (y, attention, grad, grads), (y_, attention_, grad_, grads_) = results
+    torch.testing.assert_close(y, y_, rtol=0, atol=1e-10)
+    torch.testing.assert_close(attention, attention_, rtol=0, atol=1e-10)
+    torch.testing.assert_close(grad, grad_, rtol=0, atol=1e-10)
+    for name in grads:
+        torch.testing.assert_close(grads[name], grads_[name], rtol=0, atol=1e-10, msg=name)
+        assert grads[name].abs().max() > 1e-6, f"{name} gets no gradient: the comparison would prove nothing"
+
+
+@pytest.mark.parametrize(("query", "combine", "shared", "normaliser"), sorted({v[:4] for v in VARIANTS}))
+def test_alone_in_any_batch_in_any_order_with_any_padding(query, combine, shared, normaliser):
+    layer, x, mask = layer_and_input(query, combine, shared, normaliser)
+    layer, x = layer.float().eval(), x.float()
+    y, attention = layer(x, mask)
+    order = torch.tensor([2, 0, 1])
+    shuffled, _ = layer(x[order], mask[order])
+    padded = torch.cat([x, 100 * torch.randn(3, 4, 11)], dim=1)
+    wide, wide_attention = layer(padded, torch.cat([mask, torch.zeros(3, 4, dtype=torch.bool)], dim=1))
+    for b, n in enumerate(mask.sum(1).tolist()):
+        alone, alone_attention = layer(x[b : b + 1, :n], mask[b : b + 1, :n])
+        position = order.tolist().index(b)
+        for other in (y[b, :n], shuffled[position, :n], wide[b, :n]):
+            torch.testing.assert_close(alone[0], other, rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            alone_attention[0],
+            wide_attention[b][..., :n, :n] if query == "matrix" else wide_attention[b, :, :n],
+            rtol=0,
+            atol=1e-5,
+        )
+        assert (attention[b][..., n:] == 0).all(), "padding gets attention"
+
+
+def test_head_h_meets_query_h_in_every_sentence():
+    """The released program pairs head h of sentence b with query (h B + b) mod H; only that head may change here."""
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
+    layer.eval()
+    before, _ = layer(x, mask)
+    layer.query.data[3] += 1.0
+    after, _ = layer(x, mask)
+    changed = ((before - after).abs().amax(-1) > 1e-9) & mask[:, :, None]
+    assert changed[:, :, 3].sum() == mask.sum() and not changed[:, :, [0, 1, 2, 4]].any()
+
+
+def test_heads_are_free():
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax", heads=17)
+    y, attention = layer.eval()(x, mask)
+    assert y.shape == (3, 6, 17, 8) and attention.shape == (3, 17, 6)
+
+
+def test_each_head_is_initialised_as_the_matrix_it_is():
+    """A three-dimensional Xavier start would make a head's matrix about 8 times too small for 112 heads."""
+    layer = LabelAttention(LabelAttentionConfig(), 512, 512)
+    expected = (2 / (512 + 64)) ** 0.5
+    assert abs(layer.key.content.std().item() / expected - 1) < 0.02

@@ -1,0 +1,159 @@
+"""Training: it learns, a kill changes nothing, bad runs are refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from lalkit.config import override, tiny
+from lalkit.errors import ModelError
+from lalkit.training import Run, losses, rate_factor, subset, train, trainable
+from lalkit.treebank.tree import Sentence, Span
+
+SCRIPT = """
+import sys, torch
+torch.set_num_threads(1)
+from lalkit.config import override, tiny
+from lalkit.training import train
+train(override(tiny(), {"train.epochs": 4, "train.dev_sentences": 10}), "sample", sys.argv[1], resume="resume" in sys.argv)
+"""
+
+
+def run(folder, *more):
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder), *more], stdout=subprocess.DEVNULL)
+
+
+def result(folder):
+    content = json.loads((folder / "model.json").read_text())
+    resume = json.loads((folder / "resume.json").read_text())
+    history = [{k: v for k, v in row.items() if k != "seconds"} for row in resume["state"]["history"]]
+    return load_file(folder / content["weights"]), load_file(folder / resume["weights"]), history
+
+
+@pytest.mark.slow
+def test_sigkill_and_resume_end_with_the_same_bits(tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert run(whole).wait() == 0
+    process, kills = run(killed), 0
+    while process.poll() is None and kills < 3:
+        # Kill it some steps after a checkpoint has appeared: in the middle of an epoch, an evaluation or a save.
+        before = (
+            len(list(killed.glob("*")))
+            and (killed / "resume.json").exists()
+            and (killed / "resume.json").stat().st_mtime
+        )
+        while process.poll() is None and (
+            not (killed / "resume.json").exists() or (killed / "resume.json").stat().st_mtime == before
+        ):
+            time.sleep(0.005)
+        time.sleep(0.13 * (kills + 1))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kills += 1
+        process = run(killed, "resume")
+    assert process.wait() == 0 and kills >= 2
+    for ours, theirs in zip(result(killed), result(whole)):
+        if isinstance(ours, dict):
+            assert ours.keys() == theirs.keys()
+            assert all(torch.equal(ours[k], theirs[k]) for k in ours)
+        else:
+            assert ours == theirs
+    assert sorted(p.suffix for p in killed.iterdir()) == [".json"] * 3 + [".safetensors"] * 2, (
+        "nothing half-written stays"
+    )
+
+
+def test_it_learns_twenty_sentences_by_heart(tmp_path, sample):
+    """Every part of the loss goes down, and gold wins under the trained scores."""
+    from lalkit.predict import predict
+
+    torch.manual_seed(0)
+    config = override(
+        tiny(),
+        {
+            f"model.{name}dropout": 0.0
+            for name in ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
+        },
+    )
+    run_ = Run(config, "sample", tmp_path / "run", False, lambda text: None)
+    chosen = sorted(sample, key=len)[20:40]
+    run_.network.train()
+    first = run_.step(chosen, 1.0)
+    for _ in range(250):
+        last = run_.step(chosen, 1.0)
+    assert all(last[name] < 0.3 * first[name] for name in first), (first, last)
+    found = [p.sentence for p in predict(run_.network, run_.collator, chosen)]
+    right = sum(f.constituents == g.constituents and f.heads == g.heads for f, g in zip(found, chosen))
+    assert right >= 18
+
+
+def test_a_run_is_not_overwritten_and_not_resumed_with_other_settings(tiny_parser):
+    with pytest.raises(ModelError, match="holds a run already"):
+        train(tiny(), "sample", tiny_parser)
+    with pytest.raises(ModelError, match="another config"):
+        train(override(tiny(), {"train.seed": 2}), "sample", tiny_parser, resume=True)
+
+
+def test_an_unknown_label_in_gold_is_named(tiny_parser):
+    from lalkit.checkpoint import load_model
+
+    loaded = load_model(tiny_parser)
+    strange = Sentence(("a", "b"), ("DT", "NN"), (Span(0, 2, "ZZZ"),), (2, 0), ("DET", "ROOT"), id="x-1")
+    with pytest.raises(ModelError, match="sentence x-1: the label 'ZZZ' is not in"):
+        loaded.collator([strange], gold=True)
+
+
+def test_losses_are_means_over_sentences(tiny_parser, sample):
+    from lalkit.checkpoint import load_model
+
+    loaded = load_model(tiny_parser)
+    one = [
+        losses(loaded.network, loaded.collator([s], gold=True), loaded.config.train)["loss"].item() for s in sample[:6]
+    ]
+    all_ = losses(loaded.network, loaded.collator(sample[:6], gold=True), loaded.config.train)["loss"].item()
+    assert abs(sum(one) / 6 - all_) < 1e-3 * all_
+
+
+def test_schedule():
+    config = tiny().train
+    assert rate_factor(config, 0, 0.0) == pytest.approx(0.1)
+    assert rate_factor(config, 100, 0.25) == pytest.approx(0.75)
+    assert rate_factor(config, 100, 1.0) == 0
+
+
+def test_what_cannot_be_learned_from_is_counted():
+    good = Sentence(("a", "b"), constituents=(Span(0, 2, "X"),), heads=(2, 0))
+    long = Sentence(("a",) * 9, constituents=(Span(0, 9, "X"),), heads=(0, *range(1, 9)))
+    bad = Sentence(("a", "b", "c"), constituents=(Span(0, 3, "S"), Span(0, 2, "NP")), heads=(3, 3, 0))
+    kept, word = trainable([good, long, bad], 5)
+    assert kept == [good] and "1 longer than 5" in word and "1 not joint" in word
+    assert subset(range(10), 3) == [0, 3, 6] and subset(range(3), 0) == [0, 1, 2]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_kill_while_saving_leaves_a_whole_checkpoint(tmp_path, tiny_parser):
+    """A writer that is killed at a random moment of an endless loop of saves: what is left always loads."""
+    from lalkit.checkpoint import load_model
+
+    code = """
+import sys
+from lalkit.checkpoint import load_model, save_model
+loaded = load_model(sys.argv[1])
+for i in range(10**6):
+    save_model(sys.argv[2], loaded.network, loaded.config, loaded.vocab, f"{i:07d}", {"i": i})
+    if i == 0: print("ready", flush=True)
+"""
+    for delay in (0.0, 0.011, 0.037):
+        target = tmp_path / f"out{delay}"
+        process = subprocess.Popen([sys.executable, "-c", code, str(tiny_parser), str(target)], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(delay)
+        process.kill()
+        process.wait()
+        assert load_model(target).info["i"] >= 0
