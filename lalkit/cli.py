@@ -63,7 +63,10 @@ def train(
     seed: Annotated[int | None, typer.Option()] = None,
     epochs: Annotated[int | None, typer.Option()] = None,
     max_minutes: Annotated[float | None, typer.Option(help="plan the schedule to end in this time")] = None,
-    threads: Annotated[int | None, typer.Option(help="of this process; default all cores")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="processes of one core each; default one per core, at most 4 (from scratch: 1)")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="of the process, with one worker; default all cores")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
     set_: Set = None,
 ) -> None:
@@ -76,6 +79,9 @@ def train(
         if value is not None:
             settings[f"train.{name}"] = value
     chosen = config.override(config.preset(preset), settings)
+    if "train.workers" not in settings:
+        settings["train.workers"] = workers or _workers(chosen.model.encoder.pretrained is not None and not threads)
+        chosen = config.override(chosen, settings)
     _threads(threads)
     train_(chosen, treebank, out, resume=resume, say=_say)
 
@@ -242,6 +248,27 @@ def run(
 
 
 @app.command()
+def bench(
+    repeats: Annotated[int, typer.Option()] = 7,
+    threads: Annotated[int | None, typer.Option()] = 1,
+    json_: Annotated[str | None, typer.Option("--json", help="- for a list of rows on standard output")] = None,
+) -> None:
+    """Speed, as ratios: the whole parser against its bare encoder, decoding against its growth with length."""
+    from lalkit.bench import bench as bench_
+
+    _threads(threads)
+    rows = bench_(repeats)
+    if json_ == "-":
+        print(json.dumps(rows))
+        return
+    for r in rows:
+        print(
+            f"{r['routine']:8}{r['case']:26}{r['ours_ms']:>10.2f} ms   {r['ratio']:>6.2f} x  {r['baseline']} "
+            f"({r['ratio_min']:.2f} to {r['ratio_max']:.2f})"
+        )
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option()] = Path("runs/demo"),
     minutes: Annotated[float, typer.Option(help="for training")] = 3.0,
@@ -276,6 +303,13 @@ def _pairs(texts: list[str]):
         if not equals:
             raise ParameterError(f"{text!r} is not name=value")
         yield name.strip(), value
+
+
+def _workers(pays: bool) -> int:
+    """One process per core where a batch is enough work to share, and no GPU does it all."""
+    import torch
+
+    return min(os.cpu_count() or 1, 4) if pays and not torch.cuda.is_available() else 1
 
 
 def _threads(count: int | None) -> None:

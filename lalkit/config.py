@@ -91,6 +91,7 @@ class TrainConfig:
     max_length: int = 150  # longer sentences are left out of training (never of evaluation)
     dev_sentences: int = 0  # of dev, evaluated while training; 0: all
     evaluate_every: int = 1  # epochs
+    workers: int = 1  # processes that share every batch, one core each (`lalkit.parallel`)
     max_minutes: float = 0.0  # 0: no limit; else the schedule is planned to end in time
 
 

@@ -2,8 +2,8 @@
 
 A run is a function of its config and seed: the order of sentences depends on (seed, epoch), dropout on (seed, step). The state
 saved after every epoch is therefore the weights, Adam's moments and a few numbers, and a killed run that is resumed
-ends with the same bits as one that was left alone (with the same number of threads, and without --max-minutes, whose
-schedule follows the clock).
+ends with the same bits as one that was left alone (with the same number of threads and workers, and without
+--max-minutes, whose schedule follows the clock).
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from lalkit.batch.collate import IGNORE, Batch
 from lalkit.batch.vocab import Vocab
 from lalkit.chart.loss import arc_loss, span_margin_loss
 from lalkit.checkpoint import fill, load_tensors, make_collator, save_model, save_tensors, trained
-from lalkit.config import Config, TrainConfig, to_dict
+from lalkit.config import Config, TrainConfig, from_dict, to_dict
 from lalkit.errors import JointError, ModelError
 from lalkit.evaluate import evaluate
 from lalkit.files import write_json
 from lalkit.model.parser import Network
+from lalkit.parallel import Team, gather
 from lalkit.predict import predict
 from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
@@ -47,6 +48,10 @@ class State:
     best: float = -1.0
     seconds: float = 0.0
     history: list[dict] = field(default_factory=list)
+
+
+ALONE = Team()
+TERMS = ("loss", "spans", "arcs", "arc_labels", "tags")
 
 
 def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Tensor]:
@@ -74,18 +79,32 @@ def train(
 
     Raises ModelError where `out` holds another run, or (resume) none that fits the config.
     """
-    return Run(config, treebank, Path(out), resume, say).finish()
+    task = {"config": to_dict(config), "treebank": treebank, "out": str(out), "resume": resume}
+    check_folder(Path(out), resume)
+    with gather(config.train.workers, task) as team:
+        return Run(config, treebank, Path(out), resume, say, team).finish()
+
+
+def work(task: dict, team: Team) -> None:
+    """What a worker other than the first does: the same run, silently, writing nothing."""
+    config = from_dict(Config, task["config"])
+    Run(config, task["treebank"], Path(task["out"]), task["resume"], lambda text: None, team).finish()
+
+
+def check_folder(out: Path, resume: bool) -> None:
+    if (out / "resume.json").exists() and not resume:
+        raise ModelError(
+            "holds a run already", where=str(out), remedy="Add --resume to go on with it, or give another --out."
+        )
 
 
 class Run:
-    """One training run in a folder: model.json (best so far), resume.json (where it is), history in both."""
+    """One training run in a folder: model.json (best so far), resume.json (where it is, and its history)."""
 
-    def __init__(self, config: Config, treebank: str, out: Path, resume: bool, say: Callable[[str], None]):
-        self.config, self.treebank, self.out, self.say = config, treebank, out, say
-        if (out / "resume.json").exists() and not resume:
-            raise ModelError(
-                "holds a run already", where=str(out), remedy="Add --resume to go on with it, or give another --out."
-            )
+    def __init__(
+        self, config: Config, treebank: str, out: Path, resume: bool, say: Callable[[str], None], team: Team = ALONE
+    ):
+        self.config, self.treebank, self.out, self.say, self.team = config, treebank, out, say, team
         self.train, left_out = trainable(load(treebank, "train").sentences, config.train.max_length)
         self.dev = subset(load(treebank, "dev").sentences, config.train.dev_sentences)
         self.vocab = Vocab.build(self.train, config.model.encoder.min_count)
@@ -95,6 +114,7 @@ class Run:
         self.network.to(self.device)
         self.collator = make_collator(config, self.vocab)
         self.optimizer = make_optimizer(self.network, config.train)
+        self.parameters = [p for p in self.network.parameters() if p.requires_grad]
         self.state = State(planned=config.train.epochs)
         say(
             f"{treebank}: {len(self.train)} sentences to train on ({left_out}), {len(self.dev)} of dev; "
@@ -103,18 +123,19 @@ class Run:
         if resume and (out / "resume.json").exists():
             self._load()
             say(f"going on after epoch {self.state.epoch}")
-        else:
+        elif team.rank == 0:
             write_json(out / "config.json", {"treebank": treebank, "lalkit": __version__, **to_dict(config)})
 
     def finish(self) -> dict:
         train = self.config.train
         while not self._done():
             self.epoch()
-            self._plan()
-            last = self._done()
-            if last or self.state.epoch % train.evaluate_every == 0:
-                self.evaluate()
-            self._save()
+            if self.team.rank == 0:
+                self._plan()
+                if self._done() or self.state.epoch % train.evaluate_every == 0:
+                    self.evaluate()
+                self._save()
+            self.state = State(**self.team.from_first(vars(self.state)))
         best = max(self.state.history, key=lambda row: row["f1"] + row["las"])
         self.say(
             f"best after epoch {best['epoch']}: dev F1 {best['f1']:.2f}, UAS {best['uas']:.2f}, LAS {best['las']:.2f}; "
@@ -152,24 +173,34 @@ class Run:
     def step(self, sentences: Sequence[Sentence], factor: float) -> dict[str, float]:
         """One update with the given share of the rates."""
         train, state = self.config.train, self.state
-        torch.manual_seed((train.seed << 32) + state.step)
-        batch = self.collator(sentences, gold=True).to(self.device)
+        torch.manual_seed((train.seed << 32) + state.step * self.team.size + self.team.rank)
         for group in self.optimizer.param_groups:
             group["lr"] = group["rate"] * factor
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=train.autocast and has_bf16(self.device)):
-            terms = losses(self.network, batch, train)
-        if not math.isfinite(terms["loss"].item()):
-            raise ModelError(
-                f"the loss is {terms['loss'].item()} at step {state.step}",
-                remedy="Lower train.rate or train.encoder_rate.",
-            )
         self.optimizer.zero_grad(set_to_none=True)
-        terms["loss"].backward()
+        terms = self.gradients(self.team.share(sentences), len(sentences))
+        if not math.isfinite(terms["loss"]):
+            raise ModelError(
+                f"the loss is {terms['loss']} at step {state.step}", remedy="Lower train.rate or train.encoder_rate."
+            )
+        self.team.add_gradients(self.parameters)
         if train.clip:
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), train.clip)
+            torch.nn.utils.clip_grad_norm_(self.parameters, train.clip)
         self.optimizer.step()
         state.step += 1
-        return {name: float(value.detach()) for name, value in terms.items()}
+        return terms
+
+    def gradients(self, share: Sequence[Sentence], size: int) -> dict[str, float]:
+        """Adds this worker's part of the gradient of the mean over `size` sentences; returns the terms over all workers."""
+        terms = dict.fromkeys(TERMS, 0.0)
+        if share:
+            batch = self.collator(share, gold=True).to(self.device)
+            autocast = self.config.train.autocast and has_bf16(self.device)
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
+                found = losses(self.network, batch, self.config.train)
+            weight = len(share) / size
+            (found["loss"] * weight).backward()
+            terms = {name: float(value.detach()) * weight for name, value in found.items()}
+        return dict(zip(terms, self.team.add(list(terms.values()))))
 
     def evaluate(self) -> None:
         """Dev scores; keeps the parser if they are the best so far."""

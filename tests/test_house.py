@@ -27,7 +27,7 @@ ORDER = (
     ("text", "evalb", "tagging"),
     ("batch",),
     ("model", "chart"),
-    ("checkpoint", "evaluate", "predict", "training"),
+    ("checkpoint", "evaluate", "predict", "parallel", "training"),
     ("probes",),
     ("interpret", "transparent", "summarize"),
     ("draw",),

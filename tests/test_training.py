@@ -157,3 +157,19 @@ for i in range(10**6):
         process.kill()
         process.wait()
         assert load_model(target).info["i"] >= 0
+
+
+@pytest.mark.slow
+def test_two_workers_do_what_one_does(tmp_path):
+    """Without dropout, the same batches give the same parser up to the order of additions; with a resume in between."""
+    dropouts = ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
+    settings = {**{f"model.{name}dropout": 0.0 for name in dropouts}, "train.epochs": 1, "train.dev_sentences": 5}
+    histories = []
+    for workers in (1, 2):
+        out = tmp_path / str(workers)
+        train(override(tiny(), {**settings, "train.workers": workers}), "sample", out, say=lambda text: None)
+        histories.append(json.loads((out / "resume.json").read_text())["state"]["history"][-1])
+    for name in ("loss", "spans", "arcs", "arc_labels", "tags"):
+        assert histories[1][name] == pytest.approx(histories[0][name], rel=1e-3)
+    with pytest.raises(ModelError, match="another config"):
+        train(override(tiny(), {**settings, "train.workers": 1}), "sample", tmp_path / "2", resume=True)

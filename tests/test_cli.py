@@ -1,0 +1,120 @@
+"""The command line as a person uses it, and as a person misuses it: one clear line, exit code 2, nothing half-written."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lalkit.treebank import brackets, conllu
+
+
+def lalkit(*arguments, stdin=b"", cwd=None):
+    done = subprocess.run(
+        [sys.executable, "-m", "lalkit", *map(str, arguments)], input=stdin, capture_output=True, cwd=cwd, timeout=300,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_evaluate_prints_one_object(tiny_parser, tmp_path):
+    code, out, err = lalkit(
+        "evaluate", tiny_parser, "--treebank", "sample", "--split", "dev", "--json", "-", "--table", tmp_path / "t.csv"
+    )
+    assert code == 0, err
+    record = json.loads(out)
+    wanted = "precision recall f1 exact uas las uas_all las_all tag_accuracy sentences skipped seconds".split()
+    assert all(isinstance(record[name], int | float) for name in wanted)
+    assert (record["sentences"], record["skipped"]) == (44, 0)
+    assert 0 < record["f1"] < 100 and 0 < record["las"] <= record["uas"] < 100
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 45
+
+
+def test_parse_typed_text_in_every_form(tiny_parser, tmp_path):
+    code, out, err = lalkit("parse", tiny_parser, "It (still) works, doesn't it?", "Yes")
+    assert code == 0, err
+    trees = [tree for _, tree in brackets.scan_trees(out)]
+    assert trees[0].words() == ["It", "-LRB-", "still", "-RRB-", "works", ",", "does", "n't", "it", "?"]
+    assert trees[1].words() == ["Yes"] and not trees[1].is_leaf, "a one-word sentence is a constituent, not a bare leaf"
+    code, out, _ = lalkit("parse", tiny_parser, "--form", "tagged", "--to", "conllu", "The_DT end_NN")
+    assert next(conllu.scan_conll(out)).words == ("The", "end")
+    code, out, _ = lalkit("parse", tiny_parser, "--form", "tokens", "--to", "json", "do n't", "--svg", tmp_path)
+    assert json.loads(out)["words"] == ["do", "n't"]
+    assert (tmp_path / "0001.svg").read_text().startswith("<svg")
+
+
+def test_an_empty_line_keeps_its_place(tiny_parser):
+    code, out, err = lalkit("parse", tiny_parser, stdin=b"One.\n\n \nTwo.\n")
+    assert code == 0 and "2 empty line(s)" in err
+    lines = out.split("\n")
+    assert lines[1] == lines[2] == "" and lines[0] and lines[3]
+
+
+def test_a_300_word_sentence(tiny_parser):
+    code, out, err = lalkit("parse", tiny_parser, "--form", "tokens", stdin=b"word " * 300 + b"\n")
+    assert code == 0, err
+    assert len(brackets.parse_tree(out).leaves()) == 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "says"),
+    [
+        (["parse", "{parser}"], b"", "nothing to parse"),
+        (["parse", "{parser}"], b"caf\xe9\n", "standard input, line 1: byte 0xe9 is not utf-8"),
+        (["parse", "{parser}"], b"a\nb\0\n", "standard input, line 2: a NUL byte"),
+        (["parse", "{parser}", "--form", "tagged"], b"The_DT end\n", "stdin:1: 'end' is no word_TAG pair"),
+        (["parse", "{parser}", "--file", "none.txt"], b"", "none.txt: cannot be read"),
+        (["parse", "nowhere", "x"], b"", "nowhere/model.json: no parser here"),
+        (["evaluate", "{parser}", "--treebank", "nowhere"], b"", "there is no treebank 'nowhere'"),
+        (["evaluate", "{parser}", "--treebank", "sample", "--split", "tset"], b"", "there is no split 'tset'"),
+        (["train", "--treebank", "sample", "--out", "o", "--preset", "big"], b"", "there is no preset 'big'"),
+        (["train", "--treebank", "sample", "--out", "o", "--set", "train.sed=1"], b"", "no setting 'train.sed'"),
+        (["train", "--treebank", "sample", "--out", "o", "--set", "train.seed"], b"", "is not name=value"),
+        (["run", "none.ipynb"], b"", "none.ipynb"),
+        (["data", "stats", "nowhere"], b"", "there is no treebank 'nowhere'"),
+        (["data", "fetch", "nowhere"], b"", "nothing to fetch"),
+    ],
+)
+def test_misuse(tiny_parser, tmp_path, arguments, stdin, says):
+    code, out, err = lalkit(*[a.format(parser=tiny_parser) for a in arguments], stdin=stdin, cwd=tmp_path)
+    assert code == 2 and says in err and "Traceback" not in err, err
+    assert out == "" and list(tmp_path.iterdir()) == []
+
+
+def test_evaluation_meets_an_unknown_label(tiny_parser, tmp_path):
+    (tmp_path / "dev.trees").write_text("( (ZZZ (QQ a) (NN b)) )\n( (S (VP (VB Go))) )\n")
+    code, out, err = lalkit("evaluate", tiny_parser, "--treebank", tmp_path, "--json", "-")
+    assert code == 0, err
+    assert json.loads(out)["sentences"] == 2 and json.loads(out)["skipped"] == 0
+
+
+def test_check_names_every_problem(tmp_path):
+    (tmp_path / "train.trees").write_text("( (S (A a) )\n( (S (A a)) )\n")
+    code, out, _ = lalkit("data", "check", tmp_path)
+    assert code == 1 and "line 1, tree 1" in out and "1 sentences read, 1 problems" in out
+
+
+def test_doctor():
+    code, out, _ = lalkit("doctor")
+    assert code == 0 and "corpus sample" in out and "torch" in out
+
+
+def test_train_and_resume_from_the_command_line(tmp_path):
+    common = ["train", "--treebank", "sample", "--preset", "tiny", "--epochs", "1", "--threads", "1", "--set",
+              "train.dev_sentences=5", "--out", tmp_path / "run"]  # fmt: skip
+    code, _, err = lalkit(*common)
+    assert code == 0 and "epoch 1/1" in err, err
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["train"]["dev_sentences"] == 5
+    code, _, err = lalkit(*common)
+    assert code == 2 and "--resume" in err
+    code, _, err = lalkit(*common, "--resume")
+    assert code == 0, err
+
+
+def test_bench_compares(tmp_path):
+    code, out, err = lalkit("bench", "--repeats", "1", "--json", "-")
+    assert code == 0, err
+    rows = json.loads(out)
+    assert {r["routine"] for r in rows} == {"parse", "decode"}
+    assert all(r["ours_ms"] > 0 and r["ratio_min"] <= r["ratio"] <= r["ratio_max"] for r in rows)

@@ -1,0 +1,136 @@
+"""The notebooks that we ship: their form, and that they run from the first cell to the last and save what they promise."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+
+from lalkit.config import override, tiny
+from lalkit.evaluate import evaluate
+from lalkit.notebooks import NotebookError, run_notebook
+from lalkit.parameters import read_parameters
+from lalkit.training import train
+from lalkit.treebank.corpora import load
+
+FOLDER = Path(__file__).parent.parent / "notebooks"
+BOOKS = sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))
+PICTURES = (".png", ".svg")
+
+
+def test_the_first_four_are_there():
+    names = [book.stem for book in BOOKS[:4]]
+    assert names == ["00_quickstart", "01_label_attention_by_hand", "02_treebank_to_spans", "03_train"]
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_a_notebook_has_the_form_that_the_house_asks_for(path):
+    book = nbformat.read(path, as_version=4)
+    nbformat.validate(book)
+    text = [cell.source for cell in book.cells if cell.cell_type == "markdown"]
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+
+    assert book.cells[0].cell_type == "markdown"
+    title = book.cells[0].source.splitlines()[0]
+    assert title.startswith("# ")
+    assert title.endswith("?")
+    assert any(re.search(r"^## What was seen$", source, re.MULTILINE) for source in text)
+    assert any(re.search(r"^## Exercise", source, re.MULTILINE) for source in text)
+
+    declared = read_parameters(path)  # raises unless there is exactly one cell, with nothing but declarations
+    assert declared
+    assert all(parameter.help for parameter in declared.values())
+
+    assert not any(cell.outputs or cell.execution_count for cell in code)
+    assert all(cell.metadata == {"tags": ["parameters"]} or cell.metadata == {} for cell in code)
+    assert "widgets" not in book.metadata
+    assert book.metadata.kernelspec.name == "python3"
+    ids = [cell.id for cell in book.cells]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_a_notebook_saves_a_picture_and_a_table(path):
+    code = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code")
+    assert "run_dir()" in code
+    assert any(f'{suffix}"' in code for suffix in PICTURES)
+    assert ".csv" in code
+
+
+def saved(result):
+    """What a run left, but for trained parsers; each picture must have something in it."""
+    files = [path for path in result.files() if path.parent == result.folder]
+    pictures = [path for path in files if path.suffix in PICTURES]
+    assert pictures
+    assert all(path.stat().st_size > 1000 for path in pictures)
+    for picture in pictures:  # the tables it draws have its name, with more behind it where there are several
+        assert any(path.suffix == ".csv" and path.stem.startswith(picture.stem) for path in files), picture.name
+    return {path.name for path in files}
+
+
+@pytest.fixture(scope="session")
+def small_parser(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small") / "parser"
+    train(override(tiny(), {"train.epochs": 1}), "sample", folder, say=lambda text: None)
+    return folder
+
+
+def test_00_parses_with_a_given_parser_and_scores_it(small_parser, tmp_path):
+    given = {"parser": str(small_parser), "sentence": "The clerk counted ballots"}
+    result = run_notebook(FOLDER / "00_quickstart.ipynb", given, tmp_path / "run", progress=False)
+    names = saved(result)
+    assert {"joint_tree.svg", "joint_tree_arcs.csv", "joint_tree_spans.csv", "scores_sample_dev.csv"} <= names
+    assert list(pd.read_csv(result.folder / "joint_tree_arcs.csv")["word"]) == ["The", "clerk", "counted", "ballots"]
+    assert len(pd.read_csv(result.folder / "sentences_sample_dev.csv")) == len(load("sample", "dev"))
+    assert not (result.folder / "parser").exists()  # a parser was given: nothing is trained
+
+
+def test_01_agrees_with_the_layer_and_measures_the_other_pairing(tmp_path):
+    result = run_notebook(
+        FOLDER / "01_label_attention_by_hand.ipynb", {"heads": 4, "seed": 7}, tmp_path / "run", progress=False
+    )  # its own assertions stop it where the hand-made layer, the folded one and ours differ
+    assert saved(result) == {"attention_heat.png", "attention_heat.csv", "pairing_by_place.csv"}
+    heat = pd.read_csv(result.folder / "attention_heat.csv")
+    assert len(heat) == 2 * 4 * 7  # two pairings, four heads, five words with START and STOP
+    assert heat.groupby(["queries", "head"])["attention"].sum().sub(1).abs().max() < 1e-9
+    pairing = pd.read_csv(result.folder / "pairing_by_place.csv")
+    own = pairing["heads with their own query"] == 4
+    assert (pairing.loc[own, "attention moved"] < 1e-10).all()
+    assert (pairing.loc[~own, "attention moved"] > 1e-3).all()
+    assert (pairing.loc[pairing["batch size"] % 4 == 0, "queries in use"] == 1).all()
+
+
+def test_01_stops_where_the_layer_is_another_function(tmp_path):
+    book = nbformat.read(FOLDER / "01_label_attention_by_hand.ipynb", as_version=4)
+    cell = next(cell for cell in book.cells if cell.id == "combine")
+    assert "x[t] + P @ c[h]" in cell.source
+    cell.source = cell.source.replace("x[t] + P @ c[h]", "x[t] - P @ c[h]")
+    path = tmp_path / "wrong.ipynb"
+    nbformat.write(book, path)
+    with pytest.raises(NotebookError, match="failed with AssertionError"):
+        run_notebook(path, out=tmp_path / "run", progress=False)
+
+
+def test_02_goes_to_joint_spans_and_back_and_counts_them(tmp_path):
+    result = run_notebook(FOLDER / "02_treebank_to_spans.ipynb", {"sentence": 2}, tmp_path / "run", progress=False)
+    assert saved(result) == {
+        "sentence.svg", "sentence.csv", "spans_by_label_and_length.png", "spans_by_label_and_length.csv",
+    }  # fmt: skip
+    counted = pd.read_csv(result.folder / "spans_by_label_and_length.csv", keep_default_na=False)
+    sentences = [*load("sample", "train").sentences, *load("sample", "dev").sentences]
+    assert counted["spans"].sum() == sum(len(s.constituents) for s in sentences)  # no <H> where our rules give heads
+
+
+def test_03_trains_and_shows_how_it_went(tmp_path):
+    tiny_run = {"preset": "tiny", "epochs": 2, "minutes": 0}
+    result = run_notebook(FOLDER / "03_train.ipynb", tiny_run, tmp_path / "run", progress=False)
+    assert {"curves.png", "curves.csv", "f1_by_length.png", "f1_by_length.csv", "dev_sentences.csv"} == saved(result)
+    curves = pd.read_csv(result.folder / "curves.csv")
+    assert sorted(curves["epoch"].unique()) == [1, 2]
+    assert set(curves["part"]) == {"train, loss", "dev, percent"}
+    by_length = pd.read_csv(result.folder / "f1_by_length.csv")
+    gold = load("sample", "dev").sentences
+    assert by_length["sentences"].sum() == len(gold)
+    assert by_length["gold"].sum() == evaluate(gold, gold).brackets.gold
+    assert (result.folder / "parser" / "model.json").exists()

@@ -1,0 +1,140 @@
+"""Reading named treebanks and folders, and everything that can be wrong with them."""
+
+import zipfile
+
+import pytest
+
+from lalkit.errors import CorpusError, TreebankError
+from lalkit.treebank import conllu
+from lalkit.treebank.brackets import parse_tree
+from lalkit.treebank.check import check, stats
+from lalkit.treebank.corpora import build, load
+from tests.corpora import needs
+
+TREE = "( (S (NP-SBJ (DT The) (NN end)) (VP (VBD came))) )\n"
+ROWS = "1\tThe\t_\t_\tDT\t_\t2\tDET\t_\t_\n2\tend\t_\t_\tNN\t_\t3\tSBJ\t_\t_\n3\tcame\t_\t_\tVBD\t_\t0\tROOT\t_\t_\n\n"
+
+
+def folder(tmp_path, trees=TREE, rows=ROWS):
+    if trees is not None:
+        (tmp_path / "train.trees").write_text(trees)
+    if rows is not None:
+        (tmp_path / "train.conllu").write_text(rows)
+    return str(tmp_path)
+
+
+def test_a_folder_with_and_without_dependencies(tmp_path):
+    given = load(folder(tmp_path), "train").sentences[0]
+    (tmp_path / "train.conllu").unlink()
+    derived = load(str(tmp_path), "train").sentences[0]
+    assert given.heads == derived.heads == (2, 3, 0)
+    assert given.arc_labels == ("DET", "SBJ", "ROOT") == derived.arc_labels
+
+
+@pytest.mark.parametrize(
+    ("trees", "rows", "says"),
+    [
+        (TREE.replace(") )", ")"), ROWS, r"train.trees, line 1, tree 1: 1 bracket\(s\) never closed"),
+        ("( (S ) )\n", ROWS, "train.trees, line 1, tree 1: the constituent .S . is empty"),
+        ("( (S (NP (-NONE- *))) )\n", ROWS, "line 1: the tree has no words"),
+        (
+            TREE,
+            ROWS.replace("\tend\t", "\tstart\t"),
+            "line 1: sentence .*: the tree has 3 words, the dependencies 3; they differ from word 2",
+        ),
+        (TREE, ROWS.replace("\t0\tROOT", "\t2\tDEP"), "contain a cycle: 2 -> 3 -> 2"),
+        (TREE, ROWS.replace("\t3\tSBJ", "\t0\tROOT"), "2 roots"),
+        (TREE, ROWS.replace("\t0\tROOT", "\tx\tROOT"), "the head of 'came' is 'x'"),
+        (TREE, ROWS.replace("\t", " "), "columns"),
+        (TREE, ROWS.replace("\t0\tROOT", "\t9\tROOT"), "head 9"),
+        (TREE, "", "no dependencies for tree 1"),
+        (TREE, ROWS + ROWS, "more dependencies than its 1 trees"),
+        (None, ROWS, "no file train.trees"),
+        ("", "", "is empty"),
+    ],
+)
+def test_bad_files_are_named(tmp_path, trees, rows, says):
+    with pytest.raises((TreebankError, CorpusError), match=says):
+        load(folder(tmp_path, trees, rows), "train")
+
+
+def test_crossing_dependencies(tmp_path):
+    tree = "( (S (A a) (B b) (C c) (D d)) )"
+    heads = [3, 0, 2, 1]
+    rows = "".join(f"{i}\t{w}\t_\t_\tX\t_\t{h}\tx\t_\t_\n" for i, (w, h) in enumerate(zip("abcd", heads), 1))
+    with pytest.raises(TreebankError, match="the arcs 3 -> 1 and 1 -> 4 cross|cross"):
+        load(folder(tmp_path, tree, rows + "\n"), "train")
+
+
+def test_every_problem_is_collected(tmp_path):
+    trees = TREE + TREE.replace("(DT The)", "(DT The") + TREE
+    corpus = load(folder(tmp_path, trees, ROWS * 3), "train", lenient=True)
+    assert len(corpus) == 2 and "line 2, tree 2" in str(corpus.problems[0])
+    report = check(corpus)
+    assert (report.sentences, len(report.problems), report.not_joint, report.clean) == (2, 1, (), False)
+
+
+def test_check_says_why_there_is_no_joint_form(tmp_path):
+    rows = ROWS.replace("\t2\tDET", "\t3\tDET")  # both words of the NP hang outside it
+    report = check(load(folder(tmp_path, TREE, rows), "train"))
+    assert "NP (0, 2) [The end] has 2 words with a head outside it" in str(report.not_joint[0])
+
+
+@pytest.mark.parametrize("name", ["ptb-sample", "craft"])
+def test_a_missing_corpus_says_how_to_get_it(name, monkeypatch, tmp_path):
+    import nltk.data
+
+    monkeypatch.setenv("NLTK_DATA", str(tmp_path))
+    monkeypatch.setattr(nltk.data, "path", [])
+    monkeypatch.setenv("LALKIT_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(CorpusError, match=f"lalkit data fetch {name}"):
+        load(name, "train")
+
+
+def test_a_damaged_archive(monkeypatch, tmp_path):
+    (tmp_path / "corpora").mkdir()
+    for corpus in ("treebank", "dependency_treebank"):
+        (tmp_path / "corpora" / f"{corpus}.zip").write_bytes(b"PK\x03\x04 half an archive")
+    monkeypatch.setenv("NLTK_DATA", str(tmp_path))
+    with pytest.raises(CorpusError, match="no complete zip"):
+        load("ptb-sample", "train")
+    assert not zipfile.is_zipfile(tmp_path / "corpora" / "treebank.zip")
+
+
+def test_conllu_there_and_back():
+    sentence = build(parse_tree(TREE), None, "x-1")
+    (read,) = conllu.scan_conll(conllu.format_conllu([sentence], [{"text": "The end came"}]))
+    assert (read.words, read.tags, read.heads, read.labels) == (
+        sentence.words,
+        sentence.tags,
+        sentence.heads,
+        sentence.arc_labels,
+    )
+    assert read.comments == {"sent_id": "x-1", "text": "The end came"}
+
+
+def test_conllu_ranges_and_empty_nodes_are_left_out():
+    text = "1-2\tdu\t" + "_\t" * 7 + "_\n" + ROWS.replace("3\tcame", "2.1\tx" + "\t_" * 8 + "\n3\tcame", 1)
+    assert next(conllu.scan_conll(text)).words == ("The", "end", "came")
+
+
+def test_stats_of_our_own(sample):
+    counts = stats(load("sample", "train"))
+    assert counts["sentences"] == len(sample) >= 160
+    assert counts["words"] == sum(map(len, sample))
+    assert counts["groups (<H>)"] == 0, "heads by rules never need a group; CRAFT's do"
+
+
+@pytest.mark.data
+def test_ptb_sample_counts():
+    corpora = [needs("ptb-sample", split) for split in ("train", "dev", "test")]
+    assert sum(len(s) for c in corpora for s in c.sentences) == 94084
+    assert max(len(s) for c in corpora for s in c.sentences) == 249
+
+
+@pytest.mark.data
+def test_craft_words_with_unicode_spaces():
+    words = [w for split in ("train", "dev") for s in needs("craft", split).sentences for w in s.words]
+    assert stats(needs("craft", "dev"))["groups (<H>)"] > 0
+    assert any("\u2009" in w for w in words) and any("\u00a0" in w for w in words)
