@@ -21,6 +21,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from lalkit.errors import LalkitError
+
 THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
 
 
@@ -102,7 +104,8 @@ def main() -> None:
 
     torch.set_num_threads(1)
     team = join(meeting, int(rank), int(size))
-    with contextlib.suppress(RuntimeError, KeyboardInterrupt):  # the caller was killed, or has said what went wrong
+    # The caller was killed, or meets the same error and says it.
+    with contextlib.suppress(RuntimeError, KeyboardInterrupt, LalkitError):
         work(json.loads(task), team)
 
 
