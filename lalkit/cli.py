@@ -72,6 +72,7 @@ def train(
 ) -> None:
     """Train a parser; the best on dev is kept in --out."""
     from lalkit import config
+    from lalkit.parallel import usual_size
     from lalkit.training import train as train_
 
     settings = dict(_pairs(set_ or []))
@@ -80,7 +81,7 @@ def train(
             settings[f"train.{name}"] = value
     chosen = config.override(config.preset(preset), settings)
     if "train.workers" not in settings:
-        settings["train.workers"] = workers or _workers(chosen.model.encoder.pretrained is not None and not threads)
+        settings["train.workers"] = workers or (1 if threads else usual_size(chosen))
         chosen = config.override(chosen, settings)
     _threads(threads)
     train_(chosen, treebank, out, resume=resume, say=_say)
@@ -303,13 +304,6 @@ def _pairs(texts: list[str]):
         if not equals:
             raise ParameterError(f"{text!r} is not name=value")
         yield name.strip(), value
-
-
-def _workers(pays: bool) -> int:
-    """One process per core where a batch is enough work to share, and no GPU does it all."""
-    import torch
-
-    return min(os.cpu_count() or 1, 4) if pays and not torch.cuda.is_available() else 1
 
 
 def _threads(count: int | None) -> None:

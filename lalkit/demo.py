@@ -11,6 +11,7 @@ from lalkit.config import minilm, override
 from lalkit.evaluate import evaluate
 from lalkit.files import write_text
 from lalkit.notebooks import run_notebook
+from lalkit.parallel import usual_size
 from lalkit.predict import predict
 from lalkit.training import train
 from lalkit.treebank.corpora import load, repository
@@ -28,16 +29,9 @@ def run_demo(out: Path, minutes: float, say: Callable[[str], None]) -> None:
     say(f"==> 1/4 training a small parser on our own treebank (data/sample), at most {minutes:g} minutes")
     model = out / "parser"
     shutil.rmtree(model, ignore_errors=True)
-    config = override(
-        minilm(),
-        {
-            "train.epochs": 20,
-            "train.max_minutes": minutes,
-            "train.batch_tokens": 400,
-            "train.warmup": 40,
-            "train.evaluate_every": 4,
-        },
-    )
+    settings = {"epochs": 20, "max_minutes": minutes, "batch_tokens": 300, "warmup": 40, "evaluate_every": 4}
+    config = override(minilm(), {f"train.{name}": value for name, value in settings.items()})
+    config = override(config, {"train.workers": usual_size(config)})
     train(config, "sample", model, say=say)
     parser = Parser.load(model)
 

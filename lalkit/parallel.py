@@ -21,6 +21,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from lalkit.config import Config
 from lalkit.errors import LalkitError
 
 THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
@@ -61,6 +62,12 @@ class Team:
         if self.size > 1:
             dist.broadcast_object_list(box, src=0)
         return box[0]
+
+
+def usual_size(config: Config) -> int:
+    """One worker per core, at most 4, where a batch is enough work to share (a pretrained encoder) and no GPU does it all."""
+    shared = config.model.encoder.pretrained is not None and not torch.cuda.is_available()
+    return min(os.cpu_count() or 1, 4) if shared else 1
 
 
 def join(meeting: str, rank: int, size: int) -> Team:

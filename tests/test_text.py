@@ -1,0 +1,33 @@
+"""Typed text -> sentences."""
+
+import pytest
+
+from lalkit.errors import TreebankError
+from lalkit.text import read_line, read_lines, tokenize
+
+
+def test_raw_text_becomes_treebank_tokens():
+    assert tokenize('"It\'s (almost) 5%," he said.') == (
+        "``", "It", "'s", "-LRB-", "almost", "-RRB-", "5", "%", ",", "''", "he", "said", ".",
+    )  # fmt: skip
+    assert read_line("Go").words == ("Go",)
+
+
+def test_tokens_and_tags_are_taken_as_they_are():
+    assert read_line("a_b  c", "tokens").words == ("a_b", "c")
+    tagged = read_line("a_b_NN ._.", "tagged")
+    assert (tagged.words, tagged.tags) == (("a_b", "."), ("NN", "."))
+
+
+def test_only_ascii_white_space_separates_tokens():
+    assert read_line("5\u2009mm x", "tokens").words == ("5\u2009mm", "x")
+
+
+def test_empty_lines_are_none():
+    assert [s and s.id for s in read_lines(["a", "", " \t", "b"], place="f")] == ["f:1", None, None, "f:4"]
+
+
+@pytest.mark.parametrize("line", ["The", "The_", "_DT", "The_DT end"])
+def test_tagged_text_must_be_tagged(line):
+    with pytest.raises(TreebankError, match="f:1: .* is no word_TAG pair"):
+        list(read_lines([line], "tagged", "f"))
