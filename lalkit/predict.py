@@ -11,6 +11,7 @@ from lalkit.batch.budget import batches
 from lalkit.batch.collate import Collator
 from lalkit.batch.vocab import Vocab
 from lalkit.chart.joint import JointTree, decode_batch
+from lalkit.chart.joint_torch import decode_batch_torch
 from lalkit.model.parser import Network, ParserOutput
 from lalkit.treebank.joint import JointSpan, from_joint
 from lalkit.treebank.tree import Sentence
@@ -69,8 +70,11 @@ def predict_batches(network, collator, sentences, lam, budget, threads) -> Itera
 def decode_output(
     output: ParserOutput, lengths: Sequence[int], lam: float, threads: int | None = None
 ) -> list[JointTree]:
-    """The joint trees of a batch's scores."""
-    labels, arcs = output.label_scores.float().cpu().numpy(), output.arc_scores.float().cpu().numpy()
+    """The joint trees of a batch's scores: where they are, batched on a GPU, over threads on the CPU. The same trees."""
+    if output.label_scores.is_cuda:
+        sizes = torch.tensor(lengths, device=output.label_scores.device)
+        return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam)
+    labels, arcs = output.label_scores.float().numpy(), output.arc_scores.float().numpy()
     return decode_batch(
         [(labels[b, : n + 1, : n + 1], arcs[b, :n, : n + 1]) for b, n in enumerate(lengths)], lam, threads
     )

@@ -21,12 +21,13 @@ import sys, torch
 torch.set_num_threads(1)
 from lalkit.config import override, tiny
 from lalkit.training import train
-train(override(tiny(), {"train.epochs": 4, "train.dev_sentences": 10}), "sample", sys.argv[1], resume="resume" in sys.argv)
+settings = {"train.epochs": 4, "train.dev_sentences": 10, "train.workers": sys.argv[2]}
+train(override(tiny(), settings), "sample", sys.argv[1], resume="resume" in sys.argv)
 """
 
 
-def run(folder, *more):
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder), *more], stdout=subprocess.DEVNULL)
+def run(folder, workers, *more):
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder), str(workers), *more], stdout=subprocess.DEVNULL)
 
 
 def result(folder):
@@ -37,10 +38,11 @@ def result(folder):
 
 
 @pytest.mark.slow
-def test_sigkill_and_resume_end_with_the_same_bits(tmp_path):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sigkill_and_resume_end_with_the_same_bits(tmp_path, workers):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert run(whole).wait() == 0
-    process, kills = run(killed), 0
+    assert run(whole, workers).wait() == 0
+    process, kills = run(killed, workers), 0
     while process.poll() is None and kills < 3:
         # Kill it some steps after a checkpoint has appeared: in the middle of an epoch, an evaluation or a save.
         before = (
@@ -56,7 +58,7 @@ def test_sigkill_and_resume_end_with_the_same_bits(tmp_path):
         process.send_signal(signal.SIGKILL)
         process.wait()
         kills += 1
-        process = run(killed, "resume")
+        process = run(killed, workers, "resume")
     assert process.wait() == 0 and kills >= 2
     for ours, theirs in zip(result(killed), result(whole)):
         if isinstance(ours, dict):

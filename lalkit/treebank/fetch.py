@@ -24,6 +24,10 @@ def fetch(name: str) -> Path:
             {"ptb-sample": _fetch_nltk, "craft": _fetch_craft}[name]()
         except KeyError:
             raise CorpusError(f"{name} belongs to the repository", remedy="Run lalkit from its checkout.") from None
+        except zipfile.BadZipFile:
+            raise CorpusError(
+                f"what {name}'s address answered is not a zip", remedy="Has it moved? See data/README.md."
+            ) from None
         except OSError as error:
             raise CorpusError(
                 f"{name} could not be downloaded ({error})", remedy="Is this machine online? Try again."
