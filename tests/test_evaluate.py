@@ -16,7 +16,7 @@ from lalkit.errors import LalkitError
 from lalkit.evalb import BracketTotals
 from lalkit.evaluate import COLLINS, NK, PUNCTUATION, attachment, evaluate, score_brackets
 from lalkit.treebank.brackets import clean, drop_top, parse_tree, scan_trees, tree_to_sentence
-from lalkit.treebank.tree import Node, Sentence
+from lalkit.treebank.tree import Node, Sentence, Span
 from tests.evalb_fixtures import AB, CASES, DOG, GO, LEFT, Case
 from tests.reference.evalb import count_brackets
 
@@ -385,3 +385,15 @@ def test_normalising_the_ptb_sample_changes_nothing_evalb_sees():
     assert totals.skipped == 0
     assert totals.gold == totals.predicted == totals.matched + 1
     assert totals.crossing == 0
+
+
+def test_a_wrong_punctuation_tag_leaves_no_sentence_out():
+    """Brackets under the gold tags; tag accuracy under the parser's own. Each side under its own tags: as the C program."""
+    spans = (Span(0, 4, "S"), Span(0, 2, "NP"))
+    gold = Sentence(("The", "end", "came", "."), ("DT", "NN", "VBD", "."), spans)
+    predicted = Sentence(gold.words, ("DT", "NN", "VBN", "NN"), spans)
+    ours = evaluate([gold], [predicted])
+    assert (ours.summary()["f1"], ours.summary()["skipped"]) == (100.0, 0)
+    assert ours.summary()["tag_accuracy"] == pytest.approx(100 * 2 / 3)  # DT NN right, VBN wrong, the stop not counted
+    theirs = evaluate([gold], [predicted], retag=False)
+    assert theirs.summary()["skipped"] == 1
