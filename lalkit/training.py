@@ -46,7 +46,8 @@ class State:
     scale: float = 1.0  # of the rates, halved on a plateau
     stale: int = 0  # evaluations since the best
     best: float = -1.0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of training and evaluation
+    evaluation: float = 0.0  # of the longest evaluation
     history: list[dict] = field(default_factory=list)
 
 
@@ -131,7 +132,6 @@ class Run:
         while not self._done():
             self.epoch()
             if self.team.rank == 0:
-                self._plan()
                 if self._done() or self.state.epoch % train.evaluate_every == 0:
                     self.evaluate()
                 self._save()
@@ -155,7 +155,8 @@ class Run:
         started, said, sums, words = time.perf_counter(), time.perf_counter(), {}, 0
         for i, group in enumerate(groups):
             progress = (state.epoch + i / len(groups)) / max(state.planned, 1)
-            terms = self.step([self.train[b] for b in group], rate_factor(train, state.step, progress) * state.scale)
+            elapsed = state.seconds + time.perf_counter() - started
+            terms, progress = self.step([self.train[b] for b in group], progress, elapsed)
             for name, value in terms.items():
                 sums[name] = sums.get(name, 0.0) + value
             words += sum(len(self.train[b]) for b in group)
@@ -164,20 +165,29 @@ class Run:
                 bar = "#" * (20 * (i + 1) // len(groups))
                 means = " ".join(f"{name} {value / (i + 1):.3f}" for name, value in sums.items())
                 self.say(
-                    f"epoch {state.epoch + 1}/{state.planned} [{bar:20}] {means}  {words / (said - started):.0f} words/s"
+                    f"epoch {state.epoch + 1}/{state.planned} [{bar:20}] {means}  {words / (said - started):.0f} words/s  "
+                    f"{100 * progress:.0f}%"
                 )
+            if progress >= 1:
+                state.planned = state.epoch + 1  # the time is up: this was the last epoch, whole or not
+                break
         state.epoch += 1
-        self.means = {name: value / len(groups) for name, value in sums.items()}
+        self.means = {name: value / (i + 1) for name, value in sums.items()}
         state.seconds += time.perf_counter() - started
 
-    def step(self, sentences: Sequence[Sentence], factor: float) -> dict[str, float]:
-        """One update with the given share of the rates."""
+    def step(
+        self, sentences: Sequence[Sentence], progress: float, elapsed: float = 0.0
+    ) -> tuple[dict[str, float], float]:
+        """One update. progress: the share of the planned epochs that is done; elapsed: seconds of this run so far.
+
+        Returns the terms of the loss over all workers, and the progress by which the rates were set: under a time limit
+        it is that of the first worker's clock, where that is further on.
+        """
         train, state = self.config.train, self.state
         torch.manual_seed((train.seed << 32) + state.step * self.team.size + self.team.rank)
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["rate"] * factor
         self.optimizer.zero_grad(set_to_none=True)
-        terms = self.gradients(self.team.share(sentences), len(sentences))
+        terms = self.gradients(self.team.share(sentences), len(sentences), self._clock(elapsed))
+        progress = max(progress, terms.pop("clock"))
         if not math.isfinite(terms["loss"]):
             raise ModelError(
                 f"the loss is {terms['loss']} at step {state.step}", remedy="Lower train.rate or train.encoder_rate."
@@ -185,12 +195,24 @@ class Run:
         self.team.add_gradients(self.parameters)
         if train.clip:
             torch.nn.utils.clip_grad_norm_(self.parameters, train.clip)
+        factor = rate_factor(train, state.step, progress) * state.scale
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["rate"] * factor
         self.optimizer.step()
         state.step += 1
-        return terms
+        return terms, progress
 
-    def gradients(self, share: Sequence[Sentence], size: int) -> dict[str, float]:
-        """Adds this worker's part of the gradient of the mean over `size` sentences; returns the terms over all workers."""
+    def _clock(self, elapsed: float) -> float:
+        """The share of the time for training that is over; time for the last evaluation is kept. 0 without a limit."""
+        limit = self.config.train.max_minutes * 60
+        if not limit or self.team.rank:
+            return 0.0
+        evaluation = self.state.evaluation or 0.03 * limit
+        return elapsed / max(limit - 1.1 * evaluation, 1.0)
+
+    def gradients(self, share: Sequence[Sentence], size: int, clock: float = 0.0) -> dict[str, float]:
+        """Adds this worker's part of the gradient of the mean over `size` sentences; returns the terms over all workers,
+        and the first worker's clock, which travels with them."""
         terms = dict.fromkeys(TERMS, 0.0)
         if share:
             batch = self.collator(share, gold=True).to(self.device)
@@ -200,6 +222,7 @@ class Run:
             weight = len(share) / size
             (found["loss"] * weight).backward()
             terms = {name: float(value.detach()) * weight for name, value in found.items()}
+        terms["clock"] = clock
         return dict(zip(terms, self.team.add(list(terms.values()))))
 
     def evaluate(self) -> None:
@@ -207,7 +230,8 @@ class Run:
         state, started = self.state, time.perf_counter()
         found = [p.sentence for p in predict(self.network, self.collator, self.dev, lam=self.config.train.lam)]
         scores = evaluate(self.dev, found).summary()
-        state.seconds += time.perf_counter() - started
+        spent = time.perf_counter() - started
+        state.seconds, state.evaluation = state.seconds + spent, max(state.evaluation, spent)
         state.history.append(
             {"epoch": state.epoch, "step": state.step, "seconds": round(state.seconds, 1), **self.means, **scores}
         )
@@ -223,14 +247,6 @@ class Run:
             state.stale += 1
             if self.config.train.decay == "plateau" and state.stale % self.config.train.patience == 0:
                 state.scale /= 2
-
-    def _plan(self) -> None:
-        """With --max-minutes: as many epochs as end in time, evaluation included; the rates decay over those."""
-        limit = self.config.train.max_minutes * 60
-        if limit:
-            an_epoch = self.state.seconds / self.state.epoch
-            left = int((limit - self.state.seconds) / an_epoch)
-            self.state.planned = min(self.config.train.epochs, self.state.epoch + max(left, 0))
 
     def _save(self) -> None:
         tensors = {f"model.{k}": v for k, v in trained(self.network).items()}

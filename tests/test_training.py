@@ -86,9 +86,9 @@ def test_it_learns_twenty_sentences_by_heart(tmp_path, sample):
     run_ = Run(config, "sample", tmp_path / "run", False, lambda text: None)
     chosen = sorted(sample, key=len)[20:40]
     run_.network.train()
-    first = run_.step(chosen, 1.0)
+    first, _ = run_.step(chosen, 0.0)
     for _ in range(250):
-        last = run_.step(chosen, 1.0)
+        last, _ = run_.step(chosen, 0.0)
     assert all(last[name] < 0.3 * first[name] for name in first), (first, last)
     found = [p.sentence for p in predict(run_.network, run_.collator, chosen)]
     right = sum(f.constituents == g.constituents and f.heads == g.heads for f, g in zip(found, chosen))
@@ -175,3 +175,26 @@ def test_two_workers_do_what_one_does(tmp_path):
         assert histories[1][name] == pytest.approx(histories[0][name], rel=1e-3)
     with pytest.raises(ModelError, match="another config"):
         train(override(tiny(), {**settings, "train.workers": 1}), "sample", tmp_path / "2", resume=True)
+
+
+def test_a_time_limit_ends_the_run_in_the_middle_of_an_epoch_with_rates_at_zero(tmp_path, monkeypatch):
+    """The clock is ours here: every look at it is a second later. 60 seconds end within the first of 50 epochs."""
+    import itertools
+
+    import lalkit.training as training
+
+    ticks = itertools.count()
+    monkeypatch.setattr(training.time, "perf_counter", lambda: float(next(ticks)))
+    rates = []
+    monkeypatch.setattr(training, "rate_factor", lambda *a: rates.append(rate_factor(*a)) or rates[-1])
+    settings = {
+        "train.epochs": 50,
+        "train.max_minutes": 1,
+        "train.dev_sentences": 3,
+        "train.batch_tokens": 60,
+        "train.warmup": 1,
+    }
+    train(override(tiny(), settings), "sample", tmp_path / "run", say=lambda text: None)
+    state = json.loads((tmp_path / "run" / "resume.json").read_text())["state"]
+    assert state["epoch"] == 1 and state["step"] == len(rates) < 60
+    assert rates[0] > 0.9 and rates[-1] == 0 and rates == sorted(rates, reverse=True)
