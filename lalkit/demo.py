@@ -60,5 +60,5 @@ def run_demo(out: Path, minutes: float, say: Callable[[str], None]) -> None:
     )
     say(
         f"\ndone. The parser: {model}   the trees: {out}/trees.txt, trees.conllu, tree-1.svg ... tree-{len(results)}.svg"
-        f'   the notebook: {ran.notebook}\nnext: lalkit parse {model} "Your own sentence."'
+        f'   the notebook: {ran.notebook}\nnext: .venv/bin/lalkit parse {model} "Your own sentence."'
     )
