@@ -46,8 +46,8 @@ def run_demo(out: Path, minutes: float, say: Callable[[str], None]) -> None:
         )
 
     say("==> 3/4 parsing three sentences of the test part and three typed ones")
-    chosen = [" ".join(s.words) for s in load("sample", "test").sentences if 6 <= len(s) <= 14][:3]
-    results = parser.parse_all(chosen, "tokens") + parser.parse_all(TYPED)
+    chosen = [s.words for s in load("sample", "test").sentences if 6 <= len(s) <= 14][:3]
+    results = parser.parse_all([*chosen, *TYPED])
     for number, result in enumerate(results, 1):
         print(f"\n{' '.join(result.sentence.words)}\n{result.to_ptb(pretty=True)}")
         result.save(out / f"tree-{number}.svg")

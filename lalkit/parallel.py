@@ -1,8 +1,8 @@
 """Data-parallel training on one machine's cores: one process per core, one thread each.
 
-Two processes of one thread read 1.3-1.5 times as many words a second as one process of two threads: most of a parser's
-operations are too small to share. Every worker holds the whole network, takes every k-th sentence of each batch, and adds up the
-gradients; all make the same update, so all hold the same weights. Worker 0 is the caller; it alone evaluates and writes.
+Most of a parser's operations are too small to be shared by threads; whole sentences are not. Every worker holds the whole
+network, takes every k-th sentence of each batch, and adds up the gradients; all make the same update, so all hold the same
+weights. Worker 0 is the caller; it alone evaluates and writes.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
     output = network(batch)
     words = batch.word_mask
     terms = {
-        "spans": span_margin_loss(output.label_scores, batch.lengths, batch.spans),
+        "spans": span_margin_loss(output.label_scores, batch.lengths, batch.spans, torch.get_num_threads()),
         "arcs": config.arc_weight * arc_loss(output.arc_scores, batch.heads, words),
         "arc_labels": config.arc_weight * _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels),
         "tags": config.tag_weight * _cross_entropy(output.tag_scores, batch.tags),
@@ -114,12 +114,12 @@ class Run:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.network.to(self.device)
         self.collator = make_collator(config, self.vocab)
-        self.optimizer = make_optimizer(self.network, config.train)
         self.parameters = [p for p in self.network.parameters() if p.requires_grad]
+        self.optimizer = make_optimizer(self.network, self.parameters, config.train)
         self.state = State(planned=config.train.epochs)
         say(
             f"{treebank}: {len(self.train)} sentences to train on ({left_out}), {len(self.dev)} of dev; "
-            f"{sum(p.numel() for p in self.network.parameters() if p.requires_grad) / 1e6:.1f} M weights trained on {self.device}"
+            f"{sum(p.numel() for p in self.parameters) / 1e6:.1f} M weights trained on {self.device}"
         )
         if resume and (out / "resume.json").exists():
             self._load()
@@ -258,7 +258,7 @@ class Run:
 
     def _load(self) -> None:
         content, tensors = load_tensors(self.out, "resume")
-        if content.get("config") != to_dict_as_json(self.config) or content.get("treebank") != self.treebank:
+        if from_dict(Config, content.get("config")) != self.config or content.get("treebank") != self.treebank:
             raise ModelError(
                 "was started with another config or treebank",
                 where=str(self.out),
@@ -277,13 +277,6 @@ class Run:
 def has_bf16(device: torch.device) -> bool:
     """Whether bf16 is computed in hardware; where it is emulated, a step takes 15 times as long as in float32."""
     return device.type == "cuda" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
-
-
-def to_dict_as_json(config: Config) -> dict:
-    """A config as it comes back from a JSON file (tuples are lists there)."""
-    import json
-
-    return json.loads(json.dumps(to_dict(config)))
 
 
 def trainable(sentences: Sequence[Sentence], longest: int) -> tuple[list[Sentence], str]:
@@ -309,10 +302,11 @@ def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:
     return [sentences[i * len(sentences) // size] for i in range(size)]
 
 
-def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimizer:
+def make_optimizer(
+    network: Network, parameters: Sequence[torch.nn.Parameter], config: TrainConfig
+) -> torch.optim.Optimizer:
     """AdamW over two groups, the pretrained encoder with its own rate."""
     encoder = {id(p) for p in getattr(network.words, "transformer", torch.nn.Module()).parameters()}
-    parameters = [p for p in network.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in parameters if id(p) not in encoder], "rate": config.rate},
         {"params": [p for p in parameters if id(p) in encoder], "rate": config.encoder_rate},

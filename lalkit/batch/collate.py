@@ -10,12 +10,12 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from lalkit.batch.align import align
-from lalkit.batch.vocab import PADDING, UNKNOWN, Vocab
+from lalkit.batch.vocab import Vocab
 from lalkit.errors import ModelError
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence
 
-PAD, UNK = 0, 1
+PAD, UNK = 0, 1  # the first two of every list of words or characters, see `Vocab`
 IGNORE = -100  # a target that does not count
 
 
@@ -119,6 +119,3 @@ class Collator:
 def pad(rows: Sequence[Sequence[int]], width: int, value: int) -> Tensor:
     """Lists of different length -> [rows, width]."""
     return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], dtype=torch.long)
-
-
-assert (PADDING, UNKNOWN) == Vocab.__dataclass_fields__["words"].default  # PAD and UNK are indices of these

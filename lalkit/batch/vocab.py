@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
-from lalkit.errors import JointError, ModelError
-from lalkit.treebank.joint import GROUP, to_joint
+from lalkit.errors import ModelError
+from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
 EMPTY = ""  # span label 0: no constituent
@@ -50,16 +50,13 @@ class Vocab:
         """From the training part, most frequent first. A label seen only elsewhere cannot be predicted, and says so."""
         labels, tags, arcs, words, chars = Counter(), Counter(), Counter(), Counter(), Counter()
         for sentence in sentences:
-            try:
-                labels.update(span.label for span in to_joint(sentence) if span.label != GROUP)
-            except JointError:
-                continue
+            labels.update(span.label for span in sentence.constituents or ())
             tags.update(sentence.tags or ())
             arcs.update(sentence.arc_labels or ())
             words.update(sentence.words)
             chars.update("".join(sentence.words))
         if not labels:
-            raise ModelError("no sentence of the training part has both layers", remedy="See: lalkit data check")
+            raise ModelError("no sentence of the training part has constituents", remedy="See: lalkit data check")
         return cls(
             (EMPTY, GROUP, *_ranked(labels)),
             _ranked(tags),

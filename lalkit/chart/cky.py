@@ -15,7 +15,7 @@ import numpy as np
 
 from lalkit.chart.compiled import compiled, map_threads
 
-EMPTY, SUBHEAD, FIRST_REAL = 0, 1, 2  # as in `joint`
+EMPTY, SUBHEAD, FIRST_REAL = 0, 1, 2  # label indices: no label, <H>, the first label of the treebank
 
 
 class ConstituencyTree(NamedTuple):

@@ -32,9 +32,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lalkit.chart import memory
+from lalkit.chart.cky import FIRST_REAL
 from lalkit.chart.compiled import compiled, cpu_count, map_threads
-
-EMPTY, SUBHEAD, FIRST_REAL = 0, 1, 2  # label indices: no label, <H>, the first label of the treebank
 
 
 class JointTree(NamedTuple):

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from lalkit.chart import memory
-from lalkit.chart.joint import FIRST_REAL, SUBHEAD, JointTree, check_scores, check_weight, unwind
+from lalkit.chart.cky import FIRST_REAL, SUBHEAD
+from lalkit.chart.joint import JointTree, check_scores, check_weight, unwind
 
 CHUNK = 2**24  # elements of the largest temporary: 64 MB of float32, while a width has up to B * N^3 / 4
 

@@ -73,16 +73,14 @@ class PretrainedEncoder(nn.Module):
                 self.transformer = AutoModel.from_config(AutoConfig.from_pretrained(folder))
         except Exception as error:
             raise _unavailable(config.pretrained, error) from None
-        for name in ("pooler",):  # not used; nothing should train or save it
-            if getattr(self.transformer, name, None) is not None:
-                setattr(self.transformer, name, None)
+        if getattr(self.transformer, "pooler", None) is not None:
+            self.transformer.pooler = None  # not used; nothing should train or save it
         if config.freeze_embeddings:
             self.transformer.get_input_embeddings().requires_grad_(False)
-        self.mix = nn.Parameter(torch.zeros(self._layers() + 1)) if config.mix_layers else None
+        self.mix = (
+            nn.Parameter(torch.zeros(self.transformer.config.num_hidden_layers + 1)) if config.mix_layers else None
+        )
         self.project = nn.Linear(self.transformer.config.hidden_size, d_content, bias=False)
-
-    def _layers(self) -> int:
-        return getattr(self.transformer.config, "num_hidden_layers", None) or self.transformer.config.n_layer
 
     def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
         output = self.transformer(

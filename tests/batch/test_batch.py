@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from lalkit.batch.align import align, special_tokens, surface
 from lalkit.batch.budget import batches
-from lalkit.batch.vocab import Vocab
+from lalkit.batch.collate import PAD, UNK
+from lalkit.batch.vocab import PADDING, UNKNOWN, Vocab
 from lalkit.config import PRESETS, Config, from_dict, override, preset, tiny, to_dict
 from lalkit.errors import ModelError
 from lalkit.model.pretrained import load_tokenizer
@@ -97,10 +98,11 @@ def test_epochs_differ():
 
 
 def test_vocab(sample):
+    assert (Vocab.build(sample).words[PAD], Vocab.build(sample).chars[UNK]) == (PADDING, UNKNOWN)
     vocab = Vocab.build(sample)
     assert vocab.labels[:2] == ("", "<H>") and "NP" in vocab.labels[2:6]
     assert Vocab.from_dict(vocab.to_dict()) == vocab
-    with pytest.raises(ModelError, match="both layers"):
+    with pytest.raises(ModelError, match="has constituents"):
         Vocab.build([Sentence(("a",))])
 
 
