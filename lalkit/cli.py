@@ -15,6 +15,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the profiler that measures memory in `bench` announces itself
 
 import typer
 
@@ -250,23 +251,26 @@ def run(
 
 @app.command()
 def bench(
-    repeats: Annotated[int, typer.Option()] = 7,
+    routines: Annotated[
+        list[str] | None, typer.Argument(help="layer, spans, decode, contributions, parse, train; none: all")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     threads: Annotated[int | None, typer.Option()] = 1,
+    repeats: Annotated[int, typer.Option(help="rounds of each comparison")] = 7,
+    preset: Annotated[str, typer.Option(help="the network of parse and train")] = "minilm",
+    random_weights: Annotated[
+        bool, typer.Option("--random-weights", help="an encoder of the preset's shape, not downloaded")
+    ] = False,
     json_: Annotated[str | None, typer.Option("--json", help="- for a list of rows on standard output")] = None,
 ) -> None:
-    """Speed, as ratios: the whole parser against its bare encoder, decoding against its growth with length."""
+    """Speed and memory as ratios: fast routines against their literal twins, the whole parser against its bare encoder."""
     from lalkit.bench import bench as bench_
+    from lalkit.bench import table
+    from lalkit.bench.measure import Settings
 
     _threads(threads)
-    rows = bench_(repeats)
-    if json_ == "-":
-        print(json.dumps(rows))
-        return
-    for r in rows:
-        print(
-            f"{r['routine']:8}{r['case']:26}{r['ours_ms']:>10.2f} ms   {r['ratio']:>6.2f} x  {r['baseline']} "
-            f"({r['ratio_min']:.2f} to {r['ratio_max']:.2f})"
-        )
+    rows = bench_(routines or [], Settings(device, repeats, preset, random_weights), _say)
+    print(json.dumps(rows) if json_ == "-" else table(rows))
 
 
 @app.command()

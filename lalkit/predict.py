@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lalkit.batch.budget import batches
+from lalkit.batch.budget import batches, usual
 from lalkit.batch.collate import Collator
 from lalkit.batch.vocab import Vocab
 from lalkit.chart.joint import JointTree, decode_batch
@@ -32,11 +32,14 @@ def predict(
     sentences: Sequence[Sentence],
     *,
     lam: float = 0.5,
-    budget: int = 2000,
+    budget: int | None = None,
     threads: int | None = None,
     tick: Callable[[int], None] = lambda done: None,
 ) -> list[Prediction]:
-    """The joint tree of every sentence, in order; the same alone and in any batch. tick(k): k more are done."""
+    """The joint tree of every sentence, in order; the same alone and in any batch.
+
+    budget: words of a batch, None for what is usual on the device. tick(k): k more are done.
+    """
     found: list[Prediction | None] = [None] * len(sentences)
     for group, predictions in predict_batches(network, collator, sentences, lam, budget, threads):
         for index, prediction in zip(group, predictions):
@@ -50,7 +53,7 @@ def predict_batches(network, collator, sentences, lam, budget, threads) -> Itera
     training, device = network.training, next(network.parameters()).device
     network.eval()
     try:
-        for group in batches([len(s) for s in sentences], budget):
+        for group in batches([len(s) for s in sentences], budget or usual(device.type)):
             chosen = [sentences[i] for i in group]
             with torch.inference_mode():
                 output = network(collator(chosen).to(device))

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -57,10 +58,11 @@ TERMS = ("loss", "spans", "arcs", "arc_labels", "tags")
 
 def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Tensor]:
     """The terms of eq. 12, each a mean over sentences, weighted as they are added up; 'loss' is their sum."""
-    output = network(batch)
-    words = batch.word_mask
+    output = network(batch, chart_gradient=False)
+    words, threads = batch.word_mask, torch.get_num_threads()
+    scores_at = partial(network.label_scores_at, output)
     terms = {
-        "spans": span_margin_loss(output.label_scores, batch.lengths, batch.spans, torch.get_num_threads()),
+        "spans": span_margin_loss(output.label_scores, batch.lengths, batch.spans, threads, scores_at),
         "arcs": config.arc_weight * arc_loss(output.arc_scores, batch.heads, words),
         "arc_labels": config.arc_weight * _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels),
         "tags": config.tag_weight * _cross_entropy(output.tag_scores, batch.tags),

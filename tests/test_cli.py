@@ -112,9 +112,11 @@ def test_train_and_resume_from_the_command_line(tmp_path):
     assert code == 0, err
 
 
-def test_bench_compares(tmp_path):
-    code, out, err = lalkit("bench", "--repeats", "1", "--json", "-")
+def test_bench_prints_rows():
+    code, out, err = lalkit("bench", "spans", "--repeats", "1", "--json", "-")
     assert code == 0, err
     rows = json.loads(out)
-    assert {r["routine"] for r in rows} == {"parse", "decode"}
+    assert [r["case"] for r in rows] == ["20 words", "40 words", "80 words"]
     assert all(r["ours_ms"] > 0 and r["ratio_min"] <= r["ratio"] <= r["ratio_max"] for r in rows)
+    code, _, err = lalkit("bench", "nothing")
+    assert code == 2 and "contributions" in err

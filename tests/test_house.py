@@ -21,7 +21,7 @@ PACKAGE = ROOT / "lalkit"
 
 # A room may import from its own line and from those above it. A new room gets its place here and in CONTRIBUTING.md.
 ORDER = (
-    ("errors", "files"),
+    ("errors", "files", "compiled"),
     ("config",),
     ("treebank",),
     ("text", "evalb", "tagging"),
@@ -42,6 +42,7 @@ FORBIDDEN = {
     "config": {"files", "torch"},
     "treebank": {"torch", "transformers"},
     "chart": {"model"},
+    "compiled": {"errors", "files"},
     "probes": {"model", "checkpoint", "predict", "training"},
     "draw": {"model", "checkpoint", "predict", "training", "torch", "transformers"},
 }

@@ -5,7 +5,7 @@ Both return a sum; the caller divides (the released program by the number of sen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +17,11 @@ Gold = Sequence[Sequence[tuple[int, int, int]]]
 
 
 def span_margin_loss(
-    label_scores: Tensor, lengths: Tensor | Sequence[int], gold: Gold, threads: int | None = None
+    label_scores: Tensor,
+    lengths: Tensor | Sequence[int],
+    gold: Gold,
+    threads: int | None = None,
+    scores_at: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] | None = None,
 ) -> Tensor:
     """sum over sentences of max(0, max_T (s(T) + distance(T, gold)) - s(gold)): a scalar, in the type of the scores
     (float32 for half precision).
@@ -29,7 +33,8 @@ def span_margin_loss(
 
     The best tree is found without gradients: the maximum over labels on the scores' device, CKY on the CPU, to which
     only that [B, N+1, N+1] chart is copied. The gradient reaches label_scores through the spans of that tree and of
-    gold. Raises ValueError for gold spans that no tree can have.
+    gold, or, where scores_at is given, whatever that scores these spans from: (sentence, start, end, label), [m] each ->
+    the same scores, [m]. Raises ValueError for gold spans that no tree can have.
     """
     lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     check_gold(gold, lengths, label_scores.shape)
@@ -51,8 +56,10 @@ def span_margin_loss(
         distance = (predicted != gold_label[sentence, start, end]).to(label_scores.dtype)
 
     margin = label_scores.new_zeros(len(lengths))
-    margin = margin.index_add(0, sentence, label_scores[sentence, start, end, predicted] + distance)
-    margin = margin.index_add(0, gold_at[0], -label_scores[gold_at[0], gold_at[1], gold_at[2], gold_at[3]])
+    read = scores_at or (lambda *at: label_scores[at])
+    both = torch.cat([torch.stack([sentence, start, end, predicted]), gold_at], dim=1)
+    found, wanted = read(*both).to(label_scores.dtype).split([len(sentence), gold_at.shape[1]])
+    margin = margin.index_add(0, sentence, found + distance).index_add(0, gold_at[0], -wanted)
     return margin.clamp(min=0).sum()
 
 

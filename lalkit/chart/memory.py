@@ -8,6 +8,7 @@ from pathlib import Path
 from lalkit.errors import TooLongError
 
 MEMINFO = Path("/proc/meminfo")
+SMALL = 2**22  # bytes of charts that nobody asks the system about: asking takes longer than decoding them
 CGROUP = Path("/sys/fs/cgroup")  # version 2: what a container or a SLURM job may use
 
 

@@ -4,8 +4,9 @@
     y_h[t] = LN(R (x_t + P c_h))                              heads side by side: [T, heads, d_out]
 
 computed folded: since q_h does not depend on the input, u_h = W^K_h^T q_h makes the logits X u_h; attend first, project
-once: z_h = a_h X, c_h = W^V_h z_h; R is linear: R x_t + R P c_h. Tests hold it to the equations, outputs and gradients.
-A query matrix (the ablation) makes a_h a [T, T] map and cannot be folded.
+once: z_h = a_h X, c_h = W^V_h z_h; R is linear: R x_t + R P c_h, with R P formed first unless dropout stands between them.
+Parsing keeps u_h and R P W^V_h as they are (`cached`). Tests hold all this to the equations, outputs and gradients. A query
+matrix (the ablation) makes a_h a [T, T] map and cannot be folded.
 
 Departures from the released program: logits are divided by sqrt(d_kv), not sqrt(d_model); head h of every sentence meets
 query h (there, in a batch of B sentences, head h of sentence b met query (h B + b) mod heads).
@@ -23,9 +24,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from lalkit.config import LabelAttentionConfig
-from lalkit.model.partitioned import PartitionedLinear, halve, xavier
+from lalkit.model.head_products import fold, per_head
+from lalkit.model.partitioned import PartitionedLinear, block_einsum, halve, xavier
+from lalkit.model.residual_norm import residual_norm
 
 NORMALISERS = {"softmax": torch.softmax, "entmax15": entmax15, "sparsemax": sparsemax}
+Blocks = tuple[Tensor, Tensor]  # content's matrix and position's
 OUTSIDE = -1e9  # a logit for padding: exactly 0 after every normaliser, and safe in their sums
 
 
@@ -46,6 +50,9 @@ class LabelAttention(nn.Module):
 
     y: [B, T, H, d_out], or [B, T, 1, d_model] with combine='project'. attention: [B, H, T], how much of each word head h's
     context holds; with query='matrix' [B, H, T, T], for every word of its own. Padded positions get no attention.
+
+    Where nothing is learned (evaluation, without gradients) what depends on weights alone is computed once and kept until a
+    weight changes. Change weights in place under `torch.no_grad()`: a change through `.data` cannot be seen.
     """
 
     def __init__(self, config: LabelAttentionConfig, d_content: int, d_position: int):
@@ -68,35 +75,60 @@ class LabelAttention(nn.Module):
             self.project = PartitionedLinear((heads * inner[0], heads * inner[1]), d_model)
             shape = (d_content + d_position,)
         self.gain, self.offset = nn.Parameter(torch.ones(shape)), nn.Parameter(torch.zeros(shape))
+        self.folds = config.query == "vector" and config.combine == "concat" and config.shared
+        self._cached: tuple[tuple, Tensor, Blocks] | None = None
 
     @property
-    def d_out(self) -> tuple[int, int]:
-        """(heads, size) of the output's last two axes."""
-        return (self.config.heads, self.config.d_out) if self.config.combine == "concat" else (1, sum(self.sizes))
+    def d_out(self) -> tuple[int, tuple[int, int]]:
+        """(heads, (content, position)) of the output's last two axes."""
+        return (self.config.heads, halve(self.config.d_out)) if self.config.combine == "concat" else (1, self.sizes)
 
     def forward(
         self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"], dropout: Masks | None = None
     ) -> tuple[Tensor, Tensor]:
         """dropout: masks to use; by default they are drawn in training and absent in evaluation."""
+        if self.folds and dropout is None and not self.training and not torch.is_grad_enabled():
+            return self._infer(x, mask)
         dropout = dropout or (self.draw(x) if self.training else Masks())
         attention = self.attend(x, mask)
         kept = attention if dropout.attention is None else attention * dropout.attention
         return self.combine(x, self.contexts(x, kept), dropout.residual), attention
 
+    def _infer(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> tuple[Tensor, Tensor]:
+        """`forward` from the weights' products in the cache."""
+        folded, value = self.cached()
+        attention = self.normalise(torch.einsum("btd,hd->bht", x, folded), mask)
+        heads = block_einsum("bhd,hdo->bho", torch.einsum("bht,btd->bhd", attention, x), value, self.sizes)
+        return residual_norm(self.reduce(x), heads, self.gain, self.offset), attention
+
+    def cached(self) -> tuple[Tensor, Blocks]:
+        """u [H, d_model], and R P W^V_h in its two blocks [H, content or position, d_out / 2], of the weights as they are."""
+        weights = (*self.parameters(),)
+        state = tuple((id(w), w.data_ptr(), w.device, 0 if w.is_inference() else w._version) for w in weights)
+        if self._cached is None or self._cached[0] != state:
+            products = [r @ p for r, p in zip(self.reduce.blocks, self.project.blocks)]
+            value = tuple(torch.einsum("ok,hkd->hdo", rp, v).contiguous() for rp, v in zip(products, self.value.blocks))
+            self._cached = state, self.folded_query(), value
+        return self._cached[1:]
+
+    def train(self, mode: bool = True) -> LabelAttention:
+        if mode:
+            self._cached = None  # memory that training can use
+        return super().train(mode)
+
+    def folded_query(self) -> Float[Tensor, "h d"]:
+        """u_h = W^K_h^T q_h."""
+        parts = zip(self.query.split(halve(self.config.d_kv), dim=-1), self.key.blocks)
+        return torch.cat([fold(query, key) for query, key in parts], dim=-1)
+
     def attend(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> Tensor:
         """a_h for every head (eq. 1): [B, H, T], or [B, H, T, T] for a query matrix."""
         if self.config.query == "vector":
-            content, position = self.query.split(halve(self.config.d_kv), dim=-1)
-            folded = torch.cat(
-                [
-                    torch.einsum("hk,hkd->hd", content, self.key.content),
-                    torch.einsum("hk,hkd->hd", position, self.key.position),
-                ],
-                dim=-1,
-            )
-            logits = torch.einsum("btd,hd->bht", x, folded)
-        else:
-            logits = torch.einsum("bqhk,bthk->bhqt", self.query(x), self.key(x))
+            return self.normalise(torch.einsum("btd,hd->bht", x, self.folded_query()), mask)
+        return self.normalise(torch.einsum("bqhk,bthk->bhqt", self.query(x), self.key(x)), mask)
+
+    def normalise(self, logits: Tensor, mask: Bool[Tensor, "b t"]) -> Tensor:
+        """Logits over the words of a sentence, the last axis -> attention."""
         mask = mask[:, None, :] if logits.dim() == 3 else mask[:, None, None, :]
         logits = (logits / math.sqrt(self.config.d_kv)).masked_fill(~mask, OUTSIDE)
         return NORMALISERS[self.config.normaliser](logits, dim=-1)
@@ -104,7 +136,8 @@ class LabelAttention(nn.Module):
     def contexts(self, x: Float[Tensor, "b t d"], attention: Tensor) -> Tensor:
         """c_h (eq. 3, 4): [B, H, d_kv], or [B, T, H, d_kv] for a query matrix."""
         if attention.dim() == 3:
-            return self.value.per_head(torch.einsum("bht,btd->bhd", attention, x))
+            parts = torch.einsum("bht,btd->bhd", attention, x).split(self.sizes, dim=-1)
+            return torch.cat([per_head(part, value) for part, value in zip(parts, self.value.blocks)], dim=-1)
         return torch.einsum("bhqt,bthk->bqhk", attention, self.value(x))
 
     def combine(self, x: Float[Tensor, "b t d"], contexts: Tensor, residual: Tensor | None) -> Tensor:
@@ -117,11 +150,17 @@ class LabelAttention(nn.Module):
             heads = heads[:, None] if everywhere else heads
             heads = heads if residual is None else heads * residual
             return self.norm(x + heads)[:, :, None]
-        heads = self.project.per_head(contexts)  # P c_h: [B, (T,) H, d_model]
-        if residual is not None:
-            heads = heads * (residual if everywhere else residual[:, None])
-        reduced = self.reduce.per_head(heads)  # R P c_h: [B, (T,) H, d_out]
+        if residual is None and self.config.shared:
+            products = [r @ p for r, p in zip(self.reduce.blocks, self.project.blocks)]
+            reduced = block_einsum("...k,ok->...o", contexts, products, self.project.d_in)
+        else:
+            heads = self.project.per_head(contexts)  # P c_h: [B, (T,) H, d_model]
+            if residual is not None:
+                heads = heads * (residual if everywhere else residual[:, None])
+            reduced = self.reduce.per_head(heads)  # R P c_h: [B, (T,) H, d_out]
         words = self.reduce(x)  # R x_t: [B, T, d_out], or [B, T, H, d_out] with R per head
+        if self.folds:
+            return residual_norm(words, reduced, self.gain, self.offset)
         words = words if words.dim() == 4 else words[:, :, None]
         return self.norm(words + (reduced[:, None] if everywhere else reduced))
 

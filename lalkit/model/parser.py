@@ -20,16 +20,19 @@ from lalkit.model.scratch import ScratchEncoder
 
 @dataclass
 class ParserOutput:
-    """label_scores [B, N+1, N+1, L]; arc_scores [B, N, N+1], log-probabilities over heads; tag_scores [B, N, tags].
+    """label_scores [B, N+1, N+1, L], 0 beyond a sentence's length; arc_scores [B, N, N+1], log-probabilities over heads;
+    tag_scores [B, N, tags].
 
     Arc labels wait for heads: `Network.arc_labels(output, heads)`. attention [B, H, T] and posts [B, N+1, H, d_out], the
-    fenceposts that spans are made of, only if asked for.
+    fenceposts that spans are made of, only if asked for. Gradients reach the span scorer through
+    `Network.label_scores_at(output, ...)` where label_scores were asked for without them.
     """
 
     label_scores: Tensor
     arc_scores: Tensor
     tag_scores: Tensor
     arc_parts: list[Tensor] = field(repr=False)
+    span_parts: tuple[Tensor, Tensor | None] = field(repr=False)
     attention: Tensor | None = None
     posts: Tensor | None = None
 
@@ -48,17 +51,20 @@ class Network(nn.Module):
         self.tag_scorer = nn.Linear(config.d_content, max(len(vocab.tags), 1))
         self.tags = nn.Embedding(max(len(vocab.tags), 1), config.d_content) if config.tag_input != "none" else None
         self.encoder = Encoder(config)
-        d_model = config.d_content + config.d_position
         lal = config.label_attention
         self.label_attention = LabelAttention(lal, config.d_content, config.d_position) if lal else None
-        heads, size = self.label_attention.d_out if lal else (1, d_model)
+        heads, self.slice = self.label_attention.d_out if lal else (1, (config.d_content, config.d_position))
+        size = sum(self.slice)
         self.feedforward = FeedForward(heads * size, lal.d_ff, config.dropout) if lal and lal.feedforward else None
         self.spans = SpanScorer(heads * size, config.label_hidden, len(vocab.labels), config.dropout)
         self.arcs = ArcScorer(
             heads * size, config.arc_hidden, config.arc_label_hidden, len(vocab.arc_labels), config.dropout
         )
 
-    def forward(self, batch: Batch, attention: bool = False, posts: bool = False) -> ParserOutput:
+    def forward(
+        self, batch: Batch, attention: bool = False, posts: bool = False, chart_gradient: bool = True
+    ) -> ParserOutput:
+        """chart_gradient False: label_scores are numbers only, and nothing is kept for a backward pass through all spans."""
         content = self.words(batch)
         tag_scores = self.tag_scorer(content[:, 1:-1]).float()
         if self.tags is not None:
@@ -73,20 +79,30 @@ class Network(nn.Module):
             y, weights = self.label_attention(x, batch.mask)
         if self.feedforward is not None:
             y = self.feedforward(y)
-        spans = fenceposts(y)
+        fences = fenceposts(y, self.slice)
+        spans = self.spans.project(fences)
+        with torch.set_grad_enabled(chart_gradient and torch.is_grad_enabled()):
+            chart = self.spans.chart(*spans, batch.lengths)
         parts = self.arcs.parts(y.flatten(-2))
         return ParserOutput(
-            self.spans(spans),
+            chart,
             arc_log_probabilities(self.arcs.arcs(parts), batch.word_mask),
             tag_scores,
             parts,
+            spans,
             weights if attention else None,
-            spans if posts else None,
+            fences if posts else None,
         )
 
     def arc_labels(self, output: ParserOutput, heads: Tensor) -> Tensor:
         """Scores [B, N, arc labels] of each word's arc to the given head (1-based, 0 = root)."""
         return self.arcs.labels(output.arc_parts, heads)
+
+    def label_scores_at(
+        self, output: ParserOutput, sentence: Tensor, start: Tensor, end: Tensor, label: Tensor
+    ) -> Tensor:
+        """output.label_scores[sentence, start, end, label] of m spans, scored again, with gradients: [m]."""
+        return self.spans.at(*output.span_parts, sentence, start, end, label)
 
     def _tag_vectors(self, tag_scores: Tensor, given: Tensor) -> Tensor:
         """[B, N, d_content]. 'given': the sentence's own tags, and where it has none, as for 'predicted', the expected

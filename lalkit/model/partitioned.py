@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -21,21 +23,25 @@ class PartitionedLinear(nn.Module):
         self.position = nn.Parameter(xavier(*lead, d_out[1], d_in[1]))
         self.bias = nn.Parameter(torch.zeros(*lead, sum(d_out))) if bias else None
 
+    @property
+    def blocks(self) -> tuple[Tensor, Tensor]:
+        """The matrices of content and of position, [(heads,) out, in] each."""
+        return self.content, self.position
+
     def forward(self, x: Float[Tensor, "... d"]) -> Float[Tensor, "..."]:
-        content, position = x.split(self.d_in, dim=-1)
         index = "...d,od->...o" if self.heads is None else "...d,hod->...ho"
-        out = torch.cat(
-            [torch.einsum(index, content, self.content), torch.einsum(index, position, self.position)], dim=-1
-        )
+        out = block_einsum(index, x, self.blocks, self.d_in)
         return out if self.bias is None else out + self.bias
 
     def per_head(self, x: Float[Tensor, "... h d"]) -> Float[Tensor, "... h o"]:
         """Head h's matrix applied to head h's vector (with heads None: the one matrix to all)."""
-        content, position = x.split(self.d_in, dim=-1)
         index = "...hd,od->...ho" if self.heads is None else "...hd,hod->...ho"
-        return torch.cat(
-            [torch.einsum(index, content, self.content), torch.einsum(index, position, self.position)], dim=-1
-        )
+        return block_einsum(index, x, self.blocks, self.d_in)
+
+
+def block_einsum(index: str, x: Tensor, blocks: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
+    """The same product for each part of x's last axis with its own matrix, side by side."""
+    return torch.cat([torch.einsum(index, part, block) for part, block in zip(x.split(sizes, dim=-1), blocks)], dim=-1)
 
 
 def xavier(*shape: int) -> Tensor:

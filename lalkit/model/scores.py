@@ -9,19 +9,59 @@ from torch import Tensor, nn
 from lalkit.model.partitioned import xavier
 
 
-def fenceposts(y: Float[Tensor, "b t h d"]) -> Float[Tensor, "b f h d"]:
+def fenceposts(y: Float[Tensor, "b t h d"], parts: tuple[int, int]) -> Float[Tensor, "b f h d"]:
     """f_k = forward half of y_h[k], backward half of y_h[k + 1], within each head's slice; k = 0..n ([P], section 3.2).
 
-    The halves are the even and the odd features: each then holds content and position (Kitaev and Klein 2018), which
-    the first and the second half of a partitioned vector would not.
+    parts: how many features of a slice are content and how many position. Each half holds the first, or the second, half of
+    either (Kitaev and Klein 2018), which halves of the slice as it lies would not.
     """
-    return torch.cat([y[:, :-1, :, 0::2], y[:, 1:, :, 1::2]], dim=-1)
+    return _Fenceposts.apply(y, parts)
+
+
+class _Fenceposts(torch.autograd.Function):
+    """One copy in either pass; autograd's own would fill and add several tensors of y's size on the way back."""
+
+    @staticmethod
+    def forward(ctx, y: Tensor, parts: tuple[int, int]) -> Tensor:
+        ctx.parts = parts
+        b, t, h, d = y.shape
+        posts = y.new_empty(b, t - 1, h, d)
+        for words, features, place in pieces(parts):
+            posts[..., place] = y[:, words, :, features]
+        return posts
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
+        b, f, h, d = grad.shape
+        y = grad.new_empty(b, f + 1, h, d)
+        for words, features, place in pieces(ctx.parts):
+            y[:, words, :, features] = grad[..., place]
+            y[:, -1 if words.start is None else 0, :, features] = 0  # the word that this half is not taken from
+        return y, None
+
+
+def pieces(parts: tuple[int, int]) -> list[tuple[slice, slice, slice]]:
+    """(words, features of y, features of the fencepost): the four quarters that make it."""
+    content, position = parts
+    forward, backward = slice(None, -1), slice(1, None)
+    middles = (content + 1) // 2, content + (position + 1) // 2
+    quarters = [
+        (forward, 0, middles[0]), (forward, content, middles[1]),
+        (backward, middles[0], content), (backward, middles[1], content + position),
+    ]  # fmt: skip
+    found, place = [], 0
+    for words, start, stop in quarters:
+        found.append((words, slice(start, stop), slice(place, place + stop - start)))
+        place += stop - start
+    return found
 
 
 class SpanScorer(nn.Module):
     """S(i, j) = W2 ReLU(LN(W1 (f_j - f_i) + b1)) + b2; the empty label (index 0) scores 0.
 
-    Fenceposts are projected before they are paired: W1 s_ij = W1 f_j - W1 f_i, so no [n, n, heads d] tensor is formed.
+    Fenceposts are projected before they are paired: W1 s_ij = W1 f_j - W1 f_i, so no [n, n, heads d] tensor is formed. A
+    sentence's spans share one dropout mask [D], so that a few spans of a chart can be scored again, with gradients.
     """
 
     def __init__(self, features: int, hidden: int, labels: int, dropout: float):
@@ -32,15 +72,54 @@ class SpanScorer(nn.Module):
         self.second = nn.Linear(hidden, labels - 1)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, posts: Float[Tensor, "b f h d"]) -> Float[Tensor, "b f f l"]:
+    def forward(
+        self, posts: Float[Tensor, "b f h d"], lengths: Int[Tensor, "b"] | None = None
+    ) -> Float[Tensor, "b f f l"]:
+        return self.chart(*self.project(posts), lengths)
+
+    def project(self, posts: Float[Tensor, "b f h d"]) -> tuple[Float[Tensor, "b f k"], Float[Tensor, "b k"] | None]:
+        """(W1 f of every fencepost, in training a dropout mask for every sentence)."""
         projected = self.first(posts.flatten(-2))
+        dropping = self.training and self.dropout.p > 0
+        return projected, self.dropout(torch.ones_like(projected[:, 0])) if dropping else None
+
+    def chart(
+        self,
+        projected: Float[Tensor, "b f k"],
+        kept: Float[Tensor, "b k"] | None,
+        lengths: Int[Tensor, "b"] | None = None,
+    ) -> Float[Tensor, "b f f l"]:
+        """The scores of all spans; 0 where i >= j, and beyond a sentence's length where lengths are given."""
         size = projected.shape[1]
-        i, j = torch.triu_indices(size, size, 1, device=posts.device)
-        spans = projected[:, j] - projected[:, i] + self.bias
-        found = self.second(self.dropout(torch.relu(self.norm(spans)))).float()
-        scores = found.new_zeros(len(posts), size, size, found.shape[-1] + 1)
-        scores[:, i, j, 1:] = found
+        sentence, i, j = all_spans(len(projected), size, lengths, projected.device)
+        rows = projected.flatten(0, 1)
+        spans = (rows + self.bias).index_select(0, sentence * size + j) - rows.index_select(0, sentence * size + i)
+        hidden = torch.relu(self.norm(spans))
+        found = self.second(hidden if kept is None else hidden * kept.index_select(0, sentence)).float()
+        scores = found.new_zeros(len(projected), size, size, found.shape[-1] + 1)
+        scores[sentence, i, j, 1:] = found
         return scores
+
+    def at(
+        self, projected: Float[Tensor, "b f k"], kept: Float[Tensor, "b k"] | None, b: Tensor, i: Tensor, j: Tensor,
+        label: Tensor,
+    ) -> Float[Tensor, "m"]:  # fmt: skip
+        """The scores of m spans (sentence, start, end), each for one label: those the chart has there."""
+        hidden = torch.relu(self.norm(projected[b, j] - projected[b, i] + self.bias))
+        hidden = hidden if kept is None else hidden * kept[b]
+        index = label.clamp(min=1) - 1
+        found = (hidden * self.second.weight[index]).sum(-1) + self.second.bias[index]
+        return found.float().masked_fill(label == 0, 0.0)
+
+
+def all_spans(count: int, size: int, lengths: Tensor | None, device) -> tuple[Tensor, Tensor, Tensor]:
+    """(sentence, start, end) of every span over `size` fenceposts, or over the fenceposts of each sentence's own length."""
+    i, j = torch.triu_indices(size, size, 1, device=device)
+    if lengths is None or bool((lengths == size - 1).all()):
+        sentence = torch.arange(count, device=device)
+        return sentence.repeat_interleave(len(i)), i.repeat(count), j.repeat(count)
+    sentence, span = (j[None] <= lengths[:, None]).nonzero(as_tuple=True)
+    return sentence, i[span], j[span]
 
 
 class ArcScorer(nn.Module):

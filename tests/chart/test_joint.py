@@ -163,6 +163,7 @@ def test_too_long_is_said_before_the_chart_is_allocated(monkeypatch):
     pairs = [random_chart(np.random.default_rng(0), n, 4, "real", np.float32) for n in (3, 9)]
     needed = memory.chart_bytes(9, 4)
     assert needed >= 4 * 10 * 10 * 9
+    monkeypatch.setattr(memory, "SMALL", 0)
     monkeypatch.setattr(memory, "available_bytes", lambda: needed)
     expected = decode_batch(pairs)
     monkeypatch.setattr(memory, "available_bytes", lambda: needed - 1)
@@ -177,6 +178,7 @@ def test_threads_are_limited_by_memory(monkeypatch):
     asked = []
     monkeypatch.setattr(joint, "map_threads", lambda f, items, threads: asked.append(threads) or [f(i) for i in items])
     for room, threads in ((1, 1), (2.5, 2), (100, 4)):
+        monkeypatch.setattr(memory, "SMALL", 0)
         monkeypatch.setattr(memory, "available_bytes", lambda room=room: int(room * memory.chart_bytes(9, 8)))
         assert len(decode_batch(pairs, threads=4)) == 6
         assert asked.pop() == threads

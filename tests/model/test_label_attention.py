@@ -89,6 +89,45 @@ def test_head_h_meets_query_h_in_every_sentence():
     assert changed[:, :, 3].sum() == mask.sum() and not changed[:, :, [0, 1, 2, 4]].any()
 
 
+def test_the_cache_gives_the_same_and_is_dropped_when_weights_change():
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
+    layer.eval()
+
+    def check():
+        expected = literal(layer, x, mask, Masks())
+        for _ in range(2):  # the second time from the cache
+            with torch.no_grad():
+                found = layer(x, mask)
+            for one, other in zip(found, expected):
+                torch.testing.assert_close(one * 1.0, other.detach(), rtol=0, atol=1e-10)
+
+    check()
+    kept = layer.cached()
+    assert layer.cached()[0] is kept[0], "nothing was kept"
+    for name, p in layer.named_parameters():
+        with torch.no_grad():
+            p.add_(0.3 * torch.randn_like(p))  # as an optimizer does
+        check()
+        assert name in ("gain", "offset") or layer.cached()[0] is not kept[0]
+    layer.load_state_dict({k: v + 0.1 for k, v in layer.state_dict().items()})
+    check()
+    layer.query = torch.nn.Parameter(layer.query.detach() * 2)
+    check()
+    layer.float(), layer.double()
+    check()
+    layer.train()
+    assert layer._cached is None
+
+
+def test_gradients_do_not_come_from_the_cache():
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
+    layer.eval()
+    with torch.no_grad():
+        layer(x, mask)
+    layer(x, mask)[0].square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in layer.parameters())
+
+
 def test_heads_are_free():
     layer, x, mask = layer_and_input("vector", "concat", True, "softmax", heads=17)
     y, attention = layer.eval()(x, mask)

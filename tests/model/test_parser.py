@@ -86,13 +86,67 @@ def test_spans_are_scored_as_differences_of_fenceposts():
     torch.manual_seed(0)
     scorer = SpanScorer(24, 10, 5, 0.0).double()
     y = torch.randn(2, 7, 3, 8, dtype=torch.float64)
-    scores = scorer(fenceposts(y))
+    scores = scorer(fenceposts(y, (5, 3)))
+    forward, backward = [0, 1, 2, 5, 6], [3, 4, 7]  # halves of content (rounded up) and of position
     for b, (i, j) in itertools.product(range(2), itertools.combinations(range(6), 2)):
-        halves = lambda k: torch.cat([torch.cat([y[b, k, h, 0::2], y[b, k + 1, h, 1::2]]) for h in range(3)])  # noqa: B023, E731
+        halves = lambda k: torch.cat([torch.cat([y[b, k, h, forward], y[b, k + 1, h, backward]]) for h in range(3)])  # noqa: B023, E731
         s = halves(j) - halves(i)
         hidden = torch.relu(scorer.norm(scorer.first.weight @ s + scorer.bias))
         torch.testing.assert_close(scores[b, i, j, 1:], (scorer.second.weight @ hidden + scorer.second.bias).float())
         assert scores[b, i, j, 0] == 0
+
+
+def test_gradient_of_fenceposts():
+    y = torch.randn(2, 5, 3, 7, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(fenceposts, (y, (4, 3)))
+
+
+def test_the_chart_stops_at_a_sentences_length():
+    torch.manual_seed(0)
+    scorer, posts = SpanScorer(24, 10, 5, 0.0).double(), torch.randn(3, 6, 3, 8, dtype=torch.float64)
+    whole, own = scorer(posts), scorer(posts, torch.tensor([2, 5, 1]))
+    for b, n in enumerate([2, 5, 1]):
+        assert torch.equal(whole[b, : n + 1, : n + 1], own[b, : n + 1, : n + 1])
+        assert (own[b, :, n + 1 :] == 0).all() and (own[b, n + 1 :] == 0).all()
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_spans_scored_again_are_those_of_the_chart(training):
+    """What training relies on: the loss reads a few spans, scored with gradients, where the chart has none."""
+    torch.manual_seed(0)
+    scorer = SpanScorer(24, 10, 5, 0.5).double().train(training)
+    posts = torch.randn(2, 6, 3, 8, dtype=torch.float64, requires_grad=True)
+    parts = scorer.project(posts)
+    chart = scorer.chart(*parts)
+    at = torch.tensor([[0, 0, 3, 0], [1, 2, 3, 4], [1, 0, 5, 1], [0, 0, 3, 2]]).T
+    again = scorer.at(*parts, *at)
+    torch.testing.assert_close(again, chart[tuple(at)])
+    assert again[0] == 0 and again[1:].abs().min() > 0
+    leaves = [posts, *scorer.parameters()]
+    weights = torch.tensor([1.0, 2.0, -1.0, 0.5])
+    for one, other in zip(
+        torch.autograd.grad((again * weights).sum(), leaves, retain_graph=True),
+        torch.autograd.grad((chart[tuple(at)] * weights).sum(), leaves),
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_losses_are_those_of_the_whole_chart(sample):
+    """The chart without gradients and the spans scored again: the same loss and gradients as through the chart."""
+    from lalkit.chart.loss import span_margin_loss
+    from lalkit.config import TrainConfig
+    from lalkit.training import losses
+
+    network, collator = build({}, sample)
+    batch = collator(sample[:3], gold=True)
+    found = losses(network, batch, TrainConfig())["spans"]
+    output = network(batch)
+    assert output.label_scores.requires_grad and not network(batch, chart_gradient=False).label_scores.requires_grad
+    expected = span_margin_loss(output.label_scores, batch.lengths, batch.spans) / 3
+    torch.testing.assert_close(found, expected)
+    parameters = list(network.spans.parameters()) + list(network.label_attention.parameters())
+    for one, other in zip(torch.autograd.grad(found, parameters), torch.autograd.grad(expected, parameters)):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
 def test_every_parse_is_consistent(sample, tiny_parser):

@@ -1,4 +1,4 @@
-"""How chart kernels are compiled (numba) and run over the sentences of a batch (threads)."""
+"""How kernels are compiled (numba) and run over the sentences of a batch (threads)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 from numba import njit
 
 
-def compiled(function: Callable) -> Callable:
+def compiled(function: Callable, relaxed: Iterable[str] = ()) -> Callable:
     """njit without the interpreter lock, cached on disk where a cache folder can be written, else in memory only.
 
-    No fastmath: it would allow reordered additions, and equal trees would no longer have bit-equal scores everywhere.
-    A kernel calls only kernels of its own file: numba's cache does not notice changes in another file.
+    relaxed: LLVM's names of floating-point rules that may be broken. None where sums are made: reordered additions would
+    give trees of equal score other bits elsewhere. A kernel calls only kernels of its own file: numba's cache does not
+    notice changes in another file.
     """
+    options = {"nogil": True, "fastmath": set(relaxed)} if relaxed else {"nogil": True}
     try:
-        return njit(nogil=True, cache=True)(function)
+        return njit(cache=True, **options)(function)
     except (RuntimeError, OSError):  # "no locator available": a read-only installation, a home that cannot be written
-        return njit(nogil=True)(function)
+        return njit(**options)(function)
 
 
 def cpu_count() -> int:

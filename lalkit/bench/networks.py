@@ -1,0 +1,75 @@
+"""A network of a preset and sentences to parse, as `bench parse` and `bench train` need them."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from lalkit.batch.collate import Collator
+from lalkit.batch.vocab import Vocab
+from lalkit.bench.measure import Settings
+from lalkit.checkpoint import make_collator
+from lalkit.config import EncoderConfig, ModelConfig, preset
+from lalkit.errors import CorpusError, ModelError
+from lalkit.model.parser import Network
+from lalkit.treebank.corpora import load
+from lalkit.treebank.tree import Sentence
+
+LARGE = 100_000_000  # weights of an encoder, from which on a few sentences are enough
+FEW = 24
+
+
+def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[Sentence], str]:
+    """(network with new upper layers, collator, sentences of a test part, what they are).
+
+    The PTB sample's test part; without that corpus our own sample's. Large encoders get some of them, evenly spread.
+    """
+    try:
+        corpus, name = [load("ptb-sample", part).sentences for part in ("train", "test")], "PTB sample test"
+    except CorpusError:
+        corpus, name = [load("sample", part).sentences for part in ("train", "test")], "sample test"
+    train, test = corpus
+    vocab = Vocab.build(train)
+    torch.manual_seed(0)
+    config = preset(settings.preset)
+    if settings.random_weights:
+        with random_encoder(config.model) as model:
+            network = Network(model, vocab, weights=False)
+        # Any tokenizer whose ids the encoder knows gives sub-words of the usual number.
+        collator = make_collator(replace(config, model=replace(config.model, encoder=EncoderConfig())), vocab)
+    else:
+        network, collator = Network(config.model, vocab), make_collator(config, vocab)
+    if sum(p.numel() for p in network.words.parameters()) > LARGE:
+        test, name = test[:: max(1, len(test) // FEW)], f"{name}, {FEW} sentences"
+    return network.to(settings.device), collator, test, name
+
+
+@contextlib.contextmanager
+def random_encoder(model: ModelConfig) -> Iterator[ModelConfig]:
+    """The model with an encoder of the same published shape and new weights, described in a folder of its own.
+
+    Raises ModelError for an encoder whose shape is not known here.
+    """
+    from transformers import AutoConfig, BertConfig, XLNetConfig
+    from transformers.utils import logging
+
+    from lalkit.model.pretrained import resolve
+
+    logging.set_verbosity_error()
+    shapes = {
+        "xlnet-large-cased": lambda: XLNetConfig(),  # 24 layers of 1024, 16 heads, 4096: the defaults
+        "bert-base-chinese": lambda: BertConfig(vocab_size=21128),
+        "minilm": lambda: AutoConfig.from_pretrained(resolve("minilm")),
+    }
+    name = model.encoder.pretrained
+    if name not in shapes:
+        raise ModelError(
+            f"the shape of {name!r} is not known here", remedy=f"--random-weights is for {', '.join(shapes)}."
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        shapes[name]().save_pretrained(folder)
+        yield replace(model, encoder=replace(model.encoder, pretrained=folder))

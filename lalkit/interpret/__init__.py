@@ -1,0 +1,1 @@
+"""What a parse owes to its label heads."""

@@ -1,0 +1,117 @@
+"""The table: its rows, what it measures, and that every pair it compares computes the same. No test depends on time."""
+
+import pytest
+import torch
+
+from lalkit import bench, predict
+from lalkit.bench import layer, measure, parse, train
+from lalkit.bench.measure import Settings, compare, growth, peak_bytes, twin
+from lalkit.bench.networks import random_encoder
+from lalkit.config import LabelAttentionConfig, override, paper_chinese
+from lalkit.errors import LalkitError, ParameterError
+from lalkit.model.label_attention import LabelAttention, Masks
+from tests.reference.label_attention_batched import batched
+from tests.reference.label_attention_literal import literal
+
+ONCE = Settings(repeats=1, memory=False)
+COLUMNS = {
+    "routine", "case", "mode", "device", "baseline", "ours_ms", "baseline_ms", "ratio", "ratio_min", "ratio_max",
+    "memory_ratio",
+}  # fmt: skip
+
+
+def test_ratio_and_memory_of_a_row():
+    row = compare(Settings(repeats=3), "r", "c", "m", "b", lambda: torch.ones(1000), lambda: torch.ones(4000))
+    assert set(row) == COLUMNS
+    assert row["memory_ratio"] == 0.25
+    assert row["ratio_min"] <= row["ratio"] <= row["ratio_max"]
+
+
+def test_peak_is_what_is_held_at_once():
+    def function():
+        a = torch.ones(1000, dtype=torch.float64)
+        del a
+        b = torch.ones(500, dtype=torch.float64)
+        return b + 1
+
+    assert 8000 <= peak_bytes(function) < 8100  # a number becomes a tensor too
+
+
+def test_growth():
+    assert growth([(40, 1.0), (80, 3.0), (120, 81.0)]) == pytest.approx(4)
+
+
+def test_the_batched_twin_is_the_literal_one():
+    torch.manual_seed(0)
+    layer = LabelAttention(LabelAttentionConfig(heads=5, d_kv=6, d_out=8), 7, 4).double().eval()
+    x, mask = torch.randn(3, 6, 11, dtype=torch.float64), torch.arange(6) < torch.tensor([[6], [4], [3]])
+    for found, expected in zip(batched(layer, x, mask), literal(layer, x, mask, Masks())):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_a_row_of_the_layer():
+    rows = layer.cases(ONCE, 2, 3, 4, ("forward", "forward+backward", "cached"))
+    assert [row["mode"] for row in rows] == ["forward", "forward+backward", "cached"]
+    assert all(set(row) == COLUMNS and row["ours_ms"] > 0 for row in rows)
+
+
+@pytest.fixture
+def tiny_network(monkeypatch, sample):
+    """The rows of parse and train on MiniLM with a handful of sentences."""
+
+    def few(settings):
+        network, collator, _, _ = original(settings)
+        return network, collator, sample[:4], "four sentences"
+
+    from lalkit.bench import networks
+
+    original = networks.network_and_sentences
+    for module in (parse, train):
+        monkeypatch.setattr(module, "network_and_sentences", few)
+
+
+def test_parts_add_up_and_the_clocks_are_taken_off(tiny_network):
+    decode = predict.decode_output
+    whole, *parts = parse.rows(ONCE)
+    assert whole["routine"] == "parse" and whole["ratio"] > 0
+    named = {row["case"]: row["ours_ms"] for row in parts}
+    assert list(named) == [
+        "encoder", "self-attention", "label attention", "spans", "arcs", "decoding", "everything else", "sum",
+    ]  # fmt: skip
+    assert all(value > 0 for value in named.values())
+    assert named.pop("sum") == pytest.approx(sum(named.values()), abs=0.01)
+    assert predict.decode_output is decode
+
+
+def test_a_training_step(tiny_network):
+    (row,) = train.rows(ONCE)
+    assert row["routine"] == "train" and row["ours_ms"] > 0
+
+
+def test_an_encoder_that_is_not_downloaded():
+    with random_encoder(paper_chinese().model) as model:
+        from transformers import AutoConfig
+
+        assert AutoConfig.from_pretrained(model.encoder.pretrained).vocab_size == 21128
+    unknown = override(paper_chinese(), {"model.encoder.pretrained": "minilm2"}).model
+    with pytest.raises(LalkitError, match="shape of 'minilm2'"), random_encoder(unknown):
+        pass
+
+
+def test_unknown_routine_and_device():
+    with pytest.raises(ParameterError, match="no routine 'fast'"):
+        bench.bench(["fast"], ONCE)
+    if not torch.cuda.is_available():
+        with pytest.raises(ParameterError, match="no device 'cuda'"):
+            bench.bench(["spans"], Settings("cuda"))
+
+
+def test_installed_without_its_tests(monkeypatch, tmp_path):
+    monkeypatch.setattr(measure, "TWINS", tmp_path)
+    with pytest.raises(LalkitError, match="clone of the repository"):
+        twin("joint_n5")
+
+
+def test_the_table_names_every_row():
+    row = compare(Settings(repeats=1), "layer", "8x30", "forward", "b", lambda: torch.ones(1), lambda: torch.ones(1))
+    assert "layer" in bench.table([row]) and "8x30" in bench.table([row])
