@@ -19,6 +19,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the profiler that measures mem
 
 import typer
 
+from lalkit.allocator import keep_memory
 from lalkit.errors import LalkitError, ParameterError
 
 app = typer.Typer(
@@ -49,6 +50,7 @@ class Format(StrEnum):
 
 def main() -> None:
     """The entry point."""
+    keep_memory()
     try:
         app()
     except LalkitError as error:

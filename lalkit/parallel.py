@@ -21,6 +21,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from lalkit.allocator import keep_memory
 from lalkit.config import Config
 from lalkit.errors import LalkitError
 
@@ -109,6 +110,7 @@ def main() -> None:
     meeting, size, task, rank = sys.argv[1:]
     from lalkit.training import work
 
+    keep_memory()
     torch.set_num_threads(1)
     team = join(meeting, int(rank), int(size))
     # The caller was killed, or meets the same error and says it.

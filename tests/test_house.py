@@ -21,7 +21,7 @@ PACKAGE = ROOT / "lalkit"
 
 # A room may import from its own line and from those above it. A new room gets its place here and in CONTRIBUTING.md.
 ORDER = (
-    ("errors", "files", "compiled"),
+    ("errors", "files", "allocator", "compiled"),
     ("config",),
     ("treebank",),
     ("text", "evalb", "tagging"),

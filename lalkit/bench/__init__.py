@@ -45,8 +45,9 @@ def table(rows: list[dict]) -> str:
     for r in rows:
         unit = "of it" if r["routine"] in ("parse", "parts", "train") else "" if "exponent" in r["mode"] else "x"
         memory = "" if r["memory_ratio"] is None else f"  memory {r['memory_ratio']:.3f}"
+        what = f"{r['routine']:14} {r['case']}, {r['mode']}"
         lines.append(
-            f"{r['routine']:14}{r['case']:32}{r['mode']:24}{r['ours_ms']:>11.2f} ms {r['ratio']:>9.2f} {unit:5} "
-            f"({r['ratio_min']:.2f} to {r['ratio_max']:.2f}) {r['baseline']}{memory}"
+            f"{what:66} {r['ours_ms']:>9.2f} ms {r['ratio']:>8.2f} {unit:5} ({r['ratio_min']:.2f} to {r['ratio_max']:.2f}) "
+            f"{r['baseline']}{memory}"
         )
     return "\n".join(lines)

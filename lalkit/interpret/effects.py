@@ -25,10 +25,13 @@ def without_heads(
 
     posts: the fenceposts of one sentence, f = n + 1. Takes m * h * hidden floats.
     """
-    weight = scorer.first.weight.unflatten(1, posts.shape[1:])
-    parts = torch.einsum("fhd,ohd->fho", posts, weight)
+    weight = scorer.first.weight.unflatten(1, posts.shape[1:]).permute(1, 2, 0)  # [H, d, hidden]
     start, end = spans.unbind(1)
-    parts = parts[end] - parts[start]
-    before = parts.sum(1, keepdim=True) + scorer.bias - parts
-    found = scorer.second(torch.relu(scorer.norm(before)))
+    if len(spans) < len(posts):  # fewer spans than fenceposts: their vectors are projected, else what they are made of
+        parts = (posts[end] - posts[start]).transpose(0, 1) @ weight
+    else:
+        projected = posts.transpose(0, 1) @ weight
+        parts = projected[:, end] - projected[:, start]
+    before = (parts.sum(0) + scorer.bias) - parts
+    found = scorer.second(torch.relu_(scorer.norm(before))).transpose(0, 1)
     return torch.cat([torch.zeros_like(found[..., :1]), found], dim=-1)

@@ -39,7 +39,7 @@ class _Fold(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:
         query, key = ctx.saved_tensors
-        return torch.einsum("hkd,hd->hk", key, grad), query[:, :, None] * grad[:, None]
+        return torch.einsum("hd,hkd->hk", grad, key), query[:, :, None] * grad[:, None]
 
 
 class _PerHead(torch.autograd.Function):

@@ -21,6 +21,8 @@ def test_without_each_head():
     spans = torch.triu_indices(9, 9, 1).T
     found = without_heads(scorer, posts, spans)
     torch.testing.assert_close(found, charts[:, spans[:, 0], spans[:, 1]].transpose(0, 1), rtol=0, atol=1e-12)
+    few = without_heads(scorer, posts, spans[3:7])  # fewer than fenceposts: the other way round
+    torch.testing.assert_close(few, found[3:7], rtol=0, atol=1e-12)
     whole = spans_literal.literal(scorer, posts[None])[0][spans[:, 0], spans[:, 1]]
     assert (found - whole[:, None]).abs().amax((0, 2)).min() > 1e-3, (
         "a head without effect: the test would prove nothing"

@@ -20,7 +20,7 @@ def decode_n5(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5
     return JointTree(float(score), list(map(tuple, spans.tolist())), heads)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)  # no cache on disk: it would not be found under the name that `lalkit bench` loads this by
 def _decode(label_scores, arc_scores, weight, other):
     n, dtype = arc_scores.shape[0], label_scores.dtype
     zero, least = dtype.type(0), dtype.type(-np.inf)

@@ -1,0 +1,25 @@
+"""Memory that a step gives back and the next step takes again stays with the process.
+
+By default glibc returns freed memory at the top of its heap to the system, which clears it page by page when it is asked for
+again. Kept instead, a step of the label attention at the paper's size takes 47 ms where it took 68.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # mallopt's names of its settings
+HEAP = 2**30  # bytes kept at most
+LARGEST = 2**25  # bytes of a block that still comes from the heap: the most that glibc allows
+
+
+def keep_memory() -> bool:
+    """Asks glibc for it, for this process; False on other systems, where nothing happens."""
+    if sys.platform != "linux":
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # musl
+        return False
+    return bool(mallopt(MMAP_THRESHOLD, LARGEST) and mallopt(TRIM_THRESHOLD, HEAP))
