@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lalkit.errors import TreebankError
 from lalkit.stream import lines as module
-from lalkit.stream.lines import Lines, from_arguments, open_lines, windows
+from lalkit.stream.lines import Lines, from_arguments, from_stream, open_lines, windows
 from lalkit.text import read_lines
 from lalkit.treebank.brackets import read_text
 
@@ -81,8 +81,10 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monk
     monkeypatch.setattr(module, "LONGEST", 50)
     path = tmp_path / "f.txt"
     path.write_bytes(b"a\n" + b"x" * 50_000)
-    with open_lines(path) as lines, pytest.raises(TreebankError, match="line 2: a line of more than 50 bytes"):
-        list(lines)
+    with path.open("rb") as stream:
+        with pytest.raises(TreebankError, match="line 2: a line of more than 50 bytes"):
+            list(from_stream(stream, "f.txt", "f.txt"))
+        assert stream.tell() == 2 + 51
     path.write_bytes(b"a\n" + b"x" * 49 + b"\n")
     with open_lines(path) as lines:
         assert len(list(lines)) == 2

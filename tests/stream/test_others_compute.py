@@ -138,14 +138,15 @@ def local_cluster():
 def test_a_cluster_loses_a_worker_and_nothing_else(source, sentences, wanted, local_cluster, tmp_path, monkeypatch):
     flag = tmp_path / "one has died"
 
-    def die_once(source, sentences):
+    def die_once(source, sentences):  # in the worker, where nothing is patched
+        from lalkit.stream.cluster import compute
+
         try:
             flag.touch(exist_ok=False)
         except FileExistsError:
             return compute(source, sentences)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    compute = cluster.compute
     monkeypatch.setattr(cluster, "compute", die_once)
     cluster_ = Cluster(source, local_cluster.scheduler_address)
     try:
@@ -160,9 +161,11 @@ def test_a_cluster_loses_a_worker_and_nothing_else(source, sentences, wanted, lo
 
 @pytest.mark.slow
 def test_a_sentence_that_kills_the_cluster_is_named(source, sentences, local_cluster, monkeypatch):
-    poison, compute = sentences[10], cluster.compute
+    poison = sentences[10]
 
     def die(source, sentences):
+        from lalkit.stream.cluster import compute
+
         if poison in sentences:
             os.kill(os.getpid(), signal.SIGKILL)
         return compute(source, sentences)
