@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 
 import torch
 
@@ -28,9 +29,9 @@ class Cluster:
             from distributed import Client
         except ImportError:
             raise LalkitError("--cluster needs dask.distributed", remedy=INSTALL) from None
-        self.source = source
+        self.source, self.address = source, address
         try:
-            self.client = Client(address, timeout=patience)
+            self.client = Client(address, timeout=patience, set_as_default=False)
         except (OSError, ValueError) as error:
             raise LalkitError(
                 f"no dask scheduler answers ({error})", where=address, remedy="Start one: dask scheduler"
@@ -49,7 +50,7 @@ class Cluster:
 
         found = Found(groups)
         tasks = {self._submit(task): task for task in found.tasks}
-        done = as_completed(tasks)
+        done = as_completed(tasks, loop=self.client.loop)
         for future in done:
             task = tasks.pop(future)
             try:
@@ -60,6 +61,10 @@ class Cluster:
                     tasks[again] = smaller
                     done.add(again)
                 continue
+            except CancelledError as error:
+                raise LalkitError(
+                    f"the scheduler is gone ({error})", where=self.address, remedy="Start it again, then --resume."
+                ) from None
             yield from found.add(task, predictions)
 
     def _submit(self, task: Task):

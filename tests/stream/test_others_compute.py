@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from lalkit.api import ParseResult
 from lalkit.batch.budget import batches
 from lalkit.checkpoint import fingerprint
 from lalkit.errors import LalkitError, ModelError, TooLongError
-from lalkit.stream import cluster
+from lalkit.stream import cluster, run
 from lalkit.stream.cluster import Cluster
 from lalkit.stream.compute import Source
+from lalkit.stream.lines import open_lines
 from lalkit.stream.ranks import several
 from lalkit.stream.workers import Worker, Workers
 from lalkit.text import read_lines
@@ -129,13 +131,13 @@ def test_without_dask(source, monkeypatch):
 def local_cluster():
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed: lalkit[cluster]")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     ) as local:
         yield local
 
 
 @pytest.mark.slow
-def test_a_cluster_loses_a_worker_and_nothing_else(source, sentences, wanted, local_cluster, tmp_path, monkeypatch):
+def test_a_cluster_loses_a_worker_and_nothing_else(source, big, expected, local_cluster, tmp_path, monkeypatch):
     flag = tmp_path / "one has died"
 
     def die_once(source, sentences):  # in the worker, where nothing is patched
@@ -148,15 +150,28 @@ def test_a_cluster_loses_a_worker_and_nothing_else(source, sentences, wanted, lo
         os.kill(os.getpid(), signal.SIGKILL)
 
     monkeypatch.setattr(cluster, "compute", die_once)
-    cluster_ = Cluster(source, local_cluster.scheduler_address)
-    try:
-        assert cluster_.size == 2
-        assert trees(cluster_, sentences) == wanted and flag.exists()
-        cluster_.source = Source(source.folder, "0" * 64)
+    address, out = local_cluster.scheduler_address, tmp_path / "out"
+    with open_lines(big) as lines:
+        run.parse(source.folder, lines, form="tokens", out=out, cluster=address, window=100, budget=40)
+    assert out.read_text(encoding="utf-8") == expected and flag.exists()
+
+
+@pytest.mark.slow
+def test_a_cluster_reports_errors(source, sentences, local_cluster, monkeypatch):
+    with closing(Cluster(Source(source.folder, "0" * 64), local_cluster.scheduler_address)) as compute:
+        assert compute.size == 2
         with pytest.raises(ModelError, match="is not the parser this run was begun with"):
-            list(cluster_([sentences[:2]]))
-    finally:
-        cluster_.close()
+            list(compute([sentences[:2]]))
+        submit = Cluster._submit
+
+        def submit_in_vain(compute, task):  # a scheduler that goes away cancels what it has
+            future = submit(compute, task)
+            future.cancel()
+            return future
+
+        monkeypatch.setattr(Cluster, "_submit", submit_in_vain)
+        with pytest.raises(LalkitError, match="the scheduler is gone"):
+            list(compute([sentences]))
 
 
 @pytest.mark.slow
@@ -172,12 +187,9 @@ def test_a_sentence_that_kills_the_cluster_is_named(source, sentences, local_clu
 
     monkeypatch.setattr(cluster, "compute", die)
     local_cluster.scheduler.allowed_failures = 0
-    cluster_ = Cluster(source, local_cluster.scheduler_address)
-    try:
+    with closing(Cluster(source, local_cluster.scheduler_address)) as compute:
         with pytest.raises(TooLongError, match=rf"^{poison.id}: .* died \(2 times\)"):
-            list(cluster_([sentences[9:11]]))
-    finally:
-        cluster_.close()
+            list(compute([sentences[9:11]]))
 
 
 @pytest.mark.slow
