@@ -52,7 +52,9 @@ def parse(
     """
     if resume and not out:
         raise LalkitError("--resume needs the --out to go on with")
-    source = Source(str(Path(folder).resolve()), fingerprint(folder)) if out else Source(str(folder))
+    source = Source(str(folder))
+    if out or workers or cluster or several():  # more than one process will load it, now or when it is gone on with
+        source = Source(str(Path(folder).resolve()), fingerprint(folder))
     with ExitStack() as stack:
         compute = stack.enter_context(closing(who(source, workers, cluster, say)))
         if isinstance(compute, Ranks) and not compute.first:
@@ -60,11 +62,14 @@ def parse(
         wanted = Journal(source.sha256 or "", lines.name, form, f"{to} --pretty" if pretty and to == "ptb" else to)
         output = stack.enter_context(Part(out, wanted, resume, say) if out else StandardOutput(wanted))
         done = output.journal
+        if output.finished:
+            output.finish()
+            return say(f"{out} was finished already")
         if done.lines:
             say(f"going on after line {done.lines}")
             skip_done(lines, done, str(output.path))
         progress = Progress(say, lines.size, (done.sentences, done.words, done.read), loud)
-        for part in windows(lines, form, window * min(compute.size, MOST)) if not output.finished else ():
+        for part in windows(lines, form, window * min(compute.size, MOST)):
             text = parse_window(part, compute, written(to, pretty), budget, svg, progress)
             output.commit(text, part)
         if not output.journal.sentences:

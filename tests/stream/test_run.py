@@ -141,7 +141,7 @@ def test_going_on_after_sigkill(tiny_parser, big, expected, tmp_path, place, cou
 
     assert process(place, count, "") == -9
     assert out.exists() == (place == "renamed")
-    assert process("nowhere", 0, "yes") == 0
+    assert process("nowhere", 99, "yes") == 0
     assert out.read_text(encoding="utf-8") == expected
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
