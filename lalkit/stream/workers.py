@@ -38,9 +38,12 @@ class Worker:
             self.pipe.send(task.sentences)
 
     def stop(self) -> None:
+        """An idle worker leaves when its pipe ends, and cleans up; one at work, or deaf, is killed."""
+        self.pipe.close()
+        if self.task is None:
+            self.process.join(5)
         self.process.kill()
         self.process.join()
-        self.pipe.close()
 
 
 class Workers:
