@@ -24,6 +24,8 @@ class Cluster:
     """The workers of a scheduler. Each computes one batch at a time with one thread, so start them as
     `dask worker ADDRESS --nworkers N --nthreads 1`. Raises LalkitError without dask, scheduler or workers."""
 
+    device = "cpu"  # most likely; only the size of batches depends on it
+
     def __init__(self, source: Source, address: str, patience: float = PATIENCE):
         try:
             from distributed import Client

@@ -26,9 +26,10 @@ NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "all
 
 
 class Compute(Protocol):
-    """Parses batches. size: how many are worked on at the same time."""
+    """Parses batches. size: how many are worked on at the same time; device: the type of that which does."""
 
     size: int
+    device: str
 
     def __call__(self, groups: Sequence[Group]) -> Iterator[tuple[int, list[Prediction]]]:
         """(number of the group, its predictions in order), in any order of groups. Raises LalkitError, naming the line,
@@ -60,19 +61,20 @@ class Source:
 class Here:
     """This process computes; the parser is loaded when the first batch comes.
 
-    device: None for a GPU where there is one. threads: for decoding; None for one per core.
+    device: the default is a GPU where there is one. threads: for decoding; None for one per core.
     """
 
     size = 1
 
     def __init__(self, source: Source, device: str | torch.device | None = None, threads: int | None = None):
         self.source, self.threads = source, threads
-        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self.place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = self.place.type
 
     @cached_property
     def loaded(self) -> Loaded:
         loaded = self.source.load()
-        loaded.network.to(self.device)
+        loaded.network.to(self.place)
         return loaded
 
     def parse(self, sentences: Group) -> list[Prediction]:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from lalkit.chart.compiled import cpu_count
+from lalkit.compiled import cpu_count
 from lalkit.predict import Prediction
 from lalkit.stream.compute import Group, Here, Source, answer
 
@@ -33,6 +33,7 @@ class Ranks:
         self.size, self.first = self.state.num_processes, self.state.is_main_process
         threads = cpu_count() // int(os.environ.get("LOCAL_WORLD_SIZE", self.size)) or 1
         self.here = Here(source, self.state.device, threads)
+        self.device = self.here.device
 
     def __call__(self, groups: Sequence[Group]) -> Iterator[tuple[int, list[Prediction]]]:
         yield from self._together((self.here.source, groups))

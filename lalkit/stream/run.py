@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from lalkit.api import ParseResult
-from lalkit.batch.budget import batches
+from lalkit.batch.budget import batches, usual
 from lalkit.checkpoint import fingerprint
 from lalkit.errors import LalkitError
 from lalkit.stream.cluster import Cluster
@@ -21,9 +21,9 @@ from lalkit.stream.ranks import Ranks, several
 from lalkit.stream.workers import Workers
 from lalkit.text import Form
 
-WINDOW = 20_000  # words for each of those who compute: ten batches, so that the last ones waited for are a small part
-MOST = 10  # windows' worth of memory, however many compute
-BUDGET = 2000  # words in a batch, as in `predict`
+# A window has, for each of those who compute, at least so many words and batches: what is waited for at its end is then a
+# small part of it. However many compute, it has no more than MOST times that, so that memory stays bounded.
+WINDOW, BATCHES, MOST = 20_000, 10, 10
 
 To = Literal["ptb", "conllu", "json"]
 
@@ -42,13 +42,14 @@ def parse(
     cluster: str | None = None,
     loud: bool = True,
     say: Callable[[str], None] = lambda text: print(text, file=sys.stderr),
-    window: int = WINDOW,
-    budget: int = BUDGET,
+    window: int | None = None,
+    budget: int | None = None,
 ) -> None:
     """Parse `lines` with the parser in `folder` and write every result in its place, to `out` or standard output.
 
     svg: a folder for drawings, named by the number of the line. loud: say at the end how fast it was, even if it was soon.
-    Memory does not grow with the input. Raises LalkitError; what was written of `out` before is kept then for `resume`.
+    window, budget: words in memory and in a batch, None for what is usual. Memory does not grow with the input.
+    Raises LalkitError; what was written of `out` before is kept then for `resume`.
     """
     if resume and not out:
         raise LalkitError("--resume needs the --out to go on with")
@@ -69,7 +70,9 @@ def parse(
             say(f"going on after line {done.lines}")
             skip_done(lines, done, str(output.path))
         progress = Progress(say, lines.size, (done.sentences, done.words, done.read), loud)
-        for part in windows(lines, form, window * min(compute.size, MOST)):
+        budget = budget or usual(compute.device)
+        words = (window or max(WINDOW, BATCHES * budget)) * min(compute.size, MOST)
+        for part in windows(lines, form, words):
             text = parse_window(part, compute, written(to, pretty), budget, svg, progress)
             output.commit(text, part)
         if not output.journal.sentences:

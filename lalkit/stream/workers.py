@@ -49,6 +49,8 @@ class Worker:
 class Workers:
     """`size` processes with a parser each, started when the first batches come."""
 
+    device = "cpu"
+
     def __init__(self, source: Source, size: int, say: Callable[[str], None] = lambda text: None):
         if size < 1:
             raise LalkitError(f"--workers must be at least 1, not {size}")
