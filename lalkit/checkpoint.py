@@ -7,6 +7,7 @@ keeps frozen is not stored: it comes from the encoder itself, which is recognise
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import dataclass
@@ -39,10 +40,11 @@ class Loaded:
     info: dict
 
 
-def make_collator(config: Config, vocab: Vocab) -> Collator:
+def make_collator(config: Config, vocab: Vocab, remember: bool = False) -> Collator:
+    """remember: see `Collator`; for training."""
     encoder = config.model.encoder
     tokenizer = load_tokenizer(encoder.pretrained) if encoder.pretrained else None
-    return Collator(vocab, tokenizer, encoder.window)
+    return Collator(vocab, tokenizer, encoder.window, remember)
 
 
 def save_model(folder: str | Path, network: Network, config: Config, vocab: Vocab, tag: str, info: dict) -> None:
@@ -81,6 +83,20 @@ def load_model(folder: str | Path) -> Loaded:
     return Loaded(network, vocab, config, make_collator(config, vocab), content.get("info", {}))
 
 
+def fingerprint(folder: str | Path) -> str:
+    """What tells one parser from every other, wherever it lies: a SHA-256 of its two files. Raises ModelError if it is none."""
+    content = read_content(folder, "model")
+    found = hashlib.sha256()
+    for name in ("model.json", Path(content["weights"]).name):
+        file = Path(folder) / name
+        try:
+            with file.open("rb") as stream:
+                found.update(hashlib.file_digest(stream, "sha256").digest())
+        except OSError as error:
+            raise ModelError(f"cannot be read ({error.strerror})", where=str(file), remedy=RETRAIN) from None
+    return found.hexdigest()
+
+
 def trained(network: Network) -> dict[str, Tensor]:
     """The state to keep: all but frozen parameters."""
     frozen = {name for name, p in network.named_parameters() if not p.requires_grad}
@@ -115,16 +131,23 @@ def _being_written(path: Path) -> bool:
     return pid.isdigit() and Path(f"/proc/{pid}").exists() and int(pid) != os.getpid()
 
 
-def load_tensors(folder: str | Path, name: str) -> tuple[dict, dict[str, Tensor]]:
-    """(content of name.json, tensors). Raises ModelError naming the file that is missing, truncated or foreign."""
+def read_content(folder: str | Path, name: str) -> dict:
+    """name.json. Raises ModelError where it is missing, damaged, or names no weights."""
     file = Path(folder) / f"{name}.json"
     try:
         content = json.loads(file.read_text())
-        weights = file.with_name(Path(content["weights"]).name)
+        Path(content["weights"])
     except OSError as error:
         raise ModelError(f"no parser here ({error.strerror})", where=str(file), remedy=RETRAIN) from None
     except (ValueError, KeyError, TypeError):
         raise ModelError("is damaged or not lalkit's", where=str(file), remedy=RETRAIN) from None
+    return content
+
+
+def load_tensors(folder: str | Path, name: str) -> tuple[dict, dict[str, Tensor]]:
+    """(content of name.json, tensors). Raises ModelError naming the file that is missing, truncated or foreign."""
+    content = read_content(folder, name)
+    weights = Path(folder) / Path(content["weights"]).name
     try:
         return content, load_file(weights)
     except (OSError, SafetensorError) as error:

@@ -148,46 +148,28 @@ def parse(
     to: Annotated[Format, typer.Option("--to")] = Format.ptb,
     pretty: Annotated[bool, typer.Option("--pretty", help="brackets over several lines")] = False,
     out: Annotated[Path | None, typer.Option(help="write here instead of standard output")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with an --out that was interrupted")] = False,
+    workers: Annotated[int | None, typer.Option(help="processes of one core each; default this one, all cores")] = None,
+    cluster: Annotated[str | None, typer.Option(help="a dask scheduler whose workers compute: tcp://host:8786")] = None,
     svg: Annotated[Path | None, typer.Option(help="folder for a drawing per sentence")] = None,
 ) -> None:
-    """Parse text. An empty line stays an empty line in PTB output and is left out of the other forms."""
-    from lalkit.api import load
-    from lalkit.files import write_text
-    from lalkit.text import read_lines
-    from lalkit.treebank.brackets import decode, read_text
+    """Parse text of any size. An empty line stays an empty line in PTB output and is left out of the other forms."""
+    from contextlib import nullcontext
+
+    from lalkit.stream import lines
+    from lalkit.stream import run as stream
 
     if text:
-        lines, place = text, ""
+        opened = nullcontext(lines.from_arguments(text))
     elif file:
-        lines, place = read_text(file).split("\n"), str(file)
+        opened = lines.open_lines(file)
     else:
-        lines, place = decode(sys.stdin.buffer.read(), "standard input").split("\n"), "stdin"
-    if not text and lines[-1] == "":
-        lines = lines[:-1]  # what follows the last newline is no line
-    sentences = list(read_lines((line.rstrip("\r") for line in lines), form.value, place))
-    present = [s for s in sentences if s is not None]
-    if not present:
-        raise LalkitError("there is nothing to parse", where=place, remedy="Give at least one sentence.")
-    results = iter(load(run).parse_all(present))
-    in_place = [None if s is None else next(results) for s in sentences]
-    empty = len(sentences) - len(present)
-    if empty:
-        _say(f"{empty} empty line(s) passed over")
-    if svg:
-        for number, result in enumerate(in_place, 1):
-            if result is not None:
-                result.save(svg / f"{number:04d}.svg")
-        _say(f"drawings: {svg}")
-    written = {
-        Format.ptb: lambda r: "\n" if r is None else r.to_ptb(pretty) + "\n",
-        Format.conllu: lambda r: "" if r is None else r.to_conllu(),
-        Format.json: lambda r: "" if r is None else r.to_json() + "\n",
-    }[to]
-    output = "".join(map(written, in_place))
-    if out:
-        write_text(out, output)
-    else:
-        sys.stdout.write(output)
+        opened = nullcontext(lines.from_stream(sys.stdin.buffer, "standard input", "stdin"))
+    with opened as source:
+        stream.parse(
+            run, source, form=form.value, to=to.value, pretty=pretty, out=out, svg=svg, resume=resume,
+            workers=workers, cluster=cluster, loud=file is not None, say=_say,
+        )  # fmt: skip
 
 
 @data.command("fetch")

@@ -13,11 +13,12 @@ Form = Literal["raw", "tokens", "tagged"]
 
 
 def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:
-    """One sentence a line; None for an empty line. Raises TreebankError for word_TAG pairs that are none."""
+    """One sentence a line; None for a line without words. Raises TreebankError for word_TAG pairs that are none."""
     if not line.strip(WHITE):
         return None
     if form == "raw":
-        return Sentence(tokenize(line), id=id)
+        words = tokenize(line)  # none in a line of unusual spaces, such as U+00A0, which only raw text is split at
+        return Sentence(words, id=id) if words else None
     tokens = [token for token in line.replace("\t", " ").strip(WHITE).split(" ") if token]
     if form == "tokens":
         return Sentence(tuple(tokens), id=id)
@@ -30,9 +31,12 @@ def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:
     return Sentence(tuple(p[0] for p in pairs), tuple(p[2] for p in pairs), id=id)
 
 
-def read_lines(lines: Iterable[str], form: Form = "raw", place: str = "") -> Iterator[Sentence | None]:
-    """Sentences with ids `place:line`, None for every empty line, so that the output can keep its place."""
-    for number, line in enumerate(lines, 1):
+def read_lines(lines: Iterable[str], form: Form = "raw", place: str = "", first: int = 1) -> Iterator[Sentence | None]:
+    """Sentences with ids `place:line`, None for every empty line, so that the output can keep its place.
+
+    first: the number of the first line.
+    """
+    for number, line in enumerate(lines, first):
         where = f"{place}:{number}" if place else str(number)
         try:
             yield read_line(line, form, where)

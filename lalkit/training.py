@@ -115,7 +115,7 @@ class Run:
         self.network = Network(config.model, self.vocab)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.network.to(self.device)
-        self.collator = make_collator(config, self.vocab)
+        self.collator = make_collator(config, self.vocab, remember=True)
         self.parameters = [p for p in self.network.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(self.network, self.parameters, config.train)
         self.state = State(planned=config.train.epochs)

@@ -51,6 +51,21 @@ def test_an_empty_line_keeps_its_place(tiny_parser):
     assert lines[1] == lines[2] == "" and lines[0] and lines[3]
 
 
+def test_a_file_is_parsed_and_gone_on_with(tiny_parser, tmp_path):
+    (tmp_path / "big.txt").write_text("One two.\n\nThree.\n")
+    common = ["parse", tiny_parser, "--file", "big.txt", "--out", "big.ptb"]
+    code, out, err = lalkit(*common, cwd=tmp_path)
+    assert code == 0 and out == "", err
+    assert err.startswith("2 sentences, 5 words, ") and err.endswith("1 empty line(s) passed over\n")
+    text = (tmp_path / "big.ptb").read_text()
+    assert len(text.split("\n")) == 4 and sorted(p.name for p in tmp_path.iterdir()) == ["big.ptb", "big.txt"]
+    (tmp_path / "big.ptb").rename(tmp_path / "big.ptb.part")
+    code, _, err = lalkit(*common, cwd=tmp_path)
+    assert code == 2 and "big.ptb.part: is there already" in err and "--resume" in err
+    code, _, err = lalkit(*common, "--resume", "--workers", "1", cwd=tmp_path)
+    assert code == 0 and (tmp_path / "big.ptb").read_text() == text, err
+
+
 def test_a_300_word_sentence(tiny_parser):
     code, out, err = lalkit("parse", tiny_parser, "--form", "tokens", stdin=b"word " * 300 + b"\n")
     assert code == 0, err
@@ -66,6 +81,10 @@ def test_a_300_word_sentence(tiny_parser):
         (["parse", "{parser}", "--form", "tagged"], b"The_DT end\n", "stdin:1: 'end' is no word_TAG pair"),
         (["parse", "{parser}", "--file", "none.txt"], b"", "none.txt: cannot be read"),
         (["parse", "nowhere", "x"], b"", "nowhere/model.json: no parser here"),
+        (["parse", "nowhere", "x", "--out", "o"], b"", "nowhere/model.json: no parser here"),
+        (["parse", "{parser}", "--out", "o"], b"a\nb\0\n", "standard input, line 2: a NUL byte"),
+        (["parse", "{parser}", "x", "--resume"], b"", "--resume needs the --out"),
+        (["parse", "{parser}", "x", "--workers", "0"], b"", "--workers must be at least 1"),
         (["evaluate", "{parser}", "--treebank", "nowhere"], b"", "there is no treebank 'nowhere'"),
         (["evaluate", "{parser}", "--treebank", "sample", "--split", "tset"], b"", "there is no split 'tset'"),
         (["train", "--treebank", "sample", "--out", "o", "--preset", "big"], b"", "there is no preset 'big'"),

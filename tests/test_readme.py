@@ -16,7 +16,13 @@ COMMANDS = [
     for line in block.splitlines()
     if line.startswith("lalkit ")
 ]
-DEAR = ("lalkit train", "lalkit data fetch", "lalkit evaluate runs/ptb --treebank ptb-sample", "lalkit run")
+DEAR = (
+    "lalkit train",
+    "lalkit data fetch",
+    "lalkit evaluate runs/ptb --treebank ptb-sample",
+    "lalkit run",
+    "lalkit parse runs/ptb --file",
+)
 
 
 def test_there_is_something_to_run():

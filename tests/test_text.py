@@ -27,6 +27,15 @@ def test_empty_lines_are_none():
     assert [s and s.id for s in read_lines(["a", "", " \t", "b"], place="f")] == ["f:1", None, None, "f:4"]
 
 
+def test_a_line_of_unusual_spaces_has_no_words():
+    assert read_line("\u00a0 \u2009") is None
+    assert read_line("\u00a0", "tokens").words == ("\u00a0",)
+
+
+def test_lines_may_begin_later():
+    assert [s.id for s in read_lines(["a", "b"], place="f", first=8)] == ["f:8", "f:9"]
+
+
 @pytest.mark.parametrize("line", ["The", "The_", "_DT", "The_DT end"])
 def test_tagged_text_must_be_tagged(line):
     with pytest.raises(TreebankError, match="f:1: .* is no word_TAG pair"):

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from lalkit.batch.align import align
+from lalkit.batch.align import Aligned, align
 from lalkit.batch.vocab import Vocab
 from lalkit.errors import ModelError
 from lalkit.treebank.joint import to_joint
@@ -49,11 +49,15 @@ class Batch:
 
 
 class Collator:
-    """Turns sentences into batches for one encoder: by its tokenizer and window, or (tokenizer None) words and characters."""
+    """Turns sentences into batches for one encoder: by its tokenizer and window, or (tokenizer None) words and characters.
 
-    def __init__(self, vocab: Vocab, tokenizer=None, window: int = 512):
-        self.vocab, self.tokenizer, self.window = vocab, tokenizer, window
-        self._aligned: dict[tuple[str, ...], object] = {}
+    remember: keep the sub-words of every sentence met, for one who meets the same sentences in every epoch; memory then
+    grows with the number of different sentences.
+    """
+
+    def __init__(self, vocab: Vocab, tokenizer=None, window: int = 512, remember: bool = False):
+        self.vocab, self.tokenizer, self.window, self.remember = vocab, tokenizer, window, remember
+        self._aligned: dict[tuple[str, ...], Aligned] = {}
 
     def __call__(self, sentences: Sequence[Sentence], gold: bool = False) -> Batch:
         """gold: with targets for training. Raises ModelError for a gold label, tag or arc label the vocabulary lacks."""
@@ -73,11 +77,7 @@ class Collator:
         return batch
 
     def _subwords(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
-        aligned = []
-        for sentence in sentences:
-            if sentence.words not in self._aligned:
-                self._aligned[sentence.words] = align(sentence.words, self.tokenizer, self.window)
-            aligned.append(self._aligned[sentence.words])
+        aligned = [self._align(sentence.words) for sentence in sentences]
         rows = [row for a in aligned for row in a.rows]
         width = max(map(len, rows))
         batch.subwords = pad(rows, width, self.tokenizer.pad_token_id or 0)
@@ -87,6 +87,13 @@ class Collator:
         for b, a in enumerate(aligned):
             batch.places[b, : len(a.places)] = torch.tensor(a.places) + torch.tensor([first_row, 0, 0])
             first_row += len(a.rows)
+
+    def _align(self, words: tuple[str, ...]) -> Aligned:
+        if not self.remember:
+            return align(words, self.tokenizer, self.window)
+        if words not in self._aligned:
+            self._aligned[words] = align(words, self.tokenizer, self.window)
+        return self._aligned[words]
 
     def _words(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
         word, char = self.vocab.word_index, self.vocab.char_index

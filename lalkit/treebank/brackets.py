@@ -118,21 +118,24 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
     return decode(raw, str(path), encoding)
 
 
-def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
-    """Bytes -> text, naming the line of the first byte that is not in the encoding, or of the first NUL."""
+def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1) -> str:
+    """Bytes -> text, naming the line of the first byte that is not in the encoding, or of the first NUL.
+
+    first_line: the number of the line the bytes begin with; a byte order mark is dropped only where a file begins.
+    """
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
+        line = raw.count(b"\n", 0, error.start) + first_line
         raise TreebankError(
             f"byte 0x{raw[error.start]:02x} is not {encoding}",
             where=f"{place}, line {line}",
             remedy="Convert the file first, for example: iconv -f latin1 -t utf-8 FILE > NEW",
         ) from None
     if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
+        line = text.count("\n", 0, text.index("\0")) + first_line
         raise TreebankError("a NUL byte", where=f"{place}, line {line}", remedy="Is this a text file? Remove the byte.")
-    return text.removeprefix("\ufeff")
+    return text.removeprefix("\ufeff") if first_line == 1 else text
 
 
 def format_tree(tree: Node) -> str:

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lalkit.batch import collate
 from lalkit.batch.align import align, special_tokens, surface
 from lalkit.batch.budget import batches
-from lalkit.batch.collate import PAD, UNK
+from lalkit.batch.collate import PAD, UNK, Collator
 from lalkit.batch.vocab import PADDING, UNKNOWN, Vocab
 from lalkit.config import PRESETS, Config, from_dict, override, preset, tiny, to_dict
 from lalkit.errors import ModelError
@@ -75,6 +76,16 @@ def test_windows_overlap_and_read_words_in_context(tokenizer):
     assert [p[0] for p in places] == sorted(p[0] for p in places)
     later = [p for p in places if p[0] > 0]
     assert min(p[1] for p in later) > 2, "the first words of a later window are read in the window before it"
+
+
+@pytest.mark.parametrize("remember", [True, False])
+def test_sentences_are_remembered_only_where_it_is_asked_for(tokenizer, sample, remember, monkeypatch):
+    aligned = []
+    monkeypatch.setattr(collate, "align", lambda words, *rest: aligned.append(words) or align(words, *rest))
+    collator = Collator(Vocab.build(sample), tokenizer, 512, remember)
+    first, second = collator(sample[:3]), collator(sample[:3])
+    assert first.subwords.equal(second.subwords) and first.places.equal(second.places)
+    assert len(aligned) == (3 if remember else 6) and len(collator._aligned) == (3 if remember else 0)
 
 
 def test_specials(tokenizer):
