@@ -15,6 +15,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # a sentence is too little to share
 os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the profiler that measures memory in `bench` announces itself
 
 import typer
@@ -297,7 +298,9 @@ def _pairs(texts: list[str]):
 def _threads(count: int | None) -> None:
     import torch
 
-    torch.set_num_threads(count or os.cpu_count() or 1)
+    from lalkit.compiled import cpu_count
+
+    torch.set_num_threads(count or cpu_count())
 
 
 def _bar(total: int, what: str):

@@ -137,7 +137,7 @@ def minilm() -> Config:
             d_ff=512,
             label_hidden=250,
             arc_hidden=256,
-            arc_label_hidden=128,
+            arc_label_hidden=64,
         )
     )
 

@@ -22,6 +22,7 @@ import torch
 import torch.distributed as dist
 
 from lalkit.allocator import keep_memory
+from lalkit.compiled import cpu_count
 from lalkit.config import Config
 from lalkit.errors import LalkitError
 
@@ -68,7 +69,7 @@ class Team:
 def usual_size(config: Config) -> int:
     """One worker per core, at most 4, where a batch is enough work to share (a pretrained encoder) and no GPU does it all."""
     shared = config.model.encoder.pretrained is not None and not torch.cuda.is_available()
-    return min(os.cpu_count() or 1, 4) if shared else 1
+    return min(cpu_count(), 4) if shared else 1
 
 
 def join(meeting: str, rank: int, size: int) -> Team:

@@ -8,6 +8,7 @@ stand for it: (row, first, last).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lalkit.errors import ModelError
 from lalkit.treebank.brackets import unescape
@@ -34,7 +35,8 @@ def align(words: tuple[str, ...], tokenizer, window: int) -> Aligned:
 
     window: sub-words in a row, special tokens included. Raises ModelError for a word longer than a row.
     """
-    pieces = [tokenizer.encode(surface(word), add_special_tokens=False) or [tokenizer.unk_token_id] for word in words]
+    known = tokenizer([surface(word) for word in words], add_special_tokens=False)["input_ids"]
+    pieces = [ids or [tokenizer.unk_token_id] for ids in known]
     before, after = special_tokens(tokenizer)
     room = window - len(before) - len(after)
     longest = max(range(len(words)), key=lambda i: len(pieces[i]))
@@ -70,6 +72,7 @@ def align(words: tuple[str, ...], tokenizer, window: int) -> Aligned:
     return Aligned(tuple(rows), (start, *places, (len(rows) - 1, stop_at, stop_at)))
 
 
+@lru_cache(maxsize=8)
 def special_tokens(tokenizer) -> tuple[list[int], list[int]]:
     """The ids a tokenizer puts before and after one sentence ([CLS] ... [SEP]; XLNet: nothing ... <sep><cls>)."""
     plain = tokenizer.encode("a", add_special_tokens=False)
