@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,8 +81,8 @@ def join(meeting: str, rank: int, size: int) -> Team:
 
 
 @contextlib.contextmanager
-def gather(size: int, task: dict) -> Iterator[Team]:
-    """Starts size - 1 workers on `task` (JSON: what `lalkit.training.work` needs) and yields worker 0's team.
+def gather(size: int, program: str, task: dict) -> Iterator[Team]:
+    """Starts size - 1 workers, each `python -m program`, which calls `serve`, with `task` (JSON); yields worker 0's team.
 
     The workers end with the caller: when it leaves this block, and when it is killed, since they then lose their connection.
     """
@@ -93,7 +93,7 @@ def gather(size: int, task: dict) -> Iterator[Team]:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         meeting = str(Path(folder) / "meeting")
-        command = [sys.executable, "-m", "lalkit.parallel", meeting, str(size), json.dumps(task)]
+        command = [sys.executable, "-m", program, meeting, str(size), json.dumps(task)]
         workers = [subprocess.Popen([*command, str(rank)], env={**os.environ, **THREADS}) for rank in range(1, size)]
         try:
             yield join(meeting, 0, size)
@@ -106,18 +106,12 @@ def gather(size: int, task: dict) -> Iterator[Team]:
             torch.set_num_threads(threads)
 
 
-def main() -> None:
-    """A worker: python -m lalkit.parallel MEETING SIZE TASK RANK."""
+def serve(work: Callable[[dict, Team], None]) -> None:
+    """A worker's life: python -m PROGRAM MEETING SIZE TASK RANK."""
     meeting, size, task, rank = sys.argv[1:]
-    from lalkit.training import work
-
     keep_memory()
     torch.set_num_threads(1)
     team = join(meeting, int(rank), int(size))
     # The caller was killed, or meets the same error and says it.
     with contextlib.suppress(RuntimeError, KeyboardInterrupt, LalkitError):
         work(json.loads(task), team)
-
-
-if __name__ == "__main__":
-    main()

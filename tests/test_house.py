@@ -27,7 +27,7 @@ ORDER = (
     ("text", "evalb", "tagging"),
     ("batch",),
     ("model", "chart"),
-    ("checkpoint", "evaluate", "predict", "parallel", "training"),
+    ("checkpoint", "evaluate", "predict", "parallel", "objective", "training"),
     ("probes",),
     ("interpret", "transparent", "summarize"),
     ("draw",),

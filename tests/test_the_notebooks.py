@@ -139,7 +139,9 @@ def test_03_trains_and_shows_how_it_went(tmp_path):
 def test_08_measures_and_draws_what_it_was_asked_for(tmp_path):
     asked = {"routines": ["spans", "decode"], "repeats": 1}
     result = run_notebook(FOLDER / "08_speed.ipynb", asked, tmp_path / "run", progress=False)
-    assert {"speed.csv", "saved.png", "saved.csv", "growth.png", "growth.csv", "parts.png", "parts.csv"} == saved(result)
+    assert {"speed.csv", "saved.png", "saved.csv", "growth.png", "growth.csv", "parts.png", "parts.csv"} == saved(
+        result
+    )
     speed = pd.read_csv(result.folder / "speed.csv")
     assert set(speed["routine"]) == {"spans", "decode"}
     assert set(pd.read_csv(result.folder / "growth.csv")["panel"]) == {"spans: words", "decode: words"}

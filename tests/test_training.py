@@ -13,7 +13,8 @@ from safetensors.torch import load_file
 
 from lalkit.config import override, tiny
 from lalkit.errors import ModelError
-from lalkit.training import Run, losses, rate_factor, subset, train, trainable
+from lalkit.objective import losses, rate_factor
+from lalkit.training import Run, subset, train, trainable
 from lalkit.treebank.tree import Sentence, Span
 
 SCRIPT = """

@@ -11,7 +11,8 @@ from lalkit.batch.collate import IGNORE
 from lalkit.bench.measure import Settings, share
 from lalkit.bench.networks import network_and_sentences
 from lalkit.config import preset
-from lalkit.training import has_bf16, losses, make_optimizer, trainable
+from lalkit.objective import has_bf16, losses, make_optimizer
+from lalkit.training import trainable
 
 STEPS = 4  # batches, evenly spread over lengths
 

@@ -135,7 +135,7 @@ def test_losses_are_those_of_the_whole_chart(sample):
     """The chart without gradients and the spans scored again: the same loss and gradients as through the chart."""
     from lalkit.chart.loss import span_margin_loss
     from lalkit.config import TrainConfig
-    from lalkit.training import losses
+    from lalkit.objective import losses
 
     network, collator = build({}, sample)
     batch = collator(sample[:3], gold=True)

@@ -1,0 +1,65 @@
+"""What a training step minimises (eq. 12), and how far it goes: losses, optimizer, learning rates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lalkit.batch.collate import IGNORE, Batch
+from lalkit.chart.loss import arc_loss, span_margin_loss
+from lalkit.config import TrainConfig
+from lalkit.model.parser import Network
+
+TERMS = ("loss", "spans", "arcs", "arc_labels", "tags")
+
+
+def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Tensor]:
+    """The terms of eq. 12, each a mean over sentences, weighted as they are added up; 'loss' is their sum."""
+    output = network(batch, chart_gradient=False)
+    words, threads = batch.word_mask, torch.get_num_threads()
+    scores_at = partial(network.label_scores_at, output)
+    terms = {
+        "spans": span_margin_loss(output.label_scores, batch.lengths, batch.spans, threads, scores_at),
+        "arcs": config.arc_weight * arc_loss(output.arc_scores, batch.heads, words),
+        "arc_labels": config.arc_weight * _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels),
+        "tags": config.tag_weight * _cross_entropy(output.tag_scores, batch.tags),
+    }
+    terms = {name: term / len(batch.lengths) for name, term in terms.items()}
+    return {"loss": sum(terms.values()), **terms}
+
+
+def _cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum")
+
+
+def make_optimizer(
+    network: Network, parameters: Sequence[torch.nn.Parameter], config: TrainConfig
+) -> torch.optim.Optimizer:
+    """AdamW over two groups, the pretrained encoder with its own rate."""
+    encoder = {id(p) for p in getattr(network.words, "transformer", torch.nn.Module()).parameters()}
+    groups = [
+        {"params": [p for p in parameters if id(p) not in encoder], "rate": config.rate},
+        {"params": [p for p in parameters if id(p) in encoder], "rate": config.encoder_rate},
+    ]
+    return torch.optim.AdamW(
+        [g for g in groups if g["params"]],
+        betas=config.betas,
+        eps=config.eps,
+        weight_decay=config.weight_decay,
+        fused=True,
+    )
+
+
+def rate_factor(config: TrainConfig, step: int, progress: float) -> float:
+    """Share of the full rate: linear warm-up over steps, times (linear decay) what is left of the planned epochs."""
+    warm = min(1.0, (step + 1) / max(config.warmup, 1))
+    return warm * (max(0.0, 1.0 - progress) if config.decay == "linear" else 1.0)
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether bf16 is computed in hardware; where it is emulated, a step takes 15 times as long as in float32."""
+    return device.type == "cuda" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
