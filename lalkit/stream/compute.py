@@ -14,12 +14,14 @@ from typing import Protocol
 
 import torch
 
+from lalkit.allocator import give_back
 from lalkit.checkpoint import Loaded, fingerprint, load_model
 from lalkit.errors import LalkitError, ModelError, TooLongError
 from lalkit.predict import Prediction, predict
 from lalkit.treebank.tree import Sentence
 
 Group = Sequence[Sentence]  # one batch
+REST = 50  # batches between two times at which free memory is given back
 SPLIT = "Split the sentence, or parse on a machine with more memory."
 # What torch says when an allocation fails and it is not a torch.OutOfMemoryError.
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed", "bad_alloc")
@@ -67,7 +69,7 @@ class Here:
     size = 1
 
     def __init__(self, source: Source, device: str | torch.device | None = None, threads: int | None = None):
-        self.source, self.threads = source, threads
+        self.source, self.threads, self.batches = source, threads, 0
         self.place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.device = self.place.type
 
@@ -80,6 +82,9 @@ class Here:
     def parse(self, sentences: Group) -> list[Prediction]:
         """One batch, in as many parts as the memory asks for."""
         self.loaded  # noqa: B018 (what is wrong with the parser is no fault of a sentence)
+        self.batches += 1
+        if self.batches % REST == 0:
+            give_back()
         return in_halves(self._predict, sentences)
 
     def _predict(self, sentences: Group) -> list[Prediction]:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Literal
 
+from lalkit.allocator import give_back
 from lalkit.api import ParseResult
 from lalkit.batch.budget import batches, usual
 from lalkit.checkpoint import fingerprint
@@ -75,6 +76,7 @@ def parse(
         for part in windows(lines, form, words):
             text = parse_window(part, compute, written(to, pretty), budget, svg, progress)
             output.commit(text, part)
+            give_back()
         if not output.journal.sentences:
             raise LalkitError("there is nothing to parse", where=lines.prefix, remedy="Give at least one sentence.")
         output.finish()
