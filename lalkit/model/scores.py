@@ -8,6 +8,11 @@ from torch import Tensor, nn
 
 from lalkit.model.partitioned import xavier
 
+CHUNK = {
+    "cpu": 2048
+}  # spans scored at a time: what caches hold, so that a long sentence takes no more memory than short ones
+MOST = 2**20  # on a GPU
+
 
 def fenceposts(y: Float[Tensor, "b t h d"], parts: tuple[int, int]) -> Float[Tensor, "b f h d"]:
     """f_k = forward half of y_h[k], backward half of y_h[k + 1], within each head's slice; k = 0..n ([P], section 3.2).
@@ -91,14 +96,15 @@ class SpanScorer(nn.Module):
     ) -> Float[Tensor, "b f f l"]:
         """The scores of all spans; 0 where i >= j, and beyond a sentence's length where lengths are given."""
         size = projected.shape[1]
-        sentence, i, j = all_spans(len(projected), size, lengths, projected.device)
-        rows = projected.flatten(0, 1)
-        spans = (rows + self.bias).index_select(0, sentence * size + j) - rows.index_select(0, sentence * size + i)
-        hidden = torch.relu(self.norm(spans))
-        found = self.second(hidden if kept is None else hidden * kept.index_select(0, sentence)).float()
-        scores = found.new_zeros(len(projected), size, size, found.shape[-1] + 1)
-        scores[sentence, i, j, 1:] = found
-        return scores
+        starts, ends = projected.flatten(0, 1), (projected + self.bias).flatten(0, 1)
+        scores = projected.new_zeros(len(starts) * size, self.second.out_features + 1, dtype=_at_least_float(projected))
+        step = CHUNK.get(projected.device.type, MOST)
+        spans = (part.split(step) for part in all_spans(len(projected), size, lengths, projected.device))
+        for b, i, j in zip(*spans):
+            hidden = torch.relu(self.norm(ends.index_select(0, b * size + j) - starts.index_select(0, b * size + i)))
+            found = self.second(hidden if kept is None else hidden * kept.index_select(0, b))
+            scores[(b * size + i) * size + j, 1:] = found.to(scores.dtype)
+        return scores.view(len(projected), size, size, -1)
 
     def at(
         self, projected: Float[Tensor, "b f k"], kept: Float[Tensor, "b k"] | None, b: Tensor, i: Tensor, j: Tensor,
@@ -109,7 +115,11 @@ class SpanScorer(nn.Module):
         hidden = hidden if kept is None else hidden * kept[b]
         index = label.clamp(min=1) - 1
         found = (hidden * self.second.weight[index]).sum(-1) + self.second.bias[index]
-        return found.float().masked_fill(label == 0, 0.0)
+        return found.to(_at_least_float(found)).masked_fill(label == 0, 0.0)
+
+
+def _at_least_float(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
 
 
 def all_spans(count: int, size: int, lengths: Tensor | None, device) -> tuple[Tensor, Tensor, Tensor]:

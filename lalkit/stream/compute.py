@@ -21,7 +21,7 @@ from lalkit.predict import Prediction, predict
 from lalkit.treebank.tree import Sentence
 
 Group = Sequence[Sentence]  # one batch
-REST = 50  # batches between two times at which free memory is given back
+REST = 10  # batches between two times at which free memory is given back
 SPLIT = "Split the sentence, or parse on a machine with more memory."
 # What torch says when an allocation fails and it is not a torch.OutOfMemoryError.
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed", "bad_alloc")

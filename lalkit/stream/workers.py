@@ -14,7 +14,6 @@ from multiprocessing.connection import Connection, wait
 
 import torch
 
-from lalkit.allocator import keep_memory
 from lalkit.errors import LalkitError
 from lalkit.predict import Prediction
 from lalkit.stream.compute import Found, Group, Here, Source, Task, answer
@@ -104,7 +103,6 @@ class Workers:
 def serve(pipe: Connection, source: Source) -> None:
     """A worker's life; it ends when the other end of the pipe does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who started us decides
-    keep_memory()
     torch.set_num_threads(1)
     here = Here(source, device="cpu", threads=1)
     with contextlib.suppress(EOFError, OSError):

@@ -10,6 +10,7 @@ from lalkit.batch.vocab import Vocab
 from lalkit.checkpoint import make_collator
 from lalkit.config import override, tiny
 from lalkit.errors import ModelError
+from lalkit.model import scores
 from lalkit.model.parser import Network
 from lalkit.model.scores import SpanScorer, fenceposts
 from lalkit.predict import predict
@@ -92,13 +93,22 @@ def test_spans_are_scored_as_differences_of_fenceposts():
         halves = lambda k: torch.cat([torch.cat([y[b, k, h, forward], y[b, k + 1, h, backward]]) for h in range(3)])  # noqa: B023, E731
         s = halves(j) - halves(i)
         hidden = torch.relu(scorer.norm(scorer.first.weight @ s + scorer.bias))
-        torch.testing.assert_close(scores[b, i, j, 1:], (scorer.second.weight @ hidden + scorer.second.bias).float())
+        torch.testing.assert_close(scores[b, i, j, 1:], scorer.second.weight @ hidden + scorer.second.bias)
         assert scores[b, i, j, 0] == 0
 
 
 def test_gradient_of_fenceposts():
     y = torch.randn(2, 5, 3, 7, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(fenceposts, (y, (4, 3)))
+
+
+def test_spans_scored_a_few_at_a_time(monkeypatch):
+    torch.manual_seed(0)
+    scorer, posts = SpanScorer(24, 10, 5, 0.0).double(), torch.randn(3, 6, 3, 8, dtype=torch.float64)
+    lengths = torch.tensor([2, 5, 1])
+    whole = scorer(posts, lengths)
+    monkeypatch.setitem(scores.CHUNK, "cpu", 4)
+    torch.testing.assert_close(scorer(posts, lengths), whole, rtol=0, atol=1e-12)
 
 
 def test_the_chart_stops_at_a_sentences_length():
