@@ -55,9 +55,11 @@ def decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5) -
     [0, 1], NaN or infinite scores; TooLongError if the chart would not fit into memory.
     """
     check_weight(lam)
-    pair = as_arrays(label_scores, arc_scores, "sentence 0")
-    _check_memory([pair])
-    return _decode(*pair, lam, "sentence 0")
+    label_scores, arc_scores = as_arrays(label_scores, arc_scores, "sentence 0")
+    needed = memory.chart_bytes(len(arc_scores), arc_scores.itemsize)
+    if needed > memory.SMALL:
+        memory.check_fits(len(arc_scores), needed, memory.available_bytes(), "sentence 0")
+    return _decode(label_scores, arc_scores, lam, "sentence 0")
 
 
 def decode_batch(
@@ -69,21 +71,15 @@ def decode_batch(
     """
     check_weight(lam)
     pairs = [as_arrays(labels, arcs, f"sentence {b}") for b, (labels, arcs) in enumerate(pairs)]
-    limit, largest = _check_memory(pairs)
-    workers = cpu_count() if threads is None else threads
-    if limit is not None and largest and workers > 1:
-        workers = max(1, min(workers, limit // largest))
-    return map_threads(lambda b: _decode(*pairs[b], lam, f"sentence {b}"), range(len(pairs)), workers)
-
-
-def _check_memory(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[int | None, int]:
-    """(bytes available, or None where nobody says or asks; bytes of the largest chart). Raises TooLongError."""
     needed = [memory.chart_bytes(len(arcs), arcs.itemsize) for _, arcs in pairs]
     largest = max(needed, default=0)
     limit = memory.available_bytes() if largest > memory.SMALL else None
     for b, (_, arcs) in enumerate(pairs):
         memory.check_fits(len(arcs), needed[b], limit, f"sentence {b}")
-    return limit, largest
+    workers = cpu_count() if threads is None else threads
+    if limit is not None and largest and workers > 1:
+        workers = max(1, min(workers, limit // largest))
+    return map_threads(lambda b: _decode(*pairs[b], lam, f"sentence {b}"), range(len(pairs)), workers)
 
 
 def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, where: str) -> JointTree:
