@@ -105,6 +105,7 @@ class LabelAttention(nn.Module):
         """u [H, d_model], and R P W^V_h in its two blocks [H, content or position, d_out / 2], of the weights as they are."""
         weights = (*self.parameters(),)
         state = tuple((id(w), w.data_ptr(), w.device, 0 if w.is_inference() else w._version) for w in weights)
+        state += (torch.is_autocast_enabled(weights[0].device.type),)  # which makes the products coarser
         if self._cached is None or self._cached[0] != state:
             products = [r @ p for r, p in zip(self.reduce.blocks, self.project.blocks)]
             value = tuple(torch.einsum("ok,hkd->hdo", rp, v).contiguous() for rp, v in zip(products, self.value.blocks))

@@ -115,6 +115,12 @@ def test_the_cache_gives_the_same_and_is_dropped_when_weights_change():
     check()
     layer.float(), layer.double()
     check()
+    layer.float()
+    with torch.no_grad():
+        precise = layer(x.float(), mask)[0]
+        with torch.autocast("cpu", torch.bfloat16):
+            layer(x.float(), mask)  # makes coarser products
+        assert torch.equal(layer(x.float(), mask)[0], precise)
     layer.train()
     assert layer._cached is None
 
