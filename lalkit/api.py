@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from lalkit import draw
-from lalkit.checkpoint import Loaded, load_model
+import pandas as pd
+
+from lalkit import draw, models
+from lalkit.checkpoint import Loaded, load_model, save_model
 from lalkit.errors import LalkitError
 from lalkit.files import write_text
+from lalkit.interpret.contributions import attention_table, contributions
+from lalkit.interpret.explain import explain, page
+from lalkit.interpret.look import Look, look
 from lalkit.predict import Prediction, predict
-from lalkit.text import Form, read_line
+from lalkit.text import Form, read_line, read_text
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
@@ -25,6 +30,7 @@ class ParseResult:
     """A parsed sentence: `.tree`, `.dependencies`, `.score`, and its forms on paper."""
 
     prediction: Prediction
+    parser: Parser | None = field(default=None, repr=False, compare=False)  # who made it, and can say why
 
     @property
     def sentence(self) -> Sentence:
@@ -50,6 +56,43 @@ class ParseResult:
         s = self.sentence
         blank = ("_",) * len(s)
         return list(zip(range(1, len(s) + 1), s.words, s.tags or blank, s.heads, s.arc_labels or blank))
+
+    @cached_property
+    def look(self) -> Look:
+        """The parse from within: attention and contributions. Raises ModelError for a parser whose heads are mixed."""
+        if self.parser is None:
+            raise LalkitError(
+                "the parser of this result is not at hand", remedy="Parse the sentence with `Parser.parse`."
+            )
+        bare = replace(self.sentence, constituents=None, heads=None, arc_labels=None)
+        return self.parser.look([bare])[0]
+
+    def contributions(self, norm: str = "exact") -> pd.DataFrame:
+        """What each label head contributes to each constituent: start, end, label, head, norm, value (`NORMS` says how)."""
+        return contributions([self.look]).table([norm]).drop(columns=["sentence", "id", "parsed", "gold"])
+
+    def attention(self) -> pd.DataFrame:
+        """What each label head attends to: head, position (0 START, n + 1 STOP), word, attention."""
+        return attention_table([self.look]).drop(columns=["sentence", "id"])
+
+    def explain(self, label: str | None = None, norm: str = "exact", top: int = 3) -> str:
+        """Which label heads made the constituents of this label (None: all), and what they attend to, in words."""
+        return explain(self.look, label, norm, top, self.parser.profile)
+
+    def explore(self, gold: Sentence | None = None, norm: str = "exact") -> Exploration:
+        """A page on which one points at a constituent and sees its label heads and words: shown in a notebook, or saved.
+
+        gold: the same sentence with its gold trees, to mark what differs.
+        """
+        data = page(
+            [self.look],
+            title=" ".join(self.sentence.words[:12]),
+            model=self.parser.info.get("name", "a parser"),
+            gold=[gold] if gold else None,
+            profile=self.parser.profile,
+            norm=norm,
+        )
+        return Exploration(draw.explorer(data))
 
     def to_ptb(self, pretty: bool = False) -> str:
         return indent_tree(self.tree) if pretty else format_tree(self.tree)
@@ -94,26 +137,55 @@ class ParseResult:
         return self.to_ptb(pretty=True)
 
 
+@dataclass(frozen=True)
+class Exploration:
+    """An explorer page: displayed in JupyterLab in a frame of its own, or saved as one HTML file."""
+
+    html: str = field(repr=False)
+
+    def save(self, path: str | Path) -> Path:
+        return write_text(path, self.html)
+
+    def _repr_html_(self) -> str:
+        return draw.explorer_frame(self.html)
+
+
 class Parser:
     """A trained parser.
 
-    >>> parser = lalkit.load("runs/ptb")            # doctest: +SKIP
+    >>> parser = lalkit.load("en-news")                   # doctest: +SKIP
     >>> print(parser.parse("Select the person driving"))  # doctest: +SKIP
     """
 
-    def __init__(self, loaded: Loaded):
+    def __init__(self, loaded: Loaded, profile: dict | None = None):
+        """profile: how often each label head leads each label in a corpus (`interpret.tables.profile`)."""
+        self.profile = profile
         self.network, self.vocab, self.config, self.collator, self.info = (
             loaded.network, loaded.vocab, loaded.config, loaded.collator, loaded.info,
         )  # fmt: skip
 
     @classmethod
-    def load(cls, folder: str | Path) -> Parser:
-        """From a folder written by `lalkit train`. Raises ModelError where it is none, or not whole."""
-        return cls(load_model(folder))
+    def load(cls, name: str | Path) -> Parser:
+        """By the name it is shipped under, from a folder written by `lalkit train` or `save`, or 'hf:owner/name' from the
+        hub. Raises ModelError where there is none, or it is not whole, or its encoder is missing or another."""
+        folder = models.find(name)
+        return cls(load_model(folder), models.read_profile(folder))
+
+    def save(self, folder: str | Path, half: bool = False) -> Path:
+        """Writes what `load` reads. half: weights in 16 bits, half the size."""
+        save_model(folder, self.network, self.config, self.vocab, "0", self.info, half)
+        return Path(folder)
 
     def parse(self, text: str | Sequence[str] | Sentence, form: Form = "raw") -> ParseResult:
         """One sentence: text (raw, 'tokens' or 'tagged'), a list of words, or a Sentence. Raises LalkitError if empty."""
         return self.parse_all([text], form)[0]
+
+    def parse_text(self, text: str) -> list[ParseResult]:
+        """Running text, split into sentences. Raises LalkitError if there is none."""
+        sentences = read_text(text)
+        if not sentences:
+            raise LalkitError("there is nothing to parse", remedy="Give at least one word.")
+        return self.parse_all(sentences)
 
     def parse_all(
         self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", **options
@@ -121,7 +193,11 @@ class Parser:
         """Many sentences, in order; options are those of `lalkit.predict.predict`."""
         sentences = [_sentence(text, form, i) for i, text in enumerate(texts, 1)]
         found = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
-        return [ParseResult(prediction) for prediction in found]
+        return [ParseResult(prediction, self) for prediction in found]
+
+    def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
+        """Parse and keep what the label attention did; options are those of `lalkit.interpret.look.look`."""
+        return look(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
 
 
 def _sentence(text: str | Sequence[str] | Sentence, form: Form, number: int) -> Sentence:
@@ -139,6 +215,6 @@ def _sentence(text: str | Sequence[str] | Sentence, form: Form, number: int) -> 
     return found
 
 
-def load(folder: str | Path) -> Parser:
-    """A parser from the folder that `lalkit train` left it in."""
-    return Parser.load(folder)
+def load(name: str | Path = "en-news") -> Parser:
+    """A parser by name, from a folder, or from the hub: see `Parser.load`."""
+    return Parser.load(name)

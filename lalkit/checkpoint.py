@@ -2,7 +2,7 @@
 
 Weights are safetensors and are written under a new name first; renaming `model.json` into place is the one moment at which
 the new checkpoint becomes the checkpoint. A kill at any instant leaves the old one or the new one, whole. What the encoder
-keeps frozen is not stored: it comes from the encoder itself, which is recognised by its hash.
+keeps frozen is not stored: it comes from the encoder itself, and is recognised by its hash.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
@@ -23,7 +24,7 @@ from lalkit.config import Config, from_dict, to_dict
 from lalkit.errors import ModelError
 from lalkit.files import write_bytes, write_json
 from lalkit.model.parser import Network
-from lalkit.model.pretrained import load_tokenizer, weights_hash
+from lalkit.model.pretrained import load_tokenizer
 
 FORMAT = "lalkit-parser-1"
 RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, copy or train it again."
@@ -47,17 +48,24 @@ def make_collator(config: Config, vocab: Vocab, remember: bool = False) -> Colla
     return Collator(vocab, tokenizer, encoder.window, remember)
 
 
-def save_model(folder: str | Path, network: Network, config: Config, vocab: Vocab, tag: str, info: dict) -> None:
-    """tag: what distinguishes these weights (step), part of their file's name. info: results and provenance, JSON."""
-    encoder = config.model.encoder.pretrained
+def save_model(
+    folder: str | Path, network: Network, config: Config, vocab: Vocab, tag: str, info: dict, half: bool = False
+) -> None:
+    """tag: what distinguishes these weights (step), part of their file's name. info: results and provenance, JSON. half:
+    in 16 bits (they are loaded as 32)."""
     content = {
         "format": FORMAT,
         "config": to_dict(config),
-        "encoder_sha256": weights_hash(encoder) if encoder else None,
-        "vocab": vocab.to_dict(),
+        "frozen_sha256": frozen_hash(network),
+        "vocab": (vocab.without_words() if config.model.encoder.pretrained else vocab).to_dict(),
         "info": info,
     }
-    save_tensors(folder, "model", tag, trained(network), content)
+    tensors = trained(network)
+    save_tensors(folder, "model", tag, _halved(tensors) if half else tensors, content)
+
+
+def _halved(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {k: v.half() if v.is_floating_point() else v for k, v in tensors.items()}
 
 
 def load_model(folder: str | Path) -> Loaded:
@@ -68,16 +76,14 @@ def load_model(folder: str | Path) -> Loaded:
             f"is no {FORMAT} checkpoint but {content.get('format')!r}", where=f"{folder}/model.json", remedy=RETRAIN
         )
     config = from_dict(Config, content["config"], f"{folder}/model.json: config")
-    encoder = config.model.encoder.pretrained
-    found = weights_hash(encoder) if encoder else None
-    if found is not None and content["encoder_sha256"] not in (None, found):
+    vocab = Vocab.from_dict(content["vocab"])
+    network = Network(config.model, vocab, weights=config.model.encoder.keeps_weights)
+    if content.get("frozen_sha256") != frozen_hash(network):
         raise ModelError(
-            f"the encoder {encoder!r} is not the one this parser was trained with",
+            f"the encoder {config.model.encoder.pretrained!r} is not the one this parser was trained with",
             where=str(folder),
             remedy="Install the encoder's version named in constraints.txt.",
         )
-    vocab = Vocab.from_dict(content["vocab"])
-    network = Network(config.model, vocab, weights=config.model.encoder.freeze_embeddings)
     fill(network, tensors, str(folder))
     network.eval()
     return Loaded(network, vocab, config, make_collator(config, vocab), content.get("info", {}))
@@ -103,6 +109,16 @@ def trained(network: Network) -> dict[str, Tensor]:
     return {k: v.detach().cpu().contiguous() for k, v in network.state_dict().items() if k not in frozen}
 
 
+def frozen_hash(network: Network) -> str | None:
+    """SHA-256 of the parameters that stay as the encoder has them, wherever it came from; None if there are none."""
+    frozen = sorted((name, p) for name, p in network.named_parameters() if not p.requires_grad)
+    found = hashlib.sha256()
+    for name, p in frozen:
+        found.update(f"{name} {p.dtype} {[*p.shape]}".encode())
+        found.update(p.detach().cpu().contiguous().numpy().data)
+    return found.hexdigest() if frozen else None
+
+
 def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
     """Put saved tensors into a network. Raises ModelError unless they are exactly what it needs."""
     expected = trained(network)
@@ -112,6 +128,41 @@ def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
     if wrong:
         raise ModelError(f"the weights do not fit the config: {', '.join(wrong[:4])}", where=where, remedy=RETRAIN)
     network.load_state_dict(tensors, strict=False)
+
+
+# Parameters with a row (after the first `skipped`) for every label, tag or arc label.
+ROWS = {
+    "spans.second.": ("labels", 1),
+    "tag_scorer.": ("tags", 0),
+    "tags.": ("tags", 0),
+    "arcs.label": ("arc_labels", 0),
+}
+
+
+def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
+    """Give a new network the weights of a trained parser; labels and tags are matched by their names, and what is new
+    keeps its random row. Raises ModelError unless all else is of the same config."""
+    loaded = load_model(folder)
+    theirs = trained(loaded.network)
+    with torch.no_grad():
+        for name, p in network.named_parameters():
+            if not p.requires_grad:
+                continue
+            kind = next((names for prefix, names in ROWS.items() if name.startswith(prefix)), None)
+            if name not in theirs or theirs[name].shape[bool(kind) :] != p.shape[bool(kind) :]:
+                raise ModelError(
+                    f"cannot be started from: its {name} is not of this config",
+                    where=str(folder),
+                    remedy="Start from a parser of the same sizes (its model.json has them).",
+                )
+            if kind is None:
+                p.copy_(theirs[name])
+                continue
+            skipped = kind[1]
+            old = {label: i for i, label in enumerate(getattr(loaded.vocab, kind[0])[skipped:])}
+            for row, label in enumerate(getattr(vocab, kind[0])[skipped:]):
+                if label in old:
+                    p[row] = theirs[name][old[label]]
 
 
 def save_tensors(folder: str | Path, name: str, tag: str, tensors: dict[str, Tensor], content: dict) -> None:

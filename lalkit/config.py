@@ -21,12 +21,18 @@ class EncoderConfig:
     mix_layers: bool = True  # [D] a learned mix of all layers; False: the last layer [P]
     subword: Literal["last", "first", "mean"] = "last"  # which sub-word stands for its word [R]
     freeze_embeddings: bool = True  # [D] sub-word embeddings stay as they are: less to train, less to save
+    freeze_layers: int = 0  # so many of the lowest layers stay as they are, and all below them [D]
     window: int = 512  # sub-words an encoder can take; longer sentences are read in overlapping windows [D]
     word_dim: int = 128  # from scratch: word embedding
     char_dim: int = 32  # from scratch: character embedding, and
     char_hidden: int = 64  # its convolution's channels
     min_count: int = 2  # from scratch: rarer words are known by their characters only
     word_dropout: float = 0.1  # from scratch: share of words made unknown in training
+
+    @property
+    def keeps_weights(self) -> bool:
+        """Whether some of the pretrained weights are left as they are, and so are not saved with a parser."""
+        return self.freeze_embeddings or self.freeze_layers > 0
 
 
 @dataclass(frozen=True)
@@ -61,9 +67,7 @@ class ModelConfig:
     label_hidden: int = 250  # [R]
     arc_hidden: int = 1024  # [R]
     arc_label_hidden: int = 250  # [D]
-    tag_input: Literal["none", "given", "predicted"] = (
-        "none"  # tags added to the content; our own tag head is always there
-    )
+    tag_input: Literal["none", "given", "predicted"] = "none"  # added to the content; our tag head is always there
     dropout: float = 0.2  # [R] relu, residual, embedding
 
 
@@ -72,6 +76,7 @@ class TrainConfig:
     """How it is trained."""
 
     seed: int = 1
+    start: str | None = None  # name or folder of a parser of the same sizes whose weights are begun with [D]
     epochs: int = 30
     batch_tokens: int = 800  # words a batch, sentences of like length together
     rate: float = 1e-3  # new layers [D]

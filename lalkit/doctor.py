@@ -9,7 +9,8 @@ from pathlib import Path
 
 import torch
 
-from lalkit import __version__
+from lalkit import __version__, models
+from lalkit.errors import ModelError
 from lalkit.model.pretrained import MINILM, resolve
 from lalkit.treebank import corpora
 
@@ -41,12 +42,17 @@ def diagnose() -> list[tuple[str, str, bool]]:
         rows.append(
             (f"corpus {name}", str(folder) if folder else f"missing: lalkit data fetch {name}", folder is not None)
         )
+    for name in models.names():
+        try:
+            rows.append((f"parser {name}", models.read_card(models.folder() / name).facts["licence"], True))
+        except ModelError as error:
+            rows.append((f"parser {name}", str(error), False))
     runs = sorted(str(p.parent) for p in Path("runs").glob("**/model.json"))
     rows.append(
         (
-            "parsers",
+            "your own parsers",
             ", ".join(runs) or "none yet: lalkit train --treebank sample --preset minilm --out runs/first",
-            bool(runs),
+            True,
         )
     )
     return rows

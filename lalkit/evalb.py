@@ -140,6 +140,11 @@ def _repair_quotes(
             gold_kept[i] = predicted_kept[j] = gold_kept[i] or predicted_kept[j]
 
 
+def brackets(tree: Node, rules: EvalbRules = COLLINS) -> Counter[tuple[int, int, str]]:
+    """The multiset of (start, end, label) that is scored, places counted over the words that are not deleted."""
+    return _brackets(tree, [leaf.label not in rules.deleted for leaf in tree.leaves()], rules)
+
+
 def _brackets(tree: Node, kept: Sequence[bool], rules: EvalbRules) -> Counter[tuple[int, int, str]]:
     """The multiset of (start, end, label) over the kept words; no recursion, trees may be deep."""
     deleted = {rules.same(label) for label in rules.deleted}

@@ -10,25 +10,25 @@ import contextlib
 import hashlib
 import json
 import os
-import platform
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import lalkit
-from lalkit.errors import LalkitError
+from lalkit.errors import CorpusError, LalkitError, TreebankError
 from lalkit.files import write_json
 from lalkit.parameters import TAG, convert_all, read_parameters
+from lalkit.provenance import code_hash, data_hash, device, git_revision, versions
 
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable: tells the notebook where to save
 KERNEL = "python3"
+PEAK = ".peak"  # file in the run's folder: the kernel's last words
 CELL_TIMEOUT = 4 * 3600  # seconds; a cell that trains a parser on a CPU may take hours
+SAME = ("notebook_sha256", "parameters", "code_sha256", "data_sha256")  # what makes two runs one
+TREEBANK = ("treebank", "corpus")  # parameters that name the data
 
 
 class NotebookError(LalkitError):
@@ -73,12 +73,15 @@ def run_notebook(
     *,
     timeout: float = CELL_TIMEOUT,
     progress: bool = True,
+    cache: bool = False,
 ) -> RunResult:
     """Execute a notebook with papermill in this Python and this environment, in the repository root.
 
     parameters: name -> value, or text as from a command line (see `lalkit.parameters`). timeout: seconds per cell.
     out: the run's folder, by default runs/<notebook>/<time>-<hash of notebook and parameters> under the repository
-    root; files of an earlier run in it are replaced. progress: a bar on standard error.
+    root; files of an earlier run in it are replaced. progress: a bar on standard error. cache: a finished run with the
+    same notebook, parameters, source of lalkit and treebank (see `SAME`) is returned instead, from runs/<notebook>, or
+    from `out` where that is given; what other files the notebook reads, such as a parser's, is not compared.
 
     Raises ParameterError before anything is written, and NotebookError, with the number of the cell (from 1, in the
     notebook as it stands) and its error, if a cell fails, takes too long or the kernel dies. The folder is kept then,
@@ -91,19 +94,26 @@ def run_notebook(
     complete = {name: p.default for name, p in declared.items()} | given
     root = find_root(path.parent)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    folder = _make_folder(path, out, root, digest, complete)
     record = {
         "notebook": path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name,
         "notebook_sha256": digest,
         "parameters": complete,
+        "seed": complete.get("seed"),
+        "code_sha256": code_hash(),
+        "data_sha256": _data_hash(complete),
         "status": "running",
         "error": None,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": None,
+        "peak_memory_mb": None,  # of the kernel; None where it was killed
         "git": git_revision(root),
-        "versions": _versions(),
-        "device": _device(),
+        "versions": versions(),
+        "device": device(),
     }
+    earlier = [Path(out)] if out else (root / "runs" / path.stem).glob("*")
+    if cache and (found := _finished(record, path.name, earlier)):
+        return found
+    folder = _make_folder(path, out, root, digest, complete)
     write_json(folder / "run.json", record)
     final, partial = folder / path.name, folder / f"{path.stem}.partial.ipynb"
     begun = time.perf_counter()
@@ -118,11 +128,41 @@ def run_notebook(
         raise
     finally:
         record["seconds"] = round(time.perf_counter() - begun, 3)
+        record["peak_memory_mb"] = _peak(folder / PEAK)
         if partial.exists():
             _tidy(partial, path.name)
             os.replace(partial, final)
         write_json(folder / "run.json", record)
     return RunResult(folder, final, record)
+
+
+def _finished(record: dict, name: str, folders: Iterable[Path]) -> RunResult | None:
+    """The latest finished run of those in the folders that is the same as the record's would be."""
+    found = []
+    for folder in folders:
+        with contextlib.suppress(OSError, ValueError):
+            earlier = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            if earlier["status"] == "ok" and all(key in earlier and earlier[key] == record[key] for key in SAME):
+                found.append(RunResult(folder.resolve(), folder.resolve() / name, earlier))
+    return max(found, key=lambda result: result.record["started"], default=None)
+
+
+def _data_hash(parameters: dict) -> str | None:
+    """Of the treebank that a parameter names; None where none does, or it cannot be read: the notebook will say so."""
+    name = next((parameters[key] for key in TREEBANK if parameters.get(key)), None)
+    with contextlib.suppress(CorpusError, TreebankError):
+        return data_hash(name) if isinstance(name, str) else None
+    return None
+
+
+def _peak(file: Path) -> float | None:
+    """What the kernel said of its memory, in MB."""
+    try:
+        return float(file.read_text())
+    except (OSError, ValueError):
+        return None
+    finally:
+        file.unlink(missing_ok=True)
 
 
 def _execute(path: Path, output: Path, given: dict, folder: Path, root: Path, timeout: float, progress: bool) -> None:
@@ -186,7 +226,7 @@ def _first_line(source: str) -> str:
 def _environment(folder: Path) -> Iterator[None]:
     """The run's folder for the notebook, and a kernel description that means this very Python."""
     with tempfile.TemporaryDirectory(prefix="lalkit-kernel-") as jupyter:
-        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        argv = [sys.executable, "-m", "lalkit.kernel", str(folder / PEAK), "-f", "{connection_file}"]
         kernel = Path(jupyter) / "kernels" / KERNEL
         kernel.mkdir(parents=True)
         (kernel / "kernel.json").write_text(
@@ -194,6 +234,7 @@ def _environment(folder: Path) -> Iterator[None]:
         )
         paths = os.pathsep.join(filter(None, (jupyter, os.environ.get("JUPYTER_PATH"))))
         changes = {RUN_DIR: str(folder), "JUPYTER_PATH": paths, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+        changes["PYTHONWARNINGS"] = "ignore:IProgress not found"  # bars are text here
         before = {name: os.environ.get(name) for name in changes}
         os.environ.update(changes)
         try:
@@ -226,35 +267,3 @@ def _tidy(path: Path, name: str) -> None:
         notebook["metadata"].pop("widgets", None)
         notebook["metadata"].get("papermill", {}).update(input_path=name, output_path=name)
         path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def git_revision(root: Path) -> str | None:
-    """The commit the repository stands on, with "+changes" if tracked files differ from it; None outside git."""
-
-    def ask(*words: str) -> str:
-        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    try:
-        return ask("rev-parse", "HEAD") + ("+changes" if ask("status", "--porcelain", "--untracked-files=no") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
-def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {"lalkit": lalkit.__version__, "python": platform.python_version()}
-    for package in ("torch", "transformers"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
-
-
-def _device() -> str:
-    """What torch would compute on: the name of the GPU, or the processor's architecture."""
-    try:
-        import torch
-    except ImportError:
-        return f"cpu ({platform.machine()})"
-    return torch.cuda.get_device_name(0) if torch.cuda.is_available() else f"cpu ({platform.machine()})"

@@ -22,11 +22,9 @@ import torch
 import torch.distributed as dist
 
 from lalkit.allocator import keep_memory
-from lalkit.compiled import cpu_count
+from lalkit.compiled import ONE_THREAD, cpu_count
 from lalkit.config import Config
 from lalkit.errors import LalkitError
-
-THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def gather(size: int, program: str, task: dict) -> Iterator[Team]:
     with tempfile.TemporaryDirectory() as folder:
         meeting = str(Path(folder) / "meeting")
         command = [sys.executable, "-m", program, meeting, str(size), json.dumps(task)]
-        workers = [subprocess.Popen([*command, str(rank)], env={**os.environ, **THREADS}) for rank in range(1, size)]
+        workers = [subprocess.Popen([*command, str(rank)], env={**os.environ, **ONE_THREAD}) for rank in range(1, size)]
         try:
             yield join(meeting, 0, size)
         finally:

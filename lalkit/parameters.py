@@ -12,7 +12,7 @@ import io
 import json
 import math
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -109,11 +109,15 @@ def convert_all(
     """The given values, converted. Raises ParameterError for a wrong type or an unknown name (with a near one)."""
     for name in given:
         if name not in declared:
-            near = get_close_matches(name, declared, n=1, cutoff=0.5)
-            hint = f"Did you mean {near[0]}? " if near else ""
-            known = ", ".join(declared) or "none"
-            raise ParameterError(f"unknown parameter {name}", where=notebook, remedy=f"{hint}Known: {known}.")
+            raise ParameterError(f"unknown parameter {name}", where=notebook, remedy=suggest(name, declared))
     return {name: declared[name].convert(value, notebook) for name, value in given.items()}
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """A remedy for an unknown name: the nearest of those that are known, and all of them."""
+    known = list(known)
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"{f'Did you mean {near[0]}? ' if near else ''}Known: {', '.join(known) or 'none'}."
 
 
 def _comments(source: str) -> dict[int, str]:

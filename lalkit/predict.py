@@ -41,31 +41,41 @@ def predict(
     budget: words of a batch, None for what is usual on the device. tick(k): k more are done.
     """
     found: list[Prediction | None] = [None] * len(sentences)
-    for group, predictions in predict_batches(network, collator, sentences, lam, budget, threads):
+    for group, predictions, _ in predict_batches(network, collator, sentences, lam, budget, threads):
         for index, prediction in zip(group, predictions):
             found[index] = prediction
         tick(len(group))
     return found
 
 
-def predict_batches(network, collator, sentences, lam, budget, threads) -> Iterator[tuple[list[int], list[Prediction]]]:
-    """Groups of indices with their predictions, longest sentences first."""
+def predict_batches(
+    network: Network,
+    collator: Collator,
+    sentences: Sequence[Sentence],
+    lam: float = 0.5,
+    budget: int | None = None,
+    threads: int | None = None,
+    **asked: bool,
+) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:
+    """Groups of indices with their predictions, longest sentences first, and what the network gave for them.
+
+    asked: what of it is asked for besides scores, see `Network.forward`.
+    """
     training, device = network.training, next(network.parameters()).device
     network.eval()
     try:
         for group in batches([len(s) for s in sentences], budget or usual(device.type)):
             chosen = [sentences[i] for i in group]
             with torch.inference_mode():
-                output = network(collator(chosen).to(device))
+                output = network(collator(chosen).to(device), **asked)
                 trees = decode_output(output, [len(s) for s in chosen], lam, threads)
                 labels, tags = best_labels(network, output, trees)
-            yield (
-                group,
-                [
-                    assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config.tag_input == "given")
-                    for b, (sentence, tree) in enumerate(zip(chosen, trees))
-                ],
-            )
+            given = network.config.tag_input == "given"
+            predictions = [
+                assemble(sentence, tree, collator.vocab, labels[b], tags[b], given)
+                for b, (sentence, tree) in enumerate(zip(chosen, trees))
+            ]
+            yield group, predictions, output
     finally:
         network.train(training)
 

@@ -1,22 +1,24 @@
-"""Typed text -> sentences without trees: raw (tokenised here), tokens between spaces, or word_TAG pairs."""
+"""Typed text -> sentences without trees: running text (split into sentences here), raw sentences (tokenised here), tokens
+between spaces, or word_TAG pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Literal
 
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import ESCAPES
 from lalkit.treebank.tree import WHITE, Sentence
 
-Form = Literal["raw", "tokens", "tagged"]
+Form = Literal["text", "raw", "tokens", "tagged"]
 
 
 def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:
     """One sentence a line; None for a line without words. Raises TreebankError for word_TAG pairs that are none."""
     if not line.strip(WHITE):
         return None
-    if form == "raw":
+    if form in ("text", "raw"):
         words = tokenize(line)  # none in a line of unusual spaces, such as U+00A0, which only raw text is split at
         return Sentence(words, id=id) if words else None
     tokens = [token for token in line.replace("\t", " ").strip(WHITE).split(" ") if token]
@@ -31,17 +33,32 @@ def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:
     return Sentence(tuple(p[0] for p in pairs), tuple(p[2] for p in pairs), id=id)
 
 
-def read_lines(lines: Iterable[str], form: Form = "raw", place: str = "", first: int = 1) -> Iterator[Sentence | None]:
-    """Sentences with ids `place:line`, None for every empty line, so that the output can keep its place.
+def read_lines(
+    lines: Iterable[str], form: Form = "raw", place: str = "", first: int = 1
+) -> Iterator[list[Sentence | None]]:
+    """The sentences of every line: one, or in running text any number; [None] for an empty line, so that it keeps its place.
 
-    first: the number of the first line.
+    first: the number of the first line. Ids are `place:line`; of running text `place:line.1` and so on.
     """
     for number, line in enumerate(lines, first):
         where = f"{place}:{number}" if place else str(number)
         try:
-            yield read_line(line, form, where)
+            yield read_text(line, where) or [None] if form == "text" else [read_line(line, form, where)]
         except TreebankError as error:
             raise error if error.where else error.at(where) from None
+
+
+def read_text(text: str, id: str = "") -> list[Sentence]:
+    """The sentences of running text, their ids `id.1`, `id.2` and so on."""
+    sentences = [read_line(part, "raw") for part in split_sentences(text)]
+    return [replace(s, id=f"{id}.{i}" if id else str(i)) for i, s in enumerate(filter(None, sentences), 1)]
+
+
+def split_sentences(text: str, language: str = "en") -> list[str]:
+    """Running text -> sentences, by the rules of sentencex (abbreviations, quotations, numbers) for a language."""
+    from sentencex import segment
+
+    return [part.strip() for part in segment(language, text) if part.strip()]
 
 
 def tokenize(text: str) -> tuple[str, ...]:

@@ -19,12 +19,13 @@ import torch
 from lalkit import __version__
 from lalkit.batch.budget import batches
 from lalkit.batch.vocab import Vocab
-from lalkit.checkpoint import fill, load_tensors, make_collator, save_model, save_tensors, trained
+from lalkit.checkpoint import fill, load_tensors, make_collator, save_model, save_tensors, start_from, trained
 from lalkit.config import Config, from_dict, to_dict
 from lalkit.errors import JointError, ModelError
 from lalkit.evaluate import evaluate
 from lalkit.files import write_json
 from lalkit.model.parser import Network
+from lalkit.models import find
 from lalkit.objective import TERMS, has_bf16, losses, make_optimizer, rate_factor
 from lalkit.parallel import Team, gather, serve
 from lalkit.predict import predict
@@ -89,6 +90,8 @@ class Run:
         self.vocab = Vocab.build(self.train, config.model.encoder.min_count)
         torch.manual_seed(config.train.seed)
         self.network = Network(config.model, self.vocab)
+        if config.train.start and not (resume and (out / "resume.json").exists()):
+            start_from(self.network, self.vocab, find(config.train.start))
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.network.to(self.device)
         self.collator = make_collator(config, self.vocab, remember=True)

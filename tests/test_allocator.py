@@ -21,21 +21,22 @@ def test_both_thresholds_are_asked_for(monkeypatch):
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: Library)
     assert allocator.keep_memory() is True
     assert asked == [(-3, 2**25), (-1, 2**30)]
+    assert allocator.map_large() is True and asked[2:] == [(-3, 2**20)]
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"), reason="glibc only")
 def test_glibc_takes_them():
-    assert allocator.keep_memory() is True
+    assert allocator.keep_memory() is True and allocator.map_large() is True
 
 
 def test_elsewhere_nothing_happens(monkeypatch):
     monkeypatch.setattr(allocator.sys, "platform", "darwin")
-    assert allocator.keep_memory() is False
+    assert allocator.keep_memory() is False and allocator.map_large() is False
     allocator.give_back()
 
 
 def test_a_library_without_it(monkeypatch):
     monkeypatch.setattr(allocator.sys, "platform", "linux")
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: object())
-    assert allocator.keep_memory() is False
+    assert allocator.keep_memory() is False and allocator.map_large() is False
     allocator.give_back()

@@ -2,12 +2,21 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file
+from transformers import BertConfig, BertModel
 
-from lalkit.checkpoint import load_model
+from lalkit.api import Parser
+from lalkit.batch.vocab import Vocab
+from lalkit.checkpoint import load_model, save_model, start_from
+from lalkit.config import minilm, override
 from lalkit.errors import ModelError
+from lalkit.model.parser import Network
+from lalkit.model.pretrained import load_tokenizer
+from lalkit.treebank.corpora import load
 
 
 @pytest.fixture
@@ -57,14 +66,65 @@ def test_there_and_back(tiny_parser, copy):
     assert a.info["dev"]["sentences"] == 44
 
 
-def test_another_encoder_is_noticed(copy, monkeypatch):
-    import lalkit.checkpoint as checkpoint
+def test_frozen_weights_come_from_the_encoder(tmp_path):
+    config = override(minilm(), {"model.encoder.freeze_layers": 5})
+    vocab = Vocab.build(load("sample", "dev").sentences, 1)
+    network = Network(config.model, vocab)
+    save_model(tmp_path, network, config, vocab, "0", {})
+    stored = {name for name in load_file(weights(tmp_path)) if ".layer." in name}
+    assert stored and all(".layer.5." in name for name in stored)
+    found = load_model(tmp_path).network.state_dict()
+    assert all(torch.equal(x, found[name]) for name, x in network.state_dict().items())
 
-    def change(content):
-        content["config"]["model"]["encoder"]["pretrained"] = "minilm"
-        content["encoder_sha256"] = "0" * 64
 
-    edit(copy, change)
-    monkeypatch.setattr(checkpoint, "weights_hash", lambda name: "1" * 64)
+def test_a_corpus_keeps_its_words(tmp_path):
+    vocab = Vocab.build(load("sample", "dev").sentences, 1)
+    save_model(tmp_path, Network(minilm().model, vocab), minilm(), vocab, "0", {})
+    kept = json.loads((tmp_path / "model.json").read_text())["vocab"]
+    assert kept["words"] == kept["chars"] == ["<pad>", "<unk>"] and tuple(kept["labels"]) == vocab.labels
+
+
+def test_half_precision(tiny_parser, tmp_path):
+    Parser.load(tiny_parser).save(tmp_path, half=True)
+    assert weights(tmp_path).stat().st_size < 0.6 * weights(tiny_parser).stat().st_size
+    exact, rounded = load_model(tiny_parser).network.state_dict(), load_model(tmp_path).network.state_dict()
+    assert all(torch.equal(x.half().float(), rounded[name]) for name, x in exact.items())
+
+
+def test_starting_from_another_parser(tiny_parser):
+    theirs = load_model(tiny_parser)
+    vocab = replace(theirs.vocab, labels=("", "<H>", "NEW", *theirs.vocab.labels[:1:-1]), tags=theirs.vocab.tags[:5])
+    network = Network(theirs.config.model, vocab)
+    before = network.spans.second.weight[1].clone()
+    start_from(network, vocab, tiny_parser)
+    assert torch.equal(network.spans.first.weight, theirs.network.spans.first.weight)
+    assert torch.equal(network.spans.second.weight[1], before), "of a label they do not know"
+    assert torch.equal(network.spans.second.weight[0], theirs.network.spans.second.weight[0])
+    assert torch.equal(network.spans.second.weight[2:], theirs.network.spans.second.weight[1:].flip(0))
+    assert torch.equal(network.tag_scorer.bias, theirs.network.tag_scorer.bias[:5])
+    larger = Network(override(theirs.config, {"model.label_hidden": 40}).model, theirs.vocab)
+    with pytest.raises(ModelError, match="cannot be started from: its spans.bias is not"):
+        start_from(larger, theirs.vocab, tiny_parser)
+
+
+def test_another_encoder_is_noticed(tmp_path, tiny_encoder):
+    config = override(minilm(), {"model.encoder.pretrained": str(tiny_encoder())})
+    vocab = Vocab.build(load("sample", "dev").sentences, 1)
+    save_model(tmp_path / "parser", Network(config.model, vocab), config, vocab, "0", {})
+    load_model(tmp_path / "parser")
+    tiny_encoder()  # other weights in the same place
     with pytest.raises(ModelError, match="not the one this parser was trained with"):
-        load_model(copy)
+        load_model(tmp_path / "parser")
+
+
+@pytest.fixture
+def tiny_encoder(tmp_path):
+    """Saves an encoder of random weights and a tokenizer; again: the same with other weights."""
+
+    def make():
+        shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+        BertModel(BertConfig(vocab_size=30522, **shape)).save_pretrained(tmp_path / "encoder")
+        load_tokenizer("minilm").save_pretrained(tmp_path / "encoder")
+        return tmp_path / "encoder"
+
+    return make

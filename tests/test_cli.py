@@ -32,20 +32,45 @@ def test_evaluate_prints_one_object(tiny_parser, tmp_path):
 
 
 def test_parse_typed_text_in_every_form(tiny_parser, tmp_path):
-    code, out, err = lalkit("parse", tiny_parser, "It (still) works, doesn't it?", "Yes")
+    code, out, err = lalkit("parse", "--model", tiny_parser, "It (still) works, doesn't it?", "Yes")
     assert code == 0, err
     trees = [tree for _, tree in brackets.scan_trees(out)]
     assert trees[0].words() == ["It", "-LRB-", "still", "-RRB-", "works", ",", "does", "n't", "it", "?"]
     assert trees[1].words() == ["Yes"] and not trees[1].is_leaf, "a one-word sentence is a constituent, not a bare leaf"
-    code, out, _ = lalkit("parse", tiny_parser, "--form", "tagged", "--to", "conllu", "The_DT end_NN")
+    code, out, _ = lalkit("parse", "--model", tiny_parser, "--form", "tagged", "--to", "conllu", "The_DT end_NN")
     assert next(conllu.scan_conll(out)).words == ("The", "end")
-    code, out, _ = lalkit("parse", tiny_parser, "--form", "tokens", "--to", "json", "do n't", "--svg", tmp_path)
+    code, out, _ = lalkit(
+        "parse", "--model", tiny_parser, "--form", "tokens", "--to", "json", "do n't", "--svg", tmp_path
+    )
     assert json.loads(out)["words"] == ["do", "n't"]
     assert (tmp_path / "0001.svg").read_text().startswith("<svg")
 
 
+def test_a_file_by_its_name_in_several_forms(tiny_parser, tmp_path):
+    (tmp_path / "two.txt").write_text("One. Two.\n")
+    code, out, err = lalkit("parse", "--model", tiny_parser, "--form", "text", "two.txt", cwd=tmp_path)
+    assert code == 0 and len(out.splitlines()) == 2, err
+    code, more, err = lalkit(
+        "parse", "--model", tiny_parser, "--form", "text", "--to", "ptb,conllu,json", "two.txt", cwd=tmp_path
+    )
+    assert code == 0 and more == "", err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["two.txt", "two.txt.conllu", "two.txt.json", "two.txt.ptb"]
+    assert (tmp_path / "two.txt.ptb").read_text() == out
+
+
+def test_explaining(tiny_parser, tmp_path):
+    code, out, err = lalkit("explain", "One two.", "--model", tiny_parser, "--html", "page.html", cwd=tmp_path)
+    assert code == 0 and "most by label head" in out and "to explore: page.html" in err, err
+    assert "<!doctype html>" in (tmp_path / "page.html").read_text(encoding="utf-8").lower()
+    code, out, err = lalkit(
+        "explain", "--treebank", "sample", "--sentence", "3", "--sentence", "4", "--model", tiny_parser, "--norm", "share",
+        "--profile", "sample",
+    )  # fmt: skip
+    assert code == 0 and out.count("# ") == 2 and "In sample dev it is on top of" in out, err
+
+
 def test_an_empty_line_keeps_its_place(tiny_parser):
-    code, out, err = lalkit("parse", tiny_parser, stdin=b"One.\n\n \nTwo.\n")
+    code, out, err = lalkit("parse", "--model", tiny_parser, stdin=b"One.\n\n \nTwo.\n")
     assert code == 0 and "2 empty line(s)" in err
     lines = out.split("\n")
     assert lines[1] == lines[2] == "" and lines[0] and lines[3]
@@ -53,7 +78,7 @@ def test_an_empty_line_keeps_its_place(tiny_parser):
 
 def test_a_file_is_parsed_and_gone_on_with(tiny_parser, tmp_path):
     (tmp_path / "big.txt").write_text("One two.\n\nThree.\n")
-    common = ["parse", tiny_parser, "--file", "big.txt", "--out", "big.ptb"]
+    common = ["parse", "--model", tiny_parser, "--file", "big.txt", "--out", "big.ptb"]
     code, out, err = lalkit(*common, cwd=tmp_path)
     assert code == 0 and out == "", err
     assert err.startswith("2 sentences, 5 words, ") and err.endswith("1 empty line(s) passed over\n")
@@ -67,7 +92,7 @@ def test_a_file_is_parsed_and_gone_on_with(tiny_parser, tmp_path):
 
 
 def test_a_300_word_sentence(tiny_parser):
-    code, out, err = lalkit("parse", tiny_parser, "--form", "tokens", stdin=b"word " * 300 + b"\n")
+    code, out, err = lalkit("parse", "--model", tiny_parser, "--form", "tokens", stdin=b"word " * 300 + b"\n")
     assert code == 0, err
     assert len(brackets.parse_tree(out).leaves()) == 300
 
@@ -75,16 +100,27 @@ def test_a_300_word_sentence(tiny_parser):
 @pytest.mark.parametrize(
     ("arguments", "stdin", "says"),
     [
-        (["parse", "{parser}"], b"", "nothing to parse"),
-        (["parse", "{parser}"], b"caf\xe9\n", "standard input, line 1: byte 0xe9 is not utf-8"),
-        (["parse", "{parser}"], b"a\nb\0\n", "standard input, line 2: a NUL byte"),
-        (["parse", "{parser}", "--form", "tagged"], b"The_DT end\n", "stdin:1: 'end' is no word_TAG pair"),
-        (["parse", "{parser}", "--file", "none.txt"], b"", "none.txt: cannot be read"),
-        (["parse", "nowhere", "x"], b"", "nowhere/model.json: no parser here"),
-        (["parse", "nowhere", "x", "--out", "o"], b"", "nowhere/model.json: no parser here"),
-        (["parse", "{parser}", "--out", "o"], b"a\nb\0\n", "standard input, line 2: a NUL byte"),
-        (["parse", "{parser}", "x", "--resume"], b"", "--resume needs the --out"),
-        (["parse", "{parser}", "x", "--workers", "0"], b"", "--workers must be at least 1"),
+        (["parse", "--model", "{parser}"], b"", "nothing to parse"),
+        (["parse", "--model", "{parser}"], b"caf\xe9\n", "standard input, line 1: byte 0xe9 is not utf-8"),
+        (["parse", "--model", "{parser}"], b"a\nb\0\n", "standard input, line 2: a NUL byte"),
+        (["parse", "--model", "{parser}", "--form", "tagged"], b"The_DT end\n", "stdin:1: 'end' is no word_TAG pair"),
+        (["parse", "--model", "{parser}", "--file", "none.txt"], b"", "none.txt: cannot be read"),
+        (["parse", "--model", "nowhere", "x"], b"", "nowhere: no parser here"),
+        (["parse", "--model", "nowhere", "x", "--out", "o"], b"", "nowhere: no parser here"),
+        (["parse", "--model", "{parser}", "--out", "o"], b"a\nb\0\n", "standard input, line 2: a NUL byte"),
+        (["parse", "--model", "{parser}", "x", "--resume"], b"", "--resume needs an --out"),
+        (["parse", "--model", "{parser}", "x", "--workers", "0"], b"", "--workers must be at least 1"),
+        (["parse", "{parser}", "x"], b"", "is a parser, not a text\n  Say so: --model"),
+        (["parse", "--model", "{parser}", "--file", "f", "x"], b"", "sentences or a --file, not both"),
+        (["parse", "--model", "{parser}", "--to", "xml", "x"], b"", "no form 'xml'"),
+        (["explain", "--model", "{parser}"], b"", "give sentences, or a --treebank"),
+        (["explain", "--model", "{parser}", ""], b"", "a sentence has no words"),
+        (["explain", "--model", "{parser}", "One.", "--label", "ZZ"], b"", "there is no ZZ in this parse"),
+        (
+            ["explain", "--model", "{parser}", "--treebank", "sample", "--sentence", "44"],
+            b"",
+            "there is no sentence 44",
+        ),
         (["evaluate", "{parser}", "--treebank", "nowhere"], b"", "there is no treebank 'nowhere'"),
         (["evaluate", "{parser}", "--treebank", "sample", "--split", "tset"], b"", "there is no split 'tset'"),
         (["train", "--treebank", "sample", "--out", "o", "--preset", "big"], b"", "there is no preset 'big'"),
@@ -139,3 +175,11 @@ def test_bench_prints_rows():
     assert all(r["ours_ms"] > 0 and r["ratio_min"] <= r["ratio"] <= r["ratio_max"] for r in rows)
     code, _, err = lalkit("bench", "nothing")
     assert code == 2 and "contributions" in err
+
+
+def test_sweep_speaks_of_what_is_wrong(tmp_path):
+    code, out, err = lalkit("sweep", tmp_path / "a.yml")
+    assert (code, out) == (2, "") and "a.yml: cannot be read" in err
+    code, _, err = lalkit("sweep", tmp_path / "a.yml", "--jobs", 2, "--cluster", "tcp://127.0.0.1:1")
+    assert code == 2 and "Give one of the two" in err
+    assert not list(tmp_path.iterdir())

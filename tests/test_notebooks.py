@@ -8,7 +8,8 @@ import nbformat
 import pytest
 
 from lalkit.errors import ParameterError
-from lalkit.notebooks import RUN_DIR, NotebookError, find_root, git_revision, run_dir, run_notebook
+from lalkit.notebooks import RUN_DIR, NotebookError, find_root, run_dir, run_notebook
+from lalkit.provenance import code_hash, data_hash, git_revision
 
 GOOD = """\
 import os, sys
@@ -57,6 +58,8 @@ def test_a_run_leaves_the_notebook_its_files_and_a_complete_record(root):
     assert record["notebook"] == "notebooks/demo{x}.ipynb"
     assert record["git"] is None
     assert record["seconds"] > 0
+    assert record["peak_memory_mb"] > 20  # a Python with a kernel in it
+    assert record["seed"] is None and record["data_sha256"] is None
     assert set(record["versions"]) == {"lalkit", "python", "torch", "transformers"}
     assert all(record[key] for key in ("notebook_sha256", "started", "device"))
     executed = nbformat.read(result.notebook, as_version=4)
@@ -119,3 +122,66 @@ def test_git_revision_says_when_files_were_changed(root):
     assert len(git_revision(root)) == 40
     (root / "pyproject.toml").write_text("changed")
     assert git_revision(root).endswith("+changes")
+
+
+@pytest.fixture
+def no_kernel(monkeypatch):
+    """Every notebook reaches its end at once: for tests of what is run, not of how."""
+    monkeypatch.setattr("lalkit.notebooks._execute", lambda *given: None)
+
+
+def test_a_cached_run_is_one_of_the_same_notebook_parameters_code_and_data(root, monkeypatch, no_kernel):
+    book = write_notebook(root / "notebooks" / "a.ipynb", "1", "n: int = 0\nseed: int = 1\ntreebank: str = ''", "2")
+
+    def run(**parameters):
+        return run_notebook(book, parameters, progress=False, cache=True)
+
+    first = run(n=1)
+    assert first.record["seed"] == 1 and first.record["code_sha256"] == code_hash()
+    assert run(n="1").folder == first.folder, "complete parameters, as converted, are the same"
+    assert run(n=1).record == json.loads((first.folder / "run.json").read_text())
+    assert run_notebook(book, {"n": 1}, progress=False).folder != first.folder, "the cache is asked for"
+    second = run(n=2)
+    assert second.folder != first.folder
+    # A run that failed, was killed, or whose record is damaged never counts.
+    for status in ("failed", "running"):
+        (second.folder / "run.json").write_text(json.dumps(second.record | {"status": status}))
+        assert run_notebook(book, {"n": 2}, second.folder, progress=False, cache=True).record["status"] == "ok"
+    (second.folder / "run.json").write_text('{"status":')
+    third = run(n=2)
+    assert third.folder != second.folder
+    with monkeypatch.context() as patch:
+        patch.setattr("lalkit.notebooks.code_hash", lambda: "other")
+        assert run(n=2).folder != third.folder
+    book.write_text(book.read_text().replace('"2"', '"3"'))
+    assert run(n=2).folder not in (second.folder, third.folder)
+
+
+def test_a_cached_run_knows_the_treebank(root, no_kernel):
+    book = write_notebook(root / "a.ipynb", "1", "treebank: str = ''", "2")
+    corpus = root / "corpus"
+    corpus.mkdir()
+    for split in ("train", "dev", "test"):
+        (corpus / f"{split}.trees").write_text("(S (NP (NN Rain)) (VP (VBZ falls)))\n")
+
+    def run():
+        return run_notebook(book, {"treebank": str(corpus)}, progress=False, cache=True)
+
+    first = run()
+    assert first.record["data_sha256"] == data_hash(str(corpus))
+    assert run().folder == first.folder
+    (corpus / "test.trees").write_text("(S (NP (NN Snow)) (VP (VBZ falls)))\n")
+    assert run().folder != first.folder
+
+
+def test_the_code_hash_reads_source_and_nothing_else(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.py").write_text("x = 1\n")
+    before = code_hash(tmp_path)
+    (tmp_path / "a" / "__pycache__").mkdir()
+    (tmp_path / "a" / "__pycache__" / "b.cpython-311.pyc").write_bytes(b"1")
+    assert code_hash(tmp_path) == before
+    (tmp_path / "a" / "b.py").rename(tmp_path / "b.py")
+    moved = code_hash(tmp_path)
+    (tmp_path / "b.py").write_text("x = 2\n")
+    assert len({before, moved, code_hash(tmp_path)}) == 3

@@ -21,7 +21,10 @@ DEAR = (
     "lalkit data fetch",
     "lalkit evaluate runs/ptb --treebank ptb-sample",
     "lalkit run",
-    "lalkit parse runs/ptb --file",
+    "lalkit sweep",
+    "lalkit bench",
+    "lalkit parse big.txt",
+    "lalkit parse notes.txt",
 )
 
 
@@ -30,8 +33,8 @@ def test_there_is_something_to_run():
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith(DEAR)])
-def test_cheap_commands_run(command, tiny_parser):
-    code, out, err = lalkit(*shlex.split(command.replace("runs/ptb", str(tiny_parser)))[1:], cwd=ROOT)
+def test_cheap_commands_run(command, tiny_parser, tmp_path):
+    code, out, err = lalkit(*shlex.split(command.replace("runs/ptb", str(tiny_parser)))[1:], cwd=tmp_path)
     assert code == 0, err
     assert out
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lalkit.errors import TreebankError
-from lalkit.text import read_line, read_lines, tokenize
+from lalkit.text import read_line, read_lines, read_text, split_sentences, tokenize
 
 
 def test_raw_text_becomes_treebank_tokens():
@@ -24,7 +24,7 @@ def test_only_ascii_white_space_separates_tokens():
 
 
 def test_empty_lines_are_none():
-    assert [s and s.id for s in read_lines(["a", "", " \t", "b"], place="f")] == ["f:1", None, None, "f:4"]
+    assert [s and s.id for (s,) in read_lines(["a", "", " \t", "b"], place="f")] == ["f:1", None, None, "f:4"]
 
 
 def test_a_line_of_unusual_spaces_has_no_words():
@@ -33,10 +33,29 @@ def test_a_line_of_unusual_spaces_has_no_words():
 
 
 def test_lines_may_begin_later():
-    assert [s.id for s in read_lines(["a", "b"], place="f", first=8)] == ["f:8", "f:9"]
+    assert [s.id for (s,) in read_lines(["a", "b"], place="f", first=8)] == ["f:8", "f:9"]
 
 
 @pytest.mark.parametrize("line", ["The", "The_", "_DT", "The_DT end"])
 def test_tagged_text_must_be_tagged(line):
     with pytest.raises(TreebankError, match="f:1: .* is no word_TAG pair"):
         list(read_lines([line], "tagged", "f"))
+
+
+TEXT = (
+    'Mr. Brown paid $3.5 million on Jan. 5, 1990. "Why?" asked Dr. J. Green. He left at 5 p.m. (see Fig. 3). Really?!'
+)
+PARTS = [
+    "Mr. Brown paid $3.5 million on Jan. 5, 1990.", '"Why?" asked Dr. J. Green.', "He left at 5 p.m. (see Fig. 3).", "Really?!",
+]  # fmt: skip
+
+
+def test_running_text_is_split_into_sentences():
+    assert split_sentences(TEXT) == PARTS
+    assert [s.words for s in read_text(TEXT)] == [tokenize(part) for part in PARTS]
+    assert split_sentences(" \n ") == [] == read_text("\u00a0")
+
+
+def test_sentences_of_running_text_say_where_they_stand():
+    lines = list(read_lines(["One. Two.", "", "Three."], "text", "f"))
+    assert [[s and s.id for s in line] for line in lines] == [["f:1.1", "f:1.2"], [None], ["f:3.1"]]

@@ -7,6 +7,7 @@ import nbformat
 import pandas as pd
 import pytest
 
+from lalkit import models
 from lalkit.config import override, tiny
 from lalkit.evaluate import evaluate
 from lalkit.notebooks import NotebookError, run_notebook
@@ -145,3 +146,40 @@ def test_08_measures_and_draws_what_it_was_asked_for(tmp_path):
     speed = pd.read_csv(result.folder / "speed.csv")
     assert set(speed["routine"]) == {"spans", "decode"}
     assert set(pd.read_csv(result.folder / "growth.csv")["panel"]) == {"spans: words", "decode: words"}
+
+
+def test_05_counts_the_heads_on_top_and_doubts_them(tiny_parser, tmp_path):
+    asked = {"model": str(tiny_parser), "corpus": "sample", "split": "dev", "labels": ["NP", "VP"], "sentences": 12}
+    result = run_notebook(FOLDER / "05_head_contributions.ipynb", asked, tmp_path / "run", progress=False)
+    assert {"top_heads.csv", "led_labels.csv", "agreement.csv", "controls.csv", "sizes.csv"} <= saved(result)
+    top = pd.read_csv(result.folder / "top_heads.csv")
+    assert set(top["label"]) == {"NP", "VP"}
+    assert top.groupby("label")["share"].sum().sub(100).abs().max() < 1e-3
+    spans = pd.read_csv(result.folder / "spans.csv", keep_default_na=False)
+    assert top.groupby("label")["spans"].sum()["NP"] == (spans["label"] == "NP").sum()
+    controls = pd.read_csv(result.folder / "controls.csv").set_index("contexts")
+    assert controls["same_top_exact"].iloc[0] == 100
+    assert len(controls) == 6
+
+
+def test_06_follows_a_wrong_span_to_its_heads(tiny_parser, tmp_path):
+    asked = {"model": str(tiny_parser), "corpus": "sample", "split": "dev", "count": 3, "error": 1}
+    result = run_notebook(FOLDER / "06_error_tracing.ipynb", asked, tmp_path / "run", progress=False)
+    assert {"errors.csv", "classes.csv", "missed.csv", "traced.csv", "nearest.csv", "root.csv"} <= saved(result)
+    table = pd.read_csv(result.folder / "errors.csv")
+    assert pd.read_csv(result.folder / "classes.csv")["errors"].sum() == len(table)
+    traced = pd.read_csv(result.folder / "traced.csv")
+    assert set(traced.groupby("side").size()) == {3}
+    with pytest.raises(NotebookError, match="there is no error 999999"):
+        run_notebook(FOLDER / "06_error_tracing.ipynb", asked | {"error": 999999}, tmp_path / "no", progress=False)
+
+
+def test_07_shows_what_the_cards_say(tmp_path):
+    result = run_notebook(FOLDER / "07_results_vs_paper.ipynb", {}, tmp_path / "run", progress=False)
+    assert {"scores.csv", "spread.csv", "seeds.png", "seeds.csv", "tests.csv"} <= saved(result)
+    scores = pd.read_csv(result.folder / "scores.csv")
+    assert set(scores["parser"]) == set(models.names())
+    for name in models.names():
+        facts = models.read_card(models.find(name)).facts
+        own = scores[(scores["parser"] == name) & (scores["kind"] == "label attention")]
+        assert set(own["seed"]) == {seed["seed"] for seed in facts["seeds"]}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-USUAL = {
-    "cpu": 500
-}  # words of a batch in parsing: what a core's caches hold, with little padding (2,000 took 20% longer)
-MOST = 8000  # on a GPU
+# Words of a batch in parsing: on a CPU what a core's caches hold, with little padding (2,000 took 20% longer).
+USUAL = {"cpu": 500}
+MOST = 8000  # elsewhere
 
 
 def usual(device: str) -> int:

@@ -65,6 +65,10 @@ class Vocab:
             (PADDING, UNKNOWN, *_ranked(chars)),
         )
 
+    def without_words(self) -> "Vocab":
+        """As much of it as a pretrained encoder needs: a corpus's words are not ours to pass on with a parser."""
+        return Vocab(self.labels, self.tags, self.arc_labels)
+
     def to_dict(self) -> dict[str, list[str]]:
         return {name: list(values) for name, values in asdict(self).items()}
 

@@ -40,11 +40,11 @@ def growth_row(settings: Settings) -> dict:
     charts = [random_chart(words) for words in (40, 120)]
     times = alternate(settings, *(lambda chart=chart: decode(*chart) for chart in charts))
     short, long = (min(t[i] for t in times) for i in range(2))
-    exponents = [growth([(40, a), (120, b)]) for a, b in times]
+    exponents = [growth((40, a), (120, b)) for a, b in times]
     return {
         "routine": "decode", "case": "40 to 120 words", "mode": "growth exponent", "device": "cpu",
         "baseline": "40 words", "ours_ms": round(long, 4), "baseline_ms": round(short, 4),
-        "ratio": round(growth([(40, short), (120, long)]), 3), "ratio_min": round(min(exponents), 3),
+        "ratio": round(growth((40, short), (120, long)), 3), "ratio_min": round(min(exponents), 3),
         "ratio_max": round(max(exponents), 3), "memory_ratio": None,
     }  # fmt: skip
 

@@ -6,6 +6,7 @@ import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
 from statistics import median
 
@@ -101,9 +102,6 @@ def twin(name: str):
     return module
 
 
-def growth(cases: list[tuple[float, float]]) -> float:
-    """The exponent between the first and the last (size, milliseconds)."""
-    import math
-
-    (a, first), (b, last) = cases[0], cases[-1]
-    return math.log(last / first) / math.log(b / a)
+def growth(small: tuple[float, float], large: tuple[float, float]) -> float:
+    """The exponent between two (size, milliseconds)."""
+    return log(large[1] / small[1]) / log(large[0] / small[0])

@@ -1,4 +1,4 @@
-"""Losses on charts: max-margin over labelled spans (Mrini et al. 2020, eq. 7-9), cross-entropy of arcs (eq. 11).
+"""Losses on charts: max-margin over labelled spans (Mrini et al. 2020, eq. 7-9), likelihood of arcs (eq. 11).
 
 Both return a sum; the caller divides (the released program by the number of sentences).
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lalkit.chart.cky import EMPTY, FIRST_REAL, SUBHEAD, best_brackets
@@ -99,17 +98,13 @@ def check_gold(gold: Gold, lengths: list[int], shape: torch.Size) -> None:
             raise ValueError(f"{where}: gold has no label for the whole sentence")
 
 
-def arc_loss(arc_scores: Tensor, heads: Tensor, mask: Tensor) -> Tensor:
-    """Cross-entropy of every word's head, summed over words: a scalar, in float32 at least.
+def arc_loss(log_probabilities: Tensor, heads: Tensor, mask: Tensor) -> Tensor:
+    """Negative log-likelihood of every word's head (eq. 11), summed over words: a scalar, in float32 at least.
 
-    arc_scores: [B, N, N+1], dependent by head (column 0 the root, h+1 word h); heads: [B, N], 1-based, 0 = root, read
-    where mask: bool [B, N], True for words. Padding is no candidate head, so a sentence costs the same in any batch.
+    log_probabilities: [B, N, N+1] over the heads of every word (column 0 the root, h+1 word h), normalised over those it may
+    have; heads: [B, N], 1-based, 0 = root, read where mask: bool [B, N], True for words.
     """
-    if arc_scores.dtype != torch.float64:
-        arc_scores = arc_scores.float()
     mask = mask.bool()
-    candidates = F.pad(mask, (1, 0), value=True)[:, None, :]
-    # A row of NaN would turn the gradient into NaN though its loss is not counted, so rows of padding become 0.
-    scores = arc_scores.masked_fill(~candidates, -torch.inf).masked_fill(~mask[:, :, None], 0)
-    targets = heads.masked_fill(~mask, -100)
-    return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=-100, reduction="sum")
+    gold = log_probabilities.gather(2, heads.masked_fill(~mask, 0)[..., None])[..., 0]
+    gold = gold.to(torch.promote_types(gold.dtype, torch.float32))
+    return -gold.masked_fill(~mask, 0).sum()

@@ -23,6 +23,10 @@ def compiled(function: Callable, relaxed: Iterable[str] = ()) -> Callable:
         return njit(**options)(function)
 
 
+# The environment of a process that is to use one core: set before torch is loaded.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
+
+
 def cpu_count() -> int:
     """The cores this process may use (on a cluster fewer than the machine has)."""
     if hasattr(os, "sched_getaffinity"):

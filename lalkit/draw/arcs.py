@@ -6,7 +6,7 @@ the word's centre, so that arcs of a projective tree never cross; words move apa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lalkit.draw import svg
@@ -161,9 +161,11 @@ def arc_parts(
     xs: Sequence[float],
     base: float,
     upwards: bool,
+    kinds: Mapping[int, str] | None = None,
 ) -> list[str]:
-    """Arcs and labels, from the line y = base away from the words."""
+    """Arcs and labels, from the line y = base away from the words. kinds: a class for the lines of some dependents."""
     sign = -1 if upwards else 1
+    kinds = kinds or {}
     n = svg.number
     lines, labels = [], []
     for arc in arcs:
@@ -180,7 +182,7 @@ def arc_parts(
             middle = (from_x + tip_x) / 2
         else:
             line, middle = f"M{n(tip_x)} {n(far)} V{n(neck)}", tip_x
-        lines.append(svg.path(line, colour=colour))
+        lines.append(svg.path(line, colour=colour, kind=kinds.get(arc.dependent, "")))
         points = f"{n(tip_x)},{n(tip_y)} {n(tip_x - 3.5)},{n(neck)} {n(tip_x + 3.5)},{n(neck)}"
         lines.append(f'<polygon points="{points}" fill="{colour}"/>')
         if arc.label:

@@ -7,16 +7,17 @@ and then go straight down, so that no line crosses a label.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lalkit.draw import svg
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.tree import Node, Sentence
 
-WORD, TAG, LABEL = 15, 12, 14  # font sizes
+WORD, TAG, LABEL, NOTE = 15, 12, 14, 10  # font sizes
 LEVEL = 42  # from one level of labels to the next
 LINE_GAP = 5  # between a label and the line below it
+NOTE_LINE = 13  # what a note below a label adds to a level
 TAG_TO_WORD = 19
 GAP = 14  # between neighbouring boxes
 MARGIN = 16
@@ -24,7 +25,8 @@ MARGIN = 16
 
 @dataclass
 class Placed:
-    """A node with its place: x of its centre, level (0: a word), words[start:end], head word (0-based) if known."""
+    """A node with its place: x of its centre, level (0: a word), words[start:end], head word (0-based) if known; note: what
+    stands below its label."""
 
     node: Node
     level: int = 0
@@ -32,20 +34,25 @@ class Placed:
     end: int = 0
     x: float = 0.0
     head: int | None = None
+    note: str = ""
     children: list["Placed"] = field(default_factory=list)
 
 
-def draw_tree(sentence: Sentence | Node) -> str:
+def draw_tree(sentence: Sentence | Node, notes: Mapping[tuple[int, int], str] | None = None) -> str:
     """An SVG of the constituents. Where a Sentence has heads, thick lines lead from a constituent to its head word.
 
-    Raises TreebankError for a Sentence without constituents.
+    notes: (start, end) -> a few characters below that constituent's label; of a unary chain's, the outermost's. Raises
+    TreebankError for a Sentence without constituents.
     """
     root, words, heads = read(sentence)
+    level = LEVEL + NOTE_LINE if notes else LEVEL
+    for item in outermost(root):
+        item.note = (notes or {}).get((item.start, item.end), "")
     tags = [leaf.node.label for leaf in leaves(root)] if shows_tags(sentence) else None
     xs = place(root, slot_widths(words, tags))
     top = MARGIN + LABEL
-    base = top + root.level * LEVEL
-    parts = [*tree_parts(root, base, tags is not None), *word_parts(words, xs, base, tags, heads)]
+    base = top + root.level * level
+    parts = [*tree_parts(root, base, tags is not None, level), *word_parts(words, xs, base, tags, heads)]
     width = total_width(root, words, tags)
     return svg.document(width, base + TAG_TO_WORD + MARGIN - 4, parts, "Constituents: " + " ".join(words))
 
@@ -119,6 +126,22 @@ def leaves(root: Placed) -> list[Placed]:
     return found
 
 
+def outermost(root: Placed) -> list[Placed]:
+    """The constituents, of each unary chain the outermost one only."""
+    found, stack = [], [(root, None)]
+    while stack:
+        item, above = stack.pop()
+        if not item.node.is_leaf:
+            found += [item] if (item.start, item.end) != above else []
+            stack.extend((child, (item.start, item.end)) for child in item.children)
+    return found
+
+
+def label_width(item: Placed) -> float:
+    """The room a constituent's label needs, its note included."""
+    return max(svg.text_width(item.node.label, LABEL), svg.text_width(item.note, NOTE)) + GAP
+
+
 def slot_widths(words: Sequence[str], tags: Sequence[str] | None) -> list[float]:
     """The room each word needs, its tag included."""
     wide = [svg.text_width(svg.shorten(word), WORD) for word in words]
@@ -143,8 +166,7 @@ def place(root: Placed, slots: Sequence[float], pads: Sequence[float] | None = N
         if item.node.is_leaf:
             widths[id(item)] = slots[item.start] + pads[item.start]
         else:
-            label = svg.text_width(item.node.label, LABEL) + GAP
-            widths[id(item)] = max(label, sum(widths[id(child)] for child in item.children))
+            widths[id(item)] = max(label_width(item), sum(widths[id(child)] for child in item.children))
     xs = [0.0] * len(slots)
     lefts = {id(root): float(MARGIN)}
     for item in order:
@@ -157,7 +179,7 @@ def place(root: Placed, slots: Sequence[float], pads: Sequence[float] | None = N
             at += widths[id(child)]
     for item in reversed(order):
         if not item.node.is_leaf:
-            left, half = lefts[id(item)], (svg.text_width(item.node.label, LABEL) + GAP) / 2
+            left, half = lefts[id(item)], label_width(item) / 2
             middle = (item.children[0].x + item.children[-1].x) / 2
             item.x = min(max(middle, left + half), left + widths[id(item)] - half)
     return xs
@@ -172,11 +194,11 @@ def total_width(root: Placed, words: Sequence[str], tags: Sequence[str] | None) 
         item = stack.pop()
         stack.extend(item.children)
         if not item.node.is_leaf:
-            edge = max(edge, item.x + (svg.text_width(item.node.label, LABEL) + GAP) / 2)
+            edge = max(edge, item.x + label_width(item) / 2)
     return edge + MARGIN
 
 
-def tree_parts(root: Placed, base: float, tags: bool) -> list[str]:
+def tree_parts(root: Placed, base: float, tags: bool, level: float = LEVEL) -> list[str]:
     """Lines and labels of all constituents; base is the baseline of the tags, or of the line where they would stand."""
     plain, thick, labels = [], [], []
     stack = [root]
@@ -185,15 +207,19 @@ def tree_parts(root: Placed, base: float, tags: bool) -> list[str]:
         stack.extend(item.children)
         if item.node.is_leaf:
             continue
-        y = base - item.level * LEVEL
+        y = base - item.level * level
+        start = y + LINE_GAP
         span = f"{item.node.label or 'unlabelled'}: words {item.start + 1} to {item.end}"
         labels.append(svg.text(item.x, y, item.node.label, LABEL, bold=True, tip=span))
+        if item.note:
+            start += NOTE_LINE
+            labels.append(svg.text(item.x, start - 2, item.note, NOTE, colour=svg.GREY))
         for child in item.children:
             size = (TAG if tags else 0) if child.node.is_leaf else LABEL
-            end = base - child.level * LEVEL - size + (0 if size else TAG_TO_WORD - WORD)
+            end = base - child.level * level - size + (0 if size else TAG_TO_WORD - WORD)
             # Slanted down to the next level's labels, from there straight down.
-            bend = end if item.level - child.level == 1 else y + LEVEL - LABEL
-            line = f"M{svg.number(item.x)} {svg.number(y + LINE_GAP)} L{svg.number(child.x)} {svg.number(bend)}"
+            bend = end if item.level - child.level == 1 else y + level - LABEL
+            line = f"M{svg.number(item.x)} {svg.number(start)} L{svg.number(child.x)} {svg.number(bend)}"
             line += f" V{svg.number(end)}" if end > bend else ""
             if item.head is not None and child.head == item.head:
                 thick.append(svg.path(line, colour=svg.BLUE, width=2.6, kind="head"))

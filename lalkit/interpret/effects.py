@@ -18,6 +18,21 @@ from lalkit.model.scores import SpanScorer
 
 
 @torch.no_grad()
+def parts(
+    scorer: SpanScorer, posts: Float[Tensor, "f h d"], spans: Int[Tensor, "m 2"]
+) -> tuple[Float[Tensor, "m h k"], Float[Tensor, "k"]]:
+    """(W1[:, h] s_ij[h] of every head, b1): over heads they add up to what the norm is given."""
+    weight = scorer.first.weight.unflatten(1, posts.shape[1:]).permute(1, 2, 0)  # [H, d, hidden]
+    start, end = spans.unbind(1)
+    if len(spans) < len(posts):  # fewer spans than fenceposts: their vectors are projected, else what they are made of
+        found = (posts[end] - posts[start]).transpose(0, 1) @ weight
+    else:
+        projected = posts.transpose(0, 1) @ weight
+        found = projected[:, end] - projected[:, start]
+    return found.transpose(0, 1), scorer.bias
+
+
+@torch.no_grad()
 def without_heads(
     scorer: SpanScorer, posts: Float[Tensor, "f h d"], spans: Int[Tensor, "m 2"]
 ) -> Float[Tensor, "m h l"]:
@@ -25,13 +40,8 @@ def without_heads(
 
     posts: the fenceposts of one sentence, f = n + 1. Takes m * h * hidden floats.
     """
-    weight = scorer.first.weight.unflatten(1, posts.shape[1:]).permute(1, 2, 0)  # [H, d, hidden]
-    start, end = spans.unbind(1)
-    if len(spans) < len(posts):  # fewer spans than fenceposts: their vectors are projected, else what they are made of
-        parts = (posts[end] - posts[start]).transpose(0, 1) @ weight
-    else:
-        projected = posts.transpose(0, 1) @ weight
-        parts = projected[:, end] - projected[:, start]
-    before = (parts.sum(0) + scorer.bias) - parts
+    each, bias = parts(scorer, posts, spans)
+    each = each.transpose(0, 1)
+    before = (each.sum(0) + bias) - each
     found = scorer.second(torch.relu_(scorer.norm(before))).transpose(0, 1)
     return torch.cat([torch.zeros_like(found[..., :1]), found], dim=-1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from pathlib import Path
 
@@ -37,15 +36,6 @@ def load_tokenizer(name: str):
         raise _unavailable(name, error) from None
 
 
-def weights_hash(name: str) -> str | None:
-    """SHA-256 of a local encoder's weights file: which encoder a saved parser was trained with; None if not in a folder."""
-    file = Path(resolve(name)) / "model.safetensors"
-    if not file.is_file():
-        return None
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def _unavailable(name: str, error: Exception) -> ModelError:
     return ModelError(
         f"the encoder {name!r} cannot be loaded ({type(error).__name__}: {str(error).splitlines()[0][:120]})",
@@ -77,10 +67,21 @@ class PretrainedEncoder(nn.Module):
             self.transformer.pooler = None  # not used; nothing should train or save it
         if config.freeze_embeddings:
             self.transformer.get_input_embeddings().requires_grad_(False)
+        if config.freeze_layers:
+            self._freeze(config.freeze_layers)
         self.mix = (
             nn.Parameter(torch.zeros(self.transformer.config.num_hidden_layers + 1)) if config.mix_layers else None
         )
         self.project = nn.Linear(self.transformer.config.hidden_size, d_content, bias=False)
+
+    def _freeze(self, count: int) -> None:
+        """All of the transformer but its layers from `count` (0-based) on."""
+        depth = self.transformer.config.num_hidden_layers
+        stack = next(m for m in self.transformer.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)
+        if count > depth:
+            raise ModelError(f"the encoder has {depth} layers, not {count} to freeze")
+        self.transformer.requires_grad_(False)
+        stack[count:].requires_grad_(True)
 
     def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
         output = self.transformer(

@@ -8,10 +8,9 @@ from torch import Tensor, nn
 
 from lalkit.model.partitioned import xavier
 
-CHUNK = {
-    "cpu": 2048
-}  # spans scored at a time: what caches hold, so that a long sentence takes no more memory than short ones
-MOST = 2**20  # on a GPU
+# Spans scored at a time: on a CPU what caches hold, so that a long sentence takes no more memory than short ones.
+CHUNK = {"cpu": 2048}
+MOST = 2**20  # elsewhere
 
 
 def fenceposts(y: Float[Tensor, "b t h d"], parts: tuple[int, int]) -> Float[Tensor, "b f h d"]:
@@ -31,7 +30,7 @@ class _Fenceposts(torch.autograd.Function):
         ctx.parts = parts
         b, t, h, d = y.shape
         posts = y.new_empty(b, t - 1, h, d)
-        for words, features, place in pieces(parts):
+        for words, features, place in quarters(parts):
             posts[..., place] = y[:, words, :, features]
         return posts
 
@@ -40,23 +39,23 @@ class _Fenceposts(torch.autograd.Function):
     def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
         b, f, h, d = grad.shape
         y = grad.new_empty(b, f + 1, h, d)
-        for words, features, place in pieces(ctx.parts):
+        for words, features, place in quarters(ctx.parts):
             y[:, words, :, features] = grad[..., place]
             y[:, -1 if words.start is None else 0, :, features] = 0  # the word that this half is not taken from
         return y, None
 
 
-def pieces(parts: tuple[int, int]) -> list[tuple[slice, slice, slice]]:
+def quarters(parts: tuple[int, int]) -> list[tuple[slice, slice, slice]]:
     """(words, features of y, features of the fencepost): the four quarters that make it."""
     content, position = parts
     forward, backward = slice(None, -1), slice(1, None)
     middles = (content + 1) // 2, content + (position + 1) // 2
-    quarters = [
+    four = [
         (forward, 0, middles[0]), (forward, content, middles[1]),
         (backward, middles[0], content), (backward, middles[1], content + position),
     ]  # fmt: skip
     found, place = [], 0
-    for words, start, stop in quarters:
+    for words, start, stop in four:
         found.append((words, slice(start, stop), slice(place, place + stop - start)))
         place += stop - start
     return found

@@ -20,31 +20,37 @@ PATIENCE = 60  # seconds until a scheduler without workers is an error
 INSTALL = "Install it: pip install 'lalkit[cluster]'"
 
 
+def connect(address: str, patience: float = PATIENCE):
+    """A client of a scheduler that has workers. Raises LalkitError without dask, scheduler or workers."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise LalkitError("--cluster needs dask.distributed", remedy=INSTALL) from None
+    try:
+        client = Client(address, timeout=patience, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise LalkitError(
+            f"no dask scheduler answers ({error})", where=address, remedy="Start one: dask scheduler"
+        ) from None
+    try:
+        client.wait_for_workers(1, timeout=patience)
+    except TimeoutError:
+        client.close()
+        raise LalkitError(
+            "the scheduler has no workers", where=address, remedy=f"Start some: dask worker {address} --nthreads 1"
+        ) from None
+    return client
+
+
 class Cluster:
     """The workers of a scheduler. Each computes one batch at a time with one thread, so start them as
-    `dask worker ADDRESS --nworkers N --nthreads 1`. Raises LalkitError without dask, scheduler or workers."""
+    `dask worker ADDRESS --nworkers N --nthreads 1`. Raises as `connect` does."""
 
     device = "cpu"  # most likely; only the size of batches depends on it
 
     def __init__(self, source: Source, address: str, patience: float = PATIENCE):
-        try:
-            from distributed import Client
-        except ImportError:
-            raise LalkitError("--cluster needs dask.distributed", remedy=INSTALL) from None
         self.source, self.address = source, address
-        try:
-            self.client = Client(address, timeout=patience, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise LalkitError(
-                f"no dask scheduler answers ({error})", where=address, remedy="Start one: dask scheduler"
-            ) from None
-        try:
-            self.client.wait_for_workers(1, timeout=patience)
-        except TimeoutError:
-            self.client.close()
-            raise LalkitError(
-                "the scheduler has no workers", where=address, remedy=f"Start some: dask worker {address} --nthreads 1"
-            ) from None
+        self.client = connect(address, patience)
         self.size = len(self.client.nthreads())
 
     def __call__(self, groups: Sequence[Group]) -> Iterator[tuple[int, list[Prediction]]]:

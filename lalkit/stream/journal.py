@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,7 +19,7 @@ from lalkit.errors import LalkitError
 from lalkit.files import write_json
 from lalkit.stream.lines import Lines, Window
 
-FORMAT = "lalkit-parse-1"
+FORMAT = "lalkit-parse-2"
 NOTHING = hashlib.sha256().hexdigest()
 
 
@@ -34,19 +35,21 @@ class Journal:
     lines: int = 0  # of the input, empty ones included
     read: int = 0  # bytes of the input
     sha256: str = NOTHING  # of these bytes
-    written: int = 0  # bytes of the output
+    empty: int = 0  # lines without words
+    written: tuple[int, ...] = ()  # bytes of every output
     sentences: int = 0
     words: int = 0
 
-    def after(self, window: Window, written: int) -> Journal:
-        """With a window and its output added."""
+    def after(self, window: Window, written: Sequence[int]) -> Journal:
+        """With a window and its outputs added."""
         present = window.present
         return replace(
             self,
             lines=window.lines,
             read=window.bytes,
             sha256=window.sha256,
-            written=self.written + written,
+            empty=self.empty + len(window.sentences) - len(present),
+            written=tuple(map(sum, zip_longest(self.written, written, fillvalue=0))),
             sentences=self.sentences + len(present),
             words=self.words + sum(map(len, present)),
         )
@@ -76,84 +79,100 @@ def skip_done(lines: Lines, journal: Journal, part: str) -> None:
 
 
 class Part:
-    """`out` in the making: out.part and out.part.json. One process at a time.
+    """Outputs in the making: out.part for each, and one journal beside the first. One process at a time.
 
-    Raises LalkitError where there is a part already and resume is not set, or one of another run, and where the file
-    cannot be written. Left on an error, it stays if anything in it is good; a kill leaves it as it is.
+    Raises LalkitError where there is a part already and resume is not set, or one of another run, and where a file cannot
+    be written. Left on an error, they stay if anything in them is good; a kill leaves them as they are.
     """
 
-    def __init__(self, out: str | Path, wanted: Journal, resume: bool, say: Callable[[str], None] = lambda text: None):
-        self.out, self.say = Path(out), say
-        self.path = self.out.with_name(f"{self.out.name}.part")
-        self.journal_path = self.out.with_name(f"{self.out.name}.part.json")
-        self.journal, self.finished = wanted, False
-        if self.out.exists() and not self.out.is_file():
-            raise LalkitError("is no regular file", where=str(out), remedy="Give --out the name of a file.")
+    def __init__(
+        self,
+        outs: Sequence[str | Path],
+        wanted: Journal,
+        resume: bool,
+        say: Callable[[str], None] = lambda text: None,
+    ):
+        self.outs, self.say = [Path(out) for out in outs], say
+        self.paths = [out.with_name(f"{out.name}.part") for out in self.outs]
+        self.journal_path = self.outs[0].with_name(f"{self.outs[0].name}.part.json")
+        self.journal, self.finished = replace(wanted, written=(0,) * len(self.outs)), False
+        for out in self.outs:
+            if out.exists() and not out.is_file():
+                raise LalkitError("is no regular file", where=str(out), remedy="Give --out the name of a file.")
+        there = next((path for path in self.paths if path.exists()), None)
         if resume:
-            self._look(wanted)
-        elif self.path.exists():
+            self._look(wanted, there)
+        elif there:
             raise LalkitError(
                 "is there already, from a run that did not end",
-                where=str(self.path),
+                where=str(there),
                 remedy="Add --resume to go on with it, or delete it to start again.",
             )
-        if not self.finished:
-            self.stream = self._open()
+        self.streams = [] if self.finished else self._open()
 
-    def _look(self, wanted: Journal) -> None:
-        """Find what there is to go on with."""
-        if self.path.exists():
-            self.journal = read_journal(self.journal_path) or wanted
-            self.journal.check(wanted, str(self.path))
-            size = self.path.stat().st_size
-            if size < self.journal.written:
+    def _look(self, wanted: Journal, part: Path | None) -> None:
+        """Find what there is to go on with: parts; or, after a kill in the last moment, outputs that had their names."""
+        out = next((out for out in self.outs if out.exists()), None)
+        if not (part or out):
+            return
+        journal = read_journal(self.journal_path)
+        if journal is None and part:
+            return
+        named = journal and [
+            out.exists() and not path.exists() and out.stat().st_size == size
+            for out, path, size in zip(self.outs, self.paths, journal.written)
+        ]
+        if not part and not (named and any(named)):
+            raise LalkitError(
+                "is there already, and no part of it to go on with",
+                where=str(out),
+                remedy="Leave out --resume to parse again and replace it.",
+            )
+        journal.check(wanted, str(part or out))
+        for path, size, done in zip(self.paths, journal.written, named):
+            found = path.stat().st_size if path.exists() else 0
+            if not done and found < size:
                 raise LalkitError(
-                    f"has {size} bytes, but {self.journal.written} were written",
-                    where=str(self.path),
-                    remedy="Delete it to start again.",
+                    f"has {found} bytes, but {size} were written", where=str(path), remedy=_again(str(part or out))
                 )
-        elif self.out.exists():
-            journal = read_journal(self.journal_path)
-            if journal is None or self.out.stat().st_size != journal.written:
-                raise LalkitError(
-                    "is there already, and no part of it to go on with",
-                    where=str(self.out),
-                    remedy="Leave out --resume to parse again and replace it.",
-                )
-            journal.check(wanted, str(self.out))
-            self.journal, self.finished = journal, True  # killed between the last two steps
+        self.journal, self.finished = journal, any(named)
 
-    def _open(self) -> BinaryIO:
+    def _open(self) -> list[BinaryIO]:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if not self.path.exists():
+            self.outs[0].parent.mkdir(parents=True, exist_ok=True)
+            if not any(path.exists() for path in self.paths):
                 self.journal_path.unlink(missing_ok=True)  # of a part that somebody deleted
-            stream = self.path.open("r+b" if self.path.exists() else "xb")
-            _lock(stream, self.path)
-            stream.truncate(self.journal.written)
-            stream.seek(self.journal.written)
+            streams = []
+            for path, size in zip(self.paths, self.journal.written):
+                streams.append(path.open("r+b" if path.exists() else "xb"))
+                _lock(streams[-1], path)
+                streams[-1].truncate(size)
+                streams[-1].seek(size)
         except OSError as error:
-            raise _unwritable(self.path, error) from None
-        return stream
+            raise _unwritable(self.paths[0], error) from None
+        return streams
 
-    def commit(self, text: str, window: Window) -> None:
-        """Add a window's output; after this a kill loses nothing of it."""
-        data = text.encode()
+    def commit(self, texts: Sequence[str], window: Window) -> None:
+        """Add a window's text to every output; after this a kill loses nothing of it."""
+        data = [text.encode() for text in texts]
         try:
-            self.stream.write(data)
-            self.stream.flush()
-            os.fsync(self.stream.fileno())
-            journal = self.journal.after(window, len(data))
+            for stream, added in zip(self.streams, data):
+                stream.write(added)
+                stream.flush()
+                os.fsync(stream.fileno())
+            journal = self.journal.after(window, [len(added) for added in data])
             write_json(self.journal_path, asdict(journal))
         except OSError as error:
-            raise _unwritable(self.path, error) from None
+            raise _unwritable(self.paths[0], error) from None
         self.journal = journal
 
     def finish(self) -> None:
-        """Everything is written: the part becomes the output."""
-        if not self.finished:
-            self.stream.close()
-            self.path.replace(self.out)
+        """Everything is written: the parts become the outputs."""
+        for stream in self.streams:
+            stream.close()
+        for path, out in zip(self.paths, self.outs):
+            if path.exists():
+                path.replace(out)
         self.journal_path.unlink(missing_ok=True)
         self.finished = True
 
@@ -163,19 +182,22 @@ class Part:
     def __exit__(self, *error) -> None:
         if self.finished:
             return
-        self.stream.close()
+        for stream in self.streams:
+            stream.close()
         if self.journal.sentences:
-            self.say(f"{self.journal.lines} lines are done and kept in {self.path}; --resume goes on after them")
+            names = ", ".join(map(str, self.paths))
+            self.say(f"{self.journal.lines} lines are done and kept in {names}; --resume goes on after them")
         else:
-            self.path.unlink(missing_ok=True)
-            self.journal_path.unlink(missing_ok=True)
+            for path in (*self.paths, self.journal_path):
+                path.unlink(missing_ok=True)
 
 
 def read_journal(path: Path) -> Journal | None:
     """None where there is none. Raises LalkitError where it is damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return Journal(**{field.name: content[field.name] for field in fields(Journal)})
+        found = Journal(**{field.name: content[field.name] for field in fields(Journal)})
+        return replace(found, written=tuple(found.written))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):

@@ -16,16 +16,16 @@ from lalkit.text import Form, read_lines
 from lalkit.treebank.brackets import decode
 from lalkit.treebank.tree import Sentence
 
-LONGEST = 1_000_000  # bytes in a line; one sentence a line, so more is another kind of file
+LONGEST = 1_000_000  # bytes in a line; a sentence or a paragraph, so more is another kind of file
 
 
 @dataclass(frozen=True)
 class Window:
-    """Neighbouring lines: their sentences (None: an empty line), the number of the first of them, and how far the whole
-    input has been read after the last: lines, bytes, and the SHA-256 of these bytes."""
+    """Neighbouring lines: their sentences (None: an empty line), how many lines they are, and how far the whole input has
+    been read after the last: lines, bytes, and the SHA-256 of these bytes."""
 
     sentences: list[Sentence | None]
-    first: int
+    count: int
     lines: int
     bytes: int
     sha256: str
@@ -99,16 +99,17 @@ def from_arguments(texts: Iterable[str]) -> Lines:
 def windows(lines: Lines, form: Form, words: int, most: int = 50_000) -> Iterator[Window]:
     """At least `words` words each (but for the last), or `most` lines. Raises TreebankError at the first line that is none."""
     found: list[Sentence | None] = []
+    before = lines.lines
     count = 0
-    for sentence in read_lines(lines, form, lines.prefix, first=lines.lines + 1):
-        found.append(sentence)
-        count += len(sentence) if sentence else 0
-        if count >= words or len(found) >= most:
-            yield _window(found, lines)
-            found, count = [], 0
+    for sentences in read_lines(lines, form, lines.prefix, first=lines.lines + 1):
+        found += sentences
+        count += sum(len(s) for s in sentences if s)
+        if count >= words or lines.lines - before >= most:
+            yield _window(found, before, lines)
+            found, count, before = [], 0, lines.lines
     if found:
-        yield _window(found, lines)
+        yield _window(found, before, lines)
 
 
-def _window(found: list[Sentence | None], lines: Lines) -> Window:
-    return Window(found, lines.lines - len(found) + 1, lines.lines, lines.bytes, lines.sha256)
+def _window(found: list[Sentence | None], before: int, lines: Lines) -> Window:
+    return Window(found, lines.lines - before, lines.lines, lines.bytes, lines.sha256)

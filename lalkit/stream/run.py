@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from lalkit.allocator import give_back
 from lalkit.api import ParseResult
@@ -34,7 +34,7 @@ def parse(
     lines: Lines,
     *,
     form: Form = "raw",
-    to: To = "ptb",
+    to: Sequence[To] = ("ptb",),
     pretty: bool = False,
     out: str | Path | None = None,
     svg: Path | None = None,
@@ -48,12 +48,14 @@ def parse(
 ) -> None:
     """Parse `lines` with the parser in `folder` and write every result in its place, to `out` or standard output.
 
-    svg: a folder for drawings, named by the number of the line. loud: say at the end how fast it was, even if it was soon.
+    to: one form, written to `out` as it is named, or several, each to `out` with the form as its suffix. svg: a folder for
+    drawings, named by the number of the line (in running text, and of the sentence in it). loud: say at the end how fast it
+    was, even if it was soon.
     window, budget: words in memory and in a batch, None for what is usual. Memory does not grow with the input.
     Raises LalkitError; what was written of `out` before is kept then for `resume`.
     """
-    if resume and not out:
-        raise LalkitError("--resume needs the --out to go on with")
+    if not out and (resume or len(to) > 1):
+        raise LalkitError(f"{'--resume' if resume else 'more than one form'} needs an --out, the name of a file")
     source = Source(str(folder))
     if out or workers or cluster or several():  # more than one process will load it, now or when it is gone on with
         source = Source(str(Path(folder).resolve()), fingerprint(folder))
@@ -61,28 +63,30 @@ def parse(
         compute = stack.enter_context(closing(who(source, workers, cluster, say)))
         if isinstance(compute, Ranks) and not compute.first:
             return compute.serve()
-        wanted = Journal(source.sha256 or "", lines.name, form, f"{to} --pretty" if pretty and to == "ptb" else to)
-        output = stack.enter_context(Part(out, wanted, resume, say) if out else StandardOutput(wanted))
+        kind = ",".join(f"{t} --pretty" if pretty and t == "ptb" else t for t in to)
+        wanted = Journal(source.sha256 or "", lines.name, form, kind)
+        outs = outputs(out, to) if out else []
+        output = stack.enter_context(Part(outs, wanted, resume, say) if out else StandardOutput(wanted))
         done = output.journal
         if output.finished:
             output.finish()
-            return say(f"{out} was finished already")
+            return say(f"{', '.join(map(str, outs))}: finished already")
         if done.lines:
             say(f"going on after line {done.lines}")
-            skip_done(lines, done, str(output.path))
+            skip_done(lines, done, str(output.paths[0]))
         progress = Progress(say, lines.size, (done.sentences, done.words, done.read), loud)
         budget = budget or usual(compute.device)
         words = (window or max(WINDOW, BATCHES * budget)) * min(compute.size, MOST)
         for part in windows(lines, form, words):
-            text = parse_window(part, compute, written(to, pretty), budget, svg, progress)
-            output.commit(text, part)
+            writers = [written(t, pretty) for t in to]
+            output.commit(parse_window(part, compute, writers, budget, svg, progress), part)
             give_back()
         if not output.journal.sentences:
             raise LalkitError("there is nothing to parse", where=lines.prefix, remedy="Give at least one sentence.")
         output.finish()
     progress.end()
-    if empty := output.journal.lines - output.journal.sentences:
-        say(f"{empty} empty line(s) passed over")
+    if output.journal.empty:
+        say(f"{output.journal.empty} empty line(s) passed over")
     if svg:
         say(f"drawings: {svg}")
 
@@ -103,26 +107,48 @@ def who(source: Source, workers: int | None, cluster: str | None, say: Callable[
 def parse_window(
     window: Window,
     compute: Compute,
-    write: Callable[[ParseResult | None], str],
+    writers: Sequence[Callable[[ParseResult | None], str]],
     budget: int,
     svg: Path | None,
     progress: Progress,
-) -> str:
-    """The output of a window, in the order of its lines."""
+) -> list[str]:
+    """The text of a window for every output, in the order of its lines."""
     present = window.present
     lengths = [len(sentence) for sentence in present]
     groups = batches(lengths, budget)
     progress.window(sum(lengths), window.bytes)
-    texts = [write(None) if s is None else None for s in window.sentences]
+    texts = [[write(None) if s is None else None for s in window.sentences] for write in writers]
     places = [place for place, s in enumerate(window.sentences) if s is not None]
     for number, predictions in compute([[present[i] for i in group] for group in groups]):
         for i, prediction in zip(groups[number], predictions):
             result = ParseResult(prediction)
-            texts[places[i]] = write(result)
+            for text, write in zip(texts, writers):
+                text[places[i]] = write(result)
             if svg:
-                result.save(svg / f"{window.first + places[i]:04d}.svg")
+                result.save(svg / f"{_numbers(present[i].id)}.svg")
         progress.tick(len(predictions), sum(lengths[i] for i in groups[number]))
-    return "".join(texts)
+    return ["".join(text) for text in texts]
+
+
+def _numbers(id: str) -> str:
+    """'big.txt:12' -> '0012', 'big.txt:12.3' -> '0012-3'."""
+    line, _, sentence = id.rpartition(":")[2].partition(".")
+    return f"{int(line):04d}" + (f"-{sentence}" if sentence else "")
+
+
+def forms(text: str) -> tuple[To, ...]:
+    """'ptb,json' -> ('ptb', 'json'). Raises LalkitError for a form there is not."""
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if unknown := [form for form in found if form not in get_args(To)]:
+        raise LalkitError(f"there is no form {unknown[0]!r}", remedy=f"The forms are {', '.join(get_args(To))}.")
+    return found
+
+
+def outputs(out: str | Path, to: Sequence[To]) -> list[Path]:
+    """Where every form is written."""
+    if len(to) == 1:
+        return [Path(out)]
+    return [Path(out).with_name(f"{Path(out).name}.{form}") for form in to]
 
 
 def written(to: To, pretty: bool = False) -> Callable[[ParseResult | None], str]:
@@ -142,10 +168,10 @@ class StandardOutput:
     def __init__(self, journal: Journal):
         self.journal = journal
 
-    def commit(self, text: str, window: Window) -> None:
-        sys.stdout.write(text)
+    def commit(self, texts: Sequence[str], window: Window) -> None:
+        sys.stdout.write("".join(texts))
         sys.stdout.flush()
-        self.journal = self.journal.after(window, 0)
+        self.journal = self.journal.after(window, [])
 
     def finish(self) -> None:
         pass

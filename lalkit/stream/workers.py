@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection, wait
 
 import torch
 
+from lalkit.allocator import map_large
 from lalkit.errors import LalkitError
 from lalkit.predict import Prediction
 from lalkit.stream.compute import Found, Group, Here, Source, Task, answer
@@ -104,6 +105,7 @@ def serve(pipe: Connection, source: Source) -> None:
     """A worker's life; it ends when the other end of the pipe does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who started us decides
     torch.set_num_threads(1)
+    map_large()
     here = Here(source, device="cpu", threads=1)
     with contextlib.suppress(EOFError, OSError):
         pipe.send(answer(lambda: here.loaded and None))

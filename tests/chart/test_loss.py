@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from lalkit.chart.loss import arc_loss, span_margin_loss
+from lalkit.model.parser import arc_log_probabilities
 from tests.chart.charts import random_joint_tree
 from tests.reference import cky_literal as reference
 
@@ -161,24 +162,26 @@ def test_as_many_gold_trees_as_sentences():
 
 @pytest.mark.parametrize("ignore", [0, -100])
 def test_arc_loss_by_hand(ignore):
+    """Scores -> log-probabilities -> loss: no word is its own head, padding is nobody's, padded rows do not count."""
     rng = np.random.default_rng(47)
     lengths, n = [4, 1, 6], 7
     scores = torch.from_numpy(rng.standard_normal((3, n, n + 1)))
     heads, mask = torch.full((3, n), ignore), torch.zeros(3, n, dtype=torch.bool)
-    expected = 0.0
+    expected, allowed = 0.0, torch.zeros(scores.shape, dtype=torch.bool)
     for b, length in enumerate(lengths):
         mask[b, :length] = True
         heads[b, :length] = torch.tensor(random_joint_tree(rng, length, LABELS)[1])
         for d in range(length):
-            row = np.exp(scores[b, d, : length + 1].numpy())
-            expected -= np.log(row[heads[b, d]] / row.sum())
-        scores[b, length:] = torch.nan
-        scores[b, :, length + 1 :] = torch.inf
-    scores.requires_grad_()
-    loss = arc_loss(scores, heads, mask)
+            others = [h for h in range(length + 1) if h != d + 1]
+            allowed[b, d, others] = True
+            row = np.exp(scores[b, d].numpy())
+            expected -= np.log(row[heads[b, d]] / row[others].sum())
+    scores.masked_fill_(~allowed, 1e6).requires_grad_()
+    loss = arc_loss(arc_log_probabilities(scores, mask), heads, mask)
     assert loss.item() == pytest.approx(expected, abs=1e-9)
     loss.backward()
-    candidates = torch.nn.functional.pad(mask, (1, 0), value=True)[:, None] & mask[:, :, None]
-    assert torch.all(scores.grad[~candidates] == 0)
-    assert torch.all(scores.grad[candidates] != 0)
-    assert arc_loss(scores.detach().nan_to_num(0, 0).bfloat16(), heads, mask).dtype == torch.float32
+    assert torch.all(scores.grad[~allowed] == 0)
+    several = allowed & (allowed.sum(-1, keepdim=True) > 1)
+    assert torch.all(scores.grad[several] != 0)
+    half = arc_log_probabilities(scores.detach().bfloat16(), mask)
+    assert arc_loss(half, heads, mask).dtype == torch.float32

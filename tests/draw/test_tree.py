@@ -9,7 +9,7 @@ from lalkit.draw.svg import text_width
 from lalkit.draw.tree import external_head
 from lalkit.treebank.brackets import parse_tree, tree_to_sentence
 from lalkit.treebank.tree import Node, Sentence, Span
-from tests.draw.pictures import SVG, lines, read
+from tests.draw.pictures import SVG, crosses, lines, read
 
 TEXT = "(S (NP (DT The) (NN end)) (VP (VBZ is) (ADJP (JJ near))) (. .))"
 END = tree_to_sentence(parse_tree(TEXT))
@@ -94,3 +94,17 @@ def test_the_estimated_width_follows_the_characters(wide, narrow):
 
 def test_combining_marks_take_no_room():
     assert text_width("e\u0301", 10) == text_width("e", 10)
+
+
+def test_notes_stand_below_their_labels_and_nothing_meets_them():
+    chain = parse_tree("(S (VP (VB Go) (NP (NP (DT the) (NN way)) (PP (IN of) (NP (NN dust))))))")
+    notes = {(0, 5): "head 12 40%", (1, 5): "head 1 9%", (1, 3): "a longer note than that", (3, 5): "head 3 8%"}
+    root, boxes = read(draw_tree(tree_to_sentence(chain), notes))
+    shown = [box for box in boxes if box.text in notes.values()]
+    assert sorted(box.text for box in shown) == sorted(notes.values())
+    for note in shown:
+        assert not any(note.meets(box) for box in boxes if box is not note)
+        assert not any(crosses(piece, note) for piece in lines(root))
+    above = {box.text: box for box in boxes}
+    assert above["S"].bottom < above["head 12 40%"].top < above["VP"].top  # a chain's note is its outermost's
+    assert len(boxes) == len(read(draw_tree(tree_to_sentence(chain)))[1]) + len(notes)

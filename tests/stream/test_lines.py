@@ -26,9 +26,8 @@ def test_windows_are_the_text_in_pieces(texts, words, most, newline, ends):
     data = newline.join(texts).encode() + (newline.encode() if ends else b"")
     found = list(windows(lines_of(data), "tokens", words, most))
     whole = data.decode().split("\n")
-    expected = list(
-        read_lines([line.rstrip("\r") for line in (whole[:-1] if whole[-1] == "" else whole)], "tokens", "f.txt")
-    )
+    whole = [line.rstrip("\r") for line in (whole[:-1] if whole[-1] == "" else whole)]
+    expected = [s for sentences in read_lines(whole, "tokens", "f.txt") for s in sentences]
     assert [s for window in found for s in window.sentences] == expected
     raw = data.splitlines(keepends=True)
     for window, after in zip(found, [*found[1:], None]):
@@ -36,7 +35,7 @@ def test_windows_are_the_text_in_pieces(texts, words, most, newline, ends):
         assert len(window.sentences) <= most
         assert count - len(window.sentences[-1] or ()) < words, "it ended as soon as it was full"
         assert after is None or count >= words or len(window.sentences) == most
-        assert after is None or after.first == window.lines + 1 == window.first + len(window.sentences)
+        assert after is None or after.lines == window.lines + after.count == window.lines + len(after.sentences)
         read = b"".join(raw[: window.lines])
         assert (window.bytes, window.sha256) == (len(read), hashlib.sha256(read).hexdigest())
 

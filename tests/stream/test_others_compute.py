@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def sentences(big):
-    return [s for s in read_lines(big.read_text(encoding="utf-8").split("\n"), "tokens", "f") if s]
+    return [s for (s,) in read_lines(big.read_text(encoding="utf-8").split("\n"), "tokens", "f") if s]
 
 
 @pytest.fixture
@@ -224,10 +224,12 @@ def launched(*arguments):
 @pytest.mark.slow
 def test_two_ranks_write_one_output(tiny_parser, big, expected, tmp_path):
     out = tmp_path / "out"
-    code, err = launched("parse", tiny_parser, "--file", big, "--form", "tokens", "--out", out)
+    code, err = launched("parse", "--model", tiny_parser, "--file", big, "--form", "tokens", "--out", out)
     assert code == 0, err
     assert out.read_text(encoding="utf-8") == expected
     assert err.count("60 sentences, ") == 1
-    code, err = launched("parse", tiny_parser, "--file", big, "--form", "tagged", "--out", tmp_path / "other")
+    code, err = launched(
+        "parse", "--model", tiny_parser, "--file", big, "--form", "tagged", "--out", tmp_path / "other"
+    )
     assert code != 0 and err.count("is no word_TAG pair") == 1, err
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

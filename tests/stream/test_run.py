@@ -18,8 +18,8 @@ from lalkit.stream.workers import Workers
 SIZES = {"window": 60, "budget": 50}
 
 
-def parse(folder, path, out=None, **options):
-    options = {"form": "tokens", "say": lambda text: None, **SIZES, **options}
+def parse(folder, path, out=None, to=("ptb",), **options):
+    options = {"form": "tokens", "to": to, "say": lambda text: None, **SIZES, **options}
     with open_lines(path) as lines:
         run.parse(folder, lines, out=out, **options)
     return out.read_text(encoding="utf-8") if out else None
@@ -33,7 +33,7 @@ def test_windows_and_batches_do_not_change_a_byte(tiny_parser, big, expected, tm
 
 @pytest.mark.parametrize("to", ["conllu", "json"])
 def test_the_other_forms_leave_empty_lines_out(tiny_parser, big, tmp_path, to):
-    text = parse(tiny_parser, big, tmp_path / "out", to=to)
+    text = parse(tiny_parser, big, tmp_path / "out", to=(to,))
     lines = big.read_text(encoding="utf-8").split("\n")
     results = Parser.load(tiny_parser).parse_all([line for line in lines if line], "tokens")
     if to == "conllu":
@@ -76,7 +76,7 @@ def test_going_on_after_a_kill(tiny_parser, big, expected, tmp_path, monkeypatch
     def commit(part, text, window):
         if part.journal.lines and commits[0] == count:
             if place == "writing":
-                part.stream.write(text.encode()[: len(text) // 2])
+                part.streams[0].write(text[0].encode()[: len(text[0]) // 2])
             elif place == "journal":
                 monkeypatch.setattr(journal, "write_json", kill)
                 usual(part, text, window)
@@ -98,7 +98,7 @@ def test_going_on_after_a_kill(tiny_parser, big, expected, tmp_path, monkeypatch
     monkeypatch.setattr(run, "parse_window", lambda w, *rest: computed.append(w) or PARSE_WINDOW(w, *rest))
     said = []
     assert parse(tiny_parser, big, out, resume=True, say=said.append) == expected
-    first = computed[0].first
+    first = computed[0].lines - computed[0].count + 1
     assert first > 1 and said[0] == f"going on after line {first - 1}", "what was done is not done again"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -116,8 +116,8 @@ def commit(part, text, window):
     seen.append(window)
     if len(seen) > int(count):
         if place == "writing":
-            part.stream.write(text.encode()[: len(text) // 2])
-            part.stream.flush()
+            part.streams[0].write(text[0].encode()[: len(text[0]) // 2])
+            part.streams[0].flush()
             die()
         if place == "journal":
             journal.write_json = die
@@ -212,7 +212,7 @@ def test_nothing_is_remembered(tiny_parser, big, tmp_path, monkeypatch):
 
 
 def test_resume_needs_an_output(tiny_parser):
-    with pytest.raises(LalkitError, match="--resume needs the --out"):
+    with pytest.raises(LalkitError, match="--resume needs an --out"):
         run.parse(tiny_parser, from_arguments(["a"]), resume=True)
 
 
@@ -236,3 +236,24 @@ def test_the_end_is_said_for_files_and_not_for_typed_text(tiny_parser, big, tmp_
     said.clear()
     run.parse(tiny_parser, from_arguments(["One."]), loud=False, say=said.append)
     assert said == []
+
+
+def test_several_forms_at_once(tiny_parser, big, expected, tmp_path):
+    parse(tiny_parser, big, tmp_path / "json", to=("json",))
+    with open_lines(big) as lines:
+        run.parse(tiny_parser, lines, form="tokens", to=("ptb", "json"), out=tmp_path / "all", **SIZES)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.json", "all.ptb", "json"]
+    assert (tmp_path / "all.ptb").read_text(encoding="utf-8") == expected
+    assert (tmp_path / "all.json").read_text() == (tmp_path / "json").read_text()
+    with pytest.raises(LalkitError, match="more than one form needs an --out"):
+        run.parse(tiny_parser, from_arguments(["a"]), to=("ptb", "json"))
+    with pytest.raises(LalkitError, match="there is no form 'xml'"):
+        run.forms("ptb, xml")
+
+
+def test_running_text(tiny_parser, tmp_path, capsys):
+    run.parse(
+        tiny_parser, from_arguments(["One. Two.", "", "Three."]), form="text", svg=tmp_path, say=lambda text: None
+    )
+    assert [bool(line) for line in capsys.readouterr().out.split("\n")] == [True, True, False, True, False]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0001-1.svg", "0001-2.svg", "0003-1.svg"]

@@ -1,0 +1,61 @@
+"""Where the errors are: scores by sentence length and by constituent label."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+
+import pandas as pd
+
+from lalkit.evalb import COLLINS, EvalbRules, brackets, percent
+from lalkit.evaluate import Evaluation
+from lalkit.treebank.tree import Sentence
+
+LENGTHS = (10, 20, 30, 40, 60)  # words; the last group has the longer ones
+
+
+def by_length(evaluation: Evaluation) -> pd.DataFrame:
+    """A row per group of lengths: words, sentences, f1, uas (without punctuation) and las, percent over the group."""
+    table = evaluation.table()
+    rows = []
+    for low, high in zip((0, *LENGTHS), (*LENGTHS, None)):
+        group = table[(table.length > low) & (table.length <= (high or table.length.max() + 1))]
+        if len(group):
+            sums = group[["matched", "gold", "predicted", "arcs", "arcs_right", "labels_right"]].sum()
+            rows.append(
+                {
+                    "words": f"{low + 1} to {high}" if high else f"over {low}",
+                    "sentences": len(group),
+                    "f1": percent(2 * sums.matched, sums.gold + sums.predicted) if evaluation.has_trees else None,
+                    "uas": percent(sums.arcs_right, sums.arcs),
+                    "las": percent(sums.labels_right, sums.arcs) if evaluation.has_labels else None,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def by_label(
+    gold: Sequence[Sentence], predicted: Sequence[Sentence], rules: EvalbRules = COLLINS, least: int = 1
+) -> pd.DataFrame:
+    """A row per label of at least `least` gold brackets: label, gold, predicted, matched (brackets), precision, recall, f1
+    (percent), the most frequent first. Brackets are compared under the gold tags, as in `evaluate`."""
+    counts = {"gold": Counter(), "predicted": Counter(), "matched": Counter()}
+    for expected, found in zip(gold, predicted, strict=True):
+        right = brackets(expected.tree, rules)
+        tagged = found if expected.tags is None else dataclasses.replace(found, tags=expected.tags)
+        given = brackets(tagged.tree, rules)
+        for name, spans in (("gold", right), ("predicted", given), ("matched", right & given)):
+            for (_, _, label), times in spans.items():
+                counts[name][label] += times
+    rows = []
+    for label, count in counts["gold"].most_common():
+        if count >= least:
+            p, m = counts["predicted"][label], counts["matched"][label]
+            rows.append(
+                {
+                    "label": label, "gold": count, "predicted": p, "matched": m, "precision": percent(m, p),
+                    "recall": percent(m, count), "f1": percent(2 * m, count + p),
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows)

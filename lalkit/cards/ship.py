@@ -1,0 +1,267 @@
+"""Runs -> a folder under data/models: the best run's parser in 16 bits, and its card, from the runs' own files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from lalkit import __version__
+from lalkit.api import Parser
+from lalkit.breakdown import by_label, by_length
+from lalkit.cards.page import page
+from lalkit.checkpoint import read_content
+from lalkit.config import PRESETS, Config
+from lalkit.errors import CorpusError, ModelError
+from lalkit.evaluate import Evaluation, evaluate
+from lalkit.files import write_json, write_text
+from lalkit.interpret.contributions import contributions
+from lalkit.interpret.tables import profile
+from lalkit.models import folder, read_card
+from lalkit.probes.statistics import f1_test
+from lalkit.treebank.corpora import load
+from lalkit.treebank.tree import Sentence
+
+SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
+TESTED = {"f1": ("matched", "gold", "predicted"), "uas": ("arcs_right", "arcs", "arcs")}  # against a control
+PARSES = 200  # sentences of data/sample whose parses a card has the checksum of
+EXAMPLES = 3
+# What a parser trained on these may be used for, and what they are.
+LICENCES = {
+    "craft": "CC BY 3.0",
+    "ptb-sample": "non-commercial use only (weights learned from the Penn Treebank sample, LDC)",
+    "sample": "CC BY 4.0",
+}
+
+
+def ship(
+    runs: Sequence[str | Path],
+    name: str,
+    *,
+    seed: int | None = None,
+    controls: Sequence[str | Path] = (),
+    licence: str | None = None,
+    language: str = "en",
+    say: Callable[[str], None] = print,
+) -> Path:
+    """Choose among runs that differ in their seed, save the parser in 16 bits, score every run's parser as it would be
+    shipped, and write card.json and README.md beside it.
+
+    seed: which run's parser; None: the one with the highest F1 + LAS on dev. controls: runs of another kind to compare with,
+    described by how their config differs. Raises ModelError where the runs do not belong together or have no such seed, or
+    there is no licence for what they were trained on.
+    """
+    if seed is not None and seed not in (
+        found := [read_content(run, "model")["config"]["train"]["seed"] for run in runs]
+    ):
+        raise ModelError(f"there is no run of seed {seed}", where=name, remedy=f"The seeds are {found}.")
+    treebank = _one("treebank", [read_content(run, "model")["info"]["treebank"] for run in runs])
+    licence = licence or LICENCES.get(treebank)
+    if not licence:
+        raise ModelError(f"no licence is known for {treebank}", where=name, remedy="Name one: --licence.")
+    target = folder() / name
+    scored = [_score(run, treebank, say) for run in runs]
+    recipe = _one("recipe", [found.recipe for found in scored])
+    others = [_score(run, treebank, say) for run in controls]
+    seeds = [found.row for found in scored]
+    best = max(
+        [row for row in seeds if seed in (None, row["seed"])], key=lambda row: row["dev"]["f1"] + row["dev"]["las"]
+    )
+    parser = _halved(Parser.load(runs[seeds.index(best)]))
+    parser.info.update(name=name, seed=best["seed"])
+    parser.save(target, half=True)
+    facts = {
+        "name": name, "licence": licence, "language": language, "treebank": treebank, "lalkit": __version__,
+        "encoder": parser.config.model.encoder.pretrained, "label_heads": _heads(parser), "recipe": recipe,
+        "seed": best["seed"], "seeds": seeds,
+        "chosen": "before" if seed is not None else "on dev",
+        "controls": [_control(group, scored, recipe) for group in _groups(others)],
+        "corpus": {split: len(part) for split, part in _splits(treebank)}, **_weaknesses(parser, treebank),
+        "parses": {"treebank": "sample", "sentences": PARSES, "sha256": checksum(parser)},
+    }  # fmt: skip
+    if facts["label_heads"]:
+        looks = parser.look(_bare(load(treebank, "dev").sentences))
+        write_json(target / "profile.json", profile(contributions(looks), "exact", f"{treebank} dev"))
+    write_json(target / "card.json", facts)
+    write_text(target / "README.md", page(facts))
+    return target
+
+
+def verify(name: str, say: Callable[[str], None] = print) -> list[tuple[str, object, object]]:
+    """(what, as the card says, as it is here) of every score whose treebank is on this machine, and of the parses."""
+    card = read_card(folder() / name)
+    parser = Parser.load(card.folder)
+    best = next(row for row in card.facts["seeds"] if row["seed"] == card.facts["seed"])
+    rows = [("parses", card.facts["parses"]["sha256"][:12], checksum(parser)[:12])]
+    for split in ("dev", "test"):
+        if best.get(split):
+            try:
+                gold = load(card.facts["treebank"], split).sentences
+            except CorpusError as error:
+                say(f"{split}: not checked: {error}")
+                continue
+            found = _rounded(evaluate(gold, [r.sentence for r in parser.parse_all(_bare(gold))]))
+            rows += [(f"{split} {key}", best[split][key], found[key]) for key in best[split]]
+    return rows
+
+
+def checksum(parser: Parser) -> str:
+    """SHA-256 of the trees, arcs, arc labels and tags that the parser gives the first sentences of data/sample."""
+    sentences = _bare([s for split in ("train", "dev", "test") for s in load("sample", split).sentences][:PARSES])
+    found = hashlib.sha256()
+    for result in parser.parse_all(sentences):
+        record = result.to_dict()
+        found.update(json.dumps([record[key] for key in ("words", "tags", "tree", "heads", "arc_labels")]).encode())
+    return found.hexdigest()
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A run: what a card says of it, how its config differs from a preset, and a table of sentences for each split."""
+
+    row: dict
+    recipe: dict
+    tables: dict[str, pd.DataFrame]
+
+
+def _score(run: str | Path, treebank: str, say: Callable[[str], None]) -> Scored:
+    """What is known of a run, and what its parser in 16 bits scores."""
+    content, state = read_content(run, "model"), read_content(run, "resume")["state"]
+    parser = _halved(Parser.load(run))
+    config, tables = parser.config, {}
+    row = {
+        "seed": config.train.seed,
+        "epochs": state["epoch"],
+        "best_epoch": content["info"]["epoch"],
+        "hours": round(state["seconds"] / 3600, 2),
+        "cores": config.train.workers,
+        "weights": sum(p.numel() for p in parser.network.parameters() if p.requires_grad),
+        "dev": None,
+        "test": None,
+    }
+    for split, gold in _splits(treebank):
+        if split != "train":
+            result = evaluate(gold, [r.sentence for r in parser.parse_all(_bare(gold))])
+            row[split], tables[split] = _rounded(result), result.table()
+            say(f"{run}: {split} {row[split]}")
+    return Scored(row, settings(config), tables)
+
+
+def _groups(scored: Sequence[Scored]) -> list[list[Scored]]:
+    """Runs of one recipe together."""
+    found: dict[str, list[Scored]] = {}
+    for one in scored:
+        found.setdefault(json.dumps(one.recipe), []).append(one)
+    return list(found.values())
+
+
+def _control(group: Sequence[Scored], ours: Sequence[Scored], recipe: dict) -> dict:
+    """Runs of another recipe: how it differs, their scores, and whether ours are better by more than chance, by a
+    randomisation test over sentences, whose counts are added up over the seeds that both have."""
+    theirs = group[0].recipe
+    differs = {
+        key: theirs.get(key) for key in sorted(recipe.keys() | theirs.keys()) if recipe.get(key) != theirs.get(key)
+    }
+    pairs = [(a, b) for a in ours for b in group if a.row["seed"] == b.row["seed"]]
+    tests = {}
+    for split in group[0].tables if pairs else ():
+        sides = [[pair[side].tables[split] for pair in pairs] for side in (0, 1)]
+        tests[split] = {}
+        for score, columns in TESTED.items():
+            first, second = (sum(table[list(columns)].to_numpy(float) for table in tables) for tables in sides)
+            found = f1_test(first, second)
+            tests[split][score] = {"difference": round(found.difference, 2), "p": round(found.p, 4)}
+    return {"differs": differs, "seeds": [one.row for one in group], "paired": len(pairs), "tests": tests}
+
+
+def settings(config: Config) -> dict:
+    """How a config differs from the nearest preset, its seed apart: {'preset': 'minilm', 'train.epochs': 8}."""
+    ours = _flat(asdict(config))
+    found = []
+    for name, make in PRESETS.items():
+        theirs = _flat(asdict(make()))
+        differs = {k: v for k, v in ours.items() if k != "train.seed" and (k not in theirs or theirs[k] != v)}
+        if ours.get("model.label_attention", 0) is None:
+            differs["model.label_attention"] = None
+        found.append({"preset": name, **differs})
+    return min(found, key=len)
+
+
+def _flat(values: dict, path: str = "") -> dict:
+    found = {}
+    for key, value in values.items():
+        found |= _flat(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}": value}
+    return found
+
+
+def _weaknesses(parser: Parser, treebank: str) -> dict:
+    """Scores on dev by length and by label; and what goes worst in sentences of our own that may be shown."""
+    gold = load(treebank, "dev").sentences
+    found = [r.sentence for r in parser.parse_all(_bare(gold))]
+    ours = [s for split in ("train", "dev", "test") for s in load("sample", split).sentences]
+    guesses = [r.sentence for r in parser.parse_all(_bare(ours))]
+    on_ours: Evaluation = evaluate(ours, guesses)
+    table = on_ours.table()
+    worst = table[(table.length >= 8) & (table.length <= 14)].sort_values("f1", kind="stable").index[:EXAMPLES]
+    rounded, on_sample = {"orient": "records"}, _rounded(on_ours)
+    if not set(parser.vocab.arc_labels) & {label for s in ours for label in s.arc_labels}:
+        on_sample["las"] = None  # arc labels of another kind: there is nothing to agree on
+    return {
+        "by_length": by_length(evaluate(gold, found)).round(2).to_dict(**rounded),
+        "by_label": by_label(gold, found, least=30).round(2).head(12).to_dict(**rounded),
+        "sample": on_sample,
+        "examples": [
+            {"words": " ".join(ours[i].words), "gold": _line(ours[i]), "found": _line(guesses[i])} for i in worst
+        ],
+    }
+
+
+def _line(sentence: Sentence) -> str:
+    from lalkit.treebank.brackets import format_tree
+
+    return format_tree(sentence.tree)
+
+
+def _rounded(result: Evaluation) -> dict[str, float]:
+    summary = result.summary()
+    return {key: round(summary[key], 2) for key in SCORES}
+
+
+def _bare(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Their words alone."""
+    return [Sentence(s.words, id=s.id) for s in sentences]
+
+
+def _halved(parser: Parser) -> Parser:
+    """The parser as it is after it was saved in 16 bits and loaded again."""
+    with torch.no_grad():
+        for p in parser.network.parameters():
+            if p.requires_grad:
+                p.copy_(p.half())
+    return parser
+
+
+def _heads(parser: Parser) -> int:
+    lal = parser.config.model.label_attention
+    return lal.heads if lal else 0
+
+
+def _splits(treebank: str):
+    for split in ("train", "dev", "test"):
+        try:
+            yield split, load(treebank, split).sentences
+        except CorpusError:
+            continue
+
+
+def _one(what: str, values: list):
+    if any(value != values[0] for value in values):
+        raise ModelError(
+            f"the runs differ in their {what}: {values}", remedy="Give runs that differ in their seed only."
+        )
+    return values[0]

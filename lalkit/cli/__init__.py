@@ -1,0 +1,41 @@
+"""The command line: one call each. Bad input ends with one clear line on standard error and exit code 2."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# Threads that spin while they wait for work are 3-7 times slower on shared cores; must be set before torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # a sentence is too little to share
+os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the profiler that measures memory in `bench` announces itself
+
+import typer
+
+from lalkit.allocator import keep_memory
+from lalkit.cli import corpora, explaining, learning, looking, models, parsing, sweeping
+from lalkit.errors import LalkitError
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__.split(".")[0] + "."
+)
+for command in (
+    learning.train, parsing.evaluate, parsing.parse, explaining.explain, looking.doctor, looking.run, looking.bench, looking.demo,
+    sweeping.sweep,
+):  # fmt: skip
+    app.command()(command)
+app.add_typer(corpora.app, name="data")
+app.add_typer(models.app, name="models")
+
+
+def main() -> None:
+    """The entry point."""
+    keep_memory()
+    try:
+        app()
+    except LalkitError as error:
+        print(f"lalkit: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,42 @@
+"""`lalkit train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lalkit.cli.options import Set, Treebank, pairs, say, set_threads
+
+
+def train(
+    treebank: Treebank,
+    out: Annotated[Path, typer.Option(help="folder of the run")],
+    preset: Annotated[str, typer.Option(help="tiny, minilm, paper-english, paper-chinese")] = "minilm",
+    seed: Annotated[int | None, typer.Option()] = None,
+    start: Annotated[str | None, typer.Option(help="name or folder of a trained parser to begin with")] = None,
+    epochs: Annotated[int | None, typer.Option()] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="plan the schedule to end in this time")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="processes of one core each; default one per core, at most 4 (from scratch: 1)")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="of the process, with one worker; default all cores")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
+    set_: Set = None,
+) -> None:
+    """Train a parser; the best on dev is kept in --out."""
+    from lalkit import config
+    from lalkit.parallel import usual_size
+    from lalkit.training import train as train_
+
+    settings = dict(pairs(set_ or []))
+    for name, value in (("seed", seed), ("start", start), ("epochs", epochs), ("max_minutes", max_minutes)):
+        if value is not None:
+            settings[f"train.{name}"] = value
+    chosen = config.override(config.preset(preset), settings)
+    if "train.workers" not in settings:
+        settings["train.workers"] = workers or (1 if threads else usual_size(chosen))
+        chosen = config.override(chosen, settings)
+    set_threads(threads)
+    train_(chosen, treebank, out, resume=resume, say=say)

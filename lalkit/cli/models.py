@@ -1,0 +1,67 @@
+"""`lalkit models`: the parsers that are shipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lalkit.cli.options import say, set_threads
+
+app = typer.Typer(help="The parsers that are shipped: list, check, ship.")
+
+
+@app.callback(invoke_without_command=True)
+def models_list(context: typer.Context) -> None:
+    """The parsers that are shipped."""
+    if context.invoked_subcommand:
+        return
+    from lalkit.models import ALIASES, folder, names, read_card
+
+    print(f"{'name':12}{'F1':>7}{'UAS':>7}{'LAS':>7}  {'on':18}{'MB':>6}  {'encoder':10}licence of the weights")
+    for name in names():
+        card = read_card(folder() / name)
+        best = next(row for row in card.facts["seeds"] if row["seed"] == card.facts["seed"])
+        split = "test" if best.get("test") else "dev"
+        scores = "".join(f"{best[split][key]:7.2f}" for key in ("f1", "uas", "las"))
+        place = f"{card.facts['treebank']} {split}"
+        print(f"{name:12}{scores}  {place:18}{card.size / 1e6:6.1f}  {card.facts['encoder']:10}{card.facts['licence']}")
+    for alias, name in ALIASES.items():
+        if name in names():
+            print(f"{alias:12}the same as {name}")
+
+
+@app.command("check")
+def models_check(names: Annotated[list[str] | None, typer.Argument(help="default: all")] = None) -> None:
+    """Parse again what the cards report on, as far as the treebanks are here. Exit code 1 if anything differs."""
+    from lalkit import models as shipped
+    from lalkit.cards.ship import verify
+
+    same = True
+    for name in names or shipped.names():
+        for what, stated, found in verify(name, say):
+            same &= stated == found
+            print(f"{'ok ' if stated == found else '-- '}{name:12}{what:20}{stated!s:>14}{found!s:>14}")
+    raise typer.Exit(0 if same else 1)
+
+
+@app.command("ship")
+def models_ship(
+    runs: Annotated[list[Path], typer.Argument(help="runs that differ in their seed")],
+    name: Annotated[str, typer.Option(help="what it is called, e.g. en-craft")],
+    control: Annotated[
+        list[Path] | None, typer.Option(help="a run of another kind to compare with (repeatable)")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="ship this run, whatever the others score; default: the best on dev")
+    ] = None,
+    licence: Annotated[str | None, typer.Option(help="of the weights; known for craft, ptb-sample and sample")] = None,
+    language: Annotated[str, typer.Option()] = "en",
+    threads: Annotated[int | None, typer.Option()] = None,
+) -> None:
+    """Put one run's parser into data/models in 16 bits, with a card made from the runs' files and scored again."""
+    from lalkit.cards.ship import ship
+
+    set_threads(threads)
+    print(ship(runs, name, seed=seed, controls=control or [], licence=licence, language=language, say=say))

@@ -1,0 +1,82 @@
+// One label head: where it attends, and which labels it leads over the corpus.
+const FEW_LABELS = 8;
+
+function chooseHead(head) {
+  state.head = head;
+  for (const button of byId("bars").querySelectorAll(".bar")) {
+    button.setAttribute("aria-pressed", String(Number(button.dataset.head) === head));
+  }
+  markHeat();
+  showHead();
+  say(head === null ? "no label head chosen" : `label head ${head}: ${byId("head-says").textContent}`);
+}
+
+function showHead() {
+  const { head } = state;
+  byId("head-panel").hidden = head === null;
+  if (head === null) return;
+  const row = sentence().attention[head];
+  const names = ["START", ...sentence().words, "STOP"];
+  const most = names.map((_, i) => i).sort((a, b) => row[b] - row[a] || a - b).slice(0, 3);
+  const of = span();
+  const rank = of && 1 + values(of).filter((value) => value > values(of)[head]).length;
+  const here = of ? `${show(values(of)[head])} by ${state.norm} in this ${of.label}, rank ${rank} of ${values(of).length}. ` : "";
+  byId("head-title").textContent = `Label head ${head}`;
+  byId("head-says").textContent = `${here}It attends most to ${most.map((i) => `${names[i]} (${percent(row[i])})`).join(", ")}.`;
+  byId("heat-says").textContent = `Heat on the words: darkest is ${percent(Math.max(...row))}; numbers below words are percent.`;
+  const rows = names.map((name, i) => cells(i === 0 || i === names.length - 1 ? "" : i, name, percent(row[i])));
+  byId("attention").querySelector("tbody").replaceChildren(...rows);
+  showProfile(head);
+}
+
+const cells = (...texts) => make("tr", {}, ...texts.map((text) => make("td", {}, text)));
+const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+
+function showProfile(head) {
+  const { profile } = data;
+  const table = byId("profile");
+  const more = byId("more-labels");
+  table.hidden = true;
+  more.hidden = true;
+  if (!profile) {
+    byId("profile-says").textContent = "There is no profile: no corpus was counted for this page.";
+    return;
+  }
+  const led = profile.led[head];
+  const spans = sum(led);
+  const all = sum(profile.all);
+  const measure = profile.norm ? ` by ${profile.norm}` : "";
+  byId("profile-says").textContent = `It is the top label head${measure} of ${spans} of the ${profile.spans} spans of `
+    + `${profile.corpus}${spans ? ". Shares of labels among these, and among all spans; lift is the one over the other." : "."}`;
+  if (!spans) return;
+  const rows = profile.labels
+    .map((label, i) => ({ label, led: led[i] / spans, all: profile.all[i] / all, count: led[i] }))
+    .filter((row) => row.count > 0)
+    .sort((a, b) => b.led - a.led);
+  const shown = state.allLabels ? rows : rows.slice(0, FEW_LABELS);
+  const widest = Math.max(...rows.map((row) => Math.max(row.led, row.all)));
+  table.querySelector("tbody").replaceChildren(...shown.map((row) => profileRow(row, widest)));
+  table.hidden = false;
+  more.hidden = rows.length <= FEW_LABELS;
+  more.textContent = state.allLabels ? `Show the first ${FEW_LABELS} only` : `Show all ${rows.length} labels it leads`;
+}
+
+function profileRow(row, widest) {
+  const line = (share) => {
+    const bar = make("i");
+    bar.style.width = `${(100 * share) / widest}%`;
+    return bar;
+  };
+  const tr = cells(row.label, "", percent(row.led), percent(row.all), (row.led / row.all).toFixed(2));
+  tr.title = `${row.count} spans`;
+  const pair = make("span", {}, line(row.led), line(row.all));
+  pair.setAttribute("aria-hidden", "true");
+  tr.children[1].className = "pair";
+  tr.children[1].append(pair);
+  return tr;
+}
+
+byId("more-labels").addEventListener("click", () => {
+  state.allLabels = !state.allLabels;
+  showHead();
+});

@@ -1,0 +1,155 @@
+// The drawing: pointing, pinning, heat, and the way through it by keys.
+const drawing = byId("drawing");
+const picture = () => drawing.firstElementChild;
+const boxes = () => [...picture().querySelectorAll(".constituent")];
+const cell = (kind, column) => picture().querySelector(`.${kind}[data-column="${column}"]`);
+
+function drawSentence() {
+  const template = document.querySelector(`template[data-sentence="${state.sentence}"]`);
+  drawing.replaceChildren(template.content.firstElementChild.cloneNode(true));
+  const last = sentence().words.length + 1;
+  picture().querySelectorAll('[data-column="last"]').forEach((item) => item.setAttribute("data-column", last));
+  resize();
+  startAtWords();
+  nameBoxes();
+  markSpan();
+  markHeat();
+}
+
+function resize() {
+  const [, , width, height] = picture().getAttribute("viewBox").split(" ").map(Number);
+  const size = byId("size").value;
+  const scale = size === "fit" ? Math.min(1, (drawing.clientWidth - 2) / width) : Number(size);
+  picture().style.width = `${width * scale}px`;
+  picture().style.height = `${height * scale}px`;
+}
+
+// A tree taller than its frame begins with its words in view.
+function startAtWords() {
+  drawing.scrollTo(0, 0);
+  const below = cell("heat", 0).getBoundingClientRect().bottom - drawing.getBoundingClientRect().bottom;
+  drawing.scrollTo(0, Math.max(0, below + 24));
+}
+
+function nameBoxes() {
+  for (const box of boxes()) box.setAttribute("aria-label", describe(sentence().spans[box.dataset.span]));
+}
+
+function markSpan() {
+  for (const box of boxes()) {
+    const here = Number(box.dataset.span) === state.span;
+    box.classList.toggle("pointed", here && !state.pinned);
+    box.classList.toggle("pinned", here && state.pinned);
+    box.setAttribute("aria-selected", String(here && state.pinned));
+  }
+  shade(span(), "pointed");
+}
+
+// A background behind the words of a constituent; kind: "pointed", or "ghost" for one of gold's that is missing.
+function shade(of, kind) {
+  const rect = picture().querySelector(".shade");
+  rect.setAttribute("class", of ? `shade ${kind}` : "shade");
+  if (!of) return;
+  const edge = (column, key) => Number(cell("heat", column).getAttribute(key));
+  const left = edge(of.start + 1, "x") - 4;
+  rect.setAttribute("x", left);
+  rect.setAttribute("width", edge(of.end, "x") + edge(of.end, "width") + 4 - left);
+}
+
+// From white to #56b4e9: black text stays readable on it, and in grey it goes evenly from light to dark.
+function colour(part) {
+  const mix = (low) => Math.round(255 + (low - 255) * part);
+  return `rgb(${mix(86)}, ${mix(180)}, ${mix(233)})`;
+}
+
+function markHeat() {
+  const row = state.head === null ? null : sentence().attention[state.head];
+  picture().classList.toggle("attended", row !== null);
+  const most = row && Math.max(...row);
+  const names = ["START", ...sentence().words, "STOP"];
+  names.forEach((name, column) => {
+    const rect = cell("heat", column);
+    const place = column > 0 && column < names.length - 1 ? `word ${column}: ${name}` : name;
+    rect.style.fill = row ? colour(row[column] / most) : "";
+    rect.querySelector("title").textContent = row
+      ? `${place}: ${percent(row[column])} of label head ${state.head}'s attention`
+      : column > 0 && column < names.length - 1 ? place : "";
+    cell("number", column).textContent = row ? Math.round(100 * row[column]) || "" : "";
+  });
+}
+
+function point(index) {
+  if (state.pinned || index === state.span) return;
+  state.span = index;
+  markSpan();
+  showBars();
+  showHead();
+}
+
+function pin(index) {
+  const same = state.pinned && index === state.span;
+  state.span = index;
+  state.pinned = !same;
+  markSpan();
+  showBars();
+  showHead();
+  say(same ? "unpinned" : `pinned: ${describe(span())}`);
+}
+
+function unpin() {
+  if (!state.pinned) return false;
+  state.pinned = false;
+  markSpan();
+  showBars();
+  say("unpinned");
+  return true;
+}
+
+// One constituent at a time is reached by Tab; arrows lead to the others.
+function focusBox(index) {
+  for (const box of boxes()) box.setAttribute("tabindex", Number(box.dataset.span) === index ? "0" : "-1");
+  const box = picture().querySelector(`.constituent[data-span="${index}"]`);
+  box.focus({ preventScroll: true });
+  box.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
+function neighbour(index, key) {
+  const spans = sentence().spans;
+  const { parent } = spans[index];
+  if (key === "Home") return 0;
+  if (key === "End") return spans.length - 1;
+  if (key === "ArrowUp") return parent;
+  if (key === "ArrowDown") return spans.findIndex((other) => other.parent === index);
+  const peers = spans.map((_, i) => i).filter((i) => spans[i].parent === parent);
+  return peers[peers.indexOf(index) + (key === "ArrowRight" ? 1 : -1)] ?? null;
+}
+
+const indexOf = (event) => {
+  const box = event.target.closest(".constituent");
+  return box && Number(box.dataset.span);
+};
+
+drawing.addEventListener("pointerover", (event) => {
+  const index = indexOf(event);
+  if (index !== null) point(index);
+});
+drawing.addEventListener("focusin", (event) => {
+  const index = indexOf(event);
+  if (index !== null) point(index);
+});
+drawing.addEventListener("click", (event) => {
+  const index = indexOf(event);
+  if (index === null) return;
+  pin(index);
+  focusBox(index);
+});
+drawing.addEventListener("keydown", (event) => {
+  const index = indexOf(event);
+  if (index === null || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.key === "Enter" || event.key === " ") pin(index);
+  else if (/^(Arrow(Up|Down|Left|Right)|Home|End)$/.test(event.key)) {
+    const next = neighbour(index, event.key);
+    if (next !== null && next >= 0) focusBox(next);
+  } else return;
+  event.preventDefault();
+});

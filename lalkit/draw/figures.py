@@ -1,0 +1,141 @@
+"""Figures of label heads and errors: tables in, matplotlib figures out. Okabe and Ito's colours; heat readable in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from scipy.cluster.hierarchy import leaves_list, linkage
+
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, GREY = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#7F7F7F",
+)  # fmt: skip
+HEAT = "cividis"
+NOTHING = "nothing"
+
+
+def head_bars(
+    table: pd.DataFrame, value: str, labels: Sequence[str], top: int = 8, beside: str | None = None
+) -> Figure:
+    """Figure 8: for each label its `top` heads by `value`, with intervals (low, high). table: label, head, `value`, low, high;
+    beside: a column drawn as a mark, such as the head's share of all spans."""
+    figure, axes = plt.subplots(
+        1, len(labels), figsize=(2.3 * len(labels) + 0.6, 0.27 * top + 1.3), squeeze=False, layout="constrained"
+    )
+    for axis, label in zip(axes[0], labels):
+        some = table[table["label"] == label].nlargest(top, value).reset_index(drop=True)
+        axis.barh(some.index, some[value], color=BLUE, height=0.7)
+        axis.hlines(some.index, some["low"], some["high"], color="black", lw=1)
+        if beside:
+            axis.plot(some[beside], some.index, "D", color=ORANGE, ms=5, label=f"{beside} (all spans)")
+        axis.set_yticks(some.index, [f"head {h}" for h in some["head"]], fontsize=8)
+        axis.invert_yaxis()
+        axis.set_title(f"{label} ({some['spans'].iloc[0]:,} spans)" if "spans" in some else label, fontsize=9)
+        axis.set_xlabel(value, fontsize=8)
+        axis.tick_params(axis="x", labelsize=8)
+        axis.grid(axis="x", alpha=0.3)
+    if beside:
+        figure.legend(*axes[0][-1].get_legend_handles_labels(), fontsize=7, loc="outside lower right", frameon=False)
+    return figure
+
+
+def label_by_head(table: pd.DataFrame, value: str, title: str = "") -> Figure:
+    """A heat map, labels by heads, both in the order of a clustering so that structure shows. table: label, head, `value`;
+    a head that is missing for a label counts 0."""
+    grid = table.pivot_table(index="label", columns="head", values=value, fill_value=0.0)
+    values = grid.to_numpy(float)
+    rows, columns = _order(values), _order(values.T)
+    figure, axis = plt.subplots(
+        figsize=(min(0.16 * values.shape[1] + 2.2, 13), 0.24 * values.shape[0] + 1.6), layout="constrained"
+    )
+    image = axis.imshow(values[np.ix_(rows, columns)], aspect="auto", cmap=HEAT)
+    axis.set_yticks(range(len(rows)), grid.index[rows], fontsize=8)
+    axis.set_xticks(range(len(columns)), grid.columns[columns], fontsize=6, rotation=90)
+    axis.set(xlabel="label head", title=title)
+    figure.colorbar(image, ax=axis, label=value, shrink=0.9)
+    return figure
+
+
+def attention_heat(
+    attention: np.ndarray, words: Sequence[str], heads: Sequence[int], marks: Sequence[int] = ()
+) -> Figure:
+    """What heads attend to: rows heads, columns START, words, STOP; marks: columns drawn in a frame (the root, say)."""
+    shown = ["START", *words, "STOP"]
+    figure, axis = plt.subplots(
+        figsize=(min(0.42 * len(shown) + 1.8, 16), 0.28 * len(heads) + 1.4), layout="constrained"
+    )
+    image = axis.imshow(attention[list(heads)], aspect="auto", cmap="Greys", vmin=0, vmax=max(attention.max(), 1e-9))
+    axis.set_xticks(range(len(shown)), shown, rotation=60, ha="right", fontsize=8)
+    axis.set_yticks(range(len(heads)), [f"head {h}" for h in heads], fontsize=8)
+    for column in marks:
+        axis.axvspan(column - 0.5, column + 0.5, fill=False, edgecolor=RED, lw=1.5)
+    figure.colorbar(image, ax=axis, label="attention", shrink=0.9)
+    return figure
+
+
+def error_flow(table: pd.DataFrame, most: int = 12) -> Figure:
+    """Wrong spans: from the gold label (left) to what the parse has instead (right), as wide as they are many; 'nothing' on
+    the left is an extra span, on the right a missing one. table: as `interpret.errors.errors` makes it, arcs left out here.
+    Labels beyond the `most` frequent are one, 'others'."""
+    spans = table[~table["class"].str.contains("arc")]
+    sides = [spans[c].fillna(NOTHING) for c in ("gold_label", "label")]
+    frequent = set(pd.concat(sides).value_counts().drop(NOTHING, errors="ignore").index[:most]) | {NOTHING}
+    sides = [side.where(side.isin(frequent), "others") for side in sides]
+    flows = pd.DataFrame({"gold": sides[0].to_numpy(), "parse": sides[1].to_numpy()}).value_counts()
+    figure, axis = plt.subplots(figsize=(7, max(0.3 * len(frequent) + 2, 4)), layout="constrained")
+    gap = 0.02 * flows.sum()
+    places = [_stack(flows.groupby(level=side).sum(), gap) for side in (0, 1)]
+    reached = [dict(places[0][0]), dict(places[1][0])]
+    for (gold, parse), count in flows.sort_index().items():
+        left, right = reached[0][gold], reached[1][parse]
+        axis.add_patch(_ribbon(left, right, count, BLUE if NOTHING not in (gold, parse) else GREY))
+        reached[0][gold], reached[1][parse] = left + count, right + count
+    for x, (starts, sizes), align in ((0, places[0], "right"), (1, places[1], "left")):
+        for name, start in starts.items():
+            axis.plot([x, x], [start, start + sizes[name]], color="black", lw=3, solid_capstyle="butt")
+            axis.text(
+                x + (0.02 if x else -0.02),
+                start + sizes[name] / 2,
+                f"{name} ({sizes[name]})",
+                ha=align,
+                va="center",
+                fontsize=8,
+            )
+    top = max(max(starts[n] + sizes[n] for n in starts) for starts, sizes in places)
+    axis.set(xlim=(-0.35, 1.35), ylim=(top * 1.02, -top * 0.02))
+    axis.text(0, -top * 0.04, "gold", ha="center", fontsize=9)
+    axis.text(1, -top * 0.04, "parse", ha="center", fontsize=9)
+    axis.axis("off")
+    return figure
+
+
+def _order(values: np.ndarray) -> np.ndarray:
+    """Rows, like beside like."""
+    if len(values) < 3:
+        return np.arange(len(values))
+    sizes = np.linalg.norm(values, axis=1, keepdims=True)
+    return leaves_list(linkage(values / np.maximum(sizes, 1e-12), "average", optimal_ordering=True))
+
+
+def _stack(sizes: pd.Series, gap: float) -> tuple[dict[str, float], dict[str, int]]:
+    """({name: where it begins}, {name: size}), the largest first, 'nothing' last."""
+    order = sorted(sizes.index, key=lambda name: (name == NOTHING, -sizes[name]))
+    starts, reached = {}, 0.0
+    for name in order:
+        starts[name] = reached
+        reached += sizes[name] + gap
+    return starts, {name: int(sizes[name]) for name in order}
+
+
+def _ribbon(left: float, right: float, size: float, colour: str) -> PathPatch:
+    points = [
+        (0, left), (0.5, left), (0.5, right), (1, right), (1, right + size), (0.5, right + size), (0.5, left + size),
+        (0, left + size), (0, left),
+    ]  # fmt: skip
+    codes = [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO, *[Path.CURVE4] * 3, Path.CLOSEPOLY]
+    return PathPatch(Path(points, codes), facecolor=colour, alpha=0.45, edgecolor="none")

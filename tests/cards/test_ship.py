@@ -1,0 +1,131 @@
+"""From runs to a shipped parser whose card can be checked."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from lalkit import models
+from lalkit.api import Parser
+from lalkit.cards.page import command, page
+from lalkit.cards.ship import _control, _score, checksum, settings, ship, verify
+from lalkit.config import minilm, override, tiny
+from lalkit.errors import ModelError
+from lalkit.training import train
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory):
+    """The tiny parser's recipe with another seed, one epoch less learned: worse on dev."""
+    folder = tmp_path_factory.mktemp("runs") / "second"
+    train(override(tiny(), {"train.epochs": 2, "train.seed": 2, "train.rate": 1e-3}), "sample", folder, say=str)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shipped(tiny_parser, second, tmp_path_factory):
+    """data/models with one parser in it, and a run of another recipe as its control."""
+    root = tmp_path_factory.mktemp("repository")
+    (root / "data" / "models").mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "repository", lambda: root)
+        yield ship([tiny_parser], "en-tiny", controls=[second], say=str)
+
+
+def test_the_best_is_chosen_and_halved(shipped, tiny_parser):
+    assert models.names() == ["en-tiny"] and models.find("en-tiny") == shipped
+    parser = Parser.load("en-tiny")
+    assert parser.info["name"] == "en-tiny"
+    assert sum(f.stat().st_size for f in shipped.glob("*.safetensors")) < 0.6 * sum(
+        f.stat().st_size for f in tiny_parser.glob("model-*.safetensors")
+    )
+
+
+def test_the_card_is_what_a_check_finds(shipped):
+    rows = verify("en-tiny", str)
+    assert {what for what, *_ in rows} >= {"parses", "dev f1", "dev uas", "test f1", "test las"}
+    assert all(stated == found for _, stated, found in rows)
+    facts = json.loads((shipped / "card.json").read_text())
+    (seed,) = facts["seeds"]
+    assert (facts["licence"], facts["seed"], seed["epochs"], seed["cores"]) == ("CC BY 4.0", 1, 2, 1)
+    (control,) = facts["controls"]
+    assert control["differs"] == {"train.rate": 0.001} and [r["seed"] for r in control["seeds"]] == [2]
+    assert control["paired"] == 0 and control["tests"] == {}
+
+
+def test_a_seed_may_be_chosen_before_the_others_are_known(shipped, second):
+    with pytest.raises(ModelError, match=r"no run of seed 7\n.*seeds are \[2\]"):
+        ship([second], "en-other", seed=7, say=str)
+    facts = json.loads((ship([second], "en-other", seed=2, say=str) / "card.json").read_text())
+    assert facts["chosen"] == "before" and "chosen before the seeds were compared" in page(facts)
+    assert "chosen by F1 + LAS on dev" in page(json.loads((shipped / "card.json").read_text()))
+    shutil.rmtree(shipped.parent / "en-other")
+
+
+def test_training_may_start_from_a_shipped_parser(shipped, tmp_path):
+    config = override(tiny(), {"train.epochs": 1, "train.rate": 0.0, "train.start": "en-tiny"})
+    train(config, "sample", tmp_path / "run", say=str)
+    theirs, ours = Parser.load("en-tiny").network.state_dict(), Parser.load(tmp_path / "run").network.state_dict()
+    assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
+
+
+def test_a_check_finds_other_weights(shipped, second):
+    """The checksum is of what the parser says, not of a file."""
+    assert checksum(Parser.load(second)) != json.loads((shipped / "card.json").read_text())["parses"]["sha256"]
+    assert checksum(Parser.load("en-tiny")) == json.loads((shipped / "card.json").read_text())["parses"]["sha256"]
+
+
+def test_the_page_has_every_score_and_its_command(shipped):
+    text = (shipped / "README.md").read_text()
+    facts = json.loads((shipped / "card.json").read_text())
+    for row in (*facts["seeds"], *facts["controls"][0]["seeds"]):
+        for value in row["test"].values():
+            assert f"{value:.2f}" in text
+    assert "lalkit evaluate en-tiny --treebank sample --split test --json -" in text
+    assert "lalkit train --treebank sample --preset tiny --seed S" in text and "--epochs 2" in text
+    assert "license: cc-by-4.0" in text and text == page(facts)
+
+
+def test_arc_labels_of_another_kind_are_not_scored(shipped):
+    facts = json.loads((shipped / "card.json").read_text())
+    assert facts["sample"]["las"] is not None and "other conventions" not in page(facts)
+    facts["sample"]["las"] = None
+    assert "follow other conventions" in page(facts) and "None" not in page(facts)
+
+
+def test_a_recipe_is_how_a_config_differs_from_a_preset():
+    config = override(minilm(), {"train.seed": 3, "train.epochs": 8, "model.label_attention": "none"})
+    assert settings(config) == {"preset": "minilm", "train.epochs": 8, "model.label_attention": None}
+    facts = {"recipe": settings(config), "treebank": "craft", "name": "c"}
+    text = command(facts, 3)
+    assert text.split(" \\\n  ") == [
+        "lalkit train --treebank craft --preset minilm --seed 3", "--epochs 8", "--set model.label_attention=none",
+        "--out runs/c-3",
+    ]  # fmt: skip
+
+
+def test_a_control_is_compared_over_the_seeds_that_both_have(tiny_parser, second, shipped):
+    ours, theirs = _score(tiny_parser, "sample", str), _score(second, "sample", str)
+    theirs.row["seed"] = 1
+    found = _control([theirs], [ours], ours.recipe)
+    assert found["paired"] == 1 and set(found["tests"]) == {"dev", "test"}
+    for split, tests in found["tests"].items():
+        for score, test in tests.items():
+            expected = ours.row[split][score] - theirs.row[split][score]
+            assert test["difference"] == pytest.approx(expected, abs=0.02) and 0 < test["p"] <= 1
+
+
+def test_runs_must_belong_together(tiny_parser, second, shipped):
+    with pytest.raises(ModelError, match="differ in their recipe"):
+        ship([tiny_parser, second], "both", say=str)
+
+
+def test_what_may_not_be_passed_on(tiny_parser, shipped, tmp_path):
+    content = json.loads((tiny_parser / "model.json").read_text())
+    content["info"]["treebank"] = "mine"
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "model.json").write_text(json.dumps(content))
+    with pytest.raises(ModelError, match="no licence is known for mine\n.*--licence"):
+        ship([tmp_path / "run"], "en-mine", say=str)
+    assert models.names() == ["en-tiny"]

@@ -1,0 +1,92 @@
+"""Data for the explorer, made up by a rule: sentences of any length under random trees, with values one can compute again."""
+
+import math
+import random
+
+from tests.draw.sentences import random_sentence
+
+HEADS = 16
+WORDS = "the person saw a small house near the old river when it had rained and nobody was there".split()
+TAGS = "DT NN VBD DT JJ NN IN DT JJ NN WRB PRP VBD VBN CC NN VBD RB".split()
+LABELS = ("S", "NP", "VP", "PP", "SBAR", "ADJP", "S::VP")
+ARCS = ("det", "nsubj", "obj", "amod", "obl", "nmod", "advcl", "punct")
+
+
+def raw(span: int, head: int) -> float:
+    """Positive and negative, all different within a span."""
+    return round(math.sin(1 + 1.7 * head + 0.9 * span) * (3 if head == span % HEADS else 1) + 0.001 * head, 4)
+
+
+def by_norm(values: list[float]) -> dict[str, list[float]]:
+    low, high = min(values), max(values)
+    powers = [math.exp(v) for v in values]
+    sizes = [abs(v) for v in values]
+    return {
+        "raw": values,
+        "minmax": [(v - low) / (high - low) for v in values],
+        "softmax": [p / sum(powers) for p in powers],
+        "share": [s / sum(sizes) for s in sizes],
+        "exact": [round(v * 0.4 - 0.1, 4) for v in values],
+    }
+
+
+def attention(n: int, seed: int) -> list[list[float]]:
+    """[HEADS][n + 2]: each label head looks at a few places, START and STOP among them."""
+    pick = random.Random(seed)
+    rows = []
+    for _ in range(HEADS):
+        row = [pick.random() ** 12 + 0.001 for _ in range(n + 2)]
+        rows.append([value / sum(row) for value in row])
+    return rows
+
+
+def sentence(n: int, seed: int, gold: bool) -> dict:
+    """n words; with gold, its first constituent below the top is missing there, its last has another label (XP) and one more
+    lies over the last word; word 1 has another head, word 2 another label."""
+    made = random_sentence(n, seed)
+    spans = [
+        {
+            "start": c.start,
+            "end": c.end,
+            "label": LABELS[i % len(LABELS)],
+            "head": next(w for w in range(c.start + 1, c.end + 1) if not c.start < made.heads[w - 1] <= c.end),
+            "values": by_norm([raw(i, h) for h in range(HEADS)]),
+        }
+        for i, c in enumerate(made.constituents)
+    ]
+    arcs = [ARCS[i % len(ARCS)] for i in range(n)]
+    arcs[made.heads.index(0)] = "root"
+    found = {
+        "id": f"made {n}",
+        "words": [WORDS[i % len(WORDS)] for i in range(n)],
+        "tags": [TAGS[i % len(TAGS)] for i in range(n)],
+        "heads": list(made.heads),
+        "arc_labels": arcs,
+        "spans": spans,
+        "attention": attention(n, seed),
+        "gold": None,
+    }
+    if gold:
+        kept = [{key: span[key] for key in ("start", "end", "label")} for span in [spans[0], *spans[2:]]]
+        kept[-1]["label"] = "XP"
+        if not any((s["start"], s["end"]) == (n - 1, n) for s in spans):
+            kept.append({"start": n - 1, "end": n, "label": "ADVP"})
+        heads = [made.heads[0] % n + 1, *made.heads[1:]]
+        found["gold"] = {"spans": kept, "heads": heads, "arc_labels": [arcs[0], "other", *arcs[2:]]}
+    return found
+
+
+def explorer_data() -> dict:
+    """Three sentences of 10, 30 and 60 words, the first two with gold, and a profile of three labels."""
+    every = [900, 600, 300]
+    led = [[(7 * h + 5 * k) % 40 for k in range(3)] for h in range(HEADS)]
+    led[3] = [0, 0, 0]
+    return {
+        "title": "Made-up sentences",
+        "model": "no model: values made up by a rule",
+        "note": None,
+        "norm": "share",
+        "norms": ["raw", "minmax", "softmax", "share", "exact"],
+        "profile": {"corpus": "made-up", "spans": 1800, "labels": ["NP", "VP", "S"], "led": led, "all": every},
+        "sentences": [sentence(10, 3, True), sentence(30, 4, True), sentence(60, 7, False)],
+    }

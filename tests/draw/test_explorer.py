@@ -1,0 +1,275 @@
+"""The explorer's page as text: one file, nothing from the network, all text escaped, wrong data refused; its drawing."""
+
+import copy
+import html
+import itertools
+import json
+import re
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import lalkit.draw
+from lalkit.draw import explorer, explorer_frame
+from lalkit.draw.explorer.gold import compare
+from lalkit.draw.explorer.picture import SIDE, in_order, picture
+from lalkit.errors import LalkitError
+from tests.draw.explorer_data import explorer_data, sentence
+from tests.draw.pictures import SVG, crosses, lines, read
+
+NASTY = ("</script><script>alert(1)</script>", "</script/", "<!--<script/", "{{data}}", "\"&'", "\u2028", "<b>")
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and the text of each script."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags, self.scripts = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, text):
+        if self.tags and self.tags[-1][0] == "script" and not self.scripts[-1]:
+            self.scripts[-1] = text
+
+
+def payload(page: str) -> dict:
+    return json.loads(Page(page).scripts[0])
+
+
+def nasty() -> dict:
+    data = explorer_data()
+    data["title"] = data["model"] = data["note"] = "".join(NASTY)
+    first = data["sentences"][0]
+    first["words"] = [NASTY[i % len(NASTY)].replace("\u2028", "\u2029") for i in range(10)]
+    first["tags"] = first["arc_labels"] = ["</template><img/src=x>"] * 10
+    first["id"] = "</option>&"
+    for span in first["spans"]:
+        span["label"] = "</svg><script>"
+    return data
+
+
+def test_the_page_is_one_file_that_asks_for_nothing():
+    page = explorer(explorer_data())
+    assert not re.search(r"https?:|//[a-z]+\.|@import|url\(|\bfetch\(|XMLHttpRequest|import\(", page)
+    tags = Page(page).tags
+    assert not [tag for tag, attributes in tags if tag in ("link", "img", "iframe", "object") or "src" in attributes]
+    (policy,) = (a["content"] for tag, a in tags if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+    assert "http" not in policy
+    assert "{{" not in page
+
+
+def test_text_stays_in_its_place():
+    plain, page = explorer(explorer_data()), explorer(nasty())
+    kinds = [[tag for tag, _ in Page(text).tags if tag in ("script", "template", "img", "b")] for text in (plain, page)]
+    assert kinds[0] == kinds[1]
+    data = nasty()
+    assert payload(page)["sentences"][0]["words"] == data["sentences"][0]["words"]
+    assert page.count("<title>" + html.escape(data["title"]).replace("&#x27;", "'")) == 1
+
+
+def test_the_page_holds_the_data():
+    data = explorer_data()
+    found = payload(explorer(data))
+    assert list(found["norms"]) == data["norms"]
+    assert found["profile"] == data["profile"]
+    for mine, theirs in zip(found["sentences"], data["sentences"], strict=True):
+        assert mine["words"] == theirs["words"]
+        for row, wanted in zip(mine["attention"], theirs["attention"], strict=True):
+            assert row == pytest.approx(wanted, rel=1e-4)
+        for span, wanted in zip(mine["spans"], theirs["spans"], strict=True):
+            assert [span[key] for key in ("start", "end", "label", "head")] == [
+                wanted[key] for key in ("start", "end", "label", "head")
+            ]
+            for norm in data["norms"]:
+                assert span["values"][norm] == pytest.approx(wanted["values"][norm], rel=1e-4)
+
+
+def test_the_data_is_left_as_it_was():
+    data = explorer_data()
+    before = copy.deepcopy(data)
+    explorer(data)
+    assert data == before
+
+
+def test_some_norms_and_no_profile_will_do():
+    data = explorer_data()
+    data["norms"], data["profile"] = ["share"], None
+    for span in (span for item in data["sentences"] for span in item["spans"]):
+        span["values"] = {"share": span["values"]["share"]}
+    del data["note"]
+    assert list(payload(explorer(data))["norms"]) == ["share"]
+
+
+S = ("sentences", 1)
+WRONG = [
+    (("title",), None, "title is None"),
+    (("norms",), [], "Name at least one norm"),
+    (("norms",), ["share", "l2"], "no norm 'l2'"),
+    (("norm",), "l2", "'l2', is not among"),
+    (("sentences",), [], "no sentence"),
+    ((*S, "tags"), ["NN"], r"sentences\[1\] \(made 30\): tags has 1 entries for 30 words"),
+    ((*S, "heads", 4), 31, r"heads: 31 is not a whole number from 0 to 30"),
+    ((*S, "heads", 4), 5, "cycle"),
+    ((*S, "arc_labels", 2), "", "'' is not a text"),
+    ((*S, "words", 2), "two words", "white space"),
+    ((*S, "attention"), [], "for 16 label heads"),
+    ((*S, "attention", 7), [1.0], r"attention\[7\]: 1 entries for 32 columns"),
+    ((*S, "attention", 7), [0.9] + [0.0] * 31, r"attention\[7\]: the row is no distribution: it adds up to 0.9"),
+    ((*S, "attention", 7), [2.0, -1.0] + [0.0] * 30, "no distribution"),
+    ((*S, "spans", 1, "end"), 99, r"spans\[1\].end: 99 is not a whole number"),
+    ((*S, "spans", 1, "start"), True, "True is not a whole number"),
+    ((*S, "spans", 1, "head"), 30, r"spans\[1\].head: 30 is not"),
+    ((*S, "spans", 1, "values", "raw"), [1.0], r"values\['raw'\]: 1 entries for 16 label heads"),
+    ((*S, "spans", 1, "values", "raw", 3), float("nan"), "nan is not a finite number"),
+    ((*S, "spans", 1, "values"), {}, "no values by 'raw'"),
+    ((*S, "spans", 1, "values", "l2"), [1.0] * 16, "values by 'l2'"),
+    ((*S, "spans", 1, "label"), 7, "label is 7"),
+    ((*S, "gold", "heads"), [0], r"gold: heads has 1 entries for 30 words"),
+    ((*S, "gold", "spans", 1), {"start": 0, "end": 30, "label": "X"}, r"two gold constituents over \(0, 30\)"),
+    (("profile", "led"), [[1, 2, 3]], "led has 1 entries for 16 label heads"),
+    (("profile", "led", 2), [1, 2], r"led\[2\]: the row does not have 3 numbers"),
+    (("profile", "led", 2), [901, 2, 3], "it leads 901 NP, but there are 900"),
+    (("profile", "all", 0), -1, "-1 is not a whole number of 0 or more"),
+    (("profile", "spans"), None, "None is not a whole number"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), WRONG, ids=lambda x: str(x)[:40])
+def test_wrong_data_is_refused_and_its_place_named(path, value, message):
+    data = explorer_data()
+    holder = data
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    with pytest.raises(LalkitError) as caught:
+        explorer(data)
+    assert re.search(message, str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "path", [("model",), (*S, "words"), (*S, "spans"), (*S, "spans", 0, "label"), (*S, "attention")]
+)
+def test_what_is_missing_is_named(path):
+    data = explorer_data()
+    holder = data
+    for key in path[:-1]:
+        holder = holder[key]
+    del holder[path[-1]]
+    with pytest.raises(LalkitError, match=f"'{path[-1]}' is missing|{path[-1]} is None"):
+        explorer(data)
+
+
+# ---------------------------------------------------------------- gold
+
+
+def test_gold_is_compared_constituent_by_constituent_and_arc_by_arc():
+    data = sentence(30, 4, True)
+    spans = in_order(data["spans"])
+    found = compare({**data, "spans": spans})
+    assert found["status"] == ["same", "extra", *["same"] * (len(spans) - 3), {"label": "XP"}]
+    last = spans[-1]
+    assert {"start": last["start"], "end": last["end"], "label": "XP"} in found["missing"]
+    assert found["arcs"] == ["head", "label", *["same"] * 28]
+    assert f"{len(spans) - 2} of {len(spans)} are in gold, 1 with another label" in found["line"]
+    assert "29 of 30 have gold's head, 28 its label too" in found["line"]
+    assert compare({**data, "gold": None}) is None
+
+
+def test_groups_are_left_out_of_the_comparison():
+    data = sentence(10, 3, True)
+    data["spans"][1]["group"] = True
+    found = compare({**data, "spans": in_order(data["spans"])})
+    assert found["status"][1] is None
+    assert "0 not there" in found["line"]
+
+
+# ---------------------------------------------------------------- the drawing
+
+
+def drawn(data: dict) -> str:
+    """The drawing with every number below a word at its widest."""
+    spans = in_order(data["spans"])
+    text = picture(data, spans, compare({**data, "spans": spans}))
+    return text.replace("<svg ", f'<svg xmlns="{SVG[1:-1]}" ', 1).replace('"middle"></text>', '"middle">100</text>')
+
+
+@pytest.mark.parametrize(("n", "seed"), [(1, 1), (2, 0), (10, 3), (30, 4), (60, 7), (90, 2)])
+@pytest.mark.parametrize("gold", [True, False])
+def test_nothing_overlaps_is_cut_off_or_crossed_out(n, seed, gold):
+    data = sentence(n, seed, gold and n > 2)
+    root, boxes = read(drawn(data))
+    width, height = float(root.get("width")), float(root.get("height"))
+    assert sum(box.text == "100" for box in boxes) == n + 2
+    assert {"START", "STOP"} <= {box.text for box in boxes}
+    for box in boxes:
+        assert -SIDE <= box.left
+        assert box.right <= width - SIDE
+        assert 0 <= box.top
+        assert box.bottom <= height
+    assert not [(a, b) for a, b in itertools.combinations(boxes, 2) if a.meets(b)]
+    arcs = {mark.strip() for label in data["arc_labels"] for mark in (label, f"{label} ×", f"{label} ≠")}
+    boxes = [box for box in boxes if box.text not in arcs]
+    assert not [(piece, box) for piece in lines(root) for box in boxes if crosses(piece, box)]
+
+
+def test_every_constituent_is_one_thing_to_point_at_behind_its_labels():
+    data = sentence(30, 4, False)
+    root, texts = read(drawn(data))
+    groups = [item for item in root.iter(f"{SVG}g") if item.get("class", "").startswith("constituent")]
+    assert [int(item.get("data-span")) for item in groups] == list(range(len(data["spans"])))
+    assert sum("::" in span["label"] for span in data["spans"]) > 0
+    for group, span in zip(groups, data["spans"]):
+        rect = group.find(f"{SVG}rect")
+        x, y, w, h = (float(rect.get(key)) for key in ("x", "y", "width", "height"))
+        inside = [t.text for t in texts if x <= t.left and t.right <= x + w and y <= t.top and t.bottom <= y + h]
+        assert "::".join(sorted(inside, key=span["label"].split("::").index)) == span["label"]
+
+
+def test_differences_from_gold_are_said_by_a_symbol_and_by_dashes():
+    text = drawn(sentence(30, 4, True))
+    _, boxes = read(text)
+    shown = [box.text for box in boxes]
+    assert sum(item.endswith(" ×") for item in shown) == 2  # a constituent, an arc
+    assert sum(item.endswith(" ≠") for item in shown) == 2
+    assert [text.count(f'class="{kind}"') for kind in ("constituent wrong", "wrong-head", "wrong-label")] == [2, 1, 1]
+    assert not re.search("[×≠]|wrong", drawn(sentence(30, 4, False)))
+
+
+def test_spans_come_in_reading_order_with_their_parents():
+    spans = [{"start": 3, "end": 4}, {"start": 0, "end": 5}, {"start": 2, "end": 5}, {"start": 0, "end": 2}]
+    found = in_order([dict(span) for span in spans])
+    assert [(s["start"], s["end"], s["parent"], s["level"]) for s in found] == [
+        (0, 5, None, 1), (0, 2, 0, 2), (2, 5, 0, 2), (3, 4, 2, 3),
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- the frame, and what is installed
+
+
+def test_the_frame_holds_the_page_and_is_shut_off_from_the_notebook():
+    page = explorer(nasty())
+    ((tag, attributes),) = Page(explorer_frame(page, 500)).tags
+    assert tag == "iframe"
+    assert attributes["srcdoc"] == page
+    assert "height: 500px" in attributes["style"]
+    assert "allow-same-origin" not in attributes["sandbox"]
+    with pytest.raises(LalkitError, match="positive"):
+        explorer_frame(page, 0)
+
+
+def test_every_file_of_the_page_is_installed():
+    room = Path(lalkit.draw.__file__).parent
+    project = tomllib.loads((room.parent.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = project["tool"]["setuptools"]["package-data"]["*"]
+    beside = [path for path in (room / "explorer").iterdir() if path.is_file() and path.suffix != ".py"]
+    assert len(beside) >= 9
+    assert not [path.name for path in beside if not any(path.match(pattern) for pattern in patterns)]

@@ -1,0 +1,380 @@
+"""The explorer as a reader uses it, in a real browser: what it says is compared with the data it was made from.
+
+Driven by playwright's package with a Chromium that is installed already; skipped where either is missing.
+"""
+
+import shutil
+from xml.etree import ElementTree
+
+import pytest
+
+from lalkit.draw import explorer, explorer_frame
+from tests.draw.explorer_data import HEADS, explorer_data
+from tests.draw.test_explorer import nasty
+
+playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")]
+DATA = explorer_data()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        # --no-sandbox: Chromium refuses to run as root otherwise, and what it opens is our own page.
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Opens a page from a file; at the end there must have been no complaint and no request but for files."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    complaints, requests = [], []
+
+    def open_(text: str):
+        file = tmp_path / "page.html"
+        file.write_text(text, encoding="utf-8")
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(file.as_uri())
+        return page
+
+    yield open_
+    context.close()
+    assert complaints == []
+    assert requests
+    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+
+
+@pytest.fixture
+def page(open_page):
+    return open_page(explorer(DATA))
+
+
+def box(page, index: int):
+    return page.locator(f'.constituent[data-span="{index}"]')
+
+
+def read(page, selector: str, function: str) -> list:
+    """What a function says of every element, in one call to the browser."""
+    return page.locator(selector).evaluate_all(f"items => items.map({function})")
+
+
+def rows(page, table: str) -> list[list[str]]:
+    return read(page, f"{table} tbody tr", "item => [...item.cells].map(cell => cell.textContent)")
+
+
+def bars(page) -> list[tuple[int, float]]:
+    """The label heads and numbers in the panel, as read; shares as fractions."""
+    found = []
+    for name, text in read(page, ".bar", "item => [...item.querySelectorAll('.name, .number')].map(x => x.innerText)"):
+        text = text.replace("\u2212", "-").replace("\u00a0", "")
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        found.append((int(name.removeprefix("head ")), value))
+    return found
+
+
+def best(values: list[float]) -> list[tuple[int, float]]:
+    return sorted(enumerate(values), key=lambda item: (-item[1], item[0]))
+
+
+def agree(shown, wanted, within: float) -> None:
+    assert [head for head, _ in shown] == [head for head, _ in wanted]
+    assert [value for _, value in shown] == pytest.approx([value for _, value in wanted], abs=within, rel=0.01)
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.1f}\u00a0%"
+
+
+def focused(page):
+    return page.evaluate("document.activeElement.dataset.span ?? null")
+
+
+def test_pointing_at_a_constituent_lists_its_label_heads(page):
+    spans = DATA["sentences"][0]["spans"]
+    assert page.locator(".bar").count() == 0
+    box(page, 2).hover()
+    span = spans[2]
+    words = " ".join(DATA["sentences"][0]["words"][span["start"] : span["end"]])
+    assert page.locator("#constituent").inner_text() == f"{span['label']}: {words}"
+    agree(bars(page), best(span["values"]["share"])[:10], 0.00051)
+    page.click("#more-heads")
+    agree(bars(page), best(span["values"]["share"]), 0.00051)
+    page.click("#more-heads")
+    box(page, 3).hover()
+    agree(bars(page), best(spans[3]["values"]["share"])[:10], 0.00051)
+
+
+@pytest.mark.parametrize("norm", DATA["norms"])
+def test_every_norm_shows_its_own_numbers_and_says_what_it_is(page, norm):
+    box(page, 4).hover()
+    page.click("#more-heads")
+    page.select_option("#norm", norm)
+    values = DATA["sentences"][0]["spans"][4]["values"][norm]
+    agree(bars(page), best(values), 0.00051)
+    assert page.locator("#norm-says").inner_text().startswith(f"{norm}: ")
+    page.select_option("#order", "number")
+    agree(bars(page), list(enumerate(values)), 0.00051)
+    page.select_option("#order", "size")
+    agree(bars(page), sorted(enumerate(values), key=lambda item: (-abs(item[1]), item[0])), 0.00051)
+
+
+def test_bars_are_as_long_as_their_values_and_negative_ones_lie_left_of_zero(page):
+    box(page, 2).hover()
+    page.select_option("#norm", "raw")
+    page.click("#more-heads")
+    values = DATA["sentences"][0]["spans"][2]["values"]["raw"]
+    assert min(values) < 0 < max(values)
+    whole = max(values) - min(values)
+    rects = "['.track', '.track i', '.track b'].map(part => item.querySelector(part).getBoundingClientRect())"
+    for head, (track, fill, zero) in read(page, ".bar", f"item => [Number(item.dataset.head), {rects}]"):
+        value = values[head]
+        assert fill["width"] == pytest.approx(abs(value) / whole * track["width"], abs=1.5)
+        edge = fill["x"] if value > 0 else fill["x"] + fill["width"]
+        assert edge == pytest.approx(zero["x"], abs=1.5)
+
+
+def test_a_pinned_constituent_stays_until_it_is_let_go(page):
+    box(page, 2).click()
+    title = page.locator("#constituent").inner_text()
+    assert box(page, 2).get_attribute("aria-selected") == "true"
+    box(page, 3).hover()
+    assert page.locator("#constituent").inner_text() == title
+    page.keyboard.press("Escape")
+    assert box(page, 2).get_attribute("aria-selected") == "false"
+    box(page, 4).hover()
+    assert page.locator("#constituent").inner_text() != title
+
+
+def test_a_label_head_shows_its_attention_on_the_words(page):
+    sentence = DATA["sentences"][0]
+    box(page, 2).click()
+    line = page.locator(".bar").nth(1)
+    head = int(line.get_attribute("data-head"))
+    line.click()
+    assert line.get_attribute("aria-pressed") == "true"
+    row = sentence["attention"][head]
+    names = ["START", *sentence["words"], "STOP"]
+    tips = read(
+        page, ".heat", "item => [item.dataset.column, item.querySelector('title').textContent, item.style.fill]"
+    )
+    numbers = dict(read(page, ".parse .number", "item => [item.dataset.column, item.textContent]"))
+    assert len(tips) == len(numbers) == len(row) == len(names)
+    light = [0] * len(row)
+    for column, tip, fill in tips:
+        part = row[int(column)]
+        assert f"{names[int(column)]}: {percent(part)}" in tip
+        assert numbers[column] == (str(round(100 * part)) if round(100 * part) else "")
+        light[int(column)] = sum(int(piece) for piece in fill.removeprefix("rgb(").removesuffix(")").split(","))
+    for i, j in zip(range(len(row)), sorted(range(len(row)), key=row.__getitem__)):
+        assert light[j] == sorted(light, reverse=True)[i]  # the more attention, the darker
+    assert max(light) - min(light) > 200
+    table = rows(page, "#attention")
+    assert [(name, part) for _, name, part in table] == [(name, percent(part)) for name, part in zip(names, row)]
+    line.click()
+    assert page.locator("#head-panel").is_hidden()
+    assert page.locator(".heat").nth(1).evaluate("item => item.style.fill") == ""
+
+
+def test_a_label_head_shows_which_labels_it_leads(page):
+    profile = DATA["profile"]
+    box(page, 0).click()
+    page.click("#more-heads")
+    page.click('.bar[data-head="5"]')
+    led, total = profile["led"][5], sum(profile["all"])
+    wanted = [
+        [label, "", percent(k / sum(led)), percent(n / total), f"{k / sum(led) / (n / total):.2f}"]
+        for k, label, n in sorted(zip(led, profile["labels"], profile["all"]), key=lambda item: -item[0])
+        if k
+    ]
+    assert 1 < len(wanted)
+    assert rows(page, "#profile") == wanted
+    assert f"{sum(led)} of the 1800 spans" in page.locator("#profile-says").inner_text()
+    page.click('.bar[data-head="3"]')
+    assert page.locator("#profile").is_hidden()
+    assert "of 0 of the 1800" in page.locator("#profile-says").inner_text()
+
+
+def test_that_there_is_no_profile_is_said_in_words(open_page):
+    page = open_page(explorer({**DATA, "profile": None}))
+    box(page, 0).click()
+    page.locator(".bar").first.click()
+    assert "no profile" in page.locator("#profile-says").inner_text()
+    assert page.locator("#profile").is_hidden()
+
+
+def test_from_sentence_to_sentence(page):
+    assert page.locator("#sentence option").count() == 3
+    assert page.locator("#sentence option").nth(1).inner_text().startswith("made 30: the person")
+
+    def here():
+        return page.locator("#place").inner_text(), page.locator(".constituent").count()
+
+    places = [(f"{i + 1} of 3", len(item["spans"])) for i, item in enumerate(DATA["sentences"])]
+    assert here() == places[0]
+    page.click("#next")
+    assert here() == places[1]
+    page.keyboard.press("n")
+    assert here() == places[2]
+    assert page.locator("#next").is_disabled()
+    page.keyboard.press("n")
+    assert here() == places[2]
+    page.keyboard.press("p")
+    page.click("#previous")
+    assert here() == places[0]
+    page.select_option("#sentence", "2")
+    assert here() == places[2]
+    box(page, 5).hover()
+    agree(bars(page), best(DATA["sentences"][2]["spans"][5]["values"]["share"])[:10], 0.00051)
+
+
+def test_the_whole_way_by_keyboard(page):
+    spans = DATA["sentences"][0]["spans"]
+    inside = [i for i, s in enumerate(spans) if i and s["end"] <= spans[1]["end"]]
+    beside = next(i for i, s in enumerate(spans) if s["start"] >= spans[1]["end"])
+    assert len(inside) > 1
+    page.locator("#print").focus()
+    while focused(page) != "0":
+        page.keyboard.press("Tab")
+    agree(bars(page), best(spans[0]["values"]["share"])[:10], 0.00051)
+    way = [("ArrowUp", 0), ("ArrowDown", 1), ("ArrowRight", beside), ("ArrowRight", beside), ("ArrowLeft", 1),
+           ("ArrowDown", 2), ("ArrowUp", 1), ("End", len(spans) - 1), ("Home", 0), ("ArrowDown", 1)]  # fmt: skip
+    for key, wanted in way:
+        page.keyboard.press(key)
+        assert focused(page) == str(wanted), key
+    assert page.locator('.constituent[tabindex="0"]').count() == 1
+    stroke = box(page, 1).locator(".box").evaluate("item => parseFloat(getComputedStyle(item).strokeWidth)")
+    assert stroke > 3  # the focus is seen
+    page.keyboard.press("Enter")
+    assert box(page, 1).get_attribute("aria-selected") == "true"
+    assert page.locator("#status").inner_text().startswith(f"pinned: {spans[1]['label']}, words ")
+    page.keyboard.press("ArrowUp")
+    agree(bars(page), best(spans[1]["values"]["share"])[:10], 0.00051)  # pinned: the panel stays
+    page.keyboard.press("Escape")
+    assert page.locator('[aria-selected="true"]').count() == 0
+    page.keyboard.press("n")
+    assert page.locator("#place").inner_text() == "2 of 3"
+    assert focused(page) == "0"
+    page.locator(".bar").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#head-panel").is_visible()
+    assert page.locator("#status").inner_text().startswith("label head ")
+
+
+def test_what_a_screen_reader_says_of_a_constituent(page):
+    sentence = DATA["sentences"][0]
+    span = sentence["spans"][2]
+    words = " ".join(sentence["words"][span["start"] : span["end"]])
+    for norm in ("share", "raw"):
+        page.select_option("#norm", norm)
+        head, value = best(span["values"][norm])[0]
+        said = f"{span['label']}, words {span['start'] + 1} to {span['end']}: {words}, head word "
+        said += f"{sentence['words'][span['head'] - 1]}; top label head {head} with "
+        label = box(page, 2).get_attribute("aria-label")
+        assert label.startswith(said)
+        number = percent(value) if norm == "share" else f"{value:.3f}" if value < 1 else f"{value:.2f}"
+        assert label == f"{said}{number} by {norm}"
+    assert box(page, 1).get_attribute("aria-label").endswith("; not in gold")
+    assert page.get_by_role("treeitem").count() == len(sentence["spans"])
+
+
+def test_gold_is_counted_and_what_is_missing_is_shown(page):
+    assert "9 of 10 have gold's head, 8 its label too" in page.locator("#comparison").inner_text()
+    last = DATA["sentences"][0]["spans"][-1]
+    missing = page.locator("#missing button")
+    assert missing.count() == 1
+    assert missing.inner_text().startswith("XP, ")
+    missing.hover()
+    ghost = page.locator(".shade.ghost").bounding_box()
+    for column in range(last["start"] + 1, last["end"] + 1):
+        word = page.locator(f'.heat[data-column="{column}"]').bounding_box()
+        assert ghost["x"] <= word["x"]
+        assert word["x"] + word["width"] <= ghost["x"] + ghost["width"]
+    page.mouse.move(1, 1)
+    assert page.locator(".shade.ghost").count() == 0
+    page.select_option("#sentence", "2")
+    assert page.locator("#gold").is_hidden()
+
+
+def test_the_tree_as_shown_is_saved_as_svg_and_as_png(page):
+    box(page, 2).click()
+    page.locator(".bar").first.click()
+    with page.expect_download() as svg:
+        page.click("#save-svg")
+    assert svg.value.suggested_filename == "made-10.svg"
+    root = ElementTree.parse(svg.value.path()).getroot()
+    kind = "{http://www.w3.org/2000/svg}"
+    assert root.tag == f"{kind}svg"
+    assert ".pinned" in root.find(f"{kind}style").text
+    texts = {"".join([item.text or "", *(child.tail or "" for child in item)]) for item in root.iter(f"{kind}text")}
+    assert {"person", "START", "STOP"} <= texts
+    assert any("pinned" in item.get("class", "") for item in root.iter(f"{kind}g"))
+    assert "attended" in root.get("class")
+    with page.expect_download() as png:
+        page.click("#save-png")
+    content = png.value.path().read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert int.from_bytes(content[16:20], "big") == pytest.approx(2 * float(root.get("width")), abs=1)
+
+
+def test_it_works_in_a_notebooks_frame(open_page):
+    frame = open_page("<!doctype html><p>A notebook</p>" + explorer_frame(explorer(DATA))).frame_locator("iframe")
+    box(frame, 2).hover()
+    agree(bars(frame), best(DATA["sentences"][0]["spans"][2]["values"]["share"])[:10], 0.00051)
+    frame.locator(".bar").first.click()
+    assert frame.locator("#head-panel").is_visible()
+    assert frame.locator("body").evaluate("() => self.origin") == "null"
+
+
+def test_nasty_text_is_shown_as_it_is(open_page):
+    data = nasty()
+    page = open_page(explorer(data))
+    assert page.locator("h1").text_content() == data["title"]
+    box(page, 0).click()
+    page.locator(".bar").first.click()
+    assert [name for _, name, _ in rows(page, "#attention")] == ["START", *data["sentences"][0]["words"], "STOP"]
+    assert page.locator("img, b b, h1 *").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_no_text_of_the_drawing_overlaps_and_the_page_is_not_wider_than_the_window(page, width, index):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.select_option("#sentence", str(index))
+    box(page, 0).click()
+    page.locator(".bar").first.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    met = page.evaluate("""() => {
+        const of = (item) => [item.textContent, item.getBoundingClientRect()];
+        const all = [...document.querySelectorAll(".parse text")].filter((item) => item.textContent).map(of);
+        const shrink = 3; // a line of text is higher than its letters
+        return all.flatMap(([a, x], i) => all.slice(i + 1).filter(([b, y]) =>
+            x.left < y.right && y.left < x.right && x.top + shrink < y.bottom - shrink && y.top + shrink < x.bottom - shrink)
+            .map(([b]) => [a, b]));
+    }""")
+    assert met == []
+    page.select_option("#size", "fit")
+    room = page.locator("#drawing").bounding_box()
+    assert page.locator(".parse").bounding_box()["width"] <= room["width"]
+
+
+def test_there_are_as_many_label_heads_as_in_the_data(page):
+    box(page, 0).hover()
+    assert f"all {HEADS} label heads" in page.locator("#more-heads").inner_text()
+
+
+def test_a_tall_tree_begins_with_its_words_in_view(page):
+    page.set_viewport_size({"width": 700, "height": 400})
+    page.reload()
+    place = "item => { const [a, b] = [item, document.getElementById('drawing')].map(x => x.getBoundingClientRect());"
+    inside = place + " return [a.top - b.top, b.bottom - a.bottom]; }"
+    above, below = page.locator('.heat[data-column="1"]').evaluate(inside)
+    assert above > 0 and below > 0
+    assert page.locator("#drawing").evaluate("item => item.scrollTop") > 0  # there was something to scroll

@@ -1,0 +1,87 @@
+"""Figures show what their tables say: bars as long, cells as bright, ribbons as wide as the numbers."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.patches import PathPatch
+
+from lalkit.draw.figures import attention_heat, error_flow, head_bars, label_by_head
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+TABLE = pd.DataFrame(
+    [
+        ("NP", 3, 40.0, 35.0, 45.0, 20.0, 1200),
+        ("NP", 7, 10.0, 8.0, 12.0, 9.0, 1200),
+        ("VP", 5, 25.0, 20.0, 30.0, 6.0, 300),
+    ],
+    columns=["label", "head", "share", "low", "high", "overall", "spans"],
+)
+
+
+def texts(figure):
+    return {text.get_text() for text in figure.findobj(plt.Text) if text.get_text()}
+
+
+def cut_off(figure):
+    """Does anything that is drawn reach beyond the paper?"""
+    figure.canvas.draw()
+    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    return min(box.x0, box.y0) < -0.02 or box.x1 > width + 0.02 or box.y1 > height + 0.02
+
+
+def test_bars():
+    figure = head_bars(TABLE, "share", ["NP", "VP"], top=5, beside="overall")
+    first, second = figure.axes
+    assert [bar.get_width() for bar in first.patches] == [40, 10] and [bar.get_width() for bar in second.patches] == [
+        25
+    ]
+    assert {"NP (1,200 spans)", "head 3", "head 7", "VP (300 spans)", "head 5", "share"} <= texts(figure)
+    (marks,) = [line for line in first.lines if len(line.get_xdata()) == 2]
+    assert marks.get_xdata().tolist() == [20, 9]
+    assert not cut_off(figure)
+
+
+def test_heat_of_labels_puts_like_beside_like():
+    rows = [(label, h, 90.0 if h % 2 == k % 2 else 1.0) for k, label in enumerate("ABCD") for h in range(6)]
+    figure = label_by_head(pd.DataFrame(rows, columns=["label", "head", "share"]), "share", "title")
+    axis = figure.axes[0]
+    shown = axis.images[0].get_array()
+    assert shown.shape == (4, 6) and sorted(np.unique(shown)) == [1, 90]
+    order = "".join(t.get_text() for t in axis.get_yticklabels())
+    assert {order[:2], order[2:]} <= {"AC", "CA", "BD", "DB"}, "labels with the same heads are neighbours"
+    assert (shown[0] == shown[1]).all() and not (shown[1] == shown[2]).any()
+    assert not cut_off(figure)
+
+
+def test_heat_of_attention():
+    attention = np.array([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]])
+    figure = attention_heat(attention, ["word"], [1, 0], marks=[1])
+    assert figure.axes[0].images[0].get_array().tolist() == attention[[1, 0]].tolist()
+    assert {"START", "word", "STOP", "head 1", "head 0"} <= texts(figure) and not cut_off(figure)
+
+
+def test_flow_of_errors():
+    rows = (
+        [("relabelled", "S", "NP")] * 3
+        + [("missing", "PP", None)] * 2
+        + [("extra", None, "NP")]
+        + [("wrong arc", "X", "Y")]
+    )
+    figure = error_flow(pd.DataFrame(rows, columns=["class", "gold_label", "label"]))
+    assert {"S (3)", "PP (2)", "NP (4)", "nothing (1)", "nothing (2)", "gold", "parse"} <= texts(figure)
+    ribbons = [patch for patch in figure.axes[0].patches if isinstance(patch, PathPatch)]
+    assert sorted(np.ptp(ribbon.get_path().vertices[[0, -2], 1]) for ribbon in ribbons) == [1, 2, 3]
+    assert not cut_off(figure)
+
+
+def test_rare_labels_flow_together():
+    rows = [("extra", None, f"L{k}") for k in range(20)] + [("extra", None, "L0")] * 5
+    figure = error_flow(pd.DataFrame(rows, columns=["class", "gold_label", "label"]), most=3)
+    assert {"L0 (6)", "others (17)", "nothing (25)"} <= texts(figure)

@@ -1,0 +1,128 @@
+"""Errors are classed as defined, each wrong span once; and traced to heads and words."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lalkit.api import Parser
+from lalkit.errors import LalkitError
+from lalkit.interpret.contributions import contributions
+from lalkit.interpret.errors import (
+    CLASSES,
+    classify,
+    errors,
+    gold_spans,
+    missed,
+    nearest,
+    root_shares,
+    top_heads,
+    trace,
+)
+from lalkit.interpret.look import look
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra", "expected"),
+    [
+        ([(0, 3, "NP")], [(0, 3, "VP")], [("relabelled", (0, 3, "NP"), (0, 3, "VP"))]),
+        ([(0, 3, "S::VP")], [(0, 3, "VP")], [("unary", (0, 3, "S::VP"), (0, 3, "VP"))]),
+        ([(0, 3, "S::VP")], [(0, 3, "VP::S")], [("relabelled", (0, 3, "S::VP"), (0, 3, "VP::S"))]),
+        ([(0, 3, "NP")], [(0, 5, "NP")], [("attachment", (0, 3, "NP"), (0, 5, "NP"))]),
+        ([(1, 5, "NP")], [(0, 5, "NP")], [("attachment", (1, 5, "NP"), (0, 5, "NP"))]),
+        ([(1, 4, "NP")], [(0, 5, "NP")], [("extra", None, (0, 5, "NP")), ("missing", (1, 4, "NP"), None)]),
+        ([(0, 3, "NP"), (0, 9, "NP")], [(0, 4, "NP")],
+         [("attachment", (0, 3, "NP"), (0, 4, "NP")), ("missing", (0, 9, "NP"), None)]),
+        ([], [(2, 3, "X")], [("extra", None, (2, 3, "X"))]),
+    ],
+)  # fmt: skip
+def test_classes(missing, extra, expected):
+    assert list(classify(set(missing), set(extra))) == expected
+
+
+SPANS = st.sets(st.tuples(st.integers(0, 3), st.integers(4, 6), st.sampled_from(["A", "B", "A::B"])), max_size=6)
+
+
+@given(SPANS, SPANS)
+def test_every_wrong_span_is_in_one_error(gold, found):
+    rows = list(classify(gold - found, found - gold))
+    assert Counter(g for _, g, _ in rows if g) == Counter(gold - found)
+    assert Counter(p for _, _, p in rows if p) == Counter(found - gold)
+    assert {kind for kind, *_ in rows} <= set(CLASSES)
+
+
+@pytest.fixture(scope="module")
+def seen(tiny_parser, sample):
+    parser, gold = Parser.load(tiny_parser), sample[:40]
+    looks = look(parser.network, parser.collator, gold, besides=gold_spans(gold))
+    return gold, looks, contributions(looks, gold)
+
+
+def test_errors_of_a_corpus(seen):
+    gold, looks, _ = seen
+    table = errors(gold, [s.sentence for s in looks])
+    assert set(table["class"]) <= set(CLASSES) and len(table) > 20
+    arcs = table[table["class"] == "wrong arc"]
+    expected = sum(a != b for g, s in zip(gold, looks) for a, b in zip(g.heads, s.sentence.heads))
+    assert len(arcs) == expected
+    row = arcs.iloc[0]
+    assert gold[row["sentence"]].heads[row["end"] - 1] == row["gold_start"] != row["start"]
+    assert gold[row["sentence"]].words[row["end"] - 1] == row["text"]
+    assert errors(gold, gold).empty
+
+
+def test_missed_spans_and_their_top_heads(seen):
+    gold, looks, found = seen
+    table = missed(found, "share").set_index("label")
+    np_ = table.loc["NP"]
+    assert np_["gold"] == sum(label == "NP" for spans in gold_spans(gold) for *_, label in spans)
+    heads = top_heads(found.where((found.spans["parsed"] & found.spans["gold"]).to_numpy(bool)), "share", "NP")
+    assert np_["heads"] == heads and len(heads) <= 4
+    lost = found.where(
+        ((found.spans["label"] == "NP") & found.spans["gold"] & ~found.spans["parsed"]).to_numpy(dtype=bool)
+    )
+    assert np_["missed"] == len(lost.spans) > 0
+    assert np_["still"] == sum(top in heads for top in lost.top("share"))
+    everyone = missed(found, "share", ["NP"], count=6).iloc[0]
+    assert everyone["heads"][: len(heads)] == heads and everyone["percent"] >= np_["percent"]
+    one = missed(found, "share", ["NP"], count=1).iloc[0]
+    assert 0 < one["by_chance"] < np_["by_chance"], "the more heads are called top heads, the less it says"
+
+
+def test_a_span_is_traced(seen):
+    _, looks, found = seen
+    span = looks[3].spans[0]
+    table = trace(looks, found, "exact", 3, span, count=6)
+    assert table["contribution"].is_monotonic_decreasing and sorted(table["head"]) == list(range(6))
+    row = table.iloc[0]
+    words = ["<START>", *looks[3].sentence.words, "<STOP>"]
+    assert row["word"] == words[int(np.argmax(looks[3].attention[row["head"]]))]
+    assert row["contribution"] == pytest.approx(looks[3].exact[0].max())
+    with pytest.raises(LalkitError, match="there is no sentence 40\n.*0 to 39"):
+        trace(looks, found, "exact", 40, span)
+    with pytest.raises(LalkitError, match="no span .* was looked at\n.*These were"):
+        trace(looks, found, "exact", 3, (0, 1, "NO"))
+
+
+def test_heads_at_the_root(seen):
+    gold, looks, found = seen
+    table = root_shares(looks, found, "share", 6).set_index("spans")["percent"]
+    at_root = [[int(row.argmax()) == s.sentence.heads.index(0) + 1 for row in s.attention] for s in looks]
+    assert table["all heads"] == pytest.approx(100 * np.mean(at_root)) and 0 < table["all heads"] < 100
+    right = found.parsed.spans["gold"].to_numpy(dtype=bool)
+    expected = [np.mean(at_root[place]) for place in found.parsed.spans["sentence"]]
+    assert table["wrong"] == pytest.approx(100 * np.mean(np.array(expected)[~right])), "six of six heads: all of them"
+    few = root_shares(looks, found, "share", 1).set_index("spans")
+    assert few.loc["wrong", "count"] == (~right).sum() and few.loc["wrong", "percent"] != table["wrong"]
+
+
+def test_nearest_spans_are_right_and_of_other_sentences(seen):
+    _, looks, found = seen
+    span = looks[3].spans[0]
+    table = nearest(found, "share", 3, span, 4)
+    assert len(table) == 4 and (table["sentence"] != 3).all() and table["gold"].all() and table["parsed"].all()
+    assert table["likeness"].is_monotonic_decreasing and table["likeness"].iloc[0] <= 1 + 1e-6
+    with pytest.raises(LalkitError, match="was looked at"):
+        nearest(found, "share", 3, (0, 1, "NO"))

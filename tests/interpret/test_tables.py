@@ -1,0 +1,98 @@
+"""Shares, lifts and averages on contributions whose answer is known; matching finds a permutation again."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lalkit.errors import LalkitError
+from lalkit.interpret.agreement import agreement, match
+from lalkit.interpret.contributions import Contributions
+from lalkit.interpret.tables import averages, known_heads, led_labels, profile, top_shares
+
+
+def made(labels, tops, heads=4, sentences=None, seed=0):
+    """Spans with these labels, each led by this head."""
+    rng = np.random.default_rng(seed)
+    raw = rng.uniform(0, 1, (len(labels), heads))
+    raw[np.arange(len(labels)), tops] = 2.0
+    spans = pd.DataFrame(
+        {
+            "sentence": range(len(labels)) if sentences is None else sentences, "id": "s", "start": 0, "end": 1,
+            "label": labels, "parsed": True, "gold": True,
+        }
+    )  # fmt: skip
+    return Contributions(spans, raw, raw**3)
+
+
+LABELS = ["NP"] * 6 + ["VP"] * 4
+TOPS = [0, 0, 0, 1, 1, 2, 1, 1, 1, 3]
+
+
+def test_top_shares():
+    table = top_shares(made(LABELS, TOPS), "raw", ["NP", "VP"])
+    np_ = table[table["label"] == "NP"].set_index("head")
+    assert np_.loc[0, ["spans", "led"]].tolist() == [6, 3] and np_.index.tolist() == [0, 1, 2]
+    assert np_.loc[0, ["share", "overall"]].tolist() == [50, 30] and np_.loc[0, "lift"] == pytest.approx(5 / 3)
+    assert np_.loc[1, "lift"] == pytest.approx((2 / 6) / 0.5), "a head that leads everything has no lift"
+    assert (table["low"] <= table["share"]).all() and (table["share"] <= table["high"]).all()
+    assert table[table["label"] == "VP"].iloc[0][["head", "share"]].tolist() == [1, 75]
+
+
+def test_led_labels_is_the_reverse():
+    table = led_labels(made(LABELS, TOPS), "raw").set_index(["head", "label"])
+    assert table.loc[(1, "VP"), ["spans", "share", "overall"]].tolist() == [5, 60, 40]
+    assert table.loc[(0, "NP"), "share"] == 100 and table.loc[(0, "NP"), "lift"] == pytest.approx(1 / 0.6)
+    assert (0, "VP") not in table.index
+
+
+def test_averages():
+    found = made(LABELS, TOPS)
+    table = averages(found, "minmax").set_index(["label", "head"])
+    assert table.loc[("NP", 0), "mean"] == pytest.approx(found.by("minmax")[:6, 0].mean())
+    assert (table["low"] <= table["mean"]).all() and (table["mean"] <= table["high"]).all()
+
+
+def test_intervals_are_over_sentences():
+    """Six spans of one sentence are one observation: nothing is known of other sentences, and the interval is a point."""
+    together = top_shares(made(LABELS, TOPS, sentences=[0] * 10), "raw", ["NP"])
+    assert (together["low"] == together["high"]).all()
+    apart = top_shares(made(LABELS * 8, TOPS * 8), "raw", ["NP"]).iloc[0]
+    wide = top_shares(made(LABELS, TOPS), "raw", ["NP"]).iloc[0]
+    assert 0 < apart["high"] - apart["low"] < wide["high"] - wide["low"]
+
+
+def test_the_profile_counts_every_span():
+    found = profile(made(LABELS, TOPS), "raw", "made up")
+    assert found["labels"] == ["NP", "VP"] and found["all"] == [6, 4] and found["spans"] == 10
+    assert found["led"] == [[3, 0], [2, 3], [1, 0], [0, 1]]
+
+
+def test_what_there_is_not():
+    found = made(LABELS, TOPS)
+    with pytest.raises(LalkitError, match="no span is labelled 'QP'\n.*NP, VP"):
+        top_shares(found, "raw", ["NP", "QP"])
+    with pytest.raises(LalkitError, match="no span is labelled as asked"):
+        averages(found, "raw", [])
+    with pytest.raises(LalkitError, match="no label head 4\n.*0 to 3"):
+        known_heads(found, [0, 4])
+
+
+def test_agreement():
+    found = made(["NP"] * 30 + ["VP"] * 30, [0, 1, 2] * 20)
+    table = agreement(found, ("raw", "share")).set_index(["norm", "label"])
+    assert table["rho"].to_numpy() == pytest.approx(1), "exact is a monotone function of raw here"
+    assert (table["same_top"] == 100).all()
+    turned = Contributions(found.spans, found.raw, -found.exact)
+    assert agreement(turned, ("raw",))["rho"].to_numpy() == pytest.approx(-1)
+
+
+def test_heads_are_matched_across_seeds():
+    rng = np.random.default_rng(0)
+    labels = [f"L{i}" for i in rng.integers(0, 4, 400)]
+    tops = [int(label[1]) if rng.random() < 0.8 else int(rng.integers(0, 4)) for label in labels]
+    order = np.array([2, 0, 3, 1])
+    table = match(made(labels, tops), made(labels, order[tops]), "raw")
+    assert table.set_index("head")["other"].tolist() == order.tolist()
+    assert table["similarity"].to_numpy() == pytest.approx(1) and (table["by_chance"] < 0.9).all()
+    with pytest.raises(LalkitError, match="no label in common"):
+        match(made(["A"], [0]), made(["B"], [0]), "raw")

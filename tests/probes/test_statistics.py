@@ -1,0 +1,55 @@
+"""Differences and their chances, on examples whose answer is known."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from lalkit.probes.statistics import f1_test, holm
+
+
+def f1(counts):
+    matched, gold, predicted = np.sum(counts, axis=0)
+    return 200 * matched / (gold + predicted)
+
+
+def test_against_all_exchanges():
+    """The slow twin: every one of the 2^8 exchanges."""
+    rng = np.random.default_rng(0)
+    gold = rng.integers(3, 9, 8)
+    a = np.stack([rng.integers(1, 3, 8), gold, gold + rng.integers(-1, 2, 8)], 1)
+    b = np.stack([rng.integers(0, 3, 8), gold, gold + rng.integers(-1, 2, 8)], 1)
+    observed = abs(f1(a) - f1(b))
+    found = []
+    for swap in product([False, True], repeat=8):
+        mask = np.array(swap)[:, None]
+        found.append(abs(f1(np.where(mask, b, a)) - f1(np.where(mask, a, b))) >= observed - 1e-9)
+    result = f1_test(a, b, rounds=20_000)
+    assert result.difference == pytest.approx(f1(a) - f1(b)) and result.n == 8
+    assert result.p == pytest.approx(np.mean(found), abs=0.015)
+
+
+def test_equal_and_very_different_systems():
+    good = np.tile([9, 10, 10], (200, 1))
+    assert f1_test(good, good) == f1_test(good, good, seed=5) and f1_test(good, good).p == 1
+    better = f1_test(good, np.tile([7, 10, 10], (200, 1)), rounds=999)
+    assert better.difference == pytest.approx(20) and better.p == 0.001
+
+
+def test_chance_alone_seldom_looks_like_a_difference():
+    rng = np.random.default_rng(1)
+    ps = []
+    for _ in range(60):
+        a, b = (np.stack([rng.binomial(10, 0.8, 50), np.full(50, 10), np.full(50, 10)], 1) for _ in range(2))
+        ps.append(f1_test(a, b, rounds=400).p)
+    assert np.mean(np.array(ps) < 0.05) < 0.15 and 0.35 < np.mean(ps) < 0.65
+
+
+def test_counts_must_be_of_the_same_sentences():
+    with pytest.raises(ValueError, match=r"\(2, 3\) and \(3, 3\)"):
+        f1_test(np.ones((2, 3)), np.ones((3, 3)))
+
+
+def test_holm_as_in_the_textbook():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]).tolist() == [1, 1] and holm([]).tolist() == []
