@@ -30,6 +30,12 @@ class Batch:
     label: Tensor
     allowed: Tensor | None
 
+    def rows(self, index: Tensor) -> Batch:
+        """The batch of some of its examples, in the order of index [K], which may repeat."""
+        tensors = (self.x, self.mask, self.question, self.question_mask, self.label, self.allowed)
+        picked = [None if tensor is None else tensor[index] for tensor in tensors]
+        return Batch(tuple(self.examples[i] for i in index.tolist()), *picked)
+
 
 @dataclass(frozen=True)
 class Vocabulary:
