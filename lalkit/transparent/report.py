@@ -20,11 +20,13 @@ def runs(measures: pd.DataFrame) -> pd.DataFrame:
 def over_seeds(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Mean and standard deviation over seeds of the columns of `runs`, and how many seeds: indexed by data and system."""
     groups = table.groupby(["data", "system"], sort=False)
-    return groups[columns].agg(["mean", "std"]).assign(seeds=groups.size())
+    found = groups[columns].agg(["mean", "std"])
+    found[("seeds", "")] = groups.size()
+    return found
 
 
 def undefined(measures: pd.DataFrame) -> pd.DataFrame:
-    """data, system, measure, n, n_nan: texts for which a measure is not defined (two words only, attention that does not vary)."""
+    """data, system, measure, n, n_nan: texts for which a measure is not defined (two words, attention that does not vary)."""
     groups = measures.groupby(["data", "system", "measure"], sort=False)["value"]
     found = pd.DataFrame({"n": groups.count(), "n_nan": groups.size() - groups.count()}).reset_index()
     return found[found["n_nan"] > 0]
