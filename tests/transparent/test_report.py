@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lalkit.transparent.report import erased_if_right, expected, over_seeds, runs, undefined
+from lalkit.transparent.report import erased_if_right, erasure, expected, over_seeds, runs, undefined
 
 
 def long(data, system, seed, **values):
@@ -53,3 +53,6 @@ def test_wrong_decisions_are_kept_and_shown_apart():
     row = erased_if_right(texts).loc[("d", "vanilla")]
     assert (row["erased, all"], row["erased, right"]) == (0.3, 0.2)
     assert (row["texts, all"], row["texts, right"]) == (5, 3)
+    boxes = erasure(texts).set_index("ranking")
+    assert boxes.loc["erased", ["low", "median", "high", "n"]].tolist() == [0.2, 0.3, 0.9, 5]
+    assert boxes.loc["erased_random", "p5"] == 1.0
