@@ -147,6 +147,27 @@ def minilm() -> Config:
     )
 
 
+def chinese() -> Config:
+    """[D] Words and characters from scratch, 64 label heads: for Chinese where no pretrained encoder can be had."""
+    return Config(
+        ModelConfig(
+            encoder=EncoderConfig(pretrained=None, word_dim=128, char_dim=64, char_hidden=128, word_dropout=0.2),
+            label_attention=LabelAttentionConfig(heads=64, d_kv=32, d_out=32),
+            d_content=256,
+            d_position=128,
+            layers=2,
+            attention_heads=8,
+            d_head=32,
+            d_ff=512,
+            label_hidden=200,
+            arc_hidden=256,
+            arc_label_hidden=128,
+            tag_input="predicted",
+            dropout=0.3,
+        )
+    )
+
+
 def paper_english() -> Config:
     """[P] XLNet-large, 112 label heads of 128, feed-forward and residual dropout (table 1, first row)."""
     return Config(
@@ -172,7 +193,13 @@ def paper_chinese() -> Config:
     return replace(english, model=model)
 
 
-PRESETS = {"tiny": tiny, "minilm": minilm, "paper-english": paper_english, "paper-chinese": paper_chinese}
+PRESETS = {
+    "tiny": tiny,
+    "minilm": minilm,
+    "chinese": chinese,
+    "paper-english": paper_english,
+    "paper-chinese": paper_chinese,
+}
 
 
 def preset(name: str) -> Config:
