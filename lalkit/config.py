@@ -83,6 +83,9 @@ class TrainConfig:
     start: str | None = None  # name or folder of a parser of the same sizes whose weights are begun with [D]
     epochs: int = 30
     batch_tokens: int = 800  # words a batch, sentences of like length together
+    part_tokens: int = (
+        0  # words computed at once: a larger batch is computed in parts, its gradients added up; 0: all [D]
+    )
     rate: float = 1e-3  # new layers [D]
     encoder_rate: float = 1.5e-4  # pretrained encoder [D]
     warmup: int = 160  # steps [R]

@@ -196,14 +196,14 @@ class Run:
         """Adds this worker's part of the gradient of the mean over `size` sentences; returns the terms over all workers,
         and the first worker's clock, which travels with them."""
         terms = dict.fromkeys(TERMS, 0.0)
-        if share:
-            batch = self.collator(share, gold=True).to(self.device)
+        for part in in_parts(share, self.config.train.part_tokens):
+            batch = self.collator(part, gold=True).to(self.device)
             autocast = self.config.train.autocast and has_bf16(self.device)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
                 found = losses(self.network, batch, self.config.train)
-            weight = len(share) / size
+            weight = len(part) / size
             (found["loss"] * weight).backward()
-            terms = {name: float(value.detach()) * weight for name, value in found.items()}
+            terms = {name: terms[name] + float(value.detach()) * weight for name, value in found.items()}
         terms["clock"] = clock
         return dict(zip(terms, self.team.add(list(terms.values()))))
 
@@ -251,6 +251,13 @@ class Run:
                     key: tensors[full].to("cpu" if key == "step" else self.device) for key, full in prefix.items()
                 }
         self.state = State(**content["state"])
+
+
+def in_parts(sentences: Sequence[Sentence], words: int) -> list[list[Sentence]]:
+    """A batch as parts that are computed one after the other, each of at most so many words with padding (0: one part)."""
+    if not words:
+        return [list(sentences)] if sentences else []
+    return [[sentences[i] for i in group] for group in batches([len(s) for s in sentences], words)]
 
 
 def quality(scores: dict) -> float:

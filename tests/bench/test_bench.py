@@ -6,10 +6,10 @@ import torch
 from lalkit import bench, predict
 from lalkit.bench import layer, measure, parse, train
 from lalkit.bench.measure import Settings, compare, growth, peak_bytes, twin
-from lalkit.bench.networks import random_encoder
 from lalkit.config import LabelAttentionConfig, override, paper_chinese
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.model.label_attention import LabelAttention, Masks
+from lalkit.model.shapes import random_encoder
 from tests.reference.label_attention_batched import batched
 from tests.reference.label_attention_literal import literal
 
