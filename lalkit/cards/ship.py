@@ -29,13 +29,16 @@ from lalkit.treebank.tree import Sentence
 
 SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
 TESTED = {"f1": ("matched", "gold", "predicted"), "uas": ("arcs_right", "arcs", "arcs")}  # against a control
-PARSES = 200  # sentences of data/sample whose parses a card has the checksum of
+OWN = {"en": "sample", "zh": "sample-zh"}  # our own treebanks, on which every parser of a language may be shown
+PARSES = 200  # sentences of them, at most, whose parses a card has the checksum of
 EXAMPLES = 3
 # What a parser trained on these may be used for, and what they are.
 LICENCES = {
     "craft": "CC BY 3.0",
     "ptb-sample": "non-commercial use only (weights learned from the Penn Treebank sample, LDC)",
     "sample": "CC BY 4.0",
+    "sample-zh": "CC BY 4.0",
+    "sinica": "CC BY-NC-SA 2.5 (weights and word list learned from the Sinica Treebank sample, CKIP, Academia Sinica)",
 }
 
 
@@ -46,7 +49,7 @@ def ship(
     seed: int | None = None,
     controls: Sequence[str | Path] = (),
     licence: str | None = None,
-    language: str = "en",
+    language: str | None = None,
     say: Callable[[str], None] = print,
 ) -> Path:
     """Choose among runs that differ in their seed, save the parser in 16 bits, score every run's parser as it would be
@@ -62,12 +65,13 @@ def ship(
         raise ModelError(f"there is no run of seed {seed}", where=name, remedy=f"The seeds are {found}.")
     treebank = _one("treebank", [read_content(run, "model")["info"]["treebank"] for run in runs])
     licence = licence or LICENCES.get(treebank)
+    language = language or ("zh" if treebank in ("sinica", "sample-zh") else "en")
     if not licence:
         raise ModelError(f"no licence is known for {treebank}", where=name, remedy="Name one: --licence.")
     task = _one("task", [read_content(run, "model")["config"]["model"].get("task", "joint") for run in runs])
     if task != "joint":
         raise ModelError(f"cards are for joint parsers, and these give {task} alone", where=name)
-    target = folder() / name
+    target, own = folder() / name, OWN.get(language, "sample")
     scored = [_score(run, treebank, say) for run in runs]
     recipe = _one("recipe", [found.recipe for found in scored])
     others = [_score(run, treebank, say) for run in controls]
@@ -84,8 +88,8 @@ def ship(
         "seed": best["seed"], "seeds": seeds,
         "chosen": "before" if seed is not None else "on dev",
         "controls": [_control(group, scored, recipe) for group in _groups(others)],
-        "corpus": {split: len(part) for split, part in _splits(treebank)}, **_weaknesses(parser, treebank),
-        "parses": {"treebank": "sample", "sentences": PARSES, "sha256": checksum(parser)},
+        "corpus": {split: len(part) for split, part in _splits(treebank)}, **_weaknesses(parser, treebank, own),
+        "parses": {"treebank": own, "sentences": PARSES, "sha256": checksum(parser, own)},
     }  # fmt: skip
     if facts["label_heads"]:
         looks = parser.look(_bare(load(treebank, "dev").sentences))
@@ -100,7 +104,8 @@ def verify(name: str, say: Callable[[str], None] = print) -> list[tuple[str, obj
     card = read_card(folder() / name)
     parser = Parser.load(card.folder)
     best = next(row for row in card.facts["seeds"] if row["seed"] == card.facts["seed"])
-    rows = [("parses", card.facts["parses"]["sha256"][:12], checksum(parser)[:12])]
+    parses = card.facts["parses"]
+    rows = [("parses", parses["sha256"][:12], checksum(parser, parses["treebank"])[:12])]
     for split in ("dev", "test"):
         if best.get(split):
             try:
@@ -113,9 +118,9 @@ def verify(name: str, say: Callable[[str], None] = print) -> list[tuple[str, obj
     return rows
 
 
-def checksum(parser: Parser) -> str:
-    """SHA-256 of the trees, arcs, arc labels and tags that the parser gives the first sentences of data/sample."""
-    sentences = _bare([s for split in ("train", "dev", "test") for s in load("sample", split).sentences][:PARSES])
+def checksum(parser: Parser, treebank: str = "sample") -> str:
+    """SHA-256 of the trees, arcs, arc labels and tags that the parser gives the first sentences of our own treebank."""
+    sentences = _bare([s for split in ("train", "dev", "test") for s in load(treebank, split).sentences][:PARSES])
     found = hashlib.sha256()
     for result in parser.parse_all(sentences):
         record = result.to_dict()
@@ -202,21 +207,29 @@ def _flat(values: dict, path: str = "") -> dict:
     return found
 
 
-def _weaknesses(parser: Parser, treebank: str) -> dict:
-    """Scores on dev by length and by label; and what goes worst in sentences of our own that may be shown."""
+def _weaknesses(parser: Parser, treebank: str, own: str) -> dict:
+    """Scores on dev by length and by label; and what goes worst in sentences of our own that may be shown.
+
+    Where our own sentences are annotated in another way (their tags, or arc labels, are not the parser's), there is nothing to
+    agree on, and no score.
+    """
     gold = load(treebank, "dev").sentences
     found = [r.sentence for r in parser.parse_all(_bare(gold))]
-    ours = [s for split in ("train", "dev", "test") for s in load("sample", split).sentences]
+    ours = [s for split in ("train", "dev", "test") for s in load(own, split).sentences]
     guesses = [r.sentence for r in parser.parse_all(_bare(ours))]
     on_ours: Evaluation = evaluate(ours, guesses)
     table = on_ours.table()
     worst = table[(table.length >= 8) & (table.length <= 14)].sort_values("f1", kind="stable").index[:EXAMPLES]
     rounded, on_sample = {"orient": "records"}, _rounded(on_ours)
     if not set(parser.vocab.arc_labels) & {label for s in ours for label in s.arc_labels}:
-        on_sample["las"] = None  # arc labels of another kind: there is nothing to agree on
+        on_sample["las"] = None
+    tags = {tag for s in ours for tag in s.tags}
+    if 2 * len(tags & set(parser.vocab.tags)) < len(tags):
+        on_sample.update(f1=None, exact=None, tag_accuracy=None)
     return {
         "by_length": by_length(evaluate(gold, found)).round(2).to_dict(**rounded),
         "by_label": by_label(gold, found, least=30).round(2).head(12).to_dict(**rounded),
+        "own": own,
         "sample": on_sample,
         "examples": [
             {"words": " ".join(ours[i].words), "gold": _line(ours[i]), "found": _line(guesses[i])} for i in worst

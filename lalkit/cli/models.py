@@ -26,7 +26,9 @@ def models_list(context: typer.Context) -> None:
         split = "test" if best.get("test") else "dev"
         scores = "".join(f"{best[split][key]:7.2f}" for key in ("f1", "uas", "las"))
         place = f"{card.facts['treebank']} {split}"
-        print(f"{name:12}{scores}  {place:18}{card.size / 1e6:6.1f}  {card.facts['encoder']:10}{card.facts['licence']}")
+        print(
+            f"{name:12}{scores}  {place:18}{card.size / 1e6:6.1f}  {card.facts['encoder'] or 'none':10}{card.facts['licence']}"
+        )
     for alias, name in ALIASES.items():
         if name in names():
             print(f"{alias:12}the same as {name}")
@@ -57,7 +59,7 @@ def models_ship(
         int | None, typer.Option(help="ship this run, whatever the others score; default: the best on dev")
     ] = None,
     licence: Annotated[str | None, typer.Option(help="of the weights; known for craft, ptb-sample and sample")] = None,
-    language: Annotated[str, typer.Option()] = "en",
+    language: Annotated[str | None, typer.Option(help="default: that of the treebank, en or zh")] = None,
     threads: Annotated[int | None, typer.Option()] = None,
 ) -> None:
     """Put one run's parser into data/models in 16 bits, with a card made from the runs' files and scored again."""

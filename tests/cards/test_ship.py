@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,6 +14,8 @@ from lalkit.cards.ship import _control, _score, checksum, settings, ship, verify
 from lalkit.config import minilm, override, tiny
 from lalkit.errors import ModelError
 from lalkit.training import train
+from lalkit.treebank.conllu import format_conllu
+from lalkit.treebank.corpora import load
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +95,33 @@ def test_arc_labels_of_another_kind_are_not_scored(shipped):
     assert facts["sample"]["las"] is not None and "other conventions" not in page(facts)
     facts["sample"]["las"] = None
     assert "follow other conventions" in page(facts) and "None" not in page(facts)
+
+
+def test_a_chinese_parser_is_shown_on_our_chinese_treebank(shipped, tmp_path):
+    """Trained on half of it under other tags: nothing but UAS can be said, and the checksum is of Chinese parses."""
+    folder = tmp_path / "zh"
+    folder.mkdir()
+    for split in ("train", "dev", "test"):
+        sentences = [
+            replace(s, tags=[f"x{t}" for t in s.tags], arc_labels=[f"x{a}" for a in s.arc_labels])
+            for s in load("sample-zh", split).sentences[:40]
+        ]
+        (folder / f"{split}.trees").write_text("".join(f"{s.tree}\n" for s in sentences), encoding="utf-8")
+        (folder / f"{split}.conllu").write_text(format_conllu(sentences), encoding="utf-8")
+    train(override(tiny(), {"train.epochs": 1}), str(folder), tmp_path / "run", say=str)
+    made = ship([tmp_path / "run"], "zh-tiny", licence="CC BY 4.0", language="zh", say=str)
+    facts, text = json.loads((made / "card.json").read_text()), (made / "README.md").read_text()
+    assert (facts["own"], facts["parses"]["treebank"], facts["encoder"]) == ("sample-zh", "sample-zh", None)
+    assert [facts["sample"][key] is None for key in ("f1", "exact", "uas", "las", "tag_accuracy")] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert "only UAS can be said" in text and '"tokens"' in text and "from scratch" in text and "None" not in text
+    assert all(stated == found for _, stated, found in verify("zh-tiny", str))
+    shutil.rmtree(made)
 
 
 def test_a_recipe_is_how_a_config_differs_from_a_preset():
