@@ -11,6 +11,7 @@ from lalkit.errors import CorpusError, LalkitError
 from lalkit.importing import import_treebank
 from lalkit.treebank.check import check
 from lalkit.treebank.corpora import load
+from lalkit.treebank.licensed import TREEBANKS
 from tests.test_cli import lalkit
 from tests.treebank import licensed_files as forms
 
@@ -47,6 +48,23 @@ def test_ctb_in_its_own_files(tmp_path, encoding):
     assert sentences[1].words == ("你", "写", "的", "信", "到", "了", "。")
     assert sentences[1].heads == (2, 3, 4, 5, 0, 5, 5) and sentences[1].arc_labels[2] == "RELC"
     assert sentences[1].constituents[1].label == "NP" and sentences[1].constituents[2].label == "CP::CP"
+
+
+def test_ctb_has_another_split_for_dependencies():
+    """Zhang and Clark (2008); and Liu and Zhang (2017) for constituents. The edges of every part."""
+    edges = {
+        "ctb": {"train": (1, 270, 440, 1151), "test": (271, 300), "dev": (301, 325), None: (326, 439, 1152)},
+        "ctb-dependencies": {
+            "train": (1, 815, 1001, 1136),
+            "test": (816, 885, 1137, 1147),
+            "dev": (886, 931, 1148, 1151),
+            None: (932, 1000, 1152),
+        },  # fmt: skip
+        "ptb": {"train": (201, 2199), "dev": (2201, 2299), "test": (2301, 2399), None: (199, 2400)},
+    }
+    for name, parts in edges.items():
+        for part, numbers in parts.items():
+            assert {TREEBANKS[name].part(number) for number in numbers} == {part}
 
 
 @pytest.mark.parametrize(

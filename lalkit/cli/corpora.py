@@ -22,7 +22,7 @@ def data_fetch(name: str) -> None:
 
 @app.command("import")
 def data_import(
-    name: Annotated[str, typer.Argument(help="ptb or ctb")],
+    name: Annotated[str, typer.Argument(help="ptb, ctb, or ctb-dependencies (its other split)")],
     path: Annotated[Path, typer.Option(help="the folder of your own licensed copy")],
     out: Annotated[Path | None, typer.Option(help="default runs/corpora/NAME, which git ignores")] = None,
     dependencies: Annotated[

@@ -4,6 +4,7 @@
 |---|---|---|
 | ptb | wsj_0001.mrg ... (any folders), or one file a part | sections 02-21 / 22 / 23 |
 | ctb | chtb_001.fid ... (any folders), or one file a part | articles 1-270, 440-1151 / 301-325 / 271-300 (Liu and Zhang 2017) |
+| ctb-dependencies | the same | 1-815, 1001-1136 / 886-931, 1148-1151 / 816-885, 1137-1147 (Zhang and Clark 2008) |
 
 One file a part: train or 02-21, dev or 22, test or 23 in its name, trees one a line or over several lines. Nothing is fetched.
 """
@@ -54,9 +55,20 @@ def _ctb_part(number: int) -> str | None:
     return "dev" if 301 <= number <= 325 else "test" if 271 <= number <= 300 else None
 
 
+def _ctb_dependency_part(number: int) -> str | None:
+    if number <= 815 or 1001 <= number <= 1136:
+        return "train"
+    if 886 <= number <= 931 or 1148 <= number <= 1151:
+        return "dev"
+    return "test" if 816 <= number <= 885 or 1137 <= number <= 1147 else None
+
+
 TREEBANKS = {
     "ptb": Licensed("ptb", re.compile(r"wsj_(\d{4})"), _ptb_part, (39832, 1700, 2416), dependencies, (".mrg", ".parse", ".tree")),
     "ctb": Licensed("ctb", re.compile(r"chtb_(\d{3,4})"), _ctb_part, (17544, 352, 348), by_chinese_rules),
+    "ctb-dependencies": Licensed(
+        "ctb-dependencies", re.compile(r"chtb_(\d{3,4})"), _ctb_dependency_part, (16091, 803, 1910), by_chinese_rules
+    ),
 }  # fmt: skip
 
 
