@@ -22,6 +22,7 @@ DEAR = (
     "lalkit evaluate runs/ptb --treebank ptb-sample",
     "lalkit run",
     "lalkit sweep",
+    "lalkit report",
     "lalkit bench",
     "lalkit parse big.txt",
     "lalkit parse notes.txt",

@@ -24,7 +24,7 @@ app = typer.Typer(
 )
 for command in (
     learning.train, parsing.evaluate, parsing.parse, explaining.explain, looking.doctor, looking.run, looking.bench, looking.demo,
-    sweeping.sweep,
+    sweeping.sweep, sweeping.report,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(corpora.app, name="data")
