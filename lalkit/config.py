@@ -53,11 +53,22 @@ class LabelAttentionConfig:
 
 
 @dataclass(frozen=True)
+class SpanAttentionConfig:
+    """Label attention inside the span, one head per label, in the place of the paper's layer [D]."""
+
+    d_key: int = 64
+    boundary: Literal["full", "lean", "glass"] = "full"  # what else a span is scored by: see `model.span_attention`
+    d_lean: int = 32  # hidden size of the lean boundary scorer
+    attention: Literal["learned", "uniform", "none"] = "learned"  # the last two are controls
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """The whole network."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     label_attention: LabelAttentionConfig | None = field(default_factory=LabelAttentionConfig)  # None: the control
+    span_attention: SpanAttentionConfig | None = None  # needs label_attention None
     d_content: int = 512  # [P] d_model is content + position = 1024
     d_position: int = 512
     layers: int = 3  # [P] partitioned self-attention layers before the label attention (table 5)
@@ -147,6 +158,12 @@ def minilm() -> Config:
     )
 
 
+def minilm_span() -> Config:
+    """`minilm` with label attention inside the span instead of the paper's layer."""
+    plain = minilm()
+    return replace(plain, model=replace(plain.model, label_attention=None, span_attention=SpanAttentionConfig()))
+
+
 def paper_english() -> Config:
     """[P] XLNet-large, 112 label heads of 128, feed-forward and residual dropout (table 1, first row)."""
     return Config(
@@ -172,7 +189,10 @@ def paper_chinese() -> Config:
     return replace(english, model=model)
 
 
-PRESETS = {"tiny": tiny, "minilm": minilm, "paper-english": paper_english, "paper-chinese": paper_chinese}
+PRESETS = {
+    "tiny": tiny, "minilm": minilm, "minilm-span": minilm_span, "paper-english": paper_english,
+    "paper-chinese": paper_chinese,
+}  # fmt: skip
 
 
 def preset(name: str) -> Config:
