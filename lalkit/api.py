@@ -13,7 +13,7 @@ import pandas as pd
 from lalkit import draw, models
 from lalkit.checkpoint import Loaded, load_model, save_model
 from lalkit.errors import LalkitError
-from lalkit.files import write_text
+from lalkit.files import write_bytes, write_text
 from lalkit.interpret.contributions import attention_table, contributions
 from lalkit.interpret.explain import explain, page
 from lalkit.interpret.look import Look, look
@@ -23,6 +23,8 @@ from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
 from lalkit.treebank.tree import Node, Sentence
+
+PICTURES = (".png", ".pdf")
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class ParseResult:
         return draw.draw_joint(self.sentence)
 
     def save(self, path: str | Path) -> Path:
-        """Written in the form its suffix names: .svg .json .conllu .ptb .txt. Raises LalkitError for another."""
+        """Written in the form its suffix names: .svg .png .pdf .json .conllu .ptb .txt. Raises LalkitError for another."""
         forms = {
             ".svg": self.draw,
             ".json": self.to_json,
@@ -124,10 +126,13 @@ class ParseResult:
             ".txt": self.__str__,
         }
         suffix = Path(path).suffix
+        if suffix in PICTURES:
+            from lalkit.draw.redraw import redraw  # loads matplotlib
+
+            return write_bytes(path, redraw(self.draw(), suffix[1:]))
         if suffix not in forms:
-            raise LalkitError(
-                f"cannot write a result as {suffix!r}", where=str(path), remedy=f"Use one of {' '.join(forms)}."
-            )
+            known = " ".join((*forms, *PICTURES))
+            raise LalkitError(f"cannot write a result as {suffix!r}", where=str(path), remedy=f"Use one of {known}.")
         return write_text(path, forms[suffix]())
 
     def _repr_svg_(self) -> str:

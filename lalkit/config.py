@@ -26,6 +26,8 @@ class EncoderConfig:
     word_dim: int = 128  # from scratch: word embedding
     char_dim: int = 32  # from scratch: character embedding, and
     char_hidden: int = 64  # its convolution's channels
+    lstm: int = 0  # from scratch: units, each way, of a bidirectional LSTM over the words; 0: none [D]
+    lstm_layers: int = 2
     min_count: int = 2  # from scratch: rarer words are known by their characters only
     word_dropout: float = 0.1  # from scratch: share of words made unknown in training
 
@@ -164,6 +166,33 @@ def minilm_span() -> Config:
     return replace(plain, model=replace(plain.model, label_attention=None, span_attention=SpanAttentionConfig()))
 
 
+def chinese() -> Config:
+    """[D] Words and characters from scratch, 64 label heads: for Chinese where no pretrained encoder can be had.
+
+    With one R for all heads, d_out is all that is known of a word beyond the label attention: 32 was too little for arcs.
+    """
+    return Config(
+        ModelConfig(
+            encoder=EncoderConfig(
+                pretrained=None, word_dim=128, char_dim=64, char_hidden=128, lstm=192, word_dropout=0.2
+            ),
+            label_attention=LabelAttentionConfig(heads=64, d_kv=32, d_out=96, residual_dropout=0.0),
+            d_content=256,
+            d_position=128,
+            layers=1,
+            attention_heads=8,
+            d_head=32,
+            d_ff=512,
+            label_hidden=128,
+            arc_hidden=128,
+            arc_label_hidden=64,
+            tag_input="predicted",
+            dropout=0.3,
+        ),
+        TrainConfig(batch_tokens=500, rate=1.5e-3, epochs=12),
+    )
+
+
 def paper_english() -> Config:
     """[P] XLNet-large, 112 label heads of 128, feed-forward and residual dropout (table 1, first row)."""
     return Config(
@@ -190,9 +219,13 @@ def paper_chinese() -> Config:
 
 
 PRESETS = {
-    "tiny": tiny, "minilm": minilm, "minilm-span": minilm_span, "paper-english": paper_english,
+    "tiny": tiny,
+    "minilm": minilm,
+    "minilm-span": minilm_span,
+    "chinese": chinese,
+    "paper-english": paper_english,
     "paper-chinese": paper_chinese,
-}  # fmt: skip
+}
 
 
 def preset(name: str) -> Config:

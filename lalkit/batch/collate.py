@@ -12,6 +12,7 @@ from torch import Tensor
 from lalkit.batch.align import Aligned, align
 from lalkit.batch.vocab import Vocab
 from lalkit.errors import ModelError
+from lalkit.treebank.chinese import normalise
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence
 
@@ -97,11 +98,12 @@ class Collator:
 
     def _words(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
         word, char = self.vocab.word_index, self.vocab.char_index
-        batch.words = pad([[word.get(w, UNK) for w in s.words] for s in sentences], n, PAD)
-        c = max(len(w) for s in sentences for w in s.words)
+        forms = [[normalise(w) for w in s.words] for s in sentences]
+        batch.words = pad([[word.get(w, UNK) for w in row] for row in forms], n, PAD)
+        c = max(len(w) for row in forms for w in row)
         batch.chars = torch.full((len(sentences), n, c), PAD)
-        for b, s in enumerate(sentences):
-            batch.chars[b, : len(s)] = pad([[char.get(x, UNK) for x in w] for w in s.words], c, PAD)
+        for b, row in enumerate(forms):
+            batch.chars[b, : len(row)] = pad([[char.get(x, UNK) for x in w] for w in row], c, PAD)
 
     def _targets(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
         batch.heads = pad([s.heads for s in sentences], n, IGNORE)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from lalkit.errors import ModelError
+from lalkit.treebank.chinese import normalise
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
@@ -17,7 +18,10 @@ UNKNOWN, PADDING = "<unk>", "<pad>"
 
 @dataclass(frozen=True)
 class Vocab:
-    """Names by index. labels[0] is the empty label, labels[1] is <H>; words and chars start with padding, unknown."""
+    """Names by index. labels[0] is the empty label, labels[1] is <H>; words and chars start with padding, unknown.
+
+    Words are those of `normalise`, by which every word is looked up.
+    """
 
     labels: tuple[str, ...]
     tags: tuple[str, ...]
@@ -53,8 +57,9 @@ class Vocab:
             labels.update(span.label for span in sentence.constituents or ())
             tags.update(sentence.tags or ())
             arcs.update(sentence.arc_labels or ())
-            words.update(sentence.words)
-            chars.update("".join(sentence.words))
+            forms = [*map(normalise, sentence.words)]
+            words.update(forms)
+            chars.update("".join(forms))
         if not labels:
             raise ModelError("no sentence of the training part has constituents", remedy="See: lalkit data check")
         return cls(

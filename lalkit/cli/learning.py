@@ -13,7 +13,7 @@ from lalkit.cli.options import Set, Treebank, pairs, say, set_threads
 def train(
     treebank: Treebank,
     out: Annotated[Path, typer.Option(help="folder of the run")],
-    preset: Annotated[str, typer.Option(help="tiny, minilm, paper-english, paper-chinese")] = "minilm",
+    preset: Annotated[str, typer.Option(help="tiny, minilm, chinese, paper-english, paper-chinese")] = "minilm",
     seed: Annotated[int | None, typer.Option()] = None,
     start: Annotated[str | None, typer.Option(help="name or folder of a trained parser to begin with")] = None,
     epochs: Annotated[int | None, typer.Option()] = None,

@@ -32,7 +32,9 @@ def view(model: Classifier, batch: Batch, examples: Sequence[int] = ()) -> Atten
         probs = torch.softmax(logits, dim=-1)[..., None, :]
         decision = probs.argmax(-1)
         right = (decision == batch.label[:, None]).to(probs.dtype)
-        return Outcome(probs, torch.ones_like(batch.mask[:, :1]), decision, torch.cat([right, torch.ones_like(right)], -1))
+        return Outcome(
+            probs, torch.ones_like(batch.mask[:, :1]), decision, torch.cat([right, torch.ones_like(right)], -1)
+        )
 
     def predict(weights: Tensor) -> Outcome:
         return from_contexts(torch.einsum("...bhqt,bhtd->...bhqd", weights, found.states[:, None]))
