@@ -22,7 +22,7 @@ def attribute(
     """
     if method not in METHODS:
         raise ValueError(f"no method {method!r}: {' or '.join(METHODS)}")
-    found = []
+    embedded, found = embedded.detach().requires_grad_(), []
     for u in range(target.shape[1]):
 
         def unit(x: Tensor, *others: Tensor, u: int = u) -> Tensor:

@@ -67,7 +67,7 @@ def _flip(view: AttentionView, scores: Tensor, heads: int | Sequence[int] | None
         at = torch.where(flips, k[:, None, None], shape[3] + 1).amin(0)
         first = torch.where((first == 0) & (at <= shape[3]), at, first)
         empty |= (gone & (k[:, None] < length)).any(0)
-    fraction = torch.where(first > 0, first / length[:, None], 1.0).to(view.weights.dtype)
+    fraction = torch.where(first > 0, first.to(view.weights.dtype) / length[:, None], 1.0)
     fraction = fraction.masked_fill(~base.unit_mask, torch.nan)
     return Erasure(fraction, (first == 0) & empty[:, None] & base.unit_mask)
 

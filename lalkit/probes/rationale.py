@@ -2,7 +2,8 @@
 
 A generator reads a text and keeps or drops each word; the classifier, which is not trained, sees the kept words as a text of
 their own. What is rewarded is p(class | Z) - a |Z| / T [P], by REINFORCE. Departure: several Z are drawn for a text, and the
-mean reward of the others is each one's baseline; the authors have none.
+mean reward of the others is each one's baseline; the authors have none. A Z without any word is worth 0 in training: were it
+worth what its likeliest word is, no word would ever have to be kept.
 """
 
 from __future__ import annotations
@@ -57,11 +58,11 @@ def train_rationale(
             rewards, chances, sizes = [], [], []
             for _ in range(SAMPLES):
                 z = (torch.rand(p.shape, generator=draws).to(p) < p) & mask
-                keep = _not_empty(z, logits, mask)
-                rewards.append(reward(embedded, keep, mask, label, classify, weight))
+                gained = reward(embedded, _not_empty(z, logits, mask), mask, label, classify, weight)
+                rewards.append(torch.where(z.any(1), gained, 0.0))
                 log = nn.functional.logsigmoid(torch.where(z, logits, -logits))
                 chances.append((log * mask).sum(1))
-                sizes.append(share(keep, mask))
+                sizes.append(share(z, mask))
             gained = torch.stack(rewards)
             baseline = (gained.sum(0) - gained) / (SAMPLES - 1)
             loss = -((gained - baseline) * torch.stack(chances)).mean()
