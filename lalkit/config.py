@@ -22,7 +22,8 @@ class EncoderConfig:
     subword: Literal["last", "first", "mean"] = "last"  # which sub-word stands for its word [R]
     freeze_embeddings: bool = True  # [D] sub-word embeddings stay as they are: less to train, less to save
     freeze_layers: int = 0  # so many of the lowest layers stay as they are, and all below them [D]
-    window: int = 512  # sub-words an encoder can take; longer sentences are read in overlapping windows [D]
+    window: int = 512  # sub-words an encoder can take
+    long: Literal["split", "refuse"] = "split"  # longer sentences are read in overlapping windows, or refused [D]
     word_dim: int = 128  # from scratch: word embedding
     char_dim: int = 32  # from scratch: character embedding, and
     char_hidden: int = 64  # its convolution's channels

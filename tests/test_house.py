@@ -24,7 +24,7 @@ ORDER = (
     ("errors", "files", "allocator", "compiled"),
     ("config",),
     ("treebank",),
-    ("text", "evalb", "tagging", "provenance"),
+    ("text", "evalb", "tagging", "provenance", "importing"),
     ("batch",),
     ("model", "chart"),
     ("checkpoint", "models", "evaluate", "breakdown", "predict", "parallel", "objective", "training"),

@@ -19,6 +19,7 @@ COMMANDS = [
 DEAR = (
     "lalkit train",
     "lalkit data fetch",
+    "lalkit data import",
     "lalkit evaluate runs/ptb --treebank ptb-sample",
     "lalkit run",
     "lalkit sweep",

@@ -56,8 +56,10 @@ class Collator:
     grows with the number of different sentences.
     """
 
-    def __init__(self, vocab: Vocab, tokenizer=None, window: int = 512, remember: bool = False):
+    def __init__(self, vocab: Vocab, tokenizer=None, window: int = 512, remember: bool = False, long: str = "split"):
+        """long: a sentence of more sub-words than the window is 'split', or met with a ModelError ('refuse')."""
         self.vocab, self.tokenizer, self.window, self.remember = vocab, tokenizer, window, remember
+        self.split = long == "split"
         self._aligned: dict[tuple[str, ...], Aligned] = {}
 
     def __call__(self, sentences: Sequence[Sentence], gold: bool = False) -> Batch:
@@ -78,7 +80,7 @@ class Collator:
         return batch
 
     def _subwords(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
-        aligned = [self._align(sentence.words) for sentence in sentences]
+        aligned = [self._align(sentence) for sentence in sentences]
         rows = [row for a in aligned for row in a.rows]
         width = max(map(len, rows))
         batch.subwords = pad(rows, width, self.tokenizer.pad_token_id or 0)
@@ -89,12 +91,16 @@ class Collator:
             batch.places[b, : len(a.places)] = torch.tensor(a.places) + torch.tensor([first_row, 0, 0])
             first_row += len(a.rows)
 
-    def _align(self, words: tuple[str, ...]) -> Aligned:
-        if not self.remember:
-            return align(words, self.tokenizer, self.window)
-        if words not in self._aligned:
-            self._aligned[words] = align(words, self.tokenizer, self.window)
-        return self._aligned[words]
+    def _align(self, sentence: Sentence) -> Aligned:
+        found = self._aligned.get(sentence.words)
+        if found is None:
+            try:
+                found = align(sentence.words, self.tokenizer, self.window, self.split)
+            except ModelError as error:
+                raise error.at(f"sentence {sentence.id}") if sentence.id else error from None
+            if self.remember:
+                self._aligned[sentence.words] = found
+        return found
 
     def _words(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
         word, char = self.vocab.word_index, self.vocab.char_index

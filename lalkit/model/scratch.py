@@ -13,10 +13,10 @@ from lalkit.config import EncoderConfig
 
 class ScratchEncoder(nn.Module):
     """Word embedding + characters (a convolution of width 3, maximum over the word), and if the config has one a
-    bidirectional LSTM over them -> [B, T, d_content].
+    bidirectional LSTM over them, whose states stand beside them -> [B, T, d_content].
 
     The LSTM [D] is what lets attention find its way in a small treebank: without it, on 8,000 sentences of Chinese, the
-    losses of arcs stood still for two epochs.
+    loss of arcs stood still for two epochs. The norm after it as well: new states are a tenth of what positions are.
     """
 
     def __init__(self, config: EncoderConfig, d_content: int, words: int, chars: int):
@@ -30,7 +30,8 @@ class ScratchEncoder(nn.Module):
         self.lstm = None
         if config.lstm:
             self.lstm = nn.LSTM(size, config.lstm, config.lstm_layers, batch_first=True, bidirectional=True)
-            size = 2 * config.lstm
+            size += 2 * config.lstm
+            self.norm = nn.LayerNorm(size)
         self.dropout = nn.Dropout(config.word_dropout)
         self.project = nn.Linear(size, d_content, bias=False)
 
@@ -60,4 +61,4 @@ class ScratchEncoder(nn.Module):
             )
             states, _ = self.lstm(packed)
             padded, _ = pad_packed_sequence(states, batch_first=True, total_length=vectors.shape[1])
-        return self.dropout(padded)
+        return self.dropout(self.norm(torch.cat([vectors, padded], dim=-1)))

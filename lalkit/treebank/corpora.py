@@ -21,7 +21,7 @@ from pathlib import Path
 
 from lalkit.errors import CorpusError, TreebankError
 from lalkit.treebank import brackets, conllu, sinica
-from lalkit.treebank.derive import derive as derive_
+from lalkit.treebank.derive import Rules, derive
 from lalkit.treebank.tree import Node, Sentence
 
 SPLITS = ("train", "dev", "test")
@@ -73,16 +73,19 @@ def load(name: str, split: str, *, lenient: bool = False, keep_wrappers: bool = 
     return Corpus(name, split, tuple(sentences), tuple(problems))
 
 
-def build(tree: Node, gold: conllu.Dependencies | None, id: str, unwrap: tuple[str, ...] = (), derive=True) -> Sentence:
+def build(
+    tree: Node, gold: conllu.Dependencies | None, id: str, unwrap: tuple[str, ...] = (), rules: Rules | None = derive
+) -> Sentence:
     """One sentence from its tree and, if given, its dependencies, whose tokens must be the same.
 
-    Without dependencies, or without arc labels, our head rules give them (derive). Raises TreebankError.
+    Without dependencies, or without arc labels, head rules give them: `derive`'s for the language, or others; None: none do.
+    Raises TreebankError.
     """
     cleaned = brackets.clean(tree, unwrap)
     sentence = brackets.tree_to_sentence(cleaned, id)
     heads = labels = None
-    if gold is None and derive:
-        heads, labels = derive_(cleaned)
+    if gold is None and rules:
+        heads, labels = rules(cleaned)
     elif gold is not None:
         ours = [brackets.unescape(word) for word in sentence.words]
         theirs = [brackets.unescape(word) for word in gold.words]
@@ -94,8 +97,8 @@ def build(tree: Node, gold: conllu.Dependencies | None, id: str, unwrap: tuple[s
                 where=f"sentence {id}",
             )
         heads, labels = gold.heads, gold.labels
-        if labels is None and derive:
-            derived = derive_(cleaned)[1]
+        if labels is None and rules:
+            derived = rules(cleaned)[1]
             labels = ["ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in zip(heads, derived)]
     return Sentence(sentence.words, sentence.tags, sentence.constituents, heads, labels, id)
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lalkit.errors import TreebankError
 from lalkit.treebank import ctb
 from lalkit.treebank.chinese import is_chinese
 from lalkit.treebank.heads import dependencies
 from lalkit.treebank.tree import Node
+
+Rules = Callable[[Node], tuple[tuple[int, ...], tuple[str, ...]]]
+
+
+def by_chinese_rules(tree: Node) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    return dependencies(tree, ctb.CHINESE, ctb.arc_label)
 
 
 def derive(tree: Node) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -16,10 +24,10 @@ def derive(tree: Node) -> tuple[tuple[int, ...], tuple[str, ...]]:
     leaves = tree.leaves()
     tags = {leaf.label for leaf in leaves}
     if ctb.is_ctb(tags):
-        return dependencies(tree, ctb.CHINESE, ctb.arc_label)
+        return by_chinese_rules(tree)
     if 2 * sum(is_chinese(leaf.word) for leaf in leaves) > len(leaves):
         if tags <= ctb.TAGS:
-            return dependencies(tree, ctb.CHINESE, ctb.arc_label)
+            return by_chinese_rules(tree)
         strange = sorted(tags - ctb.TAGS)
         raise TreebankError(
             f"there are no head rules for Chinese with the tags {', '.join(strange[:5])}",
