@@ -27,7 +27,7 @@ ORDER = (
     ("text", "evalb", "tagging", "provenance", "importing"),
     ("batch",),
     ("model", "chart"),
-    ("checkpoint", "models", "evaluate", "breakdown", "predict", "parallel", "objective", "training"),
+    ("checkpoint", "models", "evaluate", "breakdown", "predict", "parallel", "objective", "training", "fitting"),
     ("probes",),
     ("interpret", "transparent", "summarize"),
     ("draw",),
