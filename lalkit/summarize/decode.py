@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -45,7 +45,7 @@ def summarize(model: Summarizer, batch: Batch, beam: Beam = GREEDY, change: Chan
     if beam == GREEDY:
         found = _greedy(model, batch, memory, beam.most, change)
     else:
-        found = [_search(model, _one(batch, b), memory[b : b + 1], beam, change) for b in range(len(memory))]
+        found = [_search(model, _one(batch, b), memory[b : b + 1], beam, _of(change, b)) for b in range(len(memory))]
     return [[model.vocabulary.word(index, batch) for index in words] for words in found]
 
 
@@ -113,6 +113,10 @@ def _again(model: Summarizer, said: list[int], batch: Batch) -> list[int]:
 
 def _known(model: Summarizer, word: Tensor) -> Tensor:
     return word.masked_fill(word >= len(model.vocabulary), UNKNOWN)
+
+
+def _of(change: Change, b: int) -> Change:
+    return change if change.copy is None else replace(change, copy=change.copy[b : b + 1])
 
 
 def _one(batch: Batch, b: int, times: int = 1) -> Batch:

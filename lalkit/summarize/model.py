@@ -35,7 +35,7 @@ class Output:
 @dataclass(frozen=True)
 class Change:
     """What is to be other than the network's own. gates: block -> [H], on contexts; weights: block -> [B, H, Q, T]; copy:
-    [B, Q, T] in the place of the copy head's attention, for copying alone."""
+    [B, 1 or Q, T] in the place of the copy head's attention, for copying alone."""
 
     gates: Mapping[str, Tensor] | None = None
     weights: Mapping[str, Tensor] | None = None
@@ -128,7 +128,7 @@ class Summarizer(nn.Module):
         scores = self.say(y)
         scores[..., [PAD, START]] = -torch.inf  # never wanted
         copying = torch.sigmoid(self.copy(y))
-        attention = weights[block][:, 0] if change.copy is None else change.copy
+        attention = weights[block][:, 0] if change.copy is None else change.copy.expand(-1, q, -1)
         probs = torch.zeros(
             *scores.shape[:2], len(self.vocabulary) + len(batch.unknown), dtype=x.dtype, device=x.device
         )
