@@ -32,6 +32,7 @@ def fit(
     score: Callable[[], float],
     kept: dict,
     stop_at: float = float("inf"),
+    last: bool = False,
     resume: bool = False,
     name: str = "",
     say: Callable[[str], None] = print,
@@ -40,7 +41,8 @@ def fit(
     best, seconds, history (epoch, loss, dev).
 
     task: format, data and config, which must be equal for a run to go on; one_epoch: its number from 0 -> the mean loss;
-    score: on dev, from 0 to 1; kept: what model.json needs besides. stop_at: a score that is enough. Raises ModelError
+    score: on dev, from 0 to 1; kept: what model.json needs besides. stop_at: a score that is enough; last: keep the last model,
+    not the best. Raises ModelError
     where `out` holds another run, or a loss is no number.
     """
     out, task = Path(out), {"lalkit": __version__, **task}
@@ -68,8 +70,8 @@ def fit(
             f"{state['seconds']:.0f} s"
         )
         tag = f"{state['epoch']:03d}"
-        if found > state["best"]:
-            state["best"] = found
+        if last or found > state["best"]:
+            state["best"] = max(found, state["best"])
             save_tensors(out, "model", tag, _tensors(model), {**task, "dev": found, "epoch": state["epoch"], **kept})
         moments = {f"adam.{k}.{n}": v for n, k, v in _moments(model, optimizer)}
         save_tensors(out, "resume", tag, {**_tensors(model), **moments}, {**task, "state": state})
