@@ -16,7 +16,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the profiler that measures mem
 import typer
 
 from lalkit.allocator import keep_memory
-from lalkit.cli import corpora, explaining, learning, looking, models, parsing, sweeping, transparent
+from lalkit.cli import corpora, explaining, learning, looking, models, parsing, summarizing, sweeping, transparent
 from lalkit.errors import LalkitError
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ for command in (
 app.add_typer(corpora.app, name="data")
 app.add_typer(models.app, name="models")
 app.add_typer(transparent.app, name="transparent")
+app.add_typer(summarizing.app, name="summarize")
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from lalkit.errors import CorpusError
 from lalkit.probes.weights import mass_ratio, pool_queries, pos_kl, relative_position, sparsity, tag_histogram
 from lalkit.summarize.batch import STOP, Batch
 from lalkit.summarize.documents import Document
@@ -28,7 +29,7 @@ def head_table(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame
     that word stands in the document: the place the copy head attends to most, of several; no place, and it is left out [D].
     """
     if not all(d.tags and d.entities and d.summary for d in documents):
-        raise ValueError("documents with tags, entities and summaries are needed")
+        raise CorpusError("documents with tags, entities and summaries are needed", remedy="Such as news, or gum.")
     model.eval()
     names = sorted({tag for d in documents for tag in d.tags})
     parts = [_measure(model, documents[i : i + SIZE], names) for i in range(0, len(documents), SIZE)]

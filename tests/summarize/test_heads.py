@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
+from lalkit.errors import CorpusError
 from lalkit.summarize.ablation import ablate_heads, change_without
 from lalkit.summarize.batch import STOP, Vocabulary
 from lalkit.summarize.config import SummarizerConfig
@@ -98,7 +99,7 @@ def test_shares_of_tags(model):
 
 
 def test_documents_that_nothing_is_known_of(model):
-    with pytest.raises(ValueError, match="tags, entities and summaries are needed"):
+    with pytest.raises(CorpusError, match="tags, entities and summaries are needed"):
         head_table(model, [Document(("a",))])
 
 
