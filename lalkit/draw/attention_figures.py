@@ -30,7 +30,7 @@ def erasure_boxes(table: pd.DataFrame) -> Figure:
         axis.set(title=name, ylim=(-0.03, 1.03))
     axes[0].set_ylabel("share of words erased\nbefore the decision changes", fontsize=9)
     handles = [plt.Rectangle((0, 0), 1, 1, facecolor=colour, alpha=0.7) for colour in (BLUE, GREY)]
-    named = ["in the order of attention (each model's colour)", "in a random order"]
+    named = ["by attention (in each model's colour)", "at random"]
     figure.legend(handles, named, fontsize=8, loc="outside lower center", ncols=2, frameon=False)
     return figure
 
@@ -61,7 +61,7 @@ def permutation_lines(table: pd.DataFrame) -> Figure:
                     axis.text(at, min(top, 1) + 0.03, f"{n:,.0f}", ha="center", fontsize=6, rotation=90, va="bottom")
         axis.set_xticks(range(len(bins)), bins, fontsize=7)
         axis.set_xlabel("largest weight of the text", fontsize=9)
-        axis.set(title=name, ylim=(-0.03, 1.25), yticks=np.arange(0, 1.01, 0.2))
+        axis.set(title=name, xlim=(-0.5, len(bins) - 0.5), ylim=(-0.03, 1.25), yticks=np.arange(0, 1.01, 0.2))
     axes[0].set_ylabel("change of the output (TVD, median\nof the permutations)", fontsize=9)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(systems), frameon=False)
@@ -116,7 +116,9 @@ def word_heat(rows: Sequence[tuple[str, Sequence[str], Sequence[float]]]) -> Fig
 
 
 def _row(count: int, height: float, wide: float = 3.3) -> tuple[Figure, list[Axes]]:
-    figure, axes = plt.subplots(1, count, figsize=(wide * count + 0.6, height), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        1, count, figsize=(max(wide * count + 0.6, 5), height), squeeze=False, layout="constrained"
+    )
     for axis in axes[0]:
         axis.tick_params(labelsize=8)
         axis.grid(axis="y", alpha=0.3)
