@@ -42,6 +42,12 @@ class ParseResult:
 
     @property
     def tree(self) -> Node:
+        """Raises LalkitError where the parser gives dependencies alone."""
+        if self.sentence.constituents is None:
+            raise LalkitError(
+                "this parser was trained on dependencies alone: it gives no constituents",
+                remedy="Use .dependencies and .to_conllu(), or --to conllu.",
+            )
         return self.sentence.tree
 
     @property
@@ -56,8 +62,9 @@ class ParseResult:
 
     @cached_property
     def dependencies(self) -> list[tuple[int, str, str, int, str]]:
-        """(number, word, tag, head, label) of every word; numbers from 1, head 0 is the root."""
-        s = self.sentence
+        """(number, word, tag, head, label) of every word; numbers from 1, head 0 is the root. Raises LalkitError where the
+        parser gives constituents alone."""
+        s = self._with_heads()
         blank = ("_",) * len(s)
         return list(zip(range(1, len(s) + 1), s.words, s.tags or blank, s.heads, s.arc_labels or blank))
 
@@ -102,7 +109,15 @@ class ParseResult:
         return indent_tree(self.tree) if pretty else format_tree(self.tree)
 
     def to_conllu(self) -> str:
-        return format_conllu([self.sentence])
+        return format_conllu([self._with_heads()])
+
+    def _with_heads(self) -> Sentence:
+        if self.sentence.heads is None:
+            raise LalkitError(
+                "this parser was trained on constituents alone: it gives no dependencies",
+                remedy="Use .tree and .to_ptb(), or --to ptb.",
+            )
+        return self.sentence
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=False)
@@ -110,13 +125,21 @@ class ParseResult:
     def to_dict(self) -> dict:
         s = self.sentence
         return {
-            "id": s.id, "words": s.words, "tags": s.tags, "tree": self.to_ptb(), "heads": s.heads,
+            "id": s.id, "words": s.words, "tags": s.tags, "heads": s.heads,
+            "tree": None if s.constituents is None else self.to_ptb(),
             "arc_labels": s.arc_labels, "spans": [span._asdict() for span in self.spans], "score": self.score,
         }  # fmt: skip
 
     def draw(self) -> str:
-        """The joint tree as SVG: constituents above, words between, arcs below."""
-        return draw.draw_joint(self.sentence)
+        """The joint tree as SVG: constituents above, words between, arcs below; or the one layer there is."""
+        s = self.sentence
+        return (
+            draw.draw_arcs(s)
+            if s.constituents is None
+            else draw.draw_tree(s)
+            if s.heads is None
+            else draw.draw_joint(s)
+        )
 
     def save(self, path: str | Path) -> Path:
         """Written in the form its suffix names: .svg .png .pdf .json .conllu .ptb .txt. Raises LalkitError for another."""
@@ -141,7 +164,7 @@ class ParseResult:
         return self.draw()
 
     def __str__(self) -> str:
-        return self.to_ptb(pretty=True)
+        return self.to_conllu() if self.sentence.constituents is None else self.to_ptb(pretty=True)
 
 
 @dataclass(frozen=True)

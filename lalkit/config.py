@@ -81,6 +81,7 @@ class ModelConfig:
     label_hidden: int = 250  # [R]
     arc_hidden: int = 1024  # [R]
     arc_label_hidden: int = 250  # [D]
+    task: Literal["joint", "dependencies", "constituents"] = "joint"  # one layer alone where a treebank has one [D]
     tag_input: Literal["none", "given", "predicted"] = "none"  # added to the content; our tag head is always there
     dropout: float = 0.2  # [R] relu, residual, embedding
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -95,9 +95,13 @@ class Run:
         self, config: Config, treebank: str, out: Path, resume: bool, say: Callable[[str], None], team: Team = ALONE
     ):
         self.config, self.treebank, self.out, self.say, self.team = config, treebank, out, say, team
-        self.train, left_out = trainable(load(treebank, "train").sentences, config.train.max_length)
-        self.dev = subset(load(treebank, "dev").sentences, config.train.dev_sentences)
-        self.vocab = Vocab.build(self.train, config.model.encoder.min_count)
+        task = config.model.task
+        # Where arcs may cross, as in most treebanks of dependencies, what lalkit cannot parse is left out, and counted.
+        train, dev = (load(treebank, split, lenient=task == "dependencies") for split in ("train", "dev"))
+        self.train, left_out = trainable(train.sentences, config.train.max_length, task)
+        left_out += f", {len(train.problems)} of train and {len(dev.problems)} of dev unread" if train.problems else ""
+        self.dev = subset(layers_of(dev.sentences, task), config.train.dev_sentences)
+        self.vocab = Vocab.build(self.train, config.model.encoder.min_count, task)
         torch.manual_seed(config.train.seed)
         self.network = Network(config.model, self.vocab)
         if config.train.start and not (resume and (out / "resume.json").exists()):
@@ -127,11 +131,8 @@ class Run:
                     self.evaluate()
                 self._save()
             self.state = State(**self.team.from_first(vars(self.state)))
-        best = max(self.state.history, key=lambda row: row["f1"] + row["las"])
-        self.say(
-            f"best after epoch {best['epoch']}: dev F1 {best['f1']:.2f}, UAS {best['uas']:.2f}, LAS {best['las']:.2f}; "
-            f"parser in {self.out}"
-        )
+        best = max(self.state.history, key=quality)
+        self.say(f"best after epoch {best['epoch']}: dev {shown(best)}; parser in {self.out}")
         return best
 
     def _done(self) -> bool:
@@ -226,12 +227,9 @@ class Run:
         state.history.append(
             {"epoch": state.epoch, "step": state.step, "seconds": round(state.seconds, 1), **self.means, **scores}
         )
-        self.say(
-            f"epoch {state.epoch}: dev F1 {scores['f1']:.2f} exact {scores['exact']:.2f} UAS {scores['uas']:.2f} "
-            f"LAS {scores['las']:.2f} tags {scores['tag_accuracy']:.2f}  {state.seconds / 60:.1f} min"
-        )
-        if scores["f1"] + scores["las"] > state.best:
-            state.best, state.stale = scores["f1"] + scores["las"], 0
+        self.say(f"epoch {state.epoch}: dev {shown(scores)}  {state.seconds / 60:.1f} min")
+        if quality(scores) > state.best:
+            state.best, state.stale = quality(scores), 0
             info = {"treebank": self.treebank, "lalkit": __version__, "dev": scores, "epoch": state.epoch}
             save_model(self.out, self.network, self.config, self.vocab, f"{state.step:07d}", info)
         else:
@@ -265,20 +263,49 @@ class Run:
         self.state = State(**content["state"])
 
 
-def trainable(sentences: Sequence[Sentence], longest: int) -> tuple[list[Sentence], str]:
-    """The sentences a joint parser can learn from, and a word on those left out."""
-    kept, too_long, not_joint = [], 0, 0
-    for sentence in sentences:
+def quality(scores: dict) -> float:
+    """By which a parser is chosen: F1 + LAS, or what there is of them (UAS where arcs have no labels)."""
+    arcs = scores["las"] if scores["las"] is not None else scores["uas"]
+    return (scores["f1"] or 0.0) + (arcs or 0.0)
+
+
+def shown(scores: dict) -> str:
+    names = {"f1": "F1", "exact": "exact", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
+    return " ".join(f"{name} {scores[key]:.2f}" for key, name in names.items() if scores[key] is not None)
+
+
+def layers_of(sentences: Sequence[Sentence], task: str) -> list[Sentence]:
+    """The sentences with what a task is about, and nothing else that could be scored or learned."""
+    if task == "dependencies":
+        return [replace(s, constituents=None) for s in sentences]
+    if task == "constituents":
+        return [replace(s, heads=None, arc_labels=None) for s in sentences]
+    return list(sentences)
+
+
+def trainable(sentences: Sequence[Sentence], longest: int, task: str = "joint") -> tuple[list[Sentence], str]:
+    """The sentences a parser can learn a task from, and a word on those left out."""
+    kept, too_long, wrong = [], 0, 0
+    for sentence in layers_of(sentences, task):
         if len(sentence) > longest:
             too_long += 1
-            continue
-        try:
-            to_joint(sentence)
-        except JointError:
-            not_joint += 1
-        else:
+        elif _fits(sentence, task):
             kept.append(sentence)
-    return kept, f"left out: {too_long} longer than {longest} words, {not_joint} not joint"
+        else:
+            wrong += 1
+    lacking = {"joint": "not joint", "dependencies": "without heads", "constituents": "without a tree over all words"}
+    return kept, f"left out: {too_long} longer than {longest} words, {wrong} {lacking[task]}"
+
+
+def _fits(sentence: Sentence, task: str) -> bool:
+    if task == "dependencies":
+        return sentence.heads is not None
+    if task == "constituents":
+        return bool(sentence.constituents) and sentence.constituents[0][:2] == (0, len(sentence))
+    try:
+        return bool(to_joint(sentence))
+    except JointError:
+        return False
 
 
 def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:

@@ -112,13 +112,19 @@ class Collator:
             batch.chars[b, : len(row)] = pad([[char.get(x, UNK) for x in w] for w in row], c, PAD)
 
     def _targets(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
-        batch.heads = pad([s.heads for s in sentences], n, IGNORE)
+        """A layer that no sentence has stays None."""
+        if any(s.heads is not None for s in sentences):
+            batch.heads = pad([s.heads for s in sentences], n, IGNORE)
         batch.arc_labels = pad(
             [[self._index("arc_label", a, s) for a in s.arc_labels] if s.arc_labels else () for s in sentences],
             n,
             IGNORE,
         )
-        batch.spans = [[(x.start, x.end, self._index("label", x.label, s)) for x in to_joint(s)] for s in sentences]
+        if any(s.constituents is not None for s in sentences):
+            batch.spans = [
+                [(x[0], x[1], self._index("label", x[2], s)) for x in (to_joint(s) if s.heads else s.constituents)]
+                for s in sentences
+            ]
 
     def _index(self, kind: str, name: str, sentence: Sentence) -> int:
         index = getattr(self.vocab, f"{kind}_index")

@@ -13,6 +13,7 @@ from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
 EMPTY = ""  # span label 0: no constituent
+WHOLE = "TOP"
 UNKNOWN, PADDING = "<unk>", "<pad>"
 
 
@@ -50,8 +51,11 @@ class Vocab:
         return {name: i for i, name in enumerate(self.chars)}
 
     @classmethod
-    def build(cls, sentences: Iterable[Sentence], min_count: int = 2) -> "Vocab":
-        """From the training part, most frequent first. A label seen only elsewhere cannot be predicted, and says so."""
+    def build(cls, sentences: Iterable[Sentence], min_count: int = 2, task: str = "joint") -> "Vocab":
+        """From the training part, most frequent first. A label seen only elsewhere cannot be predicted, and says so.
+
+        task 'dependencies': the only label is one for the whole sentence, which the decoder asks for and nobody sees.
+        """
         labels, tags, arcs, words, chars = Counter(), Counter(), Counter(), Counter(), Counter()
         for sentence in sentences:
             labels.update(span.label for span in sentence.constituents or ())
@@ -60,8 +64,13 @@ class Vocab:
             forms = [*map(normalise, sentence.words)]
             words.update(forms)
             chars.update("".join(forms))
+        if task == "dependencies":
+            labels = Counter([WHOLE])
         if not labels:
-            raise ModelError("no sentence of the training part has constituents", remedy="See: lalkit data check")
+            raise ModelError(
+                "no sentence of the training part has constituents",
+                remedy="See: lalkit data check. For a treebank of dependencies alone: --set model.task=dependencies",
+            )
         return cls(
             (EMPTY, GROUP, *_ranked(labels)),
             _ranked(tags),

@@ -66,6 +66,9 @@ def ship(
     licence = licence or LICENCES.get(treebank)
     if not licence:
         raise ModelError(f"no licence is known for {treebank}", where=name, remedy="Name one: --licence.")
+    task = _one("task", [read_content(run, "model")["config"]["model"].get("task", "joint") for run in runs])
+    if task != "joint":
+        raise ModelError(f"cards are for joint parsers, and these give {task} alone", where=name)
     target = folder() / name
     scored = [_score(run, treebank, say) for run in runs]
     recipe = _one("recipe", [found.recipe for found in scored])

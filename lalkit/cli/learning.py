@@ -14,6 +14,7 @@ def train(
     treebank: Treebank,
     out: Annotated[Path, typer.Option(help="folder of the run")],
     preset: Annotated[str, typer.Option(help="tiny, minilm, chinese, paper-english, paper-chinese")] = "minilm",
+    task: Annotated[str | None, typer.Option(help="joint, or one layer alone: dependencies, constituents")] = None,
     seed: Annotated[int | None, typer.Option()] = None,
     start: Annotated[str | None, typer.Option(help="name or folder of a trained parser to begin with")] = None,
     epochs: Annotated[int | None, typer.Option()] = None,
@@ -34,6 +35,8 @@ def train(
     for name, value in (("seed", seed), ("start", start), ("epochs", epochs), ("max_minutes", max_minutes)):
         if value is not None:
             settings[f"train.{name}"] = value
+    if task is not None:
+        settings["model.task"] = task
     chosen = config.override(config.preset(preset), settings)
     if "train.workers" not in settings:
         settings["train.workers"] = workers or (1 if threads else usual_size(chosen))

@@ -198,16 +198,36 @@ def missing(name: str) -> CorpusError:
 def _read_folder(name: str, folder: Path, split: str) -> Iterator[Sentence | TreebankError]:
     if not folder.is_dir():
         raise missing(name)
-    trees = folder / f"{split}.trees"
-    if not trees.exists():
+    trees, deps = folder / f"{split}.trees", folder / f"{split}.conllu"
+    if not deps.exists():  # as UD names them: en_ewt-ud-train.conllu
+        deps = next(iter(sorted(folder.glob(f"*-{split}.conllu"))), deps)
+    if not trees.exists() and not deps.exists():
         raise CorpusError(
-            f"no file {trees.name}", where=str(folder), remedy="A treebank folder has a .trees file a split."
+            f"no file {trees.name}",
+            where=str(folder),
+            remedy="A treebank folder has a .trees file a split, or a .conllu file for dependencies alone.",
         )
-    deps = folder / f"{split}.conllu"
     gold = conllu.scan_leniently(brackets.read_text(deps), str(deps)) if deps.exists() else None
+    if not trees.exists():
+        return _dependencies_alone(gold, str(deps), f"{folder.name}-{split}")
     return pair(
         brackets.scan_leniently(brackets.read_text(trees), str(trees)), gold, str(trees), f"{folder.name}-{split}"
     )
+
+
+def _dependencies_alone(
+    gold: Iterator[conllu.Dependencies | TreebankError], place: str, prefix: str
+) -> Iterator[Sentence | TreebankError]:
+    """Sentences without constituents: Universal Dependencies."""
+    for number, deps in enumerate(gold, 1):
+        if isinstance(deps, TreebankError):
+            yield deps
+            continue
+        try:
+            id = deps.comments.get("sent_id") or f"{prefix}.{number}"
+            yield Sentence(deps.words, deps.tags, None, deps.heads, deps.labels, id)
+        except TreebankError as error:
+            yield error.at(f"{place}, line {deps.line}")
 
 
 def _read_ptb_sample(split: str) -> Iterator[Sentence | TreebankError]:
