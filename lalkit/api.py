@@ -17,7 +17,9 @@ from lalkit.files import write_bytes, write_text
 from lalkit.interpret.contributions import attention_table, contributions
 from lalkit.interpret.explain import explain, page
 from lalkit.interpret.look import Look, look
+from lalkit.interpret.view import view
 from lalkit.predict import Prediction, predict
+from lalkit.probes.view import AttentionView
 from lalkit.text import Form, read_line, read_text
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
@@ -226,6 +228,10 @@ class Parser:
     def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
         """Parse and keep what the label attention did; options are those of `lalkit.interpret.look.look`."""
         return look(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
+
+    def view(self, sentences: Sequence[Sentence], **options) -> AttentionView:
+        """The label attention for the probes of `lalkit.probes`; options are those of `lalkit.interpret.view.view`."""
+        return view(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
 
 
 def _sentence(text: str | Sequence[str] | Sentence, form: Form, number: int) -> Sentence:

@@ -56,11 +56,22 @@ class LabelAttentionConfig:
 
 
 @dataclass(frozen=True)
+class SpanAttentionConfig:
+    """Label attention inside the span, one head per label, in the place of the paper's layer [D]."""
+
+    d_key: int = 64
+    boundary: Literal["full", "lean", "glass"] = "full"  # what else a span is scored by: see `model.span_attention`
+    d_lean: int = 32  # hidden size of the lean boundary scorer
+    attention: Literal["learned", "uniform", "none"] = "learned"  # the last two are controls
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """The whole network."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     label_attention: LabelAttentionConfig | None = field(default_factory=LabelAttentionConfig)  # None: the control
+    span_attention: SpanAttentionConfig | None = None  # needs label_attention None
     d_content: int = 512  # [P] d_model is content + position = 1024
     d_position: int = 512
     layers: int = 3  # [P] partitioned self-attention layers before the label attention (table 5)
@@ -154,6 +165,12 @@ def minilm() -> Config:
     )
 
 
+def minilm_span() -> Config:
+    """`minilm` with label attention inside the span instead of the paper's layer."""
+    plain = minilm()
+    return replace(plain, model=replace(plain.model, label_attention=None, span_attention=SpanAttentionConfig()))
+
+
 def chinese() -> Config:
     """[D] Words and characters from scratch, 64 label heads: for Chinese where no pretrained encoder can be had.
 
@@ -209,6 +226,7 @@ def paper_chinese() -> Config:
 PRESETS = {
     "tiny": tiny,
     "minilm": minilm,
+    "minilm-span": minilm_span,
     "chinese": chinese,
     "paper-english": paper_english,
     "paper-chinese": paper_chinese,

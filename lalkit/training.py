@@ -20,14 +20,14 @@ from lalkit import __version__
 from lalkit.batch.budget import batches
 from lalkit.batch.vocab import Vocab
 from lalkit.checkpoint import fill, load_tensors, make_collator, save_model, save_tensors, start_from, trained
-from lalkit.config import Config, from_dict, to_dict
+from lalkit.config import Config, from_dict, override, to_dict
 from lalkit.errors import JointError, ModelError
 from lalkit.evaluate import evaluate
 from lalkit.files import write_json
 from lalkit.model.parser import Network
 from lalkit.models import find
 from lalkit.objective import TERMS, has_bf16, losses, make_optimizer, rate_factor
-from lalkit.parallel import Team, gather, serve
+from lalkit.parallel import Team, gather, launched, serve, several
 from lalkit.predict import predict
 from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
@@ -57,8 +57,14 @@ def train(
 ) -> dict:
     """Train on a treebank's train part, choose on its dev part; leaves the best parser in `out`. Returns its dev scores.
 
-    Raises ModelError where `out` holds another run, or (resume) none that fits the config.
+    Among processes of `accelerate launch` all call it and share the batches; `train.workers` is then their number. Raises
+    ModelError where `out` holds another run, or (resume) none that fits the config.
     """
+    if several():
+        with launched() as team:
+            check_folder(Path(out), resume)
+            config = override(config, {"train.workers": team.size})
+            return Run(config, treebank, Path(out), resume, say if team.rank == 0 else _silent, team).finish()
     task = {"config": to_dict(config), "treebank": treebank, "out": str(out), "resume": resume}
     check_folder(Path(out), resume)
     with gather(config.train.workers, "lalkit.training", task) as team:
@@ -68,7 +74,11 @@ def train(
 def work(task: dict, team: Team) -> None:
     """What a worker other than the first does: the same run, silently, writing nothing."""
     config = from_dict(Config, task["config"])
-    Run(config, task["treebank"], Path(task["out"]), task["resume"], lambda text: None, team).finish()
+    Run(config, task["treebank"], Path(task["out"]), task["resume"], _silent, team).finish()
+
+
+def _silent(text: str) -> None:
+    pass
 
 
 def check_folder(out: Path, resume: bool) -> None:

@@ -23,6 +23,8 @@ DEAR = (
     "lalkit evaluate runs/ptb --treebank ptb-sample",
     "lalkit run",
     "lalkit sweep",
+    "lalkit report",
+    "lalkit transparent",
     "lalkit bench",
     "lalkit parse big.txt",
     "lalkit parse notes.txt",
@@ -44,7 +46,7 @@ def test_cheap_commands_run(command, tiny_parser, tmp_path):
 def test_dear_commands_are_spelled_right(command):
     """Every option exists (the work itself is tested elsewhere)."""
     words = shlex.split(command)[1:]
-    name = words[:2] if words[0] == "data" else words[:1]
+    name = words[:2] if words[0] in ("data", "transparent") else words[:1]
     code, out, err = lalkit(*name, "--help")
     assert code == 0
     for option in (w for w in words if w.startswith("-") and w != "-"):

@@ -148,6 +148,15 @@ def test_08_measures_and_draws_what_it_was_asked_for(tmp_path):
     assert set(pd.read_csv(result.folder / "growth.csv")["panel"]) == {"spans: words", "decode: words"}
 
 
+def test_04_sweeps_and_judges(tmp_path):
+    asked = {"table": "control", "folder": str(tmp_path / "sweep")}
+    result = run_notebook(FOLDER / "04_ablation_tables.ipynb", asked, tmp_path / "run", progress=False)
+    assert {"cells.csv", "runs.csv", "seeds.png", "seeds.csv", "pairs.csv", "claims.csv"} <= saved(result)
+    assert (result.folder / "report" / "report.html").is_file()
+    assert len(pd.read_csv(result.folder / "cells.csv")) == 3
+    assert set(pd.read_csv(result.folder / "claims.csv")["verdict"]) == {"cannot be told at this size"}
+
+
 def test_05_counts_the_heads_on_top_and_doubts_them(tiny_parser, tmp_path):
     asked = {"model": str(tiny_parser), "corpus": "sample", "split": "dev", "labels": ["NP", "VP"], "sentences": 12}
     result = run_notebook(FOLDER / "05_head_contributions.ipynb", asked, tmp_path / "run", progress=False)
@@ -156,7 +165,7 @@ def test_05_counts_the_heads_on_top_and_doubts_them(tiny_parser, tmp_path):
     assert set(top["label"]) == {"NP", "VP"}
     assert top.groupby("label")["share"].sum().sub(100).abs().max() < 1e-3
     spans = pd.read_csv(result.folder / "spans.csv", keep_default_na=False)
-    assert top.groupby("label")["spans"].sum()["NP"] == (spans["label"] == "NP").sum()
+    assert set(top.loc[top["label"] == "NP", "spans"]) == {(spans["label"] == "NP").sum()}
     controls = pd.read_csv(result.folder / "controls.csv").set_index("contexts")
     assert controls["same_top_exact"].iloc[0] == 100
     assert len(controls) == 6
@@ -183,3 +192,38 @@ def test_07_shows_what_the_cards_say(tmp_path):
         facts = models.read_card(models.find(name)).facts
         own = scores[(scores["parser"] == name) & (scores["kind"] == "label attention")]
         assert set(own["seed"]) == {seed["seed"] for seed in facts["seeds"]}
+
+
+def test_09_trains_measures_and_draws(tmp_path):
+    asked = {
+        "data": ["babi-1"], "models": ["vanilla", "diversity"], "seeds": [1], "train": 120, "test": 30, "epochs": 1,
+        "folder": str(tmp_path / "runs"), "rationale_epochs": 1, "pairs": 3,
+    }  # fmt: skip
+    result = run_notebook(FOLDER / "09_transparent_lstm.ipynb", asked, tmp_path / "run", progress=False)
+    names = saved(result)
+    assert {"table2.csv", "table3.csv", "table4.csv", "expected.csv", "preference.html", "preference_key.csv"} <= names
+    assert {"figure3_erasure.png", "figure4_permutation.png", "figure5_tags.png", "one_text.png"} <= names
+    runs = pd.read_csv(result.folder / "runs.csv")
+    assert list(runs["system"]) == ["vanilla", "diversity"] and runs["accuracy"].between(0, 100).all()
+    binned = pd.read_csv(result.folder / "figure4_permutation.csv")
+    assert binned.groupby("system")["n"].sum().tolist() == [30, 30]
+    page = (result.folder / "preference.html").read_text()
+    assert "diversity" not in page and "vanilla" not in page
+
+
+def test_10_knows_the_answers(tmp_path):
+    asked = {"parser": "", "rounds": 40}
+    result = run_notebook(FOLDER / "10_probe_reference.ipynb", asked, tmp_path / "run", progress=False)
+    assert saved(result) == {"curves.png", "curves.csv", "known.csv"}
+    known = pd.read_csv(result.folder / "known.csv")
+    assert len(known) > 35 and (known["known"] - known["found"]).abs().max() < 1e-5
+
+
+def test_10_stops_where_an_answer_is_another(tmp_path):
+    book = nbformat.read(FOLDER / "10_probe_reference.ipynb", as_version=4)
+    cell = next(cell for cell in book.cells if "the second" in cell.source and "sparsemax" in cell.source)
+    cell.source = cell.source.replace("0.4)", "0.3)")
+    path = tmp_path / "wrong.ipynb"
+    nbformat.write(book, path)
+    with pytest.raises(NotebookError, match=r"sparsemax.*0\.4"):
+        run_notebook(path, {"parser": ""}, out=tmp_path / "run", progress=False)

@@ -59,6 +59,8 @@ def ship(
     described by how their config differs. Raises ModelError where the runs do not belong together or have no such seed, or
     there is no licence for what they were trained on.
     """
+    if not runs:
+        raise ModelError("there is no run to ship", where=name, remedy="Give its folder, such as runs/en-craft-1.")
     if seed is not None and seed not in (
         found := [read_content(run, "model")["config"]["train"]["seed"] for run in runs]
     ):
@@ -97,6 +99,37 @@ def ship(
     write_json(target / "card.json", facts)
     write_text(target / "README.md", page(facts))
     return target
+
+
+def add(
+    runs: Sequence[str | Path], name: str, *, controls: Sequence[str | Path] = (), say: Callable[[str], None] = print
+) -> Path:
+    """Adds runs of other seeds, and controls, to the card of a parser that is shipped; the parser stays what it is.
+
+    For where its own run is no more. A control is compared over the seeds it shares with the runs given and with the
+    parser itself. Raises ModelError where a run is of another recipe or treebank, or the card has its seed or control.
+    """
+    card = read_card(folder() / name)
+    facts = dict(card.facts)
+    for run in (*runs, *controls):
+        _one("treebank", [facts["treebank"], read_content(run, "model")["info"]["treebank"]])
+    scored = [_score(run, facts["treebank"], say) for run in runs]
+    for one in scored:
+        _one("recipe", [facts["recipe"], one.recipe])
+        if one.row["seed"] in [row["seed"] for row in facts["seeds"]]:
+            raise ModelError(f"its card has seed {one.row['seed']} already", where=name, remedy="Leave that run out.")
+    own = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
+    shipped = Scored(own, facts["recipe"], _tables(Parser.load(card.folder), facts["treebank"])[1])
+    others = [_score(run, facts["treebank"], say) for run in controls]
+    found = [_control(group, [shipped, *scored], facts["recipe"]) for group in _groups(others)]
+    known = [control["differs"] for control in facts["controls"]]
+    if again := [control["differs"] for control in found if control["differs"] in known]:
+        raise ModelError(f"its card has this control already: {again[0]}", where=name, remedy="Leave these runs out.")
+    facts["seeds"] = sorted(facts["seeds"] + [one.row for one in scored], key=lambda row: row["seed"])
+    facts["controls"] = facts["controls"] + found
+    write_json(card.folder / "card.json", facts)
+    write_text(card.folder / "README.md", page(facts))
+    return card.folder
 
 
 def verify(name: str, say: Callable[[str], None] = print) -> list[tuple[str, object, object]]:
@@ -141,7 +174,10 @@ def _score(run: str | Path, treebank: str, say: Callable[[str], None]) -> Scored
     """What is known of a run, and what its parser in 16 bits scores."""
     content, state = read_content(run, "model"), read_content(run, "resume")["state"]
     parser = _halved(Parser.load(run))
-    config, tables = parser.config, {}
+    config = parser.config
+    scores, tables = _tables(parser, treebank)
+    for split, found in scores.items():
+        say(f"{run}: {split} {found}")
     row = {
         "seed": config.train.seed,
         "epochs": state["epoch"],
@@ -149,15 +185,20 @@ def _score(run: str | Path, treebank: str, say: Callable[[str], None]) -> Scored
         "hours": round(state["seconds"] / 3600, 2),
         "cores": config.train.workers,
         "weights": sum(p.numel() for p in parser.network.parameters() if p.requires_grad),
-        "dev": None,
-        "test": None,
+        "dev": scores.get("dev"),
+        "test": scores.get("test"),
     }
+    return Scored(row, settings(config), tables)
+
+
+def _tables(parser: Parser, treebank: str) -> tuple[dict[str, dict], dict[str, pd.DataFrame]]:
+    """split -> scores, split -> table of sentences; of dev and test."""
+    scores, tables = {}, {}
     for split, gold in _splits(treebank):
         if split != "train":
             result = evaluate(gold, [r.sentence for r in parser.parse_all(_bare(gold))])
-            row[split], tables[split] = _rounded(result), result.table()
-            say(f"{run}: {split} {row[split]}")
-    return Scored(row, settings(config), tables)
+            scores[split], tables[split] = _rounded(result), result.table()
+    return scores, tables
 
 
 def _groups(scored: Sequence[Scored]) -> list[list[Scored]]:

@@ -123,6 +123,29 @@ def error_flow(table: pd.DataFrame, most: int = 12) -> Figure:
     return figure
 
 
+def seed_points(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str]) -> Figure:
+    """A sweep: a row per cell, a point per seed, a stroke at their mean; a panel per measure. table: the axes' columns, seed,
+    and the measures in percent."""
+    cells = table[list(axes)].astype(str).agg(", ".join, axis=1)
+    names = list(dict.fromkeys(cells))
+    figure, panels = plt.subplots(
+        1, len(measures), figsize=(3.1 * len(measures) + 1.6, 0.38 * len(names) + 1.2), squeeze=False, sharey=True,
+        layout="constrained",
+    )  # fmt: skip
+    for panel, measure, colour in zip(panels[0], measures, (BLUE, RED, GREEN)):
+        for place, name in enumerate(names):
+            values = table.loc[cells == name, measure]
+            panel.plot(values, [place] * len(values), "o", color=colour, alpha=0.75, ms=7)
+            panel.plot(values.mean(), place, "|", color="black", ms=20)
+        panel.set_xlabel(f"{measure.upper()}, percent")
+        panel.margins(x=0.15)
+        panel.grid(axis="x", alpha=0.3)
+    panels[0][0].set_yticks(range(len(names)), names)
+    panels[0][0].set_ylim(len(names) - 0.5, -0.5)
+    panels[0][0].set_title(", ".join(axes), loc="left", fontsize=9)
+    return figure
+
+
 def _subplots(*shape: int, words: Sequence[str] = (), **options):
     """words: those that the figure will show, in whatever script."""
     fonts.use(words)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,44 @@ def f1_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int
         reached += int((np.abs(found) >= abs(observed) - 1e-9).sum())
         done += size
     return Difference(float(observed), (reached + 1) / (rounds + 1), len(a))
+
+
+@dataclass(frozen=True)
+class Paired:
+    """difference: mean of first - second, low to high its 95% interval by t; p of the t-test, and of `rounds` random signs."""
+
+    difference: float
+    low: float
+    high: float
+    t_p: float
+    permutation_p: float
+    n: int
+
+
+def paired_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int = 0) -> Paired:
+    """Two measurements of the same examples, [N] each; pairs with a nan are left out.
+
+    Where all differences are equal a t-test has none to go by: p is then 1 for no difference at all and 0 for another.
+    Raises ValueError for other shapes, or fewer than two pairs.
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if a.shape != b.shape or a.ndim != 1:
+        raise ValueError(f"measurements of the same examples are needed, not {a.shape} and {b.shape}")
+    d = (a - b)[~np.isnan(a - b)]
+    if len(d) < 2:
+        raise ValueError(f"{len(d)} pairs: at least two are needed")
+    mean, error = float(d.mean()), float(d.std(ddof=1) / np.sqrt(len(d)))
+    if error > 0:
+        half, p = stats.t.ppf(0.975, len(d) - 1) * error, float(2 * stats.t.sf(abs(mean) / error, len(d) - 1))
+    else:
+        half, p = 0.0, 1.0 if mean == 0 else 0.0
+    rng, reached, done = np.random.default_rng(seed), 0, 0
+    while done < rounds:
+        size = min(1000, rounds - done)
+        signs = rng.integers(0, 2, (size, len(d))) * 2 - 1
+        reached += int((np.abs(signs @ d) >= abs(d.sum()) - 1e-9).sum())
+        done += size
+    return Paired(mean, mean - half, mean + half, p, (reached + 1) / (rounds + 1), len(d))
 
 
 def holm(p: ArrayLike) -> np.ndarray:

@@ -10,7 +10,7 @@ import torch
 from lalkit import models
 from lalkit.api import Parser
 from lalkit.cards.page import command, page
-from lalkit.cards.ship import _control, _score, checksum, settings, ship, verify
+from lalkit.cards.ship import _control, _score, add, checksum, settings, ship, verify
 from lalkit.config import minilm, override, tiny
 from lalkit.errors import ModelError
 from lalkit.training import train
@@ -146,9 +146,39 @@ def test_a_control_is_compared_over_the_seeds_that_both_have(tiny_parser, second
             assert test["difference"] == pytest.approx(expected, abs=0.02) and 0 < test["p"] <= 1
 
 
+def test_seeds_and_controls_are_added_to_a_card(tiny_parser, second, shipped, tmp_path):
+    """The parser stays, byte for byte; what is added is scored as `ship` scores it, and held against the parser itself."""
+    path = shipped.parent / "en-more"
+    shutil.copytree(shipped, path)
+    card = json.loads((path / "card.json").read_text()) | {"name": "en-more", "controls": []}
+    (path / "card.json").write_text(json.dumps(card))
+    weights = next(path.glob("*.safetensors")).read_bytes()
+    other, control = tmp_path / "other", tmp_path / "control"
+    train(override(tiny(), {"train.epochs": 2, "train.seed": 5}), "sample", other, say=str)
+    train(override(tiny(), {"train.epochs": 2, "train.rate": 1e-3}), "sample", control, say=str)
+    add([other], "en-more", controls=[control], say=str)
+    facts = json.loads((path / "card.json").read_text())
+    assert [row["seed"] for row in facts["seeds"]] == [1, 5] and facts["seed"] == 1
+    assert facts["seeds"][1] == _score(other, "sample", str).row
+    assert [(c["differs"], c["paired"]) for c in facts["controls"]] == [({"train.rate": 0.001}, 1)]
+    difference = facts["seeds"][0]["test"]["f1"] - facts["controls"][0]["seeds"][0]["test"]["f1"]
+    assert facts["controls"][0]["tests"]["test"]["f1"]["difference"] == pytest.approx(difference, abs=0.02)
+    assert next(path.glob("*.safetensors")).read_bytes() == weights
+    assert (path / "README.md").read_text() == page(facts)
+    with pytest.raises(ModelError, match="has seed 5 already"):
+        add([other], "en-more", say=str)
+    with pytest.raises(ModelError, match="has this control already"):
+        add([], "en-more", controls=[control], say=str)
+    with pytest.raises(ModelError, match="differ in their recipe"):
+        add([second], "en-more", say=str)
+    shutil.rmtree(path)
+
+
 def test_runs_must_belong_together(tiny_parser, second, shipped):
     with pytest.raises(ModelError, match="differ in their recipe"):
         ship([tiny_parser, second], "both", say=str)
+    with pytest.raises(ModelError, match="no run to ship"):
+        ship([], "none", say=str)
 
 
 def test_what_may_not_be_passed_on(tiny_parser, shipped, tmp_path):

@@ -1,0 +1,35 @@
+"""Settings of the LSTM classifiers, each with its source: [P] Mohankumar et al. 2020, [C] the authors' program, [D] ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Kind = Literal["vanilla", "orthogonal", "diversity", "mlp"]
+KINDS: tuple[str, ...] = ("vanilla", "orthogonal", "diversity", "mlp")
+
+
+@dataclass(frozen=True)
+class ClassifierConfig:
+    """One classifier and how it is trained; saved in its run's folder."""
+
+    model: Kind = "vanilla"
+    embedding: int = 100  # [D] learned; [P] has 300, pretrained
+    hidden: int = 128  # [D]; [P] 256. The attention has half of it [C]
+    diversity: float = 0.5  # [P] weight of the conicity in the loss of 'diversity'
+    min_count: int = 2  # rarer words are unknown [D]
+    seed: int = 1
+    epochs: int = 6  # [D]; [C] 8
+    stop_at: float = 1.0  # accuracy on dev at which training ends [D]
+    batch: int = 32  # [C]
+    rate: float = 1e-3  # [P] Adam, its AMSGrad form [C]
+    weight_decay: float = 1e-5  # [C], 0 on the attention's parameters
+
+
+def usual(data: str, model: str = "vanilla", seed: int = 1) -> ClassifierConfig:
+    """The settings for a data set by its name; those of the sentence sets for any other."""
+    config = replace(ClassifierConfig(), model=model, seed=seed)
+    if data.startswith("babi"):
+        hidden = 64 if data.startswith("babi-1") else 128  # [C] for the first, [P] for the others
+        return replace(config, embedding=50, hidden=hidden, batch=50, epochs=40, stop_at=0.998)
+    return replace(config, epochs=5) if data == "subjectivity" else config

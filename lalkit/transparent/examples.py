@@ -1,0 +1,97 @@
+"""What a classifier is given: a text, for some tasks a question about it, and the class that is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lalkit.errors import CorpusError
+
+
+@dataclass(frozen=True)
+class Example:
+    """words: the text that is attended to. supports: positions in it that the answer rests on, where the data say so.
+
+    tags: one universal part of speech per word, or none. Raises CorpusError for a text, or a tagging, that cannot be.
+    """
+
+    words: tuple[str, ...]
+    label: str
+    question: tuple[str, ...] = ()
+    supports: tuple[int, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if not self.words:
+            raise CorpusError("an empty text: there is nothing to attend to", remedy="Leave it out of the data.")
+        if self.tags and len(self.tags) != len(self.words):
+            raise CorpusError(f"{len(self.words)} words with {len(self.tags)} tags: {' '.join(self.words[:8])}")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Three parts and the classes of the training part. extractive: an answer is a word of its text [C].
+
+    Raises CorpusError for an empty part, for a class that only dev or test have, for pairs mixed with single texts.
+    """
+
+    name: str
+    train: tuple[Example, ...]
+    dev: tuple[Example, ...]
+    test: tuple[Example, ...]
+    extractive: bool = False
+
+    def __post_init__(self):
+        for part in ("train", "dev", "test"):
+            examples = getattr(self, part)
+            if not examples:
+                raise CorpusError(f"the {part} part of {self.name} is empty")
+            if len({bool(example.question) for example in examples} | {self.paired}) > 1:
+                raise CorpusError(f"some examples of {self.name} {part} have a question, others none")
+            unknown = sorted({example.label for example in examples} - set(self.classes))
+            if unknown:
+                raise CorpusError(
+                    f"{self.name}: the class {unknown[0]!r} is in {part} and not in train: it can never be predicted",
+                    remedy="Leave its examples out, or split the data anew.",
+                )
+        if len(self.classes) < 2:
+            raise CorpusError(f"{self.name} has one class only: {self.classes[0]!r}")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(sorted({example.label for example in self.train}))
+
+    @property
+    def paired(self) -> bool:
+        return bool(self.train[0].question)
+
+
+def split(name: str, examples: Iterable[Example], dev: float = 0.1, test: float = 0.1) -> Dataset:
+    """A split of our own: the same for every seed of a study. What occurs twice is taken once, so that no part knows another."""
+    once = list(dict.fromkeys(examples))
+    order = np.random.default_rng(0).permutation(len(once))
+    ends = np.cumsum([round(test * len(once)), round(dev * len(once))])
+    parts = [tuple(once[i] for i in some) for some in np.split(order, ends)]
+    return Dataset(name, parts[2], parts[1], parts[0])
+
+
+def unseen(examples: Iterable[Example], seen: Sequence[Example]) -> tuple[Example, ...]:
+    """Those whose text and question no other part has."""
+    known = {(example.words, example.question) for example in seen}
+    return tuple(example for example in examples if (example.words, example.question) not in known)
+
+
+def shorten(data: Dataset, words: int = 0, train: int = 0, dev: int = 0, test: int = 0) -> Dataset:
+    """The first so many words of every text, and the first so many examples of each part; 0: all."""
+
+    def cut(e: Example) -> Example:
+        if not words or len(e.words) <= words:
+            return e
+        supports = tuple(i for i in e.supports if i < words)
+        return Example(e.words[:words], e.label, e.question, supports, e.tags[:words])
+
+    parts = [tuple(map(cut, part[: size or None])) for part, size in
+             ((data.train, train), (data.dev, dev), (data.test, test))]  # fmt: skip
+    return Dataset(data.name, *parts, data.extractive)

@@ -1,0 +1,88 @@
+"""Training a classifier: chosen by its accuracy on dev, resumed with the same bits (`lalkit.fitting`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from lalkit.config import from_dict, to_dict
+from lalkit.fitting import fill, fit, read_fitted
+from lalkit.transparent.batch import Vocabulary, in_order, shuffled
+from lalkit.transparent.classifier import Classifier
+from lalkit.transparent.config import ClassifierConfig
+from lalkit.transparent.examples import Dataset, Example
+
+FORMAT = "lalkit-classifier-1"
+
+
+def train(
+    config: ClassifierConfig,
+    data: Dataset,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    say: Callable[[str], None] = print,
+) -> dict:
+    """Leaves the best classifier in `out`; returns the run's state and history. See `lalkit.fitting.fit`.
+
+    resume: go on with the run that is there, if one is. Raises ModelError where `out` holds another run.
+    """
+    torch.manual_seed(config.seed)
+    vocabulary = Vocabulary.build(data, config)
+    model = Classifier(config, vocabulary)
+    optimizer = make_optimizer(model)
+    words = {"words": vocabulary.words, "asked": vocabulary.asked, "classes": vocabulary.classes}
+    return fit(
+        model, optimizer, out, {"format": FORMAT, "data": data.name, "config": to_dict(config)}, epochs=config.epochs,
+        one_epoch=lambda number: _epoch(model, optimizer, data.train, number),
+        score=lambda: accuracy(model, data.dev), kept={"extractive": data.extractive, "vocabulary": words},
+        stop_at=config.stop_at, resume=resume, name=f"{data.name} {config.model} seed {config.seed}", say=say,
+    )  # fmt: skip
+
+
+def _epoch(model: Classifier, optimizer: torch.optim.Optimizer, examples: Sequence[Example], epoch: int) -> float:
+    """One pass; the mean loss."""
+    total, batches = 0.0, 0
+    for group in shuffled(examples, model.config.batch, model.config.seed, epoch):
+        optimizer.zero_grad(set_to_none=True)
+        loss = model.loss(model.vocabulary.collate(group))
+        loss.backward()
+        optimizer.step()
+        total, batches = total + float(loss.detach()), batches + 1
+    return total / batches
+
+
+def make_optimizer(model: Classifier) -> torch.optim.Optimizer:
+    """AMSGrad; no weight decay on the attention [C]."""
+    attention = set(model.attention.parameters())
+    rest = [p for p in model.parameters() if p not in attention]
+    groups = [
+        {"params": rest, "weight_decay": model.config.weight_decay},
+        {"params": [*attention], "weight_decay": 0.0},
+    ]
+    return torch.optim.Adam(groups, lr=model.config.rate, amsgrad=True)
+
+
+@torch.inference_mode()
+def accuracy(model: Classifier, examples: Sequence[Example]) -> float:
+    """The share of examples whose class is found."""
+    model.eval()
+    right = 0
+    for group in in_order(examples, 100):
+        batch = model.vocabulary.collate(group)
+        right += int((model(batch).logits.argmax(-1) == batch.label).sum())
+    return right / len(examples)
+
+
+def load_classifier(folder: str | Path) -> Classifier:
+    """Raises ModelError for anything that is not a whole classifier of lalkit's."""
+    remedy = "Give a folder written by `lalkit transparent train`."
+    content, tensors = read_fitted(folder, FORMAT, "classifier", remedy)
+    vocabulary = Vocabulary(
+        *(tuple(content["vocabulary"][k]) for k in ("words", "asked", "classes")), extractive=content["extractive"]
+    )
+    model = Classifier(from_dict(ClassifierConfig, content["config"], f"{folder}/model.json: config"), vocabulary)
+    fill(model, tensors, folder)
+    return model.eval()

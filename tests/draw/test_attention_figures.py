@@ -1,0 +1,101 @@
+"""Figures 3 to 5 show what their tables say, and the page of pairs what it was given."""
+
+import json
+import re
+import shutil
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lalkit.draw.attention_figures import attention_by_tag, erasure_boxes, permutation_lines, word_heat
+from lalkit.draw.preference import preference_page
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def test_boxes_stand_at_their_quartiles():
+    rng = np.random.default_rng(0)
+    rows = [(d, s, *rng.random(2)) for d in ("one", "two") for s in ("vanilla", "diversity") for _ in range(40)]
+    table = pd.DataFrame(rows, columns=["data", "system", "erased", "erased_random"])
+    table.loc[0, "erased"] = np.nan  # not defined: left out
+    figure = erasure_boxes(table)
+    assert [axis.get_title() for axis in figure.axes] == ["one", "two"]
+    medians = [line.get_ydata()[0] for line in figure.axes[0].lines if len(set(line.get_ydata())) == 1]
+    some = table[(table["data"] == "one") & (table["system"] == "diversity")]
+    assert any(m == pytest.approx(some["erased"].median()) for m in medians)
+    assert any(m == pytest.approx(some["erased_random"].median()) for m in medians)
+    assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["vanilla", "diversity"]
+
+
+def test_lines_leave_empty_bins_empty():
+    rows = [
+        ("d", s, b, n, 0.1, m, 0.9) for s, m in (("vanilla", 0.2), ("orthogonal", 0.6)) for b, n in (("a", 5), ("b", 0))
+    ]
+    table = pd.DataFrame(rows, columns=["data", "system", "bin", "n", "low", "median", "high"])
+    table.loc[table["n"] == 0, ["low", "median", "high"]] = np.nan
+    axis = permutation_lines(table).axes[0]
+    drawn = np.array([line.get_ydata() for line in axis.lines if line.get_marker() in ("o", "^")], dtype=float)
+    assert drawn[:, 0].tolist() == [0.2, 0.6] and np.isnan(drawn[:, 1]).all()
+    assert [t.get_text() for t in axis.texts] == ["5", "5"]
+
+
+def test_bars_and_marks_of_tags():
+    rows = [
+        ("d", s, t, a, w)
+        for s, a0 in (("vanilla", 60), ("diversity", 20))
+        for t, a, w in (("NOUN", a0, 70), (".", 100 - a0, 30))
+    ]
+    axis = attention_by_tag(pd.DataFrame(rows, columns=["data", "system", "tag", "attention", "words"])).axes[0]
+    assert [t.get_text() for t in axis.get_yticklabels()] == ["NOUN", "."]
+    assert sorted(p.get_width() for p in axis.patches) == [20, 40, 60, 80]
+    assert list(axis.lines[-1].get_xdata()) == [70, 30]
+
+
+def test_heat_shades_by_weight():
+    axis = word_heat([("vanilla", ["a", "b"], [0.9, 0.1]), ("other", ["a"], [1.0])]).axes[0]
+    shades = [sum(patch.get_facecolor()[:3]) for patch in axis.patches]
+    assert shades[1] > shades[0] > shades[2] and [t.get_text() for t in axis.texts] == ["a", "b", "a"]
+
+
+ITEMS = [{"item": i, "words": ["</script>", "word"], "question": "", "label": "good", "left": [0.9, 0.1], "right": [0.2, 0.8],
+          "secret": "vanilla"} for i in (1, 2)]  # fmt: skip
+
+
+def test_the_page_holds_its_items_and_nothing_that_tells_sides_apart():
+    page = preference_page(ITEMS)
+    found = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert found == [{k: v for k, v in item.items() if k != "secret"} for item in ITEMS]
+    assert "vanilla" not in page and "http" not in page
+    with pytest.raises(ValueError, match="item 1: weights for other words"):
+        preference_page([{**ITEMS[0], "left": [1.0]}])
+    with pytest.raises(ValueError, match="'label'"):
+        preference_page([{k: v for k, v in ITEMS[0].items() if k != "label"}])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")
+def test_answers_are_saved_as_a_csv(tmp_path):
+    sync = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
+    file = tmp_path / "page.html"
+    file.write_text(preference_page(ITEMS), encoding="utf-8")
+    with sync.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(file.as_uri())
+        page.check("input[name=item1][value=left]")
+        page.check("input[name=item2][value=neither]")
+        page.check("input[name=item1][value=right]")  # a changed mind
+        assert page.inner_text("#done") == "2 of 2 answered"
+        with page.expect_download() as download:
+            page.click("#save")
+        assert download.value.suggested_filename == "answers.csv"
+        assert download.value.path().read_text() == "item,choice\n1,right\n2,neither\n"
+        browser.close()

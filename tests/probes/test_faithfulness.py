@@ -1,0 +1,218 @@
+"""Permutation, erasure, ablation and focus: identities, the definitions written out, and the same alone as in a batch."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lalkit.probes.ablation import MODES, ablate, focus, uniform
+from lalkit.probes.erasure import erasure_flip
+from lalkit.probes.permutation import by_max_attention, permutation_tvd, total_variation
+from lalkit.probes.tables import ask, look_at, summary
+from lalkit.probes.view import AttentionView, Outcome
+from tests.probes.toys import H, Q, predict_alone, texts, view_of
+from tests.reference import probes_literal as literal
+
+TEXTS = texts()
+IDS = [4, 17, 3, 99, 0]
+VIEW = view_of(TEXTS, IDS, size=9, queries=3)
+
+
+@pytest.mark.parametrize("heads", [None, 1, [0, 2]])
+def test_permutation_against_loops(heads):
+    found = permutation_tvd(VIEW, 11, heads, seed=5)
+    which = range(H) if heads is None else [heads] if isinstance(heads, int) else heads
+    for b, (weights, values) in enumerate(TEXTS):
+        wanted = literal.permutation_tvd(weights.numpy(), predict_alone(values), 11, which, 5, IDS[b])
+        assert found[b, :Q].tolist() == pytest.approx(wanted, abs=1e-12)
+    assert found[:, Q:].isnan().all() and ((found[:, :Q] >= 0) & (found[:, :Q] <= 1)).all()
+    assert found[1, :Q].tolist() == [0] * Q  # one word only
+    assert (found[[0, 2], :Q] > 0.01).all()
+
+
+def test_chunks_do_not_show(monkeypatch):
+    whole = permutation_tvd(VIEW, 30), erasure_flip(VIEW).fraction
+    monkeypatch.setattr("lalkit.probes.permutation.MOST", 7 * VIEW.weights.numel())
+    monkeypatch.setattr("lalkit.probes.erasure.MOST", VIEW.weights.numel())
+    assert torch.equal(permutation_tvd(VIEW, 30)[:, :Q], whole[0][:, :Q])
+    assert torch.equal(erasure_flip(VIEW).fraction[:, :Q], whole[1][:, :Q])
+
+
+def test_permuting_what_is_equal_changes_nothing():
+    same = [(w, v[:, :1].expand_as(v)) for w, v in TEXTS]
+    assert permutation_tvd(view_of(same, IDS), 20).max() < 1e-12
+    even = [(torch.full_like(w, 1 / w.shape[-1]), v) for w, v in TEXTS]
+    assert permutation_tvd(view_of(even, IDS), 20).max() < 1e-12
+
+
+def test_order_of_words_does_not_matter():
+    """Of three words two have the same weight: three outcomes, equally likely, and the median is the middle one."""
+    values = TEXTS[4][1]
+    weights = torch.tensor([0.2, 0.2, 0.6], dtype=torch.float64).expand(H, Q, 3)
+    predict, moves = predict_alone(values), []
+    for w in ([0.2, 0.2, 0.6], [0.2, 0.6, 0.2], [0.6, 0.2, 0.2]):
+        one = weights.numpy().copy()
+        one[0] = w
+        moves.append(np.abs(predict(one) - predict(weights.numpy())).sum(-1) / 2)
+    wanted = np.median(moves, axis=0)
+    for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
+        found = permutation_tvd(view_of([(weights[..., order], values[:, order])], [1]), 1001, heads=0)
+        assert np.allclose(found[0], wanted)
+
+
+RANKINGS = {"attention": None, "given": torch.randn(len(TEXTS), H, 3, 9, dtype=torch.float64)}
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+@pytest.mark.parametrize("heads", [None, 0])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_erasure_against_loops(ranking, heads, sparse):
+    some = texts(seed=3, sparse=sparse)
+    view = view_of(some, IDS, size=9, queries=3)
+    scores = RANKINGS[ranking]
+    found = erasure_flip(view, "attention" if scores is None else scores, heads)
+    which = range(H) if heads is None else [heads]
+    flipped = 0
+    for b, (weights, values) in enumerate(some):
+        n = weights.shape[-1]
+        own = weights.numpy() if scores is None else scores[b, :, :Q, :n].numpy()
+        fraction, exhausted = literal.erasure(weights.numpy(), predict_alone(values), own, which)
+        assert found.fraction[b, :Q].tolist() == pytest.approx(fraction, abs=1e-12)
+        assert found.exhausted[b, :Q].tolist() == exhausted
+        assert all(1 / n <= f <= 1 for f in fraction)
+        flipped += sum(f < 1 for f in fraction)
+    assert flipped and found.fraction[:, Q:].isnan().all()
+    assert sparse or not found.exhausted.any()  # softmax leaves every key something
+
+
+def test_erasure_by_hand():
+    """Two words say one thing, one another; a one-hot row falls at its only word, or never."""
+    values = torch.tensor([1.0, 1.0, -1.0], dtype=torch.float64)[None, None, :, None]
+
+    def at(*weights):
+        w = torch.tensor(weights, dtype=torch.float64)[None, None, None]
+
+        def predict(given):
+            c = (given * values[..., 0][:, :, None]).sum(-1)[..., 0, :]
+            probs = torch.stack([torch.sigmoid(c), torch.sigmoid(-c)], -1)
+            return Outcome(probs, torch.ones(1, 1, dtype=torch.bool), probs.argmax(-1))
+
+        mask = torch.ones(1, 3, dtype=torch.bool)
+        return erasure_flip(AttentionView(w, values, mask, mask[:, :1], ["a"], predict))
+
+    assert at(0.5, 0.3, 0.2).fraction.item() == pytest.approx(2 / 3)
+    assert at(0.4, 0.2, 0.4).fraction.item() == pytest.approx(1 / 3)
+    assert at(0.35, 0.2, 0.45).fraction.item() == 1.0
+    only = at(1.0, 0.0, 0.0)
+    assert only.fraction.item() == 1.0 and only.exhausted.item()
+
+
+def test_random_rankings_take_ties_apart_and_nothing_else():
+    ties = erasure_flip(VIEW, "ties").fraction[:, :Q]
+    assert torch.equal(ties, erasure_flip(VIEW).fraction[:, :Q])  # no ties here
+    assert not torch.equal(erasure_flip(VIEW, "random").fraction[:, :Q], ties)
+    even = view_of([(torch.full_like(w, 1 / w.shape[-1]), v) for w, v in TEXTS], IDS)
+    assert torch.equal(erasure_flip(even, "ties").fraction, erasure_flip(even, "random").fraction)
+    with pytest.raises(ValueError, match="no ranking 'alphabet'"):
+        erasure_flip(VIEW, "alphabet")
+
+
+def test_alone_shuffled_and_padded_all_probes_say_the_same():
+    columns = ["measure", "example", "head", "query", "unit"]
+    tags = torch.randint(-1, 4, (len(TEXTS), 9), generator=torch.Generator().manual_seed(2))
+    tags = torch.where(VIEW.key_mask, tags, -1)
+
+    def tables(view, tags):
+        parts = [look_at(view, tags[:, : view.weights.shape[-1]], 4), ask(view, 25)]
+        parts = pd.concat(parts)
+        return (
+            parts[parts["example"].notna()].astype(dict.fromkeys(columns, str)).set_index(columns)["value"].sort_index()
+        )
+
+    whole = tables(VIEW, tags)
+    alone = [tables(view_of([t], [i]), tags[k : k + 1]) for k, (t, i) in enumerate(zip(TEXTS, IDS))]
+    turned = tables(view_of(TEXTS[::-1], IDS[::-1], size=8), tags.flip(0))
+    for other in (pd.concat(alone).sort_index(), turned):
+        assert (whole.index == other.index).all()
+        assert np.allclose(whole, other, atol=1e-6, equal_nan=True)
+    assert set(whole.index.get_level_values("measure")) >= {"tvd", "erased", "erased_random", "entropy", "pos_kl"}
+
+
+def test_ablation_does_what_its_name_says():
+    base = VIEW.predict(VIEW.weights).probs[:, :Q]
+    contexts = torch.einsum("bhqt,bhtd->bhqd", VIEW.weights, VIEW.values)
+    gone = contexts.clone()
+    gone[:, 1] = 0
+    assert torch.allclose(ablate(VIEW, 1, "context").probs, VIEW.from_contexts(gone).probs)
+    mean = torch.randn(H, VIEW.values.shape[-1], dtype=torch.float64)
+    gone[:, 1] = mean[1]
+    assert torch.allclose(ablate(VIEW, [1], "mean", mean).probs, VIEW.from_contexts(gone).probs)
+    even = ablate(VIEW, mode="uniform").probs
+    for b, (weights, values) in enumerate(TEXTS):
+        plain = np.full_like(weights.numpy(), 1 / weights.shape[-1])
+        assert np.allclose(even[b, :Q], predict_alone(values)(plain))
+    assert (uniform(VIEW).sum(-1) - 1).abs().max() < 1e-12
+    assert torch.equal(ablate(VIEW, []).probs[:, :Q], base)
+    for mode in ("mean", "slice", "halved"):
+        with pytest.raises(ValueError, match=", ".join(MODES)):
+            ablate(VIEW, 0, mode)
+    with pytest.raises(ValueError, match="heads .* of 3"):
+        ablate(VIEW, 3)
+
+
+def test_focus_moves_weight_to_a_place():
+    position = torch.tensor([2, 0, 6, 1, 0])
+    found = focus(VIEW.weights, position, 0.25)
+    onehot = torch.nn.functional.one_hot(position, 9)[:, None, None]
+    assert torch.allclose(found, 0.75 * VIEW.weights + 0.25 * onehot)
+    assert torch.equal(focus(VIEW.weights, position, 0), VIEW.weights)
+    assert (focus(VIEW.weights, position[:, None].expand(-1, 3), 1) == onehot).all()
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        focus(VIEW.weights, position, 1.5)
+
+
+def test_total_variation_is_a_distance():
+    p, q = (torch.softmax(torch.randn(7, 4), -1) for _ in range(2))
+    assert torch.equal(total_variation(p, p), torch.zeros(7)) and torch.equal(
+        total_variation(p, q), total_variation(q, p)
+    )
+    assert total_variation(torch.tensor([1.0, 0]), torch.tensor([0.0, 1])) == 1
+
+
+def test_a_view_refuses_what_cannot_be():
+    weights, values = VIEW.weights, VIEW.values
+    keys, queries = VIEW.key_mask, VIEW.query_mask
+    none = keys.clone()
+    none[3] = False
+    with pytest.raises(ValueError, match="example 3 has nothing to attend to"):
+        AttentionView(weights, values, none, queries, VIEW.heads, VIEW.predict)
+    away = weights.clone()
+    away[3, :, :, :] = 0
+    away[3, :, :, 8] = 1  # all attention on padding
+    with pytest.raises(ValueError, match="example 3 attends to padding"):
+        AttentionView(away, values, keys, queries, VIEW.heads, VIEW.predict)
+    with pytest.raises(ValueError, match="do not fit"):
+        AttentionView(weights, values[:, :2], keys, queries, VIEW.heads, VIEW.predict)
+    with pytest.raises(ValueError, match="names of heads"):
+        AttentionView(weights, values, keys, queries, ["one"], VIEW.predict)
+
+
+def test_figure_4_keeps_empty_bins():
+    table = pd.DataFrame({
+        "system": "a", "length": [3, 3, 1, 5, 5], "max_attention": [0.3, 0.4, 1.0, 1.0, 0.25], "tvd": [0.1, 0.3, 0, 0.9, 0.2],
+    })  # fmt: skip
+    found = by_max_attention(table)
+    assert found["n"].tolist() == [
+        0,
+        3,
+        0,
+        1,
+    ]  # the text of one word is left out; 0.25 and 1 are in the bins above and below
+    assert found["median"].isna().tolist() == [True, False, True, False]
+    assert found["median"][1] == pytest.approx(0.2) and found["bin"][3] == "[0.75, 1]"
+
+
+def test_summaries_count_what_is_not_defined():
+    table = pd.DataFrame({"system": "a", "seed": 1, "measure": "m", "value": [1.0, 2.0, 3.0, np.nan]})
+    row = summary(table).iloc[0]
+    assert (row["mean"], row["std"], row["median"], row["n"], row["n_nan"]) == (2, 1, 2, 3, 1)

@@ -1,0 +1,106 @@
+"""What heads look at: identities, and the definitions written out."""
+
+import math
+
+import pytest
+import torch
+
+from lalkit.probes.weights import (
+    entropy,
+    mass_ratio,
+    pool_queries,
+    pos_kl,
+    relative_position,
+    sparsity,
+    tag_histogram,
+)  # fmt: skip
+from tests.probes.toys import H, Q, texts, view_of
+from tests.reference import probes_literal as literal
+
+TEXTS = texts()
+VIEW = view_of(TEXTS, range(len(TEXTS)), size=9, queries=3)
+TAGS = torch.tensor([[0, 1, 0, 2, 1, -1, -1, -1, -1], [2] + [-1] * 8, [0, 0, -1, 2, 1, 1, 0, -1, -1],
+                     [1, 1] + [-1] * 7, [0, 2, 2] + [-1] * 6])  # fmt: skip
+POOLED = pool_queries(VIEW.weights, VIEW.query_mask, VIEW.key_mask)
+
+
+def same(found, wanted):
+    assert float(found) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_all_of_the_batch_is_as_the_definitions_say():
+    found, kl = entropy(VIEW.weights, VIEW.query_mask), pos_kl(POOLED, TAGS, 4)
+    for b, (weights, _) in enumerate(TEXTS):
+        for h in range(H):
+            pooled = literal.pool(weights[h].tolist())
+            same((POOLED[b, h, : len(pooled)] - torch.tensor(pooled, dtype=torch.float64)).abs().max(), 0)
+            same(kl[b, h], literal.pos_kl(pooled, TAGS[b].tolist()[: len(pooled)]))
+            for q in range(Q):
+                same(found[b, h, q], literal.entropy(weights[h, q].tolist()))
+    assert found[:, :, Q:].isnan().all() and not found[:, :, :Q].isnan().any()
+
+
+@pytest.mark.parametrize("offset", [-1, 0, 1, 2])
+def test_relative_position_against_a_loop_with_ties(offset):
+    weights = (VIEW.weights * 4).round() / 4  # many ties
+    reference = torch.tensor([[1, 3, 0], [0, 0, 0], [6, -1, 0], [0, 1, 0], [2, 1, 0]])
+    found = relative_position(weights, reference, VIEW.key_mask, VIEW.query_mask, (offset,))
+    for h in range(H):
+        rows = [weights[b, h, :Q, : w.shape[-1]].tolist() for b, (w, _) in enumerate(TEXTS)]
+        same(found[h, 0], literal.relative_position(rows, reference[:, :Q].tolist(), offset))
+
+
+def test_uniform_attention_says_nothing():
+    even = VIEW.key_mask[:, None, None].double() / VIEW.key_mask.sum(-1)[:, None, None, None]
+    pooled = pool_queries(even.expand_as(VIEW.weights), VIEW.query_mask, VIEW.key_mask)
+    assert pos_kl(pooled, torch.where(VIEW.key_mask, TAGS.clamp(min=0), -1), 4).abs().max() < 1e-12
+    flags = TAGS == 0
+    share = flags.sum(-1) / VIEW.key_mask.sum(-1)
+    found = mass_ratio(pooled, flags)
+    assert torch.allclose(found[[0, 2, 4], 0], share[[0, 2, 4]].double())
+    assert found[[1, 3]].isnan().all()  # no word is flagged there: not defined, and not 0
+    assert entropy(even, VIEW.query_mask)[2, 0, 0] == pytest.approx(math.log(7))
+
+
+def test_all_weight_on_one_tag_is_as_far_away_as_that_tag_is_rare():
+    tags = torch.tensor([[0, 0, 0, 1]])
+    pooled = torch.tensor([[[0.0, 0, 0, 1], [0.5, 0.5, 0, 0]]], dtype=torch.float64)
+    assert pos_kl(pooled, tags, 2)[0].tolist() == pytest.approx([-math.log(1 / 4), -math.log(3 / 4)])
+    assert pos_kl(pooled, tags, 5)[0].tolist() == pytest.approx(
+        [-math.log(1 / 4), -math.log(3 / 4)]
+    )  # 3 tags never seen
+    backwards = pos_kl(pooled, tags, 2, "doc_attention")[0]
+    assert backwards.isfinite().all() and float(backwards[0]) > 5  # the first head skips the tag 0: log(1e-6) comes in
+
+
+def test_a_document_twice_over_has_the_same_divergence():
+    weights, tags = torch.softmax(torch.randn(1, H, 6, dtype=torch.float64), -1), torch.tensor([[0, 1, 1, 2, 0, 3]])
+    twice = torch.cat([weights, weights], -1) / 2
+    assert torch.allclose(pos_kl(weights, tags, 4), pos_kl(twice, torch.cat([tags, tags], 1), 4))
+    assert torch.allclose(tag_histogram(weights, tags, 4).sum(-1), torch.ones(1, H, dtype=torch.float64))
+
+
+def test_without_tags_or_without_weight_nothing_is_defined():
+    pooled = torch.tensor([[[0.5, 0.5, 0.0]]])
+    assert pos_kl(pooled, torch.tensor([[-1, -1, -1]]), 3).isnan().all()
+    assert pos_kl(pooled, torch.tensor([[-1, -1, 2]]), 3).isnan().all()  # the only tagged word has no weight
+    assert pool_queries(torch.zeros(1, 1, 1, 3), torch.ones(1, 1).bool(), torch.ones(1, 3).bool()).isnan().all()
+    with pytest.raises(ValueError, match="attention_doc or doc_attention"):
+        pos_kl(pooled, torch.tensor([[0, 0, 0]]), 1, "both")
+
+
+def test_positions_on_a_shifted_diagonal_and_ties():
+    n, mask = 6, torch.ones(1, 6, dtype=torch.bool)
+    shift = torch.eye(n).roll(1, dims=1)[None, None]  # the last row, 5 -> 0, is a border and left out
+    at = torch.arange(n)[None]
+    found = relative_position(shift, at, mask, mask, (-1, 0, 1))
+    assert found[0, 2] == 1 and found[0, 1] == 0
+    even = torch.full((1, 1, n, n), 1 / n)
+    assert relative_position(even, at, mask, mask).tolist() == [[pytest.approx(1 / n)] * 2]
+    assert relative_position(even, at - n, mask, mask).isnan().all()  # no query has a reference
+
+
+def test_sparsity_counts_only_what_is_there():
+    weights = torch.tensor([[[[0.5, 0.5, 0.0, 0.0]]], [[[1.0, 0.0, 0.0, 0.0]]]])
+    keys = torch.tensor([[True, True, True, False], [True, True, False, False]])
+    assert sparsity(weights, keys, torch.ones(2, 1, dtype=torch.bool)).tolist() == [pytest.approx(2 / 5)]
