@@ -17,15 +17,15 @@ MARKERS = {"vanilla": "o", "diversity": "s", "orthogonal": "^", "mlp": "D"}
 
 
 def erasure_boxes(table: pd.DataFrame) -> Figure:
-    """Figure 3: how much goes before the decision changes, by attention (filled) and at random (grey). table: data, system, and a
-    row for each text with erased and erased_random, as shares of its words."""
+    """Figure 3: how much goes before the decision changes, by attention (in colour) and at random (grey). table: data, system,
+    ranking (erased or erased_random), p5, low, median, high, p95: shares of a text's words; whiskers end at p5 and p95."""
     names, systems = _in_order(table, "data"), _in_order(table, "system")
     figure, axes = _row(len(names), 1.0 + 0.85 * len(systems))
     for axis, name in zip(axes, names):
-        for place, system in enumerate(systems):
-            some = table[(table["data"] == name) & (table["system"] == system)]
-            for column, shift, colour in (("erased", -0.2, _colour(system)), ("erased_random", 0.2, GREY)):
-                _box(axis, some[column].dropna(), place + shift, colour)
+        for row in table[table["data"] == name].itertuples():
+            random = row.ranking == "erased_random"
+            place = systems.index(row.system) + (0.2 if random else -0.2)
+            _box(axis, row, place, GREY if random else _colour(row.system))
         axis.set_xticks(range(len(systems)), systems, fontsize=8)
         axis.set(title=name, ylim=(-0.03, 1.03))
     axes[0].set_ylabel("share of words erased\nbefore the decision changes", fontsize=9)
@@ -125,11 +125,11 @@ def _row(count: int, height: float, wide: float = 3.3) -> tuple[Figure, list[Axe
     return figure, list(axes[0])
 
 
-def _box(axis: Axes, values: pd.Series, place: float, colour: str) -> None:
-    if len(values):
-        box = axis.boxplot([values], positions=[place], widths=0.34, patch_artist=True, showfliers=False)
-        box["boxes"][0].set(facecolor=colour, alpha=0.7)
-        box["medians"][0].set(color="black", lw=2)
+def _box(axis: Axes, row, place: float, colour: str) -> None:
+    stats = {"whislo": row.p5, "q1": row.low, "med": row.median, "q3": row.high, "whishi": row.p95}
+    box = axis.bxp([stats], positions=[place], widths=0.34, patch_artist=True, showfliers=False)
+    box["boxes"][0].set(facecolor=colour, alpha=0.7)
+    box["medians"][0].set(color="black", lw=2)
 
 
 def _in_order(table: pd.DataFrame, column: str) -> list[str]:

@@ -18,11 +18,19 @@ AXES = {"b": "example", "h": "head", "q": "query", "u": "unit"}
 COLUMNS = ("system", "seed", "measure", "example", "head", "query", "unit", "value")
 
 
-def tidy(values: Tensor, axes: str, measure: str, view: AttentionView, system: str = "", seed: int = 0) -> pd.DataFrame:
+def tidy(
+    values: Tensor,
+    axes: str,
+    measure: str,
+    view: AttentionView,
+    units: Tensor | None = None,
+    system: str = "",
+    seed: int = 0,
+) -> pd.DataFrame:
     """One row for every number that is there; columns as COLUMNS, those of axes that `values` lacks empty.
 
-    axes: letters of b (example), h (head), q (query), u (unit), one for every axis of `values`. Padded queries are left out,
-    and padded units, which are nan throughout; other nan stay: a measure that is not defined for an example is to be
+    axes: letters of b (example), h (head), q (query), u (unit), one for every axis of `values`. units [B, U]: those that are
+    there (None: all). Padded queries and units are left out; nan stay: a measure that is not defined for an example is to be
     counted. Raises ValueError for other axes.
     """
     if values.dim() != len(axes) or not set(axes) <= set(AXES):
@@ -32,9 +40,8 @@ def tidy(values: Tensor, axes: str, measure: str, view: AttentionView, system: s
     if "q" in axes:
         shape = [found.shape[i] if a in "bq" else 1 for i, a in enumerate(axes)]
         there &= view.query_mask.cpu().numpy().reshape(shape)
-    if "u" in axes:
-        mask = view.predict(view.weights).unit_mask.cpu().numpy()
-        there &= mask.reshape([found.shape[i] if a in "bu" else 1 for i, a in enumerate(axes)])
+    if "u" in axes and units is not None:
+        there &= units.cpu().numpy().reshape([found.shape[i] if a in "bu" else 1 for i, a in enumerate(axes)])
     index = np.argwhere(there)
     table = pd.DataFrame({"system": system, "seed": seed, "measure": measure}, index=range(len(index)))
     names = {"b": np.array(view.examples), "h": np.array(view.heads, dtype=object)}
@@ -76,7 +83,9 @@ def ask(view: AttentionView, rounds: int = 100, draws: int = 0, **labels) -> pd.
         "erased_random": at_random.fraction,
         "erased_exhausted": erased.exhausted.double(),
     }
-    return pd.concat([tidy(value, "bu", name, view, **labels) for name, value in measures.items()], ignore_index=True)
+    return pd.concat(
+        [tidy(value, "bu", name, view, base.unit_mask, **labels) for name, value in measures.items()], ignore_index=True
+    )
 
 
 def summary(table: pd.DataFrame, by: tuple[str, ...] = ("system", "seed", "measure")) -> pd.DataFrame:

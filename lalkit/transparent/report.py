@@ -25,6 +25,28 @@ def over_seeds(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     return found
 
 
+def erased_if_right(texts: pd.DataFrame) -> pd.DataFrame:
+    """Medians of erased and erased_random over all texts, and over those classified rightly, with their numbers (all, right).
+
+    texts: a row a text (`by_text`), with data. The paper keeps wrong decisions too."""
+    rows = []
+    for name, some in (("all", texts), ("right", texts[texts["right"] == 1])):
+        groups = some.groupby(["data", "system"], sort=False)
+        rows.append(groups[["erased", "erased_random"]].median().assign(texts=groups.size()).add_suffix(f", {name}"))
+    return pd.concat(rows, axis=1)
+
+
+def erasure(texts: pd.DataFrame) -> pd.DataFrame:
+    """Figure 3's boxes: data, system, ranking (erased, erased_random), p5, low, median, high, p95, n; of all seeds' texts."""
+    names, rows = {"p5": 0.05, "low": 0.25, "median": 0.5, "high": 0.75, "p95": 0.95}, []
+    for (data, system), some in texts.groupby(["data", "system"], sort=False):
+        for ranking in ("erased", "erased_random"):
+            values = some[ranking].dropna()
+            found = {name: values.quantile(q) for name, q in names.items()}
+            rows.append({"data": data, "system": system, "ranking": ranking, **found, "n": len(values)})
+    return pd.DataFrame(rows)
+
+
 def undefined(measures: pd.DataFrame) -> pd.DataFrame:
     """data, system, measure, n, n_nan: texts for which a measure is not defined (two words, attention that does not vary)."""
     groups = measures.groupby(["data", "system", "measure"], sort=False)["value"]

@@ -8,7 +8,7 @@ import torch
 from lalkit.probes.ablation import MODES, ablate, focus, uniform
 from lalkit.probes.erasure import erasure_flip
 from lalkit.probes.permutation import by_max_attention, permutation_tvd, total_variation
-from lalkit.probes.tables import ask, look_at, summary
+from lalkit.probes.tables import ask, look_at, summary, tidy
 from lalkit.probes.view import AttentionView, Outcome
 from tests.probes.toys import H, Q, predict_alone, texts, view_of
 from tests.reference import probes_literal as literal
@@ -216,3 +216,13 @@ def test_summaries_count_what_is_not_defined():
     table = pd.DataFrame({"system": "a", "seed": 1, "measure": "m", "value": [1.0, 2.0, 3.0, np.nan]})
     row = summary(table).iloc[0]
     assert (row["mean"], row["std"], row["median"], row["n"], row["n_nan"]) == (2, 1, 2, 3, 1)
+
+
+def test_tables_refuse_axes_they_do_not_know():
+    with pytest.raises(ValueError, match="a tensor of 2 axes as 'bx'"):
+        tidy(torch.zeros(2, 2), "bx", "m", VIEW)
+    with pytest.raises(ValueError, match="a tensor of 2 axes as 'bhq'"):
+        tidy(torch.zeros(2, 2), "bhq", "m", VIEW)
+    found = tidy(torch.zeros(len(TEXTS), H, 3), "bhq", "m", VIEW, system="s", seed=4)
+    assert len(found) == len(TEXTS) * H * Q and set(found["example"]) == set(IDS)  # the third query is padding
+    assert found["unit"].isna().all() and set(found["seed"]) == {4}

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lalkit.transparent.report import expected, over_seeds, runs, undefined
+from lalkit.transparent.report import erased_if_right, erasure, expected, over_seeds, runs, undefined
 
 
 def long(data, system, seed, **values):
@@ -45,3 +45,14 @@ def test_lines_that_hold_and_lines_that_do_not():
     assert not poor.any() and len(poor) == 6
     table = pd.concat([run("babi-1", "vanilla"), run("babi-1", "orthogonal", right=0.98, conicity=0.3, erased=0.2)])
     assert expected(runs(table))["holds"].tolist() == [True, True, True]
+
+
+def test_wrong_decisions_are_kept_and_shown_apart():
+    texts = pd.DataFrame({"data": "d", "system": "vanilla", "right": [1, 1, 1, 0, 0], "erased": [0.1, 0.2, 0.3, 0.9, 1.0],
+                          "erased_random": 1.0})  # fmt: skip
+    row = erased_if_right(texts).loc[("d", "vanilla")]
+    assert (row["erased, all"], row["erased, right"]) == (0.3, 0.2)
+    assert (row["texts, all"], row["texts, right"]) == (5, 3)
+    boxes = erasure(texts).set_index("ranking")
+    assert boxes.loc["erased", ["low", "median", "high", "n"]].tolist() == [0.2, 0.3, 0.9, 5]
+    assert boxes.loc["erased_random", "p5"] == 1.0
