@@ -15,9 +15,9 @@ demo: $(READY) ## parse, draw and explain a few sentences, offline
 	@echo "==> lalkit demo"
 	@$(VENV)/bin/python -m lalkit demo $(ARGS)
 
-test: $(READY) ## run the tests (corpora are found through NLTK_DATA and LALKIT_DATA)
+test: $(READY) ## run the tests, a process per core (corpora are found through NLTK_DATA and LALKIT_DATA)
 	@echo "==> pytest"
-	@$(VENV)/bin/python -m pytest -q $(ARGS)
+	@$(VENV)/bin/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 lint: $(READY) ## check style and formatting, notebooks too
 	@echo "==> ruff"

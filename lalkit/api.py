@@ -13,7 +13,7 @@ import pandas as pd
 from lalkit import draw, models
 from lalkit.checkpoint import Loaded, load_model, save_model
 from lalkit.errors import LalkitError
-from lalkit.files import write_text
+from lalkit.files import write_bytes, write_text
 from lalkit.interpret.contributions import attention_table, contributions
 from lalkit.interpret.explain import explain, page
 from lalkit.interpret.look import Look, look
@@ -25,6 +25,8 @@ from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
 from lalkit.treebank.tree import Node, Sentence
+
+PICTURES = (".png", ".pdf")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,12 @@ class ParseResult:
 
     @property
     def tree(self) -> Node:
+        """Raises LalkitError where the parser gives dependencies alone."""
+        if self.sentence.constituents is None:
+            raise LalkitError(
+                "this parser was trained on dependencies alone: it gives no constituents",
+                remedy="Use .dependencies and .to_conllu(), or --to conllu.",
+            )
         return self.sentence.tree
 
     @property
@@ -54,8 +62,9 @@ class ParseResult:
 
     @cached_property
     def dependencies(self) -> list[tuple[int, str, str, int, str]]:
-        """(number, word, tag, head, label) of every word; numbers from 1, head 0 is the root."""
-        s = self.sentence
+        """(number, word, tag, head, label) of every word; numbers from 1, head 0 is the root. Raises LalkitError where the
+        parser gives constituents alone."""
+        s = self._with_heads()
         blank = ("_",) * len(s)
         return list(zip(range(1, len(s) + 1), s.words, s.tags or blank, s.heads, s.arc_labels or blank))
 
@@ -100,7 +109,15 @@ class ParseResult:
         return indent_tree(self.tree) if pretty else format_tree(self.tree)
 
     def to_conllu(self) -> str:
-        return format_conllu([self.sentence])
+        return format_conllu([self._with_heads()])
+
+    def _with_heads(self) -> Sentence:
+        if self.sentence.heads is None:
+            raise LalkitError(
+                "this parser was trained on constituents alone: it gives no dependencies",
+                remedy="Use .tree and .to_ptb(), or --to ptb.",
+            )
+        return self.sentence
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=False)
@@ -108,16 +125,24 @@ class ParseResult:
     def to_dict(self) -> dict:
         s = self.sentence
         return {
-            "id": s.id, "words": s.words, "tags": s.tags, "tree": self.to_ptb(), "heads": s.heads,
+            "id": s.id, "words": s.words, "tags": s.tags, "heads": s.heads,
+            "tree": None if s.constituents is None else self.to_ptb(),
             "arc_labels": s.arc_labels, "spans": [span._asdict() for span in self.spans], "score": self.score,
         }  # fmt: skip
 
     def draw(self) -> str:
-        """The joint tree as SVG: constituents above, words between, arcs below."""
-        return draw.draw_joint(self.sentence)
+        """The joint tree as SVG: constituents above, words between, arcs below; or the one layer there is."""
+        s = self.sentence
+        return (
+            draw.draw_arcs(s)
+            if s.constituents is None
+            else draw.draw_tree(s)
+            if s.heads is None
+            else draw.draw_joint(s)
+        )
 
     def save(self, path: str | Path) -> Path:
-        """Written in the form its suffix names: .svg .json .conllu .ptb .txt. Raises LalkitError for another."""
+        """Written in the form its suffix names: .svg .png .pdf .json .conllu .ptb .txt. Raises LalkitError for another."""
         forms = {
             ".svg": self.draw,
             ".json": self.to_json,
@@ -126,17 +151,20 @@ class ParseResult:
             ".txt": self.__str__,
         }
         suffix = Path(path).suffix
+        if suffix in PICTURES:
+            from lalkit.draw.redraw import redraw  # loads matplotlib
+
+            return write_bytes(path, redraw(self.draw(), suffix[1:]))
         if suffix not in forms:
-            raise LalkitError(
-                f"cannot write a result as {suffix!r}", where=str(path), remedy=f"Use one of {' '.join(forms)}."
-            )
+            known = " ".join((*forms, *PICTURES))
+            raise LalkitError(f"cannot write a result as {suffix!r}", where=str(path), remedy=f"Use one of {known}.")
         return write_text(path, forms[suffix]())
 
     def _repr_svg_(self) -> str:
         return self.draw()
 
     def __str__(self) -> str:
-        return self.to_ptb(pretty=True)
+        return self.to_conllu() if self.sentence.constituents is None else self.to_ptb(pretty=True)
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def make_collator(config: Config, vocab: Vocab, remember: bool = False) -> Colla
     """remember: see `Collator`; for training."""
     encoder = config.model.encoder
     tokenizer = load_tokenizer(encoder.pretrained) if encoder.pretrained else None
-    return Collator(vocab, tokenizer, encoder.window, remember)
+    return Collator(vocab, tokenizer, encoder.window, remember, encoder.long)
 
 
 def save_model(

@@ -22,10 +22,13 @@ class EncoderConfig:
     subword: Literal["last", "first", "mean"] = "last"  # which sub-word stands for its word [R]
     freeze_embeddings: bool = True  # [D] sub-word embeddings stay as they are: less to train, less to save
     freeze_layers: int = 0  # so many of the lowest layers stay as they are, and all below them [D]
-    window: int = 512  # sub-words an encoder can take; longer sentences are read in overlapping windows [D]
+    window: int = 512  # sub-words an encoder can take
+    long: Literal["split", "refuse"] = "split"  # longer sentences are read in overlapping windows, or refused [D]
     word_dim: int = 128  # from scratch: word embedding
     char_dim: int = 32  # from scratch: character embedding, and
     char_hidden: int = 64  # its convolution's channels
+    lstm: int = 0  # from scratch: units, each way, of a bidirectional LSTM over the words; 0: none [D]
+    lstm_layers: int = 2
     min_count: int = 2  # from scratch: rarer words are known by their characters only
     word_dropout: float = 0.1  # from scratch: share of words made unknown in training
 
@@ -53,11 +56,22 @@ class LabelAttentionConfig:
 
 
 @dataclass(frozen=True)
+class SpanAttentionConfig:
+    """Label attention inside the span, one head per label, in the place of the paper's layer [D]."""
+
+    d_key: int = 64
+    boundary: Literal["full", "lean", "glass"] = "full"  # what else a span is scored by: see `model.span_attention`
+    d_lean: int = 32  # hidden size of the lean boundary scorer
+    attention: Literal["learned", "uniform", "none"] = "learned"  # the last two are controls
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """The whole network."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     label_attention: LabelAttentionConfig | None = field(default_factory=LabelAttentionConfig)  # None: the control
+    span_attention: SpanAttentionConfig | None = None  # needs label_attention None
     d_content: int = 512  # [P] d_model is content + position = 1024
     d_position: int = 512
     layers: int = 3  # [P] partitioned self-attention layers before the label attention (table 5)
@@ -67,6 +81,7 @@ class ModelConfig:
     label_hidden: int = 250  # [R]
     arc_hidden: int = 1024  # [R]
     arc_label_hidden: int = 250  # [D]
+    task: Literal["joint", "dependencies", "constituents"] = "joint"  # one layer alone where a treebank has one [D]
     tag_input: Literal["none", "given", "predicted"] = "none"  # added to the content; our tag head is always there
     dropout: float = 0.2  # [R] relu, residual, embedding
 
@@ -79,6 +94,9 @@ class TrainConfig:
     start: str | None = None  # name or folder of a parser of the same sizes whose weights are begun with [D]
     epochs: int = 30
     batch_tokens: int = 800  # words a batch, sentences of like length together
+    part_tokens: int = (
+        0  # words computed at once: a larger batch is computed in parts, its gradients added up; 0: all [D]
+    )
     rate: float = 1e-3  # new layers [D]
     encoder_rate: float = 1.5e-4  # pretrained encoder [D]
     warmup: int = 160  # steps [R]
@@ -147,6 +165,39 @@ def minilm() -> Config:
     )
 
 
+def minilm_span() -> Config:
+    """`minilm` with label attention inside the span instead of the paper's layer."""
+    plain = minilm()
+    return replace(plain, model=replace(plain.model, label_attention=None, span_attention=SpanAttentionConfig()))
+
+
+def chinese() -> Config:
+    """[D] Words and characters from scratch, 64 label heads: for Chinese where no pretrained encoder can be had.
+
+    With one R for all heads, d_out is all that is known of a word beyond the label attention: 32 was too little for arcs.
+    """
+    return Config(
+        ModelConfig(
+            encoder=EncoderConfig(
+                pretrained=None, word_dim=128, char_dim=64, char_hidden=128, lstm=192, word_dropout=0.2
+            ),
+            label_attention=LabelAttentionConfig(heads=64, d_kv=32, d_out=96, residual_dropout=0.0),
+            d_content=256,
+            d_position=128,
+            layers=1,
+            attention_heads=8,
+            d_head=32,
+            d_ff=512,
+            label_hidden=128,
+            arc_hidden=128,
+            arc_label_hidden=64,
+            tag_input="predicted",
+            dropout=0.3,
+        ),
+        TrainConfig(batch_tokens=500, rate=1.5e-3, epochs=12),
+    )
+
+
 def paper_english() -> Config:
     """[P] XLNet-large, 112 label heads of 128, feed-forward and residual dropout (table 1, first row)."""
     return Config(
@@ -172,7 +223,14 @@ def paper_chinese() -> Config:
     return replace(english, model=model)
 
 
-PRESETS = {"tiny": tiny, "minilm": minilm, "paper-english": paper_english, "paper-chinese": paper_chinese}
+PRESETS = {
+    "tiny": tiny,
+    "minilm": minilm,
+    "minilm-span": minilm_span,
+    "chinese": chinese,
+    "paper-english": paper_english,
+    "paper-chinese": paper_chinese,
+}
 
 
 def preset(name: str) -> Config:

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from lalkit import __version__, models
+from lalkit.draw import fonts
 from lalkit.errors import ModelError
 from lalkit.model.pretrained import MINILM, resolve
 from lalkit.treebank import corpora
@@ -37,6 +38,8 @@ def diagnose() -> list[tuple[str, str, bool]]:
             found,
         )
     )
+    font = fonts.chinese()
+    rows.append(("font for Chinese", font or f"missing (browsers may have one): {fonts.INSTALL}", font is not None))
     for name in corpora.NAMES:
         folder = corpora.find(name)
         rows.append(

@@ -18,16 +18,19 @@ TERMS = ("loss", "spans", "arcs", "arc_labels", "tags")
 
 
 def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Tensor]:
-    """The terms of eq. 12, each a mean over sentences, weighted as they are added up; 'loss' is their sum."""
+    """The terms of eq. 12, each a mean over sentences, weighted as they are added up; 'loss' is their sum. The terms of a layer
+    that the batch has no gold for are 0."""
     output = network(batch, chart_gradient=False)
     words, threads = batch.word_mask, torch.get_num_threads()
     scores_at = partial(network.label_scores_at, output)
-    terms = {
-        "spans": span_margin_loss(output.label_scores, batch.lengths, batch.spans, threads, scores_at),
-        "arcs": config.arc_weight * arc_loss(output.arc_scores, batch.heads, words),
-        "arc_labels": config.arc_weight * _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels),
-        "tags": config.tag_weight * _cross_entropy(output.tag_scores, batch.tags),
-    }
+    terms = {name: output.arc_scores.new_zeros(()) for name in TERMS[1:]}
+    if batch.spans is not None:
+        terms["spans"] = span_margin_loss(output.label_scores, batch.lengths, batch.spans, threads, scores_at)
+    if batch.heads is not None:
+        arc_labels = _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels)
+        terms["arcs"] = config.arc_weight * arc_loss(output.arc_scores, batch.heads, words)
+        terms["arc_labels"] = config.arc_weight * arc_labels
+    terms["tags"] = config.tag_weight * _cross_entropy(output.tag_scores, batch.tags)
     terms = {name: term / len(batch.lengths) for name, term in terms.items()}
     return {"loss": sum(terms.values()), **terms}
 

@@ -1,4 +1,4 @@
-"""Data-parallel training on one machine's cores: one process per core, one thread each.
+"""Data-parallel training: one process per core of one machine, or those that `accelerate launch` started, one per GPU.
 
 Most of a parser's operations are too small to be shared by threads; whole sentences are not. Every worker holds the whole
 network, takes every k-th sentence of each batch, and adds up the gradients; all make the same update, so all hold the same
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,16 @@ from lalkit.compiled import ONE_THREAD, cpu_count
 from lalkit.config import Config
 from lalkit.errors import LalkitError
 
+PATIENCE = timedelta(hours=6)  # of a process for the others, who may evaluate, or wait for standard input
+
 
 @dataclass(frozen=True)
 class Team:
-    """This process's place among the workers; a team of one does nothing."""
+    """This process's place among the workers; a team of one does nothing. device: where what they exchange must be."""
 
     rank: int = 0
     size: int = 1
+    device: torch.device | None = None
 
     def share(self, items: Sequence) -> Sequence:
         """This worker's part of a batch; may be empty."""
@@ -52,7 +56,7 @@ class Team:
         """Sums of numbers over workers."""
         if self.size == 1:
             return list(values)
-        total = torch.tensor(values, dtype=torch.float64)
+        total = torch.tensor(values, dtype=torch.float64, device=self.device)
         dist.all_reduce(total)
         return total.tolist()
 
@@ -60,8 +64,31 @@ class Team:
         """Worker 0's value, in every worker."""
         box = [value]
         if self.size > 1:
-            dist.broadcast_object_list(box, src=0)
+            dist.broadcast_object_list(box, src=0, device=self.device)
         return box[0]
+
+
+def several() -> bool:
+    """Does the environment say that this process is one of several, started by `accelerate launch`?"""
+    return os.environ.get("WORLD_SIZE", "1") not in ("", "1") and "RANK" in os.environ
+
+
+@contextlib.contextmanager
+def launched() -> Iterator[Team]:
+    """The team of the processes that `accelerate launch` started, on one or several machines. Only the first says what is wrong
+    with the input, since all find it; the others exit with 2."""
+    from accelerate import PartialState
+
+    state = PartialState(cpu=not torch.cuda.is_available(), timeout=PATIENCE)
+    torch.set_num_threads(cpu_count() // int(os.environ.get("LOCAL_WORLD_SIZE", state.num_processes)) or 1)
+    try:
+        yield Team(state.process_index, state.num_processes, state.device)
+    except LalkitError:
+        if state.is_main_process:
+            raise
+        sys.exit(2)
+    finally:
+        state.destroy_process_group()
 
 
 def usual_size(config: Config) -> int:

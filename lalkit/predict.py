@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from lalkit.batch.budget import batches, usual
 from lalkit.batch.collate import Collator
 from lalkit.batch.vocab import Vocab
+from lalkit.chart.cky import cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
+from lalkit.config import ModelConfig
 from lalkit.model.parser import Network, ParserOutput
-from lalkit.treebank.joint import JointSpan, from_joint
+from lalkit.treebank.joint import GROUP, JointSpan, from_joint
 from lalkit.treebank.tree import Sentence
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A parsed sentence, its joint spans (<H> included), the score of its joint tree."""
+    """A parsed sentence, its joint spans (<H> included; head 0 where a parser has constituents only), the score of its tree."""
 
     sentence: Sentence
     spans: tuple[JointSpan, ...]
@@ -68,11 +71,10 @@ def predict_batches(
             chosen = [sentences[i] for i in group]
             with torch.inference_mode():
                 output = network(collator(chosen).to(device), **asked)
-                trees = decode_output(output, [len(s) for s in chosen], lam, threads)
+                trees = decode_output(output, [len(s) for s in chosen], lam, threads, network.config.task)
                 labels, tags = best_labels(network, output, trees)
-            given = network.config.tag_input == "given"
             predictions = [
-                assemble(sentence, tree, collator.vocab, labels[b], tags[b], given)
+                assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config)
                 for b, (sentence, tree) in enumerate(zip(chosen, trees))
             ]
             yield group, predictions, output
@@ -81,9 +83,20 @@ def predict_batches(
 
 
 def decode_output(
-    output: ParserOutput, lengths: Sequence[int], lam: float, threads: int | None = None
+    output: ParserOutput, lengths: Sequence[int], lam: float, threads: int | None = None, task: str = "joint"
 ) -> list[JointTree]:
-    """The joint trees of a batch's scores: where they are, batched on a GPU, over threads on the CPU. The same trees."""
+    """The joint trees of a batch's scores: where they are, batched on a GPU, over threads on the CPU. The same trees.
+
+    task 'dependencies': the best projective tree, which is the best joint one where labels weigh nothing. 'constituents':
+    the best tree of labelled spans (CKY), with 0 for every head.
+    """
+    if task == "constituents":
+        found = cky_batch(output.label_scores.float().cpu().numpy(), lengths, threads)
+        return [
+            JointTree(tree.score, [(*span, 0) for span in tree.spans], np.zeros(n, np.int64))
+            for tree, n in zip(found, lengths)
+        ]
+    lam = 0.0 if task == "dependencies" else lam
     if output.label_scores.is_cuda:
         sizes = torch.tensor(lengths, device=output.label_scores.device)
         return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam)
@@ -103,18 +116,21 @@ def best_labels(network: Network, output: ParserOutput, trees: Sequence[JointTre
     return scores.argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
 
 
-def assemble(sentence: Sentence, tree: JointTree, vocab: Vocab, labels, tags, keep_tags: bool) -> Prediction:
-    """Indices -> names. keep_tags: the sentence's own tags, if it has any, were input and stay."""
-    n = len(sentence)
+def assemble(
+    sentence: Sentence, tree: JointTree, vocab: Vocab, labels: Sequence[int], tags: Sequence[int], config: ModelConfig
+) -> Prediction:
+    """Indices -> names. A parser of one layer gives that layer only. Tags that were input stay."""
+    n, keep_tags = len(sentence), config.tag_input == "given"
     names = tuple(vocab.tags[t] for t in tags[:n]) if vocab.tags else None
+    names = sentence.tags if keep_tags and sentence.tags else names
     arc_names = tuple(vocab.arc_labels[a] for a in labels[:n]) if vocab.arc_labels else None
     spans = tuple(JointSpan(i, j, vocab.labels[k], h) for i, j, k, h in tree.spans)
-    parsed = from_joint(
-        sentence.words,
-        spans,
-        tuple(tree.heads.tolist()),
-        sentence.tags if keep_tags and sentence.tags else names,
-        arc_names,
-        sentence.id,
-    )
+    heads = tuple(tree.heads.tolist())
+    if config.task == "joint":
+        parsed = from_joint(sentence.words, spans, heads, names, arc_names, sentence.id)
+    elif config.task == "dependencies":
+        spans, parsed = (), Sentence(sentence.words, names, None, heads, arc_names, sentence.id)
+    else:
+        spans = tuple(span for span in spans if span.label != GROUP)
+        parsed = Sentence(sentence.words, names, tuple(span[:3] for span in spans), id=sentence.id)
     return Prediction(parsed, spans, tree.score)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import ESCAPES
+from lalkit.treebank.chinese import is_chinese
 from lalkit.treebank.tree import WHITE, Sentence
 
 Form = Literal["text", "raw", "tokens", "tagged"]
@@ -62,7 +63,13 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
 
 
 def tokenize(text: str) -> tuple[str, ...]:
-    """Penn Treebank tokens: do n't, `` quoted '', -LRB- for brackets."""
+    """Penn Treebank tokens: do n't, `` quoted '', -LRB- for brackets. Raises TreebankError for text that is mostly Chinese."""
+    letters = [character for character in text if character.isalnum()]
+    if 2 * sum(map(is_chinese, letters)) > len(letters):
+        raise TreebankError(
+            f"Chinese is written without spaces, and lalkit cannot tell its words apart: {text.strip()[:20]!r}",
+            remedy="Put spaces between the words, and say so: --form tokens (or --form tagged).",
+        )
     from nltk.tokenize import NLTKWordTokenizer
 
     return tuple(ESCAPES.get(token, token) for token in NLTKWordTokenizer().tokenize(text))

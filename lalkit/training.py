@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -20,14 +20,14 @@ from lalkit import __version__
 from lalkit.batch.budget import batches
 from lalkit.batch.vocab import Vocab
 from lalkit.checkpoint import fill, load_tensors, make_collator, save_model, save_tensors, start_from, trained
-from lalkit.config import Config, from_dict, to_dict
+from lalkit.config import Config, from_dict, override, to_dict
 from lalkit.errors import JointError, ModelError
 from lalkit.evaluate import evaluate
 from lalkit.files import write_json
 from lalkit.model.parser import Network
 from lalkit.models import find
 from lalkit.objective import TERMS, has_bf16, losses, make_optimizer, rate_factor
-from lalkit.parallel import Team, gather, serve
+from lalkit.parallel import Team, gather, launched, serve, several
 from lalkit.predict import predict
 from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
@@ -57,8 +57,14 @@ def train(
 ) -> dict:
     """Train on a treebank's train part, choose on its dev part; leaves the best parser in `out`. Returns its dev scores.
 
-    Raises ModelError where `out` holds another run, or (resume) none that fits the config.
+    Among processes of `accelerate launch` all call it and share the batches; `train.workers` is then their number. Raises
+    ModelError where `out` holds another run, or (resume) none that fits the config.
     """
+    if several():
+        with launched() as team:
+            check_folder(Path(out), resume)
+            config = override(config, {"train.workers": team.size})
+            return Run(config, treebank, Path(out), resume, say if team.rank == 0 else _silent, team).finish()
     task = {"config": to_dict(config), "treebank": treebank, "out": str(out), "resume": resume}
     check_folder(Path(out), resume)
     with gather(config.train.workers, "lalkit.training", task) as team:
@@ -68,7 +74,11 @@ def train(
 def work(task: dict, team: Team) -> None:
     """What a worker other than the first does: the same run, silently, writing nothing."""
     config = from_dict(Config, task["config"])
-    Run(config, task["treebank"], Path(task["out"]), task["resume"], lambda text: None, team).finish()
+    Run(config, task["treebank"], Path(task["out"]), task["resume"], _silent, team).finish()
+
+
+def _silent(text: str) -> None:
+    pass
 
 
 def check_folder(out: Path, resume: bool) -> None:
@@ -85,9 +95,13 @@ class Run:
         self, config: Config, treebank: str, out: Path, resume: bool, say: Callable[[str], None], team: Team = ALONE
     ):
         self.config, self.treebank, self.out, self.say, self.team = config, treebank, out, say, team
-        self.train, left_out = trainable(load(treebank, "train").sentences, config.train.max_length)
-        self.dev = subset(load(treebank, "dev").sentences, config.train.dev_sentences)
-        self.vocab = Vocab.build(self.train, config.model.encoder.min_count)
+        task = config.model.task
+        # Where arcs may cross, as in most treebanks of dependencies, what lalkit cannot parse is left out, and counted.
+        train, dev = (load(treebank, split, lenient=task == "dependencies") for split in ("train", "dev"))
+        self.train, left_out = trainable(train.sentences, config.train.max_length, task)
+        left_out += f", {len(train.problems)} of train and {len(dev.problems)} of dev unread" if train.problems else ""
+        self.dev = subset(layers_of(dev.sentences, task), config.train.dev_sentences)
+        self.vocab = Vocab.build(self.train, config.model.encoder.min_count, task)
         torch.manual_seed(config.train.seed)
         self.network = Network(config.model, self.vocab)
         if config.train.start and not (resume and (out / "resume.json").exists()):
@@ -117,11 +131,8 @@ class Run:
                     self.evaluate()
                 self._save()
             self.state = State(**self.team.from_first(vars(self.state)))
-        best = max(self.state.history, key=lambda row: row["f1"] + row["las"])
-        self.say(
-            f"best after epoch {best['epoch']}: dev F1 {best['f1']:.2f}, UAS {best['uas']:.2f}, LAS {best['las']:.2f}; "
-            f"parser in {self.out}"
-        )
+        best = max(self.state.history, key=quality)
+        self.say(f"best after epoch {best['epoch']}: dev {shown(best)}; parser in {self.out}")
         return best
 
     def _done(self) -> bool:
@@ -195,14 +206,14 @@ class Run:
         """Adds this worker's part of the gradient of the mean over `size` sentences; returns the terms over all workers,
         and the first worker's clock, which travels with them."""
         terms = dict.fromkeys(TERMS, 0.0)
-        if share:
-            batch = self.collator(share, gold=True).to(self.device)
+        for part in in_parts(share, self.config.train.part_tokens):
+            batch = self.collator(part, gold=True).to(self.device)
             autocast = self.config.train.autocast and has_bf16(self.device)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
                 found = losses(self.network, batch, self.config.train)
-            weight = len(share) / size
+            weight = len(part) / size
             (found["loss"] * weight).backward()
-            terms = {name: float(value.detach()) * weight for name, value in found.items()}
+            terms = {name: terms[name] + float(value.detach()) * weight for name, value in found.items()}
         terms["clock"] = clock
         return dict(zip(terms, self.team.add(list(terms.values()))))
 
@@ -216,12 +227,9 @@ class Run:
         state.history.append(
             {"epoch": state.epoch, "step": state.step, "seconds": round(state.seconds, 1), **self.means, **scores}
         )
-        self.say(
-            f"epoch {state.epoch}: dev F1 {scores['f1']:.2f} exact {scores['exact']:.2f} UAS {scores['uas']:.2f} "
-            f"LAS {scores['las']:.2f} tags {scores['tag_accuracy']:.2f}  {state.seconds / 60:.1f} min"
-        )
-        if scores["f1"] + scores["las"] > state.best:
-            state.best, state.stale = scores["f1"] + scores["las"], 0
+        self.say(f"epoch {state.epoch}: dev {shown(scores)}  {state.seconds / 60:.1f} min")
+        if quality(scores) > state.best:
+            state.best, state.stale = quality(scores), 0
             info = {"treebank": self.treebank, "lalkit": __version__, "dev": scores, "epoch": state.epoch}
             save_model(self.out, self.network, self.config, self.vocab, f"{state.step:07d}", info)
         else:
@@ -255,20 +263,56 @@ class Run:
         self.state = State(**content["state"])
 
 
-def trainable(sentences: Sequence[Sentence], longest: int) -> tuple[list[Sentence], str]:
-    """The sentences a joint parser can learn from, and a word on those left out."""
-    kept, too_long, not_joint = [], 0, 0
-    for sentence in sentences:
+def in_parts(sentences: Sequence[Sentence], words: int) -> list[list[Sentence]]:
+    """A batch as parts that are computed one after the other, each of at most so many words with padding (0: one part)."""
+    if not words:
+        return [list(sentences)] if sentences else []
+    return [[sentences[i] for i in group] for group in batches([len(s) for s in sentences], words)]
+
+
+def quality(scores: dict) -> float:
+    """By which a parser is chosen: F1 + LAS, or what there is of them (UAS where arcs have no labels)."""
+    arcs = scores["las"] if scores["las"] is not None else scores["uas"]
+    return (scores["f1"] or 0.0) + (arcs or 0.0)
+
+
+def shown(scores: dict) -> str:
+    names = {"f1": "F1", "exact": "exact", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
+    return " ".join(f"{name} {scores[key]:.2f}" for key, name in names.items() if scores[key] is not None)
+
+
+def layers_of(sentences: Sequence[Sentence], task: str) -> list[Sentence]:
+    """The sentences with what a task is about, and nothing else that could be scored or learned."""
+    if task == "dependencies":
+        return [replace(s, constituents=None) for s in sentences]
+    if task == "constituents":
+        return [replace(s, heads=None, arc_labels=None) for s in sentences]
+    return list(sentences)
+
+
+def trainable(sentences: Sequence[Sentence], longest: int, task: str = "joint") -> tuple[list[Sentence], str]:
+    """The sentences a parser can learn a task from, and a word on those left out."""
+    kept, too_long, wrong = [], 0, 0
+    for sentence in layers_of(sentences, task):
         if len(sentence) > longest:
             too_long += 1
-            continue
-        try:
-            to_joint(sentence)
-        except JointError:
-            not_joint += 1
-        else:
+        elif _fits(sentence, task):
             kept.append(sentence)
-    return kept, f"left out: {too_long} longer than {longest} words, {not_joint} not joint"
+        else:
+            wrong += 1
+    lacking = {"joint": "not joint", "dependencies": "without heads", "constituents": "without a tree over all words"}
+    return kept, f"left out: {too_long} longer than {longest} words, {wrong} {lacking[task]}"
+
+
+def _fits(sentence: Sentence, task: str) -> bool:
+    if task == "dependencies":
+        return sentence.heads is not None
+    if task == "constituents":
+        return bool(sentence.constituents) and sentence.constituents[0][:2] == (0, len(sentence))
+    try:
+        return bool(to_joint(sentence))
+    except JointError:
+        return False
 
 
 def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:

@@ -25,10 +25,10 @@ def test_one_result_many_forms(parser, tmp_path):
     assert record["heads"].count(0) == 1 and record["spans"][0]["end"] == 6
     assert [d[1] for d in result.dependencies] == list(result.sentence.words)
     assert result._repr_svg_() == result.draw()
-    for suffix in (".svg", ".json", ".conllu", ".ptb", ".txt"):
+    for suffix in (".svg", ".png", ".pdf", ".json", ".conllu", ".ptb", ".txt"):
         assert result.save(tmp_path / f"x{suffix}").stat().st_size > 20
-    with pytest.raises(LalkitError, match="as '.pdf'"):
-        result.save(tmp_path / "x.pdf")
+    with pytest.raises(LalkitError, match="as '.doc'.*\n.*png"):
+        result.save(tmp_path / "x.doc")
 
 
 def test_text_words_and_sentences_are_all_parsed(parser):

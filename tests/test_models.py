@@ -76,8 +76,9 @@ def test_what_is_shipped_is_small():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_parses_of_a_shipped_parser_are_those_of_its_card(name):
-    """200 of them, as they were on the machine that wrote the card."""
-    assert checksum(Parser.load(name)) == models.read_card(models.folder() / name).facts["parses"]["sha256"]
+    """200 of them, or fewer, as they were on the machine that wrote the card."""
+    parses = models.read_card(models.folder() / name).facts["parses"]
+    assert checksum(Parser.load(name), parses["treebank"]) == parses["sha256"]
 
 
 @pytest.mark.parametrize("name", NAMES)

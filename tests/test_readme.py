@@ -19,9 +19,11 @@ COMMANDS = [
 DEAR = (
     "lalkit train",
     "lalkit data fetch",
+    "lalkit data import",
     "lalkit evaluate runs/ptb --treebank ptb-sample",
     "lalkit run",
     "lalkit sweep",
+    "lalkit report",
     "lalkit transparent",
     "lalkit bench",
     "lalkit parse big.txt",

@@ -59,3 +59,13 @@ def test_running_text_is_split_into_sentences():
 def test_sentences_of_running_text_say_where_they_stand():
     lines = list(read_lines(["One. Two.", "", "Three."], "text", "f"))
     assert [[s and s.id for s in line] for line in lines] == [["f:1.1", "f:1.2"], [None], ["f:3.1"]]
+
+
+@pytest.mark.parametrize("form", ["raw", "text"])
+def test_chinese_needs_spaces_between_its_words(form):
+    """Whatever the spaces: a parser that was taught words must not be given characters, or whole sentences, for words."""
+    for line in ("我们住在同一条巷子。", "我们 住在 巷子 3 号"):
+        with pytest.raises(TreebankError, match="f:1: Chinese is written without spaces.*\n.*--form tokens"):
+            list(read_lines([line], form, "f"))
+    assert read_line("我们 住在 3 号", "tokens").words == ("我们", "住在", "3", "号")
+    assert tokenize("The word 龙 means dragon.")[2] == "龙"

@@ -16,6 +16,7 @@ from lalkit.errors import ModelError
 from lalkit.objective import losses, rate_factor
 from lalkit.training import Run, subset, train, trainable
 from lalkit.treebank.tree import Sentence, Span
+from tests.launch import launch
 
 SCRIPT = """
 import sys, torch
@@ -199,3 +200,27 @@ def test_a_time_limit_ends_the_run_in_the_middle_of_an_epoch_with_rates_at_zero(
     state = json.loads((tmp_path / "run" / "resume.json").read_text())["state"]
     assert state["epoch"] == 1 and state["step"] == len(rates) < 60
     assert rates[0] > 0.9 and rates[-1] == 0 and rates == sorted(rates, reverse=True)
+
+
+@pytest.mark.slow
+def test_two_launched_processes_do_what_one_does(tmp_path):
+    """`accelerate launch -m lalkit train`: the same loss curve with the same batches, up to the order of additions."""
+    dropouts = ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
+    settings = {**{f"model.{name}dropout": 0.0 for name in dropouts}, "train.epochs": 2, "train.dev_sentences": 5}
+    train(override(tiny(), settings), "sample", tmp_path / "one", say=lambda text: None)
+    asked = ["train", "--treebank", "sample", "--preset", "tiny", "--out", tmp_path / "two"]
+    for name, value in settings.items():
+        asked += ["--set", f"{name}={value}"]
+    code, err = launch(*asked)
+    assert code == 0, err
+    assert err.count("best after epoch") == 1, "the first process speaks for all"
+    one, two = (
+        json.loads((tmp_path / name / "resume.json").read_text())["state"]["history"] for name in ("one", "two")
+    )
+    assert len(one) == len(two) == 2
+    for ours, theirs in zip(two, one):
+        for name in ("loss", "spans", "arcs", "arc_labels", "tags"):
+            assert ours[name] == pytest.approx(theirs[name], rel=1e-3)
+    assert json.loads((tmp_path / "two" / "config.json").read_text())["train"]["workers"] == 2
+    code, err = launch(*asked)
+    assert code != 0 and err.count("holds a run already") == 1

@@ -30,13 +30,16 @@ def surface(word: str) -> str:
     return QUOTES.get(word) or unescape(word)
 
 
-def align(words: tuple[str, ...], tokenizer, window: int) -> Aligned:
-    """The sub-words of a sentence. A word for which the tokenizer yields nothing is read as its unknown token.
+def align(words: tuple[str, ...], tokenizer, window: int, split: bool = True) -> Aligned:
+    """The sub-words of a sentence. Each word is cut up by itself, so that no sub-word belongs to two; one for which the
+    tokenizer yields nothing is read as its unknown token.
 
-    window: sub-words in a row, special tokens included. Raises ModelError for a word longer than a row.
+    window: sub-words in a row, special tokens included. split: read a longer sentence in several rows that overlap. Raises
+    ModelError for a word longer than a row and, unless split, for a sentence that is.
     """
-    known = tokenizer([surface(word) for word in words], add_special_tokens=False)["input_ids"]
-    pieces = [ids or [tokenizer.unk_token_id] for ids in known]
+    space = " " if wants_space(tokenizer) else ""
+    known = tokenizer([space + surface(word) for word in words], add_special_tokens=False)["input_ids"]
+    pieces = [ids or [_unknown(tokenizer)] for ids in known]
     before, after = special_tokens(tokenizer)
     room = window - len(before) - len(after)
     longest = max(range(len(words)), key=lambda i: len(pieces[i]))
@@ -44,6 +47,12 @@ def align(words: tuple[str, ...], tokenizer, window: int) -> Aligned:
         raise ModelError(
             f"word {longest + 1} has {len(pieces[longest])} sub-words; a row takes {room}",
             remedy=f"Is this a word? {words[longest][:40]!r}...",
+        )
+    total = sum(map(len, pieces))
+    if total > room and not split:
+        raise ModelError(
+            f"the sentence has {total} sub-words; the encoder takes {room}",
+            remedy="Shorten it, or have it read in overlapping windows: model.encoder.long=split.",
         )
     rows, places = [], [None] * len(words)
     first = seen = 0  # where this window starts, where the one before it ended
@@ -70,6 +79,25 @@ def align(words: tuple[str, ...], tokenizer, window: int) -> Aligned:
     start = (0, 0, 0) if before else places[0]
     stop_at = len(rows[-1]) - 1
     return Aligned(tuple(rows), (start, *places, (len(rows) - 1, stop_at, stop_at)))
+
+
+@lru_cache(maxsize=8)
+def wants_space(tokenizer) -> bool:
+    """Whether a word has its own sub-words only after a space: byte-level BPE (RoBERTa, GPT-2) writes it as a letter Ġ, and knows
+    most words with it; others begin a word with a mark of their own."""
+    alone, after = (
+        tokenizer.convert_ids_to_tokens(tokenizer.encode(text, add_special_tokens=False)) for text in ("a", " a")
+    )
+    return alone != after and after[0].startswith("Ġ")
+
+
+def _unknown(tokenizer) -> int:
+    """The id of the token that says least: tokenizers over bytes have no unknown one."""
+    ids = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
+    found = next((id for id in ids if id is not None), None)
+    if found is None:
+        raise ModelError("the tokenizer yields nothing for a word, and has no token for unknown ones")
+    return found
 
 
 @lru_cache(maxsize=8)

@@ -12,6 +12,7 @@ from torch import Tensor
 from lalkit.batch.align import Aligned, align
 from lalkit.batch.vocab import Vocab
 from lalkit.errors import ModelError
+from lalkit.treebank.chinese import normalise
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence
 
@@ -55,8 +56,10 @@ class Collator:
     grows with the number of different sentences.
     """
 
-    def __init__(self, vocab: Vocab, tokenizer=None, window: int = 512, remember: bool = False):
+    def __init__(self, vocab: Vocab, tokenizer=None, window: int = 512, remember: bool = False, long: str = "split"):
+        """long: a sentence of more sub-words than the window is 'split', or met with a ModelError ('refuse')."""
         self.vocab, self.tokenizer, self.window, self.remember = vocab, tokenizer, window, remember
+        self.split = long == "split"
         self._aligned: dict[tuple[str, ...], Aligned] = {}
 
     def __call__(self, sentences: Sequence[Sentence], gold: bool = False) -> Batch:
@@ -77,7 +80,7 @@ class Collator:
         return batch
 
     def _subwords(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
-        aligned = [self._align(sentence.words) for sentence in sentences]
+        aligned = [self._align(sentence) for sentence in sentences]
         rows = [row for a in aligned for row in a.rows]
         width = max(map(len, rows))
         batch.subwords = pad(rows, width, self.tokenizer.pad_token_id or 0)
@@ -88,29 +91,40 @@ class Collator:
             batch.places[b, : len(a.places)] = torch.tensor(a.places) + torch.tensor([first_row, 0, 0])
             first_row += len(a.rows)
 
-    def _align(self, words: tuple[str, ...]) -> Aligned:
-        if not self.remember:
-            return align(words, self.tokenizer, self.window)
-        if words not in self._aligned:
-            self._aligned[words] = align(words, self.tokenizer, self.window)
-        return self._aligned[words]
+    def _align(self, sentence: Sentence) -> Aligned:
+        found = self._aligned.get(sentence.words)
+        if found is None:
+            try:
+                found = align(sentence.words, self.tokenizer, self.window, self.split)
+            except ModelError as error:
+                raise error.at(f"sentence {sentence.id}") if sentence.id else error from None
+            if self.remember:
+                self._aligned[sentence.words] = found
+        return found
 
     def _words(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
         word, char = self.vocab.word_index, self.vocab.char_index
-        batch.words = pad([[word.get(w, UNK) for w in s.words] for s in sentences], n, PAD)
-        c = max(len(w) for s in sentences for w in s.words)
+        forms = [[normalise(w) for w in s.words] for s in sentences]
+        batch.words = pad([[word.get(w, UNK) for w in row] for row in forms], n, PAD)
+        c = max(len(w) for row in forms for w in row)
         batch.chars = torch.full((len(sentences), n, c), PAD)
-        for b, s in enumerate(sentences):
-            batch.chars[b, : len(s)] = pad([[char.get(x, UNK) for x in w] for w in s.words], c, PAD)
+        for b, row in enumerate(forms):
+            batch.chars[b, : len(row)] = pad([[char.get(x, UNK) for x in w] for w in row], c, PAD)
 
     def _targets(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
-        batch.heads = pad([s.heads for s in sentences], n, IGNORE)
+        """A layer that no sentence has stays None."""
+        if any(s.heads is not None for s in sentences):
+            batch.heads = pad([s.heads for s in sentences], n, IGNORE)
         batch.arc_labels = pad(
             [[self._index("arc_label", a, s) for a in s.arc_labels] if s.arc_labels else () for s in sentences],
             n,
             IGNORE,
         )
-        batch.spans = [[(x.start, x.end, self._index("label", x.label, s)) for x in to_joint(s)] for s in sentences]
+        if any(s.constituents is not None for s in sentences):
+            batch.spans = [
+                [(x[0], x[1], self._index("label", x[2], s)) for x in (to_joint(s) if s.heads else s.constituents)]
+                for s in sentences
+            ]
 
     def _index(self, kind: str, name: str, sentence: Sentence) -> int:
         index = getattr(self.vocab, f"{kind}_index")

@@ -8,16 +8,21 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from lalkit.errors import ModelError
+from lalkit.treebank.chinese import normalise
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
 EMPTY = ""  # span label 0: no constituent
+WHOLE = "TOP"
 UNKNOWN, PADDING = "<unk>", "<pad>"
 
 
 @dataclass(frozen=True)
 class Vocab:
-    """Names by index. labels[0] is the empty label, labels[1] is <H>; words and chars start with padding, unknown."""
+    """Names by index. labels[0] is the empty label, labels[1] is <H>; words and chars start with padding, unknown.
+
+    Words are those of `normalise`, by which every word is looked up.
+    """
 
     labels: tuple[str, ...]
     tags: tuple[str, ...]
@@ -46,17 +51,26 @@ class Vocab:
         return {name: i for i, name in enumerate(self.chars)}
 
     @classmethod
-    def build(cls, sentences: Iterable[Sentence], min_count: int = 2) -> "Vocab":
-        """From the training part, most frequent first. A label seen only elsewhere cannot be predicted, and says so."""
+    def build(cls, sentences: Iterable[Sentence], min_count: int = 2, task: str = "joint") -> "Vocab":
+        """From the training part, most frequent first. A label seen only elsewhere cannot be predicted, and says so.
+
+        task 'dependencies': the only label is one for the whole sentence, which the decoder asks for and nobody sees.
+        """
         labels, tags, arcs, words, chars = Counter(), Counter(), Counter(), Counter(), Counter()
         for sentence in sentences:
             labels.update(span.label for span in sentence.constituents or ())
             tags.update(sentence.tags or ())
             arcs.update(sentence.arc_labels or ())
-            words.update(sentence.words)
-            chars.update("".join(sentence.words))
+            forms = [*map(normalise, sentence.words)]
+            words.update(forms)
+            chars.update("".join(forms))
+        if task == "dependencies":
+            labels = Counter([WHOLE])
         if not labels:
-            raise ModelError("no sentence of the training part has constituents", remedy="See: lalkit data check")
+            raise ModelError(
+                "no sentence of the training part has constituents",
+                remedy="See: lalkit data check. For a treebank of dependencies alone: --set model.task=dependencies",
+            )
         return cls(
             (EMPTY, GROUP, *_ranked(labels)),
             _ranked(tags),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from lalkit.bench import contributions, decode, layer, parse, spans, train
+from lalkit.bench import contributions, decode, layer, look, parse, spans, train
 from lalkit.bench.measure import Settings
 from lalkit.errors import ParameterError
 
@@ -18,6 +18,7 @@ ROUTINES: dict[str, Callable[[Settings], list[dict]]] = {
     "spans": spans.rows,
     "decode": decode.rows,
     "contributions": contributions.rows,
+    "look": look.rows,
     "parse": parse.rows,
     "train": train.rows,
 }
@@ -43,7 +44,9 @@ def table(rows: list[dict]) -> str:
     """The rows for people. x: how many times as fast as the baseline; of it: ours as a multiple of the baseline."""
     lines = []
     for r in rows:
-        unit = "of it" if r["routine"] in ("parse", "parts", "train") else "" if "exponent" in r["mode"] else "x"
+        unit = (
+            "of it" if r["routine"] in ("look", "parse", "parts", "train") else "" if "exponent" in r["mode"] else "x"
+        )
         memory = "" if r["memory_ratio"] is None else f"  memory {r['memory_ratio']:.3f}"
         what = f"{r['routine']:14} {r['case']}, {r['mode']}"
         lines.append(

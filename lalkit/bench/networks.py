@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
@@ -13,9 +10,10 @@ from lalkit.batch.collate import Collator
 from lalkit.batch.vocab import Vocab
 from lalkit.bench.measure import Settings
 from lalkit.checkpoint import make_collator
-from lalkit.config import EncoderConfig, ModelConfig, preset
-from lalkit.errors import CorpusError, ModelError
+from lalkit.config import EncoderConfig, preset
+from lalkit.errors import CorpusError
 from lalkit.model.parser import Network
+from lalkit.model.shapes import random_encoder
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
@@ -46,30 +44,3 @@ def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[S
     if sum(p.numel() for p in network.words.parameters()) > LARGE:
         test, name = test[:: max(1, len(test) // FEW)], f"{name}, {FEW} sentences"
     return network.to(settings.device), collator, test, name
-
-
-@contextlib.contextmanager
-def random_encoder(model: ModelConfig) -> Iterator[ModelConfig]:
-    """The model with an encoder of the same published shape and new weights, described in a folder of its own.
-
-    Raises ModelError for an encoder whose shape is not known here.
-    """
-    from transformers import AutoConfig, BertConfig, XLNetConfig
-    from transformers.utils import logging
-
-    from lalkit.model.pretrained import resolve
-
-    logging.set_verbosity_error()
-    shapes = {
-        "xlnet-large-cased": lambda: XLNetConfig(),  # 24 layers of 1024, 16 heads, 4096: the defaults
-        "bert-base-chinese": lambda: BertConfig(vocab_size=21128),
-        "minilm": lambda: AutoConfig.from_pretrained(resolve("minilm")),
-    }
-    name = model.encoder.pretrained
-    if name not in shapes:
-        raise ModelError(
-            f"the shape of {name!r} is not known here", remedy=f"--random-weights is for {', '.join(shapes)}."
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        shapes[name]().save_pretrained(folder)
-        yield replace(model, encoder=replace(model.encoder, pretrained=folder))

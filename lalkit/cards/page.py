@@ -11,8 +11,11 @@ ENCODERS = {
 }
 TITLES = {
     "craft": "the [CRAFT corpus](https://github.com/UCDenver-ccp/CRAFT) of biomedical articles (CC BY 3.0)",
+    "sinica": "NLTK's sample of the Sinica Treebank, clauses of traditional Chinese without punctuation (CC BY-NC-SA 2.5)",
     "ptb-sample": "NLTK's sample of the Penn Treebank (Wall Street Journal; © Linguistic Data Consortium, non-commercial)",
 }
+OPENING = '"Select the person driving"'
+TEXTS = {"zh": '"我們 住在 同 一 條 巷子", "tokens"'}  # what is parsed for a start
 OTHER = "other"  # what the hub calls a licence of no standard name
 
 
@@ -25,7 +28,7 @@ def page(facts: dict) -> str:
         f"# {name}\n\nA Label Attention parser (Mrini et al., 2020) of `lalkit`: constituents and dependencies as one tree, "
         f"{f['label_heads']} label heads. Trained on {TITLES.get(treebank, treebank)}. It has no feed-forward after the "
         "label attention, so that every score can be traced to heads.\n",
-        f'```python\nimport lalkit\n\nprint(lalkit.load("{name}").parse("Select the person driving"))\n```\n',
+        f'```python\nimport lalkit\n\nprint(lalkit.load("{name}").parse({TEXTS.get(f["language"], OPENING)}))\n```\n',
         "## Facts\n",
         _facts(f),
         f"## Scores\n\nPercent: labelled brackets by EVALB's rules (COLLINS.prm), whole trees right, UAS and LAS without "
@@ -87,9 +90,13 @@ def _scores(f: dict, split: str) -> list[str]:
                 rows.append(
                     (f"{part}, mean of {len(f['seeds'])} seeds ± deviation", *_spread([r[part] for r in f["seeds"]]))
                 )
-    rows.append(("`sample` (ours, all three parts; never trained on)", *_values(f["sample"])))
+    own = f.get("own", "sample")
+    rows.append((f"`{own}` (ours, all three parts; never trained on)", *_values(f["sample"])))
     apart = (
-        "The dependencies of `sample` follow other conventions than those this parser was taught, its arc labels others "
+        f"The constituents and tags of `{own}` are of another kind than those this parser was taught, so are its "
+        "dependencies: only UAS can be said, and it says little.\n"
+        if f["sample"]["f1"] is None
+        else f"The dependencies of `{own}` follow other conventions than those this parser was taught, its arc labels others "
         "altogether: UAS there says little, LAS nothing.\n"
     )
     each = [
@@ -153,7 +160,8 @@ def _weaknesses(f: dict) -> list[str]:
         f"lalkit evaluate {name} --treebank {treebank} --split dev --by label\n```\n",
         _table(length, ("words", "sentences", "F1", "UAS", "LAS")),
         _table(labels, ("label", "gold brackets", "precision", "recall", "F1")),
-        "The lowest F1 among the sentences of 8 to 14 words in our own treebank, `sample`, which may be shown:\n\n"
+        f"The lowest F1 among the sentences of 8 to 14 words in our own treebank, `{f.get('own', 'sample')}`, which may be shown"
+        + (" (it has another annotation):\n\n" if f["sample"]["f1"] is None else ":\n\n")
         + shown,
     ]
 

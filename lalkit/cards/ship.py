@@ -29,13 +29,16 @@ from lalkit.treebank.tree import Sentence
 
 SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
 TESTED = {"f1": ("matched", "gold", "predicted"), "uas": ("arcs_right", "arcs", "arcs")}  # against a control
-PARSES = 200  # sentences of data/sample whose parses a card has the checksum of
+OWN = {"en": "sample", "zh": "sample-zh"}  # our own treebanks, on which every parser of a language may be shown
+PARSES = 200  # sentences of them, at most, whose parses a card has the checksum of
 EXAMPLES = 3
 # What a parser trained on these may be used for, and what they are.
 LICENCES = {
     "craft": "CC BY 3.0",
     "ptb-sample": "non-commercial use only (weights learned from the Penn Treebank sample, LDC)",
     "sample": "CC BY 4.0",
+    "sample-zh": "CC BY 4.0",
+    "sinica": "CC BY-NC-SA 2.5 (weights and word list learned from the Sinica Treebank sample, CKIP, Academia Sinica)",
 }
 
 
@@ -46,7 +49,7 @@ def ship(
     seed: int | None = None,
     controls: Sequence[str | Path] = (),
     licence: str | None = None,
-    language: str = "en",
+    language: str | None = None,
     say: Callable[[str], None] = print,
 ) -> Path:
     """Choose among runs that differ in their seed, save the parser in 16 bits, score every run's parser as it would be
@@ -56,15 +59,21 @@ def ship(
     described by how their config differs. Raises ModelError where the runs do not belong together or have no such seed, or
     there is no licence for what they were trained on.
     """
+    if not runs:
+        raise ModelError("there is no run to ship", where=name, remedy="Give its folder, such as runs/en-craft-1.")
     if seed is not None and seed not in (
         found := [read_content(run, "model")["config"]["train"]["seed"] for run in runs]
     ):
         raise ModelError(f"there is no run of seed {seed}", where=name, remedy=f"The seeds are {found}.")
     treebank = _one("treebank", [read_content(run, "model")["info"]["treebank"] for run in runs])
     licence = licence or LICENCES.get(treebank)
+    language = language or ("zh" if treebank in ("sinica", "sample-zh") else "en")
     if not licence:
         raise ModelError(f"no licence is known for {treebank}", where=name, remedy="Name one: --licence.")
-    target = folder() / name
+    task = _one("task", [read_content(run, "model")["config"]["model"].get("task", "joint") for run in runs])
+    if task != "joint":
+        raise ModelError(f"cards are for joint parsers, and these give {task} alone", where=name)
+    target, own = folder() / name, OWN.get(language, "sample")
     scored = [_score(run, treebank, say) for run in runs]
     recipe = _one("recipe", [found.recipe for found in scored])
     others = [_score(run, treebank, say) for run in controls]
@@ -81,8 +90,8 @@ def ship(
         "seed": best["seed"], "seeds": seeds,
         "chosen": "before" if seed is not None else "on dev",
         "controls": [_control(group, scored, recipe) for group in _groups(others)],
-        "corpus": {split: len(part) for split, part in _splits(treebank)}, **_weaknesses(parser, treebank),
-        "parses": {"treebank": "sample", "sentences": PARSES, "sha256": checksum(parser)},
+        "corpus": {split: len(part) for split, part in _splits(treebank)}, **_weaknesses(parser, treebank, own),
+        "parses": {"treebank": own, "sentences": PARSES, "sha256": checksum(parser, own)},
     }  # fmt: skip
     if facts["label_heads"]:
         looks = parser.look(_bare(load(treebank, "dev").sentences))
@@ -92,12 +101,44 @@ def ship(
     return target
 
 
+def add(
+    runs: Sequence[str | Path], name: str, *, controls: Sequence[str | Path] = (), say: Callable[[str], None] = print
+) -> Path:
+    """Adds runs of other seeds, and controls, to the card of a parser that is shipped; the parser stays what it is.
+
+    For where its own run is no more. A control is compared over the seeds it shares with the runs given and with the
+    parser itself. Raises ModelError where a run is of another recipe or treebank, or the card has its seed or control.
+    """
+    card = read_card(folder() / name)
+    facts = dict(card.facts)
+    for run in (*runs, *controls):
+        _one("treebank", [facts["treebank"], read_content(run, "model")["info"]["treebank"]])
+    scored = [_score(run, facts["treebank"], say) for run in runs]
+    for one in scored:
+        _one("recipe", [facts["recipe"], one.recipe])
+        if one.row["seed"] in [row["seed"] for row in facts["seeds"]]:
+            raise ModelError(f"its card has seed {one.row['seed']} already", where=name, remedy="Leave that run out.")
+    own = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
+    shipped = Scored(own, facts["recipe"], _tables(Parser.load(card.folder), facts["treebank"])[1])
+    others = [_score(run, facts["treebank"], say) for run in controls]
+    found = [_control(group, [shipped, *scored], facts["recipe"]) for group in _groups(others)]
+    known = [control["differs"] for control in facts["controls"]]
+    if again := [control["differs"] for control in found if control["differs"] in known]:
+        raise ModelError(f"its card has this control already: {again[0]}", where=name, remedy="Leave these runs out.")
+    facts["seeds"] = sorted(facts["seeds"] + [one.row for one in scored], key=lambda row: row["seed"])
+    facts["controls"] = facts["controls"] + found
+    write_json(card.folder / "card.json", facts)
+    write_text(card.folder / "README.md", page(facts))
+    return card.folder
+
+
 def verify(name: str, say: Callable[[str], None] = print) -> list[tuple[str, object, object]]:
     """(what, as the card says, as it is here) of every score whose treebank is on this machine, and of the parses."""
     card = read_card(folder() / name)
     parser = Parser.load(card.folder)
     best = next(row for row in card.facts["seeds"] if row["seed"] == card.facts["seed"])
-    rows = [("parses", card.facts["parses"]["sha256"][:12], checksum(parser)[:12])]
+    parses = card.facts["parses"]
+    rows = [("parses", parses["sha256"][:12], checksum(parser, parses["treebank"])[:12])]
     for split in ("dev", "test"):
         if best.get(split):
             try:
@@ -110,9 +151,9 @@ def verify(name: str, say: Callable[[str], None] = print) -> list[tuple[str, obj
     return rows
 
 
-def checksum(parser: Parser) -> str:
-    """SHA-256 of the trees, arcs, arc labels and tags that the parser gives the first sentences of data/sample."""
-    sentences = _bare([s for split in ("train", "dev", "test") for s in load("sample", split).sentences][:PARSES])
+def checksum(parser: Parser, treebank: str = "sample") -> str:
+    """SHA-256 of the trees, arcs, arc labels and tags that the parser gives the first sentences of our own treebank."""
+    sentences = _bare([s for split in ("train", "dev", "test") for s in load(treebank, split).sentences][:PARSES])
     found = hashlib.sha256()
     for result in parser.parse_all(sentences):
         record = result.to_dict()
@@ -133,7 +174,10 @@ def _score(run: str | Path, treebank: str, say: Callable[[str], None]) -> Scored
     """What is known of a run, and what its parser in 16 bits scores."""
     content, state = read_content(run, "model"), read_content(run, "resume")["state"]
     parser = _halved(Parser.load(run))
-    config, tables = parser.config, {}
+    config = parser.config
+    scores, tables = _tables(parser, treebank)
+    for split, found in scores.items():
+        say(f"{run}: {split} {found}")
     row = {
         "seed": config.train.seed,
         "epochs": state["epoch"],
@@ -141,15 +185,20 @@ def _score(run: str | Path, treebank: str, say: Callable[[str], None]) -> Scored
         "hours": round(state["seconds"] / 3600, 2),
         "cores": config.train.workers,
         "weights": sum(p.numel() for p in parser.network.parameters() if p.requires_grad),
-        "dev": None,
-        "test": None,
+        "dev": scores.get("dev"),
+        "test": scores.get("test"),
     }
+    return Scored(row, settings(config), tables)
+
+
+def _tables(parser: Parser, treebank: str) -> tuple[dict[str, dict], dict[str, pd.DataFrame]]:
+    """split -> scores, split -> table of sentences; of dev and test."""
+    scores, tables = {}, {}
     for split, gold in _splits(treebank):
         if split != "train":
             result = evaluate(gold, [r.sentence for r in parser.parse_all(_bare(gold))])
-            row[split], tables[split] = _rounded(result), result.table()
-            say(f"{run}: {split} {row[split]}")
-    return Scored(row, settings(config), tables)
+            scores[split], tables[split] = _rounded(result), result.table()
+    return scores, tables
 
 
 def _groups(scored: Sequence[Scored]) -> list[list[Scored]]:
@@ -199,21 +248,29 @@ def _flat(values: dict, path: str = "") -> dict:
     return found
 
 
-def _weaknesses(parser: Parser, treebank: str) -> dict:
-    """Scores on dev by length and by label; and what goes worst in sentences of our own that may be shown."""
+def _weaknesses(parser: Parser, treebank: str, own: str) -> dict:
+    """Scores on dev by length and by label; and what goes worst in sentences of our own that may be shown.
+
+    Where our own sentences are annotated in another way (their tags, or arc labels, are not the parser's), there is nothing to
+    agree on, and no score.
+    """
     gold = load(treebank, "dev").sentences
     found = [r.sentence for r in parser.parse_all(_bare(gold))]
-    ours = [s for split in ("train", "dev", "test") for s in load("sample", split).sentences]
+    ours = [s for split in ("train", "dev", "test") for s in load(own, split).sentences]
     guesses = [r.sentence for r in parser.parse_all(_bare(ours))]
     on_ours: Evaluation = evaluate(ours, guesses)
     table = on_ours.table()
     worst = table[(table.length >= 8) & (table.length <= 14)].sort_values("f1", kind="stable").index[:EXAMPLES]
     rounded, on_sample = {"orient": "records"}, _rounded(on_ours)
     if not set(parser.vocab.arc_labels) & {label for s in ours for label in s.arc_labels}:
-        on_sample["las"] = None  # arc labels of another kind: there is nothing to agree on
+        on_sample["las"] = None
+    tags = {tag for s in ours for tag in s.tags}
+    if 2 * len(tags & set(parser.vocab.tags)) < len(tags):
+        on_sample.update(f1=None, exact=None, tag_accuracy=None)
     return {
         "by_length": by_length(evaluate(gold, found)).round(2).to_dict(**rounded),
         "by_label": by_label(gold, found, least=30).round(2).head(12).to_dict(**rounded),
+        "own": own,
         "sample": on_sample,
         "examples": [
             {"words": " ".join(ours[i].words), "gold": _line(ours[i]), "found": _line(guesses[i])} for i in worst

@@ -16,7 +16,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the profiler that measures mem
 import typer
 
 from lalkit.allocator import keep_memory
-from lalkit.cli import corpora, explaining, learning, looking, models, parsing, sweeping, transparent
+from lalkit.cli import corpora, explaining, learning, looking, models, parsing, summarizing, sweeping, transparent
 from lalkit.errors import LalkitError
 
 app = typer.Typer(
@@ -24,12 +24,13 @@ app = typer.Typer(
 )
 for command in (
     learning.train, parsing.evaluate, parsing.parse, explaining.explain, looking.doctor, looking.run, looking.bench, looking.demo,
-    sweeping.sweep,
+    sweeping.sweep, sweeping.report,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(corpora.app, name="data")
 app.add_typer(models.app, name="models")
 app.add_typer(transparent.app, name="transparent")
+app.add_typer(summarizing.app, name="summarize")
 
 
 def main() -> None:

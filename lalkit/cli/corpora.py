@@ -1,12 +1,15 @@
-"""`lalkit data`: corpora are fetched, counted, checked."""
+"""`lalkit data`: corpora are fetched, imported, counted, checked."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from lalkit.cli.options import say
 
-app = typer.Typer(no_args_is_help=True, help="Corpora: fetch, count, check.")
+app = typer.Typer(no_args_is_help=True, help="Corpora: fetch, import, count, check.")
 
 
 @app.command("fetch")
@@ -15,6 +18,30 @@ def data_fetch(name: str) -> None:
     from lalkit.treebank.fetch import fetch
 
     print(fetch(name))
+
+
+@app.command("import")
+def data_import(
+    name: Annotated[str, typer.Argument(help="ptb, ctb, or ctb-dependencies (its other split)")],
+    path: Annotated[Path, typer.Option(help="the folder of your own licensed copy")],
+    out: Annotated[Path | None, typer.Option(help="default runs/corpora/NAME, which git ignores")] = None,
+    dependencies: Annotated[
+        list[Path] | None,
+        typer.Option(help="CoNLL-X files for train, dev and test (repeat it three times); default our head rules"),
+    ] = None,
+    automatic_tags: Annotated[
+        bool, typer.Option("--automatic-tags", help="instead of gold tags: 10-way jackknifing, as the paper's data has")
+    ] = False,
+    lenient: Annotated[bool, typer.Option("--lenient", help="leave out what cannot be read, and say so")] = False,
+) -> None:
+    """Read your copy of the Penn or the Chinese Treebank, by the standard splits, into a folder to train on."""
+    from lalkit.importing import import_treebank
+
+    folder = out or Path("runs/corpora") / name
+    import_treebank(
+        name, path, folder, dependencies=dependencies or [], automatic_tags=automatic_tags, lenient=lenient, say=say
+    )
+    print(folder)
 
 
 @app.command("stats")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,6 +14,10 @@ from lalkit.errors import ParameterError
 def explain(
     text: Annotated[list[str] | None, typer.Argument(help="sentences", show_default=False)] = None,
     model: Model = "en-news-x",
+    form: Annotated[
+        Literal["raw", "tokens", "tagged"],
+        typer.Option(help="of a sentence: raw, tokens between spaces, word_TAG pairs"),
+    ] = "raw",
     treebank: Annotated[
         str | None, typer.Option(help="explain sentences of a treebank, beside their gold trees")
     ] = None,
@@ -55,7 +59,7 @@ def explain(
             )
         chosen = gold = [corpus[number] for number in wanted]
     else:
-        chosen = [read_line(line, "raw", str(number)) for number, line in enumerate(text, 1)]
+        chosen = [read_line(line, form, str(number)) for number, line in enumerate(text, 1)]
         if None in chosen:
             raise ParameterError("a sentence has no words")
     counts = parser.profile

@@ -26,7 +26,9 @@ def models_list(context: typer.Context) -> None:
         split = "test" if best.get("test") else "dev"
         scores = "".join(f"{best[split][key]:7.2f}" for key in ("f1", "uas", "las"))
         place = f"{card.facts['treebank']} {split}"
-        print(f"{name:12}{scores}  {place:18}{card.size / 1e6:6.1f}  {card.facts['encoder']:10}{card.facts['licence']}")
+        print(
+            f"{name:12}{scores}  {place:18}{card.size / 1e6:6.1f}  {card.facts['encoder'] or 'none':10}{card.facts['licence']}"
+        )
     for alias, name in ALIASES.items():
         if name in names():
             print(f"{alias:12}the same as {name}")
@@ -48,8 +50,8 @@ def models_check(names: Annotated[list[str] | None, typer.Argument(help="default
 
 @app.command("ship")
 def models_ship(
-    runs: Annotated[list[Path], typer.Argument(help="runs that differ in their seed")],
     name: Annotated[str, typer.Option(help="what it is called, e.g. en-craft")],
+    runs: Annotated[list[Path] | None, typer.Argument(help="runs that differ in their seed")] = None,
     control: Annotated[
         list[Path] | None, typer.Option(help="a run of another kind to compare with (repeatable)")
     ] = None,
@@ -57,11 +59,17 @@ def models_ship(
         int | None, typer.Option(help="ship this run, whatever the others score; default: the best on dev")
     ] = None,
     licence: Annotated[str | None, typer.Option(help="of the weights; known for craft, ptb-sample and sample")] = None,
-    language: Annotated[str, typer.Option()] = "en",
+    language: Annotated[str | None, typer.Option(help="default: that of the treebank, en or zh")] = None,
+    add: Annotated[
+        bool, typer.Option("--add", help="add these runs to the card of a shipped parser, which stays what it is")
+    ] = False,
     threads: Annotated[int | None, typer.Option()] = None,
 ) -> None:
     """Put one run's parser into data/models in 16 bits, with a card made from the runs' files and scored again."""
-    from lalkit.cards.ship import ship
+    from lalkit.cards import ship as cards
 
     set_threads(threads)
-    print(ship(runs, name, seed=seed, controls=control or [], licence=licence, language=language, say=say))
+    if add:
+        print(cards.add(runs or [], name, controls=control or [], say=say))
+        return
+    print(cards.ship(runs or [], name, seed=seed, controls=control or [], licence=licence, language=language, say=say))

@@ -10,7 +10,10 @@ import typer
 from lalkit.errors import ParameterError
 
 Treebank = Annotated[
-    str, typer.Option("--treebank", help="sample, ptb-sample, craft, or a folder of .trees and .conllu files")
+    str,
+    typer.Option(
+        "--treebank", help="sample, sample-zh, ptb-sample, craft, sinica, or a folder of .trees and .conllu files"
+    ),
 ]
 Model = Annotated[str, typer.Option("--model", help="a shipped parser, a folder, or hf:owner/name")]
 Parser = Annotated[str, typer.Argument(help="a shipped parser, a folder, or hf:owner/name")]

@@ -42,6 +42,7 @@ def evaluate(
     from lalkit.files import write_json, write_text
     from lalkit.models import find
     from lalkit.predict import predict
+    from lalkit.training import layers_of
     from lalkit.treebank.brackets import format_tree
     from lalkit.treebank.corpora import load
 
@@ -50,7 +51,11 @@ def evaluate(
     set_threads(threads)
     started = time.perf_counter()
     loaded = load_model(find(parser))
-    gold = load(treebank, split).sentences
+    task = loaded.config.model.task
+    corpus = load(treebank, split, lenient=task == "dependencies")
+    if corpus.problems:
+        say(f"{len(corpus.problems)} sentences cannot be read and are left out: lalkit data check {treebank}")
+    gold = layers_of(corpus.sentences, task)
     weight = loaded.config.train.lam if lam is None else lam
     progress = bar(len(gold), "parsing")
     found = [p.sentence for p in predict(loaded.network, loaded.collator, gold, lam=weight, tick=progress.update)]

@@ -1,4 +1,4 @@
-"""`lalkit sweep`."""
+"""`lalkit sweep` and `lalkit report`."""
 
 from __future__ import annotations
 
@@ -36,3 +36,14 @@ def sweep(
     for run, result in failed:
         say(f"{run}: {outcome(result)}  ({out / run.folder})")
     raise typer.Exit(1 if failed else 0)
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="folders of sweeps, e.g. runs/sweeps/ablation-1-sample")],
+    out: Annotated[Path, typer.Option(help="folder of the report")] = Path("runs/report"),
+) -> None:
+    """Tables (CSV, Markdown, LaTeX), figures and one HTML page of finished sweeps; per claim whether it holds."""
+    from lalkit.sweep.report import report as report_
+
+    for path in report_(folders, out):
+        print(path)

@@ -12,6 +12,8 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from scipy.cluster.hierarchy import leaves_list, linkage
 
+from lalkit.draw import fonts
+
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, GREY = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#7F7F7F",
 )  # fmt: skip
@@ -24,8 +26,13 @@ def head_bars(
 ) -> Figure:
     """Figure 8: for each label its `top` heads by `value`, with intervals (low, high). table: label, head, `value`, low, high;
     beside: a column drawn as a mark, such as the head's share of all spans."""
-    figure, axes = plt.subplots(
-        1, len(labels), figsize=(2.3 * len(labels) + 0.6, 0.27 * top + 1.3), squeeze=False, layout="constrained"
+    figure, axes = _subplots(
+        1,
+        len(labels),
+        figsize=(2.3 * len(labels) + 0.6, 0.27 * top + 1.3),
+        squeeze=False,
+        layout="constrained",
+        words=labels,
     )
     for axis, label in zip(axes[0], labels):
         some = table[table["label"] == label].nlargest(top, value).reset_index(drop=True)
@@ -50,8 +57,10 @@ def label_by_head(table: pd.DataFrame, value: str, title: str = "") -> Figure:
     grid = table.pivot_table(index="label", columns="head", values=value, fill_value=0.0)
     values = grid.to_numpy(float)
     rows, columns = _order(values), _order(values.T)
-    figure, axis = plt.subplots(
-        figsize=(min(0.16 * values.shape[1] + 2.2, 13), 0.24 * values.shape[0] + 1.6), layout="constrained"
+    figure, axis = _subplots(
+        figsize=(min(0.16 * values.shape[1] + 2.2, 13), 0.24 * values.shape[0] + 1.6),
+        layout="constrained",
+        words=[*grid.index],
     )
     image = axis.imshow(values[np.ix_(rows, columns)], aspect="auto", cmap=HEAT)
     axis.set_yticks(range(len(rows)), grid.index[rows], fontsize=8)
@@ -66,8 +75,8 @@ def attention_heat(
 ) -> Figure:
     """What heads attend to: rows heads, columns START, words, STOP; marks: columns drawn in a frame (the root, say)."""
     shown = ["START", *words, "STOP"]
-    figure, axis = plt.subplots(
-        figsize=(min(0.42 * len(shown) + 1.8, 16), 0.28 * len(heads) + 1.4), layout="constrained"
+    figure, axis = _subplots(
+        figsize=(min(0.42 * len(shown) + 1.8, 16), 0.28 * len(heads) + 1.4), layout="constrained", words=words
     )
     image = axis.imshow(attention[list(heads)], aspect="auto", cmap="Greys", vmin=0, vmax=max(attention.max(), 1e-9))
     axis.set_xticks(range(len(shown)), shown, rotation=60, ha="right", fontsize=8)
@@ -87,7 +96,7 @@ def error_flow(table: pd.DataFrame, most: int = 12) -> Figure:
     frequent = set(pd.concat(sides).value_counts().drop(NOTHING, errors="ignore").index[:most]) | {NOTHING}
     sides = [side.where(side.isin(frequent), "others") for side in sides]
     flows = pd.DataFrame({"gold": sides[0].to_numpy(), "parse": sides[1].to_numpy()}).value_counts()
-    figure, axis = plt.subplots(figsize=(7, max(0.3 * len(frequent) + 2, 4)), layout="constrained")
+    figure, axis = _subplots(figsize=(7, max(0.3 * len(frequent) + 2, 4)), layout="constrained", words=frequent)
     gap = 0.02 * flows.sum()
     places = [_stack(flows.groupby(level=side).sum(), gap) for side in (0, 1)]
     reached = [dict(places[0][0]), dict(places[1][0])]
@@ -112,6 +121,35 @@ def error_flow(table: pd.DataFrame, most: int = 12) -> Figure:
     axis.text(1, -top * 0.04, "parse", ha="center", fontsize=9)
     axis.axis("off")
     return figure
+
+
+def seed_points(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str]) -> Figure:
+    """A sweep: a row per cell, a point per seed, a stroke at their mean; a panel per measure. table: the axes' columns, seed,
+    and the measures in percent."""
+    cells = table[list(axes)].astype(str).agg(", ".join, axis=1)
+    names = list(dict.fromkeys(cells))
+    figure, panels = plt.subplots(
+        1, len(measures), figsize=(3.1 * len(measures) + 1.6, 0.38 * len(names) + 1.2), squeeze=False, sharey=True,
+        layout="constrained",
+    )  # fmt: skip
+    for panel, measure, colour in zip(panels[0], measures, (BLUE, RED, GREEN)):
+        for place, name in enumerate(names):
+            values = table.loc[cells == name, measure]
+            panel.plot(values, [place] * len(values), "o", color=colour, alpha=0.75, ms=7)
+            panel.plot(values.mean(), place, "|", color="black", ms=20)
+        panel.set_xlabel(f"{measure.upper()}, percent")
+        panel.margins(x=0.15)
+        panel.grid(axis="x", alpha=0.3)
+    panels[0][0].set_yticks(range(len(names)), names)
+    panels[0][0].set_ylim(len(names) - 0.5, -0.5)
+    panels[0][0].set_title(", ".join(axes), loc="left", fontsize=9)
+    return figure
+
+
+def _subplots(*shape: int, words: Sequence[str] = (), **options):
+    """words: those that the figure will show, in whatever script."""
+    fonts.use(words)
+    return plt.subplots(*shape, **options)
 
 
 def _order(values: np.ndarray) -> np.ndarray:

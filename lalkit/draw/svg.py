@@ -6,7 +6,9 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-FONT = "Helvetica, Arial, 'Noto Sans', 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
+from lalkit.draw.fonts import CSS
+
+FONT = CSS
 # From the colour-blind-safe palette of Okabe and Ito (2008); what colour says is also said by weight or shape.
 BLACK, GREY, BLUE, VERMILION = "#000000", "#595959", "#0072B2", "#B34700"
 LINE = "#8C8C8C"

@@ -122,6 +122,8 @@ def _sentence(seen: Look, gold: Sentence | None, norms: Sequence[str]) -> dict:
         }
         for place, span in enumerate(seen.spans) if span in heads
     ]  # fmt: skip
+    if s.heads is None:
+        raise LalkitError("a page to explore shows both layers, and this parser gives constituents alone", where=s.id)
     right = gold and {
         "spans": [{"start": a, "end": b, "label": label} for a, b, label in gold_spans([gold])[0]],
         "heads": list(gold.heads or ()),

@@ -129,7 +129,8 @@ def refuse_mixed(network: Network) -> None:
     """Raises ModelError where a head's part ends before the spans are scored."""
     lal = network.config.label_attention
     reason = (
-        "it has no label attention" if lal is None
+        "it gives dependencies alone" if network.config.task == "dependencies"
+        else "it has no label attention" if lal is None
         else "a feed-forward after the label attention mixes its heads" if lal.feedforward
         else "its heads are projected together" if lal.combine == "project"
         else None

@@ -1,4 +1,4 @@
-"""The assembly: encoder -> label attention -> scores."""
+"""The assembly: encoder -> label attention -> scores; or encoder -> scores with label attention in them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from torch import Tensor, nn
 from lalkit.batch.collate import Batch
 from lalkit.batch.vocab import Vocab
 from lalkit.config import ModelConfig
+from lalkit.errors import ModelError
 from lalkit.model.encoder import Encoder
 from lalkit.model.label_attention import LabelAttention
 from lalkit.model.pretrained import PretrainedEncoder
 from lalkit.model.scores import ArcScorer, SpanScorer, fenceposts
 from lalkit.model.scratch import ScratchEncoder
+from lalkit.model.span_attention import SpanLabelAttention
 
 
 @dataclass
@@ -32,7 +34,7 @@ class ParserOutput:
     arc_scores: Tensor
     tag_scores: Tensor
     arc_parts: list[Tensor] = field(repr=False)
-    span_parts: tuple[Tensor, Tensor | None] = field(repr=False)
+    span_parts: tuple[Tensor | None, ...] = field(repr=False)
     attention: Tensor | None = None
     posts: Tensor | None = None
 
@@ -43,6 +45,10 @@ class Network(nn.Module):
     def __init__(self, config: ModelConfig, vocab: Vocab, weights: bool = True):
         """weights: load the pretrained encoder's; False where a checkpoint will fill them."""
         super().__init__()
+        if config.label_attention and config.span_attention:
+            raise ModelError(
+                "model.label_attention and model.span_attention are both set", remedy="Set one of the two to none."
+            )
         self.config = config
         if config.encoder.pretrained is None:
             self.words = ScratchEncoder(config.encoder, config.d_content, len(vocab.words), len(vocab.chars))
@@ -56,7 +62,8 @@ class Network(nn.Module):
         heads, self.slice = self.label_attention.d_out if lal else (1, (config.d_content, config.d_position))
         size = sum(self.slice)
         self.feedforward = FeedForward(heads * size, lal.d_ff, config.dropout) if lal and lal.feedforward else None
-        self.spans = SpanScorer(heads * size, config.label_hidden, len(vocab.labels), config.dropout)
+        inside, sizes = config.span_attention, (heads * size, config.label_hidden, len(vocab.labels), config.dropout)
+        self.spans = SpanLabelAttention(inside, *sizes) if inside else SpanScorer(*sizes)
         self.arcs = ArcScorer(
             heads * size, config.arc_hidden, config.arc_label_hidden, len(vocab.arc_labels), config.dropout
         )
@@ -80,9 +87,9 @@ class Network(nn.Module):
         if self.feedforward is not None:
             y = self.feedforward(y)
         fences = fenceposts(y, self.slice)
-        spans = self.spans.project(fences)
+        spans = self.spans.project(x, fences) if self.config.span_attention else self.spans.project(fences)
         with torch.set_grad_enabled(chart_gradient and torch.is_grad_enabled()):
-            chart = self.spans.chart(*spans, batch.lengths)
+            chart = self.spans.chart(*spans, lengths=batch.lengths)
         parts = self.arcs.parts(y.flatten(-2))
         return ParserOutput(
             chart,
@@ -102,7 +109,7 @@ class Network(nn.Module):
         self, output: ParserOutput, sentence: Tensor, start: Tensor, end: Tensor, label: Tensor
     ) -> Tensor:
         """output.label_scores[sentence, start, end, label] of m spans, scored again, with gradients: [m]."""
-        return self.spans.at(*output.span_parts, sentence, start, end, label)
+        return self.spans.at(*output.span_parts, b=sentence, i=start, j=end, label=label)
 
     def _tag_vectors(self, tag_scores: Tensor, given: Tensor) -> Tensor:
         """[B, N, d_content]. 'given': the sentence's own tags, and where it has none, as for 'predicted', the expected

@@ -43,6 +43,17 @@ def _unavailable(name: str, error: Exception) -> ModelError:
     )
 
 
+def longest_row(config) -> int:
+    """Sub-words that an encoder has positions for; 0: any number (XLNet's positions are relative).
+
+    RoBERTa and its kin count positions from behind their padding token's id.
+    """
+    positions = getattr(config, "max_position_embeddings", None) or 0
+    if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet"):
+        positions -= (config.pad_token_id or 0) + 1
+    return max(positions, 0)
+
+
 class PretrainedEncoder(nn.Module):
     """Sub-words -> one vector a word (START and STOP too): [B, T, d_content].
 
@@ -63,6 +74,12 @@ class PretrainedEncoder(nn.Module):
                 self.transformer = AutoModel.from_config(AutoConfig.from_pretrained(folder))
         except Exception as error:
             raise _unavailable(config.pretrained, error) from None
+        limit = longest_row(self.transformer.config)
+        if limit and config.window > limit:
+            raise ModelError(
+                f"the encoder {config.pretrained!r} takes {limit} sub-words, not {config.window}",
+                remedy=f"Set model.encoder.window={limit}; longer sentences are read in several windows.",
+            )
         if getattr(self.transformer, "pooler", None) is not None:
             self.transformer.pooler = None  # not used; nothing should train or save it
         if config.freeze_embeddings:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lalkit.batch.collate import PAD, UNK, Batch
 from lalkit.config import EncoderConfig
 
 
 class ScratchEncoder(nn.Module):
-    """Word embedding + characters (a convolution of width 3, maximum over the word) -> [B, T, d_content]."""
+    """Word embedding + characters (a convolution of width 3, maximum over the word), and if the config has one a
+    bidirectional LSTM over them, whose states stand beside them -> [B, T, d_content].
+
+    The LSTM [D] is what lets attention find its way in a small treebank: without it, on 8,000 sentences of Chinese, the
+    loss of arcs stood still for two epochs. The norm after it as well: new states are a tenth of what positions are.
+    """
 
     def __init__(self, config: EncoderConfig, d_content: int, words: int, chars: int):
         super().__init__()
@@ -20,7 +26,14 @@ class ScratchEncoder(nn.Module):
         self.char = nn.Embedding(chars, config.char_dim, padding_idx=PAD)
         self.convolution = nn.Conv1d(config.char_dim, config.char_hidden, kernel_size=3, padding=1)
         self.edges = nn.Parameter(torch.randn(2, config.word_dim + config.char_hidden) * 0.1)  # START and STOP
-        self.project = nn.Linear(config.word_dim + config.char_hidden, d_content, bias=False)
+        size = config.word_dim + config.char_hidden
+        self.lstm = None
+        if config.lstm:
+            self.lstm = nn.LSTM(size, config.lstm, config.lstm_layers, batch_first=True, bidirectional=True)
+            size += 2 * config.lstm
+            self.norm = nn.LayerNorm(size)
+        self.dropout = nn.Dropout(config.word_dropout)
+        self.project = nn.Linear(size, d_content, bias=False)
 
     def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
         words = batch.words
@@ -38,4 +51,14 @@ class ScratchEncoder(nn.Module):
         out[:, 1:-1] = vectors
         out[:, 0] = self.edges[0]
         out[torch.arange(b, device=out.device), batch.lengths + 1] = self.edges[1].to(out.dtype)
-        return self.project(out)
+        return self.project(out if self.lstm is None else self._in_context(out, batch.lengths + 2))
+
+    def _in_context(self, vectors: Float[Tensor, "b t v"], lengths: Tensor) -> Float[Tensor, "b t w"]:
+        """Packed, so that padding is never read from behind; in 32 bits, since bf16 gains nothing step by step."""
+        with torch.autocast(vectors.device.type, enabled=False):
+            packed = pack_padded_sequence(
+                self.dropout(vectors.float()), lengths.cpu(), batch_first=True, enforce_sorted=False
+            )
+            states, _ = self.lstm(packed)
+            padded, _ = pad_packed_sequence(states, batch_first=True, total_length=vectors.shape[1])
+        return self.dropout(self.norm(torch.cat([vectors, padded], dim=-1)))

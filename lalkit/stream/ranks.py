@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 
 from lalkit.compiled import cpu_count
+from lalkit.parallel import PATIENCE
 from lalkit.predict import Prediction
 from lalkit.stream.compute import Group, Here, Source, answer
-
-PATIENCE = timedelta(hours=6)  # of a rank for the others, who may wait for standard input
-
-
-def several() -> bool:
-    """Does the environment say that this process is one of several?"""
-    return os.environ.get("WORLD_SIZE", "1") not in ("", "1") and "RANK" in os.environ
 
 
 class Ranks:

@@ -13,12 +13,13 @@ from lalkit.api import ParseResult
 from lalkit.batch.budget import batches, usual
 from lalkit.checkpoint import fingerprint
 from lalkit.errors import LalkitError
+from lalkit.parallel import several
 from lalkit.stream.cluster import Cluster
 from lalkit.stream.compute import Compute, Here, Source
 from lalkit.stream.journal import Journal, Part, skip_done
 from lalkit.stream.lines import Lines, Window, windows
 from lalkit.stream.progress import Progress
-from lalkit.stream.ranks import Ranks, several
+from lalkit.stream.ranks import Ranks
 from lalkit.stream.workers import Workers
 from lalkit.text import Form
 

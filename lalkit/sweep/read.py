@@ -13,7 +13,7 @@ from lalkit.errors import ParameterError
 from lalkit.parameters import suggest
 
 REPLACED = ("treebank", "preset", "seeds", "set", "grid")
-KEYS = ("name", "question", *REPLACED, "profiles")
+KEYS = ("name", "question", *REPLACED, "profiles", "paper", "claims")
 NEEDED = ("name", "question", "treebank", "preset", "seeds", "grid")
 WANTED = {
     "name": "a word of letters, digits, '.', '_' and '-': it names a folder",
@@ -24,7 +24,11 @@ WANTED = {
     "set": "settings with their values, such as {train.epochs: 3}",
     "grid": "for every axis its values, and for each its settings: {axis: {value: {setting: ...}}}",
     "profiles": f"for every profile what it replaces of {', '.join(REPLACED)}",
+    "paper": "table: a file of data/paper without .csv; rows: axis -> {column, values: name of a value -> what stands there}",
+    "claims": "a list of {says, better, than, by}: cells (axis -> value; `than` may be: all others) and f1, uas or las",
 }
+MEASURES = ("f1", "uas", "las")
+ALL_OTHERS = "all others"
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,25 @@ def _fits(key: str, value: Any) -> bool:
         return isinstance(value, str) and bool(value.strip())
     if key == "seeds":
         return isinstance(value, list) and bool(value) and all(type(seed) is int for seed in value)
+    if key == "claims":
+        return isinstance(value, list) and all(_is_claim(claim) for claim in value)
+    if key == "paper":
+        return isinstance(value, dict) and set(value) == {"table", "rows"} and all(map(_is_row, value["rows"].values()))
     return isinstance(value, dict) and (bool(value) or key != "grid") and all(isinstance(name, str) for name in value)
+
+
+def _is_claim(claim: Any) -> bool:
+    return (
+        isinstance(claim, dict)
+        and set(claim) == {"says", "better", "than", "by"}
+        and claim["by"] in MEASURES
+        and isinstance(claim["better"], dict)
+        and (isinstance(claim["than"], dict) or claim["than"] == ALL_OTHERS)
+    )
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, dict) and set(row) == {"column", "values"} and isinstance(row["values"], dict)
 
 
 def _check_grid(grid: dict, where: str) -> None:

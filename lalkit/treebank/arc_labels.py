@@ -141,7 +141,7 @@ def arc_label(parent: Node, head: int, child: int) -> str:
         return found
     if above in NOMINAL.split() and category in ("NP", "NML") and _last_tag(node) == "POS":
         return "POSS"
-    return _look_up(above, categories[head], category, "left" if child < head else "right")
+    return look_up(TABLE, above, categories[head], category, "left" if child < head else "right")
 
 
 def role(node: Node) -> str:
@@ -200,8 +200,9 @@ def _last_tag(node: Node) -> str:
 
 
 @cache
-def _look_up(parent: str, head: str, child: str, side: str) -> str:
-    for line in TABLE:
+def look_up(table: tuple[Line, ...], parent: str, head: str, child: str, side: str) -> str:
+    """The label of the first line that applies, DEP where none does."""
+    for line in table:
         asked = ((line.parent, parent), (line.head, head), (line.child, child), (line.side, side))
         if all(not wanted or found in wanted.split() for wanted, found in asked):
             return line.label

@@ -3,8 +3,10 @@
 | name       | files                                        | train / dev / test            | arc labels            |
 |------------|----------------------------------------------|-------------------------------|-----------------------|
 | sample     | data/sample (ours, in the repository)        | by file                       | our head rules        |
+| sample-zh  | data/sample-zh (ours, Chinese)               | by file                       | our Chinese rules     |
 | ptb-sample | NLTK treebank + dependency_treebank          | 0001-0160 / -0179 / -0199     | our rules (from tags) |
 | craft      | CRAFT treebank + dependencies                | 60 / 7 articles / none        | gold, Stanford style  |
+| sinica     | NLTK sinica_treebank (traditional Chinese)   | by line: 8 / 1 / 1 of ten     | gold roles            |
 | a folder   | {train,dev,test}.trees and, if any, .conllu  | by file                       | from the .conllu      |
 """
 
@@ -18,13 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lalkit.errors import CorpusError, TreebankError
-from lalkit.treebank import brackets, conllu
-from lalkit.treebank.heads import dependencies
+from lalkit.treebank import brackets, conllu, sinica
+from lalkit.treebank.derive import Rules, derive
 from lalkit.treebank.tree import Node, Sentence
 
 SPLITS = ("train", "dev", "test")
 CRAFT_WRAPPERS = ("TITLE", "HEADING", "CAPTION")  # layout over a whole line, not syntax
-NAMES = ("sample", "ptb-sample", "craft")
+OURS = ("sample", "sample-zh")
+NAMES = (*OURS, "ptb-sample", "craft", "sinica")
+NLTK = {"ptb-sample": ("treebank", "dependency_treebank"), "sinica": ("sinica_treebank",)}  # what NLTK calls them
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,10 @@ def load(name: str, split: str, *, lenient: bool = False, keep_wrappers: bool = 
         items = _read_ptb_sample(split)
     elif name == "craft":
         items = _read_craft(split, () if keep_wrappers else CRAFT_WRAPPERS)
+    elif name == "sinica":
+        items = _read_sinica(split)
     else:
-        items = _read_folder(name, sample_folder() if name == "sample" else Path(name), split)
+        items = _read_folder(name, sample_folder(name) if name in OURS else Path(name), split)
     sentences, problems = [], []
     for item in items:
         if isinstance(item, Sentence):
@@ -67,16 +73,19 @@ def load(name: str, split: str, *, lenient: bool = False, keep_wrappers: bool = 
     return Corpus(name, split, tuple(sentences), tuple(problems))
 
 
-def build(tree: Node, gold: conllu.Dependencies | None, id: str, unwrap: tuple[str, ...] = (), derive=True) -> Sentence:
+def build(
+    tree: Node, gold: conllu.Dependencies | None, id: str, unwrap: tuple[str, ...] = (), rules: Rules | None = derive
+) -> Sentence:
     """One sentence from its tree and, if given, its dependencies, whose tokens must be the same.
 
-    Without dependencies, or without arc labels, our head rules give them (derive). Raises TreebankError.
+    Without dependencies, or without arc labels, head rules give them: `derive`'s for the language, or others; None: none do.
+    Raises TreebankError.
     """
     cleaned = brackets.clean(tree, unwrap)
     sentence = brackets.tree_to_sentence(cleaned, id)
     heads = labels = None
-    if gold is None and derive:
-        heads, labels = dependencies(cleaned)
+    if gold is None and rules:
+        heads, labels = rules(cleaned)
     elif gold is not None:
         ours = [brackets.unescape(word) for word in sentence.words]
         theirs = [brackets.unescape(word) for word in gold.words]
@@ -88,8 +97,8 @@ def build(tree: Node, gold: conllu.Dependencies | None, id: str, unwrap: tuple[s
                 where=f"sentence {id}",
             )
         heads, labels = gold.heads, gold.labels
-        if labels is None and derive:
-            derived = dependencies(cleaned)[1]
+        if labels is None and rules:
+            derived = rules(cleaned)[1]
             labels = ["ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in zip(heads, derived)]
     return Sentence(sentence.words, sentence.tags, sentence.constituents, heads, labels, id)
 
@@ -134,8 +143,8 @@ def repository() -> Path:
     return root if (root / "data").is_dir() else Path.cwd()
 
 
-def sample_folder() -> Path:
-    return repository() / "data" / "sample"
+def sample_folder(name: str = "sample") -> Path:
+    return repository() / "data" / name
 
 
 def data_folders() -> list[Path]:
@@ -149,13 +158,11 @@ def cache_folder() -> Path:
 
 
 def find(name: str) -> Path | None:
-    """The folder (or, for ptb-sample, the NLTK corpora folder) of a named corpus, or None where it is not on this machine."""
-    if name == "sample":
-        return sample_folder() if (sample_folder() / "train.trees").exists() else None
-    if name == "ptb-sample":
-        return next(
-            (f for f in nltk_folders() if all(_nltk_has(f, c) for c in ("treebank", "dependency_treebank"))), None
-        )
+    """The folder (or, for NLTK's, its corpora folder) of a named corpus, or None where it is not on this machine."""
+    if name in OURS:
+        return sample_folder(name) if (sample_folder(name) / "train.trees").exists() else None
+    if name in NLTK:
+        return next((f for f in nltk_folders() if all(_nltk_has(f, corpus) for corpus in NLTK[name])), None)
     if name == "craft":
         wanted = "structural-annotation/treebank/penn"
         return next((f / "craft" for f in data_folders() if (f / "craft" / wanted).is_dir()), None)
@@ -191,16 +198,36 @@ def missing(name: str) -> CorpusError:
 def _read_folder(name: str, folder: Path, split: str) -> Iterator[Sentence | TreebankError]:
     if not folder.is_dir():
         raise missing(name)
-    trees = folder / f"{split}.trees"
-    if not trees.exists():
+    trees, deps = folder / f"{split}.trees", folder / f"{split}.conllu"
+    if not deps.exists():  # as UD names them: en_ewt-ud-train.conllu
+        deps = next(iter(sorted(folder.glob(f"*-{split}.conllu"))), deps)
+    if not trees.exists() and not deps.exists():
         raise CorpusError(
-            f"no file {trees.name}", where=str(folder), remedy="A treebank folder has a .trees file a split."
+            f"no file {trees.name}",
+            where=str(folder),
+            remedy="A treebank folder has a .trees file a split, or a .conllu file for dependencies alone.",
         )
-    deps = folder / f"{split}.conllu"
     gold = conllu.scan_leniently(brackets.read_text(deps), str(deps)) if deps.exists() else None
+    if not trees.exists():
+        return _dependencies_alone(gold, str(deps), f"{folder.name}-{split}")
     return pair(
         brackets.scan_leniently(brackets.read_text(trees), str(trees)), gold, str(trees), f"{folder.name}-{split}"
     )
+
+
+def _dependencies_alone(
+    gold: Iterator[conllu.Dependencies | TreebankError], place: str, prefix: str
+) -> Iterator[Sentence | TreebankError]:
+    """Sentences without constituents: Universal Dependencies."""
+    for number, deps in enumerate(gold, 1):
+        if isinstance(deps, TreebankError):
+            yield deps
+            continue
+        try:
+            id = deps.comments.get("sent_id") or f"{prefix}.{number}"
+            yield Sentence(deps.words, deps.tags, None, deps.heads, deps.labels, id)
+        except TreebankError as error:
+            yield error.at(f"{place}, line {deps.line}")
 
 
 def _read_ptb_sample(split: str) -> Iterator[Sentence | TreebankError]:
@@ -213,6 +240,14 @@ def _read_ptb_sample(split: str) -> Iterator[Sentence | TreebankError]:
         name = f"wsj_{number:04d}"
         mrg, dp = f"treebank/combined/{name}.mrg", f"dependency_treebank/{name}.dp"
         yield from pair(brackets.scan_leniently(trees(mrg), mrg), conllu.scan_leniently(deps(dp), dp), mrg, name)
+
+
+def _read_sinica(split: str) -> Iterator[Sentence | TreebankError]:
+    folder = find("sinica")
+    if folder is None:
+        raise missing("sinica")
+    member = "sinica_treebank/parsed"
+    yield from sinica.read(_opener(folder, "sinica_treebank")(member), split, member)
 
 
 def _opener(folder: Path, corpus: str):

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 from lalkit.errors import CorpusError
-from lalkit.treebank.corpora import NAMES, cache_folder, find
+from lalkit.treebank.corpora import NAMES, NLTK, cache_folder, find
 
 CRAFT_ARCHIVE = "https://github.com/UCDenver-ccp/CRAFT/archive/refs/tags/v5.0.2.zip"
 CRAFT_PARTS = ("/articles/ids/", "/structural-annotation/treebank/penn/", "/structural-annotation/dependency/conllx/")
@@ -21,9 +21,12 @@ def fetch(name: str) -> Path:
         raise CorpusError(f"nothing to fetch by the name {name!r}", remedy=f"Corpora: {', '.join(NAMES)}.")
     if find(name) is None:
         try:
-            {"ptb-sample": _fetch_nltk, "craft": _fetch_craft}[name]()
-        except KeyError:
-            raise CorpusError(f"{name} belongs to the repository", remedy="Run lalkit from its checkout.") from None
+            if name in NLTK:
+                _fetch_nltk(NLTK[name])
+            elif name == "craft":
+                _fetch_craft()
+            else:
+                raise CorpusError(f"{name} belongs to the repository", remedy="Run lalkit from its checkout.")
         except zipfile.BadZipFile:
             raise CorpusError(
                 f"what {name}'s address answered is not a zip", remedy="Has it moved? See data/README.md."
@@ -38,10 +41,10 @@ def fetch(name: str) -> Path:
     return folder
 
 
-def _fetch_nltk() -> None:
+def _fetch_nltk(corpora: tuple[str, ...]) -> None:
     import nltk
 
-    for corpus in ("treebank", "dependency_treebank"):
+    for corpus in corpora:
         if not nltk.download(corpus, quiet=True):
             raise OSError("the NLTK server did not answer")
 

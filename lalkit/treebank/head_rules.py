@@ -79,7 +79,7 @@ class HeadRules:
         return rule.outermost(usual or candidates or range(len(categories))) if chosen is None else chosen
 
 
-def _table(rows: dict[str, HeadRule]) -> dict[str, HeadRule]:
+def table(rows: dict[str, HeadRule]) -> dict[str, HeadRule]:
     """Keys that name several categories ("NP NX") -> one entry for each."""
     return {parent: rule for parents, rule in rows.items() for parent in parents.split()}
 
@@ -88,7 +88,7 @@ NOUNS = "NN NNS NNP NNPS POS"
 FINITE = "MD VBD VBP VBZ VB"
 
 ENGLISH = HeadRules(
-    by_parent=_table({
+    by_parent=table({
         # Clauses. TO and IN as children of S occur where the annotation left out a VP or an SBAR.
         "S TOP HEADING TITLE CAPTION": HeadRule("last", "TO > IN > VP > S > SBAR > ADJP > UCP > NP"),
         "SBAR": HeadRule("last", "IN WHNP WHPP WHADVP WHADJP > DT > S SQ SINV > SBAR > FRAG"),

@@ -8,7 +8,7 @@ outside, which is what a joint (simplified-HPSG) sentence asks for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lalkit.errors import TreebankError
@@ -30,8 +30,10 @@ def head_child(node: Node, rules: HeadRules = ENGLISH) -> int:
     return rules.find(strip_function(node.label), [strip_function(child.label) for child in node.children])
 
 
-def dependencies(tree: Node, rules: HeadRules = ENGLISH) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Heads (1-based, 0 = root) and arc labels of the leaves of a tree.
+def dependencies(
+    tree: Node, rules: HeadRules = ENGLISH, name: Callable[[Node, int, int], str] = arc_label
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Heads (1-based, 0 = root) and arc labels of the leaves of a tree. name: as `arc_label`, gives an arc its label.
 
     The tree is one from `brackets.clean`: without traces, function tags still on, since labels come from them
     (`arc_labels`). Each leaf counts as a word, a -NONE- too.
@@ -46,7 +48,7 @@ def dependencies(tree: Node, rules: HeadRules = ENGLISH) -> tuple[tuple[int, ...
         for i, child in enumerate(leaves.children[at]):
             if i != head:
                 heads[leaves.words[child]] = governor + 1
-                labels[leaves.words[child]] = arc_label(node, head, i)
+                labels[leaves.words[child]] = name(node, head, i)
     return tuple(heads), tuple(labels)
 
 

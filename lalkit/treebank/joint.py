@@ -43,24 +43,38 @@ def to_joint(sentence: Sentence) -> tuple[JointSpan, ...]:
     if sentence.constituents is None or sentence.heads is None:
         raise JointError("the joint form needs constituents and dependencies", where=sentence.id)
     covers = yields(sentence.heads)
-    found = {}
-    for span in sentence.constituents:
-        head = _head_word(sentence, span)
-        for dependent in range(span.start, span.end):
-            inside = span.start <= covers[dependent][0] and covers[dependent][1] <= span.end
-            if dependent + 1 != head and not inside:
-                raise JointError(
-                    f"a word outside the constituent {_show(sentence, span)} depends on {sentence.words[dependent]!r} "
-                    f"(word {dependent + 1}) inside it, which is not its head word",
-                    where=sentence.id,
-                )
-        found[span.start, span.end] = JointSpan(*span, head)
+    found = {(span.start, span.end): _joint_span(sentence, span, covers) for span in sentence.constituents}
     for word, cover in enumerate(covers, 1):
         if cover[1] - cover[0] > 1 and cover not in found:
             found[cover] = JointSpan(*cover, GROUP, word)
     if found.get((0, len(sentence)), (0, 0, GROUP))[2] == GROUP:
         raise JointError("no constituent covers the whole sentence", where=sentence.id)
     return tuple(sorted(found.values(), key=lambda s: (s.start, -s.end)))
+
+
+def joint_constituents(sentence: Sentence) -> int:
+    """How many of a sentence's constituents the joint form can represent, each taken by itself."""
+    covers, good = yields(sentence.heads), 0
+    for span in sentence.constituents:
+        try:
+            _joint_span(sentence, span, covers)
+            good += 1
+        except JointError:
+            pass
+    return good
+
+
+def _joint_span(sentence: Sentence, span: Span, covers: list[tuple[int, int]]) -> JointSpan:
+    head = _head_word(sentence, span)
+    for dependent in range(span.start, span.end):
+        inside = span.start <= covers[dependent][0] and covers[dependent][1] <= span.end
+        if dependent + 1 != head and not inside:
+            raise JointError(
+                f"a word outside the constituent {_show(sentence, span)} depends on {sentence.words[dependent]!r} "
+                f"(word {dependent + 1}) inside it, which is not its head word",
+                where=sentence.id,
+            )
+    return JointSpan(*span, head)
 
 
 def _head_word(sentence: Sentence, span: Span) -> int:

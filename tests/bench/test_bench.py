@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from lalkit import bench, predict
-from lalkit.bench import layer, measure, parse, train
+from lalkit.bench import layer, look, measure, parse, train
 from lalkit.bench.measure import Settings, compare, growth, peak_bytes, twin
-from lalkit.bench.networks import random_encoder
 from lalkit.config import LabelAttentionConfig, override, paper_chinese
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.model.label_attention import LabelAttention, Masks
+from lalkit.model.shapes import random_encoder
 from tests.reference.label_attention_batched import batched
 from tests.reference.label_attention_literal import literal
 
@@ -66,7 +66,7 @@ def tiny_network(monkeypatch, sample):
     from lalkit.bench import networks
 
     original = networks.network_and_sentences
-    for module in (parse, train):
+    for module in (look, parse, train):
         monkeypatch.setattr(module, "network_and_sentences", few)
 
 
@@ -86,6 +86,11 @@ def test_parts_add_up_and_the_clocks_are_taken_off(tiny_network):
 def test_a_training_step(tiny_network):
     (row,) = train.rows(ONCE)
     assert row["routine"] == "train" and row["ours_ms"] > 0
+
+
+def test_a_look_inside(tiny_network):
+    (row,) = look.rows(ONCE)
+    assert row["routine"] == "look" and row["ours_ms"] > 0 and set(row) == COLUMNS
 
 
 def test_an_encoder_that_is_not_downloaded():

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,10 +10,12 @@ import torch
 from lalkit import models
 from lalkit.api import Parser
 from lalkit.cards.page import command, page
-from lalkit.cards.ship import _control, _score, checksum, settings, ship, verify
+from lalkit.cards.ship import _control, _score, add, checksum, settings, ship, verify
 from lalkit.config import minilm, override, tiny
 from lalkit.errors import ModelError
 from lalkit.training import train
+from lalkit.treebank.conllu import format_conllu
+from lalkit.treebank.corpora import load
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +97,33 @@ def test_arc_labels_of_another_kind_are_not_scored(shipped):
     assert "follow other conventions" in page(facts) and "None" not in page(facts)
 
 
+def test_a_chinese_parser_is_shown_on_our_chinese_treebank(shipped, tmp_path):
+    """Trained on half of it under other tags: nothing but UAS can be said, and the checksum is of Chinese parses."""
+    folder = tmp_path / "zh"
+    folder.mkdir()
+    for split in ("train", "dev", "test"):
+        sentences = [
+            replace(s, tags=[f"x{t}" for t in s.tags], arc_labels=[f"x{a}" for a in s.arc_labels])
+            for s in load("sample-zh", split).sentences[:40]
+        ]
+        (folder / f"{split}.trees").write_text("".join(f"{s.tree}\n" for s in sentences), encoding="utf-8")
+        (folder / f"{split}.conllu").write_text(format_conllu(sentences), encoding="utf-8")
+    train(override(tiny(), {"train.epochs": 1}), str(folder), tmp_path / "run", say=str)
+    made = ship([tmp_path / "run"], "zh-tiny", licence="CC BY 4.0", language="zh", say=str)
+    facts, text = json.loads((made / "card.json").read_text()), (made / "README.md").read_text()
+    assert (facts["own"], facts["parses"]["treebank"], facts["encoder"]) == ("sample-zh", "sample-zh", None)
+    assert [facts["sample"][key] is None for key in ("f1", "exact", "uas", "las", "tag_accuracy")] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert "only UAS can be said" in text and '"tokens"' in text and "from scratch" in text and "None" not in text
+    assert all(stated == found for _, stated, found in verify("zh-tiny", str))
+    shutil.rmtree(made)
+
+
 def test_a_recipe_is_how_a_config_differs_from_a_preset():
     config = override(minilm(), {"train.seed": 3, "train.epochs": 8, "model.label_attention": "none"})
     assert settings(config) == {"preset": "minilm", "train.epochs": 8, "model.label_attention": None}
@@ -116,9 +146,39 @@ def test_a_control_is_compared_over_the_seeds_that_both_have(tiny_parser, second
             assert test["difference"] == pytest.approx(expected, abs=0.02) and 0 < test["p"] <= 1
 
 
+def test_seeds_and_controls_are_added_to_a_card(tiny_parser, second, shipped, tmp_path):
+    """The parser stays, byte for byte; what is added is scored as `ship` scores it, and held against the parser itself."""
+    path = shipped.parent / "en-more"
+    shutil.copytree(shipped, path)
+    card = json.loads((path / "card.json").read_text()) | {"name": "en-more", "controls": []}
+    (path / "card.json").write_text(json.dumps(card))
+    weights = next(path.glob("*.safetensors")).read_bytes()
+    other, control = tmp_path / "other", tmp_path / "control"
+    train(override(tiny(), {"train.epochs": 2, "train.seed": 5}), "sample", other, say=str)
+    train(override(tiny(), {"train.epochs": 2, "train.rate": 1e-3}), "sample", control, say=str)
+    add([other], "en-more", controls=[control], say=str)
+    facts = json.loads((path / "card.json").read_text())
+    assert [row["seed"] for row in facts["seeds"]] == [1, 5] and facts["seed"] == 1
+    assert facts["seeds"][1] == _score(other, "sample", str).row
+    assert [(c["differs"], c["paired"]) for c in facts["controls"]] == [({"train.rate": 0.001}, 1)]
+    difference = facts["seeds"][0]["test"]["f1"] - facts["controls"][0]["seeds"][0]["test"]["f1"]
+    assert facts["controls"][0]["tests"]["test"]["f1"]["difference"] == pytest.approx(difference, abs=0.02)
+    assert next(path.glob("*.safetensors")).read_bytes() == weights
+    assert (path / "README.md").read_text() == page(facts)
+    with pytest.raises(ModelError, match="has seed 5 already"):
+        add([other], "en-more", say=str)
+    with pytest.raises(ModelError, match="has this control already"):
+        add([], "en-more", controls=[control], say=str)
+    with pytest.raises(ModelError, match="differ in their recipe"):
+        add([second], "en-more", say=str)
+    shutil.rmtree(path)
+
+
 def test_runs_must_belong_together(tiny_parser, second, shipped):
     with pytest.raises(ModelError, match="differ in their recipe"):
         ship([tiny_parser, second], "both", say=str)
+    with pytest.raises(ModelError, match="no run to ship"):
+        ship([], "none", say=str)
 
 
 def test_what_may_not_be_passed_on(tiny_parser, shipped, tmp_path):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -13,13 +12,14 @@ from lalkit.api import ParseResult
 from lalkit.batch.budget import batches
 from lalkit.checkpoint import fingerprint
 from lalkit.errors import LalkitError, ModelError, TooLongError
+from lalkit.parallel import several
 from lalkit.stream import cluster, run
 from lalkit.stream.cluster import Cluster
 from lalkit.stream.compute import Source
 from lalkit.stream.lines import open_lines
-from lalkit.stream.ranks import several
 from lalkit.stream.workers import Worker, Workers
 from lalkit.text import read_lines
+from tests.launch import launch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -213,23 +213,13 @@ def test_one_rank_is_none(monkeypatch):
     assert several()
 
 
-def launched(*arguments):
-    """Two ranks on the CPU, started as `accelerate launch --multi_gpu` starts them."""
-    command = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--num_machines",
-               "1", "--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0", "-m", "lalkit"]  # fmt: skip
-    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=300, cwd=ROOT)
-    return done.returncode, done.stderr
-
-
 @pytest.mark.slow
 def test_two_ranks_write_one_output(tiny_parser, big, expected, tmp_path):
     out = tmp_path / "out"
-    code, err = launched("parse", "--model", tiny_parser, "--file", big, "--form", "tokens", "--out", out)
+    code, err = launch("parse", "--model", tiny_parser, "--file", big, "--form", "tokens", "--out", out)
     assert code == 0, err
     assert out.read_text(encoding="utf-8") == expected
     assert err.count("60 sentences, ") == 1
-    code, err = launched(
-        "parse", "--model", tiny_parser, "--file", big, "--form", "tagged", "--out", tmp_path / "other"
-    )
+    code, err = launch("parse", "--model", tiny_parser, "--file", big, "--form", "tagged", "--out", tmp_path / "other")
     assert code != 0 and err.count("is no word_TAG pair") == 1, err
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

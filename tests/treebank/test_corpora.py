@@ -49,7 +49,7 @@ def test_a_folder_with_and_without_dependencies(tmp_path):
         (TREE, ROWS.replace("\t0\tROOT", "\t9\tROOT"), "head 9"),
         (TREE, "", "no dependencies for tree 1"),
         (TREE, ROWS + ROWS, "more dependencies than its 1 trees"),
-        (None, ROWS, "no file train.trees"),
+        (None, None, "no file train.trees"),
         ("", "", "is empty"),
     ],
 )

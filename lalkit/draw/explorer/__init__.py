@@ -25,6 +25,7 @@ from lalkit.draw import svg
 from lalkit.draw.explorer.check import NORMS, check
 from lalkit.draw.explorer.gold import compare
 from lalkit.draw.explorer.picture import in_order, picture
+from lalkit.draw.fonts import CSS
 from lalkit.errors import LalkitError
 from lalkit.treebank.brackets import unescape
 
@@ -56,7 +57,7 @@ def explorer(data: dict) -> str:
             "title": svg.escape(data["title"]),
             "model": svg.escape(data["model"]),
             "note": f'<p class="note">{svg.escape(note)}</p>' if note else "",
-            "page_style": _asset("page.css"),
+            "page_style": _asset("page.css").replace("FONTS", CSS),
             "tree_style": _asset("tree.css"),
             "drawings": "\n".join(drawings),
             "data": _json(payload),

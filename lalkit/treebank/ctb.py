@@ -1,0 +1,151 @@
+"""Head rules and arc labels for Chinese in the style of the Chinese Treebank (Xue et al. 2005; Xia 2000 for its tags).
+
+Which child heads is our own choice where the treebank's guidelines leave it open: the verb heads its VP, 把 and 被 theirs;
+phrases of nouns, measure words, localisers and 的 are headed from the right, PP from the left; a clause by its VP, and by 的
+(DEC) where there is one. Punctuation, sentence particles and aspect marks head nothing that has another child. The arc labels are
+our own too: from function tags where the tree has them, else from categories. Scores that use them should say so.
+"""
+
+from __future__ import annotations
+
+from lalkit.treebank.arc_labels import Line, look_up
+from lalkit.treebank.brackets import strip_function
+from lalkit.treebank.head_rules import HeadRule, HeadRules, table
+from lalkit.treebank.tree import Node
+
+TAGS = frozenset(
+    "AD AS BA CC CD CS DEC DEG DER DEV DT EM ETC FW IC IJ JJ LB LC M MSP NN NOI NR NT OD ON P PN PU SB SP URL VA VC VE VV".split()
+)
+OWN = frozenset("AS DEC DEG DER DEV ETC LC MSP NR NT PU VA VE VV".split())  # those by which one knows it
+VERBS = "VV VA VC VE VCD VCP VNV VPT VRD VSB"
+NOUNS = "NN NR NT PN"
+PHRASES = "NP QP DP LCP"
+
+CHINESE = HeadRules(
+    by_parent=table({
+        "IP": HeadRule("last", "VP > IP > " + VERBS),
+        "CP": HeadRule("last", "DEC > CP > IP > VP"),
+        "VP": HeadRule("first", VERBS + " > BA LB SB > VP > IP"),
+        "VRD VCD VCP VNV VPT": HeadRule("first", "VV VA VC VE"),
+        "VSB": HeadRule("last", VERBS + " VP"),
+        "NP": HeadRule("last", "NP " + NOUNS + " > QP DP > M CD OD > IP"),
+        "DP": HeadRule("first", "DT > DP > CLP M QP CD OD"),
+        "QP": HeadRule("last", "CLP M > QP > CD OD"),
+        "CLP": HeadRule("last", "M > CLP"),
+        "LCP": HeadRule("last", "LC > LCP"),
+        "PP": HeadRule("first", "P > PP"),
+        "DNP": HeadRule("last", "DEG DEC > DNP"),
+        "DVP": HeadRule("last", "DEV"),
+        "ADJP": HeadRule("last", "JJ ADJP > AD " + NOUNS),
+        "ADVP": HeadRule("last", "AD CS ADVP"),
+        "PRN FRAG UCP INTJ LST": HeadRule("last"),
+    }),
+    other=HeadRule("last"),
+    never=frozenset({"PU"}),
+    seldom=frozenset({"CC", "SP", "AS", "ETC", "MSP", "DER", "LST", "PRN", "FLR"}),
+)  # fmt: skip
+
+LABELS = {
+    "ROOT": "the head of the sentence",
+    "P": "punctuation",
+    "CC": "a coordinator, or 等 after a list",
+    "COORD": "a conjunct that is not the head of its coordination, or one of several equal clauses",
+    "APPO": "an apposition",
+    "PRN": "a parenthesis",
+    "SBJ": "the subject",
+    "LGS": "the one who acts in a passive",
+    "OBJ": "an object, a clause too",
+    "IO": "the indirect object",
+    "PRD": "a predicate after 是",
+    "TPC": "a topic",
+    "FOC": "a focus: 连 ... 都",
+    "VOC": "someone addressed",
+    "EXT": "extent: how far, how long, how often",
+    "DIR": "direction",
+    "LOC": "place",
+    "MNR": "manner, everything before 地 included",
+    "PRP": "purpose or reason",
+    "TMP": "time",
+    "CND": "a condition",
+    "BNF": "the one acted for",
+    "ADV": "another adverbial",
+    "DET": "a determiner",
+    "NUM": "a number, or a number with its measure word",
+    "RELC": "a clause before its noun",
+    "AMOD": "an adjective before its noun, an adverb before an adjective",
+    "NMOD": "any other modifier of a noun, with 的 or without",
+    "PMOD": "what a preposition, a localiser, or 的 or 地 governs",
+    "COMP": "the clause or verb phrase under 把, 被, 得 or an auxiliary verb",
+    "ASP": "an aspect mark: 了, 着, 过; and 得",
+    "RES": "the second part of a compound verb: 擦干净, 去不去",
+    "SERIAL": "a verb phrase in a series that is not its head",
+    "PTC": "a particle of the sentence, and 所",
+    "VMOD": "any other dependent of a verb or clause",
+    "DEP": "what no line of the table covers",
+}
+
+# Function tag -> label, strongest first. PN (proper name), SHORT, Q, TTL and others name no relation.
+ROLES = {
+    tag: tag
+    for tag in "SBJ LGS IO OBJ PRD TPC FOC VOC EXT DIR LOC MNR PRP TMP CND BNF ADV".split()
+} | {"APP": "APPO"}  # fmt: skip
+
+TABLE = (
+    Line("PRN", child="PRN"),
+    Line("CC", child="ETC"),
+    Line("ASP", child="AS DER"),
+    Line("PTC", child="SP MSP IJ INTJ"),
+    Line("RES", parent="VRD VCP VNV VPT"),
+    Line("COORD", parent="VCD"),
+    Line("SERIAL", parent="VSB"),
+    Line("PMOD", parent="PP", head="P", side="right"),
+    Line("PMOD", parent="LCP DNP CP", head="LC DEG DEC", side="left"),
+    Line("MNR", parent="IP VP", child="DVP"),
+    Line("PMOD", parent="DVP"),
+    Line("COMP", parent="VP", head="BA LB SB", side="right"),
+    Line("COMP", parent="VP", head=VERBS, child="VP IP CP", side="right"),
+    Line("SERIAL", parent="VP", head="VP", child="VP"),
+    Line("ADV", parent="IP VP CP", child="AD ADVP CS PP LCP"),
+    Line("OBJ", parent="VP", head=VERBS, child=PHRASES + " " + NOUNS, side="right"),
+    Line("SBJ", parent="IP", head="VP", child=PHRASES + " " + NOUNS, side="left"),
+    Line("VMOD", parent="IP VP CP"),
+    Line("NUM", parent="NP DP QP CLP", child="QP CD OD CLP"),
+    Line("DET", parent="NP QP", child="DP DT"),
+    Line("RELC", parent="NP", child="CP IP VP"),
+    Line("AMOD", parent="NP ADJP ADVP CLP QP", child="ADJP JJ AD ADVP VA"),
+    Line("NMOD", parent="NP DP QP CLP ADJP FRAG"),
+)
+ALIKE = {tag: group for group in (VERBS, NOUNS, "CD OD") for tag in group.split()}
+
+
+def is_ctb(tags: set[str]) -> bool:
+    """Whether these are all tags of the Chinese Treebank, and some of them its own."""
+    return tags <= TAGS and bool(tags & OWN)
+
+
+def arc_label(parent: Node, head: int, child: int) -> str:
+    """Label of the arc from the head word of parent.children[head] to that of another child, parent.children[child]."""
+    categories = [strip_function(node.label) for node in parent.children]
+    category, above = categories[child], strip_function(parent.label)
+    if category == "PU":
+        return "P"
+    if category == "CC":
+        return "CC"
+    if _equal(categories, head, child):
+        return "COORD"
+    found = next((ROLES[tag] for tag in ROLES if tag in parent.children[child].label.split("-")[1:]), "")
+    if found and above not in ("PP", "LCP"):
+        return found
+    return look_up(TABLE, above, categories[head], category, "left" if child < head else "right")
+
+
+def _equal(categories: list[str], head: int, child: int) -> bool:
+    """Whether a coordinator or punctuation, and nothing but its equals, stands between a child and the head child it is like."""
+    low, high = min(head, child), max(head, child)
+    between = categories[low + 1 : high]
+    alike = {categories[head], *ALIKE.get(categories[head], "").split()}
+    return (
+        categories[child] in alike
+        and not {"CC", "PU"}.isdisjoint(between)
+        and set(between) <= alike | {"CC", "PU", "ADVP", "AD"}
+    )

@@ -1,0 +1,187 @@
+"""Parsers of one layer: dependencies alone (UD), constituents alone. What cannot be had is said plainly."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from lalkit.api import Parser
+from lalkit.batch.vocab import Vocab
+from lalkit.chart.cky import cky_batch
+from lalkit.config import override, tiny
+from lalkit.errors import LalkitError, ModelError
+from lalkit.evaluate import evaluate
+from lalkit.predict import decode_output, predict
+from lalkit.training import Run, layers_of, quality, train, trainable
+from lalkit.treebank.check import check, stats
+from lalkit.treebank.conllu import format_conllu
+from lalkit.treebank.corpora import load
+from lalkit.treebank.joint import GROUP
+from lalkit.treebank.tree import Sentence, check_heads
+from tests.test_cli import lalkit
+
+CROSSING = "".join(f"{i}\tw{i}\t_\tX\t_\t_\t{h}\tdep\t_\t_\n" for i, h in enumerate((3, 0, 2, 1), 1)) + "\n"
+
+
+@pytest.fixture(scope="module")
+def ud(tmp_path_factory):
+    """A folder as UD has it: no trees, tags as UPOS, one sentence with crossing arcs in every part."""
+    folder = tmp_path_factory.mktemp("ud") / "UD_English-Own"
+    folder.mkdir()
+    for split, count in (("train", 60), ("dev", 12), ("test", 5)):
+        text = format_conllu(sorted(load("sample", split).sentences, key=len)[10 : 10 + count])
+        rows = (line.split("\t") for line in text.split("\n"))
+        upos = "\n".join("\t".join([*r[:3], r[4], "_", *r[5:]]) if len(r) > 1 else r[0] for r in rows)
+        (folder / f"en_own-ud-{split}.conllu").write_text(upos + CROSSING)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dependency_parser(ud, tmp_path_factory):
+    out, said = tmp_path_factory.mktemp("runs") / "dependencies", []
+    config = override(tiny(), {"model.task": "dependencies", "train.epochs": 2})
+    train(config, str(ud), out, say=said.append)
+    return out, said
+
+
+@pytest.fixture(scope="module")
+def constituency_parser(tmp_path_factory):
+    folder, out = tmp_path_factory.mktemp("trees"), tmp_path_factory.mktemp("runs") / "constituents"
+    for split, count in (("train", 60), ("dev", 12)):
+        chosen = sorted(load("sample", split).sentences, key=len)[10 : 10 + count]
+        (folder / f"{split}.trees").write_text("".join(f"{s.tree}\n" for s in chosen))
+    train(
+        override(
+            tiny(),
+            {"model.task": "constituents", "train.epochs": 2},
+        ),
+        str(folder),
+        out,
+        say=lambda text: None,
+    )
+    return out, folder
+
+
+def test_a_ud_folder_is_read(ud):
+    corpus = load(str(ud), "train", lenient=True)
+    first = corpus.sentences[0]
+    assert first.constituents is None and first.heads and first.tags and first.id
+    assert (
+        len(corpus) == 60
+        and "cross" in str(corpus.problems[0])
+        and "en_own-ud-train.conllu, line" in str(corpus.problems[0])
+    )
+    assert check(corpus).not_joint == () and stats(corpus)["constituents"] == 0
+
+
+def test_dependencies_alone(dependency_parser, ud):
+    out, said = dependency_parser
+    assert "1 of train and 1 of dev unread" in said[0]
+    assert not any("F1" in line for line in said) and "UAS" in said[-1]
+    parser, gold = Parser.load(out), load(str(ud), "dev", lenient=True).sentences
+    results = parser.parse_all([Sentence(s.words) for s in gold])
+    scores = evaluate(gold, [r.sentence for r in results]).summary()
+    assert scores["f1"] is None and None not in (scores["uas"], scores["las"], scores["tag_accuracy"])
+    for result in results:
+        check_heads(result.sentence.heads)
+        assert result.sentence.constituents is None and result.spans == ()
+        assert str(result) == result.to_conllu() and result.to_dict()["tree"] is None and "<svg" in result.draw()
+        with pytest.raises(LalkitError, match="dependencies alone.*\n.*--to conllu"):
+            _ = result.tree
+    with pytest.raises(ModelError, match="dependencies alone"):
+        parser.look([gold[0]])
+
+
+def test_constituents_alone(constituency_parser):
+    out, folder = constituency_parser
+    parser = Parser.load(out)
+    gold = layers_of(load(str(folder), "dev").sentences, "constituents")
+    results = parser.parse_all([Sentence(s.words) for s in gold])
+    scores = evaluate(gold, [r.sentence for r in results]).summary()
+    assert scores["uas"] is None and scores["f1"] is not None
+    for result in results:
+        assert result.sentence.heads is None and GROUP not in result.to_ptb()
+        assert result.sentence.constituents[0][:2] == (0, len(result.sentence)) and "<svg" in result.draw()
+        for ask in (result.to_conllu, lambda r=result: r.dependencies):
+            with pytest.raises(LalkitError, match="constituents alone.*\n.*--to ptb"):
+                ask()
+    assert not results[0].contributions().empty  # of spans one can still ask which label heads made them
+    with pytest.raises(LalkitError, match="constituents alone"):
+        results[0].explore()
+
+
+@pytest.mark.parametrize("task", ["dependencies", "constituents"])
+def test_it_learns_a_dozen_sentences_by_heart(task, tmp_path, sample):
+    torch.manual_seed(0)
+    names = ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
+    config = override(tiny(), {"model.task": task, **{f"model.{name}dropout": 0.0 for name in names}})
+    run = Run(config, "sample", tmp_path / "run", False, lambda text: None)
+    chosen = layers_of(sorted(sample, key=len)[20:32], task)
+    run.network.train()
+    for _ in range(150):
+        terms, _ = run.step(chosen, 0.0)
+    other = ("arcs", "arc_labels") if task == "constituents" else ("spans",)
+    assert all((terms[name] == 0) == (name in other) for name in ("spans", "arcs", "arc_labels"))
+    found = [p.sentence for p in predict(run.network, run.collator, layers_of(chosen, task))]
+    layer = "heads" if task == "dependencies" else "constituents"
+    assert sum(getattr(f, layer) == getattr(g, layer) for f, g in zip(found, chosen)) >= 11
+
+
+def test_the_best_projective_tree_is_the_joint_decoders_without_labels():
+    """Against every projective tree with one root, of up to five words."""
+    rng = np.random.default_rng(3)
+    for n in range(1, 6):
+        trees = [heads for heads in np.ndindex(*[n + 1] * n) if _fine(heads)]
+        for _ in range(8):
+            arcs = rng.normal(size=(1, n, n + 1)).astype(np.float32)
+            output = _Output(torch.zeros(1, n + 1, n + 1, 3), torch.from_numpy(arcs))
+            output.label_scores[..., 1:] = torch.randn(1, n + 1, n + 1, 2)  # must not matter
+            (found,) = decode_output(output, [n], 0.5, 1, "dependencies")
+            best = max(trees, key=lambda heads: sum(arcs[0, d, h] for d, h in enumerate(heads)))
+            assert tuple(found.heads) == best
+
+
+def test_constituents_alone_are_those_of_cky():
+    torch.manual_seed(2)
+    charts = torch.randn(3, 8, 8, 5)
+    charts[..., 0] = 0
+    found = decode_output(_Output(charts, torch.zeros(3, 7, 8)), [7, 4, 1], 0.5, 1, "constituents")
+    for tree, other, n in zip(found, cky_batch(charts.numpy(), [7, 4, 1]), (7, 4, 1)):
+        assert [span[:3] for span in tree.spans] == other.spans and tree.score == other.score
+        assert {span[3] for span in tree.spans} == {0} and len(tree.heads) == n
+
+
+class _Output:
+    def __init__(self, label_scores, arc_scores):
+        self.label_scores, self.arc_scores = label_scores, arc_scores
+
+
+def _fine(heads) -> bool:
+    try:
+        check_heads(heads)
+    except LalkitError:
+        return False
+    return True
+
+
+def test_what_is_trained_on(sample):
+    alone = [replace(sample[0], constituents=None), replace(sample[1], heads=None, arc_labels=None)]
+    assert [len(trainable(alone, 99, task)[0]) for task in ("joint", "dependencies", "constituents")] == [0, 1, 1]
+    assert trainable(alone, 99, "constituents")[1].endswith("1 without a tree over all words")
+    assert trainable(sample[:5], 99, "dependencies")[0][0].constituents is None
+    assert (
+        quality({"f1": None, "uas": 80.0, "las": None}) == 80 and quality({"f1": 70.0, "uas": None, "las": None}) == 70
+    )
+    assert Vocab.build(alone[:1], task="dependencies").labels == ("", "<H>", "TOP")
+    with pytest.raises(ModelError, match="no sentence.*constituents\n.*task=dependencies"):
+        Vocab.build(alone[:1])
+
+
+def test_from_the_command_line(dependency_parser, ud):
+    out, _ = dependency_parser
+    code, text, err = lalkit("evaluate", str(out), "--treebank", str(ud), "--split", "test")
+    assert code == 0 and "uas" in text and "f1" not in text
+    assert "1 sentences cannot be read and are left out" in err
+    code, text, err = lalkit("parse", "--model", str(out), "It works.")
+    assert code == 2 and "dependencies alone" in err and "--to conllu" in err

@@ -1,0 +1,56 @@
+"""figures/: every file says which command makes it, and the cheap ones are made again."""
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lalkit
+from lalkit.draw.figures import seed_points
+from lalkit.sweep.table import COUNTED, SCORES
+
+FOLDER = Path(__file__).resolve().parent.parent / "figures"
+README = (FOLDER / "README.md").read_text(encoding="utf-8")
+SWEEPS = sorted(path.name.removesuffix("-runs.csv") for path in FOLDER.rglob("*-runs.csv"))
+
+
+def test_every_file_is_in_the_table_with_its_command():
+    rows = re.findall(r"^\| `([^`]+)` \| (.+) \| .* \|$", README, re.M)
+    assert rows and all("`" in how for _, how in rows)
+    named = {name for name, _ in rows}
+    for path in FOLDER.rglob("*"):
+        if path.is_file() and path.name != "README.md":
+            place = path.relative_to(FOLDER).as_posix()
+            own = {place, re.sub(r"\.csv$", ".svg", place), re.sub(r"\.csv$", ".png", place), f"{place.split('/')[0]}/"}
+            assert own & named, f"{place} is in no row of figures/README.md"
+
+
+def test_the_joint_tree_is_made_again(tmp_path):
+    words = pd.read_csv(FOLDER / "joint-tree.csv")["word"].tolist()
+    assert " ".join(words) in README
+    result = lalkit.load("en-news").parse(words)
+    assert result.save(tmp_path / "joint-tree.svg").read_text() == (FOLDER / "joint-tree.svg").read_text()
+    table = pd.DataFrame(result.dependencies, columns=["number", "word", "tag", "head", "label"])
+    pd.testing.assert_frame_equal(table, pd.read_csv(FOLDER / "joint-tree.csv"))
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_the_tables_and_figures_of_sweeps_are_of_their_runs(name):
+    folder = next(FOLDER.rglob(f"{name}-runs.csv")).parent
+    runs, cells = pd.read_csv(folder / f"{name}-runs.csv"), pd.read_csv(folder / f"{name}-cells.csv")
+    axes = list(runs.columns[: runs.columns.get_loc("seed")])
+    runs = runs[runs["split"] == "test"]
+    found = runs.groupby(axes, sort=False)[list(SCORES)].agg(["mean", "std"]).reset_index()
+    for score in SCORES:
+        assert found[score]["mean"].to_numpy() == pytest.approx(cells[score].to_numpy(), rel=1e-4)
+        assert found[score]["std"].to_numpy() == pytest.approx(cells[f"{score} sd"].to_numpy(), rel=1e-3, nan_ok=True)
+    from matplotlib.image import imread
+
+    picture = io.BytesIO()
+    seed_points(runs, axes, COUNTED).savefig(picture, format="png", dpi=150)
+    picture.seek(0)
+    ours, theirs = imread(picture), imread(folder / f"{name}.png")
+    assert ours.shape == theirs.shape and np.abs(ours - theirs).mean() < 0.01
