@@ -17,15 +17,14 @@ README = (FOLDER / "README.md").read_text(encoding="utf-8")
 SWEEPS = sorted(path.name.removesuffix("-runs.csv") for path in FOLDER.rglob("*-runs.csv"))
 
 
-def test_every_file_is_in_the_table_with_its_command():
-    rows = re.findall(r"^\| `([^`]+)` \| (.+) \| .* \|$", README, re.M)
-    assert rows and all("`" in how for _, how in rows)
-    named = {name for name, _ in rows}
+def test_every_file_is_in_the_table_or_below_it():
+    named = set(re.findall(r"`([^`\s]+)`", README))
+    assert all("`" in row.split("|")[2] for row in re.findall(r"^\| `.*$", README, re.M)), "a command makes each"
     for path in FOLDER.rglob("*"):
         if path.is_file() and path.name != "README.md":
             place = path.relative_to(FOLDER).as_posix()
             own = {place, re.sub(r"\.csv$", ".svg", place), re.sub(r"\.csv$", ".png", place), f"{place.split('/')[0]}/"}
-            assert own & named, f"{place} is in no row of figures/README.md"
+            assert own & named, f"{place} is not in figures/README.md"
 
 
 def test_the_joint_tree_is_made_again(tmp_path):
