@@ -14,7 +14,7 @@ from lalkit.sweep.table import COUNTED, SCORES
 
 FOLDER = Path(__file__).resolve().parent.parent / "figures"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
-SWEEPS = sorted(path.name.removesuffix("-runs.csv") for path in FOLDER.rglob("*-runs.csv"))
+SWEEPS = sorted(path.name.removesuffix("-runs.csv") for path in (FOLDER / "sweeps").glob("*-runs.csv"))
 
 
 def test_every_file_is_in_the_table_or_below_it():
@@ -38,7 +38,7 @@ def test_the_joint_tree_is_made_again(tmp_path):
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_the_tables_and_figures_of_sweeps_are_of_their_runs(name):
-    folder = next(FOLDER.rglob(f"{name}-runs.csv")).parent
+    folder = FOLDER / "sweeps"
     runs, cells = pd.read_csv(folder / f"{name}-runs.csv"), pd.read_csv(folder / f"{name}-cells.csv")
     axes = list(runs.columns[: runs.columns.get_loc("seed")])
     runs = runs[runs["split"] == "test"]
