@@ -62,7 +62,8 @@ def read_sweep(folder: str | Path) -> Sweep:
     for run in planned:
         result = read_result(folder / run["folder"]) or {}
         if result.get("status") == "ok" and result.get("key") == run["key"]:
-            runs.append(result | {"folder": run["folder"]})
+            # its key says that it is this run's, though another sweep, with other names for it, may have made it
+            runs.append(result | {"cell": run["cell"], "folder": run["folder"]})
         else:
             cell = ", ".join(f"{axis}: {value}" for axis, value in run["cell"].items())
             missing.append(f"{cell}, seed {run['seed']}: {'failed' if result.get('status') == 'failed' else 'not run'}")

@@ -127,6 +127,13 @@ def test_what_is_missing_is_said(made):
     assert "Which &lt; kind?" in (folder / "report" / "report.html").read_text()
 
 
+def test_a_result_of_another_sweep_is_told_by_its_key(made):
+    folder = made({"a": {1: 8}, "b": {1: 6}})
+    path = next(folder.glob("runs/a1*/result.json"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"cell": {"other": "name"}}))
+    assert read_sweep(folder).cells == [{"kind": "a"}, {"kind": "b"}]
+
+
 def test_no_sweep_no_report(made, tmp_path):
     with pytest.raises(ParameterError, match="holds no sweep"):
         read_sweep(tmp_path)
