@@ -45,7 +45,9 @@ def test_the_tables_and_figures_of_sweeps_are_of_their_runs(name):
     found = runs.groupby(axes, sort=False)[list(SCORES)].agg(["mean", "std"]).reset_index()
     for score in SCORES:
         assert found[score]["mean"].to_numpy() == pytest.approx(cells[score].to_numpy(), rel=1e-4)
-        assert found[score]["std"].to_numpy() == pytest.approx(cells[f"{score} sd"].to_numpy(), rel=1e-3, abs=1e-3, nan_ok=True)
+        assert found[score]["std"].to_numpy() == pytest.approx(
+            cells[f"{score} sd"].to_numpy(), rel=1e-3, abs=1e-3, nan_ok=True
+        )
     from matplotlib.image import imread
 
     picture = io.BytesIO()
