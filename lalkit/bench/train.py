@@ -12,7 +12,7 @@ from lalkit.bench.measure import Settings, share
 from lalkit.bench.networks import network_and_sentences
 from lalkit.config import preset
 from lalkit.objective import has_bf16, losses, make_optimizer
-from lalkit.training import trainable
+from lalkit.treebank.trainable import trainable
 
 STEPS = 4  # batches, evenly spread over lengths
 
