@@ -7,6 +7,7 @@ from typing import Literal
 
 Kind = Literal["vanilla", "orthogonal", "diversity", "mlp"]
 KINDS: tuple[str, ...] = ("vanilla", "orthogonal", "diversity", "mlp")
+Choice = Literal["accuracy", "roc_auc"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,9 @@ class ClassifierConfig:
     batch: int = 32  # [C]
     rate: float = 1e-3  # [P] Adam, its AMSGrad form [C]
     weight_decay: float = 1e-5  # [C], 0 on the attention's parameters
+    choose_by: Choice = "accuracy"  # of dev [P]; [C] roc_auc, for two classes, with which stop_at is of no use
+    balanced: bool = False  # the rarer class weighs more; [C] True for two classes
+    sentinels: bool = False  # a start and an end around texts and questions, never attended to; [C] True
 
 
 def usual(data: str, model: str = "vanilla", seed: int = 1) -> ClassifierConfig:
