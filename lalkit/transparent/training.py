@@ -1,4 +1,4 @@
-"""Training a classifier: chosen on dev, by accuracy or area under the ROC curve, resumed with the same bits (`lalkit.fitting`)."""
+"""Training a classifier: chosen on dev, by accuracy or area under the ROC curve; resumed with the same bits (`fitting`)."""
 
 from __future__ import annotations
 
