@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from lalkit.normalisers import OUTSIDE
 from lalkit.probes.conicity import diversity_loss
 from lalkit.transparent.batch import PADDING, Batch, Vocabulary
 from lalkit.transparent.config import ClassifierConfig
 from lalkit.transparent.encoders import ENCODERS, framed, last
-
-OUTSIDE = -1e9  # a logit of what is not there: exactly 0 after a softmax
 
 
 @dataclass(frozen=True)
