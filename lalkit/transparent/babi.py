@@ -3,8 +3,8 @@
 A line is `N sentence.`, N restarting at 1 with every story; a question's is `N question?<TAB>answer<TAB>lines of the facts`.
 
 Any place may be the answer, spoken of or not: the authors' program can leave out what a text does not name (and does so for
-CNN), but the mask that it is given for bAbI, by the preprocessing of Jain and Wallace (2019), is all ones. It matters: with such a
-mask, vanilla attention settles on the places in every seed; without, in some on the full stops behind them (notebook 09).
+CNN), but the mask that it is given for bAbI, by the preprocessing of Jain and Wallace (2019), is all ones. It matters: with a
+mask of the places named, vanilla attention settles on places in every seed; without, in some on the full stops behind them.
 """
 
 from __future__ import annotations
