@@ -132,4 +132,8 @@ def test_epochs_are_shuffled_by_seed_and_complete():
 
 def test_usual_settings():
     assert usual("babi-1").hidden == 64 and usual("babi-2").hidden == 128 and usual("babi-1").batch == 50
+    assert (
+        usual("subjectivity").diversity == 1
+        and usual("sentence_polarity").diversity == usual("babi-2").diversity == 0.5
+    )
     assert usual("subjectivity", "diversity", 3).epochs == 5 and usual("somewhere/else") == usual("sentence_polarity")
