@@ -25,7 +25,7 @@ ORDER = (
     ("config",),
     ("treebank",),
     ("text", "evalb", "tagging", "provenance", "importing"),
-    ("batch",),
+    ("batch", "normalisers"),
     ("model", "chart"),
     (
         "checkpoint",

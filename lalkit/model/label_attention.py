@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from entmax import entmax15, sparsemax
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -27,10 +26,9 @@ from lalkit.config import LabelAttentionConfig
 from lalkit.model.head_products import fold, per_head
 from lalkit.model.partitioned import PartitionedLinear, block_einsum, halve, xavier
 from lalkit.model.residual_norm import residual_norm
+from lalkit.normalisers import NORMALISERS, OUTSIDE
 
-NORMALISERS = {"softmax": torch.softmax, "entmax15": entmax15, "sparsemax": sparsemax}
 Blocks = tuple[Tensor, Tensor]  # content's matrix and position's
-OUTSIDE = -1e9  # a logit for padding: exactly 0 after every normaliser, and safe in their sums
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,11 @@
-"""Scores -> attention: softmax, and its sparse relatives (Martins and Astudillo 2016; Peters et al. 2019), by entmax."""
+"""Scores -> attention over what is there: softmax, or a sparse relative of it."""
 
 from __future__ import annotations
 
-import torch
-from entmax import entmax15, sparsemax
 from torch import Tensor
 
-KINDS = {"softmax": torch.softmax, "entmax15": entmax15, "sparsemax": sparsemax}
-OUTSIDE = -1e9  # finite: a row of -inf has no sparsemax, and its softmax is nan
+from lalkit.normalisers import NORMALISERS as KINDS
+from lalkit.normalisers import OUTSIDE
 
 
 def normalise(scores: Tensor, mask: Tensor, kind: str = "softmax") -> Tensor:

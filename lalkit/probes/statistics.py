@@ -1,4 +1,5 @@
-"""Is a difference more than chance? Tests for scores that are ratios of sums over sentences, and for many tests at once."""
+"""Is a difference more than chance? Tests for scores that are ratios of sums over sentences, and for many tests at once; and
+the area under a ROC curve."""
 
 from __future__ import annotations
 
@@ -88,6 +89,17 @@ def holm(p: ArrayLike) -> np.ndarray:
     corrected = np.empty_like(p)
     corrected[order] = np.minimum(stepped, 1.0)
     return corrected
+
+
+def roc_auc(scores: ArrayLike, positive: ArrayLike) -> float:
+    """The area under the ROC curve: the chance that a positive example has a higher score than a negative one, ties counted
+    half (Mann and Whitney 1947). Raises ValueError without examples of both kinds."""
+    positive = np.asarray(positive, dtype=bool)
+    count, others = positive.sum(), (~positive).sum()
+    if not count or not others:
+        raise ValueError(f"{count} positive and {others} negative examples: some of both are needed")
+    ranks = stats.rankdata(np.asarray(scores, dtype=np.float64))  # ties have their mean rank
+    return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * others))
 
 
 def _f1(counts: np.ndarray) -> np.ndarray:

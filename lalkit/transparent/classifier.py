@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from lalkit.normalisers import OUTSIDE
 from lalkit.probes.conicity import diversity_loss
 from lalkit.transparent.batch import PADDING, Batch, Vocabulary
 from lalkit.transparent.config import ClassifierConfig
-from lalkit.transparent.encoders import ENCODERS, last
-
-OUTSIDE = -1e9  # a logit of what is not there: exactly 0 after a softmax
+from lalkit.transparent.encoders import ENCODERS, framed, last
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,10 @@ class Classifier(nn.Module):
         self.encoder = ENCODERS[config.model](e, d)
         self.attention = AdditiveAttention(d)
         self.paired = bool(vocabulary.asked)
+        if config.sentinels:
+            self.ends = nn.Parameter(torch.randn(1 + self.paired, 2, e))  # of texts, of questions: as embeddings begin
+        if config.balanced:
+            self.register_buffer("weight", torch.ones(len(vocabulary.classes)))
         if self.paired:
             self.asked = nn.Embedding(len(vocabulary.asked) + 2, e, padding_idx=PADDING)
             self.question_encoder = ENCODERS[config.model](e, d)
@@ -50,14 +53,20 @@ class Classifier(nn.Module):
     def read(self, embedded: Tensor, batch: Batch, through_attention: bool = True) -> Classified:
         """From word vectors [B, T, e]. through_attention False: attention is a constant to gradients, as in the authors'
         program, whose integrated gradients therefore do not add up."""
-        states, asked = self.encoder(embedded, batch.mask), None
+        states, asked = self._framed(self.encoder, embedded, batch.mask, 0)[0], None
+        states = states[:, 1:-1] if self.config.sentinels else states
         if self.paired:
-            questions = self.question_encoder(self.asked(batch.question), batch.question_mask)
-            asked = last(questions, batch.question_mask)
+            asked = last(*self._framed(self.question_encoder, self.asked(batch.question), batch.question_mask, 1))
         weights = self.attention(states, batch.mask, asked)
         weights = weights if through_attention else weights.detach()
         context = torch.einsum("bt,btd->bd", weights, states)
         return Classified(self.classify(context, asked, batch.allowed), weights, states, asked)
+
+    def _framed(self, encoder: nn.Module, x: Tensor, mask: Tensor, side: int) -> tuple[Tensor, Tensor]:
+        """States and what of them is real: sentinels included where there are any."""
+        if self.config.sentinels:
+            x, mask = framed(x, mask, self.ends[side])
+        return encoder(x, mask), mask
 
     def classify(self, context: Tensor, asked: Tensor | None, allowed: Tensor | None) -> Tensor:
         """Contexts [..., B, d] -> logits [..., B, C]. For pairs tanh(W_p c + W_q h_q) is read out [C], not c [P]."""
@@ -70,7 +79,11 @@ class Classifier(nn.Module):
         """Cross-entropy, and for 'diversity' the weighted mean conicity of absolute cosines. With the paper's signed
         cosines as the loss, training finds one huge state that all others point against."""
         found = self(batch)
-        loss = nn.functional.cross_entropy(found.logits, batch.label)
+        if self.config.balanced:  # each by its class, and the mean over all: not torch's weighted mean
+            each = nn.functional.cross_entropy(found.logits, batch.label, reduction="none")
+            loss = (self.weight[batch.label] * each).mean()
+        else:
+            loss = nn.functional.cross_entropy(found.logits, batch.label)
         if self.config.model == "diversity":
             loss = loss + self.config.diversity * diversity_loss(found.states[:, None], batch.mask)
         return loss

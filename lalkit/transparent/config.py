@@ -7,6 +7,7 @@ from typing import Literal
 
 Kind = Literal["vanilla", "orthogonal", "diversity", "mlp"]
 KINDS: tuple[str, ...] = ("vanilla", "orthogonal", "diversity", "mlp")
+Choice = Literal["accuracy", "roc_auc"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,9 @@ class ClassifierConfig:
     batch: int = 32  # [C]
     rate: float = 1e-3  # [P] Adam, its AMSGrad form [C]
     weight_decay: float = 1e-5  # [C], 0 on the attention's parameters
+    choose_by: Choice = "accuracy"  # of dev [P]; [C] roc_auc, for two classes, with which stop_at is of no use
+    balanced: bool = False  # the rarer class weighs more; [C] True for two classes
+    sentinels: bool = False  # a start and an end around texts and questions, never attended to; [C] True
 
 
 def usual(data: str, model: str = "vanilla", seed: int = 1) -> ClassifierConfig:
@@ -32,4 +36,8 @@ def usual(data: str, model: str = "vanilla", seed: int = 1) -> ClassifierConfig:
     if data.startswith("babi"):
         hidden = 64 if data.startswith("babi-1") else 128  # [C] for the first, [P] for the others
         return replace(config, embedding=50, hidden=hidden, batch=50, epochs=40, stop_at=0.998)
-    return replace(config, epochs=5) if data == "subjectivity" else config
+    if data == "subjectivity":
+        # The weight of diversity was chosen on dev, as [P] has one for each data set: with 0.5 states stay above 1.15 times the
+        # likeness of random ones (1.16; 1.17 to 1.21 on test), with 1 they are at 0.83 and accuracy is as good (87.3; 86.9).
+        return replace(config, epochs=5, diversity=1.0)
+    return config

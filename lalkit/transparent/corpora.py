@@ -82,13 +82,13 @@ def _nltk(name: str) -> Dataset:
     return _with_dev(name, *pairs)
 
 
-def _with_dev(name: str, train: Iterable[Example], test: Iterable[Example], extractive: bool = False) -> Dataset:
+def _with_dev(name: str, train: Iterable[Example], test: Iterable[Example]) -> Dataset:
     """A tenth of train as dev; what test has is left out of both."""
     test = list(test)
     once = list(dict.fromkeys(unseen(train, test)))
     order = np.random.default_rng(0).permutation(len(once))
     dev, rest = np.split(order, [max(len(once) // 10, 1)])
-    return Dataset(name, tuple(once[i] for i in rest), tuple(once[i] for i in dev), tuple(test), extractive)
+    return Dataset(name, tuple(once[i] for i in rest), tuple(once[i] for i in dev), tuple(test))
 
 
 def read_folder(folder: Path) -> Dataset:
@@ -97,7 +97,7 @@ def read_folder(folder: Path) -> Dataset:
     if all(len(found) == 1 for found in texts.values()):
         train, test = (list(babi.read(found[0].read_text().splitlines(), str(found[0]))) for found in texts.values())
         task = re.match("qa([0-9]*)", texts["train"][0].name)[1]
-        return _with_dev(f"babi-{task}", train, test, extractive=True)
+        return _with_dev(f"babi-{task}", train, test)
     parts = {part: _table(folder, part) for part in ("train", "dev", "test")}
     if not parts["train"] or not parts["test"]:
         raise CorpusError(

@@ -67,6 +67,15 @@ class PerToken(nn.Module):
 ENCODERS = {"vanilla": LSTM, "diversity": LSTM, "orthogonal": OrthogonalLSTM, "mlp": PerToken}
 
 
+def framed(x: Tensor, mask: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
+    """A start before every text and an end right behind it [C]: x [B, T, e], ends [2, e] -> [B, T + 2, e] and its mask."""
+    length, place = mask.sum(1, keepdim=True), torch.arange(x.shape[1] + 2, device=x.device)
+    x = F.pad(x, (0, 0, 1, 1))
+    for position, end in zip((0, length + 1), ends):
+        x = torch.where((place == position)[..., None].expand(x.shape[:2] + (1,)), end, x)
+    return x, place < length + 2
+
+
 def last(states: Tensor, mask: Tensor) -> Tensor:
     """The state of each text's last word: [B, d]."""
     return states[torch.arange(len(states)), mask.sum(1) - 1]

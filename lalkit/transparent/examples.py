@@ -32,7 +32,8 @@ class Example:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Three parts and the classes of the training part. extractive: an answer is a word of its text [C].
+    """Three parts and the classes of the training part. extractive: an answer is a word of its text, and a
+    class that the text does not name is out of the question [C, for CNN].
 
     Raises CorpusError for an empty part, for a class that only dev or test have, for pairs mixed with single texts.
     """

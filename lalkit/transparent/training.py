@@ -1,4 +1,4 @@
-"""Training a classifier: chosen by its accuracy on dev, resumed with the same bits (`lalkit.fitting`)."""
+"""Training a classifier: chosen on dev, by accuracy or area under the ROC curve; resumed with the same bits (`fitting`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from lalkit.config import from_dict, to_dict
+from lalkit.errors import ModelError
 from lalkit.fitting import fill, fit, read_fitted
+from lalkit.probes.statistics import roc_auc
 from lalkit.transparent.batch import Vocabulary, in_order, shuffled
 from lalkit.transparent.classifier import Classifier
 from lalkit.transparent.config import ClassifierConfig
@@ -32,12 +35,15 @@ def train(
     torch.manual_seed(config.seed)
     vocabulary = Vocabulary.build(data, config)
     model = Classifier(config, vocabulary)
+    if config.balanced:
+        model.weight = class_weights(model, data.train)
+    score = {"accuracy": accuracy, "roc_auc": area}[config.choose_by]
     optimizer = make_optimizer(model)
     words = {"words": vocabulary.words, "asked": vocabulary.asked, "classes": vocabulary.classes}
     return fit(
         model, optimizer, out, {"format": FORMAT, "data": data.name, "config": to_dict(config)}, epochs=config.epochs,
         one_epoch=lambda number: _epoch(model, optimizer, data.train, number),
-        score=lambda: accuracy(model, data.dev), kept={"extractive": data.extractive, "vocabulary": words},
+        score=lambda: score(model, data.dev), kept={"extractive": data.extractive, "vocabulary": words},
         stop_at=config.stop_at, resume=resume, name=f"{data.name} {config.model} seed {config.seed}", say=say,
     )  # fmt: skip
 
@@ -74,6 +80,33 @@ def accuracy(model: Classifier, examples: Sequence[Example]) -> float:
         batch = model.vocabulary.collate(group)
         right += int((model(batch).logits.argmax(-1) == batch.label).sum())
     return right / len(examples)
+
+
+@torch.inference_mode()
+def area(model: Classifier, examples: Sequence[Example]) -> float:
+    """The area under the ROC curve of the second class's probability. Raises ModelError unless there are two classes."""
+    if len(model.vocabulary.classes) != 2:
+        raise ModelError(
+            f"the area under the ROC curve is for two classes, not {len(model.vocabulary.classes)}",
+            remedy="Choose by accuracy.",
+        )
+    model.eval()
+    scores, second = [], []
+    for group in in_order(examples, 100):
+        batch = model.vocabulary.collate(group)
+        logits = model(batch).logits
+        scores += (logits[:, 1] - logits[:, 0]).tolist()
+        second += batch.label.tolist()
+    try:
+        return roc_auc(scores, second)
+    except ValueError:
+        raise ModelError("dev has examples of one class only: no ROC curve", remedy="Choose by accuracy.") from None
+
+
+def class_weights(model: Classifier, examples: Sequence[Example]) -> Tensor:
+    """[C]: how often the first class occurs for every time that this one does: 1, and for a second class N / N2 - 1 [C]."""
+    counts = torch.bincount(model.vocabulary.collate(examples).label, minlength=len(model.vocabulary.classes))
+    return counts[0] / counts
 
 
 def load_classifier(folder: str | Path) -> Classifier:

@@ -108,3 +108,18 @@ def agree(attributions, attention):
     total = sum(map(abs, attributions))
     a, b = [abs(x) / total for x in attributions], [x / sum(attention) for x in attention]
     return pearson(a, b), jensen_shannon(a, b)
+
+
+def label_tie_loss(logits, labels, owned):
+    """logits [S][H], labels [S], owned [L][H]."""
+    losses = []
+    for row, label in zip(logits, labels):
+        if any(owned[label]):
+            sizes = [math.exp(z) for z in row]
+            losses.append(-math.log(sum(s for s, mine in zip(sizes, owned[label]) if mine) / sum(sizes)))
+    return fmean(losses)
+
+
+def roc_auc(scores, positive):
+    pairs = [(a > b) + (a == b) / 2 for a, p in zip(scores, positive) if p for b, q in zip(scores, positive) if not q]
+    return fmean(pairs)

@@ -29,13 +29,14 @@ def sentences(count: int = 60) -> Dataset:
 
 
 def questions() -> Dataset:
-    return generate(1, 60, 20)
+    return generate(1, 60, 20, extractive=True)
 
 
 def config(model: str = "vanilla", **settings) -> ClassifierConfig:
     return replace(ClassifierConfig(model, embedding=12, hidden=8, min_count=1, epochs=2, batch=10), **settings)
 
 
-def untrained(model: str, data: Dataset) -> Classifier:
+def untrained(model: str, data: Dataset, **settings) -> Classifier:
     torch.manual_seed(0)
-    return Classifier(config(model), Vocabulary.build(data, config(model))).double().eval()
+    asked = config(model, **settings)
+    return Classifier(asked, Vocabulary.build(data, asked)).double().eval()

@@ -16,10 +16,11 @@ from tests.transparent.small import questions, sentences, untrained
 DATA = {"sentences": sentences(), "questions": questions()}
 
 
+@pytest.mark.parametrize("sentinels", [False, True])
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("kind", KINDS)
-def test_alone_or_padded_a_text_has_the_same_attention_class_and_probes(kind, data):
-    model, some = untrained(kind, DATA[data]), DATA[data].test[:7]
+def test_alone_or_padded_a_text_has_the_same_attention_class_and_probes(kind, data, sentinels):
+    model, some = untrained(kind, DATA[data], sentinels=sentinels), DATA[data].test[:7]
     whole = model(model.vocabulary.collate(some))
     keys = ["measure", "example", "unit", "query"]
 
@@ -50,6 +51,33 @@ def test_the_view_says_what_the_model_says(kind):
         assert torch.equal(outcome.score[:, 0].bool(), found.logits.argmax(-1) == batch.label)
         several = seen.predict(torch.stack([seen.weights, seen.weights.flip(-1)]))
         assert torch.allclose(several.probs[0], outcome.probs) and several.probs.shape[0] == 2
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("kind", KINDS)
+def test_sentinels_are_two_more_words_that_nothing_looks_at(kind, data):
+    """The slow twin: the words written into each text, read one by one; attention, output and conicity of the words between."""
+    model = untrained(kind, DATA[data], sentinels=True)
+    some = DATA[data].test[:6]
+    batch = model.vocabulary.collate(some)
+    found, there = model(batch), view(model, batch)
+    for b, example in enumerate(some):
+        one, n = model.vocabulary.collate([example]), len(example.words)
+
+        def written(encoder, embedding, ids, side):
+            x = torch.cat([model.ends[side, :1], embedding(ids[0]), model.ends[side, 1:]])[None]
+            return encoder(x, torch.ones(1, x.shape[1], dtype=torch.bool))[0]
+
+        states = written(model.encoder, model.words, one.x, 0)[1:-1]
+        asked = None
+        if model.paired:
+            asked = written(model.question_encoder, model.asked, one.question, 1)[-1:]
+        weights = model.attention(states[None], torch.ones(1, n, dtype=torch.bool), asked)
+        assert weights.shape == (1, n) and torch.allclose(found.attention[b, :n], weights[0])
+        assert torch.allclose(found.logits[b], model.classify(weights @ states, asked, one.allowed)[0])
+        assert torch.allclose(there.values[b, 0, :n], states)
+    plain = untrained(kind, DATA[data])
+    assert kind == "mlp" or not torch.allclose(plain(batch).logits, found.logits, atol=1e-4)
 
 
 def test_the_loss_of_diversity_is_cross_entropy_and_conicity():

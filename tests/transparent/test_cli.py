@@ -22,7 +22,8 @@ def make_folder(folder):
 
 def test_train_probe_and_study(tmp_path):
     data = make_folder(tmp_path / "films")
-    settings = ["--set", "hidden=8", "--set", "embedding=8", "--epochs", 2]
+    settings = ["--set", "hidden=8", "--set", "embedding=8", "--epochs", 2, "--set", "sentinels=true"]
+    settings += ["--set", "balanced=true", "--set", "choose_by=roc_auc"]
     done = call("train", "--data", data, "--out", tmp_path / "run", "--model", "orthogonal", *settings)
     assert done.exit_code == 0, done.output
     done = call("probe", tmp_path / "run", "--data", data, "--out", tmp_path / "t.csv", "--test", 4)

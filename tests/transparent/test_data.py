@@ -61,7 +61,8 @@ def test_stories_keep_the_rules_and_their_answers_follow(task):
 
 def test_generated_data_keep_supports_and_tags_and_share_no_story():
     data = babi.generate(1, 200, 50)
-    assert data == babi.generate(1, 200, 50) and data.extractive and data.paired
+    assert data == babi.generate(1, 200, 50) and data.paired
+    assert data == replace(babi.generate(1, 200, 50, extractive=True), extractive=False)
     seen = {(e.words, e.question) for e in data.train}
     assert not any((e.words, e.question) in seen for e in (*data.dev, *data.test))
     for e in data.test:
@@ -150,7 +151,7 @@ def test_folders_of_tables_and_of_babi(tmp_path):
     for part, seed in (("train", 0), ("test", 1)):
         (stories / f"qa1_x_{part}.txt").write_text("\n".join(babi.stories(1, 60, np.random.default_rng(seed))))
     data = corpora.load(str(stories))
-    assert data.extractive and data.name == "babi-1" and len(data.test) == 60 and data.test[0].supports
+    assert not data.extractive and data.name == "babi-1" and len(data.test) == 60 and data.test[0].supports
 
 
 def test_what_is_not_there(tmp_path, monkeypatch):

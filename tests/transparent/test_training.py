@@ -9,8 +9,9 @@ from lalkit.errors import ModelError
 from lalkit.transparent.batch import shuffled
 from lalkit.transparent.config import KINDS, usual
 from lalkit.transparent.examples import Dataset
-from lalkit.transparent.training import accuracy, load_classifier, train
-from tests.transparent.small import config, questions, sentences
+from lalkit.transparent.training import accuracy, area, class_weights, load_classifier, train
+from tests.reference import probes_literal as literal
+from tests.transparent.small import config, questions, sentences, untrained
 
 DATA = sentences()
 
@@ -53,6 +54,37 @@ def test_the_best_on_dev_is_kept_and_its_settings(tmp_path):
     assert accuracy(kept, DATA.dev) == state["best"] == max(row["dev"] for row in state["history"])
     assert json.loads((tmp_path / "run" / "config.json").read_text())["config"]["rate"] == 0.05
     assert kept.config == asked and not list((tmp_path / "run").glob(".*"))
+
+
+def test_chosen_by_the_area_under_the_curve_where_that_is_asked_for(tmp_path):
+    asked = config(epochs=4, rate=0.05, choose_by="roc_auc", sentinels=True)
+    state = train(asked, DATA, tmp_path / "run", say=lambda text: None)
+    kept = load_classifier(tmp_path / "run")
+    assert area(kept, DATA.dev) == state["best"] == max(row["dev"] for row in state["history"])
+    batch = kept.vocabulary.collate(DATA.dev)
+    chances = torch.softmax(kept(batch).logits, -1)[:, 1]
+    assert state["best"] == pytest.approx(literal.roc_auc(chances.tolist(), batch.label.tolist()), abs=1e-6)
+    with pytest.raises(ModelError, match="for two classes, not 6"):
+        area(untrained("vanilla", questions()), questions().dev)
+    with pytest.raises(ModelError, match="one class only"):
+        area(kept, [e for e in DATA.dev if e.label == "good"])
+
+
+def test_balanced_classes_are_the_authors_weighted_binary_loss(tmp_path):
+    """The logit of two classes' difference, a positive example weighing N / N+ - 1."""
+    data = Dataset("few", tuple(e for i, e in enumerate(DATA.train) if e.label == "bad" or i % 3), DATA.dev, DATA.test)
+    positive = sum(e.label == "good" for e in data.train)
+    asked = config(epochs=1, balanced=True)
+    train(asked, data, tmp_path / "run", say=lambda text: None)
+    model = load_classifier(tmp_path / "run")
+    assert model.weight.tolist() == pytest.approx([1, len(data.train) / positive - 1])
+    assert torch.equal(model.weight, class_weights(model, data.train)) and model.weight[1] != 1
+    batch = model.vocabulary.collate(data.train)
+    logits = model(batch).logits
+    wanted = torch.nn.functional.binary_cross_entropy_with_logits(
+        logits[:, 1] - logits[:, 0], batch.label.float(), pos_weight=model.weight[1]
+    )
+    assert torch.allclose(model.loss(batch), wanted)
 
 
 def test_pairs_can_be_learned(tmp_path):
@@ -100,4 +132,8 @@ def test_epochs_are_shuffled_by_seed_and_complete():
 
 def test_usual_settings():
     assert usual("babi-1").hidden == 64 and usual("babi-2").hidden == 128 and usual("babi-1").batch == 50
+    assert (
+        usual("subjectivity").diversity == 1
+        and usual("sentence_polarity").diversity == usual("babi-2").diversity == 0.5
+    )
     assert usual("subjectivity", "diversity", 3).epochs == 5 and usual("somewhere/else") == usual("sentence_polarity")
