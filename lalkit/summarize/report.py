@@ -40,6 +40,72 @@ def seeds_apart(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["variant", "first", "second", "points"])
 
 
+def beside(table: pd.DataFrame, published: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Ours (rows of `runs`) and the paper's under the same columns; `whose` says which is which. number: the paper's table: 1
+    soft, 2 soft pruned, 3 sparse, 4 sparse pruned."""
+    pruned, sparse = table["price"] != "", table["variant"] != "soft"
+    ours = table[(pruned == (number in (2, 4))) & (sparse == (number in (3, 4)))]
+    names = ours["variant"] + ours["price"].map(lambda p: "" if not p else ", no gates" if p == CONTROL else f", {p}")
+    own = ours.rename(columns={"pruned_enc": "pruned_encoder", "pruned_dec": "pruned_decoder"})
+    own = own.assign(whose="ours, made-up news", model=names)
+    theirs = published[published["table"] == number].assign(whose="NOT OURS: the paper, CNN/DailyMail")
+    columns = ["whose", "model", "seed", "pruned_encoder", "pruned_decoder", *ROUGE, "exact", "copied"]
+    columns += ["zeros_enc", "zeros_dec", "significant_enc", "significant_dec"]
+    found = pd.concat([own, theirs], ignore_index=True).reindex(columns=columns)
+    return found.dropna(axis=1, how="all")
+
+
+def sharpest(study: Study, variant: str, seed: int, kind: str, count: int = 3) -> pd.DataFrame:
+    """Figures 2 and 5: rows of `tags` of the heads with the highest POS-KL, of kind "enc" or "cross", the highest first."""
+    key = (variant, seed, "")
+    heads = _of(study.heads, key)
+    chosen = heads[heads["head"].str.startswith(kind)].nlargest(count, "pos_kl")["head"].tolist()
+    tags = _of(study.tags, key)
+    return pd.concat([tags[tags["head"] == head] for head in chosen], ignore_index=True)
+
+
+def folder(study: Study, variant: str, seed: int, price: str = "") -> str:
+    """Where a run is."""
+    return _of(study.folders, (variant, seed, price))["folder"].iloc[0]
+
+
+def examples(heads: pd.DataFrame) -> list[str]:
+    """Three heads to show, from a table as `lost` gives: the encoder's most positional, its furthest from the parts of speech as
+    they are, and the head that copies."""
+    encoder = heads[heads["head"].str.startswith("enc")]
+    chosen = [encoder.loc[encoder[name].idxmax(), "head"] for name in ("position", "pos_kl")]
+    copying = heads["head"].iloc[-1].rpartition(".")[0] + ".0"
+    return list(dict.fromkeys([*chosen, copying]))
+
+
+def copy_head(study: Study) -> pd.DataFrame:
+    """Rows of `ablation` of the heads that copy, each way of taking them away."""
+    heads = study.ablation[study.ablation["mode"] == "copy"]["head"].unique()
+    found = study.ablation[study.ablation["head"].isin(heads)].assign(price=study.ablation["price"].fillna(""))
+    columns = ["head", "mode", "rouge1", "difference", "low", "high", "p_holm", "same"]
+    return found[[*RUN, *columns]].reset_index(drop=True)
+
+
+def prices(table: pd.DataFrame) -> pd.DataFrame:
+    """seed, price (nan: no gates), kept, rouge1 of the pruned soft summarizers: what `draw.head_figures.price_lines` draws."""
+    some = table[(table["variant"] == "soft") & (table["price"] != "")]
+    return some.assign(price=pd.to_numeric(some["price"], errors="coerce"))[["seed", "price", "kept", "rouge1"]]
+
+
+def on_gum(study: Study) -> pd.DataFrame:
+    """A row for each seed, before and after training: means and extremes over heads of what they look at in GUM."""
+    if not len(study.gum):
+        return pd.DataFrame()
+    heads = study.gum.assign(away=(study.gum["ne_ratio"] - study.gum["ne_share"]).abs())
+    groups = heads.groupby(["variant", "seed", "untrained"], sort=False)
+    found = groups.agg(
+        documents=("documents", "max"), named=("named", "max"), pos_kl=("pos_kl", "mean"), pos_kl_max=("pos_kl", "max"),
+        ne_share=("ne_share", "mean"), ne_ratio=("ne_ratio", "mean"), ne_ratio_max=("ne_ratio", "max"), away_max=("away", "max"),
+        position_max=("position", "max"),
+    )  # fmt: skip
+    return found.reset_index()
+
+
 def expected(study: Study) -> pd.DataFrame:
     """variant, seed, what, is, wanted, found, holds: the lines that the small runs must reach (companion study 4.2), for what is
     in the study. No line asks what becomes of summarizers that are sparse everywhere."""

@@ -37,7 +37,7 @@ VARIANTS = {
     "entmax-all": {"sparse": "all", "normaliser": "entmax15"},
 }
 PRICES = {"soft": (0.03, 0.1, 0.3, 1.0), "sparse-tl": (0.3,)}  # lambdas; each variant here has a control besides
-ABLATED = ("soft", "sparse-enc", "sparse-tl")
+ABLATED = ("soft", "sparse-tl")
 ABLATED_PRICE = 0.3
 GROUP = 100
 CONTROL = "control"
@@ -61,11 +61,12 @@ class Size:
 class Study:
     """Tables whose rows begin with variant, seed and price (a lambda, "control", or "": not pruned).
 
-    scores: a row per test document; heads, tags: what heads look at, on the test part; ablation: heads taken away; gates: a
-    row per head of a pruned model; cuts: how far cutting moves a probability, at most; gum: as heads, on GUM, with untrained
-    (True: before any training). Empty where there is nothing.
+    folders: where each run is; scores: a row per test document; heads, tags: what heads look at, on the test part; ablation:
+    heads taken away; gates: a row per head of a pruned model; cuts: how far cutting moves a probability, at most; gum: as heads,
+    on GUM, with untrained (True: before any training). Empty where there is nothing.
     """
 
+    folders: pd.DataFrame
     scores: pd.DataFrame
     heads: pd.DataFrame
     tags: pd.DataFrame
@@ -106,6 +107,7 @@ def study(
                 prune(load_summarizer(run), documents, runs[-1][1], chosen, resume=True, say=say)
             for price, place in runs:
                 tables = measured(place, variant, price, documents, real, size, say)
+                tables["folders"] = pd.DataFrame([{"folder": str(place)}])
                 for name, table in tables.items():
                     table.insert(0, "variant", variant)
                     table.insert(1, "seed", seed)
