@@ -174,7 +174,7 @@ def test_before_any_training_heads_look_everywhere_alike():
     table = null(model.eval(), documents)
     fresh, other = table[table["untrained"]], table[~table["untrained"]]
     assert list(fresh["head"]) == list(other["head"]) == list(model.heads)
-    # A third of these words are names, a twelfth of GUM's: random weights stray three times as far as there.
+    # Of these short texts' words a third are names: random weights stray further than in GUM's long ones.
     assert fresh["pos_kl"].max() < 0.05 and (fresh["ne_ratio"] - fresh["ne_share"]).abs().max() < 0.06
     assert other["pos_kl"].max() > 0.05
 
