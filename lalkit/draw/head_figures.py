@@ -35,12 +35,13 @@ def head_grids(tables: Sequence[tuple[str, pd.DataFrame]], panels: Sequence[str]
         title, most = PANELS[panel]
         grids = [_grid(table, panel) for _, table in tables]
         largest = max(np.nanmax(np.append(values, 0.0)) for values, *_ in grids)
-        scale = Normalize(0, most or max(largest, 1e-9))
+        scale, digits = Normalize(0, most or max(largest, 1e-9)), 1 if largest >= 10 else 2
         for row, ((name, _), (values, marks, blocks)) in enumerate(zip(tables, grids)):
             axis = axes[row, column]
             image = axis.imshow(values, cmap=HEAT, norm=scale, aspect="auto")
             for y, x in np.ndindex(values.shape):
-                text = marks[y][x] if np.isnan(values[y, x]) else f"{values[y, x]:.{_digits(largest)}f}{marks[y][x]}"
+                shown = np.round(values[y, x], digits) + 0.0  # not -0.00
+                text = marks[y][x] if np.isnan(shown) else f"{shown:.{digits}f}{marks[y][x]}"
                 bright = not np.isnan(values[y, x]) and scale(values[y, x]) > 0.55
                 empty = np.isnan(values[y, x])
                 axis.text(
@@ -118,13 +119,13 @@ def attention_of_heads(panels: Sequence[tuple[str, np.ndarray, Sequence[str], Se
     keys = max(len(keys) for *_, keys in panels)
     heights = [len(queries) for _, _, queries, _ in panels]
     figure, axes = plt.subplots(
-        len(panels), 1, figsize=(min(0.25 * keys + 2.2, 14), 0.2 * sum(heights) + 1.35 * len(panels)), squeeze=False,
+        len(panels), 1, figsize=(min(0.25 * keys + 2.2, 14), 0.15 * sum(heights) + 1.2 * len(panels)), squeeze=False,
         layout="constrained", gridspec_kw={"height_ratios": heights},
     )  # fmt: skip
     for axis, (title, weights, queries, names) in zip(axes[:, 0], panels):
         axis.imshow(weights, cmap="Greys", vmin=0, vmax=max(float(np.max(weights)), 1e-9), aspect="auto")
         axis.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=7, rotation_mode="anchor")
-        axis.set_yticks(range(len(queries)), queries, fontsize=7)
+        axis.set_yticks(range(len(queries)), queries, fontsize=6.5)
         axis.set_title(title, fontsize=9)
         axis.tick_params(length=0, pad=2)
     return figure
@@ -169,7 +170,3 @@ def _grid(table: pd.DataFrame, panel: str) -> tuple[np.ndarray, list[list[str]],
         if panel == "difference" and getattr(row, "p_holm", np.nan) < 0.05 and value < 0:
             marks[y][x] = "*"
     return values, marks, blocks
-
-
-def _digits(largest: float) -> int:
-    return 1 if largest >= 10 else 2
