@@ -85,12 +85,16 @@ def study(
     say: Callable[[str], None] = print,
 ) -> Study:
     """Runs are in folder/DATA/VARIANT-SEED and VARIANT-SEED-PRICE; what is finished is read, not done again, as long as settings
-    and model are the same. Raises ModelError for an unknown variant, CorpusError for data that are not here."""
+    and model are the same. Raises ModelError for an unknown variant, CorpusError for data that are not here or lack tags."""
     size = size or Size()
     wrong = [name for name in variants if name not in VARIANTS]
     if wrong:
         raise ModelError(f"there is no variant {wrong[0]!r}", remedy=f"Variants: {', '.join(VARIANTS)}.")
     documents = shorten(corpora.load(data), size)
+    if not all(d.tags and d.entities and d.summary for d in documents.test):  # before anything is trained
+        raise CorpusError(
+            "test documents with tags, entities and summaries are needed", where=data, remedy="Such as news."
+        )
     real = _gum(size, say)
     found: dict[str, list[pd.DataFrame]] = {name: [] for name in Study.__dataclass_fields__}
     for seed in seeds:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from typer.testing import CliRunner
 
-from lalkit.errors import CorpusError, ModelError
+from lalkit.cli import app
+from lalkit.errors import CorpusError, ModelError, ParameterError
 from lalkit.summarize import study as module
 from lalkit.summarize.batch import Vocabulary
 from lalkit.summarize.config import SummarizerConfig
@@ -97,6 +99,37 @@ def test_what_is_refused(tmp_path):
         study("news", ["sparse"], [1], tmp_path)
     with pytest.raises(CorpusError, match="no documents 'nothing'"):
         study("nothing", ["soft"], [1], tmp_path)
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.jsonl").write_text('{"document": "a", "summary": "a"}')
+    with pytest.raises(CorpusError, match="tags, entities and summaries are needed"):
+        study(str(tmp_path), ["soft"], [1], tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_command(tmp_path):
+    given = [
+        "--data",
+        "news",
+        "--variants",
+        "sparse-ch",
+        "--seeds",
+        "2",
+        "--train",
+        "20",
+        "--test",
+        "4",
+        "--epochs",
+        "1",
+    ]
+    done = CliRunner().invoke(app, ["summarize", "study", *given, "--out", str(tmp_path), "--gum", "-1"])
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(tmp_path / "runs.csv")
+    assert table[["variant", "seed"]].values.tolist() == [["sparse-ch", 2]]
+    assert pd.read_csv(tmp_path / "expected.csv").empty, "no line asks anything of this one alone"
+    wrong = (
+        CliRunner().invoke(app, ["summarize", "study", *given[:4], "--seeds", "one", "--out", str(tmp_path)]).exception
+    )
+    assert isinstance(wrong, ParameterError) and "between commas" in str(wrong)
 
 
 def run(variant="soft", price="", seed=1, rouge=0.95, copied=9, zeros=0.0, significant=2, kept=None):
