@@ -43,7 +43,7 @@ ORDER = (
     ("interpret", "transparent", "summarize"),
     ("draw",),
     ("api",),
-    ("stream",),
+    ("stream", "systems"),
     ("parameters", "kernel", "notebooks", "sweep", "bench", "demo", "doctor", "cards"),
     ("cli",),
     ("__main__",),

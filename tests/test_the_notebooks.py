@@ -226,3 +226,38 @@ def test_10_stops_where_an_answer_is_another(tmp_path):
     nbformat.write(book, path)
     with pytest.raises(NotebookError, match=r"sparsemax.*0\.4"):
         run_notebook(path, {"parser": ""}, out=tmp_path / "run", progress=False)
+
+
+def test_11_trains_prunes_measures_and_draws(tmp_path):
+    asked = {
+        "variants": ["soft", "sparse-tl"], "seeds": [1], "train": 50, "dev": 5, "test": 6, "ablated": 3,
+        "folder": str(tmp_path / "runs"),
+    }  # fmt: skip
+    result = run_notebook(FOLDER / "11_summarization_heads.ipynb", asked, tmp_path / "run", progress=False)
+    names = saved(result)
+    assert {f"table{n}.csv" for n in (1, 2, 3, 4)} | {
+        "runs.csv",
+        "expected.csv",
+        "copy_head.csv",
+        "prices.png",
+    } <= names
+    figures = {"figure1_attention", "figure2_tags", "figure3_heads", "figure4_pruned", "figure5_tags", "figure6_sparse"}
+    assert {f"{name}.png" for name in figures | {"figure7_sparse_pruned"}} <= names
+    assert len(pd.read_csv(result.folder / "runs.csv")) == 2 + 5 + 2  # two trainings, four prices and one, two controls
+    table = pd.read_csv(result.folder / "table2.csv")
+    assert table["whose"].str.startswith("NOT OURS").sum() == 2 and len(table) == 7
+    heads = pd.read_csv(result.folder / "figure3_heads.csv")
+    assert len(heads) == 16 and heads["difference"].notna().all()
+
+
+def test_12_asks_three_systems_the_same(tiny_parser, tmp_path):
+    asked = {
+        "parser": str(tiny_parser), "sentences": 2, "classifiers": ["vanilla"], "classifier_data": "babi-1",
+        "classifier_train": 60, "summarizer_train": 50, "summarizer_dev": 5, "texts": 2, "rounds": 2,
+        "folder": str(tmp_path / "runs"),
+    }  # fmt: skip
+    result = run_notebook(FOLDER / "12_three_systems.ipynb", asked, tmp_path / "run", progress=False)
+    assert {"systems.csv", "systems.png", "probed.csv"} == saved(result)
+    table = pd.read_csv(result.folder / "systems.csv")
+    assert table["group"].tolist() == ["parser", "LSTM"] + ["summarizer"] * 5
+    assert table[["tvd", "erased", "conicity"]].notna().all().all()

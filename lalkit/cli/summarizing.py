@@ -125,6 +125,43 @@ def heads(
     print(table.round(4).to_string(index=False))
 
 
+@app.command()
+def study(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="folder of the runs; what is finished there is not repeated")],
+    variants: Annotated[
+        str, typer.Option(help="between commas")
+    ] = "soft,sparse-enc,sparse-tl,sparse-ch,sparse-all,entmax-all",
+    seeds: Annotated[str, typer.Option(help="between commas")] = "1,2",
+    train_: Annotated[int, typer.Option("--train", help="documents to train on; 0: all")] = 0,
+    test: Annotated[int, typer.Option(help="documents to measure; 0: all")] = 0,
+    epochs: Annotated[int, typer.Option(help="0: the usual number")] = 0,
+    prune_epochs: Annotated[int, typer.Option(help="0: the usual number")] = 0,
+    ablated: Annotated[int, typer.Option(help="test documents on which heads are taken away; 0: all")] = 0,
+    gum: Annotated[int, typer.Option(help="documents of GUM; 0: all, -1: none")] = 0,
+    threads: Threads = 1,
+) -> None:
+    """Train every variant with every seed, prune some at several prices, measure all; writes OUT/runs.csv and
+    OUT/expected.csv. The same command goes on."""
+    from lalkit.errors import ParameterError
+    from lalkit.files import write_text
+    from lalkit.summarize.report import expected, runs
+    from lalkit.summarize.study import Size
+    from lalkit.summarize.study import study as study_
+
+    set_threads(threads)
+    names, numbers = ([part.strip() for part in text.split(",") if part.strip()] for text in (variants, seeds))
+    if not names or not numbers or not all(number.isdigit() for number in numbers):
+        raise ParameterError("--variants and --seeds are lists between commas", remedy="E.g. --seeds 1,2")
+    size = Size(train_, 0, test, epochs, prune_epochs, ablated, gum)
+    found = study_(data, names, [int(number) for number in numbers], out, size, say=say)
+    table, lines = runs(found), expected(found)
+    write_text(out / "runs.csv", table.to_csv(index=False, float_format="%.4f"))
+    write_text(out / "expected.csv", lines.to_csv(index=False, float_format="%.6g"))
+    print(lines.round(4).to_string(index=False))
+    say(f"{len(table)} runs in {out / 'runs.csv'}")
+
+
 def _model(run: Path):
     """A summarizer, or a pruned one with its closed heads cut out."""
     from lalkit.errors import ModelError

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
 from lalkit.probes.ablation import ablate
-from lalkit.probes.conicity import conicity
+from lalkit.probes.conicity import conicity, isotropic
 from lalkit.probes.erasure import erasure_flip
 from lalkit.probes.permutation import permutation_tvd, total_variation
 from lalkit.probes.view import AttentionView
@@ -86,6 +87,32 @@ def ask(view: AttentionView, rounds: int = 100, draws: int = 0, **labels) -> pd.
     return pd.concat(
         [tidy(value, "bu", name, view, base.unit_mask, **labels) for name, value in measures.items()], ignore_index=True
     )
+
+
+def probe_all(
+    view: AttentionView, rounds: int = 100, tags: Tensor | None = None, size: int = 0, **labels
+) -> pd.DataFrame:
+    """`look_at` and `ask`, with entropy_share (of the most that so many keys allow; nan for one key) and isotropic (the conicity
+    of random directions) beside them: what systems of any kind and texts of any length can be compared by."""
+    most = view.key_mask.sum(-1).double().log()
+    share = entropy(view.weights, view.query_mask) / most.where(most > 0, torch.nan)[:, None, None]
+    more = {"entropy_share": ("bhq", share), "isotropic": ("b", isotropic(view.key_mask))}
+    parts = [tidy(value, axes, name, view, **labels) for name, (axes, value) in more.items()]
+    return pd.concat([look_at(view, tags, size, **labels), ask(view, rounds, **labels), *parts], ignore_index=True)
+
+
+def overview(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per system: texts, heads, and every measure's mean over all that it was taken of; first over what belongs to one
+    text, then over texts, so that long texts weigh no more than short ones. What is not defined is left out."""
+    rows = []
+    for system, some in table.groupby("system", sort=False):
+        row = {"system": system, "texts": some["example"].nunique(), "heads": some["head"].nunique()}
+        for measure, values in some.groupby("measure", sort=False):
+            texts = values["example"].notna()
+            means = values[texts].groupby(["seed", "example"])["value"].mean() if texts.any() else values["value"]
+            row[measure] = means.mean()
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def summary(table: pd.DataFrame, by: tuple[str, ...] = ("system", "seed", "measure")) -> pd.DataFrame:

@@ -27,14 +27,17 @@ def ablate_heads(
     *,
     measure: str = "rouge1",
     beam: Beam = GREEDY,
+    heads: Sequence[str] | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> pd.DataFrame:
     """A row per head without its context, and two more of the copy head (mode copy, both): head, mode, `measure` in the mean
     without it, difference to the whole model (negative: worse), low, high (95%), p (t-test), p_signs (random signs), p_holm
-    (of p, over all rows), same (share of documents with the very same summary)."""
+    (of p, over all rows), same (share of documents with the very same summary). heads: some only (a pruned model's kept ones)."""
     whole, texts = _scores(model, documents, measure, beam)
     copy = f"cross.{model.config.layers - 1}.0"
-    asked = [(head, "context") for head in model.heads] + [(copy, mode) for mode in MODES[1:]]
+    chosen = model.heads if heads is None else heads
+    # The copy head's weights are copied whether or not its context is kept.
+    asked = [(head, "context") for head in chosen] + [(copy, mode) for mode in MODES[1:]]
     rows = []
     for head, mode in asked:
         values, found = _scores(model, documents, measure, beam, head, mode)

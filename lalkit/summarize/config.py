@@ -17,9 +17,9 @@ class SummarizerConfig:
 
     layers: int = 2  # of the encoder, and of the decoder; [P] 4
     heads: int = 4  # [P] 8
-    d_model: int = 96  # [P] 512
-    d_ff: int = 384  # [C] 2048
-    dropout: float = 0.1  # [C] 0.2
+    d_model: int = 64  # [P] 512; 96 costs half as much again, and the news are learned with 64
+    d_ff: int = 256  # [C] 2048
+    dropout: float = 0.0  # [C] 0.2; a third of a step on a CPU, and made-up news need none
     sparse: Literal["none", "encoder", "but-top", "but-copy", "all"] = "none"
     normaliser: Normaliser = "sparsemax"  # of the heads that `sparse` names; all others: softmax
     vocabulary: int = 50_000  # [C] most frequent words; all others can only be copied
@@ -27,7 +27,7 @@ class SummarizerConfig:
     source: int = 400  # [C] tokens of a document; what is beyond is cut
     target: int = 100  # [C]
     seed: int = 1
-    epochs: int = 18  # [D]
+    epochs: int = 12  # [D]
     batch: int = 50  # [D]
     rate: float = 1e-3  # [D] Adam; [C] noam 2, warm-up 8000
     clip: float = 1.0  # [D]

@@ -42,7 +42,7 @@ def summarize(model: Summarizer, batch: Batch, beam: Beam = GREEDY, change: Chan
     """The words of every document's summary. change: see `Change`; its weights and copy do not fit what is not yet said."""
     model.eval()
     memory, _ = model.encode(batch, change)
-    if beam == GREEDY:
+    if replace(beam, most=GREEDY.most) == GREEDY:
         found = _greedy(model, batch, memory, beam.most, change)
     else:
         found = [_search(model, _one(batch, b), memory[b : b + 1], beam, _of(change, b)) for b in range(len(memory))]

@@ -73,6 +73,21 @@ def tag_table(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+@torch.inference_mode()
+def attention_of(
+    model: Summarizer, document: Document, heads: Sequence[str]
+) -> list[tuple[str, Tensor, list[str], list[str]]]:
+    """(head, weights [Q, T], what asks, what is attended to) on one document. A decoder's query is named by the word it says."""
+    batch, found = model.vocabulary.collate([document], model.config), []
+    words = list(document.words[: batch.source.shape[1]])
+    said = [*document.summary[: model.config.target], "(end)"]
+    weights = model.eval()(batch).weights
+    for head in heads:
+        block, _, number = head.rpartition(".")
+        found.append((head, weights[block][0, int(number)], words if block.startswith("enc") else said, words))
+    return found
+
+
 def _measure(model: Summarizer, documents: Sequence[Document], names: Sequence[str]) -> pd.DataFrame:
     """A row per head and document; what is counted over all queries stands in the batch's first."""
     batch = model.vocabulary.collate(documents, model.config)

@@ -104,7 +104,7 @@ def prune(
     parts = [{"params": [*model.summarizer.parameters()], "lr": config.rate}]
     if config.lam is not None:
         parts.append({"params": [*model.gates.parameters()], "lr": config.gate_rate})
-    optimizer = torch.optim.Adam(parts)
+    optimizer = torch.optim.Adam(parts, fused=True)
     task = {"format": FORMAT, "data": data.name, "config": to_dict(config) | {"summarizer": to_dict(summarizer.config)}}
     fit(
         model, optimizer, out, task, epochs=config.epochs,

@@ -30,7 +30,7 @@ def train(
     of words. See `lalkit.fitting.fit`. Raises ModelError where `out` holds another run."""
     torch.manual_seed(config.seed)
     model = Summarizer(config, Vocabulary.build(data.train, config))
-    optimizer = torch.optim.Adam(model.parameters(), config.rate)
+    optimizer = torch.optim.Adam(model.parameters(), config.rate, fused=True)
     return fit(
         model, optimizer, out, {"format": FORMAT, "data": data.name, "config": to_dict(config)}, epochs=config.epochs,
         one_epoch=lambda number: one_epoch(model, optimizer, data.train, number),

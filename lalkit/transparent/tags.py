@@ -14,12 +14,20 @@ _PENN = {
     "PRON": "PRP PRP$ WP WP$", "DET": "DT EX PDT WDT", "ADP": "IN", "NUM": "CD", "CONJ": "CC", "PRT": "RP TO POS",
     ".": ". , : `` '' # $ -LRB- -RRB- ( ) -NONE-",
 }  # fmt: skip
+OF_UD = {
+    "PROPN": "NOUN", "AUX": "VERB", "PUNCT": ".", "SYM": ".", "PART": "PRT", "CCONJ": "CONJ", "SCONJ": "ADP", "INTJ": "X",
+}  # fmt: skip
 OF_PENN = {penn: tag for tag, several in _PENN.items() for penn in several.split()}
 
 
 def universal(penn: str) -> str:
     """The universal tag of a Penn tag; X for what the table has not (FW, LS, SYM, UH, and tags never seen)."""
     return OF_PENN.get(penn, "X")
+
+
+def of_dependencies(tag: str) -> str:
+    """The universal tag (of twelve) of a tag of Universal Dependencies (of seventeen)."""
+    return OF_UD.get(tag, tag if tag in UNIVERSAL else "X")
 
 
 def tagged(examples: Sequence[Example]) -> list[Example]:
