@@ -130,3 +130,29 @@ def _rows(
     else:
         rows.append({"term": "boundary", "value": score - float(values[head].sum())})
     return [{"start": start, "end": end, "label": name, **row, "score": score} for row in rows]
+
+
+def balance(found: Sequence[Terms]) -> pd.DataFrame:
+    """What puts a constituent's label before the one that comes second: its words, or its edges? A row per label, the most
+    frequent first: label, spans, lead (mean of the first score less the second), by_words and by_edges (which add up to it),
+    words_alone and edges_alone (percent of spans whose own label would be ahead by these alone)."""
+    leads = []
+    for terms in found:
+        table = terms.table[terms.table["role"] != "asked"]
+        words = table["term"] == "word"
+        parts = {"by_words": table["value"].where(words, 0.0), "by_edges": table["value"].where(~words, 0.0)}
+        sums = table.assign(**parts).groupby(["start", "end", "role"])[list(parts)].sum().unstack("role").dropna()
+        labels = table[table["role"] == "parse"].groupby(["start", "end"])["label"].first()
+        if len(sums):
+            differences = {name: sums[name]["parse"] - sums[name]["second"] for name in parts}
+            leads.append(pd.DataFrame({"label": labels.reindex(sums.index), **differences}))
+    if not leads:
+        return pd.DataFrame(columns=["label", "spans", "lead", "by_words", "by_edges", "words_alone", "edges_alone"])
+    every = pd.concat(leads, ignore_index=True)
+    every["lead"] = every["by_words"] + every["by_edges"]
+    groups = every.groupby("label")
+    means = groups[["lead", "by_words", "by_edges"]].mean()
+    alone = (every[["by_words", "by_edges"]] > 0).groupby(every["label"]).mean() * 100
+    means[["words_alone", "edges_alone"]] = alone.to_numpy()
+    means.insert(0, "spans", groups.size())
+    return means.sort_values("spans", ascending=False, kind="stable").reset_index()

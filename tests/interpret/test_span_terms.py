@@ -8,7 +8,7 @@ from lalkit.config import override, tiny
 from lalkit.draw import explorer
 from lalkit.errors import LalkitError, ModelError
 from lalkit.interpret.span_explain import explain_terms, page_of_terms
-from lalkit.interpret.span_terms import span_terms
+from lalkit.interpret.span_terms import balance, span_terms
 from lalkit.training import train
 
 GRADES = ("full", "lean", "glass")
@@ -140,3 +140,25 @@ def test_what_cannot_be_explained(parser, tiny_parser, sample):
     other = Parser.load(tiny_parser)
     with pytest.raises(ModelError, match="not scored by words inside them\n.*minilm-span"):
         span_terms(other.network, other.collator, [sample[0]])
+
+
+def test_who_puts_a_label_first(parser, sample):
+    found = parser.terms(sample[:8])
+    table = balance(found).set_index("label")
+    leads = {}
+    for terms in found:
+        for _, rows in terms.table.groupby(["start", "end"]):
+            parts = []
+            for term in (rows["term"] == "word", rows["term"] != "word"):
+                sums = rows[term].groupby("role")["value"].sum()
+                parts.append(sums["parse"] - sums["second"])
+            label = rows.loc[rows["role"] == "parse", "label"].iloc[0]
+            leads.setdefault(label, []).append(parts)
+    assert list(table["spans"]) == sorted(map(len, leads.values()), reverse=True)
+    for label, parts in leads.items():
+        words, edges = zip(*parts)
+        assert table.loc[label, "by_words"] == pytest.approx(sum(words) / len(words))
+        assert table.loc[label, "lead"] == pytest.approx(sum(map(sum, parts)) / len(parts))
+        assert table.loc[label, "words_alone"] == pytest.approx(100 * sum(w > 0 for w in words) / len(words))
+        assert table.loc[label, "edges_alone"] == pytest.approx(100 * sum(e > 0 for e in edges) / len(edges))
+    assert len(balance([])) == 0
