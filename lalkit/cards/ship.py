@@ -86,14 +86,15 @@ def ship(
     parser.save(target, half=True)
     facts = {
         "name": name, "licence": licence, "language": language, "treebank": treebank, "lalkit": __version__,
-        "encoder": parser.config.model.encoder.pretrained, "label_heads": _heads(parser), "recipe": recipe,
+        "encoder": parser.config.model.encoder.pretrained, "label_heads": _heads(parser),
+        "inside": parser.inside.boundary if parser.inside else None, "recipe": recipe,
         "seed": best["seed"], "seeds": seeds,
         "chosen": "before" if seed is not None else "on dev",
         "controls": [_control(group, scored, recipe) for group in _groups(others)],
         "corpus": {split: len(part) for split, part in _splits(treebank)}, **_weaknesses(parser, treebank, own),
         "parses": {"treebank": own, "sentences": PARSES, "sha256": checksum(parser, own)},
     }  # fmt: skip
-    if facts["label_heads"]:
+    if parser.config.model.label_attention:
         looks = parser.look(_bare(load(treebank, "dev").sentences))
         write_json(target / "profile.json", profile(contributions(looks), "exact", f"{treebank} dev"))
     write_json(target / "card.json", facts)
@@ -235,8 +236,6 @@ def settings(config: Config) -> dict:
     for name, make in PRESETS.items():
         theirs = _flat(asdict(make()))
         differs = {k: v for k, v in ours.items() if k != "train.seed" and (k not in theirs or theirs[k] != v)}
-        if ours.get("model.label_attention", 0) is None:
-            differs["model.label_attention"] = None
         found.append({"preset": name, **differs})
     return min(found, key=len)
 
@@ -304,8 +303,9 @@ def _halved(parser: Parser) -> Parser:
 
 
 def _heads(parser: Parser) -> int:
+    """Of the paper's layer, or inside the span: one per label."""
     lal = parser.config.model.label_attention
-    return lal.heads if lal else 0
+    return lal.heads if lal else len(parser.vocab.labels) - 1 if parser.inside else 0
 
 
 def _splits(treebank: str):
