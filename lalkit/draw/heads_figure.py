@@ -11,20 +11,20 @@ from matplotlib.figure import Figure
 from lalkit.draw import fonts
 from lalkit.draw.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
 
-TRAINED, OUT = "as trained", "head out"
+TRAINED, REMOVED = "as trained", ("head at its mean", "head out")
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY)
 MARKERS = "os^Dv<>"
 
 
 def heads_figure(table: pd.DataFrame) -> Figure:
-    """Three panels. Left: how far F1 falls under each control at test, a point a seed. Middle: how far recall falls when a
-    label's head is taken out, of the label itself (filled) and of all other labels (hollow). Right: how often the label's head
-    attends most to the span's head word, beside chance (bar). table: system, seed, what, label, measure, value."""
+    """Four panels. How far F1 falls under each control at test, a point a seed; how far the F1 of a label falls with its head at
+    its mean, and with its head out (hollow: of all other labels); how often the label's head attends most to the span's head
+    word, beside chance (bar). table: system, seed, what, label, measure, value."""
     systems, labels = _names(table, "system"), [name for name in _names(table, "label") if name]
     fonts.use(labels)
     controls = [name for name in _names(table[table["measure"] == "f1"], "what") if name != TRAINED]
     height = 1.9 + 0.24 * max(len(controls), len(labels)) * max(1, len(systems)) ** 0.5
-    figure, axes = plt.subplots(1, 3, figsize=(12, height), layout="constrained")
+    figure, axes = plt.subplots(1, 4, figsize=(14, height), layout="constrained")
     for k, system in enumerate(systems):
         own = table[table["system"] == system]
         style = {
@@ -34,32 +34,30 @@ def heads_figure(table: pd.DataFrame) -> Figure:
             "ms": 5.5,
             "alpha": 0.8,
         }
-        shift = 0.7 * ((k + 0.5) / len(systems) - 0.5)
+        hollow, shift = {**style, "mfc": "none"}, 0.7 * ((k + 0.5) / len(systems) - 0.5)
         trained = own[own["what"] == TRAINED].set_index(["measure", "label", "seed"])["value"]
         axes[0].plot([], [], label=system, **style)
         for y, control in enumerate(controls):
             _points(axes[0], _change(own, trained, control, "", "f1"), y + shift, style)
         for y, label in enumerate(labels):
-            _points(axes[1], _change(own, trained, OUT, label, "recall"), y + shift, style)
-            hollow = {**style, "mfc": "none"}
-            _points(axes[1], _change(own, trained, OUT, label, "recall_of_others"), y + shift, hollow)
-            _points(axes[2], _values(own, label, "on_head_word"), y + shift, style)
+            for axis, what in zip(axes[1:3], REMOVED):
+                _points(axis, _change(own, trained, what, label, "label_f1_of_others"), y + shift, hollow)
+                _points(axis, _change(own, trained, what, label, "label_f1"), y + shift, style)
+            _points(axes[3], _values(own, label, "on_head_word"), y + shift, style)
     for y, label in enumerate(labels):
         chance = table[(table["label"] == label) & (table["measure"] == "on_head_word_chance")]["value"]
-        axes[2].plot([chance.mean()], [y], "|", color="black", ms=22, mew=2, label="chance" if not y else None)
+        axes[3].plot([chance.mean()], [y], "|", color="black", ms=22, mew=2)
     _finish(axes[0], controls, "F1, change in points: contexts, or A,\nchanged at test", zero=True)
-    _finish(
-        axes[1], labels, "recall, change in points, without the label's head\n(hollow: all other labels)", zero=True
-    )
-    _finish(axes[2], labels, "percent of spans whose most attended word\nis the head word (bar: chance)")
+    for axis, what in zip(axes[1:3], REMOVED):
+        _finish(axis, labels, f"F1 of the label, change in points, {what}\n(hollow: of all other labels)", zero=True)
+    _finish(axes[3], labels, "percent of spans whose most attended word\nis the head word (bar: chance)")
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
 def drawn(table: pd.DataFrame) -> pd.DataFrame:
     """The rows that the figure draws."""
-    named = table["measure"].isin(["f1", "recall", "recall_of_others", "on_head_word", "on_head_word_chance"])
-    return table[named & (table["what"] != "head at its mean")]
+    return table[table["measure"].isin(["f1", "label_f1", "label_f1_of_others", "on_head_word", "on_head_word_chance"])]
 
 
 def _names(table: pd.DataFrame, column: str) -> list[str]:

@@ -12,7 +12,7 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.interpret.contributions import Contributions, contributions
-from lalkit.interpret.controls import CONTROLS, changed, changes, without_head
+from lalkit.interpret.controls import CONTROLS, changed, changes, mean_contexts, without_head
 from lalkit.interpret.errors import gold_spans
 from lalkit.interpret.look import Span
 from lalkit.interpret.span_controls import mean_inside, only, span_changed, span_changes
@@ -53,7 +53,21 @@ class PaperHeads:
         return int(np.bincount(top).argmax()) if len(top) else 0
 
     def without(self, label: str) -> dict[str, AbstractContextManager]:
-        return {"head out": without_head(self.parser.network, self.head(label))}
+        """The label's head out: its slice at zero, which also takes away what it always says; and what it attends to at its mean,
+        which leaves that."""
+        network, head = self.parser.network, self.head(label)
+
+        def at_mean(contexts: torch.Tensor) -> torch.Tensor:
+            contexts = contexts.clone()
+            contexts[:, head] = self.mean[head].to(contexts)
+            return contexts
+
+        return {"head out": without_head(network, head), "head at its mean": changed(network, at_mean)}
+
+    @cached_property
+    def mean(self) -> torch.Tensor:
+        """[H, ...]: of what every head hands on."""
+        return mean_contexts(self.parser.network, self.parser.collator, self.train)
 
     def attention(self) -> list[tuple[int, Span, np.ndarray]]:
         """(sentence, gold span, [H, its words])."""

@@ -18,8 +18,11 @@ SIZES = {
     "f1": "F1", "uas": "UAS", "las": "LAS", "parameters": "weights", "head_parameters": "of the heads", "minutes": "minutes",
     "sentences_per_second": "sentences/s",
 }  # fmt: skip
+REMOVED = {
+    "label_f1": "F1", "label_f1_of_others": "F1 of others", "recall": "recall", "recall_of_others": "recall of others",
+}  # fmt: skip
 HEADS = {
-    "recall": "recall", "recall_of_others": "others", "top_share": "top %", "lift": "lift", "on_head_word": "on head word",
+    "top_share": "top %", "lift": "lift", "on_head_word": "on head word",
     "on_head_word_chance": "chance", "on_head_word_other_heads": "other heads", "on_head_word_best_other": "best other",
 }  # fmt: skip
 PROBES = {
@@ -55,7 +58,7 @@ def summaries(found: Compared) -> dict[str, pd.DataFrame]:
     table, tests = found.table, found.tests
     trained = table[(table["what"] == TRAINED) & (table["label"] == "")]
     scores = table[(table["measure"] == "f1") & (table["label"] == "")]
-    removed = table[table["measure"].isin(["recall", "recall_of_others"])]
+    removed = table[table["measure"].isin(REMOVED)]
     labelled = table[(table["what"] == TRAINED) & (table["label"] != "")]
     return {
         "Systems": _means(trained, ["system"], SIZES),
@@ -63,8 +66,10 @@ def summaries(found: Compared) -> dict[str, pd.DataFrame]:
             scores.assign(measure=scores["what"]), ["system"], dict.fromkeys(scores["what"])
         ),
         "Label heads": _means(labelled, ["label", "system"], HEADS),
-        "Recall without the label's head": _means(
-            removed.assign(measure=removed["what"] + ": " + removed["measure"].map(HEADS)), ["label", "system"]
+        "A label without its head": _means(
+            removed.assign(measure=removed["measure"].map(REMOVED) + ", " + removed["what"]),
+            ["label", "system"],
+            {f"{name}, {what}": None for name in REMOVED.values() for what in dict.fromkeys(removed["what"])},
         ),
         "Probes of attention (gold spans)": _means(table[table["what"] == "probe"], ["system"], PROBES),
         "Tests": tests.round(4) if len(tests) else tests,
@@ -101,15 +106,15 @@ def _control_seen(tests: pd.DataFrame, system: str) -> Iterator[str]:
 
 def _heads_seen(system: str, means: pd.Series) -> Iterator[str]:
     for label in dict.fromkeys(label for _, label, _ in means.index if label):
-        value = {measure: means.get((TRAINED, label, measure), np.nan) for measure in HEADS}
-        lost = {
-            measure: value[measure] - means.get(("head out", label, measure), np.nan)
-            for measure in ("recall", "recall_of_others")
-        }
+        value = {name: means.get((TRAINED, label, name), np.nan) for name in (*REMOVED, *HEADS)}
+        own, others = (
+            [value[name] - means.get((what, label, name), np.nan) for what in ("head at its mean", "head out")]
+            for name in ("label_f1", "label_f1_of_others")
+        )
         yield (
-            f"{system}, {label}: without its head {label} loses {lost['recall']:.1f} of {value['recall']:.1f} points of recall, "
-            f"all other labels {lost['recall_of_others']:.1f}; lift {value['lift']:.1f}; most on the head word in "
-            f"{value['on_head_word']:.0f}% of spans (chance {value['on_head_word_chance']:.0f}%)."
+            f"{system}, {label} (F1 {value['label_f1']:.1f}): with its head at its mean {label} loses {own[0]:.1f}, "
+            f"all other labels {others[0]:.1f}; with the head out {own[1]:.1f} and {others[1]:.1f}. Lift {value['lift']:.1f}; "
+            f"most on the head word in {value['on_head_word']:.0f}% of spans (chance {value['on_head_word_chance']:.0f}%)."
         )
 
 

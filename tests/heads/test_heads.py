@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from lalkit.api import Parser
+from lalkit.breakdown import by_label
 from lalkit.config import override, tiny
 from lalkit.draw.heads_figure import drawn, heads_figure
 from lalkit.errors import LalkitError, ModelError, ParameterError
@@ -68,6 +69,20 @@ def test_as_trained_is_what_evaluation_says(found, tiny_span_parser):
     assert own["head_parameters"] == sum(p.numel() for p in sizes) < own["parameters"]
 
 
+def test_a_label_without_its_head_is_parsed_anew(tiny_span_parser, gold):
+    """The head's evidence really gone from the weights, against what the table says."""
+    parser = Parser.load(tiny_span_parser)
+    rows, _ = measure(parser, gold, gold, ["NP"], 2, 2)
+    table = {row[:3]: row[3] for row in rows}
+    parser.network.spans.evidence.weight.data[parser.vocab.label_index["NP"] - 1] = 0
+    counts = by_label(gold, [r.sentence for r in parser.parse_all(gold)]).set_index("label")
+    assert table["head out", "NP", "recall"] == pytest.approx(counts.loc["NP", "recall"])
+    assert table["head out", "NP", "label_f1"] == pytest.approx(counts.loc["NP", "f1"])
+    others = counts.drop(index="NP")[["matched", "gold", "predicted"]].sum()
+    wanted = 200 * others.matched / (others.gold + others.predicted)
+    assert table["head out", "NP", "label_f1_of_others"] == pytest.approx(wanted)
+
+
 def test_two_runs_of_one_parser_are_the_same(found):
     one, two = (found.table[(found.table["system"] == "span") & (found.table["seed"] == seed)] for seed in (1, 2))
     measures = one["measure"] != "sentences_per_second"
@@ -126,7 +141,8 @@ def test_heads_without_evidence_are_not_missed(tiny_span_parser, gold):
         assert table[name, "", "f1"] == table[TRAINED, "", "f1"]
     for label in LABELS:
         for what in ("head out", "head at its mean"):
-            assert table[what, label, "recall"] == table[TRAINED, label, "recall"]
+            for name in ("recall", "label_f1", "recall_of_others", "label_f1_of_others"):
+                assert table[what, label, name] == table[TRAINED, label, name]
     assert make_tests({("span", 1): counts})["difference"].abs().max() == 0
 
 
@@ -157,7 +173,7 @@ def test_tests_compare_controls_with_the_parser_and_systems_with_the_first(found
 
 def test_the_page_the_figure_and_the_files(found, tmp_path):
     text = page(found, "Heads")
-    for title in ("Systems", "F1 with other attention", "Label heads", "Recall without", "Probes", "Tests"):
+    for title in ("Systems", "F1 with other attention", "Label heads", "A label without", "Probes", "Tests"):
         assert f"## {title}" in text
     f1 = values(found, "paper", what=TRAINED, label="")["f1"]
     assert f"| paper | {f1:.{1 if f1 >= 10 else 2}f} |" in text
@@ -166,7 +182,7 @@ def test_the_page_the_figure_and_the_files(found, tmp_path):
     table = pd.read_csv(tmp_path / "heads.csv", keep_default_na=False)
     assert len(table) == len(drawn(found.table)) < len(found.table)
     axes = heads_figure(drawn(found.table)).axes
-    assert [len(axis.get_yticks()) for axis in axes] == [len((set(CONTROLS) | set(SPAN_CONTROLS)) - {TRAINED}), 2, 2]
+    assert [len(axis.get_yticks()) for axis in axes] == [len((set(CONTROLS) | set(SPAN_CONTROLS)) - {TRAINED}), 2, 2, 2]
     shown = {round(x, 6) for line in axes[0].lines for x in np.atleast_1d(line.get_xdata()).astype(float)}
     uniform = values(found, "span", what="uniform attention", label="")["f1"]
     assert round(uniform - values(found, "span", what=TRAINED, label="")["f1"], 6) in shown
@@ -177,9 +193,11 @@ def test_what_was_seen_is_said_with_its_numbers(found):
     trained = values(found, "paper", what=TRAINED, label="")
     assert f"paper: F1 {trained['f1']:.2f}, UAS {trained['uas']:.2f} (1 seed)." in said
     assert sum(line.startswith("span: of 6 controls at test, '") for line in said) == 1
-    before, after = (values(found, "span", what=what, label="NP")["recall"] for what in (TRAINED, "head out"))
-    (line,) = (line for line in said if line.startswith("span, NP: "))
-    assert f"NP loses {before - after:.1f} of {before:.1f} points" in line
+    before, mean, out = (
+        values(found, "span", what=what, label="NP")["label_f1"] for what in (TRAINED, "head at its mean", "head out")
+    )
+    (line,) = (line for line in said if line.startswith(f"span, NP (F1 {before:.1f}): "))
+    assert f"NP loses {before - mean:.1f}, all" in line and f"head out {before - out:.1f} and" in line
 
 
 def test_runs_by_name_and_by_config(tiny_parser, tiny_span_parser):
