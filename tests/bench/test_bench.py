@@ -125,6 +125,11 @@ def test_a_look_inside(tiny_network):
     assert row["routine"] == "look" and row["ours_ms"] > 0 and set(row) == COLUMNS
 
 
+def test_a_look_inside_the_span(tiny_network):
+    (row,) = look.rows(Settings(repeats=1, memory=False, preset="minilm-span"))
+    assert row["mode"] == "terms of all constituents" and row["ours_ms"] > 0
+
+
 def test_an_encoder_that_is_not_downloaded():
     with random_encoder(paper_chinese().model) as model:
         from transformers import AutoConfig
