@@ -15,11 +15,14 @@ from lalkit.treebank.tree import Sentence
 LENGTHS = (10, 20, 30, 40, 60)  # words; the last group has the longer ones
 
 
-def by_length(evaluation: Evaluation) -> pd.DataFrame:
-    """A row per group of lengths: words, sentences, f1, uas (without punctuation) and las, percent over the group."""
+def by_length(evaluation: Evaluation, lengths: Sequence[int] = LENGTHS) -> pd.DataFrame:
+    """A row per group of lengths: words, sentences, f1, uas (without punctuation) and las, percent over the group.
+
+    lengths: the most words of each group but the last.
+    """
     table = evaluation.table()
     rows = []
-    for low, high in zip((0, *LENGTHS), (*LENGTHS, None)):
+    for low, high in zip((0, *lengths), (*lengths, None)):
         group = table[(table.length > low) & (table.length <= (high or table.length.max() + 1))]
         if len(group):
             sums = group[["matched", "gold", "predicted", "arcs", "arcs_right", "labels_right"]].sum()

@@ -176,6 +176,8 @@ def chinese() -> Config:
     """[D] Words and characters from scratch, 64 label heads: for Chinese where no pretrained encoder can be had.
 
     With one R for all heads, d_out is all that is known of a word beyond the label attention: 32 was too little for arcs.
+    Small batches, since clauses are short and steps are what 8,000 of them lack: after 4 epochs dev F1 63.1 against 60.5
+    with 500 words a batch, and 57.5 with half the rate.
     """
     return Config(
         ModelConfig(
@@ -195,7 +197,7 @@ def chinese() -> Config:
             tag_input="predicted",
             dropout=0.3,
         ),
-        TrainConfig(batch_tokens=500, rate=1.5e-3, epochs=12),
+        TrainConfig(batch_tokens=250, rate=3e-3, epochs=16),
     )
 
 

@@ -20,8 +20,9 @@ from lalkit.config import Config, EncoderConfig
 from lalkit.model.parser import Network
 from lalkit.model.shapes import random_encoder
 from lalkit.objective import has_bf16, losses, make_optimizer
-from lalkit.training import in_parts, trainable
+from lalkit.training import in_parts
 from lalkit.treebank.corpora import load
+from lalkit.treebank.trainable import trainable
 from lalkit.treebank.tree import Sentence
 
 PROBES = 3  # parts of batches that are computed, from a short one to a long one

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -21,7 +21,7 @@ from lalkit.batch.budget import batches
 from lalkit.batch.vocab import Vocab
 from lalkit.checkpoint import fill, load_tensors, make_collator, save_model, save_tensors, start_from, trained
 from lalkit.config import Config, from_dict, override, to_dict
-from lalkit.errors import JointError, ModelError
+from lalkit.errors import ModelError
 from lalkit.evaluate import evaluate
 from lalkit.files import write_json
 from lalkit.model.parser import Network
@@ -30,7 +30,7 @@ from lalkit.objective import TERMS, has_bf16, losses, make_optimizer, rate_facto
 from lalkit.parallel import Team, gather, launched, serve, several
 from lalkit.predict import predict
 from lalkit.treebank.corpora import load
-from lalkit.treebank.joint import to_joint
+from lalkit.treebank.trainable import layers_of, subset, trainable
 from lalkit.treebank.tree import Sentence
 
 
@@ -279,47 +279,6 @@ def quality(scores: dict) -> float:
 def shown(scores: dict) -> str:
     names = {"f1": "F1", "exact": "exact", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
     return " ".join(f"{name} {scores[key]:.2f}" for key, name in names.items() if scores[key] is not None)
-
-
-def layers_of(sentences: Sequence[Sentence], task: str) -> list[Sentence]:
-    """The sentences with what a task is about, and nothing else that could be scored or learned."""
-    if task == "dependencies":
-        return [replace(s, constituents=None) for s in sentences]
-    if task == "constituents":
-        return [replace(s, heads=None, arc_labels=None) for s in sentences]
-    return list(sentences)
-
-
-def trainable(sentences: Sequence[Sentence], longest: int, task: str = "joint") -> tuple[list[Sentence], str]:
-    """The sentences a parser can learn a task from, and a word on those left out."""
-    kept, too_long, wrong = [], 0, 0
-    for sentence in layers_of(sentences, task):
-        if len(sentence) > longest:
-            too_long += 1
-        elif _fits(sentence, task):
-            kept.append(sentence)
-        else:
-            wrong += 1
-    lacking = {"joint": "not joint", "dependencies": "without heads", "constituents": "without a tree over all words"}
-    return kept, f"left out: {too_long} longer than {longest} words, {wrong} {lacking[task]}"
-
-
-def _fits(sentence: Sentence, task: str) -> bool:
-    if task == "dependencies":
-        return sentence.heads is not None
-    if task == "constituents":
-        return bool(sentence.constituents) and sentence.constituents[0][:2] == (0, len(sentence))
-    try:
-        return bool(to_joint(sentence))
-    except JointError:
-        return False
-
-
-def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:
-    """`size` sentences spread evenly over a part (0: all)."""
-    if not size or size >= len(sentences):
-        return list(sentences)
-    return [sentences[i * len(sentences) // size] for i in range(size)]
 
 
 if __name__ == "__main__":  # a worker, started by `gather`

@@ -45,3 +45,5 @@ def test_groups_of_length():
     table = by_length(evaluate(GOLD, FOUND))
     assert table.words.tolist() == ["1 to 10"] and table.f1[0] == pytest.approx(100 * 10 / 13)
     assert isinstance(table, pd.DataFrame)
+    longest = max(len(s) for s in GOLD)
+    assert by_length(evaluate(GOLD, FOUND), lengths=(longest - 1,)).words.tolist()[-1] == f"over {longest - 1}"

@@ -8,7 +8,7 @@ import pytest
 
 from lalkit import models
 from lalkit.api import Parser
-from lalkit.cards.ship import checksum, verify
+from lalkit.cards.check import checksum, verify
 from lalkit.errors import ModelError
 from lalkit.treebank.corpora import load
 

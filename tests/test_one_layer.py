@@ -13,11 +13,12 @@ from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluate import evaluate
 from lalkit.predict import decode_output, predict
-from lalkit.training import Run, layers_of, quality, train, trainable
+from lalkit.training import Run, quality, train
 from lalkit.treebank.check import check, stats
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import GROUP
+from lalkit.treebank.trainable import layers_of, trainable
 from lalkit.treebank.tree import Sentence, check_heads
 from tests.test_cli import lalkit
 

@@ -9,7 +9,6 @@ import pytest
 
 from lalkit import models
 from lalkit.config import override, tiny
-from lalkit.evaluate import evaluate
 from lalkit.notebooks import NotebookError, run_notebook
 from lalkit.parameters import read_parameters
 from lalkit.training import train
@@ -133,7 +132,7 @@ def test_03_trains_and_shows_how_it_went(tmp_path):
     by_length = pd.read_csv(result.folder / "f1_by_length.csv")
     gold = load("sample", "dev").sentences
     assert by_length["sentences"].sum() == len(gold)
-    assert by_length["gold"].sum() == evaluate(gold, gold).brackets.gold
+    assert by_length["words"].tolist() == ["1 to 5", "6 to 10", "11 to 20", "21 to 30", "31 to 40", "over 40"]
     assert (result.folder / "parser" / "model.json").exists()
 
 

@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 from lalkit.config import override, tiny
 from lalkit.errors import ModelError
 from lalkit.objective import losses, rate_factor
-from lalkit.training import Run, subset, train, trainable
+from lalkit.training import Run, train
+from lalkit.treebank.trainable import subset, trainable
 from lalkit.treebank.tree import Sentence, Span
 from tests.launch import launch
 

@@ -15,7 +15,7 @@ from lalkit.bench.networks import network_and_sentences
 from lalkit.config import preset
 from lalkit.model.parser import Network
 from lalkit.objective import has_bf16, losses, make_optimizer
-from lalkit.training import trainable
+from lalkit.treebank.trainable import trainable
 from lalkit.treebank.tree import Sentence
 
 STEPS = 4  # batches, evenly spread over lengths

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-
-import pandas as pd
-import torch
 
 from lalkit import __version__
 from lalkit.api import Parser
 from lalkit.breakdown import by_label, by_length
+from lalkit.cards.check import PARSES, checksum
 from lalkit.cards.page import page
+from lalkit.cards.scored import Scored, bare, control_of, groups, halved, measure, rounded, splits, tables_of
 from lalkit.checkpoint import read_content
-from lalkit.config import PRESETS, Config
-from lalkit.errors import CorpusError, ModelError
+from lalkit.errors import ModelError
 from lalkit.evaluate import Evaluation, evaluate
 from lalkit.files import write_json, write_text
 from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import profile
 from lalkit.models import folder, read_card
-from lalkit.probes.statistics import f1_test
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
-SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
-TESTED = {"f1": ("matched", "gold", "predicted"), "uas": ("arcs_right", "arcs", "arcs")}  # against a control
 OWN = {"en": "sample", "zh": "sample-zh"}  # our own treebanks, on which every parser of a language may be shown
-PARSES = 200  # sentences of them, at most, whose parses a card has the checksum of
 EXAMPLES = 3
 # What a parser trained on these may be used for, and what they are.
 LICENCES = {
@@ -74,14 +65,14 @@ def ship(
     if task != "joint":
         raise ModelError(f"cards are for joint parsers, and these give {task} alone", where=name)
     target, own = folder() / name, OWN.get(language, "sample")
-    scored = [_score(run, treebank, say) for run in runs]
+    scored = [measure(run, treebank, say) for run in runs]
     recipe = _one("recipe", [found.recipe for found in scored])
-    others = [_score(run, treebank, say) for run in controls]
+    others = [measure(run, treebank, say) for run in controls]
     seeds = [found.row for found in scored]
     best = max(
         [row for row in seeds if seed in (None, row["seed"])], key=lambda row: row["dev"]["f1"] + row["dev"]["las"]
     )
-    parser = _halved(Parser.load(runs[seeds.index(best)]))
+    parser = halved(Parser.load(runs[seeds.index(best)]))
     parser.info.update(name=name, seed=best["seed"])
     parser.save(target, half=True)
     facts = {
@@ -90,12 +81,12 @@ def ship(
         "inside": parser.inside.boundary if parser.inside else None, "recipe": recipe,
         "seed": best["seed"], "seeds": seeds,
         "chosen": "before" if seed is not None else "on dev",
-        "controls": [_control(group, scored, recipe) for group in _groups(others)],
-        "corpus": {split: len(part) for split, part in _splits(treebank)}, **_weaknesses(parser, treebank, own),
+        "controls": [control_of(group, scored, recipe) for group in groups(others)],
+        "corpus": {split: len(part) for split, part in splits(treebank)}, **_weaknesses(parser, treebank, own),
         "parses": {"treebank": own, "sentences": PARSES, "sha256": checksum(parser, own)},
     }  # fmt: skip
     if parser.config.model.label_attention:
-        looks = parser.look(_bare(load(treebank, "dev").sentences))
+        looks = parser.look(bare(load(treebank, "dev").sentences))
         write_json(target / "profile.json", profile(contributions(looks), "exact", f"{treebank} dev"))
     write_json(target / "card.json", facts)
     write_text(target / "README.md", page(facts))
@@ -114,15 +105,15 @@ def add(
     facts = dict(card.facts)
     for run in (*runs, *controls):
         _one("treebank", [facts["treebank"], read_content(run, "model")["info"]["treebank"]])
-    scored = [_score(run, facts["treebank"], say) for run in runs]
+    scored = [measure(run, facts["treebank"], say) for run in runs]
     for one in scored:
         _one("recipe", [facts["recipe"], one.recipe])
         if one.row["seed"] in [row["seed"] for row in facts["seeds"]]:
             raise ModelError(f"its card has seed {one.row['seed']} already", where=name, remedy="Leave that run out.")
     own = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
-    shipped = Scored(own, facts["recipe"], _tables(Parser.load(card.folder), facts["treebank"])[1])
-    others = [_score(run, facts["treebank"], say) for run in controls]
-    found = [_control(group, [shipped, *scored], facts["recipe"]) for group in _groups(others)]
+    shipped = Scored(own, facts["recipe"], tables_of(Parser.load(card.folder), facts["treebank"])[1])
+    others = [measure(run, facts["treebank"], say) for run in controls]
+    found = [control_of(group, [shipped, *scored], facts["recipe"]) for group in groups(others)]
     known = [control["differs"] for control in facts["controls"]]
     if again := [control["differs"] for control in found if control["differs"] in known]:
         raise ModelError(f"its card has this control already: {again[0]}", where=name, remedy="Leave these runs out.")
@@ -133,120 +124,6 @@ def add(
     return card.folder
 
 
-def verify(name: str, say: Callable[[str], None] = print) -> list[tuple[str, object, object]]:
-    """(what, as the card says, as it is here) of every score whose treebank is on this machine, and of the parses."""
-    card = read_card(folder() / name)
-    parser = Parser.load(card.folder)
-    best = next(row for row in card.facts["seeds"] if row["seed"] == card.facts["seed"])
-    parses = card.facts["parses"]
-    rows = [("parses", parses["sha256"][:12], checksum(parser, parses["treebank"])[:12])]
-    for split in ("dev", "test"):
-        if best.get(split):
-            try:
-                gold = load(card.facts["treebank"], split).sentences
-            except CorpusError as error:
-                say(f"{split}: not checked: {error}")
-                continue
-            found = _rounded(evaluate(gold, [r.sentence for r in parser.parse_all(_bare(gold))]))
-            rows += [(f"{split} {key}", best[split][key], found[key]) for key in best[split]]
-    return rows
-
-
-def checksum(parser: Parser, treebank: str = "sample") -> str:
-    """SHA-256 of the trees, arcs, arc labels and tags that the parser gives the first sentences of our own treebank."""
-    sentences = _bare([s for split in ("train", "dev", "test") for s in load(treebank, split).sentences][:PARSES])
-    found = hashlib.sha256()
-    for result in parser.parse_all(sentences):
-        record = result.to_dict()
-        found.update(json.dumps([record[key] for key in ("words", "tags", "tree", "heads", "arc_labels")]).encode())
-    return found.hexdigest()
-
-
-@dataclass(frozen=True)
-class Scored:
-    """A run: what a card says of it, how its config differs from a preset, and a table of sentences for each split."""
-
-    row: dict
-    recipe: dict
-    tables: dict[str, pd.DataFrame]
-
-
-def _score(run: str | Path, treebank: str, say: Callable[[str], None]) -> Scored:
-    """What is known of a run, and what its parser in 16 bits scores."""
-    content, state = read_content(run, "model"), read_content(run, "resume")["state"]
-    parser = _halved(Parser.load(run))
-    config = parser.config
-    scores, tables = _tables(parser, treebank)
-    for split, found in scores.items():
-        say(f"{run}: {split} {found}")
-    row = {
-        "seed": config.train.seed,
-        "epochs": state["epoch"],
-        "best_epoch": content["info"]["epoch"],
-        "hours": round(state["seconds"] / 3600, 2),
-        "cores": config.train.workers,
-        "weights": sum(p.numel() for p in parser.network.parameters() if p.requires_grad),
-        "dev": scores.get("dev"),
-        "test": scores.get("test"),
-    }
-    return Scored(row, settings(config), tables)
-
-
-def _tables(parser: Parser, treebank: str) -> tuple[dict[str, dict], dict[str, pd.DataFrame]]:
-    """split -> scores, split -> table of sentences; of dev and test."""
-    scores, tables = {}, {}
-    for split, gold in _splits(treebank):
-        if split != "train":
-            result = evaluate(gold, [r.sentence for r in parser.parse_all(_bare(gold))])
-            scores[split], tables[split] = _rounded(result), result.table()
-    return scores, tables
-
-
-def _groups(scored: Sequence[Scored]) -> list[list[Scored]]:
-    """Runs of one recipe together."""
-    found: dict[str, list[Scored]] = {}
-    for one in scored:
-        found.setdefault(json.dumps(one.recipe), []).append(one)
-    return list(found.values())
-
-
-def _control(group: Sequence[Scored], ours: Sequence[Scored], recipe: dict) -> dict:
-    """Runs of another recipe: how it differs, their scores, and whether ours are better by more than chance, by a
-    randomisation test over sentences, whose counts are added up over the seeds that both have."""
-    theirs = group[0].recipe
-    differs = {
-        key: theirs.get(key) for key in sorted(recipe.keys() | theirs.keys()) if recipe.get(key) != theirs.get(key)
-    }
-    pairs = [(a, b) for a in ours for b in group if a.row["seed"] == b.row["seed"]]
-    tests = {}
-    for split in group[0].tables if pairs else ():
-        sides = [[pair[side].tables[split] for pair in pairs] for side in (0, 1)]
-        tests[split] = {}
-        for score, columns in TESTED.items():
-            first, second = (sum(table[list(columns)].to_numpy(float) for table in tables) for tables in sides)
-            found = f1_test(first, second)
-            tests[split][score] = {"difference": round(found.difference, 2), "p": round(found.p, 4)}
-    return {"differs": differs, "seeds": [one.row for one in group], "paired": len(pairs), "tests": tests}
-
-
-def settings(config: Config) -> dict:
-    """How a config differs from the nearest preset, its seed apart: {'preset': 'minilm', 'train.epochs': 8}."""
-    ours = _flat(asdict(config))
-    found = []
-    for name, make in PRESETS.items():
-        theirs = _flat(asdict(make()))
-        differs = {k: v for k, v in ours.items() if k != "train.seed" and (k not in theirs or theirs[k] != v)}
-        found.append({"preset": name, **differs})
-    return min(found, key=len)
-
-
-def _flat(values: dict, path: str = "") -> dict:
-    found = {}
-    for key, value in values.items():
-        found |= _flat(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}": value}
-    return found
-
-
 def _weaknesses(parser: Parser, treebank: str, own: str) -> dict:
     """Scores on dev by length and by label; and what goes worst in sentences of our own that may be shown.
 
@@ -254,21 +131,21 @@ def _weaknesses(parser: Parser, treebank: str, own: str) -> dict:
     agree on, and no score.
     """
     gold = load(treebank, "dev").sentences
-    found = [r.sentence for r in parser.parse_all(_bare(gold))]
+    found = [r.sentence for r in parser.parse_all(bare(gold))]
     ours = [s for split in ("train", "dev", "test") for s in load(own, split).sentences]
-    guesses = [r.sentence for r in parser.parse_all(_bare(ours))]
+    guesses = [r.sentence for r in parser.parse_all(bare(ours))]
     on_ours: Evaluation = evaluate(ours, guesses)
     table = on_ours.table()
     worst = table[(table.length >= 8) & (table.length <= 14)].sort_values("f1", kind="stable").index[:EXAMPLES]
-    rounded, on_sample = {"orient": "records"}, _rounded(on_ours)
+    records, on_sample = {"orient": "records"}, rounded(on_ours)
     if not set(parser.vocab.arc_labels) & {label for s in ours for label in s.arc_labels}:
         on_sample["las"] = None
     tags = {tag for s in ours for tag in s.tags}
     if 2 * len(tags & set(parser.vocab.tags)) < len(tags):
         on_sample.update(f1=None, exact=None, tag_accuracy=None)
     return {
-        "by_length": by_length(evaluate(gold, found)).round(2).to_dict(**rounded),
-        "by_label": by_label(gold, found, least=30).round(2).head(12).to_dict(**rounded),
+        "by_length": by_length(evaluate(gold, found)).round(2).to_dict(**records),
+        "by_label": by_label(gold, found, least=30).round(2).head(12).to_dict(**records),
         "own": own,
         "sample": on_sample,
         "examples": [
@@ -283,37 +160,10 @@ def _line(sentence: Sentence) -> str:
     return format_tree(sentence.tree)
 
 
-def _rounded(result: Evaluation) -> dict[str, float]:
-    summary = result.summary()
-    return {key: round(summary[key], 2) for key in SCORES}
-
-
-def _bare(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Their words alone."""
-    return [Sentence(s.words, id=s.id) for s in sentences]
-
-
-def _halved(parser: Parser) -> Parser:
-    """The parser as it is after it was saved in 16 bits and loaded again."""
-    with torch.no_grad():
-        for p in parser.network.parameters():
-            if p.requires_grad:
-                p.copy_(p.half())
-    return parser
-
-
 def _heads(parser: Parser) -> int:
     """Of the paper's layer, or inside the span: one per label."""
     lal = parser.config.model.label_attention
     return lal.heads if lal else len(parser.vocab.labels) - 1 if parser.inside else 0
-
-
-def _splits(treebank: str):
-    for split in ("train", "dev", "test"):
-        try:
-            yield split, load(treebank, split).sentences
-        except CorpusError:
-            continue
 
 
 def _one(what: str, values: list):

@@ -38,7 +38,7 @@ def models_list(context: typer.Context) -> None:
 def models_check(names: Annotated[list[str] | None, typer.Argument(help="default: all")] = None) -> None:
     """Parse again what the cards report on, as far as the treebanks are here. Exit code 1 if anything differs."""
     from lalkit import models as shipped
-    from lalkit.cards.ship import verify
+    from lalkit.cards.check import verify
 
     same = True
     for name in names or shipped.names():

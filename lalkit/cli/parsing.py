@@ -42,9 +42,9 @@ def evaluate(
     from lalkit.files import write_json, write_text
     from lalkit.models import find
     from lalkit.predict import predict
-    from lalkit.training import layers_of
     from lalkit.treebank.brackets import format_tree
     from lalkit.treebank.corpora import load
+    from lalkit.treebank.trainable import layers_of
 
     if by not in (None, "length", "label"):
         raise ParameterError(f"--by is length or label, not {by!r}")

@@ -15,8 +15,8 @@ from lalkit.heads.measure import TRAINED, measure, usual_labels
 from lalkit.heads.runs import HeadsRun
 from lalkit.interpret.controls import TESTED
 from lalkit.probes.statistics import f1_test, holm, paired_test
-from lalkit.training import subset
 from lalkit.treebank.corpora import load
+from lalkit.treebank.trainable import subset
 
 MEANS = 200  # training sentences over which means are taken
 COLUMNS = ("system", "seed", "what", "label", "measure", "value")

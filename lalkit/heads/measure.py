@@ -16,8 +16,8 @@ from lalkit.heads.kinds import PaperHeads, kind_of
 from lalkit.interpret.controls import words_kept
 from lalkit.predict import predict
 from lalkit.probes.tables import ask
-from lalkit.training import subset
 from lalkit.treebank.joint import to_joint
+from lalkit.treebank.trainable import subset
 from lalkit.treebank.tree import Sentence
 
 Row = tuple[str, str, str, float]  # what, label, measure, value

@@ -9,8 +9,10 @@ import torch
 
 from lalkit import models
 from lalkit.api import Parser
+from lalkit.cards.check import checksum, verify
 from lalkit.cards.page import command, page
-from lalkit.cards.ship import _control, _score, add, checksum, settings, ship, verify
+from lalkit.cards.scored import control_of, measure, settings
+from lalkit.cards.ship import add, ship
 from lalkit.config import minilm, minilm_span, override, tiny
 from lalkit.errors import ModelError
 from lalkit.training import train
@@ -152,9 +154,9 @@ def test_a_recipe_is_how_a_config_differs_from_a_preset():
 
 
 def test_a_control_is_compared_over_the_seeds_that_both_have(tiny_parser, second, shipped):
-    ours, theirs = _score(tiny_parser, "sample", str), _score(second, "sample", str)
+    ours, theirs = measure(tiny_parser, "sample", str), measure(second, "sample", str)
     theirs.row["seed"] = 1
-    found = _control([theirs], [ours], ours.recipe)
+    found = control_of([theirs], [ours], ours.recipe)
     assert found["paired"] == 1 and set(found["tests"]) == {"dev", "test"}
     for split, tests in found["tests"].items():
         for score, test in tests.items():
@@ -175,7 +177,7 @@ def test_seeds_and_controls_are_added_to_a_card(tiny_parser, second, shipped, tm
     add([other], "en-more", controls=[control], say=str)
     facts = json.loads((path / "card.json").read_text())
     assert [row["seed"] for row in facts["seeds"]] == [1, 5] and facts["seed"] == 1
-    assert facts["seeds"][1] == _score(other, "sample", str).row
+    assert facts["seeds"][1] == measure(other, "sample", str).row
     assert [(c["differs"], c["paired"]) for c in facts["controls"]] == [({"train.rate": 0.001}, 1)]
     difference = facts["seeds"][0]["test"]["f1"] - facts["controls"][0]["seeds"][0]["test"]["f1"]
     assert facts["controls"][0]["tests"]["test"]["f1"]["difference"] == pytest.approx(difference, abs=0.02)
