@@ -12,11 +12,14 @@ import pandas as pd
 
 from lalkit import draw, models
 from lalkit.checkpoint import Loaded, load_model, save_model
+from lalkit.config import SpanAttentionConfig
 from lalkit.errors import LalkitError
 from lalkit.files import write_bytes, write_text
 from lalkit.interpret.contributions import attention_table, contributions
 from lalkit.interpret.explain import explain, page
 from lalkit.interpret.look import Look, look
+from lalkit.interpret.span_explain import explain_terms, page_of_terms
+from lalkit.interpret.span_terms import Terms, span_terms
 from lalkit.interpret.view import view
 from lalkit.predict import Prediction, predict
 from lalkit.probes.view import AttentionView
@@ -71,12 +74,25 @@ class ParseResult:
     @cached_property
     def look(self) -> Look:
         """The parse from within: attention and contributions. Raises ModelError for a parser whose heads are mixed."""
+        return self._maker.look([self._bare])[0]
+
+    @cached_property
+    def terms(self) -> Terms:
+        """Every constituent's score, word by word (`.terms.table`), for a parser with label attention inside the span. Raises
+        ModelError for another."""
+        return self._maker.terms([self._bare])[0]
+
+    @property
+    def _maker(self) -> Parser:
         if self.parser is None:
             raise LalkitError(
                 "the parser of this result is not at hand", remedy="Parse the sentence with `Parser.parse`."
             )
-        bare = replace(self.sentence, constituents=None, heads=None, arc_labels=None)
-        return self.parser.look([bare])[0]
+        return self.parser
+
+    @property
+    def _bare(self) -> Sentence:
+        return replace(self.sentence, constituents=None, heads=None, arc_labels=None)
 
     def contributions(self, norm: str = "exact") -> pd.DataFrame:
         """What each label head contributes to each constituent: start, end, label, head, norm, value (`NORMS` says how)."""
@@ -87,22 +103,26 @@ class ParseResult:
         return attention_table([self.look]).drop(columns=["sentence", "id"])
 
     def explain(self, label: str | None = None, norm: str = "exact", top: int = 3) -> str:
-        """Which label heads made the constituents of this label (None: all), and what they attend to, in words."""
+        """Which label heads made the constituents of this label (None: all), and what they attend to, in words; for a parser
+        with label attention inside the span, which words did (it has no norms: its terms are exact)."""
+        if self._maker.inside:
+            return explain_terms(self.terms, label, top)
         return explain(self.look, label, norm, top, self.parser.profile)
 
     def explore(self, gold: Sentence | None = None, norm: str = "exact") -> Exploration:
-        """A page on which one points at a constituent and sees its label heads and words: shown in a notebook, or saved.
+        """A page on which one points at a constituent and sees its label heads, or words: shown in a notebook, or saved.
 
         gold: the same sentence with its gold trees, to mark what differs.
         """
-        data = page(
-            [self.look],
-            title=" ".join(self.sentence.words[:12]),
-            model=self.parser.info.get("name", "a parser"),
-            gold=[gold] if gold else None,
-            profile=self.parser.profile,
-            norm=norm,
-        )
+        shown = {
+            "title": " ".join(self.sentence.words[:12]),
+            "model": self._maker.info.get("name", "a parser"),
+            "gold": [gold] if gold else None,
+        }
+        if self.parser.inside:
+            data = page_of_terms([self.terms], boundary=self.parser.inside.boundary, **shown)
+        else:
+            data = page([self.look], profile=self.parser.profile, norm=norm, **shown)
         return Exploration(draw.explorer(data))
 
     def to_ptb(self, pretty: bool = False) -> str:
@@ -228,6 +248,15 @@ class Parser:
     def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
         """Parse and keep what the label attention did; options are those of `lalkit.interpret.look.look`."""
         return look(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
+
+    @property
+    def inside(self) -> SpanAttentionConfig | None:
+        """Its label attention inside the span, if that is what it has."""
+        return self.config.model.span_attention
+
+    def terms(self, sentences: Sequence[Sentence], **options) -> list[Terms]:
+        """Parse and keep every score's terms; options are those of `lalkit.interpret.span_terms.span_terms`."""
+        return span_terms(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
 
     def view(self, sentences: Sequence[Sentence], **options) -> AttentionView:
         """The label attention for the probes of `lalkit.probes`; options are those of `lalkit.interpret.view.view`."""

@@ -133,22 +133,29 @@ def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
 # Parameters with a row (after the first `skipped`) for every label, tag or arc label.
 ROWS = {
     "spans.second.": ("labels", 1),
+    "spans.boundary.second.": ("labels", 1),
+    "spans.query": ("labels", 1),
+    "spans.evidence.": ("labels", 1),
     "tag_scorer.": ("tags", 0),
     "tags.": ("tags", 0),
     "arcs.label": ("arc_labels", 0),
 }
+# With linear boundaries the edges have a row for every label too.
+GLASS = {"spans.boundary.first.": ("labels", 1), "spans.boundary.last.": ("labels", 1)}
 
 
 def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
     """Give a new network the weights of a trained parser; labels and tags are matched by their names, and what is new
     keeps its random row. Raises ModelError unless all else is of the same config."""
     loaded = load_model(folder)
-    theirs = trained(loaded.network)
+    theirs, inside = trained(loaded.network), network.config.span_attention
+    glass = inside is not None and inside.boundary == "glass"
     with torch.no_grad():
         for name, p in network.named_parameters():
             if not p.requires_grad:
                 continue
-            kind = next((names for prefix, names in ROWS.items() if name.startswith(prefix)), None)
+            rows = ROWS | GLASS if glass else ROWS
+            kind = next((names for prefix, names in rows.items() if name.startswith(prefix)), None)
             if name not in theirs or theirs[name].shape[bool(kind) :] != p.shape[bool(kind) :]:
                 raise ModelError(
                     f"cannot be started from: its {name} is not of this config",

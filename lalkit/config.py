@@ -6,6 +6,7 @@ Sources: [P] Mrini et al. 2020, [R] the authors' released program, [D] our decis
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -268,6 +269,11 @@ def _read(kind: Any, value: Any, where: str) -> Any:
             return None
         kind = next(k for k in get_args(kind) if k is not type(None))
     if dataclasses.is_dataclass(kind):
+        if isinstance(value, str):  # as JSON, from the command line
+            try:
+                value = json.loads(value)
+            except ValueError:
+                raise ModelError(f"{where} is {value!r}", remedy='Give none, or JSON such as {"d_key": 32}.') from None
         return from_dict(kind, value, where)
     if get_origin(kind) is Literal:
         if value in get_args(kind):

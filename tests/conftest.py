@@ -35,3 +35,14 @@ def tiny_parser(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "tiny"
     train(override(tiny(), {"train.epochs": 2}), "sample", folder, say=lambda text: None)
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_span_parser(tmp_path_factory):
+    """As `tiny_parser`, with label attention inside the span, its boundaries linear."""
+    from lalkit.training import train
+
+    inside = {"model.label_attention": "none", "model.span_attention": {"d_key": 8, "boundary": "glass"}}
+    folder = tmp_path_factory.mktemp("runs") / "tiny-span"
+    train(override(tiny(), {"train.epochs": 2, **inside}), "sample", folder, say=lambda text: None)
+    return folder

@@ -107,6 +107,28 @@ def test_starting_from_another_parser(tiny_parser):
         start_from(larger, theirs.vocab, tiny_parser)
 
 
+@pytest.mark.parametrize("boundary", ["full", "lean", "glass"])
+def test_starting_from_another_parser_with_heads_of_labels(tiny_parser, tmp_path, boundary):
+    """Inside the span, too, a head is known by its label."""
+    theirs = load_model(tiny_parser)
+    inside = {"model.label_attention": None, "model.span_attention": {"d_key": 4, "d_lean": 6, "boundary": boundary}}
+    config = override(theirs.config, inside)
+    first = Network(config.model, theirs.vocab)
+    save_model(tmp_path, first, config, theirs.vocab, "0", {})
+    vocab = replace(theirs.vocab, labels=("", "<H>", "NEW", *theirs.vocab.labels[:1:-1]))
+    network = Network(config.model, vocab)
+    start_from(network, vocab, tmp_path)
+    ours = [network.spans.query, network.spans.evidence.weight]
+    old = [first.spans.query, first.spans.evidence.weight]
+    if boundary == "glass":
+        ours, old = [*ours, network.spans.boundary.last.bias], [*old, first.spans.boundary.last.bias]
+    else:
+        ours, old = [*ours, network.spans.boundary.second.weight], [*old, first.spans.boundary.second.weight]
+        assert torch.equal(network.spans.boundary.first.weight, first.spans.boundary.first.weight)
+    for mine, its in zip(ours, old):
+        assert torch.equal(mine[0], its[0]) and torch.equal(mine[2:], its[1:].flip(0))
+
+
 def test_another_encoder_is_noticed(tmp_path, tiny_encoder):
     config = override(minilm(), {"model.encoder.pretrained": str(tiny_encoder())})
     vocab = Vocab.build(load("sample", "dev").sentences, 1)

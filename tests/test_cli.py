@@ -69,6 +69,32 @@ def test_explaining(tiny_parser, tmp_path):
     assert code == 0 and out.count("# ") == 2 and "In sample dev it is on top of" in out, err
 
 
+def test_explaining_by_words(tiny_span_parser, tmp_path):
+    code, out, err = lalkit("explain", "One two.", "--model", tiny_span_parser, "--html", "page.html", cwd=tmp_path)
+    assert code == 0 and "its words give" in out and "a constant" in out and "to explore: page.html" in err, err
+    assert "Terms of scores" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    code, _, err = lalkit("explain", "One two.", "--model", tiny_span_parser, "--norm", "share")
+    assert code == 2 and "what words add is exact" in err and "Leave --norm and --profile out" in err
+
+
+def test_heads_under_controls(tiny_parser, tiny_span_parser, tmp_path):
+    code, out, err = lalkit(
+        "heads", f"paper={tiny_parser}", tiny_span_parser, "--treebank", "sample", "--split", "dev", "--sentences", "3",
+        "--label", "NP", "--probed", "1", "--rounds", "2", "--out", "found", cwd=tmp_path,
+    )  # fmt: skip
+    assert code == 0 and "span glass, seed 1 ..." in err, err
+    assert [line.rpartition("/")[2] for line in out.split()] == [
+        "table.csv",
+        "tests.csv",
+        "heads.md",
+        "heads.csv",
+        "heads.png",
+    ]
+    assert "| paper |" in (tmp_path / "found" / "heads.md").read_text(encoding="utf-8")
+    code, _, err = lalkit("heads", "nowhere", cwd=tmp_path)
+    assert code == 2 and "no parser here" in err
+
+
 def test_an_empty_line_keeps_its_place(tiny_parser):
     code, out, err = lalkit("parse", "--model", tiny_parser, stdin=b"One.\n\n \nTwo.\n")
     assert code == 0 and "2 empty line(s)" in err

@@ -44,7 +44,7 @@ ORDER = (
     ("draw",),
     ("api",),
     ("stream", "systems"),
-    ("parameters", "kernel", "notebooks", "sweep", "bench", "demo", "doctor", "cards"),
+    ("parameters", "kernel", "notebooks", "sweep", "bench", "demo", "doctor", "cards", "heads"),
     ("cli",),
     ("__main__",),
 )

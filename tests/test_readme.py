@@ -25,6 +25,7 @@ DEAR = (
     "lalkit sweep",
     "lalkit report",
     "lalkit transparent",
+    "lalkit heads",
     "lalkit bench",
     "lalkit parse big.txt",
     "lalkit parse notes.txt",
@@ -36,8 +37,9 @@ def test_there_is_something_to_run():
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith(DEAR)])
-def test_cheap_commands_run(command, tiny_parser, tmp_path):
-    code, out, err = lalkit(*shlex.split(command.replace("runs/ptb", str(tiny_parser)))[1:], cwd=tmp_path)
+def test_cheap_commands_run(command, tiny_parser, tiny_span_parser, tmp_path):
+    command = command.replace("runs/ptb", str(tiny_parser)).replace("runs/span", str(tiny_span_parser))
+    code, out, err = lalkit(*shlex.split(command)[1:], cwd=tmp_path)
     assert code == 0, err
     assert out
 

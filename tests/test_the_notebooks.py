@@ -167,7 +167,7 @@ def test_05_counts_the_heads_on_top_and_doubts_them(tiny_parser, tmp_path):
     assert set(top.loc[top["label"] == "NP", "spans"]) == {(spans["label"] == "NP").sum()}
     controls = pd.read_csv(result.folder / "controls.csv").set_index("contexts")
     assert controls["same_top_exact"].iloc[0] == 100
-    assert len(controls) == 6
+    assert len(controls) == 7
 
 
 def test_06_follows_a_wrong_span_to_its_heads(tiny_parser, tmp_path):
@@ -261,3 +261,29 @@ def test_12_asks_three_systems_the_same(tiny_parser, tmp_path):
     table = pd.read_csv(result.folder / "systems.csv")
     assert table["group"].tolist() == ["parser", "LSTM"] + ["summarizer"] * 5
     assert table[["tvd", "erased", "conicity"]].notna().all().all()
+
+
+def test_13_holds_heads_of_both_layers_against_controls(tiny_parser, tiny_span_parser, tmp_path):
+    asked = {
+        "runs": [f"paper={tiny_parser}", f"inside={tiny_span_parser}"], "split": "dev", "sentences": 8, "labels": ["NP", "VP"],
+        "probed": 2, "rounds": 2,
+    }  # fmt: skip
+    result = run_notebook(FOLDER / "13_heads_that_mean_it.ipynb", asked, tmp_path / "run", progress=False)
+    assert {
+        "cancellation.csv",
+        "terms.csv",
+        "table.csv",
+        "tests.csv",
+        "heads.png",
+        "where.png",
+        "balance.csv",
+    } <= saved(result)
+    assert pd.read_csv(result.folder / "cancellation.csv")["contexts"].max() < 1e-5
+    terms = pd.read_csv(result.folder / "terms.csv")
+    sums = terms.groupby(["start", "end", "label"]).agg({"value": "sum", "score": "first"})
+    assert (sums["value"] - sums["score"]).abs().max() < 1e-5
+    table = pd.read_csv(result.folder / "table.csv", keep_default_na=False)
+    assert set(table["system"]) == {"paper", "inside"}
+    assert "Terms of scores" in (result.folder / "explore.html").read_text(encoding="utf-8")
+    with pytest.raises(NotebookError, match="no parser here"):
+        run_notebook(FOLDER / "13_heads_that_mean_it.ipynb", {"runs": ["nowhere"]}, tmp_path / "no", progress=False)

@@ -9,18 +9,20 @@ from collections.abc import Callable
 
 import torch
 
-from lalkit.bench import contributions, decode, layer, look, parse, spans, train
+from lalkit.bench import beside, contributions, decode, inside, layer, look, parse, spans, train
 from lalkit.bench.measure import Settings
 from lalkit.errors import ParameterError
 
 ROUTINES: dict[str, Callable[[Settings], list[dict]]] = {
     "layer": layer.rows,
     "spans": spans.rows,
+    "inside": inside.rows,
     "decode": decode.rows,
     "contributions": contributions.rows,
     "look": look.rows,
     "parse": parse.rows,
     "train": train.rows,
+    "beside": beside.rows,
 }
 
 
@@ -45,7 +47,11 @@ def table(rows: list[dict]) -> str:
     lines = []
     for r in rows:
         unit = (
-            "of it" if r["routine"] in ("look", "parse", "parts", "train") else "" if "exponent" in r["mode"] else "x"
+            "of it"
+            if r["routine"] in ("look", "parse", "parts", "train", "beside")
+            else ""
+            if "exponent" in r["mode"]
+            else "x"
         )
         memory = "" if r["memory_ratio"] is None else f"  memory {r['memory_ratio']:.3f}"
         what = f"{r['routine']:14} {r['case']}, {r['mode']}"

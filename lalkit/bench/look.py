@@ -1,4 +1,5 @@
-"""Parsing with a look inside (attention, every label head's contributions by all norms, exact ones too) against parsing."""
+"""Parsing with a look inside (attention, every label head's contributions by all norms, exact ones too; or, inside the span,
+every term of every constituent's scores) against parsing."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from lalkit.bench.measure import Settings, share
 from lalkit.bench.networks import network_and_sentences
 from lalkit.interpret.contributions import NORMS, contributions
 from lalkit.interpret.look import look
+from lalkit.interpret.span_terms import span_terms
 from lalkit.predict import predict
 
 
@@ -18,10 +20,14 @@ def rows(settings: Settings) -> list[dict]:
     few = replace(settings, repeats=min(settings.repeats, 3))
 
     def looked() -> None:
+        if network.config.span_attention:
+            span_terms(network, collator, sentences)
+            return
         found = contributions(look(network, collator, sentences))
         for norm in NORMS:
             found.by(norm)
 
     case = f"{len(sentences)} sentences, {name}"
+    what = "terms of all constituents" if network.config.span_attention else "contributions of all spans, every norm"
     parsed = lambda: predict(network, collator, sentences)  # noqa: E731
-    return [share(few, "look", case, "contributions of all spans, every norm", "parsing", looked, parsed)]
+    return [share(few, "look", case, what, "parsing", looked, parsed)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from statistics import median
 
@@ -12,10 +12,12 @@ import torch
 
 from lalkit import predict as predicting
 from lalkit.batch.budget import batches, usual
+from lalkit.batch.collate import Collator
 from lalkit.bench.measure import Settings, alternate, milliseconds, share
 from lalkit.bench.networks import FEW, network_and_sentences
 from lalkit.model import parser as assembly
 from lalkit.model.parser import Network
+from lalkit.treebank.tree import Sentence
 
 
 def rows(settings: Settings) -> list[dict]:
@@ -24,9 +26,7 @@ def rows(settings: Settings) -> list[dict]:
     network.eval()
     groups = batches([len(s) for s in sentences], usual(settings.device))
     ready = [collator([sentences[i] for i in group]).to(settings.device) for group in groups]
-
-    def parse() -> None:
-        predicting.predict(network, collator, sentences, threads=torch.get_num_threads())
+    parse = parser(settings, network, collator, sentences)
 
     def encode() -> None:
         with torch.inference_mode():
@@ -39,7 +39,17 @@ def rows(settings: Settings) -> list[dict]:
     return [whole, *parts(settings, network, parse, name)]
 
 
-def parts(settings: Settings, network: Network, parse, name: str) -> list[dict]:
+def parser(settings: Settings, network: Network, collator: Collator, sentences: list[Sentence]) -> Callable[[], None]:
+    """What parses them all."""
+
+    def parse() -> None:
+        network.eval()
+        predicting.predict(network, collator, sentences, threads=torch.get_num_threads())
+
+    return parse
+
+
+def parts(settings: Settings, network: Network, parse: Callable, name: str) -> list[dict]:
     """Rows of routine 'parts': ratio is the part's share of the whole, which is measured without the clocks, in turn."""
     rounds = []
 

@@ -23,11 +23,10 @@ def page(facts: dict) -> str:
     """Markdown with the hub's front matter."""
     f, name, treebank = facts, facts["name"], facts["treebank"]
     split = "test" if _best(f).get("test") else "dev"
+    kind, more = _kind(f)
     parts = [
         _front_matter(f),
-        f"# {name}\n\nA Label Attention parser (Mrini et al., 2020) of `lalkit`: constituents and dependencies as one tree, "
-        f"{f['label_heads']} label heads. Trained on {TITLES.get(treebank, treebank)}. It has no feed-forward after the "
-        "label attention, so that every score can be traced to heads.\n",
+        f"# {name}\n\n{kind} Trained on {TITLES.get(treebank, treebank)}. {more}\n",
         f'```python\nimport lalkit\n\nprint(lalkit.load("{name}").parse({TEXTS.get(f["language"], OPENING)}))\n```\n',
         "## Facts\n",
         _facts(f),
@@ -44,6 +43,25 @@ def page(facts: dict) -> str:
         *_weaknesses(f),
     ]  # fmt: skip
     return "\n".join(parts)
+
+
+def _kind(f: dict) -> tuple[str, str]:
+    """What sort of parser it is, before and after what it was trained on. Cards without 'inside' are older than that kind."""
+    joint = "of `lalkit`: constituents and dependencies as one tree"
+    if not f.get("inside"):
+        return (
+            f"A Label Attention parser (Mrini et al., 2020) {joint}, {f['label_heads']} label heads.",
+            "It has no feed-forward after the label attention, so that every score can be traced to heads.",
+        )
+    edges = {
+        "full": "and one number for its boundaries, by a scorer of fenceposts",
+        "lean": "and one number for its boundaries, by a small scorer of the first and the last word",
+        "glass": "the first and the last word once more as its edges, and a constant: nothing else",
+    }[f["inside"]]
+    return (
+        f"A parser {joint}, with label attention inside the span: {f['label_heads']} heads, one per label.",
+        f"The score of a label is a sum: of its words' attention times evidence, {edges}. `lalkit explain` shows the terms.",
+    )
 
 
 def command(facts: dict, seed) -> str:

@@ -97,8 +97,6 @@ def settings(config: Config) -> dict:
     for name, make in PRESETS.items():
         theirs = _flat(asdict(make()))
         differs = {k: v for k, v in ours.items() if k != "train.seed" and (k not in theirs or theirs[k] != v)}
-        if ours.get("model.label_attention", 0) is None:
-            differs["model.label_attention"] = None
         found.append({"preset": name, **differs})
     return min(found, key=len)
 

@@ -77,14 +77,15 @@ def ship(
     parser.save(target, half=True)
     facts = {
         "name": name, "licence": licence, "language": language, "treebank": treebank, "lalkit": __version__,
-        "encoder": parser.config.model.encoder.pretrained, "label_heads": _heads(parser), "recipe": recipe,
+        "encoder": parser.config.model.encoder.pretrained, "label_heads": _heads(parser),
+        "inside": parser.inside.boundary if parser.inside else None, "recipe": recipe,
         "seed": best["seed"], "seeds": seeds,
         "chosen": "before" if seed is not None else "on dev",
         "controls": [control_of(group, scored, recipe) for group in groups(others)],
         "corpus": {split: len(part) for split, part in splits(treebank)}, **_weaknesses(parser, treebank, own),
         "parses": {"treebank": own, "sentences": PARSES, "sha256": checksum(parser, own)},
     }  # fmt: skip
-    if facts["label_heads"]:
+    if parser.config.model.label_attention:
         looks = parser.look(bare(load(treebank, "dev").sentences))
         write_json(target / "profile.json", profile(contributions(looks), "exact", f"{treebank} dev"))
     write_json(target / "card.json", facts)
@@ -160,8 +161,9 @@ def _line(sentence: Sentence) -> str:
 
 
 def _heads(parser: Parser) -> int:
+    """Of the paper's layer, or inside the span: one per label."""
     lal = parser.config.model.label_attention
-    return lal.heads if lal else 0
+    return lal.heads if lal else len(parser.vocab.labels) - 1 if parser.inside else 0
 
 
 def _one(what: str, values: list):

@@ -16,14 +16,26 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the profiler that measures mem
 import typer
 
 from lalkit.allocator import keep_memory
-from lalkit.cli import corpora, explaining, learning, looking, models, parsing, summarizing, sweeping, transparent
+from lalkit.cli import (
+    corpora,
+    explaining,
+    heads,
+    learning,
+    looking,
+    models,
+    parsing,
+    summarizing,
+    sweeping,
+    transparent,
+)
 from lalkit.errors import LalkitError
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__.split(".")[0] + "."
 )
 for command in (
-    learning.train, parsing.evaluate, parsing.parse, explaining.explain, looking.doctor, looking.run, looking.bench, looking.demo,
+    learning.train, parsing.evaluate, parsing.parse, explaining.explain, heads.heads, looking.doctor, looking.run,
+    looking.bench, looking.demo,
     sweeping.sweep, sweeping.report,
 ):  # fmt: skip
     app.command()(command)

@@ -27,20 +27,24 @@ def explain(
     ] = None,
     label: Annotated[str | None, typer.Option(help="of the constituents in question, e.g. NP; default all")] = None,
     norm: Annotated[str, typer.Option(help="raw, minmax (the paper's), softmax, share, exact")] = "exact",
-    top: Annotated[int, typer.Option(help="label heads to name")] = 3,
+    top: Annotated[int, typer.Option(help="label heads, or words, to name")] = 3,
     html: Annotated[Path | None, typer.Option(help="write a page to explore here, one file")] = None,
     profile: Annotated[
         str | None,
         typer.Option(help="a treebank: count on its dev part which labels each head leads (shipped parsers know)"),
     ] = None,
 ) -> None:
-    """Which label heads made a constituent, and what they attend to: in words, and with --html as a page to explore."""
+    """Which label heads made a constituent, and what they attend to: in words, and with --html as a page to explore.
+
+    A parser with label attention inside the span is explained word by word; its terms are exact, and it has no norms.
+    """
     from lalkit.api import Parser
     from lalkit.draw.explorer import explorer
     from lalkit.files import write_text
     from lalkit.interpret.contributions import contributions
     from lalkit.interpret.explain import explain as explain_
     from lalkit.interpret.explain import page
+    from lalkit.interpret.span_explain import explain_terms, page_of_terms
     from lalkit.interpret.tables import profile as profile_
     from lalkit.text import read_line
     from lalkit.treebank.corpora import load
@@ -62,16 +66,29 @@ def explain(
         chosen = [read_line(line, form, str(number)) for number, line in enumerate(text, 1)]
         if None in chosen:
             raise ParameterError("a sentence has no words")
+    if parser.inside and (profile or norm != "exact"):
+        raise ParameterError(
+            "its label attention is inside the span: what words add is exact, and every head has one label",
+            remedy="Leave --norm and --profile out.",
+        )
     counts = parser.profile
     if profile:
         looks = parser.look(load(profile, "dev").sentences)
         counts = profile_(contributions(looks), norm, f"{profile} dev")
-    looks = parser.look(chosen)
-    for seen in looks:
-        if len(looks) > 1:
-            print(f"# {' '.join(seen.sentence.words)}")
-        print(explain_(seen, label, norm, top, counts), end="\n\n")
+    found = parser.terms(chosen) if parser.inside else parser.look(chosen)
+    for seen in found:
+        if len(found) > 1:
+            print(f"# {' '.join(seen.prediction.sentence.words)}")
+        print(
+            explain_terms(seen, label, top) if parser.inside else explain_(seen, label, norm, top, counts), end="\n\n"
+        )
     if html:
-        data = page(looks, title="Which label heads made this?", model=str(model), gold=gold, profile=counts, norm=norm)
+        if parser.inside:
+            boundary = parser.inside.boundary
+            data = page_of_terms(found, title="Which words made this?", model=str(model), gold=gold, boundary=boundary)
+        else:
+            data = page(
+                found, title="Which label heads made this?", model=str(model), gold=gold, profile=counts, norm=norm
+            )
         write_text(html, explorer(data))
         say(f"to explore: {html}")

@@ -14,7 +14,9 @@ from lalkit.errors import ParameterError
 def train(
     treebank: Treebank,
     out: Annotated[Path | None, typer.Option(help="folder of the run")] = None,
-    preset: Annotated[str, typer.Option(help="tiny, minilm, chinese, paper-english, paper-chinese")] = "minilm",
+    preset: Annotated[
+        str, typer.Option(help="tiny, minilm, minilm-span, chinese, paper-english, paper-chinese")
+    ] = "minilm",
     task: Annotated[str | None, typer.Option(help="joint, or one layer alone: dependencies, constituents")] = None,
     seed: Annotated[int | None, typer.Option()] = None,
     start: Annotated[str | None, typer.Option(help="name or folder of a trained parser to begin with")] = None,

@@ -19,7 +19,7 @@ import torch
 from scipy.stats import rankdata
 from torch import Tensor
 
-from lalkit.batch.collate import Collator
+from lalkit.batch.collate import Batch, Collator
 from lalkit.errors import LalkitError
 from lalkit.evaluate import evaluate
 from lalkit.interpret.agreement import correlation
@@ -33,18 +33,20 @@ from lalkit.treebank.tree import Sentence
 Change = Callable[[Tensor], Tensor]  # contexts [B, H, d_kv] -> contexts
 CONTROLS = {
     "as trained": "the contexts as they are",
+    "uniform attention": "every head attends to all words alike",
     "zeroed": "every context at zero",
     "mean": "every head's context at its mean over sentences",
     "swapped sentences": "every sentence has the contexts of another one",
     "swapped heads": "every head has the context of another head",
     "shuffled heads": "the heads' outputs in another order",
 }
+NAMED = ("uniform attention", "shuffled heads")  # controls of something else than contexts
 # The counts of a sentence that a score is made of.
 TESTED = {"f1": ["matched", "gold", "predicted"], "uas": ["arcs_right", "arcs", "arcs"]}
 
 
 def changes(network: Network, collator: Collator, sentences: Sequence[Sentence], seed: int = 0) -> dict[str, Change]:
-    """The controls as functions of contexts ('shuffled heads' apart, see `changed`). sentences: where means are taken.
+    """The controls as functions of contexts (those of `NAMED` apart, see `changed`). sentences: where means are taken.
 
     Sentences and heads are exchanged by fixed permutations without fixed points where there are two or more.
     """
@@ -99,24 +101,30 @@ def likeness(ours: Contributions, theirs: Contributions, norm: str) -> tuple[flo
 
 @contextmanager
 def changed(network: Network, change: Change | str, seed: int = 0) -> Iterator[Network]:
-    """The network with other contexts, or, for 'shuffled heads', with its heads' outputs in another order, while it lasts.
-
-    Raises ModelError where heads cannot be told apart, LalkitError for a control there is not.
+    """The network with other contexts while it lasts; or, by name, with uniform attention, or with its heads' outputs in another
+    order. Raises ModelError where heads cannot be told apart, LalkitError for a control there is not.
     """
     refuse_mixed(network)
-    if isinstance(change, str) and change != "shuffled heads":
-        raise LalkitError(f"{change!r} needs its contexts", remedy="Take it from `changes`, or name 'shuffled heads'.")
+    if isinstance(change, str) and change not in NAMED:
+        raise LalkitError(
+            f"{change!r} needs its contexts", remedy=f"Take it from `changes`, or name one of {', '.join(NAMED)}."
+        )
     layer = network.label_attention
     if layer.config.query != "vector":
         raise LalkitError("a query matrix gives every word contexts of its own", remedy="Use query=vector.")
 
     def forward(x: Tensor, mask: Tensor, dropout=None) -> tuple[Tensor, Tensor]:
         attention = layer.attend(x, mask)
+        if change == "uniform attention":
+            attention = (mask / mask.sum(-1, keepdim=True)).to(attention)[:, None].expand_as(attention)
         contexts = layer.contexts(x, attention)
         if callable(change):
-            return layer.combine(x, change(contexts), None), attention
+            contexts = change(contexts)
+        y = layer.combine(x, contexts, None)
+        if change != "shuffled heads":
+            return y, attention
         order = _derangement(contexts.shape[1], seed).to(x.device)
-        return layer.combine(x, contexts, None)[:, :, order], attention[:, order]
+        return y[:, :, order], attention[:, order]
 
     usual = layer.forward
     layer.forward = forward
@@ -124,6 +132,42 @@ def changed(network: Network, change: Change | str, seed: int = 0) -> Iterator[N
         yield network
     finally:
         layer.forward = usual
+
+
+@contextmanager
+def without_head(network: Network, head: int) -> Iterator[Network]:
+    """The network without one head's slice of every word, for spans and arcs, while it lasts."""
+    refuse_mixed(network)
+
+    def out(layer, given, found: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        y = found[0].clone()
+        y[:, :, head] = 0
+        return y, found[1]
+
+    hook = network.label_attention.register_forward_hook(out)
+    try:
+        yield network
+    finally:
+        hook.remove()
+
+
+@contextmanager
+def words_kept(network: Network) -> Iterator[Network]:
+    """While it lasts, vectors of words that were computed once are kept: controls change what comes after them."""
+    usual, kept = network.words.forward, {}
+
+    def forward(batch: Batch) -> Tensor:
+        given = [x for x in (batch.lengths, batch.subwords, batch.places, batch.words, batch.chars) if x is not None]
+        key = tuple(x.cpu().numpy().tobytes() for x in given)
+        if key not in kept:
+            kept[key] = usual(batch)
+        return kept[key]
+
+    network.words.forward = forward
+    try:
+        yield network
+    finally:
+        network.words.forward = usual
 
 
 def mean_contexts(network: Network, collator: Collator, sentences: Sequence[Sentence]) -> Tensor:

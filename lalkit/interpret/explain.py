@@ -111,7 +111,6 @@ def page(
 
 
 def _sentence(seen: Look, gold: Sentence | None, norms: Sequence[str]) -> dict:
-    s = seen.sentence
     heads = {(span.start, span.end, span.label): span.head for span in seen.prediction.spans if span.label != GROUP}
     values = {norm: normalise(seen.raw, seen.exact, norm) for norm in norms}
     spans = [
@@ -122,6 +121,11 @@ def _sentence(seen: Look, gold: Sentence | None, norms: Sequence[str]) -> dict:
         }
         for place, span in enumerate(seen.spans) if span in heads
     ]  # fmt: skip
+    return {**frame(seen.sentence, gold), "spans": spans, "attention": [_numbers(row) for row in seen.attention]}
+
+
+def frame(s: Sentence, gold: Sentence | None) -> dict:
+    """What every page shows of a sentence: words, tags, arcs, and gold's layers. Raises LalkitError where there are no arcs."""
     if s.heads is None:
         raise LalkitError("a page to explore shows both layers, and this parser gives constituents alone", where=s.id)
     right = gold and {
@@ -132,8 +136,7 @@ def _sentence(seen: Look, gold: Sentence | None, norms: Sequence[str]) -> dict:
     blank = ["_"] * len(s)
     return {
         "id": s.id, "words": list(s.words), "tags": list(s.tags or blank), "heads": list(s.heads),
-        "arc_labels": list(s.arc_labels or blank), "spans": spans,
-        "attention": [_numbers(row) for row in seen.attention], "gold": right,
+        "arc_labels": list(s.arc_labels or blank), "gold": right,
     }  # fmt: skip
 
 

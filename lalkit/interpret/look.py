@@ -130,6 +130,7 @@ def refuse_mixed(network: Network) -> None:
     lal = network.config.label_attention
     reason = (
         "it gives dependencies alone" if network.config.task == "dependencies"
+        else "its label attention is inside the span" if network.config.span_attention
         else "it has no label attention" if lal is None
         else "a feed-forward after the label attention mixes its heads" if lal.feedforward
         else "its heads are projected together" if lal.combine == "project"
@@ -138,6 +139,8 @@ def refuse_mixed(network: Network) -> None:
     if reason:
         raise ModelError(
             f"contributions of label heads are not defined for this parser: {reason}",
-            remedy="Use a parser whose heads stay apart: en-news-x, en-craft-x, or one trained with "
+            remedy="Its scores are sums of words' terms: ask for these (`Parser.terms`, `lalkit explain`)."
+            if network.config.span_attention
+            else "Use a parser whose heads stay apart: en-news-x, en-craft-x, or one trained with "
             "model.label_attention.feedforward=false and combine=concat.",
         )

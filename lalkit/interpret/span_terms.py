@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import pandas as pd
 import torch
+from torch import Tensor
 
 from lalkit.batch.collate import Collator
 from lalkit.errors import ModelError
@@ -23,13 +25,18 @@ from lalkit.predict import Prediction, predict_batches
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
-COLUMNS = ("start", "end", "label", "term", "position", "word", "attention", "evidence", "value", "score")
+COLUMNS = (
+    "start", "end", "label", "role", "term", "position", "word", "attention", "evidence", "value", "score", "then",
+    "then_score",
+)  # fmt: skip
+ROLES = {"parse": "the parse's own label", "second": "the label that comes second there", "asked": "asked for besides"}
 
 
 @dataclass(frozen=True)
 class Terms:
-    """A parsed sentence and the terms of its spans. table: `COLUMNS`, a row per term: term is word, first, last, constant or
-    boundary; position 1-based (missing for the last two); value: what it adds to the score; score: their sum."""
+    """A parsed sentence and the terms of its spans. table: `COLUMNS`, a row per term. role: of `ROLES`; term: word, first, last,
+    constant or boundary; position: 1-based (missing for the last two); value: what it adds to the score, score: their sum.
+    then, then_score: which label would come first over the span if the word had no evidence for any, and its score."""
 
     prediction: Prediction
     table: pd.DataFrame
@@ -48,56 +55,104 @@ def span_terms(
 
     Raises ModelError for a parser without label attention inside the span, or for a label it does not know.
     """
+    refuse_outside(network)
+    names, index = collator.vocab.labels, collator.vocab.label_index
+    found: list[Terms | None] = [None] * len(sentences)
+    for group, predictions, output in predict_batches(network, collator, sentences, lam):
+        for b, (place, prediction) in enumerate(zip(group, predictions)):
+            asked: dict[Span, str] = {}
+            for span in prediction.spans:
+                if span.label != GROUP:
+                    scores = output.label_scores[b, span.start, span.end].clone()
+                    scores[index[span.label]] = scores[: index[GROUP] + 1] = -torch.inf
+                    asked[span.start, span.end, span.label] = "parse"
+                    if scores.max() > -torch.inf:
+                        asked[span.start, span.end, names[int(scores.argmax())]] = "second"
+            for start, end, label in besides[place] if besides else ():
+                if label not in index:
+                    raise ModelError(f"there is no label {label!r}", remedy=f"Labels: {', '.join(names[2:])}.")
+                asked.setdefault((start, end, label), "asked")
+            words, rows = prediction.sentence.words, []
+            for (start, end), some in groupby(asked, key=lambda span: span[:2]):
+                everything = _everything(network.spans, output.span_parts, b, start, end)
+                for span in some:
+                    for row in _rows(network.spans, output.span_parts, b, span, index[span[2]] - 1, words, everything):
+                        rows.append({"role": asked[span], **row, "then": row.get("then") and names[row["then"]]})
+            table = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"position": "Int64"})
+            found[place] = Terms(prediction, table)
+    return found
+
+
+def refuse_outside(network: Network) -> None:
+    """Raises ModelError unless the label attention is inside the span."""
     if not isinstance(network.spans, SpanLabelAttention):
         raise ModelError(
             "its spans are not scored by words inside them",
             remedy="Use a parser trained with model.span_attention, such as --preset minilm-span.",
         )
-    names, index = collator.vocab.labels, collator.vocab.label_index
-    found: list[Terms | None] = [None] * len(sentences)
-    for group, predictions, output in predict_batches(network, collator, sentences, lam):
-        for b, (place, prediction) in enumerate(zip(group, predictions)):
-            asked: list[Span] = []
-            for span in prediction.spans:
-                if span.label != GROUP:
-                    scores = output.label_scores[b, span.start, span.end].clone()
-                    scores[index[span.label]] = scores[: index[GROUP] + 1] = -torch.inf
-                    asked += [(span.start, span.end, label) for label in (span.label, names[int(scores.argmax())])]
-            for start, end, label in besides[place] if besides else ():
-                if label not in index:
-                    raise ModelError(f"there is no label {label!r}", remedy=f"Labels: {', '.join(names[2:])}.")
-                asked.append((start, end, label))
-            rows = [
-                row
-                for span in dict.fromkeys(asked)
-                for row in _rows(network.spans, output.span_parts, b, span, index[span[2]], prediction.sentence.words)
-            ]
-            found[place] = Terms(prediction, pd.DataFrame(rows, columns=list(COLUMNS)).astype({"position": "Int64"}))
-    return found
 
 
 @torch.inference_mode()
-def _rows(scorer: SpanLabelAttention, parts: tuple, b: int, span: Span, label: int, words: Sequence[str]) -> list[dict]:
-    (start, end, name), head = span, label - 1
-    logits, evidence, *edges = parts
-    at = [torch.tensor([value], device=logits.device) for value in (b, start, end, head)]
-    attention = scorer.attention(logits, *at)[0, start:end].double()
-    own = evidence[b, start:end, head].double()
-    score = float(scorer.at(*parts, b=at[0], i=at[1], j=at[2], label=at[3] + 1))
-    inside = attention * own
+def _everything(scorer: SpanLabelAttention, parts: tuple, b: int, start: int, end: int) -> tuple[Tensor, ...]:
+    """Of one span by all H heads, for its k words: (attention [H, k], evidence [H, k], scores [H])."""
+    logits, evidence, *_ = parts
+    head = torch.arange(evidence.shape[-1], device=evidence.device)
+    at = [torch.full_like(head, value) for value in (b, start, end)]
+    attention = scorer.attention(logits, *at, head)[:, start:end].double()
+    scores = scorer.at(*parts, b=at[0], i=at[1], j=at[2], label=head + 1)
+    return attention, evidence[b, start:end].T.double(), scores.double()
+
+
+@torch.inference_mode()
+def _rows(
+    scorer: SpanLabelAttention, parts: tuple, b: int, span: Span, head: int, words: Sequence[str], everything: tuple
+) -> list[dict]:
+    (start, end, name), (attention, evidence, scores) = span, everything
+    values = attention * evidence
+    without = scores[:, None] - values
+    without[0] = -torch.inf  # <H> is no constituent
+    then_score, then = without.max(0)
+    score = float(scores[head])
     rows = [
-        {"term": "word", "position": start + k + 1, "word": words[start + k], "attention": float(attention[k]),
-         "evidence": float(own[k]), "value": float(inside[k])}
+        {"term": "word", "position": start + k + 1, "word": words[start + k], "attention": float(attention[head, k]),
+         "evidence": float(evidence[head, k]), "value": float(values[head, k]), "then": int(then[k]) + 1,
+         "then_score": float(then_score[k])}
         for k in range(end - start)
     ]  # fmt: skip
     if scorer.config.boundary == "glass":
+        _, _, first, last = parts
         constant = float(scorer.boundary.last.bias[head])
-        rows.append(
-            {"term": "first", "position": start + 1, "word": words[start], "value": float(edges[0][b, start, head])}
-        )
-        last = float(edges[1][b, end - 1, head]) - constant
-        rows.append({"term": "last", "position": end, "word": words[end - 1], "value": last})
+        edges = (
+            ("first", start + 1, float(first[b, start, head])), ("last", end, float(last[b, end - 1, head]) - constant),
+        )  # fmt: skip
+        rows += [{"term": term, "position": at, "word": words[at - 1], "value": value} for term, at, value in edges]
         rows.append({"term": "constant", "value": constant})
     else:
-        rows.append({"term": "boundary", "value": score - float(inside.sum())})
+        rows.append({"term": "boundary", "value": score - float(values[head].sum())})
     return [{"start": start, "end": end, "label": name, **row, "score": score} for row in rows]
+
+
+def balance(found: Sequence[Terms]) -> pd.DataFrame:
+    """What puts a constituent's label before the one that comes second: its words, or its edges? A row per label, the most
+    frequent first: label, spans, lead (mean of the first score less the second), by_words and by_edges (which add up to it),
+    words_alone and edges_alone (percent of spans whose own label would be ahead by these alone)."""
+    leads = []
+    for terms in found:
+        table = terms.table[terms.table["role"] != "asked"]
+        words = table["term"] == "word"
+        parts = {"by_words": table["value"].where(words, 0.0), "by_edges": table["value"].where(~words, 0.0)}
+        sums = table.assign(**parts).groupby(["start", "end", "role"])[list(parts)].sum().unstack("role").dropna()
+        labels = table[table["role"] == "parse"].groupby(["start", "end"])["label"].first()
+        if len(sums):
+            differences = {name: sums[name]["parse"] - sums[name]["second"] for name in parts}
+            leads.append(pd.DataFrame({"label": labels.reindex(sums.index), **differences}))
+    if not leads:
+        return pd.DataFrame(columns=["label", "spans", "lead", "by_words", "by_edges", "words_alone", "edges_alone"])
+    every = pd.concat(leads, ignore_index=True)
+    every["lead"] = every["by_words"] + every["by_edges"]
+    groups = every.groupby("label")
+    means = groups[["lead", "by_words", "by_edges"]].mean()
+    alone = (every[["by_words", "by_edges"]] > 0).groupby(every["label"]).mean() * 100
+    means[["words_alone", "edges_alone"]] = alone.to_numpy()
+    means.insert(0, "spans", groups.size())
+    return means.sort_values("spans", ascending=False, kind="stable").reset_index()

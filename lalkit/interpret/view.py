@@ -13,7 +13,8 @@ from torch import Tensor
 
 from lalkit.batch.collate import Collator
 from lalkit.errors import ModelError
-from lalkit.interpret.look import refuse_mixed
+from lalkit.interpret.look import Span, refuse_mixed
+from lalkit.interpret.span_view import span_view
 from lalkit.model.parser import Network, arc_log_probabilities
 from lalkit.model.scores import fenceposts
 from lalkit.predict import predict
@@ -21,7 +22,6 @@ from lalkit.probes.view import AttentionView, Outcome
 from lalkit.treebank.tree import Sentence
 
 DECISIONS = ("spans", "arcs")
-Span = tuple[int, int, str]  # start, end, label
 
 
 @torch.no_grad()
@@ -40,10 +40,16 @@ def view(
     counts (label as given, 1). "arcs": a unit is a word, its classes its possible heads, 0 the root. without_slices takes a
     head's output out of every word; it is there only if heads stay apart. Use some tens of sentences at a time.
 
+    Label attention inside the span has a view of its own, in which an example is a span (`span_view`).
+
     Raises ModelError for a parser without label attention, or whose heads have a query matrix; ValueError for other decisions.
     """
     if decide not in DECISIONS:
         raise ValueError(f"no decision {decide!r}: {' or '.join(DECISIONS)}")
+    if network.config.span_attention:
+        if decide == "arcs":
+            raise ValueError("arcs see nothing of label attention inside the span: decide spans")
+        return span_view(network, collator, sentences, spans, examples, lam)
     layer = network.label_attention
     if layer is None or layer.config.query != "vector":
         raise ModelError("has no label attention with one query a head", remedy="Use a parser with query=vector.")

@@ -4,12 +4,15 @@ import pytest
 import torch
 
 from lalkit import bench, predict
-from lalkit.bench import layer, look, measure, parse, train
+from lalkit.bench import beside, inside, layer, look, measure, parse, train
 from lalkit.bench.measure import Settings, compare, growth, peak_bytes, twin
-from lalkit.config import LabelAttentionConfig, override, paper_chinese
+from lalkit.config import LabelAttentionConfig, SpanAttentionConfig, override, paper_chinese
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.model.label_attention import LabelAttention, Masks
+from lalkit.model.scores import fenceposts
 from lalkit.model.shapes import random_encoder
+from lalkit.model.span_attention import SpanLabelAttention
+from tests.reference import span_attention_batched, span_attention_literal
 from tests.reference.label_attention_batched import batched
 from tests.reference.label_attention_literal import literal
 
@@ -49,6 +52,35 @@ def test_the_batched_twin_is_the_literal_one():
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("boundary", ["full", "lean", "glass"])
+def test_the_batched_twin_of_the_span_is_the_literal_one(boundary):
+    torch.manual_seed(0)
+    module = (
+        SpanLabelAttention(SpanAttentionConfig(d_key=5, boundary=boundary, d_lean=4), 12, 7, 6, 0.0).double().eval()
+    )
+    x = torch.randn(2, 7, 12, dtype=torch.float64)
+    posts = fenceposts(x[:, :, None], (8, 4))
+    expected = span_attention_literal.chart(module, x, posts, torch.tensor([5, 5]))
+    found = span_attention_batched.chart(module, *module.project(x, posts))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_a_row_of_the_span():
+    torch.manual_seed(0)
+    module = SpanLabelAttention(SpanAttentionConfig(boundary="glass"), sum(inside.PARTS), 250, inside.LABELS, 0.0)
+    for mode in ("forward", "forward+backward"):
+        row = inside.row(ONCE, 2, 5, module, span_attention_batched.chart, mode)
+        assert set(row) == COLUMNS and row["mode"] == mode and row["ours_ms"] > 0
+    assert all(p.grad is None for p in module.parameters()), "what is timed is the attention"
+
+
+def test_inside_the_span_beside_the_papers_layer(tiny_network):
+    rows = beside.rows(ONCE)
+    assert [row["case"].split(",")[0] for row in rows] == ["parse", "training step"]
+    assert all(set(row) == COLUMNS and row["baseline"] == "minilm" and row["ratio"] > 0 for row in rows)
+    assert "of it" in bench.table(rows)
+
+
 def test_a_row_of_the_layer():
     rows = layer.cases(ONCE, 2, 3, 4, ("forward", "forward+backward", "cached"))
     assert [row["mode"] for row in rows] == ["forward", "forward+backward", "cached"]
@@ -66,7 +98,7 @@ def tiny_network(monkeypatch, sample):
     from lalkit.bench import networks
 
     original = networks.network_and_sentences
-    for module in (look, parse, train):
+    for module in (beside, look, parse, train):
         monkeypatch.setattr(module, "network_and_sentences", few)
 
 
@@ -91,6 +123,11 @@ def test_a_training_step(tiny_network):
 def test_a_look_inside(tiny_network):
     (row,) = look.rows(ONCE)
     assert row["routine"] == "look" and row["ours_ms"] > 0 and set(row) == COLUMNS
+
+
+def test_a_look_inside_the_span(tiny_network):
+    (row,) = look.rows(Settings(repeats=1, memory=False, preset="minilm-span"))
+    assert row["mode"] == "terms of all constituents" and row["ours_ms"] > 0
 
 
 def test_an_encoder_that_is_not_downloaded():

@@ -13,7 +13,7 @@ from lalkit.cards.check import checksum, verify
 from lalkit.cards.page import command, page
 from lalkit.cards.scored import control_of, measure, settings
 from lalkit.cards.ship import add, ship
-from lalkit.config import minilm, override, tiny
+from lalkit.config import minilm, minilm_span, override, tiny
 from lalkit.errors import ModelError
 from lalkit.training import train
 from lalkit.treebank.conllu import format_conllu
@@ -90,6 +90,22 @@ def test_the_page_has_every_score_and_its_command(shipped):
     assert "lalkit evaluate en-tiny --treebank sample --split test --json -" in text
     assert "lalkit train --treebank sample --preset tiny --seed S" in text and "--epochs 2" in text
     assert "license: cc-by-4.0" in text and text == page(facts)
+
+
+def test_a_parser_with_label_attention_inside_the_span(shipped, tiny_span_parser):
+    made = ship([tiny_span_parser], "en-span", controls=[], say=str)
+    facts, text = json.loads((made / "card.json").read_text()), (made / "README.md").read_text()
+    assert facts["inside"] == "glass" and facts["label_heads"] == len(Parser.load(made).vocab.labels) - 1
+    assert "label attention inside the span" in text and "nothing else" in text and "feed-forward" not in text
+    assert not (made / "profile.json").exists() and facts["recipe"]["model.span_attention.boundary"] == "glass"
+    assert all(stated == found for _, stated, found in verify("en-span", str))
+    shutil.rmtree(made)
+
+
+def test_the_recipe_of_a_preset_is_its_name():
+    assert settings(minilm_span()) == {"preset": "minilm-span"}
+    control = override(minilm(), {"model.label_attention": "none", "model.layers": 2})
+    assert settings(control) == {"preset": "minilm", "model.label_attention": None, "model.layers": 2}
 
 
 def test_arc_labels_of_another_kind_are_not_scored(shipped):

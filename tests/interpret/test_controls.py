@@ -9,7 +9,16 @@ import torch
 from lalkit.api import Parser
 from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluate import evaluate
-from lalkit.interpret.controls import CONTROLS, changed, changes, compare, mean_contexts
+from lalkit.interpret.controls import (
+    CONTROLS,
+    NAMED,
+    changed,
+    changes,
+    compare,
+    mean_contexts,
+    without_head,
+    words_kept,
+)
 from lalkit.model.scores import fenceposts
 
 
@@ -26,7 +35,7 @@ def scores(parser, sentences):
 def test_as_trained_is_as_trained_and_is_given_back(parser, sample):
     before = scores(parser, sample[:3])
     controls = changes(parser.network, parser.collator, sample[:20])
-    assert set(controls) | {"shuffled heads"} == set(CONTROLS)
+    assert set(controls) | set(NAMED) == set(CONTROLS)
     with changed(parser.network, controls["as trained"]):
         torch.testing.assert_close(scores(parser, sample[:3]), before, rtol=0, atol=1e-4)
     with changed(parser.network, controls["zeroed"]):
@@ -64,6 +73,51 @@ def test_with_shared_projections_heads_differ_by_their_contexts_alone(parser, sa
         swapped = scores(parser, sample[:2])
     with changed(parser.network, "shuffled heads"):
         torch.testing.assert_close(scores(parser, sample[:2]), swapped, rtol=0, atol=1e-5)
+
+
+def test_uniform_attention_is_what_equal_keys_give(parser, sample):
+    """Without keys all logits are equal; and the zeroed keys are put back."""
+    with changed(parser.network, "uniform attention"):
+        found = scores(parser, sample[:3])
+    layer = parser.network.label_attention
+    kept = [p.clone() for p in layer.key.parameters()]
+    with torch.no_grad():
+        for p in layer.key.parameters():
+            p.zero_()
+    layer.train().eval()  # forget what was folded
+    expected = scores(parser, sample[:3])
+    with torch.no_grad():
+        for p, old in zip(layer.key.parameters(), kept):
+            p.copy_(old)
+    layer.train().eval()
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+    assert not torch.allclose(scores(parser, sample[:3]), expected, atol=1e-4)
+
+
+def test_without_a_head_its_slice_is_gone_and_given_back(parser, sample):
+    before = scores(parser, sample[:1])
+    with torch.inference_mode():
+        posts = parser.network(parser.collator(sample[:1]), posts=True).posts.clone()
+        posts[:, :, 2] = 0
+        expected = parser.network.spans(posts)
+    with without_head(parser.network, 2):
+        torch.testing.assert_close(scores(parser, sample[:1]), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(scores(parser, sample[:1]), before)
+
+
+def test_words_are_computed_once_and_the_same(parser, sample):
+    before, calls = scores(parser, sample[:3]), []
+    hook = parser.network.encoder.register_forward_hook(lambda *_: calls.append(1))
+    usual = parser.network.words.forward
+    parser.network.words.forward = lambda batch: calls.append("words") or usual(batch)
+    with words_kept(parser.network):
+        for some in (sample[:3], sample[:3], sample[1:3]):
+            found = scores(parser, some)
+            torch.testing.assert_close(found, scores(parser, some), rtol=0, atol=0)
+    assert calls.count("words") == 2 and calls.count(1) == 6
+    parser.network.words.forward = usual
+    hook.remove()
+    torch.testing.assert_close(scores(parser, sample[:3]), before)
 
 
 def test_a_context_cancels_in_a_span_but_for_the_norm():

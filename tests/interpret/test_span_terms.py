@@ -5,8 +5,10 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.config import override, tiny
-from lalkit.errors import ModelError
-from lalkit.interpret.span_terms import span_terms
+from lalkit.draw import explorer
+from lalkit.errors import LalkitError, ModelError
+from lalkit.interpret.span_explain import explain_terms, page_of_terms
+from lalkit.interpret.span_terms import balance, span_terms
 from lalkit.training import train
 
 GRADES = ("full", "lean", "glass")
@@ -73,9 +75,90 @@ def test_every_constituent_stands_beside_the_label_that_comes_second(parser, sam
         assert label in there[start, end] and len(there[start, end]) == 2
 
 
+def test_what_would_come_first_without_a_word(parser, sample):
+    """Evidence of one word really at zero, for every label; <H> and the empty label are no constituents."""
+    sentence = next(s for s in sample if len(s) == 6)
+    (terms,) = span_terms(parser.network, parser.collator, [sentence])
+    scorer, labels = parser.network.spans, parser.vocab.labels
+    with torch.inference_mode():
+        logits, evidence, *edges = parser.network.eval()(parser.collator([sentence])).span_parts
+        for row in terms.table[terms.table["term"] == "word"].itertuples():
+            changed = evidence.clone()
+            changed[0, row.position - 1] = 0
+            scores = scorer.chart(logits, changed, *edges)[0, row.start, row.end, 2:]
+            assert row.then_score == pytest.approx(float(scores.max()), abs=1e-5)
+            assert row.then == labels[2 + int(scores.argmax())]
+
+
+def test_words_say_what_the_table_says(parser, sample):
+    (terms,) = parser.terms([sample[5]])
+    own = terms.table[terms.table["role"] == "parse"]
+    text = explain_terms(terms, top=1)
+    assert len(text.split("\n\n")) == len(own.groupby(["start", "end", "label"]))
+    first = own[(own["start"] == own["start"].iloc[0]) & (own["end"] == own["end"].iloc[0])]
+    best = first[first["term"] == "word"].sort_values("value", key=abs, ascending=False).iloc[0]
+    said = text.split("\n\n")[0]
+    assert f"score {best['score']:.2f}: its words give {first.loc[first['term'] == 'word', 'value'].sum():+.2f}" in said
+    assert f"(“{best['word']}” {best['value']:+.2f} ({best['attention']:.0%} of the attention))" in said
+    assert f"{best['label']} would score {best['score'] - best['value']:.2f} and" in said
+    assert f"{best['then']} would " + "still " * (best["then"] == best["label"]) + "come first." in said
+    with pytest.raises(LalkitError, match="there is no ZZ in this parse\n.*It has: "):
+        explain_terms(terms, "ZZ")
+    with pytest.raises(LalkitError, match="top must be at least 1"):
+        explain_terms(terms, top=0)
+
+
+def test_a_result_explains_itself_by_words_and_as_a_page(parser, tmp_path):
+    result = parser.parse("The clerk counted the ballots in the hall.")
+    assert result.explain(top=2) == explain_terms(result.terms, top=2)
+    html = result.explore(gold=result.sentence).save(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "ballots" in html and "Terms of scores" in html
+    with pytest.raises(ModelError, match=r"inside the span\n.*Parser.terms"):
+        result.contributions()
+
+
+def test_the_page_has_the_terms_of_both_labels(parser, sample):
+    found = parser.terms(sample[:3])
+    data = page_of_terms(found, title="t", model="m", boundary=parser.inside.boundary, gold=sample[:3])
+    explorer(data)  # checks that terms add up
+    for terms, shown in zip(found, data["sentences"], strict=True):
+        assert len(shown["spans"]) == sum(s.label != "<H>" for s in terms.prediction.spans)
+        for span in shown["spans"]:
+            rows = terms.table[(terms.table["start"] == span["start"]) & (terms.table["end"] == span["end"])]
+            for reading, role in zip(span["readings"], ("parse", "second"), strict=True):
+                own = rows[rows["role"] == role]
+                assert reading["label"] == own["label"].iloc[0]
+                words = own[own["term"] == "word"]
+                assert reading["value"] == pytest.approx(words["value"].tolist(), abs=1e-6)
+                assert set(reading["rest"]) == set(own["term"]) - {"word"}
+            assert [label for label, _ in span["then"]] == words["then"].tolist()
+
+
 def test_what_cannot_be_explained(parser, tiny_parser, sample):
     with pytest.raises(ModelError, match="there is no label 'ZZ'"):
         span_terms(parser.network, parser.collator, [sample[0]], besides=[[(0, 1, "ZZ")]])
     other = Parser.load(tiny_parser)
     with pytest.raises(ModelError, match="not scored by words inside them\n.*minilm-span"):
         span_terms(other.network, other.collator, [sample[0]])
+
+
+def test_who_puts_a_label_first(parser, sample):
+    found = parser.terms(sample[:8])
+    table = balance(found).set_index("label")
+    leads = {}
+    for terms in found:
+        for _, rows in terms.table.groupby(["start", "end"]):
+            parts = []
+            for term in (rows["term"] == "word", rows["term"] != "word"):
+                sums = rows[term].groupby("role")["value"].sum()
+                parts.append(sums["parse"] - sums["second"])
+            label = rows.loc[rows["role"] == "parse", "label"].iloc[0]
+            leads.setdefault(label, []).append(parts)
+    assert list(table["spans"]) == sorted(map(len, leads.values()), reverse=True)
+    for label, parts in leads.items():
+        words, edges = zip(*parts)
+        assert table.loc[label, "by_words"] == pytest.approx(sum(words) / len(words))
+        assert table.loc[label, "lead"] == pytest.approx(sum(map(sum, parts)) / len(parts))
+        assert table.loc[label, "words_alone"] == pytest.approx(100 * sum(w > 0 for w in words) / len(words))
+        assert table.loc[label, "edges_alone"] == pytest.approx(100 * sum(e > 0 for e in edges) / len(edges))
+    assert len(balance([])) == 0

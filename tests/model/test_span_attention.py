@@ -148,6 +148,18 @@ def test_a_whole_parser_learns_with_it(boundary, tmp_path):
     assert alone.tree == together.tree and alone.score == pytest.approx(together.score, abs=1e-4)
 
 
+def test_it_may_be_set_from_the_command_line():
+    config = override(
+        tiny(), {"model.label_attention": "none", "model.span_attention": '{"boundary": "glass", "d_key": 8}'}
+    )
+    assert config.model.span_attention == SpanAttentionConfig(boundary="glass", d_key=8)
+    assert override(config, {"model.span_attention.attention": "uniform"}).model.span_attention.boundary == "glass"
+    with pytest.raises(ModelError, match=r"model.span_attention is 'glass'\n.*JSON such as"):
+        override(tiny(), {"model.span_attention": "glass"})
+    with pytest.raises(ModelError, match="model.span_attention has unknown settings: \\['edges'\\]"):
+        override(tiny(), {"model.span_attention": '{"edges": 1}'})
+
+
 def test_two_label_attentions_are_refused(sample):
     config = override(tiny(), {"model.span_attention": {}})
     with pytest.raises(ModelError, match="both set\n.*none"):

@@ -142,7 +142,7 @@ def test_a_treebank_that_is_not_there(write):
 
 
 def test_the_sweeps_of_the_paper_are_shipped():
-    assert [path.stem for path in SHIPPED] == ["ablation-1", "ablation-2", "control", "layers"]
+    assert [path.stem for path in SHIPPED] == ["ablation-1", "ablation-2", "control", "heads", "layers"]
 
 
 @pytest.mark.parametrize("profile", ["smoke", "sample", "full"])
@@ -151,14 +151,25 @@ def test_a_shipped_sweep_can_be_planned(path, profile):
     found = plan(path, profile, hashes=False)
     assert found.name == path.stem
     assert len({run.config for run in found.runs}) == len(found.runs)
-    first = found.runs[0]
+    first, short = found.runs[0], path.stem != "heads"  # the paper's tables: two epochs, a layer of the encoder frozen
     assert (first.treebank, first.config.train.epochs) == {
-        "smoke": ("sample", 1), "sample": ("ptb-sample", 2), "full": ("data/ptb", 200),
+        "smoke": ("sample", 1), "sample": ("ptb-sample", 2 if short else 12), "full": ("data/ptb", 200),
     }[profile]  # fmt: skip
     if profile == "sample":
         assert plan(path, hashes=False).runs == found.runs, "the file as it stands"
         assert {run.seed for run in found.runs} == {1, 2, 3}
-        assert {run.config.model.encoder.freeze_layers for run in found.runs} == {1}
+        assert {run.config.model.encoder.freeze_layers for run in found.runs} == {int(short)}
     if profile == "full":
         assert {run.config.model.encoder.freeze_layers for run in found.runs} == {0}
         assert {lal.d_ff for run in found.runs if (lal := run.config.model.label_attention)} == {2048}
+
+
+@pytest.mark.parametrize("profile", ["sample", "craft", "sinica"])
+def test_heads_have_one_kind_of_label_attention_or_none(profile):
+    path = next(path for path in SHIPPED if path.stem == "heads")
+    kinds = {run.cell["heads"]: run.config.model for run in plan(path, profile, hashes=False).runs}
+    assert len(kinds) == 7 and not any(model.label_attention and model.span_attention for model in kinds.values())
+    assert [name for name, model in kinds.items() if model.label_attention] == ["paper's layer"]
+    assert {m.span_attention.attention for m in kinds.values() if m.span_attention} == {"learned", "uniform", "none"}
+    plain = kinds["none, one more layer"]
+    assert plain.span_attention is None and plain.layers == kinds["span full"].layers + 1

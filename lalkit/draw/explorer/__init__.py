@@ -1,7 +1,8 @@
 """The explorer: one HTML file in which a reader points at a constituent and sees the label heads and words behind it.
 
-The page is put together from the files beside this one (explorer.html, two style sheets, scripts) and asks no network for
-anything: a policy in its head forbids it. What it shows is computed elsewhere; `data` holds results only:
+The page is put together from the files beside this one (explorer.html, one of two panels, style sheets, scripts) and asks no
+network for anything: a policy in its head forbids it. What it shows is computed elsewhere; `data` holds results only. For the
+paper's layer, a fixed set of label heads for the whole sentence:
 
     {"title": str, "model": str, "note": str | None,
      "norm": "share", "norms": ["raw", "minmax", "softmax", "share", "exact"],  # shown first; all there are
@@ -11,6 +12,15 @@ anything: a policy in its head forbids it. What it shows is computed elsewhere; 
                     "attention": [[n + 2]] * H,  # START, words, STOP; every row sums to one
                     "gold": None | {"spans": [{"start", "end", "label"}], "heads": [n], "arc_labels": [n]}}]}
 
+For label attention inside the span, the terms of every score (k words of a span; value = attention * evidence):
+
+    {"title", "model", "note", "boundary": "full" | "lean" | "glass",
+     "sentences": [{..., "spans": [{"start", "end", "label", "head",
+                                    "readings": [{"label", "score", "attention": [k], "evidence": [k], "value": [k],
+                                                  "rest": {"boundary": x} or {"first": x, "last": y, "constant": z}}],
+                                    "then": [(label, score)] * k}]}]}  # what comes first without the word's evidence
+
+The readings are of the span's own label and, if there is one, of the label that comes second; all of one add up to its score.
 Spans are over fenceposts, heads and a span's head word 1-based (0: the root), label heads 0-based. A span with "group": True
 is a joint span that is no constituent (<H>): drawn with a dotted outline, and left out of the comparison with gold.
 """
@@ -31,7 +41,19 @@ from lalkit.treebank.brackets import unescape
 
 __all__ = ["NORMS", "explorer", "explorer_frame"]
 
-SCRIPTS = ("state.js", "tree.js", "bars.js", "head.js", "save.js", "main.js")
+# Of the two kinds of pages: the panel, its name for screen readers, its scripts, and what to beware of.
+KINDS = {
+    "heads": (
+        "heads.html", "Label heads", ("bars.js", "head.js"),
+        "<strong>A large share by itself proves nothing.</strong> What a label head adds has to be compared with controls: see "
+        "notebook 05.",
+    ),
+    "terms": (
+        "terms.html", "Terms of scores", ("terms.js", "word.js"),
+        "<strong>A term is exact, and still not the whole story.</strong> What a word adds it adds by a vector that the encoder "
+        "made of the whole sentence: see notebook 13.",
+    ),
+}  # fmt: skip
 DIGITS = 5  # significant digits of the numbers that go into the page
 
 
@@ -44,12 +66,17 @@ def explorer(data: dict) -> str:
         comparison = compare({**sentence, "spans": spans})
         drawings.append(f'<template data-sentence="{i}">{picture(sentence, spans, comparison)}</template>')
         sentences.append(_sentence(sentence, spans, comparison))
-    payload = {
-        "norm": data["norm"],
-        "norms": {norm: NORMS[norm] for norm in data["norms"]},
-        "profile": data.get("profile"),
-        "sentences": sentences,
-    }
+    terms = "boundary" in data
+    payload = (
+        {"boundary": data["boundary"]}
+        if terms
+        else {
+            "norm": data["norm"],
+            "norms": {norm: NORMS[norm] for norm in data["norms"]},
+            "profile": data.get("profile"),
+        }
+    )
+    panel, aside, scripts, caution = KINDS["terms" if terms else "heads"]
     note = data.get("note")
     return _fill(
         _asset("explorer.html"),
@@ -59,9 +86,12 @@ def explorer(data: dict) -> str:
             "note": f'<p class="note">{svg.escape(note)}</p>' if note else "",
             "page_style": _asset("page.css").replace("FONTS", CSS),
             "tree_style": _asset("tree.css"),
+            "aside": aside,
+            "panel": _asset(panel),
+            "caution": caution,
             "drawings": "\n".join(drawings),
-            "data": _json(payload),
-            "script": "\n".join(_asset(name) for name in SCRIPTS),
+            "data": _json({**payload, "sentences": sentences}),
+            "script": "\n".join(_asset(name) for name in ("state.js", "tree.js", *scripts, "save.js", "main.js")),
         },
     )
 
@@ -91,13 +121,19 @@ def _sentence(sentence: dict, spans: list[dict], comparison: dict | None) -> dic
                 "head": span.get("head"),
                 "group": bool(span.get("group")),
                 "gold": status[i],
-                "values": {norm: _rounded(values) for norm, values in span["values"].items()},
+                **_behind(span),
             }
             for i, span in enumerate(spans)
         ],
-        "attention": [_rounded(row) for row in sentence["attention"]],
+        "attention": [_rounded(row) for row in sentence.get("attention", ())],
         "comparison": comparison and {"line": comparison["line"], "missing": comparison["missing"]},
     }
+
+
+def _behind(span: dict) -> dict:
+    if "readings" in span:
+        return {key: span[key] for key in ("readings", "then")}
+    return {"values": {norm: _rounded(values) for norm, values in span["values"].items()}}
 
 
 def _rounded(values: list[float]) -> list[float]:

@@ -1,45 +1,50 @@
 // The label heads behind the constituent, as bars around a zero line.
+// head: the label head whose attention is shown.
+Object.assign(state, { head: null, norm: data.norm, order: "value", allHeads: false, allLabels: false });
+const values = (of) => of.values[state.norm];
+
+// A value by the chosen norm: shares in percent.
+const show = (value) => (state.norm === "share" || state.norm === "softmax" ? percent(value) : plain(value));
+
+// Label heads, first the one to be listed first; of equals, the lowest number.
+function ranked(of) {
+  const found = values(of).map((value, head) => ({ head, value }));
+  const key = { value: (x) => -x.value, size: (x) => -Math.abs(x.value), number: (x) => x.head }[state.order];
+  return found.sort((a, b) => key(a) - key(b) || a.head - b.head);
+}
+
+// "top label head 12 with 34.2 % by share"
+function behind(of) {
+  const found = values(of);
+  const head = found.indexOf(found.reduce((a, b) => Math.max(a, b)));
+  return `top label head ${head} with ${show(found[head])} by ${state.norm}`;
+}
+
+function showPanel() {
+  showBars();
+  showHead();
+}
+
 function showBars() {
   const of = span();
   byId("norm-says").textContent = data.norms[state.norm];
   byId("bars").replaceChildren();
   byId("more-heads").hidden = true;
-  if (!of) {
-    byId("constituent").textContent = "Point at a constituent";
-    byId("about").textContent = sentence().spans.length
-      ? "The label heads behind it will be listed here. A click (or Enter) pins it, Esc lets it go."
-      : "This sentence has no constituents.";
-    return;
-  }
-  byId("constituent").textContent = `${of.label}${of.group ? " (a group, no constituent)" : ""}: ${wordsOf(of)}`;
-  const word = of.head ? `, head word ${sentence().words[of.head - 1]}` : "";
-  byId("about").textContent = `${capital(range(of))}${word}${against(of)}. ${state.pinned ? "Pinned; Esc lets it go." : ""}`;
+  if (!showTitle(of, "label heads")) return;
   const found = ranked(of);
   const low = Math.min(0, ...values(of));
   const high = Math.max(0, ...values(of));
   const shown = state.allHeads ? found : found.slice(0, FEW);
-  byId("bars").append(...shown.map((item) => make("li", {}, bar(item, low, high))));
+  byId("bars").append(...shown.map((item) => make("li", {}, headBar(item, low, high))));
   byId("more-heads").hidden = found.length <= FEW;
   byId("more-heads").textContent = state.allHeads ? `Show the first ${FEW} only` : `Show all ${found.length} label heads`;
 }
 
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
-
-function bar({ head, value }, low, high) {
-  const across = (x) => (high > low ? (100 * (x - low)) / (high - low) : 0);
-  const line = make("i", { className: value < 0 ? "below" : "" });
-  line.style.left = `${across(Math.min(0, value))}%`;
-  line.style.width = `${Math.abs(across(value) - across(0))}%`;
-  const zero = make("b");
-  zero.style.left = `${across(0)}%`;
-  const track = make("span", { className: "track" }, line, zero);
-  track.setAttribute("aria-hidden", "true");
-  const name = make("span", { className: "name" }, `head ${head}`);
-  const number = make("span", { className: "number" }, show(value));
-  const button = make("button", { type: "button", className: "bar" }, name, track, number);
+function headBar({ head, value }, low, high) {
+  const said = `label head ${head}: ${show(value)} by ${state.norm}`;
+  const button = bar("button", { name: `head ${head}`, value, number: show(value), said }, low, high);
   button.dataset.head = head;
   button.setAttribute("aria-pressed", String(head === state.head));
-  button.setAttribute("aria-label", `label head ${head}: ${show(value)} by ${state.norm}`);
   return button;
 }
 
@@ -53,6 +58,9 @@ byId("more-heads").addEventListener("click", () => {
   state.allHeads = !state.allHeads;
   showBars();
 });
+for (const norm of Object.keys(data.norms)) byId("norm").append(make("option", { value: norm }, norm));
+byId("norm").value = state.norm;
+byId("order").value = state.order; // a browser may remember what was chosen before a reload
 byId("norm").addEventListener("change", (event) => {
   state.norm = event.target.value;
   nameBoxes();

@@ -11,6 +11,20 @@ function chooseHead(head) {
   say(head === null ? "no label head chosen" : `label head ${head}: ${byId("head-says").textContent}`);
 }
 
+// Its attention on START, the words and STOP.
+function heat() {
+  if (state.head === null) return null;
+  const row = sentence().attention[state.head];
+  const most = Math.max(...row);
+  return {
+    colour: (column) => shadeOf(row[column] / most),
+    tip: (column) => `${percent(row[column])} of label head ${state.head}'s attention`,
+    number: (column) => Math.round(100 * row[column]) || "",
+  };
+}
+
+const letGo = () => state.head !== null && chooseHead(null);
+
 function showHead() {
   const { head } = state;
   byId("head-panel").hidden = head === null;
@@ -28,9 +42,6 @@ function showHead() {
   byId("attention").querySelector("tbody").replaceChildren(...rows);
   showProfile(head);
 }
-
-const cells = (...texts) => make("tr", {}, ...texts.map((text) => make("td", {}, text)));
-const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
 function showProfile(head) {
   const { profile } = data;

@@ -8,8 +8,7 @@ function showSentence(index) {
   byId("previous").disabled = index === 0;
   byId("next").disabled = index === data.sentences.length - 1;
   drawSentence();
-  showBars();
-  showHead();
+  showPanel();
   showGold();
   say(`sentence ${index + 1} of ${data.sentences.length}: ${sentence().words.join(" ")}`);
   if (focused && boxes().length) focusBox(0);
@@ -39,10 +38,7 @@ data.sentences.forEach((item, i) => {
   const id = item.id || `sentence ${i + 1}`;
   byId("sentence").append(make("option", { value: i }, `${id}: ${beginning(item.words)}`));
 });
-for (const norm of Object.keys(data.norms)) byId("norm").append(make("option", { value: norm }, norm));
-byId("norm").value = state.norm;
-byId("order").value = state.order; // a browser may remember what was chosen before a reload
-byId("size").value = "1";
+byId("size").value = "1"; // a browser may remember what was chosen before a reload
 byId("sentence").addEventListener("change", (event) => showSentence(Number(event.target.value)));
 byId("previous").addEventListener("click", () => showSentence(state.sentence - 1));
 byId("next").addEventListener("click", () => showSentence(state.sentence + 1));
@@ -52,7 +48,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("select, input")) return;
   if (event.key === "n") showSentence(state.sentence + 1);
   else if (event.key === "p") showSentence(state.sentence - 1);
-  else if (event.key === "Escape" && !unpin() && state.head !== null) chooseHead(null);
+  else if (event.key === "Escape" && !unpin()) letGo();
 });
 showSentence(0);
 say("");

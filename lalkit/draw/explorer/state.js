@@ -1,21 +1,13 @@
 // What is shown now, what it is shown from, and how numbers are written.
 const data = JSON.parse(document.getElementById("data").textContent);
-const FEW = 10; // label heads listed before more are asked for
-const state = {
-  sentence: 0,
-  span: null, // the constituent in the panel
-  pinned: false,
-  head: null, // the label head whose attention is shown
-  norm: data.norm,
-  order: "value",
-  allHeads: false,
-  allLabels: false,
-};
+const FEW = 10; // bars listed before more are asked for
+const state = { sentence: 0, span: null, pinned: false }; // span: the constituent in the panel
+// What stands beside the drawing is one of two kinds, label heads (bars.js, head.js) or words (terms.js, word.js). Either gives:
+// showPanel(), letGo() (Escape), behind(of): a constituent's best in a few words, and heat(): null, or what words are shaded by.
 
 const byId = (id) => document.getElementById(id);
 const sentence = () => data.sentences[state.sentence];
 const span = () => (state.span === null ? null : sentence().spans[state.span]);
-const values = (of) => of.values[state.norm];
 
 function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -30,24 +22,11 @@ const percent = (value) => {
   return `${minus((100 * value).toFixed(digits))}\u00a0%`;
 };
 
-// A value by the chosen norm: shares in percent, others with about three digits.
-function show(value) {
-  if (state.norm === "share" || state.norm === "softmax") return percent(value);
+// With about three digits.
+function plain(value) {
   const size = Math.abs(value);
   if (value !== 0 && size < 0.0005) return minus(value.toExponential(1));
   return minus(value.toFixed(size >= 100 ? 1 : size >= 1 ? 2 : 3));
-}
-
-// Label heads, first the one to be listed first; of equals, the lowest number.
-function ranked(of) {
-  const found = values(of).map((value, head) => ({ head, value }));
-  const key = { value: (x) => -x.value, size: (x) => -Math.abs(x.value), number: (x) => x.head }[state.order];
-  return found.sort((a, b) => key(a) - key(b) || a.head - b.head);
-}
-
-function top(of) {
-  const found = values(of);
-  return found.indexOf(found.reduce((a, b) => Math.max(a, b)));
 }
 
 const range = (of) => (of.end - of.start === 1 ? `word ${of.end}` : `words ${of.start + 1} to ${of.end}`);
@@ -58,13 +37,44 @@ function wordsOf(of) {
   return (words.length > 12 ? [...words.slice(0, 7), "\u2026", ...words.slice(-4)] : words).join(" ");
 }
 
-// "NP, words 1 to 2: the person, head word person; top label head 12 with 34.2 %"
+// "NP, words 1 to 2: the person, head word person; ..."
 function describe(of) {
-  const word = of.head ? `, head word ${sentence().words[of.head - 1]}` : "";
-  const head = top(of);
-  const best = `top label head ${head} with ${show(values(of)[head])} by ${state.norm}`;
-  return `${of.label}, ${range(of)}: ${wordsOf(of)}${word}; ${best}${against(of)}`;
+  return `${of.label}, ${range(of)}: ${wordsOf(of)}${headWord(of)}; ${behind(of)}${against(of)}`;
 }
+
+const headWord = (of) => (of.head ? `, head word ${sentence().words[of.head - 1]}` : "");
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+// The panel's first two lines; what: what it lists. False where there is no constituent to list anything of.
+function showTitle(of, what) {
+  byId("constituent").textContent = of ? `${of.label}${of.group ? " (a group, no constituent)" : ""}: ${wordsOf(of)}` : "Point at a constituent";
+  byId("about").textContent = of
+    ? `${capital(range(of))}${headWord(of)}${against(of)}. ${state.pinned ? "Pinned; Esc lets it go." : ""}`
+    : sentence().spans.length
+      ? `The ${what} behind it will be listed here. A click (or Enter) pins it, Esc lets it go.`
+      : "This sentence has no constituents.";
+  return Boolean(of);
+}
+
+// A line with a name, a bar around zero, and a number.
+function bar(tag, { name, value, number, said }, low, high) {
+  const across = (x) => (high > low ? (100 * (x - low)) / (high - low) : 0);
+  const line = make("i", { className: value < 0 ? "below" : "" });
+  line.style.left = `${across(Math.min(0, value))}%`;
+  line.style.width = `${Math.abs(across(value) - across(0))}%`;
+  const zero = make("b");
+  zero.style.left = `${across(0)}%`;
+  const track = make("span", { className: "track" }, line, zero);
+  track.setAttribute("aria-hidden", "true");
+  const names = make("span", { className: "name", title: name }, name);
+  const item = make(tag, { className: "bar" }, names, track, make("span", { className: "number" }, number));
+  if (tag === "button") item.type = "button";
+  item.setAttribute("aria-label", said);
+  return item;
+}
+
+const cells = (...texts) => make("tr", {}, ...texts.map((text) => make("td", {}, text)));
+const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
 function against(of) {
   if (of.gold === "extra") return "; not in gold";

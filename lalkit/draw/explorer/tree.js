@@ -56,25 +56,27 @@ function shade(of, kind) {
   rect.setAttribute("width", edge(of.end, "x") + edge(of.end, "width") + 4 - left);
 }
 
-// From white to #56b4e9: black text stays readable on it, and in grey it goes evenly from light to dark.
-function colour(part) {
-  const mix = (low) => Math.round(255 + (low - 255) * part);
-  return `rgb(${mix(86)}, ${mix(180)}, ${mix(233)})`;
+// From white to #56b4e9, or for less than zero to #e69f00: black text stays readable on it.
+function shadeOf(part) {
+  const mix = (low) => Math.round(255 + (low - 255) * Math.abs(part));
+  return `rgb(${(part < 0 ? [230, 159, 0] : [86, 180, 233]).map(mix).join(", ")})`;
 }
 
+// Words, START and STOP shaded as the panel has it; a column without a number is left white.
 function markHeat() {
-  const row = state.head === null ? null : sentence().attention[state.head];
-  picture().classList.toggle("attended", row !== null);
-  const most = row && Math.max(...row);
+  const shown = heat();
+  picture().classList.toggle("attended", shown !== null);
+  picture().classList.toggle("inside", shown !== null && shown.number(0) === null);
   const names = ["START", ...sentence().words, "STOP"];
   names.forEach((name, column) => {
     const rect = cell("heat", column);
+    const number = shown && shown.number(column);
     const place = column > 0 && column < names.length - 1 ? `word ${column}: ${name}` : name;
-    rect.style.fill = row ? colour(row[column] / most) : "";
-    rect.querySelector("title").textContent = row
-      ? `${place}: ${percent(row[column])} of label head ${state.head}'s attention`
+    rect.style.fill = number === null ? "" : shown.colour(column);
+    rect.querySelector("title").textContent = number !== null
+      ? `${place}: ${shown.tip(column)}`
       : column > 0 && column < names.length - 1 ? place : "";
-    cell("number", column).textContent = row ? Math.round(100 * row[column]) || "" : "";
+    cell("number", column).textContent = number === null ? "" : minus(String(number));
   });
 }
 
@@ -82,8 +84,7 @@ function point(index) {
   if (state.pinned || index === state.span) return;
   state.span = index;
   markSpan();
-  showBars();
-  showHead();
+  showPanel();
 }
 
 function pin(index) {
@@ -91,8 +92,7 @@ function pin(index) {
   state.span = index;
   state.pinned = !same;
   markSpan();
-  showBars();
-  showHead();
+  showPanel();
   say(same ? "unpinned" : `pinned: ${describe(span())}`);
 }
 
@@ -100,7 +100,7 @@ function unpin() {
   if (!state.pinned) return false;
   state.pinned = false;
   markSpan();
-  showBars();
+  showPanel();
   say("unpinned");
   return true;
 }

@@ -1,0 +1,41 @@
+// One word: what the scores of the constituent would be without its evidence. Exact: its terms are taken out of the sums.
+function chooseWord(position) {
+  state.word = position;
+  for (const button of byId("bars").querySelectorAll("button.bar")) {
+    button.setAttribute("aria-pressed", String(Number(button.dataset.word) === position));
+  }
+  showWord();
+  say(position === null ? "no word chosen" : byId("word-says").textContent);
+}
+
+const letGo = () => state.word !== null && chooseWord(null);
+
+function showWord() {
+  const of = span();
+  const place = of && state.word !== null ? state.word - 1 - of.start : -1;
+  const inside = of && place >= 0 && place < of.end - of.start;
+  byId("without").hidden = !inside;
+  byId("word-title").textContent = inside ? `Without \u201c${wordAt(state.word)}\u201d` : "Without a word";
+  byId("word-says").textContent = inside ? verdict(of, place)
+    : of && state.word !== null ? "The word that was chosen is not in this constituent: what is outside adds nothing to it."
+      : "Click a word's bar: what would this constituent score if that word had no evidence?";
+  if (!inside) return;
+  const rows = of.readings.map((one, i) => cells(
+    one.label, i ? "second" : "here", plain(one.score), plain(one.score - one.value[place]), signed(-one.value[place]),
+  ));
+  byId("without").querySelector("tbody").replaceChildren(...rows);
+}
+
+function verdict(of, place) {
+  const [label, score] = of.then[place];
+  const first = label === of.label ? `${label} would still come first` : `${label} would come first instead of ${of.label}`;
+  return `Had it no evidence for any label, ${first} over these words, with ${plain(score)}${
+    score < 0 ? ": less than 0, the score of no constituent" : ""}.`;
+}
+
+byId("bars").addEventListener("click", (event) => {
+  const button = event.target.closest("button.bar");
+  if (!button) return;
+  const position = Number(button.dataset.word);
+  chooseWord(position === state.word ? null : position);
+});

@@ -1,0 +1,1 @@
+"""Do label heads mean labels? Trained runs of both layers under the same controls -> one table, its tests, a figure."""

@@ -1,0 +1,218 @@
+"""The explorer's page of terms: wrong data is refused; in a browser, what it says is what the data say."""
+
+import copy
+import re
+
+import pytest
+
+from lalkit.draw import explorer
+from lalkit.errors import LalkitError
+from tests.draw.terms_data import terms_data
+from tests.draw.test_explorer import payload
+from tests.draw.test_explorer_browser import CHROMIUM, box, browser, open_page, read, rows  # noqa: F401 (fixtures)
+
+DATA = terms_data()
+S = ("sentences", 1, "spans", 1)
+R = (*S, "readings", 0)
+WRONG = [
+    (("boundary",), "wide", "boundary is 'wide'"),
+    ((*S, "readings"), [], "the span's own label's"),
+    ((*R, "label"), "XX", "the span's own label's"),
+    ((*R, "attention"), [1.0], r"spans\[1\].readings\[0\].attention: 1 entries for"),
+    ((*R, "evidence", 0), float("inf"), "inf is not a finite number"),
+    ((*R, "rest", "first"), 99.0, "do not add up to the score"),
+    ((*S, "then"), [], "then has 0 entries"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), WRONG, ids=lambda x: str(x)[:40])
+def test_wrong_terms_are_refused_and_their_place_named(path, value, message):
+    data = terms_data()
+    holder = data
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    with pytest.raises(LalkitError) as caught:
+        explorer(data)
+    assert re.search(message, str(caught.value))
+
+
+def test_the_page_holds_the_terms_and_asks_for_nothing():
+    before = copy.deepcopy(DATA)
+    page = explorer(DATA)
+    assert before == DATA
+    assert not re.search(r"https?:|@import|url\(|\bfetch\(|XMLHttpRequest|import\(|\{\{", page)
+    found = payload(page)
+    assert found["boundary"] == "glass" and "norms" not in found
+    for mine, theirs in zip(found["sentences"], DATA["sentences"], strict=True):
+        for span, wanted in zip(mine["spans"], theirs["spans"], strict=True):
+            assert span["readings"] == wanted["readings"] and span["then"] == wanted["then"]
+
+
+# ---------------------------------------------------------------- in a browser
+
+
+def marked(function):
+    return pytest.mark.slow(pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")(function))
+
+
+@pytest.fixture
+def page(open_page):  # noqa: F811
+    return open_page(explorer(DATA))
+
+
+def number(text: str) -> float:
+    return float(text.replace("\u2212", "-").replace("+", "").replace("\u00a0%", ""))
+
+
+def bars(page) -> list[tuple[str, float]]:
+    found = read(page, ".bar", "item => [...item.querySelectorAll('.name, .number')].map(x => x.textContent)")
+    return [(name, number(value)) for name, value in found]
+
+
+def terms(span: dict, words: list[str], which: int) -> list[tuple[str, float]]:
+    """(name, value) of all terms in the sentence's order; which: a reading, or 2 for own less second."""
+    own, second = span["readings"]
+    chosen = own if which == 0 else second
+    value, rest = chosen["value"], chosen["rest"]
+    if which == 2:
+        value = [a - b for a, b in zip(own["value"], second["value"])]
+        rest = {key: own["rest"][key] - second["rest"][key] for key in rest}
+    names = [f"first word: {words[span['start']]}", f"last word: {words[span['end'] - 1]}", "constant"]
+    return [*zip(words[span["start"] : span["end"]], value), *zip(names, rest.values())]
+
+
+def agree(shown, wanted) -> None:
+    assert [name for name, _ in shown] == [name for name, _ in wanted]
+    assert [value for _, value in shown] == pytest.approx([value for _, value in wanted], abs=0.00051, rel=0.006)
+
+
+@marked
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_every_word_and_edge_is_listed_for_either_label_and_their_difference(page, which):
+    sentence = DATA["sentences"][0]
+    span = sentence["spans"][0]
+    box(page, 0).hover()
+    page.select_option("#reading", str(which))
+    page.select_option("#order", "place")
+    page.click("#more-terms")
+    wanted = terms(span, sentence["words"], which)
+    agree(bars(page), wanted)
+    assert len(wanted) == 13
+    total = sum(value for _, value in wanted)
+    said = page.locator("#terms-say").inner_text()
+    assert number(re.search(r"in sum (\S+)\. ", said)[1]) == pytest.approx(total, abs=0.01)
+    page.select_option("#order", "size")
+    agree(bars(page), sorted(wanted, key=lambda item: -abs(item[1])))
+    assert [row[4] for row in rows(page, "#terms")] == [
+        f"{'+' if v > 0 else ''}{v:.{2 if abs(v) >= 1 else 3}f}".replace("-", "\u2212") for _, v in wanted
+    ]
+
+
+@marked
+def test_the_second_label_stands_beside_and_what_is_shaded_is_inside_the_span(page):
+    sentence = DATA["sentences"][0]
+    span = sentence["spans"][2]
+    own, second = span["readings"]
+    box(page, 2).click()
+    said = page.locator("#scores").inner_text()
+    assert said.startswith(f"{own['label']} scores ") and f"{second['label']} comes second with" in said
+    fills = dict(read(page, ".heat", "item => [item.dataset.column, item.style.fill]"))
+    numbers = dict(read(page, ".parse .number", "item => [item.dataset.column, item.textContent]"))
+    inside = {str(k + 1) for k in range(span["start"], span["end"])}
+    assert {column for column, fill in fills.items() if fill} == inside
+    size = sum(map(abs, own["value"]))
+    for k, value in enumerate(own["value"]):
+        column = str(span["start"] + k + 1)
+        red, _, blue = (int(part) for part in re.findall(r"\d+", fills[column]))
+        assert red >= blue if value < 0 else blue >= red
+        assert number(numbers[column] or "0") == pytest.approx(100 * value / size, abs=0.51)
+    page.select_option("#shading", "attention")
+    numbers = dict(read(page, ".parse .number", "item => [item.dataset.column, item.textContent]"))
+    for k, share in enumerate(own["attention"]):
+        assert number(numbers[str(span["start"] + k + 1)] or "0") == pytest.approx(100 * share, abs=0.51)
+    assert page.locator(".end").first.evaluate("item => getComputedStyle(item).visibility") == "hidden"
+
+
+@marked
+def test_what_would_be_without_a_word(page):
+    sentence = DATA["sentences"][0]
+    changed, kept = None, None
+    for i, span in enumerate(sentence["spans"]):
+        for k, (label, _) in enumerate(span["then"]):
+            changed = changed or ((i, k) if label != span["label"] else None)
+            kept = kept or ((i, k) if label == span["label"] else None)
+    for i, k in (changed, kept):
+        span = sentence["spans"][i]
+        box(page, i).click()
+        page.select_option("#order", "place")
+        page.locator("button.bar").nth(k).click()
+        own, second = span["readings"]
+        label, score = span["then"][k]
+        said = page.locator("#word-says").inner_text()
+        verdict = "would still come first" if label == span["label"] else f"would come first instead of {span['label']}"
+        assert f"{label} {verdict}" in said
+        for row, one in zip(rows(page, "#without"), (own, second), strict=True):
+            assert row[0] == one["label"]
+            found = [number(cell) for cell in row[2:]]
+            wanted = [one["score"], one["score"] - one["value"][k], -one["value"][k]]
+            assert found == pytest.approx(wanted, abs=0.0051)
+        assert ("less than 0" in said) == (score < 0)
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
+    assert page.locator("#word-title").inner_text() == "Without a word"
+
+
+@marked
+def test_what_a_screen_reader_says_and_the_keys(page):
+    sentence = DATA["sentences"][0]
+    span = sentence["spans"][2]
+    own = span["readings"][0]
+    k = max(range(len(own["value"])), key=lambda i: abs(own["value"][i]))
+    label = box(page, 2).get_attribute("aria-label")
+    assert label.startswith(f"{span['label']}, words {span['start'] + 1} to {span['end']}: ")
+    assert f"most by {sentence['words'][span['start'] + k]} (" in label and " comes second with " in label
+    page.keyboard.press("n")
+    assert page.locator("#place").inner_text() == "2 of 3"
+    box(page, 0).focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#status").inner_text().startswith("pinned: ")
+    page.locator("button.bar").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#status").inner_text().startswith("Had it no evidence")
+    tip = page.locator("button.bar").first.get_attribute("title")
+    assert "of the attention, evidence" in tip and "adds" in tip
+
+
+@marked
+@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_nothing_overlaps_or_is_wider_than_the_window(page, width, index):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.select_option("#sentence", str(index))
+    box(page, 0).click()
+    page.locator("button.bar").first.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    met = page.evaluate("""() => {
+        const of = (item) => [item.textContent, item.getBoundingClientRect()];
+        const all = [...document.querySelectorAll(".parse text")].filter((item) => item.textContent
+            && getComputedStyle(item).visibility === "visible").map(of);
+        return all.flatMap(([a, x], i) => all.slice(i + 1).filter(([b, y]) =>
+            x.left < y.right && y.left < x.right && x.top + 3 < y.bottom - 3 && y.top + 3 < x.bottom - 3)
+            .map(([b]) => [a, b]));
+    }""")
+    assert met == []
+
+
+@marked
+def test_a_span_without_a_second_label(open_page):  # noqa: F811
+    data = terms_data()
+    for span in data["sentences"][0]["spans"]:
+        span["readings"] = span["readings"][:1]
+    page = open_page(explorer(data))
+    page.select_option("#order", "place")
+    box(page, 0).click()
+    assert page.locator("#reading option").count() == 1
+    assert "second" not in page.locator("#scores").inner_text()
+    page.locator("button.bar").first.click()
+    assert len(rows(page, "#without")) == 1

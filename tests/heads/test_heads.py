@@ -1,0 +1,244 @@
+"""Runs of both layers under one set of controls: every number is what computing it directly gives; tests, tables, files."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lalkit.api import Parser
+from lalkit.breakdown import by_label
+from lalkit.config import override, tiny
+from lalkit.draw.heads_figure import drawn, heads_figure
+from lalkit.errors import LalkitError, ModelError, ParameterError
+from lalkit.evaluate import evaluate
+from lalkit.heads.compare import COLUMNS, Compared, compare_heads
+from lalkit.heads.compare import tests as make_tests
+from lalkit.heads.kinds import InsideHeads, PaperHeads
+from lalkit.heads.measure import TRAINED, measure, usual_labels
+from lalkit.heads.page import page, seen, write
+from lalkit.heads.runs import HeadsRun, read_runs, system_of
+from lalkit.interpret.controls import CONTROLS
+from lalkit.interpret.span_controls import SPAN_CONTROLS
+from lalkit.treebank.corpora import load
+from lalkit.treebank.joint import to_joint
+
+LABELS = ["NP", "VP"]
+
+
+@pytest.fixture(scope="module")
+def gold():
+    return load("sample", "dev").sentences[:10]
+
+
+@pytest.fixture(scope="module")
+def found(tiny_parser, tiny_span_parser):
+    """The span parser twice, as two seeds would be: whatever differs between them is a mistake."""
+    runs = [
+        HeadsRun("paper", 1, tiny_parser, 0.5), HeadsRun("span", 1, tiny_span_parser, None),
+        HeadsRun("span", 2, tiny_span_parser, None),
+    ]  # fmt: skip
+    return compare_heads(runs, "sample", "dev", sentences=10, labels=LABELS, probed=4, rounds=3)
+
+
+def values(found, system, **where):
+    table = found.table[(found.table["system"] == system) & (found.table["seed"] == 1)]
+    for column, value in where.items():
+        table = table[table[column] == value]
+    return table.set_index("measure")["value"]
+
+
+def test_a_tidy_table_of_every_control(found):
+    assert tuple(found.table.columns) == COLUMNS
+    assert not found.table.duplicated(["system", "seed", "what", "label", "measure"]).any()
+    for system, controls in (("paper", CONTROLS), ("span", SPAN_CONTROLS)):
+        some = found.table[(found.table["system"] == system) & (found.table["measure"] == "f1")]
+        assert set(some["what"]) == set(controls)
+    assert values(found, "paper", what=TRAINED)["minutes"] == 0.5 and "minutes" not in values(
+        found, "span", what=TRAINED
+    )
+
+
+def test_as_trained_is_what_evaluation_says(found, tiny_span_parser):
+    gold = load("sample", "dev").sentences  # ten of them, evenly spread
+    gold = [gold[i * len(gold) // 10] for i in range(10)]
+    parser = Parser.load(tiny_span_parser)
+    summary = evaluate(gold, [r.sentence for r in parser.parse_all(gold)]).summary()
+    own = values(found, "span", what=TRAINED, label="")
+    assert [own[key] for key in ("f1", "uas", "las")] == pytest.approx([summary[key] for key in ("f1", "uas", "las")])
+    spans = parser.network.spans
+    sizes = [spans.key.weight, spans.query, spans.evidence.weight]
+    assert own["head_parameters"] == sum(p.numel() for p in sizes) < own["parameters"]
+
+
+def test_a_label_without_its_head_is_parsed_anew(tiny_span_parser, gold):
+    """The head's evidence really gone from the weights, against what the table says."""
+    parser = Parser.load(tiny_span_parser)
+    rows, _ = measure(parser, gold, gold, ["NP"], 2, 2)
+    table = {row[:3]: row[3] for row in rows}
+    parser.network.spans.evidence.weight.data[parser.vocab.label_index["NP"] - 1] = 0
+    counts = by_label(gold, [r.sentence for r in parser.parse_all(gold)]).set_index("label")
+    assert table["head out", "NP", "recall"] == pytest.approx(counts.loc["NP", "recall"])
+    assert table["head out", "NP", "label_f1"] == pytest.approx(counts.loc["NP", "f1"])
+    others = counts.drop(index="NP")[["matched", "gold", "predicted"]].sum()
+    wanted = 200 * others.matched / (others.gold + others.predicted)
+    assert table["head out", "NP", "label_f1_of_others"] == pytest.approx(wanted)
+
+
+def test_two_runs_of_one_parser_are_the_same(found):
+    one, two = (found.table[(found.table["system"] == "span") & (found.table["seed"] == seed)] for seed in (1, 2))
+    measures = one["measure"] != "sentences_per_second"
+    pd.testing.assert_frame_equal(
+        one[measures].drop(columns="seed").reset_index(drop=True),
+        two[(two["measure"] != "sentences_per_second")].drop(columns="seed").reset_index(drop=True),
+    )
+
+
+@pytest.mark.parametrize("kind", [PaperHeads, InsideHeads])
+def test_where_heads_look_and_who_is_on_top(kind, tiny_parser, tiny_span_parser, gold, found):
+    parser = Parser.load(tiny_parser if kind is PaperHeads else tiny_span_parser)
+    heads = kind(parser, gold, gold)
+    attended = heads.attention()
+    assert [(b, span) for b, span, _ in attended] == [
+        (b, (c.start, c.end, c.label)) for b, s in enumerate(gold) for c in s.constituents
+    ]
+    rows, _ = measure(parser, gold, gold, LABELS, 2, 2)
+    table = pd.DataFrame(rows, columns=["what", "label", "measure", "value"]).set_index(["what", "label", "measure"])[
+        "value"
+    ]
+    for label in LABELS:
+        head, hits, chance = heads.head(label), [], []
+        if kind is InsideHeads:
+            assert parser.vocab.labels[head + 1] == label
+        for b, (start, end, name), weights in attended:
+            if name == label and end - start > 1:
+                word = next(s.head for s in to_joint(gold[b]) if (s.start, s.end) == (start, end))
+                hits.append(start + 1 + int(weights[head].argmax()) == word)
+                chance.append(1 / (end - start))
+        assert table[TRAINED, label, "on_head_word"] == pytest.approx(100 * np.mean(hits))
+        assert table[TRAINED, label, "on_head_word_chance"] == pytest.approx(100 * np.mean(chance))
+        top = heads.found.by(heads.norm).argmax(1)
+        own = (heads.found.spans["label"] == label).to_numpy()
+        assert table[TRAINED, label, "top_share"] == pytest.approx(100 * (top[own] == head).mean())
+
+
+def test_uniform_heads_look_at_the_head_word_by_chance(tiny_span_parser, gold):
+    parser = Parser.load(tiny_span_parser)
+    parser.network.spans.query.data.zero_()
+    rows, _ = measure(parser, gold, gold, LABELS, 2, 2)
+    table = {row[:3]: row[3] for row in rows}
+    for label in LABELS:
+        assert table[TRAINED, label, "on_head_word"] == pytest.approx(table[TRAINED, label, "on_head_word_chance"])
+    assert table["uniform attention", "", "f1"] == table[TRAINED, "", "f1"]
+    assert table["probe", "", "tvd"] == pytest.approx(0, abs=1e-6)
+    assert table["probe", "", "tvd_uniform"] == pytest.approx(0, abs=1e-6)
+
+
+def test_heads_without_evidence_are_not_missed(tiny_span_parser, gold):
+    parser = Parser.load(tiny_span_parser)
+    parser.network.spans.evidence.weight.data.zero_()
+    rows, counts = measure(parser, gold, gold, LABELS, 2, 2)
+    table = {row[:3]: row[3] for row in rows}
+    for name in SPAN_CONTROLS:
+        assert table[name, "", "f1"] == table[TRAINED, "", "f1"]
+    for label in LABELS:
+        for what in ("head out", "head at its mean"):
+            for name in ("recall", "label_f1", "recall_of_others", "label_f1_of_others"):
+                assert table[what, label, name] == table[TRAINED, label, name]
+    assert make_tests({("span", 1): counts})["difference"].abs().max() == 0
+
+
+def test_a_parser_without_label_attention_has_scores_alone(tmp_path, gold):
+    from lalkit.training import train
+
+    train(override(tiny(), {"model.label_attention": "none", "train.epochs": 1}), "sample", tmp_path, say=str)
+    rows, counts = measure(Parser.load(tmp_path), gold, gold, LABELS)
+    assert {row[0] for row in rows} == {TRAINED} == set(counts)
+    assert {row[2]: row[3] for row in rows}["head_parameters"] == 0
+    (run,) = read_runs([str(tmp_path)])
+    assert run.system == "none, 1 self-attention layer" and run.minutes > 0
+
+
+def test_tests_compare_controls_with_the_parser_and_systems_with_the_first(found):
+    tests = found.tests
+    controls, systems = tests[tests["family"] == "control"], tests[tests["family"] == "system"]
+    assert set(controls["what"]) == (set(CONTROLS) | set(SPAN_CONTROLS)) - {TRAINED}
+    assert list(systems["what"]) == ["span", "span"] and set(systems["system"]) == {"paper"}
+    assert (tests["p_holm"] >= tests["p"]).all() and tests["p"].between(0, 1, inclusive="right").all()
+    own = systems.set_index("measure")["difference"]
+    for score in ("f1", "uas"):
+        scores = [values(found, system, what=TRAINED, label="")[score] for system in ("paper", "span")]
+        assert own[score] == pytest.approx(scores[0] - scores[1], abs=0.01)
+    assert controls[controls["system"] == "span"]["seeds"].eq(2).all()
+    assert controls.loc[controls["system"] == "paper", "seeds_p"].isna().all()
+
+
+def test_the_page_the_figure_and_the_files(found, tmp_path):
+    text = page(found, "Heads")
+    for title in ("Systems", "F1 with other attention", "Label heads", "A label without", "Probes", "Tests"):
+        assert f"## {title}" in text
+    f1 = values(found, "paper", what=TRAINED, label="")["f1"]
+    assert f"| paper | {f1:.{1 if f1 >= 10 else 2}f} |" in text
+    paths = write(found, tmp_path, "Heads")
+    assert {path.name for path in paths} == {"table.csv", "tests.csv", "heads.md", "heads.csv", "heads.png"}
+    table = pd.read_csv(tmp_path / "heads.csv", keep_default_na=False)
+    assert len(table) == len(drawn(found.table)) < len(found.table)
+    axes = heads_figure(drawn(found.table)).axes
+    assert [len(axis.get_yticks()) for axis in axes] == [len((set(CONTROLS) | set(SPAN_CONTROLS)) - {TRAINED}), 2, 2, 2]
+    shown = {round(x, 6) for line in axes[0].lines for x in np.atleast_1d(line.get_xdata()).astype(float)}
+    uniform = values(found, "span", what="uniform attention", label="")["f1"]
+    assert round(uniform - values(found, "span", what=TRAINED, label="")["f1"], 6) in shown
+
+
+def test_what_was_seen_is_said_with_its_numbers(found):
+    said = seen(found)
+    trained = values(found, "paper", what=TRAINED, label="")
+    assert f"paper: F1 {trained['f1']:.2f}, UAS {trained['uas']:.2f} (1 seed)." in said
+    assert sum(line.startswith("span: of 6 controls at test, '") for line in said) == 1
+    before, mean, out = (
+        values(found, "span", what=what, label="NP")["label_f1"] for what in (TRAINED, "head at its mean", "head out")
+    )
+    (line,) = (line for line in said if line.startswith(f"span, NP (F1 {before:.1f}): "))
+    assert f"NP loses {before - mean:.1f}, all" in line and f"head out {before - out:.1f} and" in line
+
+
+def test_runs_by_name_and_by_config(tiny_parser, tiny_span_parser):
+    runs = read_runs([f"the paper's={tiny_parser}", str(tiny_span_parser)])
+    assert [(run.system, run.seed) for run in runs] == [("the paper's", 1), ("span glass", 1)]
+    config = override(Parser.load(tiny_span_parser).config, {"model.span_attention.attention": "uniform"})
+    assert system_of(config) == "span glass, uniform attention" and system_of(tiny()) == "paper's layer"
+    with pytest.raises(ParameterError, match="two runs are 'span glass', seed 1"):
+        read_runs([str(tiny_span_parser)] * 2)
+    with pytest.raises(ModelError, match="no parser here"):
+        read_runs(["nowhere"])
+    with pytest.raises(ParameterError, match="no run to compare"):
+        read_runs([])
+
+
+def test_a_whole_sweep(tmp_path, tiny_parser):
+    import json
+    import shutil
+
+    shutil.copytree(tiny_parser, tmp_path / "runs" / "k1" / "parser")
+    result = {"status": "ok", "key": "k1", "cell": {"heads": "paper"}, "seed": 1}
+    (tmp_path / "runs" / "k1" / "result.json").write_text(json.dumps(result))
+    planned = [{"cell": {"heads": "paper"}, "seed": 1, "treebank": "sample", "key": "k1", "folder": "runs/k1"}]
+    content = {"name": "heads", "profile": None, "file": {}, "runs": planned}
+    (tmp_path / "sweep.json").write_text(json.dumps(content))
+    assert [run.system for run in read_runs([str(tmp_path)])] == ["paper"]
+    assert [run.system for run in read_runs([f"ptb={tmp_path}"])] == ["ptb: paper"]
+
+
+def test_heads_that_are_mixed_are_refused_with_their_folder(tmp_path):
+    from lalkit.training import train
+
+    train(override(tiny(), {"model.label_attention.feedforward": True, "train.epochs": 1}), "sample", tmp_path, say=str)
+    with pytest.raises(LalkitError, match=f"{tmp_path}.*mixes its heads"):
+        compare_heads(read_runs([str(tmp_path)]), "sample", "dev", sentences=4, labels=LABELS)
+
+
+def test_labels_that_are_usual(gold):
+    assert usual_labels(gold, 2) == ["NP", "VP"]
+    assert not [name for name in usual_labels(gold, 99) if "::" in name]
+
+
+def test_nothing_to_test():
+    assert isinstance(Compared(pd.DataFrame(columns=list(COLUMNS)), make_tests({})), Compared)

@@ -1,0 +1,127 @@
+"""What is changed inside the span is changed as said, and given back; identities that a mistake would break."""
+
+import pytest
+import torch
+
+from lalkit.api import Parser
+from lalkit.config import override
+from lalkit.errors import ModelError
+from lalkit.interpret.span_controls import (
+    SPAN_CONTROLS,
+    mean_inside,
+    of_next,
+    only,
+    span_changed,
+    span_changes,
+)
+from lalkit.model.parser import Network
+
+
+@pytest.fixture
+def parser(tiny_span_parser):
+    found = Parser.load(tiny_span_parser)
+    with torch.no_grad():  # barely trained, attention is even; larger weights make differences that can be seen
+        for p in (found.network.spans.query, found.network.spans.evidence.weight):
+            p.mul_(6)
+    return found
+
+
+def scores(parser, sentences):
+    with torch.inference_mode():
+        return parser.network.eval()(parser.collator(sentences)).label_scores
+
+
+def same(found, wanted):
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
+
+
+def test_every_control_changes_scores_and_is_given_back(parser, sample):
+    before = scores(parser, sample[:3])
+    controls = span_changes(mean_inside(parser.network, parser.collator, sample[:20]))
+    assert set(controls) == set(SPAN_CONTROLS)
+    for name, change in controls.items():
+        with span_changed(parser.network, change):
+            found = scores(parser, sample[:3])
+        assert torch.equal(found, before) == (name == "as trained"), name
+    with pytest.raises(ZeroDivisionError), span_changed(parser.network, controls["zeroed"]):
+        raise ZeroDivisionError
+    same(scores(parser, sample[:3]), before)
+
+
+def test_a_sentence_swapped_with_itself_is_the_same(parser, sample):
+    controls = span_changes(torch.zeros(len(parser.vocab.labels) - 1))
+    for some in (sample[:1], [sample[2]] * 3):
+        before = scores(parser, some)
+        for name in ("swapped sentences", "swapped attention"):
+            with span_changed(parser.network, controls[name]):
+                same(scores(parser, some), before)
+
+
+def test_another_sentence_is_the_next_one_repeated():
+    x = torch.arange(10.0).reshape(2, 5, 1)
+    found = of_next(x, torch.tensor([5, 2]))[..., 0]
+    assert found[0].tolist() == [5, 6, 5, 6, 5]
+    assert found[1].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_sentence_has_the_terms_of_the_other_where_both_are_as_long(parser, sample):
+    """Two sentences of one length: what words add is exchanged, boundaries stay."""
+    one = next(s for s in sample if len(s) == 9)
+    two = next(s for s in sample if len(s) == 9 and s is not one)
+    controls = span_changes(torch.zeros(len(parser.vocab.labels) - 1))
+    with span_changed(parser.network, controls["zeroed"]):
+        edges = scores(parser, [one, two])
+    inside = scores(parser, [one, two]) - edges
+    with span_changed(parser.network, controls["swapped sentences"]):
+        same(scores(parser, [one, two]), edges + inside[[1, 0]])
+
+
+def test_uniform_attention_is_nothing_new_to_a_parser_made_for_it(parser, sample):
+    network = Network(override(parser.config, {"model.span_attention.attention": "uniform"}).model, parser.vocab).eval()
+    network.load_state_dict(parser.network.state_dict())
+    uniform = span_changes(torch.zeros(len(parser.vocab.labels) - 1))["uniform attention"]
+    with torch.inference_mode():
+        made = network(parser.collator(sample[:3])).label_scores
+        with span_changed(network, uniform):
+            same(network(parser.collator(sample[:3])).label_scores, made)
+    with span_changed(parser.network, uniform):
+        same(scores(parser, sample[:3]), made)
+
+
+def test_a_head_without_evidence_is_not_missed_and_others_never_notice(parser, sample):
+    head = parser.vocab.label_index["NP"] - 1
+    before = scores(parser, sample[:3])
+    with span_changed(parser.network, only(head)):
+        without = scores(parser, sample[:3])
+    others = [k for k in range(before.shape[-1]) if k != head + 1]
+    assert torch.equal(without[..., others], before[..., others])
+    assert not torch.allclose(without[..., head + 1], before[..., head + 1], atol=1e-2)
+    with torch.no_grad():
+        parser.network.spans.evidence.weight[head] = 0
+    same(scores(parser, sample[:3]), without)
+    with span_changed(parser.network, only(head)):
+        same(scores(parser, sample[:3]), without)
+
+
+def test_the_mean_is_over_all_spans_whatever_the_batches(parser, sample):
+    """Against the terms of every span, summed one by one."""
+    some = sorted(sample, key=len)[20:24]
+    labels = parser.vocab.labels
+    asked = [[(i, j, "NP") for i in range(len(s)) for j in range(i + 1, len(s) + 1)] for s in some]
+    sums = []
+    for terms in parser.terms(some, besides=asked):
+        words = terms.table[(terms.table["term"] == "word") & (terms.table["label"] == "NP")]
+        sums += words.groupby(["start", "end"])["value"].sum().tolist()
+    assert len(sums) == sum(map(len, asked))
+    mean = mean_inside(parser.network, parser.collator, some)
+    assert float(mean[labels.index("NP") - 1]) == pytest.approx(sum(sums) / len(sums), abs=1e-5)
+    with span_changed(parser.network, only(labels.index("NP") - 1, 1.5)):
+        assert float(mean_inside(parser.network, parser.collator, some)[labels.index("NP") - 1]) == pytest.approx(1.5)
+
+
+def test_the_papers_layer_is_refused(tiny_parser):
+    with (
+        pytest.raises(ModelError, match="not scored by words"),
+        span_changed(Parser.load(tiny_parser).network, only(0)),
+    ):
+        pass
