@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lalkit.draw.heads_figure import drawn, heads_figure
+from lalkit.draw.label_heads import drawn, heads_figure
 from lalkit.files import write_bytes, write_text
 from lalkit.heads.compare import Compared
 from lalkit.heads.measure import TRAINED

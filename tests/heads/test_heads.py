@@ -7,7 +7,7 @@ import pytest
 from lalkit.api import Parser
 from lalkit.breakdown import by_label
 from lalkit.config import override, tiny
-from lalkit.draw.heads_figure import drawn, heads_figure
+from lalkit.draw.label_heads import drawn, heads_figure
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluate import evaluate
 from lalkit.heads.compare import COLUMNS, Compared, compare_heads
