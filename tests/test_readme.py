@@ -26,6 +26,7 @@ DEAR = (
     "lalkit report",
     "lalkit transparent",
     "lalkit heads",
+    "lalkit summarize",
     "lalkit bench",
     "lalkit parse big.txt",
     "lalkit parse notes.txt",
@@ -48,7 +49,7 @@ def test_cheap_commands_run(command, tiny_parser, tiny_span_parser, tmp_path):
 def test_dear_commands_are_spelled_right(command):
     """Every option exists (the work itself is tested elsewhere)."""
     words = shlex.split(command)[1:]
-    name = words[:2] if words[0] in ("data", "transparent") else words[:1]
+    name = words[:2] if words[0] in ("data", "transparent", "summarize") else words[:1]
     code, out, err = lalkit(*name, "--help")
     assert code == 0
     for option in (w for w in words if w.startswith("-") and w != "-"):
