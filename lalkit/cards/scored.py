@@ -75,9 +75,9 @@ def control_of(group: Sequence[Scored], ours: Sequence[Scored], recipe: dict) ->
     """Runs of another recipe: how it differs, their scores, and whether ours are better by more than chance, by a
     randomisation test over sentences, whose counts are added up over the seeds that both have."""
     theirs = group[0].recipe
-    differs = {
-        key: theirs.get(key) for key in sorted(recipe.keys() | theirs.keys()) if recipe.get(key) != theirs.get(key)
-    }
+    ours_only = dict.fromkeys(recipe.keys() - theirs.keys(), "as in the preset")
+    differs = ours_only | {key: value for key, value in theirs.items() if key not in recipe or recipe[key] != value}
+    differs = dict(sorted(differs.items()))
     pairs = [(a, b) for a in ours for b in group if a.row["seed"] == b.row["seed"]]
     tests = {}
     for split in group[0].tables if pairs else ():

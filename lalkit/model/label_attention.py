@@ -74,7 +74,7 @@ class LabelAttention(nn.Module):
             shape = (d_content + d_position,)
         self.gain, self.offset = nn.Parameter(torch.ones(shape)), nn.Parameter(torch.zeros(shape))
         self.folds = config.query == "vector" and config.combine == "concat" and config.shared
-        self._cached: tuple[tuple, Tensor, Blocks] | None = None
+        self._cached: tuple[tuple, Tensor, Blocks, list[Tensor]] | None = None
 
     @property
     def d_out(self) -> tuple[int, tuple[int, int]]:
@@ -100,15 +100,19 @@ class LabelAttention(nn.Module):
         return residual_norm(self.reduce(x), heads, self.gain, self.offset), attention
 
     def cached(self) -> tuple[Tensor, Blocks]:
-        """u [H, d_model], and R P W^V_h in its two blocks [H, content or position, d_out / 2], of the weights as they are."""
+        """u [H, d_model], and R P W^V_h in its two blocks [H, content or position, d_out / 2], of the weights as they are.
+
+        The memory of the weights is kept with their products: were it free, other weights could stand there and be taken for
+        these (3 of 200 times, with queries exchanged by `functional_call`).
+        """
         weights = (*self.parameters(),)
         state = tuple((id(w), w.data_ptr(), w.device, 0 if w.is_inference() else w._version) for w in weights)
         state += (torch.is_autocast_enabled(weights[0].device.type),)  # which makes the products coarser
         if self._cached is None or self._cached[0] != state:
             products = [r @ p for r, p in zip(self.reduce.blocks, self.project.blocks)]
             value = tuple(torch.einsum("ok,hkd->hdo", rp, v).contiguous() for rp, v in zip(products, self.value.blocks))
-            self._cached = state, self.folded_query(), value
-        return self._cached[1:]
+            self._cached = state, self.folded_query(), value, [w.detach() for w in weights]
+        return self._cached[1:3]
 
     def train(self, mode: bool = True) -> LabelAttention:
         if mode:

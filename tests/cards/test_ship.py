@@ -11,7 +11,7 @@ from lalkit import models
 from lalkit.api import Parser
 from lalkit.cards.check import checksum, verify
 from lalkit.cards.page import command, page
-from lalkit.cards.scored import control_of, measure, settings
+from lalkit.cards.scored import Scored, control_of, measure, settings
 from lalkit.cards.ship import add, ship
 from lalkit.config import minilm, minilm_span, override, tiny
 from lalkit.errors import ModelError
@@ -151,6 +151,13 @@ def test_a_recipe_is_how_a_config_differs_from_a_preset():
         "lalkit train --treebank craft --preset minilm --seed 3", "--epochs 8", "--set model.label_attention=none",
         "--out runs/c-3",
     ]  # fmt: skip
+
+
+def test_a_control_without_label_attention_is_called_so():
+    ours = {"preset": "minilm", "train.epochs": 8, "train.start": "en-craft"}
+    theirs = {"preset": "minilm", "train.epochs": 8, "model.label_attention": None}
+    found = control_of([Scored({"seed": 2}, theirs, {})], [Scored({"seed": 1}, ours, {})], ours)
+    assert found["differs"] == {"model.label_attention": None, "train.start": "as in the preset"}
 
 
 def test_a_control_is_compared_over_the_seeds_that_both_have(tiny_parser, second, shipped):

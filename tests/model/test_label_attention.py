@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from torch.func import functional_call
 
 from lalkit.config import LabelAttentionConfig
 from lalkit.model.label_attention import LabelAttention, Masks
@@ -123,6 +124,20 @@ def test_the_cache_gives_the_same_and_is_dropped_when_weights_change():
         assert torch.equal(layer(x.float(), mask)[0], precise)
     layer.train()
     assert layer._cached is None
+
+
+def test_the_cache_does_not_take_new_weights_for_those_whose_place_they_have():
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
+    layer.eval()
+    queries = layer.query.detach().clone()
+    with torch.no_grad():
+        for turn in range(40):  # every tensor of queries is freed before the next one is made, often in its place
+            order = torch.arange(len(queries)).roll(turn)
+            _, found = functional_call(layer, {"query": queries[order]}, (x, mask))
+            layer._cached, kept = None, layer._cached
+            _, expected = functional_call(layer, {"query": queries[order]}, (x, mask))
+            layer._cached = kept
+            torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
 def test_gradients_do_not_come_from_the_cache():
