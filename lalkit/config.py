@@ -110,6 +110,7 @@ class TrainConfig:
     clip: float = 1.0  # norm of the gradient [D]
     arc_weight: float = 0.5  # of each of the two cross-entropies [R]
     tag_weight: float = 0.2  # of the part-of-speech cross-entropy [D]
+    head_word_weight: float = 0.0  # of the span attention's cross-entropy on the head word of each gold span [D]
     lam: float = 0.5  # joint decoding: weight of labels against arcs [P]
     autocast: bool = True  # bf16 where the hardware has it
     max_length: int = 150  # longer sentences are left out of training (never of evaluation)

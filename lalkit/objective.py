@@ -12,9 +12,12 @@ from torch import Tensor
 from lalkit.batch.collate import IGNORE, Batch
 from lalkit.chart.loss import arc_loss, span_margin_loss
 from lalkit.config import TrainConfig
-from lalkit.model.parser import Network
+from lalkit.model.parser import Network, ParserOutput
 
-TERMS = ("loss", "spans", "arcs", "arc_labels", "tags")
+
+def terms_of(config: TrainConfig) -> tuple[str, ...]:
+    """The names of what `losses` returns."""
+    return ("loss", "spans", "arcs", "arc_labels", "tags") + ("head_words",) * (config.head_word_weight > 0)
 
 
 def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Tensor]:
@@ -23,16 +26,31 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
     output = network(batch, chart_gradient=False)
     words, threads = batch.word_mask, torch.get_num_threads()
     scores_at = partial(network.label_scores_at, output)
-    terms = {name: output.arc_scores.new_zeros(()) for name in TERMS[1:]}
+    terms = {name: output.arc_scores.new_zeros(()) for name in terms_of(config)[1:]}
     if batch.spans is not None:
         terms["spans"] = span_margin_loss(output.label_scores, batch.lengths, batch.spans, threads, scores_at)
     if batch.heads is not None:
         arc_labels = _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels)
         terms["arcs"] = config.arc_weight * arc_loss(output.arc_scores, batch.heads, words)
         terms["arc_labels"] = config.arc_weight * arc_labels
+    if config.head_word_weight and batch.spans is not None and batch.heads is not None:
+        terms["head_words"] = config.head_word_weight * head_word_loss(network, output, batch)
     terms["tags"] = config.tag_weight * _cross_entropy(output.tag_scores, batch.tags)
     terms = {name: term / len(batch.lengths) for name, term in terms.items()}
     return {"loss": sum(terms.values()), **terms}
+
+
+def head_word_loss(network: Network, output: ParserOutput, batch: Batch) -> Tensor:
+    """- sum over gold spans (two words and more) of log a(head word), a being the attention of the span's label inside it, and
+    the head word the one whose head is outside [D]."""
+    spans = [(b, i, j, label) for b, own in enumerate(batch.spans) for i, j, label in own if j - i > 1]
+    if not spans:
+        return output.arc_scores.new_zeros(())
+    b, i, j, label = torch.tensor(spans, device=output.arc_scores.device).T
+    logits = network.spans.logits_inside(output.span_parts[0], b, i, j, label - 1)
+    heads, place = batch.heads[b], torch.arange(logits.shape[1], device=logits.device)
+    outside = (place >= i[:, None]) & (place < j[:, None]) & ((heads <= i[:, None]) | (heads > j[:, None]))
+    return F.cross_entropy(logits, outside.int().argmax(-1), reduction="sum")
 
 
 def _cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from lalkit.evaluate import evaluate
 from lalkit.files import write_json
 from lalkit.model.parser import Network
 from lalkit.models import find
-from lalkit.objective import TERMS, has_bf16, losses, make_optimizer, rate_factor
+from lalkit.objective import has_bf16, losses, make_optimizer, rate_factor, terms_of
 from lalkit.parallel import Team, gather, launched, serve, several
 from lalkit.predict import predict
 from lalkit.treebank.corpora import load
@@ -95,7 +95,12 @@ class Run:
         self, config: Config, treebank: str, out: Path, resume: bool, say: Callable[[str], None], team: Team = ALONE
     ):
         self.config, self.treebank, self.out, self.say, self.team = config, treebank, out, say, team
-        task = config.model.task
+        task, inside = config.model.task, config.model.span_attention
+        if config.train.head_word_weight and (not inside or inside.attention != "learned" or task != "joint"):
+            raise ModelError(
+                "train.head_word_weight is for learned label attention inside the span, on both layers of a tree",
+                remedy="Leave it 0, or train with --preset minilm-span.",
+            )
         # Where arcs may cross, as in most treebanks of dependencies, what lalkit cannot parse is left out, and counted.
         train, dev = (load(treebank, split, lenient=task == "dependencies") for split in ("train", "dev"))
         self.train, left_out = trainable(train.sentences, config.train.max_length, task)
@@ -205,7 +210,7 @@ class Run:
     def gradients(self, share: Sequence[Sentence], size: int, clock: float = 0.0) -> dict[str, float]:
         """Adds this worker's part of the gradient of the mean over `size` sentences; returns the terms over all workers,
         and the first worker's clock, which travels with them."""
-        terms = dict.fromkeys(TERMS, 0.0)
+        terms = dict.fromkeys(terms_of(self.config.train), 0.0)
         for part in in_parts(share, self.config.train.part_tokens):
             batch = self.collator(part, gold=True).to(self.device)
             autocast = self.config.train.autocast and has_bf16(self.device)

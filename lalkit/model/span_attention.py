@@ -106,13 +106,18 @@ class SpanLabelAttention(nn.Module):
             edge = self.boundary.score(edges[0][b, i], edges[1][b, j - 1]).gather(1, head[:, None])[:, 0]
         return (inside + edge.to(inside.dtype)).masked_fill(label == 0, 0.0)
 
-    @staticmethod
-    def attention(logits: Tensor, b: Tensor, i: Tensor, j: Tensor, head: Tensor) -> Float[Tensor, "m n"]:
+    @classmethod
+    def attention(cls, logits: Tensor, b: Tensor, i: Tensor, j: Tensor, head: Tensor) -> Float[Tensor, "m n"]:
         """a of m spans, each by one head: 0 outside the span, 1 in sum."""
+        return torch.softmax(cls.logits_inside(logits, b, i, j, head), dim=-1)
+
+    @staticmethod
+    def logits_inside(logits: Tensor, b: Tensor, i: Tensor, j: Tensor, head: Tensor) -> Float[Tensor, "m n"]:
+        """s of m spans, each by one head: minus infinity outside the span."""
         place = torch.arange(logits.shape[1], device=logits.device)
         inside = (place >= i[:, None]) & (place < j[:, None])
         chosen = logits[b, :, head].to(torch.promote_types(logits.dtype, torch.float32))
-        return torch.softmax(chosen.masked_fill(~inside, -torch.inf), dim=-1)
+        return chosen.masked_fill(~inside, -torch.inf)
 
     def _powers(self, logits: Float[Tensor, "b n l"], lengths: Int[Tensor, "b"] | None) -> Float[Tensor, "b n l"]:
         logits = logits.double()

@@ -3,13 +3,16 @@
 import pytest
 import torch
 
+from lalkit.api import Parser
 from lalkit.batch.vocab import Vocab
 from lalkit.config import SpanAttentionConfig, override, tiny
 from lalkit.errors import ModelError
 from lalkit.model.parser import Network
 from lalkit.model.scores import fenceposts
 from lalkit.model.span_attention import SpanLabelAttention
+from lalkit.objective import head_word_loss
 from lalkit.training import train
+from lalkit.treebank.joint import to_joint
 from tests.reference import span_attention_literal as literal
 
 FEATURES, LABELS = 12, 6
@@ -139,8 +142,6 @@ def test_a_whole_parser_learns_with_it(boundary, tmp_path):
     }  # fmt: skip
     folder = tmp_path / "run"
     train(override(tiny(), settings), "sample", folder, say=str)
-    from lalkit.api import Parser
-
     parser = Parser.load(folder)
     words = "the engineers parsed the sentence".split()
     alone = parser.parse(words)
@@ -158,6 +159,41 @@ def test_it_may_be_set_from_the_command_line():
         override(tiny(), {"model.span_attention": "glass"})
     with pytest.raises(ModelError, match="model.span_attention has unknown settings: \\['edges'\\]"):
         override(tiny(), {"model.span_attention": '{"edges": 1}'})
+
+
+def test_attention_can_be_taught_the_head_word(sample, tmp_path):
+    settings = {"model.label_attention": "none", "model.span_attention": {"d_key": 8, "boundary": "glass"}}
+    shares = []
+    settings |= {"train.epochs": 3, "train.warmup": 1, "train.batch_tokens": 100, "train.rate": 3e-3}
+    for weight in (0.0, 2.0):
+        config, folder = (
+            override(tiny(), {**settings, "train.head_word_weight": weight}),
+            tmp_path / f"{weight}",
+        )
+        train(config, "sample", folder, say=str)
+        parser = Parser.load(folder)
+        gold = [to_joint(s) for s in sample[:60]]
+        batch = parser.collator(sample[:60], gold=True)
+        logits = parser.network(batch).span_parts[0]
+        nats = []
+        for b, spans in enumerate(gold):
+            for start, end, label, head in spans:
+                if end - start > 1 and label in parser.vocab.label_index:
+                    inside = logits[b, start:end, parser.vocab.label_index[label] - 1]
+                    nats.append(-torch.log_softmax(inside.float(), 0)[head - 1 - start].item())
+        with torch.no_grad():
+            found = head_word_loss(parser.network, parser.network(batch), batch).item()
+        assert found == pytest.approx(sum(nats), rel=1e-4)
+        shares.append(sum(nats) / len(nats))
+    assert shares[1] < 0.9 * shares[0]
+
+
+def test_a_head_word_is_taught_to_learned_attention_only(tmp_path):
+    for settings in ({}, {"model.label_attention": "none", "model.span_attention": {"attention": "uniform"}}):
+        config = override(tiny(), {**settings, "train.head_word_weight": 1.0})
+        with pytest.raises(ModelError, match="head_word_weight.*\n.*Leave it 0"):
+            train(config, "sample", tmp_path / "run", say=str)
+    assert not (tmp_path / "run").exists()
 
 
 def test_two_label_attentions_are_refused(sample):
