@@ -20,11 +20,12 @@ from torch import Tensor
 
 from lalkit.batch.collate import Collator
 from lalkit.batch.vocab import Vocab
-from lalkit.config import Config, from_dict, to_dict
+from lalkit.config import Config
 from lalkit.errors import ModelError
 from lalkit.files import write_bytes, write_json
 from lalkit.model.parser import Network
 from lalkit.model.pretrained import load_tokenizer
+from lalkit.settings import from_dict, to_dict
 
 FORMAT = "lalkit-parser-1"
 RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, copy or train it again."

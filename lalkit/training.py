@@ -20,7 +20,7 @@ from lalkit import __version__
 from lalkit.batch.budget import batches
 from lalkit.batch.vocab import Vocab
 from lalkit.checkpoint import fill, load_tensors, make_collator, save_model, save_tensors, start_from, trained
-from lalkit.config import Config, from_dict, override, to_dict
+from lalkit.config import Config
 from lalkit.errors import ModelError
 from lalkit.evaluate import evaluate
 from lalkit.files import write_json
@@ -29,6 +29,7 @@ from lalkit.models import find
 from lalkit.objective import has_bf16, losses, make_optimizer, rate_factor, terms_of
 from lalkit.parallel import Team, gather, launched, serve, several
 from lalkit.predict import predict
+from lalkit.settings import from_dict, override, to_dict
 from lalkit.treebank.corpora import load
 from lalkit.treebank.trainable import layers_of, subset, trainable
 from lalkit.treebank.tree import Sentence

@@ -9,7 +9,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-from lalkit.config import override, tiny
+from lalkit.config import tiny
+from lalkit.settings import override
 from lalkit.treebank.corpora import load
 
 # No deadline: a first example that loads a tokenizer or compiles a kernel is not slow code.

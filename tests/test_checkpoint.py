@@ -12,10 +12,11 @@ from transformers import BertConfig, BertModel
 from lalkit.api import Parser
 from lalkit.batch.vocab import Vocab
 from lalkit.checkpoint import load_model, save_model, start_from
-from lalkit.config import minilm, override
+from lalkit.config import minilm
 from lalkit.errors import ModelError
 from lalkit.model.parser import Network
 from lalkit.model.pretrained import load_tokenizer
+from lalkit.settings import override
 from lalkit.treebank.corpora import load
 
 

@@ -9,9 +9,10 @@ import torch
 from lalkit import estimate as module
 from lalkit.batch.vocab import Vocab
 from lalkit.checkpoint import make_collator
-from lalkit.config import override, preset, tiny
+from lalkit.config import preset, tiny
 from lalkit.estimate import Estimate, estimate
 from lalkit.model.parser import Network
+from lalkit.settings import override
 from lalkit.training import Run, in_parts
 from tests.test_cli import lalkit
 

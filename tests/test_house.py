@@ -22,7 +22,7 @@ PACKAGE = ROOT / "lalkit"
 # A room may import from its own line and from those above it. A new room gets its place here and in CONTRIBUTING.md.
 ORDER = (
     ("errors", "files", "allocator", "compiled"),
-    ("config",),
+    ("settings", "config"),
     ("treebank",),
     ("text", "evalb", "tagging", "provenance", "importing"),
     ("batch", "normalisers"),
@@ -52,6 +52,7 @@ RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 # What a room may not import although the order would allow it: rooms of ours, or packages.
 FORBIDDEN = {
     "config": {"files", "torch"},
+    "settings": {"config", "files", "torch"},
     "treebank": {"torch", "transformers"},
     "chart": {"model"},
     "compiled": {"errors", "files"},

@@ -9,10 +9,11 @@ import torch
 from lalkit.api import Parser
 from lalkit.batch.vocab import Vocab
 from lalkit.chart.cky import cky_batch
-from lalkit.config import override, tiny
+from lalkit.config import tiny
 from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluate import evaluate
 from lalkit.predict import decode_output, predict
+from lalkit.settings import override
 from lalkit.training import Run, quality, train
 from lalkit.treebank.check import check, stats
 from lalkit.treebank.conllu import format_conllu

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from lalkit import models
-from lalkit.config import override, tiny
+from lalkit.config import tiny
 from lalkit.notebooks import NotebookError, run_notebook
 from lalkit.parameters import read_parameters
+from lalkit.settings import override
 from lalkit.training import train
 from lalkit.treebank.corpora import load
 

@@ -11,9 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from lalkit.config import override, tiny
+from lalkit.config import tiny
 from lalkit.errors import ModelError
 from lalkit.objective import losses, rate_factor
+from lalkit.settings import override
 from lalkit.training import Run, train
 from lalkit.treebank.trainable import subset, trainable
 from lalkit.treebank.tree import Sentence, Span
@@ -22,7 +23,8 @@ from tests.launch import launch
 SCRIPT = """
 import sys, torch
 torch.set_num_threads(1)
-from lalkit.config import override, tiny
+from lalkit.config import tiny
+from lalkit.settings import override
 from lalkit.training import train
 settings = {"train.epochs": 4, "train.dev_sentences": 10, "train.workers": sys.argv[2]}
 train(override(tiny(), settings), "sample", sys.argv[1], resume="resume" in sys.argv)

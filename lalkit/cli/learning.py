@@ -37,8 +37,9 @@ def train(
     set_: Set = None,
 ) -> None:
     """Train a parser; the best on dev is kept in --out."""
-    from lalkit import config
+    from lalkit.config import preset as preset_
     from lalkit.parallel import usual_size
+    from lalkit.settings import override
     from lalkit.training import train as train_
 
     if (out is None) != dry_run:
@@ -51,10 +52,10 @@ def train(
             settings[f"train.{name}"] = value
     if task is not None:
         settings["model.task"] = task
-    chosen = config.override(config.preset(preset), settings)
+    chosen = override(preset_(preset), settings)
     if "train.workers" not in settings:
         settings["train.workers"] = workers or (1 if threads else usual_size(chosen))
-        chosen = config.override(chosen, settings)
+        chosen = override(chosen, settings)
     set_threads(threads)
     if dry_run:
         from lalkit.estimate import estimate

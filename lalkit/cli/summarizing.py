@@ -32,7 +32,7 @@ def train(
     set_: Set = None,
 ) -> None:
     """Train a summarizer; the best on dev is kept in --out."""
-    from lalkit import config
+    from lalkit.settings import override
     from lalkit.summarize.config import SummarizerConfig
     from lalkit.summarize.corpora import load
     from lalkit.summarize.training import train as train_
@@ -44,7 +44,7 @@ def train(
         **({} if epochs is None else {"epochs": epochs}),
         **dict(pairs(set_ or [])),
     }
-    train_(config.override(SummarizerConfig(), settings), load(data), out, resume=resume, say=say)
+    train_(override(SummarizerConfig(), settings), load(data), out, resume=resume, say=say)
 
 
 @app.command()

@@ -27,7 +27,7 @@ def train(
     set_: Set = None,
 ) -> None:
     """Train one classifier; the best on dev is kept in --out."""
-    from lalkit import config
+    from lalkit.settings import override
     from lalkit.transparent import corpora
     from lalkit.transparent.config import usual
     from lalkit.transparent.training import train as train_
@@ -39,7 +39,7 @@ def train(
         **({} if epochs is None else {"epochs": epochs}),
         **dict(pairs(set_ or [])),
     }
-    chosen = config.override(usual(data), settings)
+    chosen = override(usual(data), settings)
     train_(chosen, corpora.load(data), out, resume=resume, say=say)
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lalkit.checkpoint import read_content
-from lalkit.config import Config, from_dict
+from lalkit.config import Config
 from lalkit.errors import ModelError, ParameterError
+from lalkit.settings import from_dict
 from lalkit.sweep.table import read_sweep
 
 

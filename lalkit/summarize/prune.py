@@ -17,9 +17,9 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from lalkit.config import from_dict, to_dict
 from lalkit.fitting import fill, fit, read_fitted
 from lalkit.probes.gates import HardConcreteGate
+from lalkit.settings import from_dict, to_dict
 from lalkit.summarize.batch import Batch, Vocabulary
 from lalkit.summarize.config import SummarizerConfig
 from lalkit.summarize.documents import Dataset, Document

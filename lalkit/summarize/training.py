@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from lalkit.config import from_dict, to_dict
 from lalkit.fitting import fill, fit, read_fitted
+from lalkit.settings import from_dict, to_dict
 from lalkit.summarize.batch import Vocabulary
 from lalkit.summarize.config import SummarizerConfig
 from lalkit.summarize.documents import Dataset, Document

@@ -17,9 +17,9 @@ from contextlib import closing
 from pathlib import Path
 
 from lalkit.compiled import ONE_THREAD
-from lalkit.config import to_dict
 from lalkit.errors import ParameterError
 from lalkit.files import write_json
+from lalkit.settings import to_dict
 from lalkit.sweep.plan import Plan, Run
 from lalkit.sweep.result import FAILED, finished, read_result, write_failure
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from lalkit.config import Config, override, preset, to_dict
+from lalkit.config import Config, preset
 from lalkit.errors import LalkitError
 from lalkit.provenance import code_hash, data_hash
+from lalkit.settings import override, to_dict
 from lalkit.sweep.read import SweepFile, read
 
 # Settings that a sweep sets itself, or that would make two runs of it incomparable.

@@ -33,9 +33,10 @@ def carry_out(folder: Path, task: dict) -> dict:
     """
     from lalkit import provenance
     from lalkit.checkpoint import load_model, read_content
-    from lalkit.config import Config, from_dict
+    from lalkit.config import Config
     from lalkit.evaluate import evaluate
     from lalkit.predict import predict
+    from lalkit.settings import from_dict
     from lalkit.training import train
     from lalkit.treebank.corpora import repository
 

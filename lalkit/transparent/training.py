@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lalkit.config import from_dict, to_dict
 from lalkit.errors import ModelError
 from lalkit.fitting import fill, fit, read_fitted
 from lalkit.probes.statistics import roc_auc
+from lalkit.settings import from_dict, to_dict
 from lalkit.transparent.batch import Vocabulary, in_order, shuffled
 from lalkit.transparent.classifier import Classifier
 from lalkit.transparent.config import ClassifierConfig

@@ -9,9 +9,10 @@ from lalkit.batch.align import align, special_tokens, surface
 from lalkit.batch.budget import batches
 from lalkit.batch.collate import PAD, UNK, Collator
 from lalkit.batch.vocab import PADDING, UNKNOWN, Vocab
-from lalkit.config import PRESETS, Config, from_dict, override, preset, tiny, to_dict
+from lalkit.config import PRESETS, Config, preset, tiny
 from lalkit.errors import ModelError
 from lalkit.model.pretrained import load_tokenizer
+from lalkit.settings import from_dict, override, to_dict
 from lalkit.treebank.tree import Sentence
 
 

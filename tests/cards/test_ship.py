@@ -13,8 +13,9 @@ from lalkit.cards.check import checksum, verify
 from lalkit.cards.page import command, page
 from lalkit.cards.scored import Scored, control_of, measure, settings
 from lalkit.cards.ship import add, ship
-from lalkit.config import minilm, minilm_span, override, tiny
+from lalkit.config import minilm, minilm_span, tiny
 from lalkit.errors import ModelError
+from lalkit.settings import override
 from lalkit.training import train
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import load

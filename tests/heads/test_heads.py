@@ -6,7 +6,7 @@ import pytest
 
 from lalkit.api import Parser
 from lalkit.breakdown import by_label
-from lalkit.config import override, tiny
+from lalkit.config import tiny
 from lalkit.draw.label_heads import drawn, heads_figure
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluate import evaluate
@@ -18,6 +18,7 @@ from lalkit.heads.page import page, seen, write
 from lalkit.heads.runs import HeadsRun, read_runs, system_of
 from lalkit.interpret.controls import CONTROLS
 from lalkit.interpret.span_controls import SPAN_CONTROLS
+from lalkit.settings import override
 from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
 

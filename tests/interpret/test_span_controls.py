@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from lalkit.api import Parser
-from lalkit.config import override
 from lalkit.errors import ModelError
 from lalkit.interpret.span_controls import (
     SPAN_CONTROLS,
@@ -15,6 +14,7 @@ from lalkit.interpret.span_controls import (
     span_changes,
 )
 from lalkit.model.parser import Network
+from lalkit.settings import override
 
 
 @pytest.fixture

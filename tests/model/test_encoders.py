@@ -6,12 +6,13 @@ import transformers
 
 from lalkit.batch.vocab import Vocab
 from lalkit.checkpoint import load_model, make_collator, save_model
-from lalkit.config import override, tiny
+from lalkit.config import tiny
 from lalkit.errors import ModelError
 from lalkit.model.parser import Network
 from lalkit.model.pretrained import longest_row
 from lalkit.objective import losses
 from lalkit.predict import predict
+from lalkit.settings import override
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 from tests.batch.families import tokenizer

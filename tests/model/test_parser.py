@@ -8,12 +8,13 @@ import torch
 from lalkit.batch.collate import Collator
 from lalkit.batch.vocab import Vocab
 from lalkit.checkpoint import make_collator
-from lalkit.config import override, tiny
+from lalkit.config import tiny
 from lalkit.errors import ModelError
 from lalkit.model import scores
 from lalkit.model.parser import Network
 from lalkit.model.scores import SpanScorer, fenceposts
 from lalkit.predict import predict
+from lalkit.settings import override
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence
 

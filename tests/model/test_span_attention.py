@@ -5,12 +5,13 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.batch.vocab import Vocab
-from lalkit.config import SpanAttentionConfig, override, tiny
+from lalkit.config import SpanAttentionConfig, tiny
 from lalkit.errors import ModelError
 from lalkit.model.parser import Network
 from lalkit.model.scores import fenceposts
 from lalkit.model.span_attention import SpanLabelAttention
 from lalkit.objective import head_word_loss
+from lalkit.settings import override
 from lalkit.training import train
 from lalkit.treebank.joint import to_joint
 from tests.reference import span_attention_literal as literal

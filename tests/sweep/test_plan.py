@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lalkit.config import override, tiny
+from lalkit.config import tiny
 from lalkit.errors import CorpusError, ParameterError
+from lalkit.settings import override
 from lalkit.sweep.plan import plan
 
 SHIPPED = sorted((Path(__file__).parents[2] / "notebooks" / "sweeps").glob("*.yml"))
