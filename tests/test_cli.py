@@ -183,10 +183,12 @@ def test_doctor():
 
 def test_train_and_resume_from_the_command_line(tmp_path):
     common = ["train", "--treebank", "sample", "--preset", "tiny", "--epochs", "1", "--threads", "1", "--set",
-              "train.dev_sentences=5", "--out", tmp_path / "run"]  # fmt: skip
+              "train.dev_sentences=5", "--set", "model.label_attention.heads=4", "--set", "model.label_attention=none",
+              "--out", tmp_path / "run"]  # fmt: skip
     code, _, err = lalkit(*common)
     assert code == 0 and "epoch 1/1" in err, err
-    assert json.loads((tmp_path / "run" / "config.json").read_text())["train"]["dev_sentences"] == 5
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["train"]["dev_sentences"] == 5 and config["model"]["label_attention"] is None  # the last word counts
     code, _, err = lalkit(*common)
     assert code == 2 and "--resume" in err
     code, _, err = lalkit(*common, "--resume")

@@ -54,8 +54,7 @@ def train(
         settings["model.task"] = task
     chosen = override(preset_(preset), settings)
     if "train.workers" not in settings:
-        settings["train.workers"] = workers or (1 if threads else usual_size(chosen))
-        chosen = override(chosen, settings)
+        chosen = override(chosen, {"train.workers": workers or (1 if threads else usual_size(chosen))})
     set_threads(threads)
     if dry_run:
         from lalkit.estimate import estimate
