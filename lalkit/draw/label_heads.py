@@ -13,14 +13,15 @@ from lalkit.draw.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
 
 TRAINED, REMOVED = "as trained", ("head at its mean", "head out")
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY)
-MARKERS = "os^Dv<>"
+MARKERS = "os^Dv<>P"  # one more than colours, so that the eighth system is not drawn as the first
 
 
 def heads_figure(table: pd.DataFrame) -> Figure:
     """Four panels. How far F1 falls under each control at test, a point a seed; how far the F1 of a label falls with its head at
     its mean, and with its head out (hollow: of all other labels); how often the label's head attends most to the span's head
     word, beside chance (bar). table: system, seed, what, label, measure, value."""
-    systems, labels = _names(table, "system"), [name for name in _names(table, "label") if name]
+    systems = _names(table[table["what"] != TRAINED], "system")  # others have no heads
+    labels = [name for name in _names(table, "label") if name]
     fonts.use(labels)
     controls = [name for name in _names(table[table["measure"] == "f1"], "what") if name != TRAINED]
     height = 1.9 + 0.24 * max(len(controls), len(labels)) * max(1, len(systems)) ** 0.5
