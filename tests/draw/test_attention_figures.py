@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 
 from lalkit.draw.attention_figures import attention_by_tag, erasure_boxes, permutation_lines, word_heat
 from lalkit.draw.preference import preference_page
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
 
 @pytest.fixture(autouse=True)
@@ -83,21 +80,13 @@ def test_the_page_holds_its_items_and_nothing_that_tells_sides_apart():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")
-def test_answers_are_saved_as_a_csv(tmp_path):
-    sync = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
-    file = tmp_path / "page.html"
-    file.write_text(preference_page(ITEMS), encoding="utf-8")
-    with sync.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.goto(file.as_uri())
-        page.check("input[name=item1][value=left]")
-        page.check("input[name=item2][value=neither]")
-        page.check("input[name=item1][value=right]")  # a changed mind
-        assert page.inner_text("#done") == "2 of 2 answered"
-        with page.expect_download() as download:
-            page.click("#save")
-        assert download.value.suggested_filename == "answers.csv"
-        assert download.value.path().read_text() == "item,choice\n1,right\n2,neither\n"
-        browser.close()
+def test_answers_are_saved_as_a_csv(open_page):
+    page = open_page(preference_page(ITEMS))
+    page.check("input[name=item1][value=left]")
+    page.check("input[name=item2][value=neither]")
+    page.check("input[name=item1][value=right]")  # a changed mind
+    assert page.inner_text("#done") == "2 of 2 answered"
+    with page.expect_download() as download:
+        page.click("#save")
+    assert download.value.suggested_filename == "answers.csv"
+    assert download.value.path().read_text() == "item,choice\n1,right\n2,neither\n"

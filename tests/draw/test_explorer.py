@@ -16,7 +16,7 @@ from lalkit.draw import explorer, explorer_frame
 from lalkit.draw.explorer.gold import compare
 from lalkit.draw.explorer.picture import SIDE, in_order, picture
 from lalkit.errors import LalkitError
-from tests.draw.explorer_data import explorer_data, sentence
+from tests.draw.explorer_data import explorer_data, sentence, with_value
 from tests.draw.pictures import SVG, crosses, lines, read
 
 NASTY = ("</script><script>alert(1)</script>", "</script/", "<!--<script/", "{{data}}", "\"&'", "\u2028", "<b>")
@@ -145,13 +145,8 @@ WRONG = [
 
 @pytest.mark.parametrize(("path", "value", "message"), WRONG, ids=lambda x: str(x)[:40])
 def test_wrong_data_is_refused_and_its_place_named(path, value, message):
-    data = explorer_data()
-    holder = data
-    for key in path[:-1]:
-        holder = holder[key]
-    holder[path[-1]] = value
     with pytest.raises(LalkitError) as caught:
-        explorer(data)
+        explorer(with_value(explorer_data(), path, value))
     assert re.search(message, str(caught.value))
 
 

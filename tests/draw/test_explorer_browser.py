@@ -1,73 +1,21 @@
-"""The explorer as a reader uses it, in a real browser: what it says is compared with the data it was made from.
+"""The explorer as a reader uses it, in a real browser: what it says is compared with the data it was made from."""
 
-Driven by playwright's package with a Chromium that is installed already; skipped where either is missing.
-"""
-
-import shutil
 from xml.etree import ElementTree
 
 import pytest
 
 from lalkit.draw import explorer, explorer_frame
+from tests.draw.browser import box, overlapping, read, rows
 from tests.draw.explorer_data import HEADS, explorer_data
 from tests.draw.test_explorer import nasty
 
-playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")]
+pytestmark = pytest.mark.slow
 DATA = explorer_data()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        # --no-sandbox: Chromium refuses to run as root otherwise, and what it opens is our own page.
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def open_page(browser, tmp_path):
-    """Opens a page from a file; at the end there must have been no complaint and no request but for files."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    complaints, requests = [], []
-
-    def open_(text: str):
-        file = tmp_path / "page.html"
-        file.write_text(text, encoding="utf-8")
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(file.as_uri())
-        return page
-
-    yield open_
-    context.close()
-    assert complaints == []
-    assert requests
-    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
 
 
 @pytest.fixture
 def page(open_page):
     return open_page(explorer(DATA))
-
-
-def box(page, index: int):
-    return page.locator(f'.constituent[data-span="{index}"]')
-
-
-def read(page, selector: str, function: str) -> list:
-    """What a function says of every element, in one call to the browser."""
-    return page.locator(selector).evaluate_all(f"items => items.map({function})")
-
-
-def rows(page, table: str) -> list[list[str]]:
-    return read(page, f"{table} tbody tr", "item => [...item.cells].map(cell => cell.textContent)")
 
 
 def bars(page) -> list[tuple[int, float]]:
@@ -351,15 +299,7 @@ def test_no_text_of_the_drawing_overlaps_and_the_page_is_not_wider_than_the_wind
     box(page, 0).click()
     page.locator(".bar").first.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    met = page.evaluate("""() => {
-        const of = (item) => [item.textContent, item.getBoundingClientRect()];
-        const all = [...document.querySelectorAll(".parse text")].filter((item) => item.textContent).map(of);
-        const shrink = 3; // a line of text is higher than its letters
-        return all.flatMap(([a, x], i) => all.slice(i + 1).filter(([b, y]) =>
-            x.left < y.right && y.left < x.right && x.top + shrink < y.bottom - shrink && y.top + shrink < x.bottom - shrink)
-            .map(([b]) => [a, b]));
-    }""")
-    assert met == []
+    assert overlapping(page) == []
     page.select_option("#size", "fit")
     room = page.locator("#drawing").bounding_box()
     assert page.locator(".parse").bounding_box()["width"] <= room["width"]

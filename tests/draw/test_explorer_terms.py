@@ -7,9 +7,10 @@ import pytest
 
 from lalkit.draw import explorer
 from lalkit.errors import LalkitError
+from tests.draw.browser import box, overlapping, read, rows
+from tests.draw.explorer_data import with_value
 from tests.draw.terms_data import terms_data
 from tests.draw.test_explorer import payload
-from tests.draw.test_explorer_browser import CHROMIUM, box, browser, open_page, read, rows  # noqa: F401 (fixtures)
 
 DATA = terms_data()
 S = ("sentences", 1, "spans", 1)
@@ -27,13 +28,8 @@ WRONG = [
 
 @pytest.mark.parametrize(("path", "value", "message"), WRONG, ids=lambda x: str(x)[:40])
 def test_wrong_terms_are_refused_and_their_place_named(path, value, message):
-    data = terms_data()
-    holder = data
-    for key in path[:-1]:
-        holder = holder[key]
-    holder[path[-1]] = value
     with pytest.raises(LalkitError) as caught:
-        explorer(data)
+        explorer(with_value(terms_data(), path, value))
     assert re.search(message, str(caught.value))
 
 
@@ -52,12 +48,8 @@ def test_the_page_holds_the_terms_and_asks_for_nothing():
 # ---------------------------------------------------------------- in a browser
 
 
-def marked(function):
-    return pytest.mark.slow(pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")(function))
-
-
 @pytest.fixture
-def page(open_page):  # noqa: F811
+def page(open_page):
     return open_page(explorer(DATA))
 
 
@@ -87,7 +79,7 @@ def agree(shown, wanted) -> None:
     assert [value for _, value in shown] == pytest.approx([value for _, value in wanted], abs=0.00051, rel=0.006)
 
 
-@marked
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_every_word_and_edge_is_listed_for_either_label_and_their_difference(page, which):
     sentence = DATA["sentences"][0]
@@ -109,7 +101,7 @@ def test_every_word_and_edge_is_listed_for_either_label_and_their_difference(pag
     ]
 
 
-@marked
+@pytest.mark.slow
 def test_the_second_label_stands_beside_and_what_is_shaded_is_inside_the_span(page):
     sentence = DATA["sentences"][0]
     span = sentence["spans"][2]
@@ -134,7 +126,7 @@ def test_the_second_label_stands_beside_and_what_is_shaded_is_inside_the_span(pa
     assert page.locator(".end").first.evaluate("item => getComputedStyle(item).visibility") == "hidden"
 
 
-@marked
+@pytest.mark.slow
 def test_what_would_be_without_a_word(page):
     sentence = DATA["sentences"][0]
     changed, kept = None, None
@@ -163,7 +155,7 @@ def test_what_would_be_without_a_word(page):
     assert page.locator("#word-title").inner_text() == "Without a word"
 
 
-@marked
+@pytest.mark.slow
 def test_what_a_screen_reader_says_and_the_keys(page):
     sentence = DATA["sentences"][0]
     span = sentence["spans"][2]
@@ -184,7 +176,7 @@ def test_what_a_screen_reader_says_and_the_keys(page):
     assert "of the attention, evidence" in tip and "adds" in tip
 
 
-@marked
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 800])
 @pytest.mark.parametrize("index", [0, 1, 2])
 def test_nothing_overlaps_or_is_wider_than_the_window(page, width, index):
@@ -193,19 +185,11 @@ def test_nothing_overlaps_or_is_wider_than_the_window(page, width, index):
     box(page, 0).click()
     page.locator("button.bar").first.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    met = page.evaluate("""() => {
-        const of = (item) => [item.textContent, item.getBoundingClientRect()];
-        const all = [...document.querySelectorAll(".parse text")].filter((item) => item.textContent
-            && getComputedStyle(item).visibility === "visible").map(of);
-        return all.flatMap(([a, x], i) => all.slice(i + 1).filter(([b, y]) =>
-            x.left < y.right && y.left < x.right && x.top + 3 < y.bottom - 3 && y.top + 3 < x.bottom - 3)
-            .map(([b]) => [a, b]));
-    }""")
-    assert met == []
+    assert overlapping(page) == []
 
 
-@marked
-def test_a_span_without_a_second_label(open_page):  # noqa: F811
+@pytest.mark.slow
+def test_a_span_without_a_second_label(open_page):
     data = terms_data()
     for span in data["sentences"][0]["spans"]:
         span["readings"] = span["readings"][:1]

@@ -1,0 +1,27 @@
+"""What tests ask of a page in the browser (`conftest.open_page`)."""
+
+
+def box(page, index: int):
+    return page.locator(f'.constituent[data-span="{index}"]')
+
+
+def read(page, selector: str, function: str) -> list:
+    """What a function says of every element, in one call to the browser."""
+    return page.locator(selector).evaluate_all(f"items => items.map({function})")
+
+
+def rows(page, table: str) -> list[list[str]]:
+    return read(page, f"{table} tbody tr", "item => [...item.cells].map(cell => cell.textContent)")
+
+
+def overlapping(page) -> list[list[str]]:
+    """Texts of the drawing, two by two, that cover each other where they can be seen; a line is higher than its letters."""
+    return page.evaluate("""() => {
+        const all = [...document.querySelectorAll(".parse text")]
+            .filter((item) => item.textContent && getComputedStyle(item).visibility === "visible")
+            .map((item) => [item.textContent, item.getBoundingClientRect()]);
+        const shrink = 3;
+        return all.flatMap(([a, x], i) => all.slice(i + 1).filter(([b, y]) =>
+            x.left < y.right && y.left < x.right && x.top + shrink < y.bottom - shrink && y.top + shrink < x.bottom - shrink)
+            .map(([b]) => [a, b]));
+    }""")

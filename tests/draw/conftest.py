@@ -1,0 +1,44 @@
+"""A real browser for pages: playwright's package with a Chromium that is installed already; skipped where either is missing."""
+
+import shutil
+
+import pytest
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on the PATH")
+    with playwright.sync_playwright() as driver:
+        # --no-sandbox: Chromium refuses to run as root otherwise, and what it opens is our own page.
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Opens a page from a file; at the end there must have been no complaint and no request but for files."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    complaints, requests = [], []
+
+    def open_(text: str):
+        file = tmp_path / "page.html"
+        file.write_text(text, encoding="utf-8")
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(file.as_uri())
+        return page
+
+    yield open_
+    context.close()
+    assert complaints == []
+    assert requests
+    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
