@@ -38,7 +38,7 @@ class EncoderConfig:
 
 @dataclass(frozen=True)
 class LabelAttentionConfig:
-    """The layer of spec section 1. The defaults are the paper's."""
+    """The layer of Mrini et al. 2020, eq. 1-4. The defaults are the paper's."""
 
     heads: int = 112  # [P] one per label of English; free
     d_kv: int = 128  # [P]

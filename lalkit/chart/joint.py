@@ -1,6 +1,6 @@
 """Exact joint decoding of constituents and dependencies on the CPU: simplified HPSG in O(n^4).
 
-Model (Zhou and Zhao 2019; Mrini et al. 2020, section 3): a joint tree over n words is a binary derivation in which
+Model (Zhou and Zhao 2019; Mrini et al. 2020): a joint tree over n words is a binary derivation in which
 every span has one head word. Span (i, j) with head h is split at k; of the two parts,
 
 * the one that holds h may be labelled or not,

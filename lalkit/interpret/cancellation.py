@@ -1,4 +1,4 @@
-"""What is left of a context in a span: nothing before the norm, little after it (paper's layer, section 4 of our spec).
+"""What is left of a context in a span: nothing before the norm, little after it.
 
     y_h[t] = LN(R x_t + R P c_h)        s_ij = f_j - f_i
 

@@ -1,4 +1,4 @@
-"""The Label Attention Layer (Mrini et al. 2020, section 3.1): every head has one learned query and stands for labels.
+"""The Label Attention Layer (Mrini et al. 2020, eq. 1-4): every head has one learned query and stands for labels.
 
     K_h = W^K_h X    a_h = softmax(q_h . K_h / sqrt(d_kv))    V_h = W^V_h X    c_h = a_h V_h          (eq. 1-4)
     y_h[t] = LN(R (x_t + P c_h))                              heads side by side: [T, heads, d_out]

@@ -1,4 +1,4 @@
-"""Heads taken away, or made to look elsewhere (companion spec 3.3): which of their parts is gone is part of the result."""
+"""Heads taken away, or made to look elsewhere: which of their parts is gone is part of the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What heads look at: measures of attention weights alone (Baan et al. 2019, section 4; companion spec 1.2).
+"""What heads look at: measures of attention weights alone (Baan et al. 2019, section 4).
 
 weights [B, H, Q, T]; masks are True where something is. Padding has no part in any of them.
 """

@@ -107,7 +107,7 @@ def on_gum(study: Study) -> pd.DataFrame:
 
 
 def expected(study: Study) -> pd.DataFrame:
-    """variant, seed, what, is, wanted, found, holds: the lines that the small runs must reach (companion study 4.2), for what is
+    """variant, seed, what, is, wanted, found, holds: the lines that the small runs must reach, for what is
     in the study. No line asks what becomes of summarizers that are sparse everywhere."""
     table, rows = runs(study), []
 
