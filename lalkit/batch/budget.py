@@ -1,4 +1,4 @@
-"""Batches of like length under a budget of words, the same for the same seed and epoch."""
+"""Batches of like length under a budget of words, the same for the same seed and epoch; and parts of a batch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 # Words of a batch in parsing: on a CPU what a core's caches hold, with little padding (2,000 took 20% longer).
 USUAL = {"cpu": 500}
 MOST = 8000  # elsewhere
+PART = 48  # what one more part of a batch costs an encoder on a CPU, in sub-words (MiniLM, forward and backward)
 
 
 def usual(device: str) -> int:
@@ -36,3 +37,23 @@ def batches(lengths: Sequence[int], budget: int, seed: int | None = None, epoch:
     if seed is not None:
         rng.shuffle(groups)
     return groups
+
+
+def parts(lengths: Sequence[int], cost: int = PART) -> list[list[int]]:
+    """Indices of rows in parts of like length, longest first: those for which rows x longest, added up over parts, with `cost`
+    for each, is least."""
+    sizes = sorted(set(lengths), reverse=True)
+    rows = {size: [i for i, length in enumerate(lengths) if length == size] for size in sizes}
+    best: list[tuple[int, int]] = [(0, 0)]  # of the k longest sizes: the least total, and where the last part begins
+    for k in range(1, len(sizes) + 1):
+        within, choices = 0, []
+        for first in range(k - 1, -1, -1):
+            within += len(rows[sizes[first]])
+            choices.append((best[first][0] + within * sizes[first] + cost, first))
+        best.append(min(choices))
+    found, k = [], len(sizes)
+    while k:
+        first = best[k][1]
+        found.append([i for size in sizes[first:k] for i in rows[size]])
+        k = first
+    return found[::-1]

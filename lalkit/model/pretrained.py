@@ -6,9 +6,11 @@ import importlib.util
 from pathlib import Path
 
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lalkit.batch.budget import parts
 from lalkit.batch.collate import Batch
 from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
@@ -101,21 +103,34 @@ class PretrainedEncoder(nn.Module):
         stack[count:].requires_grad_(True)
 
     def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
+        return self.project(self._pool(self._hidden(batch.subwords, batch.subword_mask), batch.places))
+
+    def _hidden(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
+        """On a CPU rows of like length are read together: sentences of as many words differ in sub-words, and what is padded
+        to the longest is computed for nothing (a fifth of all on newswire, more than a quarter where words are rare)."""
+        together = parts(mask.sum(1).tolist()) if mask.device.type == "cpu" else []
+        if len(together) < 2:
+            return self._read(subwords, mask)
+        read = []
+        for rows in together:
+            width = int(mask[rows[0]].sum())
+            hidden = self._read(subwords[rows, :width], mask[rows, :width])
+            read.append(F.pad(hidden, (0, 0, 0, mask.shape[1] - width)))
+        order = torch.tensor([row for rows in together for row in rows])
+        return torch.cat(read)[order.argsort()]
+
+    def _read(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
         output = self.transformer(
-            input_ids=batch.subwords,
-            attention_mask=batch.subword_mask.long(),
-            output_hidden_states=self.mix is not None,
+            input_ids=subwords, attention_mask=mask.long(), output_hidden_states=self.mix is not None
         )
         if self.mix is None:
-            hidden = output.last_hidden_state
-        else:
-            weights = torch.softmax(self.mix, 0)
-            hidden = sum(w * layer for w, layer in zip(weights, output.hidden_states))
-        return self.project(self._pool(hidden, batch.places))
+            return output.last_hidden_state
+        weights = torch.softmax(self.mix, 0)
+        return sum(w * layer for w, layer in zip(weights, output.hidden_states))
 
     def _pool(self, hidden: Float[Tensor, "r s d"], places: Tensor) -> Float[Tensor, "b t d"]:
         row, first, last = places.unbind(-1)
         if self.config.subword == "mean":
-            sums = torch.nn.functional.pad(hidden, (0, 0, 1, 0)).cumsum(1)
+            sums = F.pad(hidden, (0, 0, 1, 0)).cumsum(1)
             return (sums[row, last + 1] - sums[row, first]) / (last + 1 - first)[..., None]
         return hidden[row, first if self.config.subword == "first" else last]

@@ -1,12 +1,14 @@
 """Words over sub-words, batches under a budget, settings."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lalkit.batch import collate
 from lalkit.batch.align import align, special_tokens, surface
-from lalkit.batch.budget import batches
+from lalkit.batch.budget import batches, parts
 from lalkit.batch.collate import PAD, UNK, Collator
 from lalkit.batch.vocab import PADDING, UNKNOWN, Vocab
 from lalkit.config import PRESETS, Config, preset, tiny
@@ -101,6 +103,22 @@ def test_batches(lengths, budget, seed):
     assert sorted(i for g in groups for i in g) == list(range(len(lengths)))
     assert all(len(g) == 1 or len(g) * max(lengths[i] for i in g) <= budget for g in groups)
     assert groups == batches(lengths, budget, seed, epoch=2)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(0, 12))
+def test_parts_are_the_cheapest_there_are(lengths, cost):
+    found = parts(lengths, cost)
+    assert sorted(i for part in found for i in part) == list(range(len(lengths)))
+    assert all(lengths[part[0]] == max(lengths[i] for i in part) for part in found)
+
+    def total(groups):
+        return sum(len(group) * max(group) + cost for group in groups)
+
+    cheapest = float("inf")
+    for numbers in product(range(min(len(lengths), 4)), repeat=len(lengths)) if len(lengths) < 6 else ():
+        groups = [[size for size, k in zip(lengths, numbers) if k == number] for number in set(numbers)]
+        cheapest = min(cheapest, total(groups))
+    assert total([[lengths[i] for i in part] for part in found]) <= cheapest
 
 
 def test_epochs_differ():

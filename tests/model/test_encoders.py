@@ -4,10 +4,12 @@ import pytest
 import torch
 import transformers
 
+from lalkit.batch.budget import parts
 from lalkit.batch.vocab import Vocab
 from lalkit.checkpoint import load_model, make_collator, save_model
 from lalkit.config import tiny
 from lalkit.errors import ModelError
+from lalkit.model import pretrained
 from lalkit.model.parser import Network
 from lalkit.model.pretrained import longest_row
 from lalkit.objective import losses
@@ -79,6 +81,22 @@ def test_alone_in_a_batch_and_shuffled_are_the_same(encoder, sentences):
                 together.label_scores[i, : n + 1, : n + 1], alone.label_scores[0], atol=2e-4, rtol=1e-3
             )
             torch.testing.assert_close(together.arc_scores[i, :n, : n + 1], alone.arc_scores[0], atol=2e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("subword", ["last", "mean"])
+def test_rows_read_in_parts_are_the_same_as_all_together(encoder, sentences, subword, monkeypatch):
+    parser, collator, _ = network(encoder, sentences, subword=subword)
+    batch, found, calls = collator(sentences), [], []
+    monkeypatch.setattr(parser.words, "_read", lambda *rows, usual=parser.words._read: calls.append(1) or usual(*rows))
+    for cost in (0, 1_000_000):
+        monkeypatch.setattr(pretrained, "parts", lambda lengths, cost=cost: parts(lengths, cost))
+        parser.zero_grad()
+        vectors = parser.words(batch)
+        (vectors * batch.mask[..., None]).square().sum().backward()
+        found.append([vectors.detach(), *(p.grad for p in parser.words.parameters() if p.grad is not None)])
+    assert len(calls) > 3
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
 
 
 def test_every_word_has_context(encoder, sentences):
