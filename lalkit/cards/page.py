@@ -149,12 +149,12 @@ def _controls(f: dict, split: str) -> list[str]:
         ]
         rows.append(
             (
-                f"`{text}`, seeds {', '.join(str(r['seed']) for r in group['seeds'])}",
+                f"`{text}`, seed{'s' * (len(group['seeds']) > 1)} {', '.join(str(r['seed']) for r in group['seeds'])}",
                 f"{group['seeds'][0]['weights'] / 1e6:.1f} M", *_spread([r[split] for r in group["seeds"]]), *tests,
             )
         )  # fmt: skip
     return [
-        f"## Controls\n\nThe same recipe with one thing changed, on {split}. "
+        f"## Controls\n\nThe same recipe but for what is named, on {split}. "
         "`model.label_attention=none` is a self-attentive parser without label attention. The last columns: this recipe "
         "minus the other, with p of a randomisation test over sentences, whose counts are added up over the seeds that both "
         "have (it knows the chance in the choice of sentences, not that in the choice of seeds).\n",
@@ -193,8 +193,8 @@ def _words_on(f: dict) -> str:
 
 
 def _cost(rows: Sequence[dict]) -> str:
-    hours = [r["hours"] * r["cores"] for r in rows]
-    return f"A seed took {min(hours):.1f} to {max(hours):.1f} core hours on a shared machine without a GPU."
+    low, high = (f"{pick(r['hours'] * r['cores'] for r in rows):.1f}" for pick in (min, max))
+    return f"A seed took {low if low == high else f'{low} to {high}'} core hours on a shared machine without a GPU."
 
 
 def _best(f: dict) -> dict:
