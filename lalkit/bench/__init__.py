@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from lalkit.bench import beside, contributions, decode, inside, layer, look, parse, spans, train
+from lalkit.bench import beside, contributions, decode, inside, layer, look, parse, spans, together, train
 from lalkit.bench.measure import Settings
 from lalkit.errors import ParameterError
 
@@ -22,6 +22,7 @@ ROUTINES: dict[str, Callable[[Settings], list[dict]]] = {
     "look": look.rows,
     "parse": parse.rows,
     "train": train.rows,
+    "together": together.rows,
     "beside": beside.rows,
 }
 

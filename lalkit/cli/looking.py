@@ -39,7 +39,9 @@ def run(
 def bench(
     routines: Annotated[
         list[str] | None,
-        typer.Argument(help="layer, spans, inside, decode, contributions, look, parse, train, beside; none: all"),
+        typer.Argument(
+            help="layer, spans, inside, decode, contributions, look, parse, train, together, beside; none: all"
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     threads: Annotated[int | None, typer.Option()] = 1,

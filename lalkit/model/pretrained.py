@@ -103,23 +103,24 @@ class PretrainedEncoder(nn.Module):
         stack[count:].requires_grad_(True)
 
     def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
-        return self.project(self._pool(self._hidden(batch.subwords, batch.subword_mask), batch.places))
+        return self.project(self._pool(self.hidden(batch.subwords, batch.subword_mask), batch.places))
 
-    def _hidden(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
+    def hidden(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
         """On a CPU rows of like length are read together: sentences of as many words differ in sub-words, and what is padded
-        to the longest is computed for nothing (a fifth of all on newswire, more than a quarter where words are rare)."""
+        to the longest is computed for nothing (a fifth of all on newswire, more than a quarter where words are rare).
+        `bench.together` compares."""
         together = parts(mask.sum(1).tolist()) if mask.device.type == "cpu" else []
         if len(together) < 2:
-            return self._read(subwords, mask)
+            return self.read(subwords, mask)
         read = []
         for rows in together:
             width = int(mask[rows[0]].sum())
-            hidden = self._read(subwords[rows, :width], mask[rows, :width])
+            hidden = self.read(subwords[rows, :width], mask[rows, :width])
             read.append(F.pad(hidden, (0, 0, 0, mask.shape[1] - width)))
         order = torch.tensor([row for rows in together for row in rows])
         return torch.cat(read)[order.argsort()]
 
-    def _read(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
+    def read(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
         output = self.transformer(
             input_ids=subwords, attention_mask=mask.long(), output_hidden_states=self.mix is not None
         )

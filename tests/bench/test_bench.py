@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lalkit import bench, predict
-from lalkit.bench import beside, inside, layer, look, measure, parse, train
+from lalkit.bench import beside, inside, layer, look, measure, parse, together, train
 from lalkit.bench.measure import Settings, compare, growth, peak_bytes, twin
 from lalkit.config import LabelAttentionConfig, SpanAttentionConfig, paper_chinese
 from lalkit.errors import LalkitError, ParameterError
@@ -82,6 +82,12 @@ def test_inside_the_span_beside_the_papers_layer(tiny_network):
     assert "of it" in bench.table(rows)
 
 
+def test_rows_read_together(tiny_network):
+    rows = together.rows(ONCE)
+    assert [row["mode"] for row in rows] == ["forward", "forward+backward"]
+    assert all(set(row) == COLUMNS and row["baseline"] == "padded to the longest" for row in rows)
+
+
 def test_a_row_of_the_layer():
     rows = layer.cases(ONCE, 2, 3, 4, ("forward", "forward+backward", "cached"))
     assert [row["mode"] for row in rows] == ["forward", "forward+backward", "cached"]
@@ -99,7 +105,7 @@ def tiny_network(monkeypatch, sample):
     from lalkit.bench import networks
 
     original = networks.network_and_sentences
-    for module in (beside, look, parse, train):
+    for module in (beside, look, parse, together, train):
         monkeypatch.setattr(module, "network_and_sentences", few)
 
 

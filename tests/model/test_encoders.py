@@ -87,7 +87,7 @@ def test_alone_in_a_batch_and_shuffled_are_the_same(encoder, sentences):
 def test_rows_read_in_parts_are_the_same_as_all_together(encoder, sentences, subword, monkeypatch):
     parser, collator, _ = network(encoder, sentences, subword=subword)
     batch, found, calls = collator(sentences), [], []
-    monkeypatch.setattr(parser.words, "_read", lambda *rows, usual=parser.words._read: calls.append(1) or usual(*rows))
+    monkeypatch.setattr(parser.words, "read", lambda *rows, usual=parser.words.read: calls.append(1) or usual(*rows))
     for cost in (0, 1_000_000):
         monkeypatch.setattr(pretrained, "parts", lambda lengths, cost=cost: parts(lengths, cost))
         parser.zero_grad()
