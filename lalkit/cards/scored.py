@@ -72,12 +72,13 @@ def groups(scored: Sequence[Scored]) -> list[list[Scored]]:
 
 
 def control_of(group: Sequence[Scored], ours: Sequence[Scored], recipe: dict) -> dict:
-    """Runs of another recipe: how it differs, their scores, and whether ours are better by more than chance, by a
-    randomisation test over sentences, whose counts are added up over the seeds that both have."""
+    """Runs of another recipe: how it differs (of a part that it does not have, no settings), their scores, and whether ours are
+    better by more than chance: a randomisation test over sentences, counts added up over the seeds that both have."""
     theirs = group[0].recipe
     ours_only = dict.fromkeys(recipe.keys() - theirs.keys(), "as in the preset")
     differs = ours_only | {key: value for key, value in theirs.items() if key not in recipe or recipe[key] != value}
-    differs = dict(sorted(differs.items()))
+    without = tuple(f"{key}." for key, value in theirs.items() if value is None)
+    differs = {key: value for key, value in sorted(differs.items()) if not key.startswith(without)}
     pairs = [(a, b) for a in ours for b in group if a.row["seed"] == b.row["seed"]]
     tests = {}
     for split in group[0].tables if pairs else ():

@@ -155,7 +155,12 @@ def test_a_recipe_is_how_a_config_differs_from_a_preset():
 
 
 def test_a_control_without_label_attention_is_called_so():
-    ours = {"preset": "minilm", "train.epochs": 8, "train.start": "en-craft"}
+    ours = {
+        "preset": "minilm",
+        "train.epochs": 8,
+        "train.start": "en-craft",
+        "model.label_attention.residual_dropout": 0.0,
+    }
     theirs = {"preset": "minilm", "train.epochs": 8, "model.label_attention": None}
     found = control_of([Scored({"seed": 2}, theirs, {})], [Scored({"seed": 1}, ours, {})], ours)
     assert found["differs"] == {"model.label_attention": None, "train.start": "as in the preset"}
