@@ -112,13 +112,13 @@ class PretrainedEncoder(nn.Module):
         together = parts(mask.sum(1).tolist()) if mask.device.type == "cpu" else []
         if len(together) < 2:
             return self.read(subwords, mask)
-        read = []
+        found = []
         for rows in together:
             width = int(mask[rows[0]].sum())
             hidden = self.read(subwords[rows, :width], mask[rows, :width])
-            read.append(F.pad(hidden, (0, 0, 0, mask.shape[1] - width)))
+            found.append(F.pad(hidden, (0, 0, 0, mask.shape[1] - width)))
         order = torch.tensor([row for rows in together for row in rows])
-        return torch.cat(read)[order.argsort()]
+        return torch.cat(found)[order.argsort()]
 
     def read(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
         output = self.transformer(

@@ -69,7 +69,8 @@ def describe(cell: dict[str, str]) -> str:
 
 
 def plan(path: str | Path, profile: str | None = None, *, hashes: bool = True) -> Plan:
-    """All runs of a sweep's file in one of its profiles (None: the file as it stands), cell by cell, seeds innermost.
+    """All runs of a sweep's file in one of its profiles (None: the file as it stands), seed by seed, so that a sweep
+    still under way has seen every cell.
 
     hashes: False leaves keys empty and asks for no treebank. Raises ParameterError naming the file, the key and the remedy
     for whatever is wrong with the file; CorpusError or TreebankError (hashes) where its treebank cannot be read.
@@ -79,7 +80,7 @@ def plan(path: str | Path, profile: str | None = None, *, hashes: bool = True) -
     cells = _cells(file, base)
     treebank, seeds = file.chosen["treebank"], file.chosen["seeds"]
     runs = [
-        Run(cell, seed, override(config, {"train.seed": seed}), treebank) for cell, config in cells for seed in seeds
+        Run(cell, seed, override(config, {"train.seed": seed}), treebank) for seed in seeds for cell, config in cells
     ]
     code, data = (code_hash(), data_hash(treebank)) if hashes else ("", "")
     if hashes:
