@@ -20,6 +20,7 @@ class EncoderConfig:
     subword: Literal["last", "first", "mean"] = "last"  # which sub-word stands for its word [R]
     freeze_embeddings: bool = True  # [D] sub-word embeddings stay as they are: less to train, less to save
     freeze_layers: int = 0  # so many of the lowest layers stay as they are, and all below them [D]
+    rank: int = 0  # linear maps of the others learn a difference of this rank (LoRA, Hu et al. 2021); 0: of any [D]
     window: int = 512  # sub-words an encoder can take
     long: Literal["split", "refuse"] = "split"  # longer sentences are read in overlapping windows, or refused [D]
     word_dim: int = 128  # from scratch: word embedding
@@ -33,7 +34,7 @@ class EncoderConfig:
     @property
     def keeps_weights(self) -> bool:
         """Whether some of the pretrained weights are left as they are, and so are not saved with a parser."""
-        return self.freeze_embeddings or self.freeze_layers > 0
+        return self.freeze_embeddings or self.freeze_layers > 0 or self.rank > 0
 
 
 @dataclass(frozen=True)

@@ -56,11 +56,19 @@ def _read(kind: Any, value: Any, where: str) -> Any:
         return str(value).lower() == "true"
     if kind in (int, float, str) and not isinstance(value, bool):
         try:
-            if kind is not int or float(value) == int(float(value)):
-                return kind(float(value)) if kind is int else kind(value)
-        except (TypeError, ValueError):
+            if kind is str:
+                return str(value)
+            if kind is float or float(value) == int(float(value)):
+                return _number(kind(float(value)), where)
+        except (TypeError, ValueError, OverflowError):
             pass
     raise ModelError(f"{where} must be of type {getattr(kind, '__name__', kind)}, not {value!r}")
+
+
+def _number(value: float, where: str) -> float:
+    if not value >= 0:
+        raise ModelError(f"{where} is {value}", remedy="Give 0 or more: no setting is below zero.")
+    return value
 
 
 def to_dict(config: Any) -> dict:

@@ -9,11 +9,13 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from lalkit.batch.budget import parts
 from lalkit.batch.collate import Batch
 from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
+from lalkit.model.low_rank import learn_low_rank
 
 MINILM = "minilm"
 
@@ -88,6 +90,8 @@ class PretrainedEncoder(nn.Module):
             self.transformer.get_input_embeddings().requires_grad_(False)
         if config.freeze_layers:
             self._freeze(config.freeze_layers)
+        if config.rank:
+            learn_low_rank(self.transformer, config.rank)
         self.mix = (
             nn.Parameter(torch.zeros(self.transformer.config.num_hidden_layers + 1)) if config.mix_layers else None
         )
@@ -103,7 +107,9 @@ class PretrainedEncoder(nn.Module):
         stack[count:].requires_grad_(True)
 
     def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
-        return self.project(self._pool(self.hidden(batch.subwords, batch.subword_mask), batch.places))
+        with parametrize.cached():  # of low rank: the differences once for all rows
+            hidden = self.hidden(batch.subwords, batch.subword_mask)
+        return self.project(self._pool(hidden, batch.places))
 
     def hidden(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
         """On a CPU rows of like length are read together: sentences of as many words differ in sub-words, and what is padded

@@ -1,0 +1,94 @@
+"""Linear maps that learn a difference of low rank."""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from transformers import BertConfig, BertModel
+
+from lalkit.batch.vocab import Vocab
+from lalkit.checkpoint import load_model, make_collator, save_model, start_from
+from lalkit.config import minilm
+from lalkit.errors import ModelError
+from lalkit.model.low_rank import learn_low_rank
+from lalkit.model.parser import Network
+from lalkit.objective import losses
+from lalkit.settings import override
+from lalkit.treebank.corpora import load
+
+
+def encoder() -> BertModel:
+    torch.manual_seed(0)
+    made = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+    return BertModel(made, add_pooling_layer=False).eval()
+
+
+def differences(model: nn.Module) -> list[nn.Module]:
+    return [m.parametrizations.weight[0] for m in model.modules() if hasattr(m, "parametrizations")]
+
+
+def test_nothing_is_changed_before_training_and_then_by_the_product():
+    model, words = encoder(), torch.arange(12).reshape(2, 6)
+    before, weight = model(words).last_hidden_state, model.encoder.layer[1].output.dense.weight.clone()
+    learn_low_rank(model.encoder, 3)
+    torch.testing.assert_close(model(words).last_hidden_state, before, rtol=0, atol=0)
+    changed = model.encoder.layer[1].output.dense
+    with torch.no_grad():
+        difference = changed.parametrizations.weight[0]
+        difference.up.normal_()
+    torch.testing.assert_close(changed.weight, weight + difference.up @ difference.down)
+    assert torch.linalg.matrix_rank(changed.weight - weight, atol=1e-4) == 3
+    assert not torch.equal(model(words).last_hidden_state, before)
+
+
+def test_only_what_was_to_be_trained_learns_and_only_where_it_is_less():
+    model = encoder()
+    model.encoder.layer[0].requires_grad_(False)
+    learn_low_rank(model.encoder, 3)
+    assert len(differences(model)) == len(differences(model.encoder.layer[1])) == 6
+    assert not model.encoder.layer[1].output.dense.parametrizations.weight.original.requires_grad
+    assert model.encoder.layer[1].output.dense.bias.requires_grad
+    whole = encoder()
+    learn_low_rank(whole.encoder, 16)
+    assert not differences(whole) and all(p.requires_grad for p in whole.parameters())
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A parser over MiniLM after two steps, and its folder."""
+    config = override(minilm(), {"model.encoder.rank": 4, "model.encoder.freeze_layers": 4})
+    sentences = load("sample", "dev").sentences[:6]
+    vocab = Vocab.build(sentences, 1)
+    torch.manual_seed(1)
+    network, collator = Network(config.model, vocab), make_collator(config, vocab)
+    optimizer = torch.optim.SGD([p for p in network.parameters() if p.requires_grad], 0.05)
+    for _ in range(2):  # the first moves U alone: D has no gradient while U is zero
+        optimizer.zero_grad()
+        losses(network.train(), collator(sentences, gold=True), config.train)["loss"].backward()
+        optimizer.step()
+    folder = tmp_path_factory.mktemp("low-rank")
+    save_model(folder, network, config, vocab, "0", {})
+    return network.eval(), collator(sentences), folder
+
+
+def test_the_differences_are_saved_and_the_weights_are_not(saved):
+    network, batch, folder = saved
+    stored = load_file(next(folder.glob("*.safetensors")))
+    inside = {name: tensor for name, tensor in stored.items() if ".layer." in name and tensor.dim() == 2}
+    assert len(inside) == 2 * 6 * 2 and all(4 in tensor.shape for tensor in inside.values())
+    found = load_model(folder).network
+    with torch.no_grad():
+        assert torch.equal(found(batch).label_scores, network(batch).label_scores)
+    moved = [(d.up, d.down) for d in differences(network)]
+    assert all(up.abs().max() > 0 for up, _ in moved)
+
+
+def test_a_parser_can_be_started_from_one_of_the_same_rank_only(saved):
+    _, _, folder = saved
+    theirs = load_model(folder)
+    network = Network(theirs.config.model, theirs.vocab)
+    start_from(network, theirs.vocab, folder)
+    assert all(torch.equal(a.up, b.up) for a, b in zip(differences(network), differences(theirs.network), strict=True))
+    other = Network(override(theirs.config, {"model.encoder.rank": 8}).model, theirs.vocab)
+    with pytest.raises(ModelError, match="cannot be started from: its .*up is not of this config"):
+        start_from(other, theirs.vocab, folder)

@@ -1,0 +1,59 @@
+"""Settings from text and JSON: read as their type, or refused by name."""
+
+import json
+
+import pytest
+
+from lalkit.config import Config, minilm, preset
+from lalkit.errors import ModelError
+from lalkit.settings import from_dict, override, to_dict
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("train.epochs", "3", 3),
+        ("train.epochs", "3.0", 3),
+        ("train.rate", "1e-3", 0.001),
+        ("train.clip", 0, 0.0),
+        ("train.autocast", "false", False),
+        ("train.start", "none", None),
+        ("train.start", "en-news", "en-news"),
+        ("train.betas", "0.8,0.9", (0.8, 0.9)),
+        ("model.label_attention", "none", None),
+        ("model.encoder.subword", "mean", "mean"),
+    ],
+)
+def test_text_is_read_as_the_type_of_the_setting(name, text, value):
+    found = override(minilm(), {name: text})
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("train.epochs", "3.5", "train.epochs must be of type int, not '3.5'"),
+        ("train.epochs", "1e400", "train.epochs must be of type int"),
+        ("train.epochs", True, "train.epochs must be of type int, not True"),
+        ("train.epochs", -1, "train.epochs is -1\n.*no setting is below zero"),
+        ("train.rate", "-0.1", "train.rate is -0.1"),
+        ("train.rate", "nan", "train.rate is nan"),
+        ("model.encoder.rank", "-2", "model.encoder.rank is -2"),
+        ("train.autocast", "perhaps", "train.autocast must be of type bool"),
+        ("train.epoch", "1", "there is no setting 'train.epoch'\n.*epochs"),
+        ("train.decay", "cosine", "train.decay is 'cosine'\n.*linear, plateau"),
+        ("model.span_attention", "glass", "model.span_attention is 'glass'\n.*JSON"),
+        ("model.span_attention", '{"key": 3}', "model.span_attention has unknown settings: .'key'."),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(name, value, says):
+    with pytest.raises(ModelError, match=f"(?s){says}"):
+        override(minilm(), {name: value})
+
+
+@pytest.mark.parametrize("name", ["tiny", "minilm", "minilm-span", "chinese"])
+def test_there_and_back_through_json(name):
+    config = preset(name)
+    assert from_dict(Config, json.loads(json.dumps(to_dict(config)))) == config
