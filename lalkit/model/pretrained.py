@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn.utils import parametrize
 
 from lalkit.batch.budget import parts
 from lalkit.batch.collate import Batch
@@ -107,9 +106,7 @@ class PretrainedEncoder(nn.Module):
         stack[count:].requires_grad_(True)
 
     def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
-        with parametrize.cached():  # of low rank: the differences once for all rows
-            hidden = self.hidden(batch.subwords, batch.subword_mask)
-        return self.project(self._pool(hidden, batch.places))
+        return self.project(self._pool(self.hidden(batch.subwords, batch.subword_mask), batch.places))
 
     def hidden(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
         """On a CPU rows of like length are read together: sentences of as many words differ in sub-words, and what is padded
