@@ -2,8 +2,8 @@
 
     y = W x + b + U D x
 
-What is learned is a small part of a layer's weights, and only that is saved with a parser. W needs no gradient, which is a third
-of what training a linear map computes.
+What is learned is a small part of a layer's weights, and only that is saved with a parser. To add U D to W first would cost a
+single sentence about as much again as its encoder takes.
 """
 
 from __future__ import annotations
