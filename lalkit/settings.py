@@ -51,7 +51,7 @@ def _read(kind: Any, value: Any, where: str) -> Any:
         raise ModelError(f"{where} is {value!r}", remedy=f"It is one of {', '.join(get_args(kind))}.")
     if get_origin(kind) is tuple:
         parts = value.split(",") if isinstance(value, str) else value
-        return tuple(float(part) for part in parts)
+        return tuple(_read(float, part, where) for part in parts)
     if kind is bool and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
     if kind in (int, float, str) and not isinstance(value, bool):

@@ -40,6 +40,8 @@ def test_text_is_read_as_the_type_of_the_setting(name, text, value):
         ("train.epochs", -1, "train.epochs is -1\n.*no setting is below zero"),
         ("train.rate", "-0.1", "train.rate is -0.1"),
         ("train.rate", "nan", "train.rate is nan"),
+        ("train.betas", "0.9,-1", "train.betas is -1"),
+        ("train.betas", "0.9,much", "train.betas must be of type float, not 'much'"),
         ("model.encoder.rank", "-2", "model.encoder.rank is -2"),
         ("train.autocast", "perhaps", "train.autocast must be of type bool"),
         ("train.epoch", "1", "there is no setting 'train.epoch'\n.*epochs"),
