@@ -93,7 +93,7 @@ LAYERS = {"layers": {1: {"model.layers": 1}}}
             r"a.yml: set: there is no setting 'train.epoch'\n  At this place: .*epochs",
         ),
         ({"set": {"train.epochs": "many"}}, None, r"set: train.epochs must be of type int, not 'many'"),
-        ({"set": {"train.betas": "a,b"}}, None, r"set: train.betas: could not convert"),
+        ({"set": {"train.betas": "a,b"}}, None, r"set: train.betas must be of type float"),
         ({"set": {"train.seed": 1}}, None, r"train.seed cannot be set here\n  The seeds of a sweep are its `seeds`"),
         ({"set": {"train.max_minutes": 1}}, None, r"cannot be set here\n  A schedule that follows the clock"),
         ({"grid": {}}, None, r"grid is \{\}\n  Wanted: for every axis"),
