@@ -34,7 +34,8 @@ def heads(
 
     set_threads(threads)
     found = compare_heads(
-        read_runs(runs), treebank, split, sentences=sentences, labels=label, probed=probed, rounds=rounds, say=say
-    )
+        read_runs(runs), treebank, split, sentences=sentences, labels=label, probed=probed, rounds=rounds,
+        keep=out / "measured", say=say,
+    )  # fmt: skip
     for path in write(found, out, f"Label heads under controls: {treebank} {split}"):
         print(path)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lalkit.api import Parser
 from lalkit.errors import LalkitError
+from lalkit.heads.kept import Kept
 from lalkit.heads.measure import TRAINED, measure, usual_labels
 from lalkit.heads.runs import HeadsRun
 from lalkit.interpret.controls import TESTED
@@ -41,10 +43,12 @@ def compare_heads(
     labels: Sequence[str] | None = None,
     probed: int = 40,
     rounds: int = 20,
+    keep: str | Path | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Compared:
     """Every run on (so many, 0: all) sentences of a split, evenly spread. labels: those whose heads are taken out (None: the most
-    frequent). The first run's system is what the others are tested against.
+    frequent). The first run's system is what the others are tested against. keep: a folder for what each run says, so that none
+    is measured twice.
 
     Raises LalkitError, naming the run, where its heads cannot be told apart.
     """
@@ -52,14 +56,17 @@ def compare_heads(
     train = subset(load(treebank, "train").sentences, MEANS)
     labels = list(labels) if labels else usual_labels(gold)
     rows, counts = [], {}
+    kept = Kept(keep, gold, train, (labels, probed, rounds))
     for run in runs:
-        say(f"{run.system}, seed {run.seed} ...")
-        try:
-            found, tables = measure(Parser.load(run.folder), gold, train, labels, probed, rounds)
-        except LalkitError as error:
-            raise error.at(str(run.folder)) from None
-        if run.minutes is not None:
-            found.append((TRAINED, "", "minutes", run.minutes))
+        measured = kept.find(run.folder)
+        say(f"{run.system}, seed {run.seed} ..." + (" measured before" if measured else ""))
+        if measured is None:
+            try:
+                measured = measure(Parser.load(run.folder), gold, train, labels, probed, rounds)
+            except LalkitError as error:
+                raise error.at(str(run.folder)) from None
+            kept.keep(run.folder, measured)
+        found, tables = measured
         rows += [(run.system, run.seed, *row) for row in found]
         counts[run.system, run.seed] = tables
     return Compared(pd.DataFrame(rows, columns=list(COLUMNS)), tests(counts))

@@ -15,8 +15,8 @@ from lalkit.heads.compare import Compared
 from lalkit.heads.measure import TRAINED
 
 SIZES = {
-    "f1": "F1", "uas": "UAS", "las": "LAS", "parameters": "weights", "head_parameters": "of the heads", "minutes": "minutes",
-    "sentences_per_second": "sentences/s",
+    "f1": "F1", "uas": "UAS", "las": "LAS", "parameters": "weights", "head_parameters": "of the heads",
+    "sentences_per_second": "sentences/s of a core",
 }  # fmt: skip
 REMOVED = {
     "label_f1": "F1", "label_f1_of_others": "F1 of others", "recall": "recall", "recall_of_others": "recall of others",

@@ -8,19 +8,18 @@ from pathlib import Path
 
 from lalkit.checkpoint import read_content
 from lalkit.config import Config
-from lalkit.errors import ModelError, ParameterError
+from lalkit.errors import ParameterError
 from lalkit.settings import from_dict
 from lalkit.sweep.table import read_sweep
 
 
 @dataclass(frozen=True)
 class HeadsRun:
-    """A trained parser. minutes: of its training, None where that is not known."""
+    """A trained parser."""
 
     system: str
     seed: int
     folder: Path
-    minutes: float | None
 
 
 def read_runs(places: Sequence[str]) -> list[HeadsRun]:
@@ -49,11 +48,7 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
 
 def _run(name: str, folder: Path) -> HeadsRun:
     config = from_dict(Config, read_content(folder, "model")["config"], f"{folder}/model.json: config")
-    try:
-        minutes = read_content(folder, "resume")["state"]["seconds"] / 60
-    except ModelError:
-        minutes = None
-    return HeadsRun(name or system_of(config), config.train.seed, folder, minutes)
+    return HeadsRun(name or system_of(config), config.train.seed, folder)
 
 
 def system_of(config: Config) -> str:

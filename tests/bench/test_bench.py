@@ -75,9 +75,10 @@ def test_a_row_of_the_span():
     assert all(p.grad is None for p in module.parameters()), "what is timed is the attention"
 
 
-def test_inside_the_span_beside_the_papers_layer(tiny_network):
+def test_systems_beside_the_papers_layer(tiny_network):
     rows = beside.rows(ONCE)
-    assert [row["case"].split(",")[0] for row in rows] == ["parse", "training step"]
+    assert [row["mode"] for row in rows[::2]] == ["span full", "span lean", "span glass", "no label attention"]
+    assert [row["case"].split(",")[0] for row in rows] == ["parse", "training step"] * 4
     assert all(set(row) == COLUMNS and row["baseline"] == "minilm" and row["ratio"] > 0 for row in rows)
     assert "of it" in bench.table(rows)
 
