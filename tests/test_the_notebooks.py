@@ -266,8 +266,9 @@ def test_12_asks_three_systems_the_same(tiny_parser, tmp_path):
 
 def test_13_holds_heads_of_both_layers_against_controls(tiny_parser, tiny_span_parser, tmp_path):
     asked = {
-        "runs": [f"paper={tiny_parser}", f"inside={tiny_span_parser}"], "split": "dev", "sentences": 8, "labels": ["NP", "VP"],
-        "probed": 2, "rounds": 2,
+        "papers": str(tiny_parser), "inside": str(tiny_span_parser), "split": "dev", "sentences": 8, "labels": ["NP", "VP"],
+        "runs": [f"paper={tiny_parser}", f"inside={tiny_span_parser}"], "probed": 2, "rounds": 2,
+        "measured": str(tmp_path / "measured"),
     }  # fmt: skip
     result = run_notebook(FOLDER / "13_heads_that_mean_it.ipynb", asked, tmp_path / "run", progress=False)
     assert {
@@ -287,4 +288,6 @@ def test_13_holds_heads_of_both_layers_against_controls(tiny_parser, tiny_span_p
     assert set(table["system"]) == {"paper", "inside"}
     assert "Terms of scores" in (result.folder / "explore.html").read_text(encoding="utf-8")
     with pytest.raises(NotebookError, match="no parser here"):
-        run_notebook(FOLDER / "13_heads_that_mean_it.ipynb", {"runs": ["nowhere"]}, tmp_path / "no", progress=False)
+        run_notebook(
+            FOLDER / "13_heads_that_mean_it.ipynb", {**asked, "runs": ["nowhere"]}, tmp_path / "no", progress=False
+        )

@@ -19,7 +19,7 @@ def models_list(context: typer.Context) -> None:
         return
     from lalkit.models import ALIASES, folder, names, read_card
 
-    print(f"{'name':12}{'F1':>7}{'UAS':>7}{'LAS':>7}  {'on':18}{'MB':>6}  {'encoder':10}licence of the weights")
+    print(f"{'name':15}{'F1':>7}{'UAS':>7}{'LAS':>7}  {'on':18}{'MB':>6}  {'encoder':10}licence of the weights")
     for name in names():
         card = read_card(folder() / name)
         best = next(row for row in card.facts["seeds"] if row["seed"] == card.facts["seed"])
@@ -27,11 +27,11 @@ def models_list(context: typer.Context) -> None:
         scores = "".join(f"{best[split][key]:7.2f}" for key in ("f1", "uas", "las"))
         place = f"{card.facts['treebank']} {split}"
         print(
-            f"{name:12}{scores}  {place:18}{card.size / 1e6:6.1f}  {card.facts['encoder'] or 'none':10}{card.facts['licence']}"
+            f"{name:15}{scores}  {place:18}{card.size / 1e6:6.1f}  {card.facts['encoder'] or 'none':10}{card.facts['licence']}"
         )
     for alias, name in ALIASES.items():
         if name in names():
-            print(f"{alias:12}the same as {name}")
+            print(f"{alias:15}the same as {name}")
 
 
 @app.command("check")

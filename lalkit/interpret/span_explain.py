@@ -55,7 +55,8 @@ def _paragraph(found: Terms, terms: pd.DataFrame, top: int) -> str:
     return text + (
         f" {other} comes second with {second['score'].iloc[0]:.2f}. Without the evidence of “{first['word']}” {label} would "
         f"score {left[0]:.2f} and {other} {left[1]:.2f}: {first['then']} would "
-        + ("still come first." if first["then"] == label else "come first.")
+        + ("still " * (first["then"] == label))
+        + ("come first." if first["then"] in (label, other) else f"come first with {first['then_score']:.2f}.")
     )
 
 
