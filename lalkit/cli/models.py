@@ -44,7 +44,7 @@ def models_check(names: Annotated[list[str] | None, typer.Argument(help="default
     for name in names or shipped.names():
         for what, stated, found in verify(name, say):
             same &= stated == found
-            print(f"{'ok ' if stated == found else '-- '}{name:12}{what:20}{stated!s:>14}{found!s:>14}")
+            print(f"{'ok ' if stated == found else '-- '}{name:15}{what:20}{stated!s:>14}{found!s:>14}")
     raise typer.Exit(0 if same else 1)
 
 
