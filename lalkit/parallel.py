@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # noqa: F401  before any group: what is first imported later keeps the group of that moment for good
 
 from lalkit.allocator import keep_memory
 from lalkit.compiled import ONE_THREAD, cpu_count

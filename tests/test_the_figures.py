@@ -36,6 +36,14 @@ def test_the_joint_tree_is_made_again(tmp_path):
     pd.testing.assert_frame_equal(table, pd.read_csv(FOLDER / "joint-tree.csv"))
 
 
+def test_the_terms_that_the_explorer_shows_are_those_of_the_shipped_parser():
+    """The picture is of a browser; what it shows is checked as numbers."""
+    command = re.search(r"`explorer-span.png` \| `(lalkit explain .*?)`", README)[1]
+    result = lalkit.load("en-news-span").parse(re.search(r'"(.*)"', command)[1], "tokens")
+    ours = pd.read_csv(io.StringIO(result.terms.table.to_csv(index=False)))
+    pd.testing.assert_frame_equal(ours, pd.read_csv(FOLDER / "explorer-span.csv"), atol=2e-4)
+
+
 @pytest.mark.parametrize("name", SWEEPS)
 def test_the_tables_and_figures_of_sweeps_are_of_their_runs(name):
     folder = FOLDER / "sweeps"

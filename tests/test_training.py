@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from lalkit.settings import override
 from lalkit.training import Run, train
 from lalkit.treebank.trainable import subset, trainable
 from lalkit.treebank.tree import Sentence, Span
-from tests.launch import launch
+from tests.launch import ROOT, launch
 
 SCRIPT = """
 import sys, torch
@@ -203,6 +204,26 @@ def test_a_time_limit_ends_the_run_in_the_middle_of_an_epoch_with_rates_at_zero(
     state = json.loads((tmp_path / "run" / "resume.json").read_text())["state"]
     assert state["epoch"] == 1 and state["step"] == len(rates) < 60
     assert rates[0] > 0.9 and rates[-1] == 0 and rates == sorted(rates, reverse=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads by /proc")
+def test_a_team_leaves_no_threads_behind(tmp_path):
+    """A thread of the group that asks for Python's lock while the process ends aborts it, now and then."""
+    program = """
+import glob, sys, lalkit.parallel as parallel
+def threads():
+    return sum(open(name).read().startswith(("pt_gloo", "gloo")) for name in glob.glob("/proc/self/task/*/comm"))
+team = parallel.join(sys.argv[1], 0, 1)
+import torch._dynamo  # as a first optimizer does, in the middle of a run
+before = threads()
+parallel.dist.destroy_process_group()
+print(before, threads())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "meeting"], capture_output=True, text=True, cwd=ROOT
+    )
+    before, after = map(int, done.stdout.split())
+    assert before > after == 0, done.stderr
 
 
 @pytest.mark.slow

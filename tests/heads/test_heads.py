@@ -12,6 +12,7 @@ from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluate import evaluate
 from lalkit.heads.compare import COLUMNS, Compared, compare_heads
 from lalkit.heads.compare import tests as make_tests
+from lalkit.heads.kept import Kept
 from lalkit.heads.kinds import InsideHeads, PaperHeads
 from lalkit.heads.measure import TRAINED, measure, usual_labels
 from lalkit.heads.page import page, seen, write
@@ -262,6 +263,16 @@ def test_what_was_measured_is_not_measured_again(tmp_path, tiny_parser, tiny_spa
         said = []
         compare_heads(runs[1:], **{**asked, **other}, keep=tmp_path, say=said.append)
         assert said == ["span, seed 1 ..."]
+
+
+def test_what_is_kept_is_kept_for_all_that_it_follows_from(tmp_path, tiny_parser, tiny_span_parser, gold, monkeypatch):
+    def path(parser=tiny_parser, gold=gold, train=gold, settings=(["NP"], 2, 2)):
+        return Kept(tmp_path, gold, train, settings).path(parser)
+
+    paths = [path(), path(tiny_span_parser), path(gold=gold[1:]), path(train=gold[1:]), path(settings=(["NP"], 2, 3))]
+    assert path() == paths[0]
+    monkeypatch.setattr("lalkit.heads.kept.code_hash", lambda: "other code")
+    assert len({*paths, path()}) == 6
 
 
 def test_labels_that_are_usual(gold):
