@@ -10,7 +10,9 @@ import pytest
 
 import lalkit
 from lalkit.draw.figures import seed_points
+from lalkit.interpret.contributions import contributions
 from lalkit.sweep.table import COUNTED, SCORES
+from lalkit.treebank.corpora import load
 
 FOLDER = Path(__file__).resolve().parent.parent / "figures"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -36,8 +38,18 @@ def test_the_joint_tree_is_made_again(tmp_path):
     pd.testing.assert_frame_equal(table, pd.read_csv(FOLDER / "joint-tree.csv"))
 
 
-def test_the_terms_that_the_explorer_shows_are_those_of_the_shipped_parser():
+def test_the_contributions_that_the_explorer_shows_are_those_of_the_shipped_parser():
     """The picture is of a browser; what it shows is checked as numbers."""
+    treebank, split, number = re.search(
+        r"`explorer.png` \| `lalkit explain --treebank (\S+) --split (\S+) --sentence (\d+)", README
+    ).groups()
+    sentence = load(treebank, split).sentences[int(number)]
+    kept = pd.read_csv(FOLDER / "explorer.csv")
+    ours = contributions(lalkit.load("en-news").look([sentence])).table(("exact",))[list(kept)]
+    pd.testing.assert_frame_equal(ours, kept, atol=2e-4, check_dtype=False)
+
+
+def test_the_terms_that_the_explorer_shows_are_those_of_the_shipped_parser():
     command = re.search(r"`explorer-span.png` \| `(lalkit explain .*?)`", README)[1]
     result = lalkit.load("en-news-span").parse(re.search(r'"(.*)"', command)[1], "tokens")
     ours = pd.read_csv(io.StringIO(result.terms.table.to_csv(index=False)))
