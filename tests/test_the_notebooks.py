@@ -42,6 +42,8 @@ def test_a_notebook_has_the_form_that_the_house_asks_for(path):
     declared = read_parameters(path)  # raises unless there is exactly one cell, with nothing but declarations
     assert declared
     assert all(parameter.help for parameter in declared.values())
+    lines = next(cell.source for cell in code if cell.metadata.get("tags")).splitlines()
+    assert all(line.count("=") == 1 for line in lines), "papermill takes another = in a comment for a second parameter"
 
     assert not any(cell.outputs or cell.execution_count for cell in code)
     assert all(cell.metadata == {"tags": ["parameters"]} or cell.metadata == {} for cell in code)

@@ -139,5 +139,7 @@ class InsideHeads(PaperHeads):
 
 
 def kind_of(parser: Parser) -> type[PaperHeads] | None:
-    """None for a parser without label attention."""
-    return InsideHeads if parser.inside else PaperHeads if parser.config.model.label_attention else None
+    """None for a parser without label attention: without the layer, or with no label inside the span that attends."""
+    if parser.inside:
+        return InsideHeads if parser.config.model.span_attention.attention != "none" else None
+    return PaperHeads if parser.config.model.label_attention else None

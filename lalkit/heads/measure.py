@@ -12,7 +12,7 @@ from lalkit.api import Parser
 from lalkit.breakdown import by_label
 from lalkit.errors import JointError, LalkitError
 from lalkit.evaluate import Evaluation, evaluate
-from lalkit.heads.kinds import PaperHeads, kind_of
+from lalkit.heads.kinds import InsideHeads, PaperHeads, kind_of
 from lalkit.interpret.controls import words_kept
 from lalkit.predict import predict
 from lalkit.probes.tables import ask
@@ -78,11 +78,11 @@ def _scores(what: str, evaluation: Evaluation) -> list[Row]:
 
 def _sizes(parser: Parser) -> Iterator[Row]:
     """Weights trained, in all and in the heads: the paper's layer, or keys, queries and evidence."""
-    network = parser.network
-    if parser.inside:
+    network, kind = parser.network, kind_of(parser)
+    if kind is InsideHeads:
         own = [network.spans.key.weight, network.spans.query, network.spans.evidence.weight]
     else:
-        own = list(network.label_attention.parameters()) if network.label_attention else []
+        own = list(network.label_attention.parameters()) if kind else []
     yield TRAINED, "", "parameters", sum(p.numel() for p in network.parameters() if p.requires_grad)
     yield TRAINED, "", "head_parameters", sum(p.numel() for p in own)
 

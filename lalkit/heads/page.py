@@ -14,6 +14,7 @@ from lalkit.files import write_bytes, write_text
 from lalkit.heads.compare import Compared
 from lalkit.heads.measure import TRAINED
 
+REMOVAL = "head at its mean"
 SIZES = {
     "f1": "F1", "uas": "UAS", "las": "LAS", "parameters": "weights", "head_parameters": "of the heads",
     "sentences_per_second": "sentences/s of a core",
@@ -77,17 +78,14 @@ def summaries(found: Compared) -> dict[str, pd.DataFrame]:
 
 
 def seen(found: Compared) -> list[str]:
-    """What the runs say, a sentence each, with its numbers: scores, the control that costs most, heads that are and are not
-    specific. Words such as 'specific' mean what the sentence says, no more."""
-    table, said = found.table, []
-    for system in dict.fromkeys(table["system"]):
-        own = table[table["system"] == system]
-        means = own.groupby(["what", "label", "measure"])["value"].mean()
+    """What the runs say, a few sentences a system, with their numbers: scores; the control that costs most; what each label loses
+    with its head at its mean; how often its head looks at the head word, in the least and the most of the seeds."""
+    said = []
+    for system, own in found.table.groupby("system", sort=False):
+        scores = own[(own["what"] == TRAINED) & (own["label"] == "")].groupby("measure")["value"].mean()
         seeds = own["seed"].nunique()
-        said.append(
-            f"{system}: F1 {means[TRAINED, '', 'f1']:.2f}, UAS {means[TRAINED, '', 'uas']:.2f} ({seeds} seed{'s' * (seeds > 1)})."
-        )
-        said += [*_control_seen(found.tests, system), *_heads_seen(system, means)]
+        said.append(f"{system}: F1 {scores['f1']:.2f}, UAS {scores['uas']:.2f} ({seeds} seed{'s' * (seeds > 1)}).")
+        said += [*_control_seen(found.tests, system), *_removal_seen(system, own), *_looks_seen(system, own)]
     return said
 
 
@@ -104,18 +102,26 @@ def _control_seen(tests: pd.DataFrame, system: str) -> Iterator[str]:
         )
 
 
-def _heads_seen(system: str, means: pd.Series) -> Iterator[str]:
-    for label in dict.fromkeys(label for _, label, _ in means.index if label):
-        value = {name: means.get((TRAINED, label, name), np.nan) for name in (*REMOVED, *HEADS)}
-        own, others = (
-            [value[name] - means.get((what, label, name), np.nan) for what in ("head at its mean", "head out")]
-            for name in ("label_f1", "label_f1_of_others")
+def _removal_seen(system: str, own: pd.DataFrame) -> Iterator[str]:
+    means = own.groupby(["what", "label", "measure"])["value"].mean()
+    told = []
+    for label in dict.fromkeys(own.loc[own["what"] == REMOVAL, "label"]):
+        before, lost, others = (
+            means.get((TRAINED, label, name), np.nan) - below * means.get((REMOVAL, label, name), np.nan)
+            for name, below in (("label_f1", 0), ("label_f1", 1), ("label_f1_of_others", 1))
         )
-        yield (
-            f"{system}, {label} (F1 {value['label_f1']:.1f}): with its head at its mean {label} loses {own[0]:.1f}, "
-            f"all other labels {others[0]:.1f}; with the head out {own[1]:.1f} and {others[1]:.1f}. Lift {value['lift']:.1f}; "
-            f"most on the head word in {value['on_head_word']:.0f}% of spans (chance {value['on_head_word_chance']:.0f}%)."
-        )
+        told.append(f"{label} {lost:.1f} of {before:.1f} ({others:.1f})")
+    if told:
+        yield f"{system}: F1 that a label loses with its head at its mean (that all others lose): {', '.join(told)}."
+
+
+def _looks_seen(system: str, own: pd.DataFrame) -> Iterator[str]:
+    told = []
+    for label, some in own[own["measure"] == "on_head_word"].groupby("label", sort=False)["value"]:
+        chance = own.loc[(own["label"] == label) & (own["measure"] == "on_head_word_chance"), "value"].mean()
+        told.append(f"{label} {some.min():.0f} to {some.max():.0f}% (chance {chance:.0f})")
+    if told:
+        yield f"{system}: spans whose most attended word is their head word, least to most over seeds: {', '.join(told)}."
 
 
 def _means(table: pd.DataFrame, by: list[str], names: dict[str, str | None] | None = None) -> pd.DataFrame:

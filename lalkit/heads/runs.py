@@ -55,6 +55,7 @@ def system_of(config: Config) -> str:
     """What a parser is called that was given no name."""
     inside = config.model.span_attention
     if inside:
-        return f"span {inside.boundary}" + ("" if inside.attention == "learned" else f", {inside.attention} attention")
+        attention = {"learned": "", "none": ", no attention"}.get(inside.attention, f", {inside.attention} attention")
+        return f"span {inside.boundary}{attention}"
     layers = f"{config.model.layers} self-attention layer" + "s" * (config.model.layers > 1)
     return "paper's layer" if config.model.label_attention else f"none, {layers}"

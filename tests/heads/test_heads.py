@@ -144,15 +144,26 @@ def test_heads_without_evidence_are_not_missed(tiny_span_parser, gold):
     assert make_tests({("span", 1): counts})["difference"].abs().max() == 0
 
 
-def test_a_parser_without_label_attention_has_scores_alone(tmp_path, gold):
+@pytest.mark.parametrize(
+    ("model", "system"),
+    [
+        ({"label_attention": "none"}, "none, 1 self-attention layer"),
+        (
+            {"label_attention": "none", "span_attention": {"boundary": "full", "attention": "none"}},
+            "span full, no attention",
+        ),
+    ],
+)
+def test_a_parser_without_label_attention_has_scores_alone(tmp_path, gold, model, system):
     from lalkit.training import train
 
-    train(override(tiny(), {"model.label_attention": "none", "train.epochs": 1}), "sample", tmp_path, say=str)
+    settings = {f"model.{name}": value for name, value in model.items()}
+    train(override(tiny(), {**settings, "train.epochs": 1}), "sample", tmp_path, say=str)
     rows, counts = measure(Parser.load(tmp_path), gold, gold, LABELS)
     assert {row[0] for row in rows} == {TRAINED} == set(counts)
     assert {row[2]: row[3] for row in rows}["head_parameters"] == 0
     (run,) = read_runs([str(tmp_path)])
-    assert run.system == "none, 1 self-attention layer"
+    assert run.system == system
 
 
 def test_tests_compare_controls_with_the_parser_and_systems_with_the_first(found):
@@ -191,11 +202,16 @@ def test_what_was_seen_is_said_with_its_numbers(found):
     trained = values(found, "paper", what=TRAINED, label="")
     assert f"paper: F1 {trained['f1']:.2f}, UAS {trained['uas']:.2f} (1 seed)." in said
     assert sum(line.startswith("span: of 6 controls at test, '") for line in said) == 1
-    before, mean, out = (
-        values(found, "span", what=what, label="NP")["label_f1"] for what in (TRAINED, "head at its mean", "head out")
+    one, other = (
+        [values(found, "span", what=what, label="NP")[name] for what in (TRAINED, "head at its mean")]
+        for name in ("label_f1", "label_f1_of_others")
     )
-    (line,) = (line for line in said if line.startswith(f"span, NP (F1 {before:.1f}): "))
-    assert f"NP loses {before - mean:.1f}, all" in line and f"head out {before - out:.1f} and" in line
+    (line,) = (line for line in said if line.startswith("span: F1 that a label loses"))
+    assert f" NP {one[0] - one[1]:.1f} of {one[0]:.1f} ({other[0] - other[1]:.1f}), VP " in line
+    looks = values(found, "span", what=TRAINED, label="NP")
+    (line,) = (line for line in said if line.startswith("span: spans whose most attended word"))
+    share, chance = looks["on_head_word"], looks["on_head_word_chance"]
+    assert f" NP {share:.0f} to {share:.0f}% (chance {chance:.0f}), VP " in line
 
 
 def test_runs_by_name_and_by_config(tiny_parser, tiny_span_parser):
