@@ -4,7 +4,6 @@ import io
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -13,10 +12,11 @@ from lalkit.draw.figures import seed_points
 from lalkit.interpret.contributions import contributions
 from lalkit.sweep.table import COUNTED, SCORES
 from lalkit.treebank.corpora import load
+from tests.draw.drawn import assert_drawn
 
 FOLDER = Path(__file__).resolve().parent.parent / "figures"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
-SWEEPS = sorted(path.name.removesuffix("-runs.csv") for path in (FOLDER / "sweeps").glob("*-runs.csv"))
+SWEEPS = sorted(path for place in ("sweeps", "heads") for path in (FOLDER / place).glob("*-runs.csv"))
 
 
 def test_every_file_is_in_the_table_or_below_it():
@@ -56,22 +56,16 @@ def test_the_terms_that_the_explorer_shows_are_those_of_the_shipped_parser():
     pd.testing.assert_frame_equal(ours, pd.read_csv(FOLDER / "explorer-span.csv"), atol=2e-4)
 
 
-@pytest.mark.parametrize("name", SWEEPS)
-def test_the_tables_and_figures_of_sweeps_are_of_their_runs(name):
-    folder = FOLDER / "sweeps"
-    runs, cells = pd.read_csv(folder / f"{name}-runs.csv"), pd.read_csv(folder / f"{name}-cells.csv")
+@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
+def test_the_tables_and_figures_of_sweeps_are_of_their_runs(path):
+    folder, name = path.parent, path.name.removesuffix("-runs.csv")
+    runs, cells = pd.read_csv(path), pd.read_csv(folder / f"{name}-cells.csv")
     axes = list(runs.columns[: runs.columns.get_loc("seed")])
-    runs = runs[runs["split"] == "test"]
+    runs = runs[runs["split"] == ("test" if "test" in set(runs["split"]) else "dev")]
     found = runs.groupby(axes, sort=False)[list(SCORES)].agg(["mean", "std"]).reset_index()
     for score in SCORES:
         assert found[score]["mean"].to_numpy() == pytest.approx(cells[score].to_numpy(), rel=1e-4)
         assert found[score]["std"].to_numpy() == pytest.approx(
             cells[f"{score} sd"].to_numpy(), rel=1e-3, abs=1e-3, nan_ok=True
         )
-    from matplotlib.image import imread
-
-    picture = io.BytesIO()
-    seed_points(runs, axes, COUNTED).savefig(picture, format="png", dpi=150)
-    picture.seek(0)
-    ours, theirs = imread(picture), imread(folder / f"{name}.png")
-    assert ours.shape == theirs.shape and np.abs(ours - theirs).mean() < 0.01
+    assert_drawn(seed_points(runs, axes, COUNTED), folder / f"{name}.png")
