@@ -192,7 +192,9 @@ def test_07_shows_what_the_cards_say(tmp_path):
     assert set(scores["parser"]) == set(models.names())
     for name in models.names():
         facts = models.read_card(models.find(name)).facts
-        kind = {None: "label attention", "full": "inside the span", "glass": "inside the span, glass"}[facts.get("inside")]
+        kind = {None: "label attention", "full": "inside the span", "glass": "inside the span, glass"}[
+            facts.get("inside")
+        ]
         own = scores[(scores["parser"] == name) & (scores["kind"] == kind)]
         assert set(own["seed"]) == {seed["seed"] for seed in facts["seeds"]}
 
