@@ -104,14 +104,16 @@ def _control_seen(tests: pd.DataFrame, system: str) -> Iterator[str]:
 
 def _removal_seen(system: str, own: pd.DataFrame) -> Iterator[str]:
     means = own.groupby(["what", "label", "measure"])["value"].mean()
-    told = []
-    for label in dict.fromkeys(own.loc[own["what"] == REMOVAL, "label"]):
-        before, lost, others = (
-            means.get((TRAINED, label, name), np.nan) - below * means.get((REMOVAL, label, name), np.nan)
-            for name, below in (("label_f1", 0), ("label_f1", 1), ("label_f1_of_others", 1))
-        )
-        told.append(f"{label} {lost:.1f} of {before:.1f} ({others:.1f})")
-    if told:
+    labels = dict.fromkeys(own.loc[(own["what"] == REMOVAL) & (own["measure"] == "label_f1"), "label"])
+    if labels:
+        before, lost = means[TRAINED], (means[TRAINED] - means[REMOVAL]).unstack("measure")
+        others = lost.reindex(columns=["label_f1_of_others"]).squeeze(
+            "columns"
+        )  # none: no other label is in these sentences
+        told = [
+            f"{label} {lost.loc[label, 'label_f1']:.1f} of {before[label, 'label_f1']:.1f} ({others[label]:.1f})"
+            for label in labels
+        ]
         yield f"{system}: F1 that a label loses with its head at its mean (that all others lose): {', '.join(told)}."
 
 

@@ -33,7 +33,7 @@ def test_the_page_and_the_figure_of_heads_are_of_their_table(folder):
 
 def test_notebook_13_says_what_the_tables_say():
     """Every number of its section on the PTB sample."""
-    said = " ".join(seen_in("13_heads_that_mean_it.ipynb", "the PTB sample").split())
+    said = " ".join(seen_on("the PTB sample").split())
     table = pd.read_csv(FOLDER / "ptb-sample" / "table.csv", keep_default_na=False, na_values={"value": [""]})
     tests = pd.read_csv(FOLDER / "ptb-sample" / "tests.csv")
     claims = pd.read_csv(FOLDER / "heads-sample-claims.csv").set_index("against")
@@ -79,9 +79,9 @@ def test_notebook_13_says_what_the_tables_say():
 
 
 def test_notebook_13_says_what_the_runs_on_craft_say():
-    said = " ".join(seen_in("13_heads_that_mean_it.ipynb", "CRAFT").split())
-    cells = pd.read_csv(FOLDER / "heads-craft-cells.csv").set_index("heads")
-    claim = pd.read_csv(FOLDER / "heads-craft-claims.csv").set_index("against").loc[f"heads: {PAPER}"]
+    said = " ".join(seen_on("CRAFT").split())
+    cells = pd.read_csv(FOLDER / "heads-biomedical-cells.csv").set_index("heads")
+    claim = pd.read_csv(FOLDER / "heads-biomedical-claims.csv").set_index("against").loc[f"heads: {PAPER}"]
     ours, theirs = cells.loc["span full"], cells.loc[PAPER]
     assert f"`full` reaches F1 {ours['f1']:.2f}, the paper's layer {theirs['f1']:.2f}; it is ahead" in said
     assert (
@@ -91,6 +91,16 @@ def test_notebook_13_says_what_the_runs_on_craft_say():
     assert f"{claim['seeds']:.0f} seeds" in said and claim["p_holm"] < 0.001
 
 
-def seen_in(notebook, treebank):
-    book = nbformat.read(ROOT / "notebooks" / notebook, as_version=4)
+def test_the_readme_says_what_the_tables_say():
+    said = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    sample, craft = (
+        pd.read_csv(FOLDER / f"heads-{name}-cells.csv").set_index("heads")["f1"] for name in ("sample", "biomedical")
+    )
+    assert f"F1 {sample['span full']:.1f} inside the span, {sample[PAPER]:.1f} with the paper's layer, " in said
+    assert f"{sample['span full, none']:.1f} with the same boundaries and no label attention; " in said
+    assert f"3 seeds: {craft['span full']:.1f} and {craft[PAPER]:.1f}." in said
+
+
+def seen_on(treebank):
+    book = nbformat.read(ROOT / "notebooks" / "13_heads_that_mean_it.ipynb", as_version=4)
     return next(cell.source for cell in book.cells if cell.source.startswith(f"### On {treebank}"))

@@ -165,11 +165,11 @@ def test_a_shipped_sweep_can_be_planned(path, profile):
         assert {lal.d_ff for run in found.runs if (lal := run.config.model.label_attention)} == {2048}
 
 
-@pytest.mark.parametrize("profile", ["sample", "craft", "sinica"])
+@pytest.mark.parametrize("profile", ["sample", "biomedical", "chinese"])
 def test_heads_have_one_kind_of_label_attention_or_none(profile):
     path = next(path for path in SHIPPED if path.stem == "heads")
     kinds = {run.cell["heads"]: run.config.model for run in plan(path, profile, hashes=False).runs}
-    assert len(kinds) == {"sample": 8, "craft": 3, "sinica": 4}[profile]
+    assert len(kinds) == {"sample": 8, "biomedical": 3, "chinese": 4}[profile]
     assert not any(model.label_attention and model.span_attention for model in kinds.values())
     assert [name for name, model in kinds.items() if model.label_attention] == ["paper's layer"]
     attention = {m.span_attention.attention for m in kinds.values() if m.span_attention}
