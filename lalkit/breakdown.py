@@ -41,8 +41,9 @@ def by_length(evaluation: Evaluation, lengths: Sequence[int] = LENGTHS) -> pd.Da
 def by_label(
     gold: Sequence[Sentence], predicted: Sequence[Sentence], rules: EvalbRules = COLLINS, least: int = 1
 ) -> pd.DataFrame:
-    """A row per label of at least `least` gold brackets: label, gold, predicted, matched (brackets), precision, recall, f1
-    (percent), the most frequent first. Brackets are compared under the gold tags, as in `evaluate`."""
+    """A row per label of at least `least` gold brackets (0: those that are only predicted, too): label, gold, predicted, matched
+    (brackets), precision, recall, f1 (percent), the most frequent first. Brackets are compared under the gold tags, as in
+    `evaluate`."""
     counts = {"gold": Counter(), "predicted": Counter(), "matched": Counter()}
     for expected, found in zip(gold, predicted, strict=True):
         right = brackets(expected.tree, rules)
@@ -52,7 +53,8 @@ def by_label(
             for (_, _, label), times in spans.items():
                 counts[name][label] += times
     rows = []
-    for label, count in counts["gold"].most_common():
+    invented = [(label, 0) for label in counts["predicted"] if label not in counts["gold"]]
+    for label, count in [*counts["gold"].most_common(), *invented]:
         if count >= least:
             p, m = counts["predicted"][label], counts["matched"][label]
             rows.append(

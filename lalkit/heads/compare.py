@@ -50,11 +50,17 @@ def compare_heads(
     frequent). The first run's system is what the others are tested against. keep: a folder for what each run says, so that none
     is measured twice.
 
-    Raises LalkitError, naming the run, where its heads cannot be told apart.
+    Raises LalkitError, naming the run, where its heads cannot be told apart; and for labels that the sentences do not have.
     """
     gold = subset(load(treebank, split).sentences, sentences)
     train = subset(load(treebank, "train").sentences, MEANS)
     labels = list(labels) if labels else usual_labels(gold)
+    there = {c.label for s in gold for c in s.constituents}
+    if absent := [label for label in labels if label not in there]:
+        raise LalkitError(
+            f"no constituent of these sentences is {absent[0]!r}", where=f"{treebank} {split}",
+            remedy=f"Labels: {', '.join(usual_labels(gold, None))}.",
+        )  # fmt: skip
     rows, counts = [], {}
     kept = Kept(keep, gold, train, (labels, probed, rounds))
     for run in runs:

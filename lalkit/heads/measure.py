@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from lalkit.api import Parser
 from lalkit.breakdown import by_label
 from lalkit.errors import JointError, LalkitError
+from lalkit.evalb import COLLINS
 from lalkit.evaluate import Evaluation, evaluate
 from lalkit.heads.kinds import InsideHeads, PaperHeads, kind_of
 from lalkit.interpret.controls import words_kept
@@ -23,6 +25,7 @@ from lalkit.treebank.tree import Sentence
 Row = tuple[str, str, str, float]  # what, label, measure, value
 TRAINED = "as trained"
 LABELS = 6  # labels looked at unasked: the most frequent ones
+APART = replace(COLLINS, name="COLLINS.prm, ADVP and PRT apart", equal_labels=())  # each has a head of its own
 
 
 def measure(
@@ -60,8 +63,8 @@ def measure(
     return rows, {name: evaluation.table() for name, evaluation in evaluations.items()}
 
 
-def usual_labels(gold: Sequence[Sentence], count: int = LABELS) -> list[str]:
-    """The most frequent labels of gold's constituents, unary chains apart."""
+def usual_labels(gold: Sequence[Sentence], count: int | None = LABELS) -> list[str]:
+    """The most frequent labels of gold's constituents (None: all), unary chains apart."""
     names = pd.Series([c.label for s in gold for c in s.constituents if "::" not in c.label])
     return list(names.value_counts().index[:count])
 
@@ -90,13 +93,18 @@ def _sizes(parser: Parser) -> Iterator[Row]:
 def _removals(heads: PaperHeads, gold: Sequence[Sentence], trained: list[Sentence], labels: Sequence[str]) -> list[Row]:
     """Recall and F1 of the label whose head is taken out, and of all other labels together, before and after. F1 too, because a
     head may speak against its label: without it the label is found more often, where it is not, too."""
-    before, rows = by_label(gold, trained), []
+    before, rows = counted(gold, trained), []
     for label in labels:
         rows += _of_label(TRAINED, label, before)
         for what, control in heads.without(label).items():
             with control:
-                rows += _of_label(what, label, by_label(gold, _parse(heads.parser, gold)))
+                rows += _of_label(what, label, counted(gold, _parse(heads.parser, gold)))
     return rows
+
+
+def counted(gold: Sequence[Sentence], found: Sequence[Sentence]) -> pd.DataFrame:
+    """A row for every label that either side has."""
+    return by_label(gold, found, APART, least=0)
 
 
 def _of_label(what: str, label: str, table: pd.DataFrame) -> Iterator[Row]:

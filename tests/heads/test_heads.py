@@ -14,13 +14,14 @@ from lalkit.heads.compare import COLUMNS, Compared, compare_heads
 from lalkit.heads.compare import tests as make_tests
 from lalkit.heads.kept import Kept
 from lalkit.heads.kinds import InsideHeads, PaperHeads
-from lalkit.heads.measure import TRAINED, measure, usual_labels
+from lalkit.heads.measure import TRAINED, counted, measure, usual_labels
 from lalkit.heads.page import page, seen, write
 from lalkit.heads.runs import HeadsRun, read_runs, system_of
 from lalkit.interpret.controls import CONTROLS
 from lalkit.interpret.span_controls import SPAN_CONTROLS
 from lalkit.settings import override
-from lalkit.treebank.corpora import load
+from lalkit.treebank.brackets import parse_tree
+from lalkit.treebank.corpora import build, load
 from lalkit.treebank.joint import to_joint
 
 LABELS = ["NP", "VP"]
@@ -79,6 +80,22 @@ def test_a_label_without_its_head_is_parsed_anew(tiny_span_parser, gold):
     others = counts.drop(index="NP")[["matched", "gold", "predicted"]].sum()
     wanted = 200 * others.matched / (others.gold + others.predicted)
     assert table["head out", "NP", "label_f1_of_others"] == pytest.approx(wanted)
+
+
+def test_labels_that_evalb_takes_for_one_have_a_head_each():
+    """ADVP is not found by PRT's head; and what is found where gold has none of that label counts against the others."""
+    trees = ("(S (VP (V a) (PRT (R b)) (ADVP (R c))))", "(S (VP (V a) (PRT (R b)) (X (R c))))")
+    gold, found = ([build(parse_tree(tree), None, "1")] for tree in trees)
+    table = counted(gold, found).set_index("label")
+    assert table["matched"].to_dict() == {"S": 1, "VP": 1, "PRT": 1, "ADVP": 0, "X": 0}
+    assert table["predicted"].sum() == 4 and table.loc["X", ["gold", "predicted"]].tolist() == [0, 1]
+    assert "PRT" not in set(by_label(gold, found)["label"])
+
+
+def test_labels_that_are_not_there_are_refused_at_once(tiny_span_parser):
+    with pytest.raises(LalkitError, match="sample dev: no constituent of these sentences is 'np'") as caught:
+        compare_heads([HeadsRun("span", 1, tiny_span_parser)], "sample", "dev", sentences=4, labels=["NP", "np"])
+    assert "NP" in caught.value.remedy
 
 
 def test_two_runs_of_one_parser_are_the_same(found):
