@@ -25,7 +25,11 @@ def test_by_label():
     assert table.loc["NP", ["precision", "recall", "f1"]].tolist() == [100, 60, 75]
     assert table.loc["S", "f1"] == 100 and "PP" not in table.index
     assert by_label(GOLD, FOUND, least=2).label.tolist() == ["NP"]
-    assert by_label(GOLD, FOUND, least=0).set_index("label").loc["PP", ["gold", "predicted", "recall"]].tolist() == [0, 1, 0]
+    assert by_label(GOLD, FOUND, least=0).set_index("label").loc["PP", ["gold", "predicted", "recall"]].tolist() == [
+        0,
+        1,
+        0,
+    ]
 
 
 def test_the_parts_are_the_whole():
