@@ -14,7 +14,7 @@ from lalkit import draw, models
 from lalkit.checkpoint import Loaded, load_model, save_model
 from lalkit.config import SpanAttentionConfig
 from lalkit.errors import LalkitError
-from lalkit.files import write_bytes, write_text
+from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret.contributions import attention_table, contributions
 from lalkit.interpret.explain import explain, page
 from lalkit.interpret.look import Look, look
@@ -38,6 +38,9 @@ class ParseResult:
 
     prediction: Prediction
     parser: Parser | None = field(default=None, repr=False, compare=False)  # who made it, and can say why
+    given: Sentence | None = field(
+        default=None, repr=False, compare=False
+    )  # what it was made of: with other tags, maybe
 
     @property
     def sentence(self) -> Sentence:
@@ -92,7 +95,7 @@ class ParseResult:
 
     @property
     def _bare(self) -> Sentence:
-        return replace(self.sentence, constituents=None, heads=None, arc_labels=None)
+        return replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
 
     def contributions(self, norm: str = "exact") -> pd.DataFrame:
         """What each label head contributes to each constituent: start, end, label, head, norm, value (`NORMS` says how)."""
@@ -224,6 +227,8 @@ class Parser:
     def save(self, folder: str | Path, half: bool = False) -> Path:
         """Writes what `load` reads. half: weights in 16 bits, half the size."""
         save_model(folder, self.network, self.config, self.vocab, "0", self.info, half)
+        if self.profile:
+            write_json(Path(folder) / "profile.json", self.profile)
         return Path(folder)
 
     def parse(self, text: str | Sequence[str] | Sentence, form: Form = "raw") -> ParseResult:
@@ -243,7 +248,7 @@ class Parser:
         """Many sentences, in order; options are those of `lalkit.predict.predict`."""
         sentences = [_sentence(text, form, i) for i, text in enumerate(texts, 1)]
         found = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
-        return [ParseResult(prediction, self) for prediction in found]
+        return [ParseResult(prediction, self, given) for prediction, given in zip(found, sentences)]
 
     def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
         """Parse and keep what the label attention did; options are those of `lalkit.interpret.look.look`."""

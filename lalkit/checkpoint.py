@@ -76,8 +76,11 @@ def load_model(folder: str | Path) -> Loaded:
         raise ModelError(
             f"is no {FORMAT} checkpoint but {content.get('format')!r}", where=f"{folder}/model.json", remedy=RETRAIN
         )
-    config = from_dict(Config, content["config"], f"{folder}/model.json: config")
-    vocab = Vocab.from_dict(content["vocab"])
+    config = from_dict(Config, content.get("config"), f"{folder}/model.json: config")
+    try:
+        vocab = Vocab.from_dict(content["vocab"])
+    except (KeyError, TypeError):
+        raise ModelError("has no whole vocabulary", where=f"{folder}/model.json", remedy=RETRAIN) from None
     network = Network(config.model, vocab, weights=config.model.encoder.keeps_weights)
     if content.get("frozen_sha256") != frozen_hash(network):
         raise ModelError(
@@ -131,8 +134,10 @@ def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
     network.load_state_dict(tensors, strict=False)
 
 
-# Parameters with a row (after the first `skipped`) for every label, tag or arc label.
+# Parameters with a row (after the first `skipped`) for every label, tag, arc label, or word and character from scratch.
 ROWS = {
+    "words.word.": ("words", 0),
+    "words.char.": ("chars", 0),
     "spans.second.": ("labels", 1),
     "spans.boundary.second.": ("labels", 1),
     "spans.query": ("labels", 1),
@@ -146,8 +151,8 @@ GLASS = {"spans.boundary.first.": ("labels", 1), "spans.boundary.last.": ("label
 
 
 def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
-    """Give a new network the weights of a trained parser; labels and tags are matched by their names, and what is new
-    keeps its random row. Raises ModelError unless all else is of the same config."""
+    """Give a new network the weights of a trained parser; labels, tags, words and characters are matched by their
+    names, and what is new keeps its random row. Raises ModelError unless all else is of the same config."""
     loaded = load_model(folder)
     theirs, inside = trained(loaded.network), network.config.span_attention
     glass = inside is not None and inside.boundary == "glass"
@@ -194,7 +199,7 @@ def read_content(folder: str | Path, name: str) -> dict:
     """name.json. Raises ModelError where it is missing, damaged, or names no weights."""
     file = Path(folder) / f"{name}.json"
     try:
-        content = json.loads(file.read_text())
+        content = json.loads(file.read_text(encoding="utf-8"))
         Path(content["weights"])
     except OSError as error:
         raise ModelError(f"no parser here ({error.strerror})", where=str(file), remedy=RETRAIN) from None

@@ -6,9 +6,20 @@ Sources: [P] Mrini et al. 2020, [R] the authors' released program, [D] our decis
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Literal
 
 from lalkit.errors import ModelError
+
+
+def _within(config: object, least: float, most: float, *names: str) -> None:
+    """Raises ModelError for a setting that is out of its range."""
+    for name in names:
+        value = getattr(config, name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if not least <= one <= most:
+                to = "" if most == inf else f" to {most:g}"
+                raise ModelError(f"the setting {name} is {value}", remedy=f"Give {least:g}{to or ' or more'}.")
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,9 @@ class EncoderConfig:
     min_count: int = 2  # from scratch: rarer words are known by their characters only
     word_dropout: float = 0.1  # from scratch: share of words made unknown in training
 
+    def __post_init__(self):
+        _within(self, 0, 1, "word_dropout")
+
     @property
     def keeps_weights(self) -> bool:
         """Whether some of the pretrained weights are left as they are, and so are not saved with a parser."""
@@ -52,6 +66,9 @@ class LabelAttentionConfig:
     residual_dropout: float = 0.2  # [R], per sentence and head; 0 is table 1's "no RD"
     feedforward: bool = False  # [P] table 1, PFL: better by 0.05, but it mixes heads: no contributions
     d_ff: int = 2048  # [R]
+
+    def __post_init__(self):
+        _within(self, 0, 1, "attention_dropout", "residual_dropout")
 
 
 @dataclass(frozen=True)
@@ -83,6 +100,9 @@ class ModelConfig:
     task: Literal["joint", "dependencies", "constituents"] = "joint"  # one layer alone where a treebank has one [D]
     tag_input: Literal["none", "given", "predicted"] = "none"  # added to the content; our tag head is always there
     dropout: float = 0.2  # [R] relu, residual, embedding
+
+    def __post_init__(self):
+        _within(self, 0, 1, "dropout")
 
 
 @dataclass(frozen=True)
@@ -116,6 +136,14 @@ class TrainConfig:
     evaluate_every: int = 1  # epochs
     workers: int = 1  # processes that share every batch, one core each (`lalkit.parallel`)
     max_minutes: float = 0.0  # 0: no limit; else the schedule is planned to end in time
+
+    def __post_init__(self):
+        _within(self, 1, inf, "epochs", "batch_tokens", "patience", "evaluate_every", "workers")
+        _within(self, 0, 1, "lam")
+        _within(self, 0, 0.99999, "betas")
+        _within(self, 0, 2**31 - 1, "seed")
+        if len(self.betas) != 2:
+            raise ModelError(f"the setting betas is {self.betas}", remedy="Give two numbers, such as 0.9,0.98.")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import ESCAPES
@@ -16,7 +16,10 @@ Form = Literal["text", "raw", "tokens", "tagged"]
 
 
 def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:
-    """One sentence a line; None for a line without words. Raises TreebankError for word_TAG pairs that are none."""
+    """One sentence a line; None for a line without words. Raises TreebankError for word_TAG pairs that are none, or a form that
+    there is not."""
+    if form not in get_args(Form):
+        raise TreebankError(f"there is no form {form!r}", where=id, remedy=f"Forms: {', '.join(get_args(Form))}.")
     if not line.strip(WHITE):
         return None
     if form in ("text", "raw"):

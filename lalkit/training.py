@@ -87,6 +87,8 @@ def check_folder(out: Path, resume: bool) -> None:
         raise ModelError(
             "holds a run already", where=str(out), remedy="Add --resume to go on with it, or give another --out."
         )
+    if (out / "model.json").exists() and not (resume and (out / "config.json").exists()):
+        raise ModelError("holds a parser, and no run to go on with", where=str(out), remedy="Give another --out.")
 
 
 class Run:
@@ -266,7 +268,12 @@ class Run:
                 self.optimizer.state[p] = {
                     key: tensors[full].to("cpu" if key == "step" else self.device) for key, full in prefix.items()
                 }
-        self.state = State(**content["state"])
+        try:
+            self.state = State(**content["state"])
+        except (KeyError, TypeError):
+            raise ModelError(
+                "does not say how far it is", where=f"{self.out}/resume.json", remedy="Train into another --out."
+            ) from None
 
 
 def in_parts(sentences: Sequence[Sentence], words: int) -> list[list[Sentence]]:

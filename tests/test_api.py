@@ -1,12 +1,16 @@
 """`load`, `parse`, and the forms of a result."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import lalkit
+from lalkit.config import tiny
 from lalkit.errors import LalkitError, ModelError
-from lalkit.files import write_text
+from lalkit.files import can_be_written, write_text
+from lalkit.settings import override
+from lalkit.training import train
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.tree import Sentence
 
@@ -31,6 +35,30 @@ def test_one_result_many_forms(parser, tmp_path):
         result.save(tmp_path / "x.doc")
 
 
+def test_tags_that_are_brackets_do_not_break_the_brackets(parser):
+    result = parser.parse(Sentence(("(", "so", ")"), ("(", "UH", ")")))
+    leaves = brackets.parse_tree(brackets.format_tree(replace(result.sentence, tags=("(", "UH", ")")).tree)).leaves()
+    assert [(leaf.label, leaf.word) for leaf in leaves] == [("-LRB-", "-LRB-"), ("UH", "so"), ("-RRB-", "-RRB-")]
+
+
+def test_a_parse_is_explained_and_no_other(tmp_path):
+    """A parser that takes given tags is asked again with these, not with the tags it gave."""
+    train(override(tiny(), {"model.tag_input": "given", "train.epochs": 1}), "sample", tmp_path, say=str)
+    for text in ("He said so .", Sentence(("He", "said", "so", "."), ("PRP", "VBD", "RB", "."))):
+        result = lalkit.load(tmp_path).parse(text, "tokens")
+        assert result.look.prediction == result.prediction
+
+
+def test_what_is_saved_is_loaded(tiny_parser, tmp_path):
+    parser, profile = (
+        lalkit.load(tiny_parser),
+        {name: [] for name in ("corpus", "norm", "spans", "labels", "led", "all")},
+    )
+    parser.profile = profile
+    again = lalkit.load(parser.save(tmp_path))
+    assert again.profile == profile and again.parse("It works.").prediction == parser.parse("It works.").prediction
+
+
 def test_text_words_and_sentences_are_all_parsed(parser):
     results = parser.parse_all(["It works.", ["It", "works", "."], Sentence(("It", "works", "."))])
     assert len({r.to_ptb() for r in results}) == 1
@@ -45,6 +73,11 @@ def test_nothing_to_parse(parser, nothing):
 def test_a_one_word_sentence_is_a_constituent(parser):
     result = parser.parse("Yes")
     assert result.sentence.heads == (0,) and result.sentence.constituents[0][:2] == (0, 1)
+
+
+def test_a_form_there_is_not(parser):
+    with pytest.raises(LalkitError, match="there is no form 'tokns'\n.*tagged"):
+        parser.parse("The_DT end_NN", form="tokns")
 
 
 def test_no_parser_there(tmp_path):
@@ -67,3 +100,11 @@ def test_files_appear_whole_or_not_at_all(tmp_path):
     with pytest.raises(UnicodeEncodeError):
         write_text(target, "\ud800")
     assert target.read_text() == "old" and [p.name for p in target.parent.iterdir()] == ["x.txt"]
+
+
+def test_whether_a_file_can_be_written_is_asked_before(tmp_path):
+    (tmp_path / "file").write_text("")
+    can_be_written(None, tmp_path / "file", tmp_path / "new" / "er.csv", "new.csv")
+    for place, says in ((tmp_path, "is a folder"), (tmp_path / "file" / "x.csv", "cannot be written into .*file")):
+        with pytest.raises(LalkitError, match=says):
+            can_be_written(place)

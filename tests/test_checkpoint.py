@@ -49,6 +49,10 @@ def truncate(path, keep=0.5):
         (lambda f: weights(f).unlink(), "safetensors: cannot be read"),
         (lambda f: weights(f).write_bytes(b"\x80\x04pickle"), "safetensors: cannot be read"),
         (lambda f: edit(f, lambda c: c.update(format="other-1")), "no lalkit-parser-1 checkpoint but 'other-1'"),
+        (lambda f: edit(f, lambda c: c.pop("config")), "model.json: config has unknown settings: None"),
+        (lambda f: edit(f, lambda c: c.pop("vocab")), "model.json: has no whole vocabulary"),
+        (lambda f: edit(f, lambda c: c["vocab"].pop("tags")), "model.json: has no whole vocabulary"),
+        (lambda f: edit(f, lambda c: c["vocab"].update(surprise=1)), "model.json: has no whole vocabulary"),
         (lambda f: edit(f, lambda c: c["config"]["model"].update(surprise=1)), "unknown settings: .'surprise'"),
         (lambda f: edit(f, lambda c: c["config"]["model"].update(label_hidden=33)), "do not fit the config"),
         (lambda f: edit(f, lambda c: c["config"]["model"].update(layers=2)), "do not fit the config"),
@@ -106,6 +110,18 @@ def test_starting_from_another_parser(tiny_parser):
     larger = Network(override(theirs.config, {"model.label_hidden": 40}).model, theirs.vocab)
     with pytest.raises(ModelError, match="cannot be started from: its spans.bias is not"):
         start_from(larger, theirs.vocab, tiny_parser)
+
+
+def test_starting_from_another_parser_words_are_known_by_their_names(tiny_parser):
+    theirs = load_model(tiny_parser)
+    kept, known = slice(2, None), theirs.vocab
+    vocab = replace(
+        known, words=(*known.words[:2], *known.words[:1:-1]), chars=(*known.chars[:2], "\u2603", *known.chars[kept])
+    )
+    network = Network(theirs.config.model, vocab)
+    start_from(network, vocab, tiny_parser)
+    assert torch.equal(network.words.word.weight[kept], theirs.network.words.word.weight[kept].flip(0))
+    assert torch.equal(network.words.char.weight[3:], theirs.network.words.char.weight[kept])
 
 
 @pytest.mark.parametrize("boundary", ["full", "lean", "glass"])

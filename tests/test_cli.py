@@ -115,10 +115,15 @@ def test_a_file_is_parsed_and_gone_on_with(tiny_parser, tmp_path):
     assert code == 2 and "big.ptb.part: is there already" in err and "--resume" in err
     code, _, err = lalkit(*common, "--resume", "--workers", "1", cwd=tmp_path)
     assert code == 0 and (tmp_path / "big.ptb").read_text() == text, err
+    code, _, err = lalkit("parse", "--model", tiny_parser, "big.txt", "--out", "./big.txt", cwd=tmp_path)
+    assert code == 2 and "big.txt is the text itself" in err and (tmp_path / "big.txt").read_text().startswith("One")
 
 
-def test_a_300_word_sentence(tiny_parser):
-    code, out, err = lalkit("parse", "--model", tiny_parser, "--form", "tokens", stdin=b"word " * 300 + b"\n")
+@pytest.mark.parametrize("typed", [True, False])
+def test_a_300_word_sentence(tiny_parser, typed):
+    text = "word " * 300 + "\n"
+    given = {"stdin": b""} if typed else {"stdin": text.encode()}
+    code, out, err = lalkit("parse", "--model", tiny_parser, "--form", "tokens", *[text] * typed, **given)
     assert code == 0, err
     assert len(brackets.parse_tree(out).leaves()) == 300
 
@@ -152,6 +157,14 @@ def test_a_300_word_sentence(tiny_parser):
         (["train", "--treebank", "sample", "--out", "o", "--preset", "big"], b"", "there is no preset 'big'"),
         (["train", "--treebank", "sample", "--out", "o", "--set", "train.sed=1"], b"", "no setting 'train.sed'"),
         (["train", "--treebank", "sample", "--out", "o", "--set", "train.seed"], b"", "is not name=value"),
+        (["evaluate", "{parser}", "--treebank", "sample", "--lam", "2"], b"", "--lam is 2.0"),
+        (["evaluate", "{parser}", "--treebank", "sample", "--threads", "-1"], b"", "--threads is -1"),
+        (["evaluate", "{parser}", "--treebank", "sample", "--json", "."], b"", "is a folder"),
+        (
+            ["train", "--treebank", "sample", "--preset", "tiny", "--out", "{parser}/model.json"],
+            b"",
+            "model.json: File exists",
+        ),
         (["run", "none.ipynb"], b"", "none.ipynb"),
         (["data", "stats", "nowhere"], b"", "there is no treebank 'nowhere'"),
         (["data", "fetch", "nowhere"], b"", "nothing to fetch"),

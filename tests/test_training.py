@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from lalkit.api import Parser
 from lalkit.config import tiny
 from lalkit.errors import ModelError
 from lalkit.objective import losses, rate_factor
@@ -106,6 +108,18 @@ def test_a_run_is_not_overwritten_and_not_resumed_with_other_settings(tiny_parse
         train(tiny(), "sample", tiny_parser)
     with pytest.raises(ModelError, match="another config"):
         train(override(tiny(), {"train.seed": 2}), "sample", tiny_parser, resume=True)
+
+
+def test_a_parser_is_not_overwritten_and_a_damaged_run_is_named(tiny_parser, tmp_path):
+    alone = Parser.load(tiny_parser).save(tmp_path / "alone")
+    for resume in (False, True):
+        with pytest.raises(ModelError, match="alone: holds a parser, and no run to go on with"):
+            train(tiny(), "sample", alone, resume=resume)
+    run = shutil.copytree(tiny_parser, tmp_path / "run")
+    content = json.loads((run / "resume.json").read_text())
+    (run / "resume.json").write_text(json.dumps({name: value for name, value in content.items() if name != "state"}))
+    with pytest.raises(ModelError, match="resume.json: does not say how far it is"):
+        train(override(tiny(), {"train.epochs": 2}), "sample", run, resume=True)
 
 
 def test_an_unknown_label_in_gold_is_named(tiny_parser):

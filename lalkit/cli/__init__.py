@@ -53,3 +53,8 @@ def main() -> None:
     except LalkitError as error:
         print(f"lalkit: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:  # a path that is no folder, a full disk: theirs to mend
+        if not error.filename:
+            raise
+        print(f"lalkit: {error.filename}: {error.strerror}", file=sys.stderr)
+        sys.exit(2)

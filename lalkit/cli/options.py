@@ -35,6 +35,8 @@ def set_threads(count: int | None) -> None:
 
     from lalkit.compiled import cpu_count
 
+    if count is not None and count < 0:
+        raise ParameterError(f"--threads is {count}", remedy="Give 1 or more; 0: one for every core.")
     torch.set_num_threads(count or cpu_count())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from enum import StrEnum
@@ -39,7 +40,7 @@ def evaluate(
     from lalkit import breakdown
     from lalkit.checkpoint import load_model
     from lalkit.evaluate import evaluate as evaluate_
-    from lalkit.files import write_json, write_text
+    from lalkit.files import can_be_written, write_json, write_text
     from lalkit.models import find
     from lalkit.predict import predict
     from lalkit.treebank.brackets import format_tree
@@ -48,6 +49,9 @@ def evaluate(
 
     if by not in (None, "length", "label"):
         raise ParameterError(f"--by is length or label, not {by!r}")
+    if lam is not None and not 0 <= lam <= 1:
+        raise ParameterError(f"--lam is {lam}", remedy="Give 0 (arcs alone) to 1 (labels alone).")
+    can_be_written(rows, parses, None if json_ == "-" else json_)
     set_threads(threads)
     started = time.perf_counter()
     loaded = load_model(find(parser))
@@ -119,9 +123,9 @@ def parse(
     from lalkit.stream import lines
     from lalkit.stream import run as stream
 
-    if text and (Path(text[0]) / "model.json").exists():
+    if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text too long to be a path
         raise ParameterError(f"{text[0]} is a parser, not a text", remedy=f"Say so: --model {text[0]}")
-    if file is None and text and len(text) == 1 and Path(text[0]).is_file():
+    if file is None and text and len(text) == 1 and os.path.isfile(text[0]):
         text, file = None, Path(text[0])
     forms = stream.forms(to)
     if file and text:
@@ -131,6 +135,9 @@ def parse(
     elif file:
         opened = lines.open_lines(file)
         out = out or (Path(file.name) if len(forms) > 1 else None)
+        for written in stream.outputs(out, forms) if out else ():
+            if written.exists() and written.samefile(file):
+                raise ParameterError(f"{written} is the text itself", remedy="Give --out another name.")
     else:
         opened = nullcontext(lines.from_stream(sys.stdin.buffer, "standard input", "stdin"))
     with opened as source:

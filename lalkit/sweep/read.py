@@ -29,6 +29,10 @@ WANTED = {
 }
 MEASURES = ("f1", "uas", "las")
 ALL_OTHERS = "all others"
+# What columns of a sweep's tables are called besides its axes.
+COLUMNS = (
+    "seed", "seeds", "split", "f1", "exact", "uas", "las", "tag_accuracy", "parameters", "minutes", "peak_mb", "best_epoch",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def _fits(key: str, value: Any) -> bool:
     if key == "claims":
         return isinstance(value, list) and all(_is_claim(claim) for claim in value)
     if key == "paper":
-        return isinstance(value, dict) and set(value) == {"table", "rows"} and all(map(_is_row, value["rows"].values()))
+        return isinstance(value, dict) and set(value) == {"table", "rows"} and _are_rows(value["rows"])
     return isinstance(value, dict) and (bool(value) or key != "grid") and all(isinstance(name, str) for name in value)
 
 
@@ -115,6 +119,10 @@ def _is_claim(claim: Any) -> bool:
     )
 
 
+def _are_rows(rows: Any) -> bool:
+    return isinstance(rows, dict) and all(map(_is_row, rows.values()))
+
+
 def _is_row(row: Any) -> bool:
     return isinstance(row, dict) and set(row) == {"column", "values"} and isinstance(row["values"], dict)
 
@@ -123,6 +131,10 @@ def _check_grid(grid: dict, where: str) -> None:
     for axis, values in grid.items():
         if not isinstance(values, dict) or not values:
             raise ParameterError(f"{axis} is {values!r}", where=where, remedy=f"Wanted: {WANTED['grid']}.")
+        if axis in COLUMNS:
+            raise ParameterError(
+                f"no axis can be called {axis}: a column of the tables is", where=where, remedy="Rename it."
+            )
         for name, settings in values.items():
             place = f"{where}: {axis}: {name}"
             if not isinstance(name, str | int) or isinstance(name, bool):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from lalkit.draw.figures import seed_points
+from lalkit.errors import ParameterError
 from lalkit.files import write_bytes, write_text
 from lalkit.sweep.claims import all_pairs, judge
 from lalkit.sweep.table import COUNTED, SCORES, Sweep, cell_table, read_sweep, run_table, split_of
@@ -26,11 +27,20 @@ img {{ max-width: 100% }} pre {{ background: #f4f4f4; padding: .6rem; overflow-x
 
 def report(folders: Sequence[str | Path], out: str | Path) -> list[Path]:
     """Writes NAME-runs.csv, NAME-cells.csv, NAME-tests.csv, NAME-claims.csv, NAME.png, NAME.md and NAME.tex for every sweep,
-    and report.html with all of them; returns the files. Raises ParameterError as `read_sweep` does, before it writes."""
+    and report.html with all of them; returns the files. Raises ParameterError as `read_sweep` does, and for two sweeps of one
+    name, before it writes."""
     out, written, body = Path(out), [], []
-    sweeps = [read_sweep(folder) for folder in folders]
-    for sweep in sweeps:
+    sweeps = {}
+    for folder in folders:
+        sweep = read_sweep(folder)
         name = "-".join(filter(None, (sweep.name, sweep.profile)))
+        if name in sweeps:
+            raise ParameterError(
+                f"two sweeps are called {name}, and files are named so: {sweeps[name].folder} and {sweep.folder}",
+                remedy="Report them apart, each with an --out of its own.",
+            )
+        sweeps[name] = sweep
+    for name, sweep in sweeps.items():
         split = split_of(sweep)
         runs, cells, pairs, claims = (
             run_table(sweep),
@@ -48,7 +58,7 @@ def report(folders: Sequence[str | Path], out: str | Path) -> list[Path]:
         written.append(write_text(out / f"{name}.md", _markdown(sweep, name, parts)))
         written.append(write_text(out / f"{name}.tex", _latex(parts["What the cells reached"])))
         body.append(_html(sweep, picture.getvalue(), parts))
-    title = ", ".join(sweep.name for sweep in sweeps)
+    title = ", ".join(sweep.name for sweep in sweeps.values())
     written.append(write_text(out / "report.html", PAGE.format(title=html.escape(title), body="".join(body))))
     return written
 

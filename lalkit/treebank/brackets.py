@@ -15,6 +15,7 @@ from lalkit.treebank.tree import UNARY, Node, Sentence, Span
 TOKEN = re.compile(r"[()]|[^ \t\r\n\f\v()]+")
 TOPS = ("", "TOP", "ROOT", "S1", "VROOT")  # labels of a top bracket that is layout, not syntax
 ESCAPES = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
+DEEPEST = 400  # brackets in brackets: Python's own stack is 1,000 calls deep
 UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
 
@@ -67,6 +68,8 @@ def scan_leniently(text: str, place: str = "") -> Iterator[tuple[int, Node | Tre
             if token == "(":
                 if not stack:
                     start, number = line, number + 1
+                if len(stack) >= DEEPEST:
+                    raise problem(f"brackets in brackets, more than {DEEPEST} deep")
                 stack.append([None, []])
             elif token == ")":
                 if not stack:
@@ -147,9 +150,9 @@ def format_tree(tree: Node) -> str:
         if isinstance(item, str):
             pieces.append(item)
         elif item.is_leaf:
-            pieces.append(f"({item.label} {escape(item.word)})")
+            pieces.append(f"({escape(item.label)} {escape(item.word)})")
         else:
-            pieces.append(f"({item.label}")
+            pieces.append(f"({escape(item.label)}")
             stack.append(")")
             stack.extend(reversed(item.children))
     return " ".join(pieces).replace(" )", ")")
@@ -161,11 +164,11 @@ def indent_tree(tree: Node, width: int = 88, depth: int = 0) -> str:
     if tree.is_leaf or len(flat) + depth <= width:
         return " " * depth + flat
     children = [indent_tree(child, width, depth + 2) for child in tree.children]
-    return " " * depth + f"({tree.label}\n" + "\n".join(children) + ")"
+    return " " * depth + f"({escape(tree.label)}\n" + "\n".join(children) + ")"
 
 
 def escape(word: str) -> str:
-    """A round bracket in a word would break the brackets of the tree: -LRB-, -RRB-. All others are left as they are."""
+    """A round bracket in a word or a tag would break the brackets of the tree: -LRB-, -RRB-. All others are left as they are."""
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 

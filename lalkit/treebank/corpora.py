@@ -200,7 +200,14 @@ def _read_folder(name: str, folder: Path, split: str) -> Iterator[Sentence | Tre
         raise missing(name)
     trees, deps = folder / f"{split}.trees", folder / f"{split}.conllu"
     if not deps.exists():  # as UD names them: en_ewt-ud-train.conllu
-        deps = next(iter(sorted(folder.glob(f"*-{split}.conllu"))), deps)
+        named = sorted(folder.glob(f"*-{split}.conllu"))
+        if len(named) > 1:
+            raise CorpusError(
+                f"{len(named)} files could be the {split} part: {', '.join(file.name for file in named)}",
+                where=str(folder),
+                remedy=f"Leave one there, or put them together as {deps.name}.",
+            )
+        deps = named[0] if named else deps
     if not trees.exists() and not deps.exists():
         raise CorpusError(
             f"no file {trees.name}",

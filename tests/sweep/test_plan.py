@@ -98,6 +98,8 @@ LAYERS = {"layers": {1: {"model.layers": 1}}}
         ({"set": {"train.max_minutes": 1}}, None, r"cannot be set here\n  A schedule that follows the clock"),
         ({"grid": {}}, None, r"grid is \{\}\n  Wanted: for every axis"),
         ({"grid": {"layers": {}}}, None, r"a.yml: grid: layers is \{\}"),
+        ({"grid": {"split": LAYERS["layers"]}}, None, r"a.yml: grid: no axis can be called split"),
+        ({"paper": {"table": "x", "rows": ["a"]}}, None, r"a.yml: paper is .*\n  Wanted: table: a file"),
         ({"grid": {"layers": {1: None}}}, None, r"a.yml: grid: layers: 1: is None\n  Wanted: settings .*\{\}: none"),
         ({"grid": {"layers": {True: {}}}}, None, r"YAML reads this name as True\n  Put it into quotes"),
         ({"grid": {"a": {"b": {"model.heads": 1}}}}, None, r"a.yml: grid: a: b: there is no setting 'model.heads'"),

@@ -1,6 +1,7 @@
 """A report says what the runs' files say, and judges claims as one would by hand."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 
 from lalkit.errors import ParameterError
 from lalkit.sweep.claims import ABSENT, HOLDS, NOT, UNKNOWN, all_pairs, judge
+from lalkit.sweep.read import COLUMNS
 from lalkit.sweep.report import report
 from lalkit.sweep.table import cell_table, read_sweep, run_table, split_of
 from tests.test_cli import lalkit
@@ -132,6 +134,21 @@ def test_a_result_of_another_sweep_is_told_by_its_key(made):
     path = next(folder.glob("runs/a1*/result.json"))
     path.write_text(json.dumps(json.loads(path.read_text()) | {"cell": {"other": "name"}}))
     assert read_sweep(folder).cells == [{"kind": "a"}, {"kind": "b"}]
+
+
+def test_two_sweeps_of_one_name_are_not_written_over_each_other(made, tmp_path):
+    folder = made({"a": {1: 8}})
+    again = shutil.copytree(folder, tmp_path / "again")
+    with pytest.raises(ParameterError, match=f"two sweeps are called made-small, .*{folder} and {again}"):
+        report([folder, again], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_axis_is_called_as_a_column(made):
+    sweep = read_sweep(made({"a": {1: 8}}))
+    assert set(run_table(sweep).columns) | set(cell_table(sweep, "dev").filter(regex="^(?!.* sd$)").columns) == {
+        "kind", *COLUMNS
+    }  # fmt: skip
 
 
 def test_no_sweep_no_report(made, tmp_path):

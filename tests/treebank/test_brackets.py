@@ -40,6 +40,7 @@ def test_there_and_back(tree):
         ("(S (NP (DT a) b))", "mixes"),
         ("word (S (X x))", "outside"),
         ("(S (X x))\n(S (X y)", "line 2, tree 2"),
+        ("(S " * 1200 + "(X x)" + ")" * 1200, "line 1, tree 1: brackets in brackets"),
     ],
 )
 def test_bad_brackets_name_their_place(text, says):

@@ -31,6 +31,13 @@ def test_a_folder_with_and_without_dependencies(tmp_path):
     assert given.arc_labels == ("DET", "SBJ", "ROOT") == derived.arc_labels
 
 
+def test_two_files_of_one_part_are_not_chosen_between(tmp_path):
+    for name in ("en_ewt", "en_gum"):
+        (tmp_path / f"{name}-ud-train.conllu").write_text(ROWS)
+    with pytest.raises(CorpusError, match="2 files could be the train part: en_ewt-ud-train.conllu, en_gum"):
+        load(str(tmp_path), "train")
+
+
 @pytest.mark.parametrize(
     ("trees", "rows", "says"),
     [
