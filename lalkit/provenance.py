@@ -6,6 +6,7 @@ import hashlib
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -30,11 +31,16 @@ def data_hash(treebank: str) -> str:
 
     Raises CorpusError where it is not on this machine, TreebankError where it cannot be read.
     """
+    return parts_hash(splits(treebank))
+
+
+def parts_hash(parts: Mapping[str, Sequence]) -> str:
+    """SHA-256 of data in named parts: of all that their members hold, in their order."""
     found = hashlib.sha256()
-    for split, sentences in splits(treebank).items():
-        found.update(f"{split} {len(sentences)}\n".encode())
-        for sentence in sentences:
-            found.update(f"{sentence!r}\n".encode())
+    for name, members in parts.items():
+        found.update(f"{name} {len(members)}\n".encode())
+        for member in members:
+            found.update(f"{member!r}\n".encode())
     return found.hexdigest()
 
 

@@ -39,8 +39,8 @@ def train(
         **({} if epochs is None else {"epochs": epochs}),
         **dict(pairs(set_ or [])),
     }
-    chosen = override(usual(data), settings)
-    train_(chosen, corpora.load(data), out, resume=resume, say=say)
+    known = corpora.load(data)
+    train_(override(usual(known.name), settings), known, out, resume=resume, say=say)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from lalkit.fitting import fill, fit, read_fitted
+from lalkit.provenance import parts_hash
 from lalkit.settings import from_dict, to_dict
 from lalkit.summarize.batch import Vocabulary
 from lalkit.summarize.config import SummarizerConfig
@@ -32,11 +33,17 @@ def train(
     model = Summarizer(config, Vocabulary.build(data.train, config))
     optimizer = torch.optim.Adam(model.parameters(), config.rate, fused=True)
     return fit(
-        model, optimizer, out, {"format": FORMAT, "data": data.name, "config": to_dict(config)}, epochs=config.epochs,
+        model, optimizer, out, task_of(FORMAT, data, to_dict(config)), epochs=config.epochs,
         one_epoch=lambda number: one_epoch(model, optimizer, data.train, number),
         score=lambda: likelihood(model, data.dev), kept={"vocabulary": model.vocabulary.words},
         resume=resume, name=f"{data.name} sparse {config.sparse} seed {config.seed}", say=say,
     )  # fmt: skip
+
+
+def task_of(format: str, data: Dataset, config: dict) -> dict:
+    """What a run is known by (`lalkit.fitting.fit`): its documents by what is read of them, wherever they lie."""
+    read = {part: [(d.words, d.summary) for d in getattr(data, part)] for part in ("train", "dev")}
+    return {"format": format, "data": data.name, "data_sha256": parts_hash(read), "config": config}
 
 
 def one_epoch(model: Summarizer, optimizer: torch.optim.Optimizer, documents: Sequence[Document], number: int) -> float:
