@@ -19,10 +19,16 @@ PACKAGE = Path(__file__).parent
 
 def code_hash(package: Path = PACKAGE) -> str:
     """SHA-256 of the names and contents of a package's Python files, as they are on disk now."""
+    return files_hash(package, "*.py")
+
+
+def files_hash(folder: Path, pattern: str = "*") -> str:
+    """SHA-256 of the names and contents of a folder's files, as they are on disk now."""
     found = hashlib.sha256()
-    for path in sorted(package.rglob("*.py"), key=lambda path: path.relative_to(package).as_posix()):
+    files = (path for path in folder.rglob(pattern) if path.is_file())
+    for path in sorted(files, key=lambda path: path.relative_to(folder).as_posix()):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-        found.update(f"{path.relative_to(package).as_posix()} {content}\n".encode())
+        found.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
     return found.hexdigest()
 
 
