@@ -48,7 +48,7 @@ def test_train_probe_and_study(tmp_path):
         "--models",
         "vanilla,mlp",
         "--seeds",
-        "1,2",
+        "1,2,",
         "--epochs",
         1,
     ]
@@ -88,6 +88,7 @@ def test_what_is_refused_says_why(tmp_path):
         (CorpusError, "there are no data 'imdb'", ["train", "--data", "imdb", "--out", tmp_path / "a"]),
         (ModelError, "model is 'vanila'", ["train", "--data", data, "--out", tmp_path / "a", "--model", "vanila"]),
         (ModelError, "no setting 'wide'", ["train", "--data", data, "--out", tmp_path / "a", "--set", "wide=1"]),
+        (ModelError, "batch is 0", ["train", "--data", data, "--out", tmp_path / "a", "--set", "batch=0"]),
         (ModelError, "no classifier here", ["probe", tmp_path, "--data", data]),
         (ParameterError, "between commas", ["study", "--data", data, "--out", tmp_path / "a", "--seeds", "one"]),
         (ParameterError, "two data sets are named 'films'",
