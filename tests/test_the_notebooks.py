@@ -290,6 +290,25 @@ def test_12_asks_three_systems_the_same(tiny_parser, tmp_path):
     assert table[["tvd", "erased", "conicity"]].notna().all().all()
 
 
+def test_12_says_of_conicity_in_the_summarizer_what_the_table_says():
+    table = pd.read_csv(FOLDER.parent / "figures" / "systems.csv").set_index("system")[["conicity", "tvd"]]
+    rising, top = ["enc.0", "enc.1", "cross.0"], ["cross.1", "copy"]
+    for variant in ("soft", "sparse-enc"):
+        rows = table.loc[[f"summarizer, {variant}, {block}" for block in rising + top]].set_index(
+            pd.Index(rising + top)
+        )
+        assert rows.loc[rising, "conicity"].is_monotonic_increasing and rows.loc[rising, "tvd"].is_monotonic_decreasing
+        assert (rows.loc[top].min() > rows.loc[rising].max()).all()
+        if variant == "soft":
+            numbers = [
+                ", ".join(f"{value:.2f}" for value in rows.loc[some, of]) for some in (rising, top) for of in rows
+            ]
+    text = said("12_three_systems.ipynb")
+    assert "more and more alike ({}) and weights matter less and less (permuted: {})".format(*numbers[:2]) in text
+    assert "the most alike ({}) and matter most ({})".format(*numbers[2:]) in text
+    assert "with the sparse encoder it is the same" in text
+
+
 def test_13_holds_heads_of_both_layers_against_controls(tiny_parser, tiny_span_parser, tmp_path):
     asked = {
         "papers": str(tiny_parser), "inside": str(tiny_span_parser), "split": "dev", "sentences": 8, "labels": ["NP", "VP"],
