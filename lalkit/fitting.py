@@ -40,10 +40,10 @@ def fit(
     """Leaves in `out` the best model by score: model.json, its weights, config.json, resume.json. Returns the run's state: epoch,
     best, seconds, history (epoch, loss, dev).
 
-    task: format, data and config, which must be equal for a run to go on; one_epoch: its number from 0 -> the mean loss;
-    score: on dev, from 0 to 1; kept: what model.json needs besides. stop_at: a score that is enough; last: keep the last model,
-    not the best. Raises ModelError
-    where `out` holds another run, or a loss is no number.
+    task: format, and what must be equal for a run to go on: config, data (their name) and data_sha256 (of all that is trained on
+    or chosen by: `lalkit.provenance.parts_hash`); one_epoch: its number from 0 -> the mean loss; score: on dev, from 0 to 1;
+    kept: what model.json needs besides. stop_at: a score that is enough; last: keep the last model, not the best. Raises
+    ModelError where `out` holds another run, or a loss is no number.
     """
     out, task = Path(out), {"lalkit": __version__, **task}
     there = (out / "resume.json").exists()
@@ -102,8 +102,14 @@ def _read(folder: str | Path, name: str, format: str, what: str, remedy: str) ->
 
 def _resume(out: Path, task: dict, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict:
     content, tensors = _read(out, "resume", task["format"], "run", "Give another --out.")
-    if any(content.get(key) != task[key] for key in ("data", "config")):
-        raise ModelError("was started with another config or other data", where=str(out), remedy="Give another --out.")
+    if content.get("config") != task["config"]:
+        raise ModelError("was started with another config", where=str(out), remedy="Give another --out.")
+    if any(content.get(key) != task[key] for key in ("data", "data_sha256")):
+        raise ModelError(
+            f"is of other data than this {task['data']!r}, or was trained before lalkit took note of what data are",
+            where=str(out),
+            remedy="Give another --out, or move that folder away to train it again.",
+        )
     fill(model, {k: v for k, v in tensors.items() if not k.startswith("adam.")}, out)
     for name, p in model.named_parameters():
         kept = {k: tensors[f"adam.{k}.{name}"] for k in MOMENTS if f"adam.{k}.{name}" in tensors}

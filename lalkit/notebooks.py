@@ -21,7 +21,7 @@ from pathlib import Path
 from lalkit.errors import CorpusError, LalkitError, TreebankError
 from lalkit.files import write_json
 from lalkit.parameters import TAG, convert_all, read_parameters
-from lalkit.provenance import code_hash, data_hash, device, git_revision, versions
+from lalkit.provenance import code_hash, data_hash, device, files_hash, git_revision, parts_hash, versions
 
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable: tells the notebook where to save
 KERNEL = "python3"
@@ -29,6 +29,7 @@ PEAK = ".peak"  # file in the run's folder: the kernel's last words
 CELL_TIMEOUT = 4 * 3600  # seconds; a cell that trains a parser on a CPU may take hours
 SAME = ("notebook_sha256", "parameters", "code_sha256", "data_sha256")  # what makes two runs one
 TREEBANK = ("treebank", "corpus")  # parameters that name the data
+DATA = ("data", "classifier_data")  # and a companion's: folders, or what comes with the code or with NLTK
 
 
 class NotebookError(LalkitError):
@@ -80,8 +81,9 @@ def run_notebook(
     parameters: name -> value, or text as from a command line (see `lalkit.parameters`). timeout: seconds per cell.
     out: the run's folder, by default runs/<notebook>/<time>-<hash of notebook and parameters> under the repository
     root; files of an earlier run in it are replaced. progress: a bar on standard error. cache: a finished run with the
-    same notebook, parameters, source of lalkit and treebank (see `SAME`) is returned instead, from runs/<notebook>, or
-    from `out` where that is given; what other files the notebook reads, such as a parser's, is not compared.
+    same notebook, parameters, source of lalkit and data (see `SAME`: a treebank, or folders of files) is returned instead,
+    from runs/<notebook>, or from `out` where that is given; what other files the notebook reads, such as a parser's, is
+    not compared.
 
     Raises ParameterError before anything is written, and NotebookError, with the number of the cell (from 1, in the
     notebook as it stands) and its error, if a cell fails, takes too long or the kernel dies. The folder is kept then,
@@ -100,7 +102,7 @@ def run_notebook(
         "parameters": complete,
         "seed": complete.get("seed"),
         "code_sha256": code_hash(),
-        "data_sha256": _data_hash(complete),
+        "data_sha256": _data_hash(complete, root),
         "status": "running",
         "error": None,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -147,12 +149,18 @@ def _finished(record: dict, name: str, folders: Iterable[Path]) -> RunResult | N
     return max(found, key=lambda result: result.record["started"], default=None)
 
 
-def _data_hash(parameters: dict) -> str | None:
-    """Of the treebank that a parameter names; None where none does, or it cannot be read: the notebook will say so."""
+def _data_hash(parameters: dict, root: Path) -> str | None:
+    """Of the treebank, or else the folders, that parameters name; None where none does, or it cannot be read: the notebook
+    will say so."""
     name = next((parameters[key] for key in TREEBANK if parameters.get(key)), None)
-    with contextlib.suppress(CorpusError, TreebankError):
-        return data_hash(name) if isinstance(name, str) else None
-    return None
+    if isinstance(name, str):
+        with contextlib.suppress(CorpusError, TreebankError):
+            return data_hash(name)
+        return None
+    given = [parameters[key] for key in DATA if parameters.get(key)]
+    names = [name for value in given for name in (value if isinstance(value, list) else [value])]
+    folders = {name: [files_hash(root / name)] for name in map(str, names) if name and (root / name).is_dir()}
+    return parts_hash(folders) if folders else None
 
 
 def _peak(file: Path) -> float | None:

@@ -6,6 +6,7 @@ import hashlib
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -18,10 +19,16 @@ PACKAGE = Path(__file__).parent
 
 def code_hash(package: Path = PACKAGE) -> str:
     """SHA-256 of the names and contents of a package's Python files, as they are on disk now."""
+    return files_hash(package, "*.py")
+
+
+def files_hash(folder: Path, pattern: str = "*") -> str:
+    """SHA-256 of the names and contents of a folder's files, as they are on disk now."""
     found = hashlib.sha256()
-    for path in sorted(package.rglob("*.py"), key=lambda path: path.relative_to(package).as_posix()):
+    files = (path for path in folder.rglob(pattern) if path.is_file())
+    for path in sorted(files, key=lambda path: path.relative_to(folder).as_posix()):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-        found.update(f"{path.relative_to(package).as_posix()} {content}\n".encode())
+        found.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
     return found.hexdigest()
 
 
@@ -30,11 +37,16 @@ def data_hash(treebank: str) -> str:
 
     Raises CorpusError where it is not on this machine, TreebankError where it cannot be read.
     """
+    return parts_hash(splits(treebank))
+
+
+def parts_hash(parts: Mapping[str, Sequence]) -> str:
+    """SHA-256 of data in named parts: of all that their members hold, in their order."""
     found = hashlib.sha256()
-    for split, sentences in splits(treebank).items():
-        found.update(f"{split} {len(sentences)}\n".encode())
-        for sentence in sentences:
-            found.update(f"{sentence!r}\n".encode())
+    for name, members in parts.items():
+        found.update(f"{name} {len(members)}\n".encode())
+        for member in members:
+            found.update(f"{member!r}\n".encode())
     return found.hexdigest()
 
 

@@ -71,6 +71,13 @@ def _number(value: float, where: str) -> float:
     return value
 
 
+def at_least_one(config: Any, *names: str) -> None:
+    """For a config's `__post_init__`. Raises ModelError for a setting of these that is below 1: nothing can be made with it."""
+    for name in names:
+        if getattr(config, name) < 1:
+            raise ModelError(f"{name} is {getattr(config, name)}", remedy="Give 1 or more.")
+
+
 def to_dict(config: Any) -> dict:
     """A config as plain JSON values."""
     return dataclasses.asdict(config)

@@ -88,7 +88,7 @@ def trained_classifier(
     """(a classifier, its data with tags), trained in folder/DATA/KIND-SEED unless it is there; size, epochs: 0: all, the usual
     number."""
     known = with_tags(shorten_examples(load_examples(data), train=size))
-    config = usual(data, kind, seed)
+    config = usual(known.name, kind, seed)
     run = Path(folder) / known.name / f"{kind}-{seed}"
     train_classifier(replace(config, epochs=epochs or config.epochs), known, run, resume=True)
     return load_classifier(run), known

@@ -174,6 +174,19 @@ def test_a_cached_run_knows_the_treebank(root, no_kernel):
     assert run().folder != first.folder
 
 
+@pytest.mark.parametrize(
+    "line", ["data: list[str] = ['babi-1', 'films']", "data: str = 'films'", "classifier_data: str = 'films'"]
+)
+def test_a_cached_run_knows_folders_of_data(root, no_kernel, line):
+    book = write_notebook(root / "a.ipynb", "1", line, "2")
+    (root / "films").mkdir()
+    (root / "films" / "train.tsv").write_text("label\ttext\n")
+    first = run_notebook(book, progress=False, cache=True)
+    assert run_notebook(book, progress=False, cache=True).folder == first.folder
+    (root / "films" / "train.tsv").write_text("text\tlabel\n")
+    assert run_notebook(book, progress=False, cache=True).folder != first.folder
+
+
 def test_the_code_hash_reads_source_and_nothing_else(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.py").write_text("x = 1\n")

@@ -13,7 +13,7 @@ app = typer.Typer(
     no_args_is_help=True, help="Summarizers that copy: train them, measure, take away and prune their heads."
 )
 
-Data = Annotated[str, typer.Option("--data", help="news, gum, hf:NAME, or a folder of .jsonl files")]
+Data = Annotated[str, typer.Option("--data", help="news, hf:NAME, a folder of .jsonl files; gum, to measure on")]
 Out = Annotated[Path, typer.Option(help="folder of the run")]
 Run = Annotated[Path, typer.Argument(help="folder of a trained summarizer")]
 Threads = Annotated[int, typer.Option()]

@@ -39,8 +39,8 @@ def train(
         **({} if epochs is None else {"epochs": epochs}),
         **dict(pairs(set_ or [])),
     }
-    chosen = override(usual(data), settings)
-    train_(chosen, corpora.load(data), out, resume=resume, say=say)
+    known = corpora.load(data)
+    train_(override(usual(known.name), settings), known, out, resume=resume, say=say)
 
 
 @app.command()
@@ -88,12 +88,13 @@ def study(
     from lalkit.transparent.study import study as study_
 
     set_threads(threads)
-    names, kinds = ([part.strip() for part in text.split(",") if part.strip()] for text in (data, models))
-    if not seeds.replace(",", "").strip().isdigit() or not names or not kinds:
+    names, kinds, numbers = (
+        [part.strip() for part in text.split(",") if part.strip()] for text in (data, models, seeds)
+    )
+    if not names or not kinds or not numbers or not all(number.isdigit() for number in numbers):
         raise ParameterError("--data, --models and --seeds are lists between commas", remedy="E.g. --seeds 1,2,3")
-    numbers = [int(part) for part in seeds.split(",")]
     size = replace(Size(), train=train_, test=test, epochs=epochs)
-    table, tags = study_(names, kinds, numbers, out, size, say=say)
+    table, tags = study_(names, kinds, [int(number) for number in numbers], out, size, say=say)
     found = summary(table, ("data", "system", "seed", "measure"))
     write_text(out / "summary.csv", found.to_csv(index=False, float_format="%.4f"))
     write_text(out / "tags.csv", tags.to_csv(index=False, float_format="%.4f"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from lalkit.settings import at_least_one
+
 Normaliser = Literal["softmax", "sparsemax", "entmax15"]
 # Where attention is sparse: nowhere, in the encoder, everywhere but in the last layer's cross heads, everywhere but in the
 # copy head, everywhere ([P] section 5).
@@ -31,6 +33,9 @@ class SummarizerConfig:
     batch: int = 50  # [D]
     rate: float = 1e-3  # [D] Adam; [C] noam 2, warm-up 8000
     clip: float = 1.0  # [D]
+
+    def __post_init__(self):
+        at_least_one(self, "layers", "heads", "d_model", "d_ff", "source", "target", "epochs", "batch")
 
 
 def paper() -> SummarizerConfig:

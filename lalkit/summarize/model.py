@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from lalkit.errors import ModelError
 from lalkit.summarize.attention import MultiHeadAttention
 from lalkit.summarize.batch import PAD, START, Batch, Vocabulary
 from lalkit.summarize.config import SummarizerConfig
@@ -74,9 +75,14 @@ class Summarizer(nn.Module):
     """Documents -> probabilities of every word of their summaries, given the words before."""
 
     def __init__(self, config: SummarizerConfig, vocabulary: Vocabulary):
+        """Raises ModelError where d_model is no multiple of heads."""
         super().__init__()
         self.config, self.vocabulary = config, vocabulary
         d = config.d_model
+        if d % config.heads:
+            raise ModelError(
+                f"{d} units cannot be shared by {config.heads} heads", remedy="Give d_model a multiple of heads."
+            )
         self.embed = nn.Embedding(len(vocabulary), d, padding_idx=PAD)
         nn.init.normal_(self.embed.weight, std=d**-0.5)
         self.dropout = nn.Dropout(config.dropout)

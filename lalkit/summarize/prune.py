@@ -24,7 +24,7 @@ from lalkit.summarize.batch import Batch, Vocabulary
 from lalkit.summarize.config import SummarizerConfig
 from lalkit.summarize.documents import Dataset, Document
 from lalkit.summarize.model import Change, Output, Summarizer
-from lalkit.summarize.training import likelihood, shuffled
+from lalkit.summarize.training import likelihood, shuffled, task_of
 
 FORMAT = "lalkit-gated-summarizer-1"
 
@@ -99,13 +99,13 @@ def prune(
     say: Callable[[str], None] = print,
 ) -> Gated:
     """Trains on, from a copy of the summarizer; leaves the last state in `out` (see `lalkit.fitting.fit`). Raises ModelError
-    where `out` holds another run."""
+    where `out` holds another run, CorpusError for data without train or dev."""
+    task = task_of(FORMAT, data, to_dict(config) | {"summarizer": to_dict(summarizer.config)})
     model = Gated(_copy(summarizer), config.lam is not None)
     parts = [{"params": [*model.summarizer.parameters()], "lr": config.rate}]
     if config.lam is not None:
         parts.append({"params": [*model.gates.parameters()], "lr": config.gate_rate})
     optimizer = torch.optim.Adam(parts, fused=True)
-    task = {"format": FORMAT, "data": data.name, "config": to_dict(config) | {"summarizer": to_dict(summarizer.config)}}
     fit(
         model, optimizer, out, task, epochs=config.epochs,
         one_epoch=lambda number: _epoch(model, optimizer, data.train, config, number),

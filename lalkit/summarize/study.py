@@ -15,6 +15,7 @@ import torch
 from lalkit.checkpoint import fingerprint
 from lalkit.errors import CorpusError, ModelError
 from lalkit.files import write_text
+from lalkit.provenance import parts_hash
 from lalkit.summarize import corpora
 from lalkit.summarize.ablation import ablate_heads
 from lalkit.summarize.batch import Vocabulary
@@ -84,8 +85,9 @@ def study(
     size: Size | None = None,
     say: Callable[[str], None] = print,
 ) -> Study:
-    """Runs are in folder/DATA/VARIANT-SEED and VARIANT-SEED-PRICE; what is finished is read, not done again, as long as settings
-    and model are the same. Raises ModelError for an unknown variant, CorpusError for data that are not here or lack tags."""
+    """Runs are in folder/DATA/VARIANT-SEED and VARIANT-SEED-PRICE; what is finished is read, not done again, as long as settings,
+    documents and model are the same. Raises ModelError for an unknown variant, or a run there of other documents, CorpusError for
+    data that are not here or lack tags."""
     size = size or Size()
     wrong = [name for name in variants if name not in VARIANTS]
     if wrong:
@@ -141,7 +143,8 @@ def measured(
     taken = variant in ABLATED and price in ("", f"{ABLATED_PRICE:g}")
     on_gum = variant == "soft" and not price and bool(real)
     names = ["scores", "heads", "tags"] + ["ablation"] * taken + ["gates", "cuts"] * bool(price) + ["gum"] * on_gum
-    task = [fingerprint(run), asdict(size), data.name, len(data.test), names]
+    known = parts_hash({"test": data.test, "gum": real if on_gum else ()})
+    task = [fingerprint(run), asdict(size), known, names]
     key = hashlib.sha256(json.dumps(task).encode()).hexdigest()[:12]
     files = {name: run / f"{name}-{key}.csv" for name in names}
     if not all(file.exists() for file in files.values()):

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import torch
 
+from lalkit.errors import CorpusError
 from lalkit.fitting import fill, fit, read_fitted
+from lalkit.provenance import parts_hash
 from lalkit.settings import from_dict, to_dict
 from lalkit.summarize.batch import Vocabulary
 from lalkit.summarize.config import SummarizerConfig
@@ -27,16 +29,30 @@ def train(
     say: Callable[[str], None] = print,
 ) -> dict:
     """Leaves the best summarizer in `out`; returns the run's state and history. dev: the geometric mean of the probabilities
-    of words. See `lalkit.fitting.fit`. Raises ModelError where `out` holds another run."""
+    of words. See `lalkit.fitting.fit`. Raises ModelError where `out` holds another run, CorpusError for data without train or
+    dev."""
+    task = task_of(FORMAT, data, to_dict(config))
     torch.manual_seed(config.seed)
     model = Summarizer(config, Vocabulary.build(data.train, config))
     optimizer = torch.optim.Adam(model.parameters(), config.rate, fused=True)
     return fit(
-        model, optimizer, out, {"format": FORMAT, "data": data.name, "config": to_dict(config)}, epochs=config.epochs,
+        model, optimizer, out, task, epochs=config.epochs,
         one_epoch=lambda number: one_epoch(model, optimizer, data.train, number),
         score=lambda: likelihood(model, data.dev), kept={"vocabulary": model.vocabulary.words},
         resume=resume, name=f"{data.name} sparse {config.sparse} seed {config.seed}", say=say,
     )  # fmt: skip
+
+
+def task_of(format: str, data: Dataset, config: dict) -> dict:
+    """What a run is known by (`lalkit.fitting.fit`): its documents by what is read of them, wherever they lie. Raises CorpusError
+    where there are none to train on, or to choose by."""
+    for part in ("train", "dev"):
+        if not getattr(data, part):
+            raise CorpusError(
+                f"has no {part} part", where=data.name, remedy="Train on news, hf:NAME, or a folder of files."
+            )
+    read = {part: [(d.words, d.summary) for d in getattr(data, part)] for part in ("train", "dev")}
+    return {"format": format, "data": data.name, "data_sha256": parts_hash(read), "config": config}
 
 
 def one_epoch(model: Summarizer, optimizer: torch.optim.Optimizer, documents: Sequence[Document], number: int) -> float:

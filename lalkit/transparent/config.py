@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lalkit.settings import at_least_one
+
 Kind = Literal["vanilla", "orthogonal", "diversity", "mlp"]
 KINDS: tuple[str, ...] = ("vanilla", "orthogonal", "diversity", "mlp")
 Choice = Literal["accuracy", "roc_auc"]
@@ -28,6 +30,9 @@ class ClassifierConfig:
     choose_by: Choice = "accuracy"  # of dev [P]; [C] roc_auc, for two classes, with which stop_at is of no use
     balanced: bool = False  # the rarer class weighs more; [C] True for two classes
     sentinels: bool = False  # a start and an end around texts and questions, never attended to; [C] True
+
+    def __post_init__(self):
+        at_least_one(self, "embedding", "hidden", "epochs", "batch")
 
 
 def usual(data: str, model: str = "vanilla", seed: int = 1) -> ClassifierConfig:

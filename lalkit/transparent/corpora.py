@@ -115,11 +115,14 @@ def _table(folder: Path, part: str) -> list[Example]:
     file = next((f for kind in ("csv", "tsv", "jsonl") if (f := folder / f"{part}.{kind}").exists()), None)
     if file is None:
         return []
-    if file.suffix == ".jsonl":
-        lines = file.read_text(encoding="utf-8").splitlines()
-        table = pd.DataFrame([json.loads(line) for line in lines if line.strip()])
-    else:
-        table = pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
+    try:
+        if file.suffix == ".jsonl":
+            table = pd.DataFrame(list(_objects(file)))
+        else:
+            table = pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:  # not UTF-8, or no table
+        problem = " ".join(str(error).split())
+        raise CorpusError(f"cannot be read ({problem})", where=str(file), remedy="Is it whole, and UTF-8?") from None
     found = {ours: next((c for c in theirs if c in table), None) for ours, theirs in COLUMNS.items()}
     for needed in ("label", "text"):
         if found[needed] is None:
@@ -127,6 +130,19 @@ def _table(folder: Path, part: str) -> list[Example]:
                 f"has no column {needed}", where=str(file), remedy=f"Any of {', '.join(COLUMNS[needed])}."
             )
     return list(_examples(table, found, file))
+
+
+def _objects(file: Path) -> Iterator[dict]:
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise CorpusError("is no JSON object", where=f"{file}, line {number}", remedy="One object a line.")
+        yield row
 
 
 def _examples(table: pd.DataFrame, columns: dict[str, str | None], file: Path) -> Iterator[Example]:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pandas as pd
 
 from lalkit.checkpoint import fingerprint
-from lalkit.errors import CorpusError, ModelError
+from lalkit.errors import CorpusError, ModelError, ParameterError
 from lalkit.files import write_text
+from lalkit.provenance import parts_hash
 from lalkit.transparent import corpora
 from lalkit.transparent.config import KINDS, usual
 from lalkit.transparent.examples import Dataset, shorten
@@ -45,20 +46,25 @@ def study(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """(long table of all probes on the test parts, attention by tag), both with a column data; runs in folder/DATA/KIND-SEED.
 
-    What is finished is read, not done again, as long as settings and classifier are the same. Raises ModelError for an
-    unknown kind, CorpusError for data that are not here.
+    What is finished is read, not done again, as long as settings, data and classifier are the same. Raises ModelError for an
+    unknown kind, or a run there of other data, CorpusError for data that are not here, ParameterError for two of one name.
     """
     size = size or Size()
     wrong = [kind for kind in kinds if kind not in KINDS]
     if wrong:
         raise ModelError(f"there is no classifier {wrong[0]!r}", remedy=f"Kinds: {', '.join(KINDS)}.")
+    known = [shorten(corpora.load(name), train=size.train, dev=size.dev, test=size.test) for name in names]
+    called = [data.name for data in known]
+    twice = [name for name in called if called.count(name) > 1]
+    if twice:
+        raise ParameterError(f"two data sets are named {twice[0]!r}", remedy="Give each an --out of its own.")
     measured, by_tag = [], []
-    for name in names:
-        data = with_tags(shorten(corpora.load(name), train=size.train, dev=size.dev, test=size.test), say)
+    for data in known:
+        data = with_tags(data, say)
         for seed in seeds:
             for kind in kinds:
                 run = Path(folder) / data.name / f"{kind}-{seed}"
-                config = usual(name, kind, seed)
+                config = usual(data.name, kind, seed)
                 train(replace(config, epochs=size.epochs or config.epochs), data, run, resume=True, say=say)
                 tables = probed(run, data, size, say)
                 measured.append(tables[0].assign(data=data.name))
@@ -70,7 +76,7 @@ def probed(
     run: Path, data: Dataset, size: Size, say: Callable[[str], None] = print
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The two tables of a trained classifier, kept in its folder under a name made of all that they depend on."""
-    task = [fingerprint(run), asdict(size), data.name, len(data.test)]
+    task = [fingerprint(run), asdict(size), parts_hash({"test": data.test})]
     key = hashlib.sha256(json.dumps(task).encode()).hexdigest()[:12]
     files = run / f"measures-{key}.csv", run / f"tags-{key}.csv"
     if not all(file.exists() for file in files):

@@ -11,6 +11,7 @@ from torch import Tensor
 from lalkit.errors import ModelError
 from lalkit.fitting import fill, fit, read_fitted
 from lalkit.probes.statistics import roc_auc
+from lalkit.provenance import parts_hash
 from lalkit.settings import from_dict, to_dict
 from lalkit.transparent.batch import Vocabulary, in_order, shuffled
 from lalkit.transparent.classifier import Classifier
@@ -30,7 +31,8 @@ def train(
 ) -> dict:
     """Leaves the best classifier in `out`; returns the run's state and history. See `lalkit.fitting.fit`.
 
-    resume: go on with the run that is there, if one is. Raises ModelError where `out` holds another run.
+    resume: go on with the run that is there, if one is. Raises ModelError where `out` holds another run, of other
+    settings or other data.
     """
     torch.manual_seed(config.seed)
     vocabulary = Vocabulary.build(data, config)
@@ -39,9 +41,11 @@ def train(
         model.weight = class_weights(model, data.train)
     score = {"accuracy": accuracy, "roc_auc": area}[config.choose_by]
     optimizer = make_optimizer(model)
+    known = parts_hash({"train": data.train, "dev": data.dev, "extractive": [data.extractive]})
+    task = {"format": FORMAT, "data": data.name, "data_sha256": known, "config": to_dict(config)}
     words = {"words": vocabulary.words, "asked": vocabulary.asked, "classes": vocabulary.classes}
     return fit(
-        model, optimizer, out, {"format": FORMAT, "data": data.name, "config": to_dict(config)}, epochs=config.epochs,
+        model, optimizer, out, task, epochs=config.epochs,
         one_epoch=lambda number: _epoch(model, optimizer, data.train, number),
         score=lambda: score(model, data.dev), kept={"extractive": data.extractive, "vocabulary": words},
         stop_at=config.stop_at, resume=resume, name=f"{data.name} {config.model} seed {config.seed}", say=say,

@@ -3,11 +3,23 @@
 import json
 
 import pytest
+import torch
+from typer.testing import CliRunner
 
-from lalkit.errors import CorpusError
+from lalkit.cli import app
+from lalkit.errors import CorpusError, ModelError
+from lalkit.summarize.batch import Vocabulary
+from lalkit.summarize.config import SummarizerConfig
 from lalkit.summarize.corpora import load
+from lalkit.summarize.documents import Dataset
+from lalkit.summarize.model import Summarizer
 from lalkit.summarize.news import news
+from lalkit.summarize.prune import prune
 from tests.test_cli import lalkit
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def write(folder, name, rows):
@@ -43,6 +55,36 @@ def test_what_is_wrong_is_named(own, tmp_path):
     (own / "dev.jsonl").write_text("{")
     with pytest.raises(CorpusError, match="line 1: is no JSON"):
         load(str(own))
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    (["heads=3"], "64 units cannot be shared by 3 heads"), (["layers=0"], "layers is 0"), (["batch=0"], "batch is 0"),
+    (["heads=0"], "heads is 0"), (["d_model=0"], "d_model is 0"),
+])  # fmt: skip
+def test_settings_of_no_summarizer_are_refused_before_training(own, tmp_path, given, says):
+    chosen = [word for setting in given for word in ("--set", setting)]
+    error = call("summarize", "train", "--data", own, "--out", tmp_path / "run", *chosen).exception
+    assert isinstance(error, ModelError) and says in str(error) and not (tmp_path / "run").exists()
+
+
+def test_settings_that_fit_together_can_be_given_one_by_one(own, tmp_path):
+    size = ["--set", "heads=3", "--set", "d_model=6", "--set", "d_ff=8", "--set", "layers=1"]
+    done = call("summarize", "train", "--data", own, "--out", tmp_path / "run", "--epochs", 1, *size)
+    assert done.exit_code == 0, done.output
+
+
+def test_documents_to_measure_are_not_trained_on(own, tmp_path, monkeypatch):
+    few = Dataset("gum", (), (), load(str(own)).test)
+    monkeypatch.setattr("lalkit.summarize.corpora.load", lambda name: few)
+    command = ["--data", "gum", "--out", tmp_path / "run"]
+    error = call("summarize", "train", *command).exception
+    assert isinstance(error, CorpusError) and "gum: has no train part" in str(error)
+    torch.manual_seed(0)
+    config = SummarizerConfig(layers=1, heads=1, d_model=4, d_ff=4)
+    model = Summarizer(config, Vocabulary.build(few.test, config))
+    with pytest.raises(CorpusError, match="own: has no dev part"):
+        prune(model, Dataset("own", few.test, (), few.test), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_train_score_measure_take_away_and_prune(own, tmp_path):

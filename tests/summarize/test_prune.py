@@ -71,5 +71,7 @@ def test_a_resumed_pruning_is_the_same(summarizer, tmp_path):
     assert all(torch.equal(p, q) for p, q in zip(load_gated(tmp_path / "a").parameters(), whole.parameters()))
     with pytest.raises(ModelError, match="holds a run already"):
         prune(summarizer, DATA, tmp_path / "a", SMALL, say=quiet)
+    with pytest.raises(ModelError, match="is of other data"):
+        prune(summarizer, dataclasses.replace(DATA, dev=DATA.dev[1:]), tmp_path / "a", SMALL, resume=True, say=quiet)
     with pytest.raises(ModelError, match="no gated summarizer here"):
         load_gated(tmp_path)

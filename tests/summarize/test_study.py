@@ -66,6 +66,16 @@ def test_runs_and_tables(small):
     assert any("epoch 1/1" in text for text in said) and any("measuring soft-1" in text for text in said)
 
 
+def test_other_documents_are_measured_anew(small):
+    run = small[2] / "news-0-40-10-8" / "sparse-enc-1"
+    data = shorten(news(), SIZE)
+    said = []
+    for test, measures in ((data.test, 0), (data.test[::-1], 1)):
+        other = dataclasses.replace(data, test=test)
+        found = module.measured(run, "sparse-enc", "", other, (), SIZE, say=said.append)
+        assert list(found["scores"]["id"]) == [d.id for d in test] and len(said) == measures
+
+
 def test_the_report_of_it(small):
     table = runs(small[0])
     assert len(table) == 4 and table["rouge1"].between(0, 100).all()

@@ -42,6 +42,10 @@ def test_a_seed_is_a_run_and_a_resumed_run_is_the_same_run(tmp_path):
         train(CONFIG, DATA, tmp_path / "a", say=quiet)
     with pytest.raises(ModelError, match="another config"):
         train(dataclasses.replace(CONFIG, rate=1.0), DATA, tmp_path / "a", resume=True, say=quiet)
+    with pytest.raises(ModelError, match="is of other data"):
+        train(CONFIG, dataclasses.replace(DATA, train=DATA.train[1:]), tmp_path / "a", resume=True, say=quiet)
+    moved = tuple(dataclasses.replace(d, id=f"elsewhere/{d.id}") for d in DATA.train)
+    train(CONFIG, dataclasses.replace(DATA, train=moved), tmp_path / "a", resume=True, say=quiet)
     with pytest.raises(ModelError, match="no summarizer here"):
         load_summarizer(tmp_path)
 

@@ -1,10 +1,17 @@
 """`lalkit transparent` as a person uses it, and misuses it."""
 
+import json
+from dataclasses import replace
+
+import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
 from lalkit.cli import app
 from lalkit.errors import CorpusError, LalkitError, ModelError, ParameterError
+from lalkit.settings import to_dict
+from lalkit.transparent import babi
+from lalkit.transparent.config import usual
 
 
 def call(*arguments):
@@ -13,7 +20,7 @@ def call(*arguments):
 
 def make_folder(folder):
     """Ten short texts of two classes in each part."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for part in ("train", "dev", "test"):
         rows = [f"{label}\t{part} {word} {i} film" for i in range(5) for label, word in (("1", "good"), ("0", "bad"))]
         (folder / f"{part}.tsv").write_text("label\ttext\n" + "\n".join(rows) + "\n")
@@ -41,7 +48,7 @@ def test_train_probe_and_study(tmp_path):
         "--models",
         "vanilla,mlp",
         "--seeds",
-        "1,2",
+        "1,2,",
         "--epochs",
         1,
     ]
@@ -55,6 +62,25 @@ def test_train_probe_and_study(tmp_path):
     assert set(zip(summary["system"], summary["seed"])) == {("vanilla", 1), ("vanilla", 2), ("mlp", 1), ("mlp", 2)}
     assert (summary["n"] + summary["n_nan"]).max() == 10
 
+    (data / "test.tsv").write_text("label\ttext\n1\tgood news\n0\tbad news\n")
+    again = call(*given)
+    assert again.exit_code == 0 and "measuring" in again.output and "epoch" not in again.output
+    assert pd.read_csv(tmp_path / "all" / "summary.csv")["n"].max() == 2
+    error = call(*given, "--train", 6).exception
+    assert isinstance(error, ModelError) and "is of other data than this 'films'" in str(error)
+
+
+def test_babis_own_files_have_the_settings_of_their_task(tmp_path):
+    for part, seed in (("train", 0), ("test", 1)):
+        lines = babi.stories(1, 60, np.random.default_rng(seed))
+        (tmp_path / f"qa1_x_{part}.txt").write_text("\n".join(lines))
+    command = ["--data", tmp_path, "--epochs", 1]
+    assert call("train", *command, "--out", tmp_path / "run").exit_code == 0
+    assert call("study", *command, "--models", "vanilla", "--seeds", 1, "--out", tmp_path / "all").exit_code == 0
+    for run in ("run", "all/babi-1/vanilla-1"):
+        config = json.loads((tmp_path / run / "config.json").read_text())["config"]
+        assert config == to_dict(replace(usual("babi-1"), epochs=1))
+
 
 def test_what_is_refused_says_why(tmp_path):
     data = make_folder(tmp_path / "films")
@@ -62,10 +88,13 @@ def test_what_is_refused_says_why(tmp_path):
         (CorpusError, "there are no data 'imdb'", ["train", "--data", "imdb", "--out", tmp_path / "a"]),
         (ModelError, "model is 'vanila'", ["train", "--data", data, "--out", tmp_path / "a", "--model", "vanila"]),
         (ModelError, "no setting 'wide'", ["train", "--data", data, "--out", tmp_path / "a", "--set", "wide=1"]),
+        (ModelError, "batch is 0", ["train", "--data", data, "--out", tmp_path / "a", "--set", "batch=0"]),
         (ModelError, "no classifier here", ["probe", tmp_path, "--data", data]),
         (ParameterError, "between commas", ["study", "--data", data, "--out", tmp_path / "a", "--seeds", "one"]),
+        (ParameterError, "two data sets are named 'films'",
+         ["study", "--data", f"{data},{make_folder(tmp_path / 'b' / 'films')}", "--out", tmp_path / "a"]),
         (ModelError, "no classifier 'cnn'", ["study", "--data", data, "--out", tmp_path / "a", "--models", "cnn"]),
-    ):
+    ):  # fmt: skip
         error = call(*given).exception
         assert isinstance(error, LalkitError) and type(error) is kind and words in str(error)
     assert not (tmp_path / "a").exists()  # `lalkit.cli.main` makes one line and exit code 2 of each, see test_cli.py

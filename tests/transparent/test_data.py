@@ -154,6 +154,21 @@ def test_folders_of_tables_and_of_babi(tmp_path):
     assert not data.extractive and data.name == "babi-1" and len(data.test) == 60 and data.test[0].supports
 
 
+@pytest.mark.parametrize(("name", "content", "says"), [
+    ("train.jsonl", b'{"text": "a", "label": "x"}\n\n{"text": "a", "lab', "train.jsonl, line 3: is no JSON object"),
+    ("train.jsonl", b'{"text": "a", "label": "x"}\n3\n', "train.jsonl, line 2: is no JSON object"),
+    ("train.jsonl", b"\xff", "train.jsonl: cannot be read .*utf-8"),
+    ("train.csv", b'text,label\na,x\nb,"x\n', "train.csv: cannot be read .*EOF"),
+    ("train.csv", b"text,label\na,b,x,y\nc,d,e,f,g\n", "train.csv: cannot be read .*line 3"),
+    ("train.tsv", b"", "train.tsv: cannot be read .*No columns"),
+    ("train.csv", b"text,label\n\xff,x\n", "train.csv: cannot be read .*utf-8"),
+])  # fmt: skip
+def test_files_that_are_damaged(tmp_path, name, content, says):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CorpusError, match=says):
+        corpora.load(str(tmp_path))
+
+
 def test_what_is_not_there(tmp_path, monkeypatch):
     with pytest.raises(CorpusError, match="there are no data 'imdb'"):
         corpora.load("imdb")

@@ -1,6 +1,7 @@
 """Training: seeded, chosen on dev, resumed with the same bits; damaged or foreign folders are refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -105,8 +106,19 @@ def test_folders_that_are_refused(tmp_path):
     train(config(epochs=1), DATA, run, say=lambda text: None)
     with pytest.raises(ModelError, match="holds a run already"):
         train(config(epochs=1), DATA, run)
-    with pytest.raises(ModelError, match="another config or other data"):
+    with pytest.raises(ModelError, match="another config"):
         train(config(epochs=2), DATA, run, resume=True)
+    with pytest.raises(ModelError, match="is of other data than this 'rest'"):
+        train(config(epochs=1), replace(DATA, name="rest"), run, resume=True)
+    for change in ({"train": DATA.train[1:]}, {"dev": DATA.dev[::-1]}, {"extractive": True}):
+        with pytest.raises(ModelError, match="(?s)is of other data than this 'sentences'.*another --out"):
+            train(config(epochs=1), replace(DATA, **change), run, resume=True)
+    train(config(epochs=1), replace(DATA, test=DATA.test[1:]), run, resume=True)  # nothing is learned from it
+    before = json.loads((run / "resume.json").read_text())
+    (run / "resume.json").write_text(json.dumps({k: v for k, v in before.items() if k != "data_sha256"}))
+    with pytest.raises(ModelError, match="before lalkit took note"):
+        train(config(epochs=1), DATA, run, resume=True)
+    assert accuracy(load_classifier(run), DATA.dev)  # it is still a classifier
     with pytest.raises(ModelError, match="no classifier here"):
         load_classifier(tmp_path)
     next(run.glob("model-*.safetensors")).write_bytes(b"x")
