@@ -10,16 +10,7 @@ from math import inf
 from typing import Literal
 
 from lalkit.errors import ModelError
-
-
-def _within(config: object, least: float, most: float, *names: str) -> None:
-    """Raises ModelError for a setting that is out of its range."""
-    for name in names:
-        value = getattr(config, name)
-        for one in value if isinstance(value, tuple) else (value,):
-            if not least <= one <= most:
-                to = "" if most == inf else f" to {most:g}"
-                raise ModelError(f"the setting {name} is {value}", remedy=f"Give {least:g}{to or ' or more'}.")
+from lalkit.settings import within
 
 
 @dataclass(frozen=True)
@@ -43,7 +34,7 @@ class EncoderConfig:
     word_dropout: float = 0.1  # from scratch: share of words made unknown in training
 
     def __post_init__(self):
-        _within(self, 0, 1, "word_dropout")
+        within(self, 0, 1, "word_dropout")
 
     @property
     def keeps_weights(self) -> bool:
@@ -68,7 +59,7 @@ class LabelAttentionConfig:
     d_ff: int = 2048  # [R]
 
     def __post_init__(self):
-        _within(self, 0, 1, "attention_dropout", "residual_dropout")
+        within(self, 0, 1, "attention_dropout", "residual_dropout")
 
 
 @dataclass(frozen=True)
@@ -102,7 +93,7 @@ class ModelConfig:
     dropout: float = 0.2  # [R] relu, residual, embedding
 
     def __post_init__(self):
-        _within(self, 0, 1, "dropout")
+        within(self, 0, 1, "dropout")
 
 
 @dataclass(frozen=True)
@@ -138,10 +129,10 @@ class TrainConfig:
     max_minutes: float = 0.0  # 0: no limit; else the schedule is planned to end in time
 
     def __post_init__(self):
-        _within(self, 1, inf, "epochs", "batch_tokens", "patience", "evaluate_every", "workers")
-        _within(self, 0, 1, "lam")
-        _within(self, 0, 0.99999, "betas")
-        _within(self, 0, 2**31 - 1, "seed")
+        within(self, 1, inf, "epochs", "batch_tokens", "patience", "evaluate_every", "workers")
+        within(self, 0, 1, "lam")
+        within(self, 0, 0.99999, "betas")
+        within(self, 0, 2**31 - 1, "seed")
         if len(self.betas) != 2:
             raise ModelError(f"the setting betas is {self.betas}", remedy="Give two numbers, such as 0.9,0.98.")
 

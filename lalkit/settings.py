@@ -6,6 +6,7 @@ import dataclasses
 import json
 import types
 from dataclasses import replace
+from math import inf
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from lalkit.errors import ModelError
@@ -71,11 +72,14 @@ def _number(value: float, where: str) -> float:
     return value
 
 
-def at_least_one(config: Any, *names: str) -> None:
-    """For a config's `__post_init__`. Raises ModelError for a setting of these that is below 1: nothing can be made with it."""
+def within(config: Any, least: float, most: float, *names: str) -> None:
+    """For a config's `__post_init__`. Raises ModelError for a setting of these that is out of its range."""
     for name in names:
-        if getattr(config, name) < 1:
-            raise ModelError(f"{name} is {getattr(config, name)}", remedy="Give 1 or more.")
+        value = getattr(config, name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if not least <= one <= most:
+                remedy = f"Give {least:g} or more." if most == inf else f"Give {least:g} to {most:g}."
+                raise ModelError(f"the setting {name} is {value}", remedy=remedy)
 
 
 def to_dict(config: Any) -> dict:

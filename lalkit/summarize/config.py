@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
-from lalkit.settings import at_least_one
+from lalkit.settings import within
 
 Normaliser = Literal["softmax", "sparsemax", "entmax15"]
 # Where attention is sparse: nowhere, in the encoder, everywhere but in the last layer's cross heads, everywhere but in the
@@ -35,7 +36,7 @@ class SummarizerConfig:
     clip: float = 1.0  # [D]
 
     def __post_init__(self):
-        at_least_one(self, "layers", "heads", "d_model", "d_ff", "source", "target", "epochs", "batch")
+        within(self, 1, inf, "layers", "heads", "d_model", "d_ff", "source", "target", "epochs", "batch")
 
 
 def paper() -> SummarizerConfig:

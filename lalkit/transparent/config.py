@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Literal
 
-from lalkit.settings import at_least_one
+from lalkit.settings import within
 
 Kind = Literal["vanilla", "orthogonal", "diversity", "mlp"]
 KINDS: tuple[str, ...] = ("vanilla", "orthogonal", "diversity", "mlp")
@@ -32,7 +33,7 @@ class ClassifierConfig:
     sentinels: bool = False  # a start and an end around texts and questions, never attended to; [C] True
 
     def __post_init__(self):
-        at_least_one(self, "embedding", "hidden", "epochs", "batch")
+        within(self, 1, inf, "embedding", "hidden", "epochs", "batch")
 
 
 def usual(data: str, model: str = "vanilla", seed: int = 1) -> ClassifierConfig:
