@@ -99,6 +99,13 @@ def test_the_readme_says_what_the_tables_say():
     assert f"F1 {sample['span full']:.1f} inside the span, {sample[PAPER]:.1f} with the paper's layer, " in said
     assert f"{sample['span full, none']:.1f} with the same boundaries and no label attention; " in said
     assert f"3 seeds: {craft['span full']:.1f} and {craft[PAPER]:.1f}." in said
+    tests = pd.read_csv(FOLDER / "ptb-sample" / "tests.csv")
+    lost = tests[(tests["family"] == "control") & (tests["measure"] == "f1") & (tests["system"] != PAPER)]["difference"]
+    assert f"label attention inside the span up to {lost.max():.0f} points]" in said
+    terms = pd.read_csv(ROOT / "figures" / "explorer-span.csv")
+    longest = terms[(terms["label"] == "SBAR") & (terms["role"] == "parse")].nlargest(2, "value")
+    assert list(longest["term"]) == ["boundary", "word"] and longest["word"].iloc[1] == "will"
+    assert "the boundaries' the longest, then the word \"will\"" in said
 
 
 def seen_on(treebank):
