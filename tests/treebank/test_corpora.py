@@ -62,7 +62,7 @@ def test_crossing_dependencies(tmp_path):
     tree = "( (S (A a) (B b) (C c) (D d)) )"
     heads = [3, 0, 2, 1]
     rows = "".join(f"{i}\t{w}\t_\t_\tX\t_\t{h}\tx\t_\t_\n" for i, (w, h) in enumerate(zip("abcd", heads), 1))
-    with pytest.raises(TreebankError, match="the arcs 3 -> 1 and 1 -> 4 cross|cross"):
+    with pytest.raises(TreebankError, match="line 1: sentence .*: the arcs .* cross:"):
         load(folder(tmp_path, tree, rows + "\n"), "train")
 
 
