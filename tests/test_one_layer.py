@@ -185,5 +185,8 @@ def test_from_the_command_line(dependency_parser, ud):
     code, text, err = lalkit("evaluate", str(out), "--treebank", str(ud), "--split", "test")
     assert code == 0 and "uas" in text and "f1" not in text
     assert "1 sentences cannot be read and are left out" in err
+    for asked in (("--by", "label"), ("--parses", str(ud / "parses"))):
+        code, text, err = lalkit("evaluate", str(out), "--treebank", str(ud), *asked)
+        assert (code, text) == (2, "") and "there are no constituents" in err and "parsing" not in err
     code, text, err = lalkit("parse", "--model", str(out), "It works.")
     assert code == 2 and "dependencies alone" in err and "--to conllu" in err
