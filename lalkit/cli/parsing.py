@@ -52,7 +52,7 @@ def evaluate(
     started = time.perf_counter()
     loaded = load_model(find(parser))
     task = loaded.config.model.task
-    corpus = load(treebank, split, lenient=task == "dependencies")
+    corpus = load(treebank, split, task=task)
     if corpus.problems:
         say(f"{len(corpus.problems)} sentences cannot be read and are left out: lalkit data check {treebank}")
     gold = layers_of(corpus.sentences, task)
