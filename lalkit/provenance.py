@@ -6,6 +6,7 @@ import hashlib
 import platform
 import subprocess
 import sys
+from collections.abc import Collection
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -25,25 +26,26 @@ def code_hash(package: Path = PACKAGE) -> str:
     return found.hexdigest()
 
 
-def data_hash(treebank: str) -> str:
-    """SHA-256 of all that the sentences of a treebank hold, of every split it has.
+def data_hash(treebank: str, tasks: Collection[str] = ("joint",)) -> str:
+    """SHA-256 of all that the sentences of a treebank hold, of every split it has, as they are read for each of the tasks.
 
     Raises CorpusError where it is not on this machine, TreebankError where it cannot be read.
     """
     found = hashlib.sha256()
-    for split, sentences in splits(treebank).items():
-        found.update(f"{split} {len(sentences)}\n".encode())
-        for sentence in sentences:
-            found.update(f"{sentence!r}\n".encode())
+    for task in sorted(tasks):
+        for split, sentences in splits(treebank, task).items():
+            found.update(f"{split} {len(sentences)}\n".encode())
+            for sentence in sentences:
+                found.update(f"{sentence!r}\n".encode())
     return found.hexdigest()
 
 
-def splits(treebank: str) -> dict:
+def splits(treebank: str, task: str) -> dict:
     """split -> sentences, of those splits that the treebank has; CRAFT has no test part. Raises as `data_hash` does."""
     found = {}
     for split in SPLITS:
         try:
-            found[split] = load(treebank, split).sentences
+            found[split] = load(treebank, split, task=task).sentences
         except CorpusError:
             if split != "test":
                 raise
