@@ -16,7 +16,8 @@ LENGTHS = (10, 20, 30, 40, 60)  # words; the last group has the longer ones
 
 
 def by_length(evaluation: Evaluation, lengths: Sequence[int] = LENGTHS) -> pd.DataFrame:
-    """A row per group of lengths: words, sentences, f1, uas (without punctuation) and las, percent over the group.
+    """A row per group of lengths: words, sentences, f1, uas (without punctuation) and las, percent over the group; None where
+    a layer is missing.
 
     lengths: the most words of each group but the last.
     """
@@ -31,7 +32,7 @@ def by_length(evaluation: Evaluation, lengths: Sequence[int] = LENGTHS) -> pd.Da
                     "words": f"{low + 1} to {high}" if high else f"over {low}",
                     "sentences": len(group),
                     "f1": percent(2 * sums.matched, sums.gold + sums.predicted) if evaluation.has_trees else None,
-                    "uas": percent(sums.arcs_right, sums.arcs),
+                    "uas": percent(sums.arcs_right, sums.arcs) if table.arcs.notna().any() else None,
                     "las": percent(sums.labels_right, sums.arcs) if evaluation.has_labels else None,
                 }
             )

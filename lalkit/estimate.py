@@ -78,9 +78,7 @@ def estimate(
     """
     free = available_bytes()
     task = config.model.task
-    sentences, _ = trainable(
-        load(treebank, "train", lenient=task == "dependencies").sentences, config.train.max_length, task
-    )
+    sentences, _ = trainable(load(treebank, "train", task=task).sentences, config.train.max_length, task)
     vocab = Vocab.build(sentences, config.model.encoder.min_count, task)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     context = random_encoder(config.model) if random_weights else nullcontext(config.model)

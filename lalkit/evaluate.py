@@ -232,10 +232,11 @@ def _score_brackets(
         return BracketCount(status=EMPTY)
     tags = predicted.tags
     untagged = gold.tags is None or tags is None
-    if len(gold) == len(predicted) and (untagged or retag):
+    retagged = len(gold) == len(predicted) and (untagged or retag)
+    if retagged:
         predicted = dataclasses.replace(predicted, tags=gold.tags)
     count = score_brackets(_tree(gold, has_trees), _tree(predicted, has_trees), rules)
-    if retag and not untagged and count.status == OK:
+    if retagged and not untagged and count.status == OK:
         right = sum(g == p for g, p in zip(gold.tags, tags) if g not in rules.deleted)
         count = dataclasses.replace(count, tags_right=right)
     return count

@@ -160,7 +160,7 @@ def _data_hash(parameters: dict, root: Path) -> str | None:
     given = [parameters[key] for key in DATA if parameters.get(key)]
     names = [name for value in given for name in (value if isinstance(value, list) else [value])]
     folders = {name: [files_hash(root / name)] for name in map(str, names) if name and (root / name).is_dir()}
-    return parts_hash(folders) if folders else None
+    return parts_hash(folders.items()) if folders else None
 
 
 def _peak(file: Path) -> float | None:

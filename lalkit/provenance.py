@@ -6,7 +6,7 @@ import hashlib
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -32,30 +32,30 @@ def files_hash(folder: Path, pattern: str = "*") -> str:
     return found.hexdigest()
 
 
-def data_hash(treebank: str) -> str:
-    """SHA-256 of all that the sentences of a treebank hold, of every split it has.
+def data_hash(treebank: str, tasks: Collection[str] = ("joint",)) -> str:
+    """SHA-256 of all that the sentences of a treebank hold, of every split it has, as they are read for each of the tasks.
 
     Raises CorpusError where it is not on this machine, TreebankError where it cannot be read.
     """
-    return parts_hash(splits(treebank))
+    return parts_hash(part for task in sorted(tasks) for part in splits(treebank, task).items())
 
 
-def parts_hash(parts: Mapping[str, Sequence]) -> str:
-    """SHA-256 of data in named parts: of all that their members hold, in their order."""
+def parts_hash(parts: Iterable[tuple[str, Sequence]]) -> str:
+    """SHA-256 of data in parts, (name, members): of all that their members hold, in their order."""
     found = hashlib.sha256()
-    for name, members in parts.items():
+    for name, members in parts:
         found.update(f"{name} {len(members)}\n".encode())
         for member in members:
             found.update(f"{member!r}\n".encode())
     return found.hexdigest()
 
 
-def splits(treebank: str) -> dict:
+def splits(treebank: str, task: str) -> dict:
     """split -> sentences, of those splits that the treebank has; CRAFT has no test part. Raises as `data_hash` does."""
     found = {}
     for split in SPLITS:
         try:
-            found[split] = load(treebank, split).sentences
+            found[split] = load(treebank, split, task=task).sentences
         except CorpusError:
             if split != "test":
                 raise

@@ -104,10 +104,10 @@ class Run:
                 "train.head_word_weight is for learned label attention inside the span, on both layers of a tree",
                 remedy="Leave it 0, or train with --preset minilm-span.",
             )
-        # Where arcs may cross, as in most treebanks of dependencies, what lalkit cannot parse is left out, and counted.
-        train, dev = (load(treebank, split, lenient=task == "dependencies") for split in ("train", "dev"))
+        train, dev = (load(treebank, split, task=task) for split in ("train", "dev"))
         self.train, left_out = trainable(train.sentences, config.train.max_length, task)
-        left_out += f", {len(train.problems)} of train and {len(dev.problems)} of dev unread" if train.problems else ""
+        if train.problems or dev.problems:
+            left_out += f", {len(train.problems)} of train and {len(dev.problems)} of dev unread"
         self.dev = subset(layers_of(dev.sentences, task), config.train.dev_sentences)
         self.vocab = Vocab.build(self.train, config.model.encoder.min_count, task)
         torch.manual_seed(config.train.seed)

@@ -51,4 +51,6 @@ def test_groups_of_length():
     assert table.words.tolist() == ["1 to 10"] and table.f1[0] == pytest.approx(100 * 10 / 13)
     assert isinstance(table, pd.DataFrame)
     longest = max(len(s) for s in GOLD)
+    trees = [replace(s, heads=None, arc_labels=None) for s in FOUND]
+    assert by_length(evaluate(GOLD, trees))[["uas", "las"]].isna().all(axis=None)
     assert by_length(evaluate(GOLD, FOUND), lengths=(longest - 1,)).words.tolist()[-1] == f"over {longest - 1}"

@@ -397,3 +397,9 @@ def test_a_wrong_punctuation_tag_leaves_no_sentence_out():
     assert ours.summary()["tag_accuracy"] == pytest.approx(100 * 2 / 3)  # DT NN right, VBN wrong, the stop not counted
     theirs = evaluate([gold], [predicted], retag=False)
     assert theirs.summary()["skipped"] == 1
+
+
+def test_tags_of_sides_of_different_lengths_are_compared_where_evalb_pairs_them():
+    gold, found = joint("(NP (DT a) (, ,) (NN b))"), joint("(NP (DT a) (NN b))")
+    summary = evaluate([gold], [found]).summary()
+    assert (summary["f1"], summary["tag_accuracy"]) == (100.0, 100.0)

@@ -10,7 +10,8 @@ from lalkit.api import Parser
 from lalkit.batch.vocab import Vocab
 from lalkit.chart.cky import cky_batch
 from lalkit.config import tiny
-from lalkit.errors import LalkitError, ModelError
+from lalkit.errors import CorpusError, LalkitError, ModelError
+from lalkit.estimate import estimate
 from lalkit.evaluate import evaluate
 from lalkit.predict import decode_output, predict
 from lalkit.settings import override
@@ -95,6 +96,23 @@ def test_dependencies_alone(dependency_parser, ud):
         parser.look([gold[0]])
 
 
+def test_unread_dev_sentences_are_said_and_no_sentence_is_an_error(tmp_path):
+    rows = format_conllu([Sentence(tuple("abcd"), ("X",) * 4, None, (2, 0, 2, 3), ("dep",) * 4)])
+    (tmp_path / "train.conllu").write_text(rows)
+    (tmp_path / "dev.conllu").write_text(rows + CROSSING)
+    config, said = override(tiny(), {"model.task": "dependencies"}), []
+    Run(config, str(tmp_path), tmp_path / "run", False, said.append)
+    assert "0 of train and 1 of dev unread), 1 of dev" in said[0]
+    short = override(config, {"train.max_length": 3})
+    for start in (
+        lambda: Run(short, str(tmp_path), tmp_path / "short", False, print),
+        lambda: estimate(short, str(tmp_path)),
+    ):
+        with pytest.raises(CorpusError, match="no sentence to train on; left out: 1 longer than 3 words"):
+            start()
+    assert not (tmp_path / "short").exists()
+
+
 def test_constituents_alone(constituency_parser):
     out, folder = constituency_parser
     parser = Parser.load(out)
@@ -169,7 +187,7 @@ def _fine(heads) -> bool:
 
 def test_what_is_trained_on(sample):
     alone = [replace(sample[0], constituents=None), replace(sample[1], heads=None, arc_labels=None)]
-    assert [len(trainable(alone, 99, task)[0]) for task in ("joint", "dependencies", "constituents")] == [0, 1, 1]
+    assert [len(trainable(alone, 99, task)[0]) for task in ("dependencies", "constituents")] == [1, 1]
     assert trainable(alone, 99, "constituents")[1].endswith("1 without a tree over all words")
     assert trainable(sample[:5], 99, "dependencies")[0][0].constituents is None
     assert (
@@ -178,6 +196,8 @@ def test_what_is_trained_on(sample):
     assert Vocab.build(alone[:1], task="dependencies").labels == ("", "<H>", "TOP")
     with pytest.raises(ModelError, match="no sentence.*constituents\n.*task=dependencies"):
         Vocab.build(alone[:1])
+    with pytest.raises(CorpusError, match="no sentence to train on; .*2 not joint\n.*task=dependencies"):
+        trainable(alone, 99)
 
 
 def test_from_the_command_line(dependency_parser, ud):
@@ -185,5 +205,8 @@ def test_from_the_command_line(dependency_parser, ud):
     code, text, err = lalkit("evaluate", str(out), "--treebank", str(ud), "--split", "test")
     assert code == 0 and "uas" in text and "f1" not in text
     assert "1 sentences cannot be read and are left out" in err
+    for asked in (("--by", "label"), ("--parses", str(ud / "parses"))):
+        code, text, err = lalkit("evaluate", str(out), "--treebank", str(ud), *asked)
+        assert (code, text) == (2, "") and "there are no constituents" in err and "parsing" not in err
     code, text, err = lalkit("parse", "--model", str(out), "It works.")
     assert code == 2 and "dependencies alone" in err and "--to conllu" in err

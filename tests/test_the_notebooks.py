@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from lalkit import models
+from lalkit.bench import ROUTINES
 from lalkit.config import tiny
 from lalkit.notebooks import NotebookError, run_notebook
 from lalkit.parameters import read_parameters
@@ -148,6 +149,25 @@ def test_08_measures_and_draws_what_it_was_asked_for(tmp_path):
     speed = pd.read_csv(result.folder / "speed.csv")
     assert set(speed["routine"]) == {"spans", "decode"}
     assert set(pd.read_csv(result.folder / "growth.csv")["panel"]) == {"spans: words", "decode: words"}
+
+
+@pytest.mark.parametrize("asked", [list(ROUTINES), ["beside"]], ids=["all", "beside"])
+def test_08_draws_every_routine_that_there_is(asked, tmp_path):
+    """With rows that are made up: what is measured is tested elsewhere."""
+    book = nbformat.read(FOLDER / "08_speed.ipynb", as_version=4)
+    cell = next(cell for cell in book.cells if "import bench\n" in cell.source)
+    row = {"case": "8x30", "mode": "forward", "baseline": "b", "memory_ratio": None} | dict.fromkeys(
+        ("ours_ms", "baseline_ms", "ratio", "ratio_min", "ratio_max"), 2.0
+    )
+    made_up = f"bench = lambda names, *settings, say: [{{'routine': n, **{row}}} for n in names]\n"
+    cell.source = cell.source.replace("from lalkit.bench import bench\n", made_up)
+    nbformat.write(book, tmp_path / "made-up.ipynb")
+    result = run_notebook(tmp_path / "made-up.ipynb", {"routines": asked}, tmp_path / "run", progress=False)
+    drawn = {
+        name: set(pd.read_csv(result.folder / name)["routine"]) for name in saved(result) & {"saved.csv", "costs.csv"}
+    }
+    assert drawn.pop("costs.csv") == set(asked) & {"look", "parse", "train", "beside"}
+    assert set().union(*drawn.values()) == set(asked) - {"look", "parse", "train", "beside"}
 
 
 def test_04_sweeps_and_judges(tmp_path):

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from torch import nn
 
 from lalkit.batch.collate import Collator
 from lalkit.batch.vocab import Vocab
 from lalkit.bench.measure import Settings
 from lalkit.checkpoint import make_collator
 from lalkit.config import EncoderConfig, preset
-from lalkit.errors import CorpusError
+from lalkit.errors import CorpusError, ParameterError
 from lalkit.model.parser import Network
+from lalkit.model.pretrained import PretrainedEncoder
 from lalkit.model.shapes import random_encoder
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
@@ -44,3 +46,12 @@ def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[S
     if sum(p.numel() for p in network.words.parameters()) > LARGE:
         test, name = test[:: max(1, len(test) // FEW)], f"{name}, {FEW} sentences"
     return network.to(settings.device), collator, test, name
+
+
+def transformer(settings: Settings, network: Network) -> nn.Module:
+    """The bare encoder of a network. Raises ParameterError for an encoder from scratch, which holds none."""
+    if not isinstance(network.words, PretrainedEncoder):
+        raise ParameterError(
+            f"the preset {settings.preset} has no pretrained encoder to compare with", remedy="Try --preset minilm."
+        )
+    return network.words.transformer

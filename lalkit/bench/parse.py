@@ -14,7 +14,7 @@ from lalkit import predict as predicting
 from lalkit.batch.budget import batches, usual
 from lalkit.batch.collate import Collator
 from lalkit.bench.measure import Settings, alternate, milliseconds, share
-from lalkit.bench.networks import FEW, network_and_sentences
+from lalkit.bench.networks import FEW, network_and_sentences, transformer
 from lalkit.model import parser as assembly
 from lalkit.model.parser import Network
 from lalkit.treebank.tree import Sentence
@@ -23,6 +23,7 @@ from lalkit.treebank.tree import Sentence
 def rows(settings: Settings) -> list[dict]:
     """One row of the whole against the encoder, one per part against the whole, one of their sum against the whole."""
     network, collator, sentences, name = network_and_sentences(settings)
+    bare = transformer(settings, network)
     network.eval()
     groups = batches([len(s) for s in sentences], usual(settings.device))
     ready = [collator([sentences[i] for i in group]).to(settings.device) for group in groups]
@@ -31,7 +32,7 @@ def rows(settings: Settings) -> list[dict]:
     def encode() -> None:
         with torch.inference_mode():
             for batch in ready:
-                network.words.transformer(input_ids=batch.subwords, attention_mask=batch.subword_mask.long())
+                bare(input_ids=batch.subwords, attention_mask=batch.subword_mask.long())
 
     if len(sentences) <= FEW:
         settings = replace(settings, repeats=min(settings.repeats, 3))

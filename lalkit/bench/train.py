@@ -11,7 +11,7 @@ from torch import nn
 from lalkit.batch.budget import batches
 from lalkit.batch.collate import IGNORE, Collator
 from lalkit.bench.measure import Settings, share
-from lalkit.bench.networks import network_and_sentences
+from lalkit.bench.networks import network_and_sentences, transformer
 from lalkit.config import preset
 from lalkit.model.parser import Network
 from lalkit.objective import has_bf16, losses, make_optimizer
@@ -24,23 +24,21 @@ STEPS = 4  # batches, evenly spread over lengths
 def rows(settings: Settings) -> list[dict]:
     """One row. Both collate, run forward and backward, clip and update (AdamW); bf16 where the hardware has it."""
     network, collator, sentences, name = network_and_sentences(settings)
-    config = preset(settings.preset).train
+    config, encoder = preset(settings.preset).train, transformer(settings, network)
     chosen, autocast = some(settings, sentences)
     tagger = nn.Linear(network.words.project.in_features, len(collator.vocab.tags)).to(settings.device)
-    encoder = [p for p in (*network.words.transformer.parameters(), *tagger.parameters()) if p.requires_grad]
-    optimizer = torch.optim.AdamW(encoder, config.encoder_rate, fused=True)
+    trained = [p for p in (*encoder.parameters(), *tagger.parameters()) if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, config.encoder_rate, fused=True)
     whole = stepper(settings, network, collator, sentences)
 
     def bare() -> None:
         for batch in (collator(sentences).to(settings.device) for sentences in chosen):
             with torch.autocast(settings.device, torch.bfloat16, enabled=autocast):
-                hidden = network.words.transformer(
-                    input_ids=batch.subwords, attention_mask=batch.subword_mask.long()
-                ).last_hidden_state
+                hidden = encoder(input_ids=batch.subwords, attention_mask=batch.subword_mask.long()).last_hidden_state
                 row, _, last = batch.places[:, 1:-1].unbind(-1)
                 scores = tagger(hidden[row, last])
             loss = F.cross_entropy(scores.float().flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORE)
-            update(loss, encoder, optimizer)
+            update(loss, trained, optimizer)
 
     case = f"{len(chosen)} batches of {config.batch_tokens} words, {name}"
     return [share(settings, "train", case, settings.preset, "bare encoder, fine-tuned", whole, bare)]

@@ -56,10 +56,15 @@ def evaluate(
     started = time.perf_counter()
     loaded = load_model(find(parser))
     task = loaded.config.model.task
-    corpus = load(treebank, split, lenient=task == "dependencies")
+    corpus = load(treebank, split, task=task)
     if corpus.problems:
         say(f"{len(corpus.problems)} sentences cannot be read and are left out: lalkit data check {treebank}")
     gold = layers_of(corpus.sentences, task)
+    if (parses and task == "dependencies") or (by == "label" and any(s.constituents is None for s in gold)):
+        asked = "--by label" if by == "label" else "--parses"
+        raise ParameterError(
+            f"there are no constituents for {asked}", remedy="Leave it out: arcs are scored all the same."
+        )
     weight = loaded.config.train.lam if lam is None else lam
     progress = bar(len(gold), "parsing")
     found = [p.sentence for p in predict(loaded.network, loaded.collator, gold, lam=weight, tick=progress.update)]

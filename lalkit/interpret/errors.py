@@ -119,7 +119,7 @@ def trace(
 ) -> pd.DataFrame:
     """The heads behind one span: rank, head, contribution, word (that it attends to most), attention, root (is that word the
     root of the parse?), of_label (is it a top head of the span's label?). Raises LalkitError for a sentence or span that was
-    not looked at."""
+    not looked at, and for a parse without dependencies."""
     if not 0 <= sentence < len(looks):
         raise LalkitError(f"there is no sentence {sentence}", remedy=f"They are numbered 0 to {len(looks) - 1}.")
     seen, spans = looks[sentence], found.spans
@@ -130,18 +130,19 @@ def trace(
     values = found.by(norm)[same.to_numpy().argmax()]
     known = top_heads(found.parsed, norm, span[2]) if (found.parsed.spans["label"] == span[2]).any() else []
     words = ["<START>", *seen.sentence.words, "<STOP>"]
-    rows = []
+    rows, at_root = [], _root(seen)
     for rank, head in enumerate(np.argsort(-values, kind="stable")[:count], 1):
         place = int(seen.attention[head].argmax())
-        root = 0 < place < len(words) - 1 and seen.sentence.heads[place - 1] == 0
-        rows.append((rank, int(head), values[head], words[place], seen.attention[head, place], root, head in known))
+        row = rank, int(head), values[head], words[place], seen.attention[head, place], place == at_root, head in known
+        rows.append(row)
     return pd.DataFrame(rows, columns="rank head contribution word attention root of_label".split())
 
 
 def root_shares(looks: Sequence[Look], found: Contributions, norm: str, count: int = 9) -> pd.DataFrame:
     """How many of a span's `count` top heads attend most to the root of the parse: spans (wrong or correct ones of the parse,
-    and all heads of every sentence, with which these are to be compared), count, percent."""
-    rooted = [seen.attention.argmax(1) == seen.sentence.heads.index(0) + 1 for seen in looks]
+    and all heads of every sentence, with which these are to be compared), count, percent. Raises LalkitError for a parse without
+    dependencies."""
+    rooted = [seen.attention.argmax(1) == _root(seen) for seen in looks]
     parsed = found.parsed
     top = np.argsort(-parsed.by(norm), axis=1, kind="stable")[:, :count]
     share = np.array([rooted[place][heads].mean() for place, heads in zip(parsed.spans["sentence"], top)])
@@ -153,6 +154,17 @@ def root_shares(looks: Sequence[Look], found: Contributions, norm: str, count: i
     ]
     rows.append(("all heads", sum(map(len, rooted)), 100 * np.concatenate(rooted).mean()))
     return pd.DataFrame(rows, columns=["spans", "count", "percent"])
+
+
+def _root(seen: Look) -> int:
+    """Where the root of the parse stands among START, words, STOP."""
+    if seen.sentence.heads is None:
+        raise LalkitError(
+            "this parser gives constituents alone: no word is the root",
+            where=seen.sentence.id,
+            remedy="Trace with a parser of both layers.",
+        )
+    return seen.sentence.heads.index(0) + 1
 
 
 def nearest(found: Contributions, norm: str, sentence: int, span: Span, count: int = 5) -> pd.DataFrame:

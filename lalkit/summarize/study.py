@@ -143,7 +143,7 @@ def measured(
     taken = variant in ABLATED and price in ("", f"{ABLATED_PRICE:g}")
     on_gum = variant == "soft" and not price and bool(real)
     names = ["scores", "heads", "tags"] + ["ablation"] * taken + ["gates", "cuts"] * bool(price) + ["gum"] * on_gum
-    known = parts_hash({"test": data.test, "gum": real if on_gum else ()})
+    known = parts_hash([("test", data.test), ("gum", real if on_gum else ())])
     task = [fingerprint(run), asdict(size), known, names]
     key = hashlib.sha256(json.dumps(task).encode()).hexdigest()[:12]
     files = {name: run / f"{name}-{key}.csv" for name in names}

@@ -51,7 +51,7 @@ def task_of(format: str, data: Dataset, config: dict) -> dict:
             raise CorpusError(
                 f"has no {part} part", where=data.name, remedy="Train on news, hf:NAME, or a folder of files."
             )
-    read = {part: [(d.words, d.summary) for d in getattr(data, part)] for part in ("train", "dev")}
+    read = [(part, [(d.words, d.summary) for d in getattr(data, part)]) for part in ("train", "dev")]
     return {"format": format, "data": data.name, "data_sha256": parts_hash(read), "config": config}
 
 

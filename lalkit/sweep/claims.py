@@ -23,9 +23,10 @@ HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "cannot be told at this 
 
 def compare(sweep: Sweep, first: dict, second: dict, measure: str, split: str) -> dict | None:
     """{seeds, difference (of mean scores, points, first minus second), least, most (of the seeds' differences), p}; None where
-    no seed has both cells."""
+    no seed has both cells, with this score: a parser of one layer lacks the other's."""
     one, other = sweep.of(first), sweep.of(second)
-    seeds = sorted(set(one) & set(other))
+    both = sorted(set(one) & set(other))
+    seeds = [s for s in both if all(runs[s]["scores"][split][measure] is not None for runs in (one, other))]
     if not seeds:
         return None
     own = [counts(sweep, one[seed], split, measure) for seed in seeds]

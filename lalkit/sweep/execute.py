@@ -123,7 +123,8 @@ def outcome(result: dict) -> str:
     if result.get("status") != "ok":
         return "failed: " + " ".join((result.get("error") or _no_result()["error"]).split())
     dev = result["scores"]["dev"]
-    return f"dev F1 {dev['f1']:.2f}, LAS {dev['las']:.2f}, {result['seconds'] / 60:.1f} min"
+    scores = [f"{name} {dev[key]:.2f}" for name, key in (("F1", "f1"), ("LAS", "las")) if dev[key] is not None]
+    return f"dev {', '.join(scores)}, {result['seconds'] / 60:.1f} min"
 
 
 def _no_result() -> dict:

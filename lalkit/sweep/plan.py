@@ -82,7 +82,8 @@ def plan(path: str | Path, profile: str | None = None, *, hashes: bool = True) -
     runs = [
         Run(cell, seed, override(config, {"train.seed": seed}), treebank) for seed in seeds for cell, config in cells
     ]
-    code, data = (code_hash(), data_hash(treebank)) if hashes else ("", "")
+    tasks = {run.config.model.task for run in runs}
+    code, data = (code_hash(), data_hash(treebank, tasks)) if hashes else ("", "")
     if hashes:
         runs = [replace(run, key=_key(run, data, code)) for run in runs]
     return Plan(file.content["name"], profile, file.content, tuple(runs), code, data)

@@ -83,15 +83,16 @@ def _parts(
             {
                 "claim": claims["says"],
                 "by": claims["by"].str.upper(),
-                "closest": claims["against"].fillna(""),
+                "closest": claims["against"].astype(object).fillna(""),
                 "points ahead": [_signed(row) for _, row in claims.iterrows()],
                 "p (Holm)": [_p(value) for value in claims["p_holm"]],
                 "verdict": claims["verdict"],
             }
         )
-    parts["Every pair, by F1"] = pd.DataFrame(
+    measure = next((measure for measure in COUNTED if measure in set(pairs["measure"])), "f1")  # F1, if anyone has it
+    parts[f"Every pair, by {_NAMES[measure]}"] = pd.DataFrame(
         {
-            "first": (shown := pairs[pairs["measure"] == "f1"])["first"],
+            "first": (shown := pairs[pairs["measure"] == measure])["first"],
             "second": shown["second"],
             "points ahead": [_signed(row) for _, row in shown.iterrows()],
             "p": [_p(value) for value in shown["p"]],
@@ -106,7 +107,7 @@ def _readable(sweep: Sweep, cells: pd.DataFrame) -> pd.DataFrame:
     table = cells[[*sweep.axes, "seeds"]].astype(str)
     for name in SCORES:
         table[_NAMES.get(name, name)] = [
-            f"{mean:.2f}" + (f" ± {sd:.2f}" if pd.notna(sd) else "")
+            "" if pd.isna(mean) else f"{mean:.2f}" + (f" ± {sd:.2f}" if pd.notna(sd) else "")
             for mean, sd in zip(cells[name], cells[f"{name} sd"])
         ]
     table["weights"] = [f"{value / 1e6:.2f} M" for value in cells["parameters"]]

@@ -52,7 +52,7 @@ def carry_out(folder: Path, task: dict) -> dict:
     begun = time.perf_counter()
     loaded, state = load_model(parser), read_content(parser, "resume")["state"]
     scores = {}
-    for split, gold in provenance.splits(task["treebank"]).items():
+    for split, gold in provenance.splits(task["treebank"], loaded.config.model.task).items():
         if split != "train":
             lam = loaded.config.train.lam
             parses = predict(loaded.network, loaded.collator, gold, lam=lam, threads=THREADS)

@@ -76,7 +76,7 @@ def probed(
     run: Path, data: Dataset, size: Size, say: Callable[[str], None] = print
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The two tables of a trained classifier, kept in its folder under a name made of all that they depend on."""
-    task = [fingerprint(run), asdict(size), parts_hash({"test": data.test})]
+    task = [fingerprint(run), asdict(size), parts_hash([("test", data.test)])]
     key = hashlib.sha256(json.dumps(task).encode()).hexdigest()[:12]
     files = run / f"measures-{key}.csv", run / f"tags-{key}.csv"
     if not all(file.exists() for file in files):

@@ -41,7 +41,7 @@ def train(
         model.weight = class_weights(model, data.train)
     score = {"accuracy": accuracy, "roc_auc": area}[config.choose_by]
     optimizer = make_optimizer(model)
-    known = parts_hash({"train": data.train, "dev": data.dev, "extractive": [data.extractive]})
+    known = parts_hash([("train", data.train), ("dev", data.dev), ("extractive", [data.extractive])])
     task = {"format": FORMAT, "data": data.name, "data_sha256": known, "config": to_dict(config)}
     words = {"words": vocabulary.words, "asked": vocabulary.asked, "classes": vocabulary.classes}
     return fit(

@@ -49,6 +49,7 @@ def stats(corpus: Corpus) -> dict[str, int | float]:
             pass
     return {
         "sentences": len(lengths),
+        "unread": len(corpus.problems),
         "words": sum(lengths),
         "mean length": round(sum(lengths) / max(len(lengths), 1), 1),
         "longest": max(lengths, default=0),

@@ -44,30 +44,38 @@ class Corpus:
         return len(self.sentences)
 
 
-def load(name: str, split: str, *, lenient: bool = False, keep_wrappers: bool = False) -> Corpus:
+def load(name: str, split: str, *, task: str = "joint", lenient: bool = False, keep_wrappers: bool = False) -> Corpus:
     """One split of a named corpus or of a folder of treebank files.
 
-    keep_wrappers: leave CRAFT's TITLE, HEADING and CAPTION brackets in the trees. Raises CorpusError for a missing corpus
-    or split, and TreebankError at the first problem unless lenient, when problems are collected instead.
+    task: of 'constituents', no dependencies are asked of trees; of 'dependencies', whose arcs cross in most treebanks, what
+    lalkit cannot parse is left out: a problem. keep_wrappers: leave CRAFT's TITLE, HEADING and CAPTION brackets in the trees.
+    Raises CorpusError for a missing corpus or split, and TreebankError at the first problem (of 'dependencies', where
+    nothing is left) unless lenient, when problems are collected instead.
     """
     if split not in SPLITS:
         raise CorpusError(f"there is no split {split!r}", remedy=f"The splits are {', '.join(SPLITS)}.")
     if name == "ptb-sample":
-        items = _read_ptb_sample(split)
+        items = _read_ptb_sample(split, task)
     elif name == "craft":
-        items = _read_craft(split, () if keep_wrappers else CRAFT_WRAPPERS)
+        items = _read_craft(split, task, () if keep_wrappers else CRAFT_WRAPPERS)
     elif name == "sinica":
         items = _read_sinica(split)
     else:
-        items = _read_folder(name, sample_folder(name) if name in OURS else Path(name), split)
+        items = _read_folder(name, sample_folder(name) if name in OURS else Path(name), split, task)
     sentences, problems = [], []
     for item in items:
         if isinstance(item, Sentence):
             sentences.append(item)
-        elif lenient:
+        elif lenient or task == "dependencies":
             problems.append(item)
         else:
             raise item
+    if problems and not sentences and not lenient:
+        raise TreebankError(
+            f"no sentence of the {split} part can be read; of the first: {problems[0].problem}",
+            where=problems[0].where,
+            remedy=problems[0].remedy or f"See: lalkit data check {name}",
+        )
     if not sentences and not lenient:
         raise CorpusError(f"the {split} part of {name} is empty")
     return Corpus(name, split, tuple(sentences), tuple(problems))
@@ -108,10 +116,13 @@ def pair(
     gold: Iterator[conllu.Dependencies | TreebankError] | None,
     place: str,
     prefix: str,
+    task: str,
     unwrap: tuple[str, ...] = (),
 ) -> Iterator[Sentence | TreebankError]:
     """Trees and dependencies, sentence by sentence; a problem takes the place of the sentence it spoils."""
-    number = 0
+    number, rules = 0, derive
+    if task == "constituents":
+        gold = rules = None
     for number, (line, tree) in enumerate(trees, 1):
         deps = None
         if gold is not None:
@@ -127,7 +138,7 @@ def pair(
             continue
         try:
             id = deps.comments.get("sent_id", "") if deps is not None else ""
-            yield build(tree, deps, id or f"{prefix}.{number}", unwrap)
+            yield build(tree, deps, id or f"{prefix}.{number}", unwrap, rules)
         except TreebankError as error:
             yield error.at(f"{place}, line {line}")
     if gold is not None and next(gold, None) is not None:
@@ -195,7 +206,7 @@ def missing(name: str) -> CorpusError:
 # --------------------------------------------------------------------------------------------------------------- readers
 
 
-def _read_folder(name: str, folder: Path, split: str) -> Iterator[Sentence | TreebankError]:
+def _read_folder(name: str, folder: Path, split: str, task: str) -> Iterator[Sentence | TreebankError]:
     if not folder.is_dir():
         raise missing(name)
     trees, deps = folder / f"{split}.trees", folder / f"{split}.conllu"
@@ -218,7 +229,7 @@ def _read_folder(name: str, folder: Path, split: str) -> Iterator[Sentence | Tre
     if not trees.exists():
         return _dependencies_alone(gold, str(deps), f"{folder.name}-{split}")
     return pair(
-        brackets.scan_leniently(brackets.read_text(trees), str(trees)), gold, str(trees), f"{folder.name}-{split}"
+        brackets.scan_leniently(brackets.read_text(trees), str(trees)), gold, str(trees), f"{folder.name}-{split}", task
     )
 
 
@@ -237,7 +248,7 @@ def _dependencies_alone(
             yield error.at(f"{place}, line {deps.line}")
 
 
-def _read_ptb_sample(split: str) -> Iterator[Sentence | TreebankError]:
+def _read_ptb_sample(split: str, task: str) -> Iterator[Sentence | TreebankError]:
     folder = find("ptb-sample")
     if folder is None:
         raise missing("ptb-sample")
@@ -246,7 +257,7 @@ def _read_ptb_sample(split: str) -> Iterator[Sentence | TreebankError]:
     for number in range(first, last + 1):
         name = f"wsj_{number:04d}"
         mrg, dp = f"treebank/combined/{name}.mrg", f"dependency_treebank/{name}.dp"
-        yield from pair(brackets.scan_leniently(trees(mrg), mrg), conllu.scan_leniently(deps(dp), dp), mrg, name)
+        yield from pair(brackets.scan_leniently(trees(mrg), mrg), conllu.scan_leniently(deps(dp), dp), mrg, name, task)
 
 
 def _read_sinica(split: str) -> Iterator[Sentence | TreebankError]:
@@ -270,7 +281,7 @@ def _opener(folder: Path, corpus: str):
     return lambda member: brackets.decode(archive.read(member), f"{corpus}.zip:{member}")
 
 
-def _read_craft(split: str, unwrap: tuple[str, ...]) -> Iterator[Sentence | TreebankError]:
+def _read_craft(split: str, task: str, unwrap: tuple[str, ...]) -> Iterator[Sentence | TreebankError]:
     folder = find("craft")
     if folder is None:
         raise missing("craft")
@@ -286,5 +297,6 @@ def _read_craft(split: str, unwrap: tuple[str, ...]) -> Iterator[Sentence | Tree
             conllu.scan_leniently(brackets.read_text(deps), str(deps)),
             str(trees),
             article,
+            task,
             unwrap,
         )

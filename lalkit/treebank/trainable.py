@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lalkit.errors import JointError
+from lalkit.errors import CorpusError, JointError
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence
 
@@ -20,7 +20,7 @@ def layers_of(sentences: Sequence[Sentence], task: str) -> list[Sentence]:
 
 
 def trainable(sentences: Sequence[Sentence], longest: int, task: str = "joint") -> tuple[list[Sentence], str]:
-    """The sentences a parser can learn a task from, and a word on those left out."""
+    """The sentences a parser can learn a task from, and a word on those left out. Raises CorpusError where none is left."""
     kept, too_long, wrong = [], 0, 0
     for sentence in layers_of(sentences, task):
         if len(sentence) > longest:
@@ -30,7 +30,13 @@ def trainable(sentences: Sequence[Sentence], longest: int, task: str = "joint") 
         else:
             wrong += 1
     lacking = {"joint": "not joint", "dependencies": "without heads", "constituents": "without a tree over all words"}
-    return kept, f"left out: {too_long} longer than {longest} words, {wrong} {lacking[task]}"
+    left_out = f"left out: {too_long} longer than {longest} words, {wrong} {lacking[task]}"
+    if not kept:
+        raise CorpusError(
+            f"no sentence to train on; {left_out}",
+            remedy="See `lalkit data check`, and train.max_length. For dependencies alone: --set model.task=dependencies",
+        )
+    return kept, left_out
 
 
 def _fits(sentence: Sentence, task: str) -> bool:

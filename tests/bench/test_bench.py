@@ -156,6 +156,12 @@ def test_unknown_routine_and_device():
             bench.bench(["spans"], Settings("cuda"))
 
 
+@pytest.mark.parametrize("routine", [parse, train])
+def test_an_encoder_from_scratch_has_nothing_to_compare_with(routine):
+    with pytest.raises(ParameterError, match="the preset chinese has no pretrained encoder .*\n.*--preset minilm"):
+        routine.rows(Settings(repeats=1, memory=False, preset="chinese"))
+
+
 def test_installed_without_its_tests(monkeypatch, tmp_path):
     monkeypatch.setattr(measure, "TWINS", tmp_path)
     with pytest.raises(LalkitError, match="clone of the repository"):

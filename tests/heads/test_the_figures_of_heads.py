@@ -105,7 +105,7 @@ def test_the_readme_says_what_the_tables_say():
     terms = pd.read_csv(ROOT / "figures" / "explorer-span.csv")
     longest = terms[(terms["label"] == "SBAR") & (terms["role"] == "parse")].nlargest(2, "value")
     assert list(longest["term"]) == ["boundary", "word"] and longest["word"].iloc[1] == "will"
-    assert "the boundaries' the longest, then the word \"will\"" in said
+    assert 'the boundaries\' the longest, then the word "will"' in said
 
 
 def seen_on(treebank):

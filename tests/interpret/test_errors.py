@@ -1,6 +1,7 @@
 """Errors are classed as defined, each wrong span once; and traced to heads and words."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -116,6 +117,15 @@ def test_heads_at_the_root(seen):
     assert table["wrong"] == pytest.approx(100 * np.mean(np.array(expected)[~right])), "six of six heads: all of them"
     few = root_shares(looks, found, "share", 1).set_index("spans")
     assert few.loc["wrong", "count"] == (~right).sum() and few.loc["wrong", "percent"] != table["wrong"]
+
+
+def test_a_parse_without_dependencies_has_no_root(seen):
+    _, looks, found = seen
+    bare = replace(looks[3].sentence, heads=None, arc_labels=None)
+    looks = [*looks[:3], replace(looks[3], prediction=replace(looks[3].prediction, sentence=bare)), *looks[4:]]
+    for ask in (lambda: trace(looks, found, "exact", 3, looks[3].spans[0]), lambda: root_shares(looks, found, "share")):
+        with pytest.raises(LalkitError, match="constituents alone: no word is the root\n.*both layers"):
+            ask()
 
 
 def test_nearest_spans_are_right_and_of_other_sentences(seen):

@@ -129,6 +129,20 @@ def test_what_is_missing_is_said(made):
     assert "Which &lt; kind?" in (folder / "report" / "report.html").read_text()
 
 
+def test_parsers_of_one_layer_are_compared_by_what_they_have(made):
+    folder = made({"a": {1: 8, 2: 8}, "b": {1: 6, 2: 6}}, claims=[claim("a", "b")])
+    for path in folder.glob("runs/*/result.json"):
+        result = json.loads(path.read_text())
+        result["scores"]["dev"] |= {"f1": None, "exact": None}
+        path.write_text(json.dumps(result))
+    sweep = read_sweep(folder)
+    assert set(all_pairs(sweep, "dev")["measure"]) == {"uas", "las"}
+    assert judge(sweep, "dev")["verdict"][0] == ABSENT
+    report([folder], folder / "report")
+    text = (folder / "report" / "made-small.md").read_text()
+    assert "nan" not in text and "## Every pair, by UAS" in text
+
+
 def test_a_result_of_another_sweep_is_told_by_its_key(made):
     folder = made({"a": {1: 8}, "b": {1: 6}})
     path = next(folder.glob("runs/a1*/result.json"))

@@ -20,11 +20,14 @@ from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluate import COLUMNS
 from lalkit.provenance import code_hash
 from lalkit.sweep import cluster, execute
-from lalkit.sweep.execute import Progress, launch, sweep, task
+from lalkit.sweep.execute import Progress, launch, outcome, sweep, task
 from lalkit.sweep.plan import plan
 from lalkit.sweep.result import read_result
 from lalkit.sweep.run import carry_out
 from lalkit.training import train
+from lalkit.treebank.conllu import format_conllu
+from lalkit.treebank.corpora import load
+from tests.test_one_layer import CROSSING
 
 ROOT = Path(__file__).parents[2]
 FILES = ("result.json", "dev.csv", "test.csv")
@@ -90,6 +93,20 @@ def test_a_run_is_what_training_by_hand_gives(done, file, tmp_path):
     best = train(run.config, run.treebank, tmp_path / "by hand", say=lambda text: None)
     scores = read_result(done[0] / run.folder)["scores"]["dev"]
     assert {key: best[key] for key in scores} == scores
+
+
+def test_a_sweep_of_dependency_parsers_leaves_out_what_they_cannot_read(content, tmp_path):
+    for split in ("train", "dev", "test"):
+        rows = format_conllu(load("sample", split).sentences[:5])
+        (tmp_path / f"{split}.conllu").write_text(rows + CROSSING)
+    changes = {"treebank": str(tmp_path), "set": {"train.epochs": 1, "model.task": "dependencies"}}
+    content = content | changes | {"grid": {"layers": {1: {"model.layers": 1}}}, "profiles": {}}
+    (tmp_path / "a.yml").write_text(yaml.safe_dump(content, sort_keys=False))
+    said = []
+    ((_, result),) = sweep(plan(tmp_path / "a.yml"), tmp_path / "out", say=said.append)
+    assert result["status"] == "ok", result["error"]
+    assert [scores["sentences"] for scores in result["scores"].values()] == [5, 5]
+    assert said[-1].startswith("[1/1] layers: 1, seed 1: dev LAS ")
 
 
 def test_a_second_start_repeats_nothing(copy, file, no_run):
@@ -181,6 +198,8 @@ def test_progress_counts_what_was_done_before_and_not_its_time(file):
         "[7/10] layers: 1, seed 1: dev F1 81.23, LAS 70.00, 1.5 min; about 3.0 min left",
         "[8/10] layers: 1, seed 1: dev F1 81.23, LAS 70.00, 1.5 min; about 3.0 min left",
     ]
+    result["scores"]["dev"] = {"f1": None, "las": 70.0}
+    assert outcome(result) == "dev LAS 70.00, 1.5 min"
     progress.tick(run, {})
     assert "[9/10] layers: 1, seed 1: failed: left no result" in said[-1]
 
