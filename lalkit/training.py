@@ -29,6 +29,7 @@ from lalkit.models import find
 from lalkit.objective import has_bf16, losses, make_optimizer, rate_factor, terms_of
 from lalkit.parallel import Team, gather, launched, serve, several
 from lalkit.predict import predict
+from lalkit.provenance import parts_hash
 from lalkit.settings import from_dict, override, to_dict
 from lalkit.treebank.corpora import load
 from lalkit.treebank.trainable import layers_of, subset, trainable
@@ -109,6 +110,7 @@ class Run:
         if train.problems or dev.problems:
             left_out += f", {len(train.problems)} of train and {len(dev.problems)} of dev unread"
         self.dev = subset(layers_of(dev.sentences, task), config.train.dev_sentences)
+        self.data = parts_hash([("train", self.train), ("dev", self.dev)])
         self.vocab = Vocab.build(self.train, config.model.encoder.min_count, task)
         torch.manual_seed(config.train.seed)
         self.network = Network(config.model, self.vocab)
@@ -250,8 +252,8 @@ class Run:
         for name, p in self.network.named_parameters():
             for key, value in self.optimizer.state.get(p, {}).items():
                 tensors[f"adam.{key}.{name}"] = value.detach().cpu().contiguous()
-        content = {"treebank": self.treebank, "config": to_dict(self.config), "state": vars(self.state)}
-        save_tensors(self.out, "resume", f"{self.state.step:07d}", tensors, content)
+        known = {"treebank": self.treebank, "data_sha256": self.data, "config": to_dict(self.config)}
+        save_tensors(self.out, "resume", f"{self.state.step:07d}", tensors, {**known, "state": vars(self.state)})
 
     def _load(self) -> None:
         content, tensors = load_tensors(self.out, "resume")
@@ -260,6 +262,12 @@ class Run:
                 "was started with another config or treebank",
                 where=str(self.out),
                 remedy="Resume with the settings in its config.json, or give another --out.",
+            )
+        if content.get("data_sha256", self.data) != self.data:
+            raise ModelError(
+                f"was started with other sentences than {self.treebank} has now",
+                where=str(self.out),
+                remedy="Put the treebank back as it was, or give another --out.",
             )
         fill(self.network, {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, str(self.out))
         for name, p in self.network.named_parameters():

@@ -110,6 +110,17 @@ def test_a_run_is_not_overwritten_and_not_resumed_with_other_settings(tiny_parse
         train(override(tiny(), {"train.seed": 2}), "sample", tiny_parser, resume=True)
 
 
+def test_a_run_goes_on_with_the_sentences_it_began_with(tmp_path):
+    for part in ("train", "dev"):
+        (tmp_path / f"{part}.trees").write_text("( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n")
+    config = override(tiny(), {"train.epochs": 1})
+    train(config, str(tmp_path), tmp_path / "run", say=str)
+    train(config, str(tmp_path), tmp_path / "run", resume=True, say=str)
+    (tmp_path / "train.trees").write_text("( (S (NP (DT The) (NN start)) (VP (VBD came))) )\n")
+    with pytest.raises(ModelError, match="run: was started with other sentences"):
+        train(config, str(tmp_path), tmp_path / "run", resume=True, say=str)
+
+
 def test_a_parser_is_not_overwritten_and_a_damaged_run_is_named(tiny_parser, tmp_path):
     alone = Parser.load(tiny_parser).save(tmp_path / "alone")
     for resume in (False, True):
