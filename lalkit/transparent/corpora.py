@@ -25,6 +25,7 @@ import pandas as pd
 from lalkit.errors import CorpusError
 from lalkit.transparent import babi
 from lalkit.transparent.examples import Dataset, Example, shorten, split, unseen
+from lalkit.treebank.brackets import read_text
 
 NLTK = ("sentence_polarity", "subjectivity", "movie_reviews", "qc", "rte")
 NAMES = ("babi-1", "babi-2", "babi-3", *NLTK)
@@ -95,7 +96,7 @@ def read_folder(folder: Path) -> Dataset:
     """A folder of tables, or of bAbI's own files of one task. Without dev, a tenth of train is it."""
     texts = {part: sorted(folder.glob(f"qa*_{part}.txt")) for part in ("train", "test")}
     if all(len(found) == 1 for found in texts.values()):
-        train, test = (list(babi.read(found[0].read_text().splitlines(), str(found[0]))) for found in texts.values())
+        train, test = (list(babi.read(read_text(file).splitlines(), str(file))) for (file,) in texts.values())
         task = re.match("qa([0-9]*)", texts["train"][0].name)[1]
         return _with_dev(f"babi-{task}", train, test)
     parts = {part: _table(folder, part) for part in ("train", "dev", "test")}
@@ -147,6 +148,10 @@ def _objects(file: Path) -> Iterator[dict]:
 
 def _examples(table: pd.DataFrame, columns: dict[str, str | None], file: Path) -> Iterator[Example]:
     for row, record in enumerate(table.to_dict("records"), 1):
+        if lacking := [c for c in filter(None, columns.values()) if record[c] is None or record[c] != record[c]]:  # nan
+            raise CorpusError(
+                f"has no {lacking[0]}", where=f"{file}, row {row}", remedy="Give it, or leave the row out."
+            )
         label = str(record[columns["label"]])
         if label == "-":  # SNLI: its annotators did not agree
             continue

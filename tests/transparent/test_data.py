@@ -157,6 +157,7 @@ def test_folders_of_tables_and_of_babi(tmp_path):
 @pytest.mark.parametrize(("name", "content", "says"), [
     ("train.jsonl", b'{"text": "a", "label": "x"}\n\n{"text": "a", "lab', "train.jsonl, line 3: is no JSON object"),
     ("train.jsonl", b'{"text": "a", "label": "x"}\n3\n', "train.jsonl, line 2: is no JSON object"),
+    ("train.jsonl", b'{"text": "a", "label": "x"}\n{"text": "b"}\n', "train.jsonl, row 2: has no label"),
     ("train.jsonl", b"\xff", "train.jsonl: cannot be read .*utf-8"),
     ("train.csv", b'text,label\na,x\nb,"x\n', "train.csv: cannot be read .*EOF"),
     ("train.csv", b"text,label\na,b,x,y\nc,d,e,f,g\n", "train.csv: cannot be read .*line 3"),
