@@ -16,7 +16,7 @@ from tests.draw.drawn import assert_drawn
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "figures" / "heads"
 HEADS = sorted(path.parent for path in FOLDER.glob("*/table.csv"))
-PAPER = "paper's layer"
+PAPER, UNIFORM = "paper's layer", "uniform attention"
 
 
 @pytest.mark.parametrize("folder", HEADS, ids=lambda folder: folder.name)
@@ -80,25 +80,68 @@ def test_notebook_13_says_what_the_tables_say():
 
 def test_notebook_13_says_what_the_runs_on_craft_say():
     said = " ".join(seen_on("CRAFT").split())
-    cells = pd.read_csv(FOLDER / "heads-biomedical-cells.csv").set_index("heads")
-    claim = pd.read_csv(FOLDER / "heads-biomedical-claims.csv").set_index("against").loc[f"heads: {PAPER}"]
-    ours, theirs = cells.loc["span full"], cells.loc[PAPER]
-    assert f"`full` reaches F1 {ours['f1']:.2f}, the paper's layer {theirs['f1']:.2f}; it is ahead" in said
-    assert (
-        f"by {claim['least']:.2f} to {claim['most']:.2f} (p < .001). UAS {ours['uas']:.2f} and {theirs['uas']:.2f}."
-        in said
-    )
-    assert f"{claim['seeds']:.0f} seeds" in said and claim["p_holm"] < 0.001
+    cells, claims = report_of("biomedical")
+    mean, tests, looks = measured_on("biomedical")
+    none, ours, theirs = (cells.loc[name] for name in ("span full, none", "span full", PAPER))
+    own, others, before = removals(mean)
+    pieces = [
+        *lead(ours, theirs, claims, "reaches "),
+        f"it reaches {none['f1']:.2f}: {claims.loc['heads: span full, none', 'difference']:.2f} less",
+        "uniform attention: at most {:.2f} of F1".format(tests.loc[["mean", "swapped sentences", UNIFORM]].max()),
+        f"At zero, or of another head: {tests['zeroed']:.2f} and {tests['swapped heads']:.2f} (p = 0.013)",
+        f"At its mean NP loses {own['NP']:.1f} of its {before['NP']:.1f}",
+        *(f"{label} {own[label]:.1f} of {before[label]:.1f}" for label in ("PRN", "NML", "PP")),
+        f"together {others.max():.1f} at most. S loses {own['S']:.1f} and VP {own['VP']:.1f}.",
+        "in {} of PP, {} of S, {} of PRN, {} of NP, {} of VP".format(*map(looks, ("PP", "S", "PRN", "NP", "VP"))),
+        f"NML is at {looks('NML')}, chance {mean['span full', TRAINED, 'NML', 'on_head_word_chance']:.0f}.",
+    ]
+    assert not [piece for piece in pieces if piece not in said]
+    assert claims["p_holm"].max() < 0.001 and claims["least"].min() > 0
+    p = controls_of("biomedical")["p_holm"]
+    assert p[["mean", "swapped sentences", UNIFORM]].min() > 0.9 and set(p[["zeroed", "swapped heads"]].round(3)) == {
+        0.013
+    }
+
+
+def test_notebook_13_says_what_the_runs_on_sinica_say():
+    said = " ".join(seen_on("Sinica").split())
+    cells, claims = report_of("chinese")
+    mean, tests, looks = measured_on("chinese")
+    none, glass, ours, theirs = (cells.loc[name] for name in ("span full, none", "span glass", "span full", PAPER))
+    own, others, before = removals(mean)
+    inside = mean.xs(("span full", "", "f1"), level=("system", "label", "measure"))
+    pieces = [
+        *lead(ours, theirs, claims, "reaches "),
+        f"`glass` reaches {glass['f1']:.2f}. ",
+        f"reaches {none['f1']:.2f}: {claims.loc['heads: span full, none', 'difference']:.2f} of the six points",
+        f"uniform attention {tests[UNIFORM]:.2f} of F1, contexts at zero {tests['zeroed']:.2f}, at their mean "
+        f"{tests['mean']:.2f}, of another sentence {tests['swapped sentences']:.2f}, of another head "
+        f"{tests['swapped heads']:.2f}.",
+        f"uniform attention costs {inside[TRAINED] - inside[UNIFORM]:.2f}, "
+        f"A of another sentence {inside[TRAINED] - inside['swapped sentences']:.2f}.",
+        f"(a noun with 的) loses {own['N‧的']:.1f} of its {before['N‧的']:.1f}",
+        *(f"{label} {own[label]:.1f} of {before[label]:.1f}" for label in ("VP‧的", "NP", "PP")),
+        f"together {others.max():.1f} at most; VP {own['VP']:.1f}, and S nothing.",
+        f"in {looks('PP')}, N‧的's in {looks('N‧的')[:-2]} (the 的); S's in {looks('S')}.",
+        f"hardly ever ({looks('NP')}, chance {mean['span full', TRAINED, 'NP', 'on_head_word_chance']:.0f})",
+    ]
+    assert not [piece for piece in pieces if piece not in said]
+    assert claims["p_holm"].max() < 0.001 and set(controls_of("chinese")["p_holm"].round(3)) == {0.004}
+    assert own["S"] < 0
 
 
 def test_the_readme_says_what_the_tables_say():
     said = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    sample, craft = (
-        pd.read_csv(FOLDER / f"heads-{name}-cells.csv").set_index("heads")["f1"] for name in ("sample", "biomedical")
+    for profile, row in (
+        ("sample", "PTB sample, test, 8 epochs"), ("biomedical", "CRAFT, dev, 2 epochs"),
+        ("chinese", "Sinica, test, 4 epochs, no pretrained encoder"),
+    ):  # fmt: skip
+        f1 = report_of(profile)[0]["f1"]
+        assert f"| {row} | {f1['span full']:.1f} | {f1['span full, none']:.1f} | {f1[PAPER]:.1f} |" in said
+    assert (
+        f"on Sinica another sentence's costs {controls_of('chinese').loc['swapped sentences', 'difference']:.1f}."
+        in said
     )
-    assert f"F1 {sample['span full']:.1f} inside the span, {sample[PAPER]:.1f} with the paper's layer, " in said
-    assert f"{sample['span full, none']:.1f} with the same boundaries and no label attention; " in said
-    assert f"3 seeds: {craft['span full']:.1f} and {craft[PAPER]:.1f}." in said
     tests = pd.read_csv(FOLDER / "ptb-sample" / "tests.csv")
     lost = tests[(tests["family"] == "control") & (tests["measure"] == "f1") & (tests["system"] != PAPER)]["difference"]
     assert f"label attention inside the span up to {lost.max():.0f} points]" in said
@@ -106,6 +149,48 @@ def test_the_readme_says_what_the_tables_say():
     longest = terms[(terms["label"] == "SBAR") & (terms["role"] == "parse")].nlargest(2, "value")
     assert list(longest["term"]) == ["boundary", "word"] and longest["word"].iloc[1] == "will"
     assert 'the boundaries\' the longest, then the word "will"' in said
+
+
+def report_of(profile):
+    """What `lalkit report` wrote: cells by name, and the claims that could be judged, by what they were judged against."""
+    claims = pd.read_csv(FOLDER / f"heads-{profile}-claims.csv").set_index("against")
+    return pd.read_csv(FOLDER / f"heads-{profile}-cells.csv").set_index("heads"), claims[claims["seeds"].notna()]
+
+
+def measured_on(folder):
+    """What `lalkit heads` wrote: means over seeds, what each control costs the paper's layer in F1, and a function of a label:
+    in how many spans the head of `full` looks at the head word, least and most of the seeds."""
+    table = pd.read_csv(FOLDER / folder / "table.csv", keep_default_na=False, na_values={"value": [""]})
+    mean = table.groupby(["system", "what", "label", "measure"])["value"].mean()
+    own = table[(table["measure"] == "on_head_word") & (table["system"] == "span full")].groupby("label")["value"]
+    return (
+        mean,
+        controls_of(folder)["difference"],
+        lambda label: f"{own.min()[label]:.0f} to {own.max()[label]:.0f} %",
+    )
+
+
+def controls_of(folder):
+    tests = pd.read_csv(FOLDER / folder / "tests.csv")
+    of_paper = (tests["system"] == PAPER) & (tests["measure"] == "f1") & (tests["family"] == "control")
+    return tests[of_paper].set_index("what")
+
+
+def removals(mean):
+    """By label, of `full`: the F1 that it loses with its head at its mean, that all others lose, and what it had."""
+    lost = mean["span full"].unstack("what").eval(f"`{TRAINED}` - `head at its mean`")
+    own, others = (lost.xs(name, level="measure") for name in ("label_f1", "label_f1_of_others"))
+    return own, others, mean["span full", TRAINED].xs("label_f1", level="measure")
+
+
+def lead(ours, theirs, claims, verb):
+    first = claims.loc[f"heads: {PAPER}"]
+    assert first["seeds"] == 3
+    return [
+        f"`full` {verb}F1 {ours['f1']:.2f}, the paper's layer {theirs['f1']:.2f}; it is ahead with every seed, "
+        f"by {first['least']:.2f} to {first['most']:.2f} (p < .001",
+        f"UAS {ours['uas']:.2f} and {theirs['uas']:.2f}.",
+    ]
 
 
 def seen_on(treebank):
