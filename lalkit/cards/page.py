@@ -142,7 +142,7 @@ def _controls(f: dict, split: str) -> list[str]:
     for group in f["controls"]:
         text = ", ".join(f"{key}={_plain(value)}" for key, value in group["differs"].items() if key != "preset")
         tests = [
-            f"{found['difference']:+.2f} (p = {found['p']:.3f})"
+            f"{found['difference']:+.2f} (p {_chance(found['p'])})"
             if (found := group["tests"].get(split, {}).get(score))
             else ""
             for score in ("f1", "uas")
@@ -160,6 +160,10 @@ def _controls(f: dict, split: str) -> list[str]:
         "have (it knows the chance in the choice of sentences, not that in the choice of seeds).\n",
         _table(rows, ("", "weights", *COLUMNS.values(), "F1 ahead by", "UAS ahead by")),
     ]
+
+
+def _chance(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
 
 
 def _weaknesses(f: dict) -> list[str]:

@@ -1,5 +1,6 @@
 """figures/heads: the page, the figure and what notebook 13 says are of the tables."""
 
+import json
 from pathlib import Path
 
 import nbformat
@@ -16,6 +17,7 @@ from tests.draw.drawn import assert_drawn
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "figures" / "heads"
 HEADS = sorted(path.parent for path in FOLDER.glob("*/table.csv"))
+CHINESE = json.loads((ROOT / "data" / "models" / "zh-sinica" / "card.json").read_text(encoding="utf-8"))
 PAPER, UNIFORM = "paper's layer", "uniform attention"
 
 
@@ -126,6 +128,16 @@ def test_notebook_13_says_what_the_runs_on_sinica_say():
         f"hardly ever ({looks('NP')}, chance {mean['span full', TRAINED, 'NP', 'on_head_word_chance']:.0f})",
     ]
     assert not [piece for piece in pieces if piece not in said]
+    long, own_seeds = sixteen(), [row["test"]["f1"] for row in CHINESE["seeds"]]
+    pieces += [
+        f"`full` has {long['span']['f1']:.2f} (two seeds), the paper's layer {np.mean(own_seeds):.2f} (three)",
+        f"behind by {-long['span']['difference']:.2f} over the seeds that both have (p < .001)",
+        f"attention of any kind has {long['none']['f1']:.2f} (one seed)",
+    ]
+    assert not [piece for piece in pieces if piece not in said]
+    assert long["span"]["p"] < 0.001 and len(own_seeds) == 3
+    assert [long[name]["seeds"] for name in ("span", "none")] == [2, 1]
+    assert {row["epochs"] for row in CHINESE["seeds"]} | long["span"]["epochs"] | long["none"]["epochs"] == {16}
     assert claims["p_holm"].max() < 0.001 and set(controls_of("chinese")["p_holm"].round(3)) == {0.004}
     assert own["S"] < 0
 
@@ -142,6 +154,9 @@ def test_the_readme_says_what_the_tables_say():
         f"on Sinica another sentence's costs {controls_of('chinese').loc['swapped sentences', 'difference']:.1f}."
         in said
     )
+    own = np.mean([row["test"]["f1"] for row in CHINESE["seeds"]])
+    assert f"on Sinica it is {sixteen()['span']['f1']:.1f} inside the span, {own:.1f} with the paper's layer, " in said
+    assert f"and {sixteen()['none']['f1']:.1f} (one seed) without any label attention" in said
     tests = pd.read_csv(FOLDER / "ptb-sample" / "tests.csv")
     lost = tests[(tests["family"] == "control") & (tests["measure"] == "f1") & (tests["system"] != PAPER)]["difference"]
     assert f"label attention inside the span up to {lost.max():.0f} points]" in said
@@ -168,6 +183,19 @@ def measured_on(folder):
         controls_of(folder)["difference"],
         lambda label: f"{own.min()[label]:.0f} to {own.max()[label]:.0f} %",
     )
+
+
+def sixteen():
+    """Of the controls in the card of zh-sinica: inside the span, and no label attention."""
+    return {
+        "span" if "model.span_attention.boundary" in control["differs"] else "none": {
+            "f1": np.mean([row["test"]["f1"] for row in control["seeds"]]),
+            "seeds": len(control["seeds"]),
+            "epochs": {row["epochs"] for row in control["seeds"]},
+            **control["tests"]["test"]["f1"],
+        }
+        for control in CHINESE["controls"]
+    }
 
 
 def controls_of(folder):
