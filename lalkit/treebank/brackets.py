@@ -5,6 +5,7 @@ Tokens are separated by ASCII space, tab and newline only: CRAFT has words that 
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,6 @@ from lalkit.treebank.tree import UNARY, Node, Sentence, Span
 TOKEN = re.compile(r"[()]|[^ \t\r\n\f\v()]+")
 TOPS = ("", "TOP", "ROOT", "S1", "VROOT")  # labels of a top bracket that is layout, not syntax
 ESCAPES = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
-DEEPEST = 400  # brackets in brackets: Python's own stack is 1,000 calls deep
 UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
 
@@ -68,8 +68,6 @@ def scan_leniently(text: str, place: str = "") -> Iterator[tuple[int, Node | Tre
             if token == "(":
                 if not stack:
                     start, number = line, number + 1
-                if len(stack) >= DEEPEST:
-                    raise problem(f"brackets in brackets, more than {DEEPEST} deep")
                 stack.append([None, []])
             elif token == ")":
                 if not stack:
@@ -184,12 +182,21 @@ def strip_function(label: str) -> str:
 
 def drop_empty(tree: Node) -> Node | None:
     """The tree without -NONE- leaves and without the phrases they leave empty; None if nothing is left."""
-    if tree.is_leaf:
-        return None if tree.label == "-NONE-" else tree
-    children = tuple(kept for child in tree.children if (kept := drop_empty(child)) is not None)
-    if not children:
-        return None
-    return tree if children == tree.children else Node(tree.label, children)
+    nodes, kept = (
+        [tree],
+        {},
+    )  # parents before their children; not by recursion: a tree may be deeper than Python's stack
+    for node in nodes:
+        nodes.extend(node.children)
+    for node in reversed(nodes):
+        children = tuple(child for child in map(kept.get, map(id, node.children)) if child is not None)
+        if node.is_leaf:
+            kept[id(node)] = None if node.label == "-NONE-" else node
+        elif len(children) == len(node.children) and all(map(operator.is_, children, node.children)):
+            kept[id(node)] = node
+        else:
+            kept[id(node)] = Node(node.label, children) if children else None
+    return kept[id(tree)]
 
 
 def drop_top(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
