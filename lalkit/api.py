@@ -38,9 +38,8 @@ class ParseResult:
 
     prediction: Prediction
     parser: Parser | None = field(default=None, repr=False, compare=False)  # who made it, and can say why
-    given: Sentence | None = field(
-        default=None, repr=False, compare=False
-    )  # what it was made of: with other tags, maybe
+    # What it was made of: its tags may be others than those of the parse.
+    given: Sentence | None = field(default=None, repr=False, compare=False)
 
     @property
     def sentence(self) -> Sentence:

@@ -107,9 +107,7 @@ def _removal_seen(system: str, own: pd.DataFrame) -> Iterator[str]:
     labels = dict.fromkeys(own.loc[(own["what"] == REMOVAL) & (own["measure"] == "label_f1"), "label"])
     if labels:
         before, lost = means[TRAINED], (means[TRAINED] - means[REMOVAL]).unstack("measure")
-        others = lost.reindex(columns=["label_f1_of_others"]).squeeze(
-            "columns"
-        )  # none: no other label is in these sentences
+        others = lost.reindex(columns=["label_f1_of_others"]).squeeze("columns")  # nan: sentences of one label
         told = [
             f"{label} {lost.loc[label, 'label_f1']:.1f} of {before[label, 'label_f1']:.1f} ({others[label]:.1f})"
             for label in labels

@@ -182,11 +182,8 @@ def strip_function(label: str) -> str:
 
 def drop_empty(tree: Node) -> Node | None:
     """The tree without -NONE- leaves and without the phrases they leave empty; None if nothing is left."""
-    nodes, kept = (
-        [tree],
-        {},
-    )  # parents before their children; not by recursion: a tree may be deeper than Python's stack
-    for node in nodes:
+    nodes, kept = [tree], {}
+    for node in nodes:  # parents before their children; no recursion: a tree may be deeper than Python's stack
         nodes.extend(node.children)
     for node in reversed(nodes):
         children = tuple(child for child in map(kept.get, map(id, node.children)) if child is not None)

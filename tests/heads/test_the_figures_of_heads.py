@@ -12,6 +12,8 @@ from lalkit.draw.label_heads import drawn, heads_figure
 from lalkit.heads.compare import Compared
 from lalkit.heads.measure import TRAINED
 from lalkit.heads.page import page
+from lalkit.treebank.corpora import SPLITS
+from tests.corpora import needs
 from tests.draw.drawn import assert_drawn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,6 +141,24 @@ def test_notebook_13_says_what_the_runs_on_sinica_say():
     assert {row["epochs"] for row in CHINESE["seeds"]} | long["span"]["epochs"] | long["none"]["epochs"] == {16}
     assert claims["p_holm"].max() < 0.001 and set(controls_of("chinese")["p_holm"].round(3)) == {0.004}
     assert own["S"] < 0
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "title", "said"),
+    [
+        ("ptb-sample", "the PTB sample", "on the {test} sentences of the test part"),
+        ("craft", "CRAFT", "epochs of {train} sentences, 3 seeds, scored on the {dev} sentences"),
+        (
+            "sinica",
+            "Sinica",
+            "encoder; {train} to train on, four epochs, 3 seeds, the {test} sentences of the test part",
+        ),
+    ],
+)
+def test_notebook_13_says_how_many_sentences_there_are(name, title, said):
+    counts = {part: f"{len(needs(name, part)):,}" for part in SPLITS if f"{{{part}}}" in said}
+    assert said.format(**counts) in " ".join(seen_on(title).split())
 
 
 def test_the_readme_says_what_the_tables_say():
