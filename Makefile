@@ -5,7 +5,7 @@ VENV := .venv
 READY := $(VENV)/.lalkit-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench lab
+.PHONY: help demo test lint format bench lab numbers
 
 help: ## this list
 	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']"
@@ -31,6 +31,9 @@ format: $(READY) ## let ruff mend style and formatting
 bench: $(READY) ## measure speed and memory on this machine
 	@echo "==> lalkit bench"
 	@$(VENV)/bin/python -m lalkit bench $(ARGS)
+
+numbers: $(READY) ## write the numbers of README, notebooks and figures/README from their tables
+	@$(VENV)/bin/python tools/write_numbers.py $(ARGS)
 
 lab: $(READY) ## open the notebooks
 	@$(VENV)/bin/jupyter lab notebooks $(ARGS)

@@ -1,0 +1,127 @@
+"""Numbers in documents are written by tools/write_numbers.py: they are up to date, and a changed table changes the sentence."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SPECIFICATION = importlib.util.spec_from_file_location("write_numbers", ROOT / "tools" / "write_numbers.py")
+numbers = importlib.util.module_from_spec(SPECIFICATION)
+SPECIFICATION.loader.exec_module(numbers)
+
+TABLE = "system,seed,f1,note\nours,1,90.04,NA\nours,2,91.06,NA\ntheirs,1,80.0,\n"
+TEXT = """# A document
+
+<!--let
+table = scores.csv
+ours = table ; system == "ours" ; mean f1
+f1(system, seed) = table ; system == "{system}" and seed == {seed} ; f1
+-->
+
+Theirs has <!--n table ; system == "theirs" ; f1 ; .1f-->?<!--/-->, ours <!--n ours ; .2f-->?<!--/--> and
+the lead is <!--n f1("ours", 2) - f1("theirs", 1) ; .1f-->?<!--/-->. Seeds: <!--n table ; system == "ours" ;
+all f1 ; each .0f-->?<!--/-->, <!--n scores.csv ; ; all f1 ; range .0f-->?<!--/-->, <!--n table ; seed == 1 ; count ;
+word-->?<!--/-->; card: <!--n card.json ; max seeds.*.f1 ; spread .1f-->?<!--/-->. `<!--n kept ; s-->as it is<!--/-->`
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "scores.csv").write_text(TABLE)
+    (tmp_path / "card.json").write_text(json.dumps({"seeds": [{"f1": 1.0}, {"f1": 3.0}], "p": 0.0004}))
+    return tmp_path
+
+
+def run(folder, text, *options):
+    """Write a document, run the tool on it, and return the exit code and the document."""
+    path = folder / "page.md"
+    path.write_text(text)
+    return numbers.main([str(path), "--root", str(folder), *options]), path.read_text()
+
+
+def one(folder, source):
+    """Return what stands between the comments after a run."""
+    code, text = run(folder, f"is <!--n {source}-->?<!--/-->")
+    assert code == 0
+    return text.split("-->")[1].split("<!--")[0]
+
+
+def test_the_documents_are_up_to_date(capsys):
+    code = numbers.main(["--check"])
+    assert code == 0, capsys.readouterr().out
+
+
+def test_the_number_changes_with_its_table(folder):
+    code, text = run(folder, TEXT.replace("spread .1f", ".1f"))
+    assert code == 0
+    for piece in (
+        "-->80.0<!--/-->, ours", "-->90.55<!--/-->", "-->11.1<!--/-->. Seeds", "-->90 and 91<!--/-->, ", "-->80 to 91<!",
+        "-->two<!--/-->; card", "-->3.0<!--/-->. `<!--n kept ; s-->as it is<!--/-->`",
+    ):  # fmt: skip
+        assert piece in text
+    assert run(folder, text, "--check") == (0, text)
+    (folder / "scores.csv").write_text(TABLE.replace("80.0", "81.0"))
+    assert run(folder, text, "--check") == (1, text)
+    code, new = run(folder, text)
+    assert code == 0
+    assert new == text.replace("-->80.0<", "-->81.0<").replace("-->11.1<", "-->10.1<").replace("80 to", "81 to")
+
+
+def test_the_check_names_the_line(folder, capsys):
+    code, text = run(folder, "one\n\ntwo <!--n card.json ; seeds.1.f1 ; .2f-->2.00<!--/-->\n", "--check")
+    assert code == 1 and "2.00" in text
+    assert capsys.readouterr().out == "page.md:3: '2.00' is now '3.00'\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("card.json ; all seeds.*.f1 ; spread .1f", "2.0 ± 1.4"),
+        ("card.json ; p ; p", "p < .001"),
+        ("scores.csv ; f1 < 85 ; f1 ; ,.0f", "80"),
+        ('scores.csv ; note == "NA" ; count ; d', "2"),
+        ('scores.csv ; note == "" ; system ; s', "theirs"),
+        ("1000 * abs(-3) ; ,d", "3,000"),
+    ],
+)
+def test_formats(folder, source, shown):
+    assert one(folder, source) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('is <!--n scores.csv ; system == "x" ; f1 ; .1f-->1<!--/-->', "no row matches"),
+        ('is <!--n scores.csv ; system == "ours" ; f1 ; .1f-->1<!--/-->', "2 rows match"),
+        ("is <!--n scores.csv ; seed == 2 ; f2 ; .1f-->1<!--/-->", "no column 'f2'"),
+        ("is <!--n nothing.csv ; seed == 2 ; f1 ; .1f-->1<!--/-->", "nothing.csv"),
+        ("is <!--n card.json ; seeds.*.f1 ; .1f-->1<!--/-->", "2 rows match"),
+        ("is <!--n unknown ; .1f-->1<!--/-->", "unknown"),
+        ("is <!--n 1 ; .1f-->1 and no end", "has no partner"),
+        ("<!--n 1 ; .1f-->1.0<!--/--> begins the line", "put a word before it"),
+    ],
+)
+def test_mistakes_are_errors_and_change_nothing(folder, text, message, capsys):
+    text = f"old <!--n 1 ; d-->2<!--/-->\n{text}\n"
+    assert run(folder, text) == (1, text)
+    output = capsys.readouterr().out
+    assert "page.md:2: ERROR" in output and message in output
+
+
+def test_notebooks(folder, capsys):
+    path = folder / "book.ipynb"
+    cells = [
+        {"cell_type": "markdown", "id": "a", "source": ["<!--let\n", "x = scores.csv ; seed == 2 ; f1\n", "-->\n"]},
+        {"cell_type": "code", "id": "b", "source": ["'<!--n x ; .1f-->?<!--/-->'"]},
+        {"cell_type": "markdown", "id": "c", "source": ["Für 的:\n", "it is <!--n x ; .1f-->90.0<!--/-->\n", "end"]},
+    ]
+    before = json.dumps({"cells": cells, "nbformat": 4}, indent=1, ensure_ascii=False) + "\n"
+    path.write_text(before, encoding="utf-8")
+    arguments = [str(path), "--root", str(folder)]
+    assert numbers.main([*arguments, "--check"]) == 1
+    assert capsys.readouterr().out == "book.ipynb, cell 2, line 2: '90.0' is now '91.1'\n"
+    assert numbers.main(arguments) == 0
+    assert path.read_text(encoding="utf-8") == before.replace("90.0", "91.1")
+    assert numbers.main([*arguments, "--check"]) == 0
