@@ -242,21 +242,6 @@ def said(name):
     return " ".join(" ".join(cell.source for cell in cells if cell.cell_type == "markdown").split())
 
 
-def test_09_says_of_states_without_context_what_their_table_says():
-    runs = pd.read_csv(FOLDER.parent / "figures" / "transparent-mlp.csv")
-    means = runs.groupby(["system", "data"]).mean()  # sentence_polarity, subjectivity
-    found, vanilla = means.loc["mlp"], means.loc["vanilla"]
-
-    def both(values, form=".2f"):
-        return " and ".join(f"{value:{form}}" for value in values)
-
-    text = said("09_transparent_lstm.ipynb")
-    assert both(found["conicity"]) == "0.60 and 0.60"
-    assert f"a conicity of 0.60 in both sentence sets (vanilla: {both(vanilla['conicity'])})" in text
-    assert f"erased {both(100 * found['erased_median'], '.0f')}%, permutation {both(found['tvd_median'])}, " in text
-    assert f"correlation with gradients {both(found['pearson_gradient'])}, and they classify" in text
-
-
 def test_10_knows_the_answers(tmp_path):
     asked = {"parser": "", "rounds": 40}
     result = run_notebook(FOLDER / "10_probe_reference.ipynb", asked, tmp_path / "run", progress=False)
