@@ -1,4 +1,4 @@
-"""What README says can be run: the snippet in full, and every lalkit command that is cheap; links lead somewhere."""
+"""The Python block and the cheap lalkit commands of README run. The links of all pages lead somewhere."""
 
 import re
 import shlex
@@ -9,14 +9,17 @@ import pytest
 from tests.test_cli import lalkit
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted(ROOT.glob("*.md")) + sorted(
+    path for room in ("data", "figures", "notebooks") for path in (ROOT / room).rglob("*.md")
+)
 COMMANDS = [
     line.split("  #")[0].strip()
     for block in re.findall(r"```sh\n(.*?)```", README, re.S)
     for line in block.splitlines()
     if line.startswith("lalkit ")
 ]
-DEAR = (
+EXPENSIVE = (
     "lalkit train",
     "lalkit data fetch",
     "lalkit data import",
@@ -33,11 +36,7 @@ DEAR = (
 )
 
 
-def test_there_is_something_to_run():
-    assert len(COMMANDS) >= 6
-
-
-@pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith(DEAR)])
+@pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith(EXPENSIVE)])
 def test_cheap_commands_run(command, tiny_parser, tiny_span_parser, tmp_path):
     command = command.replace("runs/ptb", str(tiny_parser)).replace("runs/span", str(tiny_span_parser))
     code, out, err = lalkit(*shlex.split(command)[1:], cwd=tmp_path)
@@ -45,9 +44,9 @@ def test_cheap_commands_run(command, tiny_parser, tiny_span_parser, tmp_path):
     assert out
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith(DEAR)])
-def test_dear_commands_are_spelled_right(command):
-    """Every option exists (the work itself is tested elsewhere)."""
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith(EXPENSIVE)])
+def test_expensive_commands_have_these_options(command):
+    """Every option exists (other tests do the work itself)."""
     words = shlex.split(command)[1:]
     name = words[:2] if words[0] in ("data", "transparent", "summarize") else words[:1]
     code, out, err = lalkit(*name, "--help")
@@ -56,15 +55,25 @@ def test_dear_commands_are_spelled_right(command):
         assert option in out, f"{option} in: {command}"
 
 
-def test_the_snippet(tiny_parser, tmp_path, monkeypatch, capsys):
-    (snippet,) = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert 8 <= sum(bool(line.strip()) for line in snippet.splitlines()) <= 10
+def test_the_python_block_runs(tiny_parser, tmp_path, monkeypatch, capsys):
+    (block,) = re.findall(r"```python\n(.*?)```", README, re.S)
     monkeypatch.chdir(tmp_path)
-    exec(snippet.replace("runs/ptb", str(tiny_parser)), {})  # noqa: S102
+    exec(block.replace("runs/ptb", str(tiny_parser)), {})  # noqa: S102
     assert "(1, 'Select'" in capsys.readouterr().out
     assert (tmp_path / "runs" / "tree.svg").read_text().startswith("<svg")
 
 
-def test_links_lead_somewhere():
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
-        assert (ROOT / target).exists(), target
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for name, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)", text):
+        target = page.parent / name if name else page
+        assert target.exists(), name
+        if anchor:
+            assert anchor in anchors(target), f"{name}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
