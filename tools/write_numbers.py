@@ -101,7 +101,7 @@ class Names:
 
     def _source(self, text: str):
         if not text.endswith((".csv", ".json")):
-            return eval(text, {"__builtins__": {}}, self.known)  # noqa: S307 (our own documents)
+            return eval(text, {"__builtins__": {}} | self.known)  # noqa: S307 (our own documents)
         if text not in self.files:
             path = self.root / text
             if path.suffix == ".json":
