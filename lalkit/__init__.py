@@ -10,7 +10,7 @@ from importlib import import_module
 __version__ = "0.1.0"
 __all__ = ["LabelAttention", "ParseResult", "Parser", "load"]
 
-_PLACES = {"load": "api", "Parser": "api", "ParseResult": "api", "LabelAttention": "model.label_attention"}
+_PLACES = {"load": "api", "Parser": "api", "ParseResult": "api", "LabelAttention": "network.label_attention"}
 
 
 def __getattr__(name: str):

@@ -10,23 +10,22 @@ from pathlib import Path
 
 import pandas as pd
 
-from lalkit import draw, models
-from lalkit.checkpoint import Loaded, load_model, save_model
+from lalkit import draw
 from lalkit.config import SpanAttentionConfig
 from lalkit.errors import LalkitError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret.contributions import attention_table, contributions
-from lalkit.interpret.explain import explain, page
-from lalkit.interpret.look import Look, look
-from lalkit.interpret.span_explain import explain_terms, page_of_terms
-from lalkit.interpret.span_terms import Terms, span_terms
-from lalkit.interpret.view import view
-from lalkit.predict import Prediction, predict
+from lalkit.interpret.explain import explain, explain_terms, page, page_of_terms
+from lalkit.interpret.paper_layer import Look, look, view
+from lalkit.interpret.span_layer import Terms, span_terms
+from lalkit.network.predict import Prediction, predict
 from lalkit.probes.view import AttentionView
-from lalkit.text import Form, read_line, read_text
+from lalkit.training import named as models
+from lalkit.training.checkpoint import Loaded, load_model, save_model
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
+from lalkit.treebank.text import Form, read_line, read_text
 from lalkit.treebank.tree import Node, Sentence
 
 PICTURES = (".png", ".pdf")
@@ -244,13 +243,13 @@ class Parser:
     def parse_all(
         self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", **options
     ) -> list[ParseResult]:
-        """Many sentences, in order; options are those of `lalkit.predict.predict`."""
+        """Many sentences, in order; options are those of `lalkit.network.predict.predict`."""
         sentences = [_sentence(text, form, i) for i, text in enumerate(texts, 1)]
         found = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
         return [ParseResult(prediction, self, given) for prediction, given in zip(found, sentences)]
 
     def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
-        """Parse and keep what the label attention did; options are those of `lalkit.interpret.look.look`."""
+        """Parse and keep what the label attention did; options are those of `lalkit.interpret.paper_layer.look`."""
         return look(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
 
     @property
@@ -259,11 +258,11 @@ class Parser:
         return self.config.model.span_attention
 
     def terms(self, sentences: Sequence[Sentence], **options) -> list[Terms]:
-        """Parse and keep every score's terms; options are those of `lalkit.interpret.span_terms.span_terms`."""
+        """Parse and keep every score's terms; options are those of `lalkit.interpret.span_layer.span_terms`."""
         return span_terms(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
 
     def view(self, sentences: Sequence[Sentence], **options) -> AttentionView:
-        """The label attention for the probes of `lalkit.probes`; options are those of `lalkit.interpret.view.view`."""
+        """The label attention for the probes of `lalkit.probes`; options are those of `lalkit.interpret.paper_layer.view`."""
         return view(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
 
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from lalkit.config import tiny
-from lalkit.settings import override
+from lalkit.config import override, tiny
 from lalkit.treebank.corpora import load
 
 # No deadline: a first example that loads a tokenizer or compiles a kernel is not slow code.
@@ -31,7 +30,7 @@ def sample():
 @pytest.fixture(scope="session")
 def tiny_parser(tmp_path_factory):
     """The folder of a parser trained for two epochs on data/sample: real in form, poor in judgement."""
-    from lalkit.training import train
+    from lalkit.training.loop import train
 
     folder = tmp_path_factory.mktemp("runs") / "tiny"
     train(override(tiny(), {"train.epochs": 2}), "sample", folder, say=lambda text: None)
@@ -41,7 +40,7 @@ def tiny_parser(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tiny_span_parser(tmp_path_factory):
     """As `tiny_parser`, with label attention inside the span, its boundaries linear."""
-    from lalkit.training import train
+    from lalkit.training.loop import train
 
     inside = {"model.label_attention": "none", "model.span_attention": {"d_key": 8, "boundary": "glass"}}
     folder = tmp_path_factory.mktemp("runs") / "tiny-span"

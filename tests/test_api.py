@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 
 import lalkit
-from lalkit.config import tiny
+from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
 from lalkit.files import can_be_written, write_text
-from lalkit.settings import override
-from lalkit.training import train
+from lalkit.training.loop import train
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.tree import Sentence
 

@@ -7,20 +7,18 @@ import pytest
 import torch
 
 from lalkit.api import Parser
-from lalkit.batch.vocab import Vocab
 from lalkit.chart.cky import cky_batch
-from lalkit.config import tiny
+from lalkit.config import override, tiny
 from lalkit.errors import CorpusError, LalkitError, ModelError
-from lalkit.estimate import estimate
-from lalkit.evaluate import evaluate
-from lalkit.predict import decode_output, predict
-from lalkit.settings import override
-from lalkit.training import Run, quality, train
-from lalkit.treebank.check import check, stats
+from lalkit.evaluation.scores import evaluate
+from lalkit.network.predict import decode_output, predict
+from lalkit.network.vocabulary import Vocab
+from lalkit.training.estimate import estimate
+from lalkit.training.loop import Run, quality, train
+from lalkit.treebank.check import check, layers_of, stats, trainable
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import GROUP
-from lalkit.treebank.trainable import layers_of, trainable
 from lalkit.treebank.tree import Sentence, check_heads
 from tests.test_cli import lalkit
 
@@ -54,15 +52,7 @@ def constituency_parser(tmp_path_factory):
     for split, count in (("train", 60), ("dev", 12)):
         chosen = sorted(load("sample", split).sentences, key=len)[10 : 10 + count]
         (folder / f"{split}.trees").write_text("".join(f"{s.tree}\n" for s in chosen))
-    train(
-        override(
-            tiny(),
-            {"model.task": "constituents", "train.epochs": 2},
-        ),
-        str(folder),
-        out,
-        say=lambda text: None,
-    )
+    train(override(tiny(), {"model.task": "constituents", "train.epochs": 2}), str(folder), out, say=lambda text: None)
     return out, folder
 
 

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from lalkit.config import Config, minilm, preset
+from lalkit.config import Config, from_dict, minilm, override, preset, to_dict
 from lalkit.errors import ModelError
-from lalkit.settings import from_dict, override, to_dict
 
 
 @pytest.mark.parametrize(

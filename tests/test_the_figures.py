@@ -10,7 +10,7 @@ import pytest
 import lalkit
 from lalkit.draw.figures import seed_points
 from lalkit.interpret.contributions import contributions
-from lalkit.sweep.table import COUNTED, SCORES
+from lalkit.reproduce.sweep_table import COUNTED, SCORES
 from lalkit.treebank.corpora import load
 from tests.draw.drawn import assert_drawn
 

@@ -7,13 +7,12 @@ import nbformat
 import pandas as pd
 import pytest
 
-from lalkit import models
 from lalkit.bench import ROUTINES
-from lalkit.config import tiny
-from lalkit.notebooks import NotebookError, run_notebook
-from lalkit.parameters import read_parameters
-from lalkit.settings import override
-from lalkit.training import train
+from lalkit.config import override, tiny
+from lalkit.reproduce.notebook import NotebookError, run_notebook
+from lalkit.reproduce.parameters import read_parameters
+from lalkit.training import named as models
+from lalkit.training.loop import train
 from lalkit.treebank.corpora import load
 
 FOLDER = Path(__file__).parent.parent / "notebooks"

@@ -11,9 +11,8 @@ from lalkit.bench.measure import Settings, share
 from lalkit.bench.networks import network_and_sentences
 from lalkit.bench.parse import parser
 from lalkit.bench.train import stepper
-from lalkit.config import preset
-from lalkit.model.parser import Network
-from lalkit.settings import override
+from lalkit.config import override, preset
+from lalkit.network.parser import Network
 
 PAPERS = "minilm"
 NEITHER = "no label attention"  # how much of the time is not label attention's at all

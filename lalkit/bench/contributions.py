@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 
 from lalkit.bench.measure import Settings, compare, twin
-from lalkit.interpret.effects import without_heads
-from lalkit.model.scores import SpanScorer
+from lalkit.interpret.paper_layer import without_heads
+from lalkit.network.scores import SpanScorer
 from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
 

@@ -6,8 +6,8 @@ import torch
 
 from lalkit.bench.measure import Settings, compare, twin
 from lalkit.config import SpanAttentionConfig
-from lalkit.model.scores import fenceposts
-from lalkit.model.span_attention import SpanLabelAttention
+from lalkit.network.scores import fenceposts
+from lalkit.network.span_attention import SpanLabelAttention
 
 LABELS = 51
 PARTS = (256, 128)  # features of a word, as in the preset minilm-span

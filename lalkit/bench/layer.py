@@ -6,7 +6,7 @@ import torch
 
 from lalkit.bench.measure import Settings, compare, twin
 from lalkit.config import LabelAttentionConfig
-from lalkit.model.label_attention import LabelAttention
+from lalkit.network.label_attention import LabelAttention
 
 HEADS = 112
 SHAPES = ((8, 30), (20, 25), (1, 60))  # sentences x words

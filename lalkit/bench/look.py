@@ -8,9 +8,9 @@ from dataclasses import replace
 from lalkit.bench.measure import Settings, share
 from lalkit.bench.networks import network_and_sentences
 from lalkit.interpret.contributions import NORMS, contributions
-from lalkit.interpret.look import look
-from lalkit.interpret.span_terms import span_terms
-from lalkit.predict import predict
+from lalkit.interpret.paper_layer import look
+from lalkit.interpret.span_layer import span_terms
+from lalkit.network.predict import predict
 
 
 def rows(settings: Settings) -> list[dict]:

@@ -7,15 +7,14 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from lalkit.batch.collate import Collator
-from lalkit.batch.vocab import Vocab
 from lalkit.bench.measure import Settings
-from lalkit.checkpoint import make_collator
 from lalkit.config import EncoderConfig, preset
 from lalkit.errors import CorpusError, ParameterError
-from lalkit.model.parser import Network
-from lalkit.model.pretrained import PretrainedEncoder
-from lalkit.model.shapes import random_encoder
+from lalkit.network.batches import Collator
+from lalkit.network.parser import Network
+from lalkit.network.pretrained import PretrainedEncoder, random_encoder
+from lalkit.network.vocabulary import Vocab
+from lalkit.training.checkpoint import make_collator
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 

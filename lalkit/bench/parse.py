@@ -10,13 +10,12 @@ from statistics import median
 
 import torch
 
-from lalkit import predict as predicting
-from lalkit.batch.budget import batches, usual
-from lalkit.batch.collate import Collator
 from lalkit.bench.measure import Settings, alternate, milliseconds, share
 from lalkit.bench.networks import FEW, network_and_sentences, transformer
-from lalkit.model import parser as assembly
-from lalkit.model.parser import Network
+from lalkit.network import parser as assembly
+from lalkit.network import predict as predicting
+from lalkit.network.batches import Collator, batches, usual
+from lalkit.network.parser import Network
 from lalkit.treebank.tree import Sentence
 
 

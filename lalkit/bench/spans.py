@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from lalkit.bench.measure import Settings, compare, twin
-from lalkit.model.scores import SpanScorer
+from lalkit.network.scores import SpanScorer
 
 
 def rows(settings: Settings) -> list[dict]:

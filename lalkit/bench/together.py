@@ -9,7 +9,7 @@ import torch
 from lalkit.bench.measure import Settings, compare
 from lalkit.bench.networks import network_and_sentences
 from lalkit.bench.train import some
-from lalkit.model.pretrained import PretrainedEncoder
+from lalkit.network.pretrained import PretrainedEncoder
 
 
 def rows(settings: Settings) -> list[dict]:

@@ -8,14 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lalkit.batch.budget import batches
-from lalkit.batch.collate import IGNORE, Collator
 from lalkit.bench.measure import Settings, share
 from lalkit.bench.networks import network_and_sentences, transformer
 from lalkit.config import preset
-from lalkit.model.parser import Network
-from lalkit.objective import has_bf16, losses, make_optimizer
-from lalkit.treebank.trainable import trainable
+from lalkit.network.batches import IGNORE, Collator, batches
+from lalkit.network.parser import Network
+from lalkit.training.objective import has_bf16, losses, make_optimizer
+from lalkit.treebank.check import trainable
 from lalkit.treebank.tree import Sentence
 
 STEPS = 4  # batches, evenly spread over lengths

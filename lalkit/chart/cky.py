@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lalkit.compiled import compiled, map_threads
+from lalkit.chart.machine import compiled, map_threads
 
 EMPTY, SUBHEAD, FIRST_REAL = 0, 1, 2  # label indices: no label, <H>, the first label of the treebank
 

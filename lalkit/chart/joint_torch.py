@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lalkit.chart import memory
+from lalkit.chart import machine as memory
 from lalkit.chart.cky import FIRST_REAL, SUBHEAD
 from lalkit.chart.joint import JointTree, check_scores, check_weight, unwind
 

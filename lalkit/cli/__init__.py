@@ -15,19 +15,17 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the profiler that measures mem
 
 import typer
 
-from lalkit.allocator import keep_memory
-from lalkit.cli import (
-    corpora,
-    explaining,
-    heads,
-    learning,
-    looking,
-    models,
-    parsing,
-    summarizing,
-    sweeping,
-    transparent,
-)
+from lalkit.chart.machine import keep_memory
+from lalkit.cli import analysis_commands as heads
+from lalkit.cli import analysis_commands as looking
+from lalkit.cli import analysis_commands as sweeping
+from lalkit.cli import classifier_commands as transparent
+from lalkit.cli import data_commands as corpora
+from lalkit.cli import model_commands as models
+from lalkit.cli import parser_commands as explaining
+from lalkit.cli import parser_commands as learning
+from lalkit.cli import parser_commands as parsing
+from lalkit.cli import summarizer_commands as summarizing
 from lalkit.errors import LalkitError
 
 app = typer.Typer(

@@ -33,7 +33,7 @@ def pairs(texts: list[str]):
 def set_threads(count: int | None) -> None:
     import torch
 
-    from lalkit.compiled import cpu_count
+    from lalkit.chart.machine import cpu_count
 
     if count is not None and count < 0:
         raise ParameterError(f"--threads is {count}", remedy="Give 1 or more; 0: one for every core.")

@@ -2,6 +2,8 @@
 
 An arc runs above (or below) all arcs it spans. Where several end at a word they stand side by side, the longest nearest
 the word's centre, so that arcs of a projective tree never cross; words move apart until every label fits on its arc.
+
+Both layers of a sentence in one SVG: the constituents above the words, the dependencies below them.
 """
 
 from __future__ import annotations
@@ -10,7 +12,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lalkit.draw import svg
-from lalkit.draw.tree import GAP, MARGIN, TAG_TO_WORD, slot_widths, word_parts
+from lalkit.draw.tree import (
+    GAP,
+    LABEL,
+    LEVEL,
+    MARGIN,
+    TAG_TO_WORD,
+    place,
+    read,
+    slot_widths,
+    total_width,
+    tree_parts,
+    word_parts,
+)
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.tree import Sentence
@@ -111,9 +125,7 @@ def in_a_row(slots: Sequence[float], pads: Sequence[float]) -> list[float]:
 
 
 def spread(
-    arcs: Sequence[Arc],
-    offsets: dict[tuple[int, int, int], float],
-    place: Callable[[list[float]], list[float]],
+    arcs: Sequence[Arc], offsets: dict[tuple[int, int, int], float], place: Callable[[list[float]], list[float]]
 ) -> list[float]:
     """The words' centres, far enough apart for every label. place: extra room left of each word -> centres."""
     pads = [0.0] * max(arc.right for arc in arcs)
@@ -192,3 +204,24 @@ def arc_parts(
             colour = svg.BLACK if arc.head else svg.VERMILION
             labels.append(svg.text(middle, far + 0.34 * SIZE, arc.label, SIZE, colour=colour))
     return lines + labels
+
+
+UNDER_WORDS = 8  # from the words' baseline to where the arcs begin
+
+
+def draw_joint(sentence: Sentence) -> str:
+    """An SVG of tree, words and arcs. Raises TreebankError for a sentence that lacks one of the two layers."""
+    root, words, heads = read(sentence)
+    arcs = read_arcs(sentence)
+    offsets = leg_offsets(arcs)
+    slots = arc_slots(slot_widths(words, sentence.tags), offsets)
+    xs = spread(arcs, offsets, lambda pads: place(root, slots, pads))
+    base = MARGIN + LABEL + root.level * LEVEL
+    under = base + TAG_TO_WORD + UNDER_WORDS
+    parts = [
+        *tree_parts(root, base, sentence.tags is not None),
+        *word_parts(words, xs, base, sentence.tags, heads),
+        *arc_parts(arcs, offsets, xs, under, upwards=False),
+    ]
+    width = max(total_width(root, words, sentence.tags), arcs_width(arcs, xs, slots))
+    return svg.document(width, under + arcs_height(arcs) + MARGIN, parts, "Joint parse: " + " ".join(words))

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Polygon, Rectangle
 from matplotlib.path import Path
 
-from lalkit.draw import fonts
+from lalkit.draw import svg as fonts
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 INCH = 72  # pixels of a drawing: a pixel is a point, so that text has the size it has in print

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lalkit.errors import LalkitError
-from lalkit.interpret.look import Look
+from lalkit.interpret.paper_layer import Look
 
 # What stands for a contribution. `minmax` is the paper's; its program then took a softmax of it, so that the largest share
 # was always e times the least; `softmax` here is of raw.

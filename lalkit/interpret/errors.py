@@ -20,7 +20,7 @@ import pandas as pd
 
 from lalkit.errors import LalkitError
 from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.look import Look, Span
+from lalkit.interpret.paper_layer import Look, Span
 from lalkit.interpret.tables import chosen
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence

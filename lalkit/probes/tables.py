@@ -7,12 +7,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lalkit.probes.ablation import ablate
-from lalkit.probes.conicity import conicity, isotropic
-from lalkit.probes.erasure import erasure_flip
-from lalkit.probes.permutation import permutation_tvd, total_variation
+from lalkit.probes.perturbation import ablate, erasure_flip, permutation_tvd, total_variation
 from lalkit.probes.view import AttentionView
-from lalkit.probes.weights import entropy, pool_queries, pos_kl, sparsity
+from lalkit.probes.weights import conicity, entropy, isotropic, pool_queries, pos_kl, sparsity
 
 # The axes of a tensor and what their numbers are in the table.
 AXES = {"b": "example", "h": "head", "q": "query", "u": "unit"}

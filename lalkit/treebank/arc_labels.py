@@ -112,14 +112,7 @@ TABLE = (
 )
 
 # Categories that can be conjuncts of each other although their labels differ.
-ALIKE = (
-    "NN NNS NNP NNPS PRP",
-    "NP NX NML",
-    "VB VBD VBG VBN VBP VBZ MD",
-    "JJ JJR JJS",
-    "RB RBR RBS",
-    "S SINV SQ SBARQ",
-)
+ALIKE = ("NN NNS NNP NNPS PRP", "NP NX NML", "VB VBD VBG VBN VBP VBZ MD", "JJ JJR JJS", "RB RBR RBS", "S SINV SQ SBARQ")
 EQUALS = {name: group for group in ALIKE for name in group.split()}
 COMMAS = {",", ":"}
 BETWEEN = {"``", "''", "-LRB-", "-RRB-", "RB", "ADVP", "PRN", "INTJ"}  # may stand beside the comma or coordinator

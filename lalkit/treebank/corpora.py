@@ -21,7 +21,7 @@ from pathlib import Path
 
 from lalkit.errors import CorpusError, TreebankError
 from lalkit.treebank import brackets, conllu, sinica
-from lalkit.treebank.derive import Rules, derive
+from lalkit.treebank.head_words import Rules, derive
 from lalkit.treebank.tree import Node, Sentence
 
 SPLITS = ("train", "dev", "test")

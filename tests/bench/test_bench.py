@@ -3,16 +3,16 @@
 import pytest
 import torch
 
-from lalkit import bench, predict
+from lalkit import bench
 from lalkit.bench import beside, inside, layer, look, measure, parse, together, train
 from lalkit.bench.measure import Settings, compare, growth, peak_bytes, twin
-from lalkit.config import LabelAttentionConfig, SpanAttentionConfig, paper_chinese
+from lalkit.config import LabelAttentionConfig, SpanAttentionConfig, override, paper_chinese
 from lalkit.errors import LalkitError, ParameterError
-from lalkit.model.label_attention import LabelAttention, Masks
-from lalkit.model.scores import fenceposts
-from lalkit.model.shapes import random_encoder
-from lalkit.model.span_attention import SpanLabelAttention
-from lalkit.settings import override
+from lalkit.network import predict
+from lalkit.network.label_attention import LabelAttention, Masks
+from lalkit.network.pretrained import random_encoder
+from lalkit.network.scores import fenceposts
+from lalkit.network.span_attention import SpanLabelAttention
 from tests.reference import span_attention_batched, span_attention_literal
 from tests.reference.label_attention_batched import batched
 from tests.reference.label_attention_literal import literal

@@ -37,15 +37,7 @@ def test_all_equal_splits_leftmost():
     chart = np.zeros((5, 5, 3))
     chart[..., 2] = 1
     spans = [span[:2] for span in cky_batch([chart])[0].spans]
-    assert spans == [
-        (0, 4),
-        (0, 1),
-        (1, 4),
-        (1, 2),
-        (2, 4),
-        (2, 3),
-        (3, 4),
-    ]
+    assert spans == [(0, 4), (0, 1), (1, 4), (1, 2), (2, 4), (2, 3), (3, 4)]
 
 
 def test_one_word_and_the_sentence_have_a_real_label():

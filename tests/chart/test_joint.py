@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lalkit
-from lalkit.chart import joint, memory
+from lalkit.chart import joint
+from lalkit.chart import machine as memory
 from lalkit.chart.joint import decode, decode_batch
 from lalkit.errors import TooLongError
 from tests.chart.charts import check_joint_tree, random_chart, random_joint_tree, same_tree

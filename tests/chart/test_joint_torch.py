@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from lalkit.chart import joint_torch, memory
+from lalkit.chart import joint_torch
+from lalkit.chart import machine as memory
 from lalkit.chart.joint import decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
 from lalkit.errors import TooLongError

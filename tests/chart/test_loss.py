@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lalkit.chart.loss import arc_loss, span_margin_loss
-from lalkit.model.parser import arc_log_probabilities
+from lalkit.network.parser import arc_log_probabilities
 from tests.chart.charts import random_joint_tree
 from tests.reference import cky_literal as reference
 

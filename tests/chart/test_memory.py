@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lalkit.chart import memory
+from lalkit.chart import machine as memory
 from lalkit.errors import TooLongError
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lalkit.draw.attention_figures import attention_by_tag, erasure_boxes, permutation_lines, word_heat
-from lalkit.draw.preference import preference_page
+from lalkit.draw.companion_figures import attention_by_tag, erasure_boxes, permutation_lines, preference_page, word_heat
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,7 @@ import pytest
 
 import lalkit.draw
 from lalkit.draw import explorer, explorer_frame
-from lalkit.draw.explorer.gold import compare
-from lalkit.draw.explorer.picture import SIDE, in_order, picture
+from lalkit.draw.explorer.picture import SIDE, compare, in_order, picture
 from lalkit.errors import LalkitError
 from tests.draw.explorer_data import explorer_data, sentence, with_value
 from tests.draw.pictures import SVG, crosses, lines, read

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lalkit.draw.head_figures import attention_of_heads, head_grids, price_lines, system_points, tag_bars
+from lalkit.draw.companion_figures import attention_of_heads, head_grids, price_lines, system_points, tag_bars
 
 
 @pytest.fixture(autouse=True)

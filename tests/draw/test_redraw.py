@@ -8,7 +8,8 @@ from matplotlib import rcParams
 from matplotlib.patches import PathPatch, Polygon
 from matplotlib.text import Text
 
-from lalkit.draw import draw_joint, draw_tree, explorer, fonts
+from lalkit.draw import draw_joint, draw_tree, explorer
+from lalkit.draw import svg as fonts
 from lalkit.draw.figures import attention_heat
 from lalkit.draw.redraw import NARROWER, as_figure, redraw
 from lalkit.treebank.corpora import load

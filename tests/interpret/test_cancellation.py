@@ -5,8 +5,7 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.errors import ModelError
-from lalkit.interpret.cancellation import cancellation
-from lalkit.interpret.controls import changed, mean_contexts
+from lalkit.interpret.controls import cancellation, changed, mean_contexts
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.errors import LalkitError, ModelError
-from lalkit.evaluate import evaluate
+from lalkit.evaluation.scores import evaluate
 from lalkit.interpret.controls import (
     CONTROLS,
     NAMED,
@@ -19,7 +19,7 @@ from lalkit.interpret.controls import (
     without_head,
     words_kept,
 )
-from lalkit.model.scores import fenceposts
+from lalkit.network.scores import fenceposts
 
 
 @pytest.fixture(scope="module")

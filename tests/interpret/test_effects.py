@@ -2,8 +2,8 @@
 
 import torch
 
-from lalkit.interpret.effects import parts, without_heads
-from lalkit.model.scores import SpanScorer
+from lalkit.interpret.paper_layer import parts, without_heads
+from lalkit.network.scores import SpanScorer
 from tests.reference import spans_literal
 
 

@@ -22,7 +22,7 @@ from lalkit.interpret.errors import (
     top_heads,
     trace,
 )
-from lalkit.interpret.look import look
+from lalkit.interpret.paper_layer import look
 
 
 @pytest.mark.parametrize(

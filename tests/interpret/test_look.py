@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from lalkit.api import Parser
+from lalkit.config import override
 from lalkit.errors import LalkitError, ModelError
 from lalkit.interpret.contributions import NORMS, attention_table, contributions, normalise
-from lalkit.interpret.look import look
-from lalkit.model.parser import Network
-from lalkit.settings import override
+from lalkit.interpret.paper_layer import look
+from lalkit.network.parser import Network
 from lalkit.treebank.joint import GROUP
 
 

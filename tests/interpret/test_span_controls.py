@@ -4,17 +4,10 @@ import pytest
 import torch
 
 from lalkit.api import Parser
+from lalkit.config import override
 from lalkit.errors import ModelError
-from lalkit.interpret.span_controls import (
-    SPAN_CONTROLS,
-    mean_inside,
-    of_next,
-    only,
-    span_changed,
-    span_changes,
-)
-from lalkit.model.parser import Network
-from lalkit.settings import override
+from lalkit.interpret.controls import SPAN_CONTROLS, mean_inside, of_next, only, span_changed, span_changes
+from lalkit.network.parser import Network
 
 
 @pytest.fixture

@@ -4,13 +4,12 @@ import pytest
 import torch
 
 from lalkit.api import Parser
-from lalkit.config import tiny
+from lalkit.config import override, tiny
 from lalkit.draw import explorer
 from lalkit.errors import LalkitError, ModelError
-from lalkit.interpret.span_explain import explain_terms, page_of_terms
-from lalkit.interpret.span_terms import balance, span_terms
-from lalkit.settings import override
-from lalkit.training import train
+from lalkit.interpret.explain import explain_terms, page_of_terms
+from lalkit.interpret.span_layer import balance, span_terms
+from lalkit.training.loop import train
 
 GRADES = ("full", "lean", "glass")
 

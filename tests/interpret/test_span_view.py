@@ -7,10 +7,8 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.errors import ModelError
-from lalkit.interpret.span_view import of_spans, span_view
-from lalkit.probes.ablation import ablate
-from lalkit.probes.erasure import erasure_flip
-from lalkit.probes.permutation import permutation_tvd
+from lalkit.interpret.span_layer import of_spans, span_view
+from lalkit.probes.perturbation import ablate, erasure_flip, permutation_tvd
 from lalkit.probes.tables import ask, look_at
 
 

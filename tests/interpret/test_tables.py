@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from lalkit.errors import LalkitError
-from lalkit.interpret.agreement import agreement, match
 from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.tables import averages, known_heads, led_labels, profile, top_shares
+from lalkit.interpret.tables import agreement, averages, known_heads, led_labels, match, profile, top_shares
 
 
 def made(labels, tops, heads=4, sentences=None, seed=0):

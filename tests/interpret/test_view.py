@@ -6,15 +6,13 @@ import pytest
 import torch
 
 from lalkit.api import Parser
+from lalkit.config import override
 from lalkit.errors import ModelError
 from lalkit.interpret.controls import changed, mean_contexts
-from lalkit.interpret.effects import without_heads
-from lalkit.interpret.view import view
-from lalkit.model.parser import Network
-from lalkit.probes.ablation import ablate
-from lalkit.probes.permutation import permutation_tvd
+from lalkit.interpret.paper_layer import view, without_heads
+from lalkit.network.parser import Network
+from lalkit.probes.perturbation import ablate, permutation_tvd
 from lalkit.probes.tables import ask, look_at
-from lalkit.settings import override
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from lalkit.probes.conicity import conicity, diversity_loss, isotropic
+from lalkit.probes.weights import conicity, diversity_loss, isotropic
 from tests.probes.toys import H, texts, view_of
 from tests.reference import probes_literal as literal
 

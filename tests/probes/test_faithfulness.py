@@ -5,9 +5,16 @@ import pandas as pd
 import pytest
 import torch
 
-from lalkit.probes.ablation import MODES, ablate, focus, uniform
-from lalkit.probes.erasure import erasure_flip
-from lalkit.probes.permutation import by_max_attention, permutation_tvd, total_variation
+from lalkit.probes.perturbation import (
+    MODES,
+    ablate,
+    by_max_attention,
+    erasure_flip,
+    focus,
+    permutation_tvd,
+    total_variation,
+    uniform,
+)
 from lalkit.probes.tables import ask, look_at, summary, tidy
 from lalkit.probes.view import AttentionView, Outcome
 from tests.probes.toys import H, Q, predict_alone, texts, view_of
@@ -32,8 +39,8 @@ def test_permutation_against_loops(heads):
 
 def test_chunks_do_not_show(monkeypatch):
     whole = permutation_tvd(VIEW, 30), erasure_flip(VIEW).fraction
-    monkeypatch.setattr("lalkit.probes.permutation.MOST", 7 * VIEW.weights.numel())
-    monkeypatch.setattr("lalkit.probes.erasure.MOST", VIEW.weights.numel())
+    monkeypatch.setattr("lalkit.probes.perturbation.MOST", 7 * VIEW.weights.numel())
+    monkeypatch.setattr("lalkit.probes.perturbation.MOST", VIEW.weights.numel())
     assert torch.equal(permutation_tvd(VIEW, 30)[:, :Q], whole[0][:, :Q])
     assert torch.equal(erasure_flip(VIEW).fraction[:, :Q], whole[1][:, :Q])
 

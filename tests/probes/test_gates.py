@@ -6,8 +6,8 @@ import pytest
 import torch
 from scipy.integrate import quad
 
+from lalkit.network.label_attention import NORMALISERS, normalise
 from lalkit.probes.gates import BETA, HardConcreteGate
-from lalkit.probes.normalisers import KINDS, normalise
 
 
 def gate(log_a, size=1):
@@ -59,7 +59,7 @@ def test_sparsemax_as_in_the_paper():
     assert torch.allclose(normalise(p, p > 0, "sparsemax"), p)  # the identity on the simplex
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NORMALISERS)
 def test_every_normaliser_leaves_padding_out_and_has_gradients(kind):
     scores = torch.randn(3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(4), requires_grad=True)
     mask = torch.tensor([[True] * 5, [True, True, False, False, False], [False, True, False, True, True]])

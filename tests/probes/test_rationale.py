@@ -10,8 +10,8 @@ from lalkit.probes.rationale import (
     rationale,
     reward,
     share,
-    train_rationale,
-)  # fmt: skip
+    train_rationale,  # fmt: skip
+)
 
 
 def data(count, seed):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lalkit.probes.statistics import f1_test, holm, paired_test, roc_auc
+from lalkit.evaluation.statistics import f1_test, holm, paired_test, roc_auc
 from tests.reference import probes_literal as literal
 
 

@@ -12,8 +12,8 @@ from lalkit.probes.weights import (
     pos_kl,
     relative_position,
     sparsity,
-    tag_histogram,
-)  # fmt: skip
+    tag_histogram,  # fmt: skip
+)
 from tests.probes.toys import H, Q, texts, view_of
 from tests.reference import probes_literal as literal
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lalkit.batch.collate import Collator
-from lalkit.batch.vocab import Vocab
-from lalkit.treebank.chinese import is_chinese, normalise
+from lalkit.network.batches import Collator
+from lalkit.network.vocabulary import Vocab
+from lalkit.treebank.text import is_chinese, normalise
 from lalkit.treebank.tree import Sentence, Span
 
 

@@ -5,9 +5,8 @@ import pytest
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.corpora import load
-from lalkit.treebank.derive import derive
 from lalkit.treebank.head_rules import ENGLISH
-from lalkit.treebank.heads import dependencies
+from lalkit.treebank.head_words import dependencies, derive
 
 
 @pytest.mark.parametrize(

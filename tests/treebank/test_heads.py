@@ -14,7 +14,7 @@ from lalkit.errors import TreebankError
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.arc_labels import EQUALS, LABELS, ROLES, TABLE, arc_label
 from lalkit.treebank.head_rules import ENGLISH, PUNCTUATION, HeadRule, HeadRules
-from lalkit.treebank.heads import compare_with, dependencies, head_child
+from lalkit.treebank.head_words import compare_with, dependencies, head_child
 from lalkit.treebank.tree import Node, check_heads
 
 

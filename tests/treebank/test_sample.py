@@ -9,7 +9,7 @@ import pytest
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.arc_labels import LABELS
 from lalkit.treebank.corpora import SPLITS, load, sample_folder
-from lalkit.treebank.heads import dependencies
+from lalkit.treebank.head_words import dependencies
 from lalkit.treebank.joint import to_joint
 
 REGISTERS = {"news", "headline", "dialogue", "letter", "science", "instruction"}

@@ -7,7 +7,7 @@ import pytest
 from lalkit.treebank import brackets, conllu, ctb
 from lalkit.treebank.check import check
 from lalkit.treebank.corpora import SPLITS, load, sample_folder
-from lalkit.treebank.derive import derive
+from lalkit.treebank.head_words import derive
 
 CATEGORIES = set("ADJP ADVP CLP CP DNP DP DVP FRAG IP LCP NP PP QP VNV VP VRD VSB".split())
 FUNCTIONS = set("ADV CND DIR EXT IO LOC OBJ PN PRD PRP SBJ TMP TPC".split())

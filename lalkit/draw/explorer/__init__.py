@@ -33,9 +33,8 @@ from importlib.resources import files
 
 from lalkit.draw import svg
 from lalkit.draw.explorer.check import NORMS, check
-from lalkit.draw.explorer.gold import compare
-from lalkit.draw.explorer.picture import in_order, picture
-from lalkit.draw.fonts import CSS
+from lalkit.draw.explorer.picture import compare, in_order, picture
+from lalkit.draw.svg import CSS
 from lalkit.errors import LalkitError
 from lalkit.treebank.brackets import unescape
 

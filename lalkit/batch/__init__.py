@@ -1,1 +1,0 @@
-"""Sentences -> tensors: vocabularies, words over sub-words, collation, batches by token budget."""

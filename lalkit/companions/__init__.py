@@ -1,0 +1,1 @@
+"""The two companion studies: LSTM classifiers and summarizers."""

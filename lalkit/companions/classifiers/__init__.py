@@ -1,0 +1,1 @@
+"""LSTM classifiers with attention (Mohankumar et al. 2020)."""

@@ -1,0 +1,142 @@
+"""What a classifier is given: a text, for some tasks a question about it, and the class that is right.
+
+Universal parts of speech (Petrov et al. 2012) for texts that have none: NLTK's tagger, and a table from the Penn tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lalkit.errors import CorpusError
+
+
+@dataclass(frozen=True)
+class Example:
+    """words: the text that is attended to. supports: positions in it that the answer rests on, where the data say so.
+
+    tags: one universal part of speech per word, or none. Raises CorpusError for a text, or a tagging, that cannot be.
+    """
+
+    words: tuple[str, ...]
+    label: str
+    question: tuple[str, ...] = ()
+    supports: tuple[int, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if not self.words:
+            raise CorpusError("an empty text: there is nothing to attend to", remedy="Leave it out of the data.")
+        if self.tags and len(self.tags) != len(self.words):
+            raise CorpusError(f"{len(self.words)} words with {len(self.tags)} tags: {' '.join(self.words[:8])}")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Three parts and the classes of the training part. extractive: an answer is a word of its text, and a
+    class that the text does not name is out of the question [C, for CNN].
+
+    Raises CorpusError for an empty part, for a class that only dev or test have, for pairs mixed with single texts.
+    """
+
+    name: str
+    train: tuple[Example, ...]
+    dev: tuple[Example, ...]
+    test: tuple[Example, ...]
+    extractive: bool = False
+
+    def __post_init__(self):
+        for part in ("train", "dev", "test"):
+            examples = getattr(self, part)
+            if not examples:
+                raise CorpusError(f"the {part} part of {self.name} is empty")
+            if len({bool(example.question) for example in examples} | {self.paired}) > 1:
+                raise CorpusError(f"some examples of {self.name} {part} have a question, others none")
+            unknown = sorted({example.label for example in examples} - set(self.classes))
+            if unknown:
+                raise CorpusError(
+                    f"{self.name}: the class {unknown[0]!r} is in {part} and not in train: it can never be predicted",
+                    remedy="Leave its examples out, or split the data anew.",
+                )
+        if len(self.classes) < 2:
+            raise CorpusError(f"{self.name} has one class only: {self.classes[0]!r}")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(sorted({example.label for example in self.train}))
+
+    @property
+    def paired(self) -> bool:
+        return bool(self.train[0].question)
+
+
+def split(name: str, examples: Iterable[Example], dev: float = 0.1, test: float = 0.1) -> Dataset:
+    """A split of our own: the same for every seed of a study. What occurs twice is taken once, so that no part knows another."""
+    once = list(dict.fromkeys(examples))
+    order = np.random.default_rng(0).permutation(len(once))
+    ends = np.cumsum([round(test * len(once)), round(dev * len(once))])
+    parts = [tuple(once[i] for i in some) for some in np.split(order, ends)]
+    return Dataset(name, parts[2], parts[1], parts[0])
+
+
+def unseen(examples: Iterable[Example], seen: Sequence[Example]) -> tuple[Example, ...]:
+    """Those whose text and question no other part has."""
+    known = {(example.words, example.question) for example in seen}
+    return tuple(example for example in examples if (example.words, example.question) not in known)
+
+
+def shorten(data: Dataset, words: int = 0, train: int = 0, dev: int = 0, test: int = 0) -> Dataset:
+    """The first so many words of every text, and the first so many examples of each part; 0: all."""
+
+    def cut(e: Example) -> Example:
+        if not words or len(e.words) <= words:
+            return e
+        supports = tuple(i for i in e.supports if i < words)
+        return Example(e.words[:words], e.label, e.question, supports, e.tags[:words])
+
+    parts = [tuple(map(cut, part[: size or None])) for part, size in
+             ((data.train, train), (data.dev, dev), (data.test, test))]  # fmt: skip
+    return Dataset(data.name, *parts, data.extractive)
+
+
+UNIVERSAL = ("NOUN", "VERB", "ADJ", "ADV", "PRON", "DET", "ADP", "NUM", "CONJ", "PRT", ".", "X")
+_PENN = {
+    "NOUN": "NN NNS NNP NNPS", "VERB": "VB VBD VBG VBN VBP VBZ MD", "ADJ": "JJ JJR JJS", "ADV": "RB RBR RBS WRB",
+    "PRON": "PRP PRP$ WP WP$", "DET": "DT EX PDT WDT", "ADP": "IN", "NUM": "CD", "CONJ": "CC", "PRT": "RP TO POS",
+    ".": ". , : `` '' # $ -LRB- -RRB- ( ) -NONE-",
+}  # fmt: skip
+OF_UD = {
+    "PROPN": "NOUN", "AUX": "VERB", "PUNCT": ".", "SYM": ".", "PART": "PRT", "CCONJ": "CONJ", "SCONJ": "ADP", "INTJ": "X",
+}  # fmt: skip
+OF_PENN = {penn: tag for tag, several in _PENN.items() for penn in several.split()}
+
+
+def universal(penn: str) -> str:
+    """The universal tag of a Penn tag; X for what the table has not (FW, LS, SYM, UH, and tags never seen)."""
+    return OF_PENN.get(penn, "X")
+
+
+def of_dependencies(tag: str) -> str:
+    """The universal tag (of twelve) of a tag of Universal Dependencies (of seventeen)."""
+    return OF_UD.get(tag, tag if tag in UNIVERSAL else "X")
+
+
+def tagged(examples: Sequence[Example]) -> list[Example]:
+    """Examples with tags; those that have some keep them. Raises CorpusError where NLTK's tagger is not on this machine."""
+    if all(example.tags for example in examples):
+        return list(examples)
+    from nltk.tag import PerceptronTagger
+
+    try:
+        tagger = PerceptronTagger()
+    except LookupError:
+        raise CorpusError(
+            "NLTK's tagger is not on this machine",
+            remedy="Get it with: python -m nltk.downloader averaged_perceptron_tagger_eng",
+        ) from None
+    return [
+        example if example.tags else replace(example, tags=tuple(universal(t) for _, t in tagger.tag(example.words)))
+        for example in examples
+    ]

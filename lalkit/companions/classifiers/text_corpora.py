@@ -1,0 +1,162 @@
+"""The study's data by name, or by path.
+
+| name              | from                  | train / dev / test                          | stands for the paper's   |
+|-------------------|-----------------------|---------------------------------------------|--------------------------|
+| babi-1, -2, -3    | generated             | 4,250 / 750 / 1,000 questions               | bAbI 1, 2, 3             |
+| sentence_polarity | NLTK                  | 8 : 1 : 1, ours                             | SST (they overlap)       |
+| subjectivity      | NLTK                  | 8 : 1 : 1, ours                             | 20News, Tweets           |
+| movie_reviews     | NLTK, first 200 words | 8 : 1 : 1, ours                             | IMDB                     |
+| qc                | NLTK                  | 9 : 1 of train, ours / as published         |                          |
+| rte               | NLTK                  | 9 : 1 of all other sets, ours / RTE-3 test  | SNLI, QQP (at chance)    |
+
+A folder has train, dev and test as .csv, .tsv or .jsonl, or bAbI's own qaN_..._train.txt and qaN_..._test.txt.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lalkit.companions.classifiers import babi
+from lalkit.companions.classifiers.examples import Dataset, Example, shorten, split, unseen
+from lalkit.errors import CorpusError
+from lalkit.treebank.brackets import read_text
+
+NLTK = ("sentence_polarity", "subjectivity", "movie_reviews", "qc", "rte")
+NAMES = ("babi-1", "babi-2", "babi-3", *NLTK)
+# What files call the columns: ours, and those of SNLI, QQP and others.
+COLUMNS = {
+    "label": ("label", "gold_label", "is_duplicate", "class", "sentiment"),
+    "text": ("text", "sentence", "sentence1", "premise", "question1"),
+    "question": ("question", "sentence2", "hypothesis", "question2"),
+}
+
+
+def load(name: str) -> Dataset:
+    """Raises CorpusError for an unknown name, for what is not on this machine, and for files with something wrong."""
+    if name in ("babi-1", "babi-2", "babi-3"):
+        return babi.generate(int(name[-1]))
+    if name in NLTK:
+        try:
+            return _nltk(name)
+        except LookupError:
+            raise CorpusError(
+                f"NLTK's corpus {name} is not on this machine",
+                remedy=f"Get it with: python -m nltk.downloader {name}   (or set NLTK_DATA to the folder that has it)",
+            ) from None
+    if Path(name).is_dir():
+        return read_folder(Path(name))
+    raise CorpusError(f"there are no data {name!r}", remedy=f"Give one of {', '.join(NAMES)}, or a folder of files.")
+
+
+def tokens(text: str) -> tuple[str, ...]:
+    """Lower-cased Penn Treebank tokens."""
+    from nltk.tokenize import TreebankWordTokenizer
+
+    return tuple(word.lower() for word in TreebankWordTokenizer().tokenize(text))
+
+
+def _nltk(name: str) -> Dataset:
+    from nltk import corpus
+
+    reader = getattr(corpus, name)
+    if name in ("sentence_polarity", "subjectivity"):
+        return split(name, [Example(tuple(s), c) for c in reader.categories() for s in reader.sents(categories=c) if s])
+    if name == "movie_reviews":
+        documents = [Example(tuple(reader.words(file)), file.split("/")[0]) for file in reader.fileids()]
+        return shorten(split(name, documents), words=200)
+    if name == "qc":
+        parts = [
+            [Example(tokens(q), label.partition(":")[0]) for label, q in reader.tuples(f)] for f in reader.fileids()
+        ]
+        return _with_dev(name, *parts)
+    files = {test: [f for f in reader.fileids() if (f == "rte3_test.xml") == test] for test in (False, True)}
+    pairs = [
+        [Example(tokens(p.text), str(p.value), tokens(p.hyp)) for p in reader.pairs(files[test])]
+        for test in (False, True)
+    ]
+    return _with_dev(name, *pairs)
+
+
+def _with_dev(name: str, train: Iterable[Example], test: Iterable[Example]) -> Dataset:
+    """A tenth of train as dev; what test has is left out of both."""
+    test = list(test)
+    once = list(dict.fromkeys(unseen(train, test)))
+    order = np.random.default_rng(0).permutation(len(once))
+    dev, rest = np.split(order, [max(len(once) // 10, 1)])
+    return Dataset(name, tuple(once[i] for i in rest), tuple(once[i] for i in dev), tuple(test))
+
+
+def read_folder(folder: Path) -> Dataset:
+    """A folder of tables, or of bAbI's own files of one task. Without dev, a tenth of train is it."""
+    texts = {part: sorted(folder.glob(f"qa*_{part}.txt")) for part in ("train", "test")}
+    if all(len(found) == 1 for found in texts.values()):
+        train, test = (list(babi.read(read_text(file).splitlines(), str(file))) for (file,) in texts.values())
+        task = re.match("qa([0-9]*)", texts["train"][0].name)[1]
+        return _with_dev(f"babi-{task}", train, test)
+    parts = {part: _table(folder, part) for part in ("train", "dev", "test")}
+    if not parts["train"] or not parts["test"]:
+        raise CorpusError(
+            "has no data that can be read",
+            where=str(folder),
+            remedy="Wanted: train and test (dev, if any) .csv, .tsv or .jsonl; or the two files of one bAbI task.",
+        )
+    if parts["dev"]:
+        return Dataset(folder.name, *map(tuple, parts.values()))
+    return _with_dev(folder.name, parts["train"], parts["test"])
+
+
+def _table(folder: Path, part: str) -> list[Example]:
+    """The examples of part.csv, .tsv or .jsonl; none where there is no such file."""
+    file = next((f for kind in ("csv", "tsv", "jsonl") if (f := folder / f"{part}.{kind}").exists()), None)
+    if file is None:
+        return []
+    try:
+        if file.suffix == ".jsonl":
+            table = pd.DataFrame(list(_objects(file)))
+        else:
+            table = pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:  # not UTF-8, or no table
+        problem = " ".join(str(error).split())
+        raise CorpusError(f"cannot be read ({problem})", where=str(file), remedy="Is it whole, and UTF-8?") from None
+    found = {ours: next((c for c in theirs if c in table), None) for ours, theirs in COLUMNS.items()}
+    for needed in ("label", "text"):
+        if found[needed] is None:
+            raise CorpusError(
+                f"has no column {needed}", where=str(file), remedy=f"Any of {', '.join(COLUMNS[needed])}."
+            )
+    return list(_examples(table, found, file))
+
+
+def _objects(file: Path) -> Iterator[dict]:
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise CorpusError("is no JSON object", where=f"{file}, line {number}", remedy="One object a line.")
+        yield row
+
+
+def _examples(table: pd.DataFrame, columns: dict[str, str | None], file: Path) -> Iterator[Example]:
+    for row, record in enumerate(table.to_dict("records"), 1):
+        if lacking := [c for c in filter(None, columns.values()) if record[c] is None or record[c] != record[c]]:  # nan
+            raise CorpusError(
+                f"has no {lacking[0]}", where=f"{file}, row {row}", remedy="Give it, or leave the row out."
+            )
+        label = str(record[columns["label"]])
+        if label == "-":  # SNLI: its annotators did not agree
+            continue
+        question = tokens(str(record[columns["question"]])) if columns["question"] else ()
+        try:
+            yield Example(tokens(str(record[columns["text"]])), label, question)
+        except CorpusError as error:
+            raise error.at(f"{file}, row {row}") from None

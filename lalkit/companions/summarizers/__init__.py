@@ -1,0 +1,1 @@
+"""Summarizers with multi-head attention (Baan et al. 2019)."""

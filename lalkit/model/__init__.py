@@ -1,1 +1,0 @@
-"""The network: encoder, label attention layer, scorers, and their assembly."""

@@ -1,0 +1,1 @@
+"""The shipped parsers: their cards, and how they are shipped and checked."""

@@ -1,0 +1,1 @@
+"""The parser network: words to vectors, label attention, scores, and decoding them into trees."""

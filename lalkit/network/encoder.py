@@ -1,0 +1,115 @@
+"""Partitioned self-attention over content and position (Kitaev and Klein 2018), before the label attention.
+
+Linear maps that keep content and position apart (Kitaev and Klein 2018: two blocks, no weights between them).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from lalkit.config import ModelConfig
+
+
+class PartitionedLinear(nn.Module):
+    """[.., content + position] -> [.., out_content + out_position], each half from its own half; `heads` copies if given.
+
+    heads: the output is [.., heads, out], each head's matrix initialised as the matrix it is.
+    """
+
+    def __init__(self, d_in: tuple[int, int], d_out: tuple[int, int], heads: int | None = None, bias: bool = False):
+        super().__init__()
+        self.d_in, self.d_out, self.heads = d_in, d_out, heads
+        lead = () if heads is None else (heads,)
+        self.content = nn.Parameter(xavier(*lead, d_out[0], d_in[0]))
+        self.position = nn.Parameter(xavier(*lead, d_out[1], d_in[1]))
+        self.bias = nn.Parameter(torch.zeros(*lead, sum(d_out))) if bias else None
+
+    @property
+    def blocks(self) -> tuple[Tensor, Tensor]:
+        """The matrices of content and of position, [(heads,) out, in] each."""
+        return self.content, self.position
+
+    def forward(self, x: Float[Tensor, "... d"]) -> Float[Tensor, "..."]:
+        index = "...d,od->...o" if self.heads is None else "...d,hod->...ho"
+        out = block_einsum(index, x, self.blocks, self.d_in)
+        return out if self.bias is None else out + self.bias
+
+    def per_head(self, x: Float[Tensor, "... h d"]) -> Float[Tensor, "... h o"]:
+        """Head h's matrix applied to head h's vector (with heads None: the one matrix to all)."""
+        index = "...hd,od->...ho" if self.heads is None else "...hd,hod->...ho"
+        return block_einsum(index, x, self.blocks, self.d_in)
+
+
+def block_einsum(index: str, x: Tensor, blocks: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
+    """The same product for each part of x's last axis with its own matrix, side by side."""
+    return torch.cat([torch.einsum(index, part, block) for part, block in zip(x.split(sizes, dim=-1), blocks)], dim=-1)
+
+
+def xavier(*shape: int) -> Tensor:
+    """Glorot-uniform over the last two axes: every head's matrix as a matrix of its own."""
+    bound = (6.0 / (shape[-1] + shape[-2])) ** 0.5
+    return torch.empty(*shape).uniform_(-bound, bound)
+
+
+def halve(size: int) -> tuple[int, int]:
+    return size - size // 2, size // 2
+
+
+class PartitionedLayer(nn.Module):
+    """One layer: self-attention whose logits are content.content + position.position, then a feed-forward in two blocks."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        d_model, inner = (config.d_content, config.d_position), halve(config.d_head)
+        self.query = PartitionedLinear(d_model, inner, config.attention_heads)
+        self.key = PartitionedLinear(d_model, inner, config.attention_heads)
+        self.value = PartitionedLinear(d_model, inner, config.attention_heads)
+        self.output = PartitionedLinear(tuple(config.attention_heads * part for part in inner), d_model)
+        self.inner, self.scale = inner, 1 / math.sqrt(config.d_head)
+        self.up = PartitionedLinear(d_model, halve(config.d_ff), bias=True)
+        self.down = PartitionedLinear(halve(config.d_ff), d_model, bias=True)
+        self.attention_norm, self.norm = nn.LayerNorm(sum(d_model)), nn.LayerNorm(sum(d_model))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
+        query, key, value = (layer(x).transpose(1, 2) for layer in (self.query, self.key, self.value))
+        logits = (query @ key.transpose(-1, -2)) * self.scale
+        attention = torch.softmax(logits.masked_fill(~mask[:, None, None], -torch.inf), dim=-1)
+        heads = (self.dropout(attention) @ value).transpose(1, 2)  # [b t heads d_head]
+        joined = torch.cat([part.flatten(-2) for part in heads.split(self.inner, dim=-1)], dim=-1)
+        x = self.attention_norm(x + self.dropout(self.output(joined)))
+        return self.norm(x + self.dropout(self.down(self.dropout(torch.relu(self.up(x))))))
+
+
+class Encoder(nn.Module):
+    """content [B, T, d_content] -> [B, T, d_content + d_position]: position appended, then `layers` partitioned layers.
+
+    Positions are sinusoids (Vaswani et al. 2017) through a learned matrix, so that no length is too long [D; K&K learn a
+    table of 300].
+    """
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.position = nn.Linear(config.d_position, config.d_position, bias=False)
+        self.norm = nn.LayerNorm(config.d_content + config.d_position)
+        self.layers = nn.ModuleList(PartitionedLayer(config) for _ in range(config.layers))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, content: Float[Tensor, "b t c"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
+        waves = sinusoids(content.shape[1], self.position.in_features).to(content)
+        position = self.position(waves).expand(len(content), -1, -1)
+        x = self.norm(self.dropout(torch.cat([content, position], dim=-1)))
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+def sinusoids(length: int, size: int) -> Float[Tensor, "t p"]:
+    rates = torch.exp(torch.arange(0, size, 2) * (-math.log(10000.0) / size))
+    angles = torch.arange(length)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :size]

@@ -1,0 +1,248 @@
+"""The Label Attention Layer (Mrini et al. 2020, eq. 1-4): every head has one learned query and stands for labels.
+
+    K_h = W^K_h X    a_h = softmax(q_h . K_h / sqrt(d_kv))    V_h = W^V_h X    c_h = a_h V_h          (eq. 1-4)
+    y_h[t] = LN(R (x_t + P c_h))                              heads side by side: [T, heads, d_out]
+
+computed folded: since q_h does not depend on the input, u_h = W^K_h^T q_h makes the logits X u_h; attend first, project
+once: z_h = a_h X, c_h = W^V_h z_h; R is linear: R x_t + R P c_h, with R P formed first unless dropout stands between them.
+Parsing keeps u_h and R P W^V_h as they are (`cached`). Tests hold all this to the equations, outputs and gradients. A query
+matrix (the ablation) makes a_h a [T, T] map and cannot be folded.
+
+Departures from the released program: logits are divided by sqrt(d_kv), not sqrt(d_model); head h of every sentence meets
+query h (there, in a batch of B sentences, head h of sentence b met query (h B + b) mod heads).
+
+Scores -> attention, by name: softmax, and its sparse relatives (Martins and Astudillo 2016; Peters et al. 2019), by entmax.
+
+Products of per-head vectors and matrices whose gradients are made where they are kept.
+
+The forward passes are einsums. Left to autograd, the gradient of a [H, o, d] matrix comes out transposed and is copied (a fifth
+of a training step of the layer), and that of the folded query is a matrix product with an inner axis of one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from entmax import entmax15, sparsemax
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from lalkit.config import LabelAttentionConfig
+from lalkit.network.encoder import PartitionedLinear, block_einsum, halve, xavier
+from lalkit.network.residual_norm import residual_norm
+
+NORMALISERS = {"softmax": torch.softmax, "entmax15": entmax15, "sparsemax": sparsemax}
+# A score for padding: exactly 0 after every one of them, and safe in their sums. A row of -inf would have no sparsemax, and
+# its softmax is nan.
+OUTSIDE = -1e9
+
+
+def normalise(scores: Tensor, mask: Tensor, kind: str = "softmax") -> Tensor:
+    """Over the last axis, 0 where mask (of the same shape, or broadcast) is False. Raises ValueError for an unknown kind."""
+    if kind not in NORMALISERS:
+        raise ValueError(f"no normaliser {kind!r}: {', '.join(NORMALISERS)}")
+    return NORMALISERS[kind](scores.masked_fill(~mask, OUTSIDE), dim=-1) * mask
+
+
+def fold(query: Float[Tensor, "h k"], key: Float[Tensor, "h k d"]) -> Float[Tensor, "h d"]:
+    """W_h^T q_h for every head: u_h."""
+    return _Fold.apply(*_cast(query, key))
+
+
+def per_head(x: Float[Tensor, "b h d"], weight: Float[Tensor, "h o d"]) -> Float[Tensor, "b h o"]:
+    """W_h x_h for every head."""
+    return _PerHead.apply(*_cast(x, weight))
+
+
+def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """What autocast does for operations it knows."""
+    device = tensors[0].device.type
+    if not torch.is_autocast_enabled(device):
+        return tensors
+    return tuple(x.to(torch.get_autocast_dtype(device)) for x in tensors)
+
+
+class _Fold(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, query: Tensor, key: Tensor) -> Tensor:
+        ctx.save_for_backward(query, key)
+        return torch.einsum("hk,hkd->hd", query, key)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:
+        query, key = ctx.saved_tensors
+        return torch.einsum("hd,hkd->hk", grad, key), query[:, :, None] * grad[:, None]
+
+
+class _PerHead(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return torch.einsum("bhd,hod->bho", x, weight)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:
+        x, weight = ctx.saved_tensors
+        return torch.einsum("bho,hod->bhd", grad, weight), grad.permute(1, 2, 0) @ x.transpose(0, 1)
+
+
+Blocks = tuple[Tensor, Tensor]  # content's matrix and position's
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Dropout masks, already scaled by 1 / (1 - p). None: no dropout.
+
+    attention: [B, H, T] (query vector) or [B, H, T, T] (matrix); residual: on P c_h, per sentence and head, the same for all
+    words: [B, H, d_model] ([B, 1, d_model] where heads are projected together).
+    """
+
+    attention: Tensor | None = None
+    residual: Tensor | None = None
+
+
+class LabelAttention(nn.Module):
+    """x: [B, T, d_content + d_position], mask: [B, T] -> (y, attention).
+
+    y: [B, T, H, d_out], or [B, T, 1, d_model] with combine='project'. attention: [B, H, T], how much of each word head h's
+    context holds; with query='matrix' [B, H, T, T], for every word of its own. Padded positions get no attention.
+
+    Where nothing is learned (evaluation, without gradients) what depends on weights alone is computed once and kept until a
+    weight changes. Change weights in place under `torch.no_grad()`: a change through `.data` cannot be seen.
+    """
+
+    def __init__(self, config: LabelAttentionConfig, d_content: int, d_position: int):
+        super().__init__()
+        self.config = config
+        self.sizes = d_content, d_position
+        d_model, heads, inner, outer = self.sizes, config.heads, halve(config.d_kv), halve(config.d_out)
+        self.key = PartitionedLinear(d_model, inner, heads)
+        self.value = PartitionedLinear(d_model, inner, heads)
+        if config.query == "vector":
+            self.query = nn.Parameter(xavier(heads, config.d_kv))
+        else:
+            self.query = PartitionedLinear(d_model, inner, heads)
+        copies = None if config.shared else heads
+        if config.combine == "concat":
+            self.project = PartitionedLinear(inner, d_model, copies)  # P
+            self.reduce = PartitionedLinear(d_model, outer, copies)  # R
+            shape = (config.d_out,) if config.shared else (heads, config.d_out)
+        else:
+            self.project = PartitionedLinear((heads * inner[0], heads * inner[1]), d_model)
+            shape = (d_content + d_position,)
+        self.gain, self.offset = nn.Parameter(torch.ones(shape)), nn.Parameter(torch.zeros(shape))
+        self.folds = config.query == "vector" and config.combine == "concat" and config.shared
+        self._cached: tuple[tuple, Tensor, Blocks, list[Tensor]] | None = None
+
+    @property
+    def d_out(self) -> tuple[int, tuple[int, int]]:
+        """(heads, (content, position)) of the output's last two axes."""
+        return (self.config.heads, halve(self.config.d_out)) if self.config.combine == "concat" else (1, self.sizes)
+
+    def forward(
+        self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"], dropout: Masks | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """dropout: masks to use; by default they are drawn in training and absent in evaluation."""
+        if self.folds and dropout is None and not self.training and not torch.is_grad_enabled():
+            return self._infer(x, mask)
+        dropout = dropout or (self.draw(x) if self.training else Masks())
+        attention = self.attend(x, mask)
+        kept = attention if dropout.attention is None else attention * dropout.attention
+        return self.combine(x, self.contexts(x, kept), dropout.residual), attention
+
+    def _infer(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> tuple[Tensor, Tensor]:
+        """`forward` from the weights' products in the cache."""
+        folded, value = self.cached()
+        attention = self.normalise(torch.einsum("btd,hd->bht", x, folded), mask)
+        heads = block_einsum("bhd,hdo->bho", torch.einsum("bht,btd->bhd", attention, x), value, self.sizes)
+        return residual_norm(self.reduce(x), heads, self.gain, self.offset), attention
+
+    def cached(self) -> tuple[Tensor, Blocks]:
+        """u [H, d_model], and R P W^V_h in its two blocks [H, content or position, d_out / 2], of the weights as they are.
+
+        The memory of the weights is kept with their products: were it free, other weights could stand there and be taken for
+        these (3 of 200 times, with queries exchanged by `functional_call`).
+        """
+        weights = (*self.parameters(),)
+        state = tuple((id(w), w.data_ptr(), w.device, 0 if w.is_inference() else w._version) for w in weights)
+        state += (torch.is_autocast_enabled(weights[0].device.type),)  # which makes the products coarser
+        if self._cached is None or self._cached[0] != state:
+            products = [r @ p for r, p in zip(self.reduce.blocks, self.project.blocks)]
+            value = tuple(torch.einsum("ok,hkd->hdo", rp, v).contiguous() for rp, v in zip(products, self.value.blocks))
+            self._cached = state, self.folded_query(), value, [w.detach() for w in weights]
+        return self._cached[1:3]
+
+    def train(self, mode: bool = True) -> LabelAttention:
+        if mode:
+            self._cached = None  # memory that training can use
+        return super().train(mode)
+
+    def folded_query(self) -> Float[Tensor, "h d"]:
+        """u_h = W^K_h^T q_h."""
+        parts = zip(self.query.split(halve(self.config.d_kv), dim=-1), self.key.blocks)
+        return torch.cat([fold(query, key) for query, key in parts], dim=-1)
+
+    def attend(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> Tensor:
+        """a_h for every head (eq. 1): [B, H, T], or [B, H, T, T] for a query matrix."""
+        if self.config.query == "vector":
+            return self.normalise(torch.einsum("btd,hd->bht", x, self.folded_query()), mask)
+        return self.normalise(torch.einsum("bqhk,bthk->bhqt", self.query(x), self.key(x)), mask)
+
+    def normalise(self, logits: Tensor, mask: Bool[Tensor, "b t"]) -> Tensor:
+        """Logits over the words of a sentence, the last axis -> attention."""
+        mask = mask[:, None, :] if logits.dim() == 3 else mask[:, None, None, :]
+        logits = (logits / math.sqrt(self.config.d_kv)).masked_fill(~mask, OUTSIDE)
+        return NORMALISERS[self.config.normaliser](logits, dim=-1)
+
+    def contexts(self, x: Float[Tensor, "b t d"], attention: Tensor) -> Tensor:
+        """c_h (eq. 3, 4): [B, H, d_kv], or [B, T, H, d_kv] for a query matrix."""
+        if attention.dim() == 3:
+            parts = torch.einsum("bht,btd->bhd", attention, x).split(self.sizes, dim=-1)
+            return torch.cat([per_head(part, value) for part, value in zip(parts, self.value.blocks)], dim=-1)
+        return torch.einsum("bhqt,bthk->bqhk", attention, self.value(x))
+
+    def combine(self, x: Float[Tensor, "b t d"], contexts: Tensor, residual: Tensor | None) -> Tensor:
+        """The residual per head, R and the norm: y."""
+        everywhere = contexts.dim() == 3  # one context for all words of a sentence
+        if self.config.combine == "project":
+            inner = halve(self.config.d_kv)
+            blocks = [part.flatten(-2) for part in contexts.split(inner, dim=-1)]
+            heads = self.project(torch.cat(blocks, dim=-1))  # [B, d] or [B, T, d]
+            heads = heads[:, None] if everywhere else heads
+            heads = heads if residual is None else heads * residual
+            return self.norm(x + heads)[:, :, None]
+        if residual is None and self.config.shared:
+            products = [r @ p for r, p in zip(self.reduce.blocks, self.project.blocks)]
+            reduced = block_einsum("...k,ok->...o", contexts, products, self.project.d_in)
+        else:
+            heads = self.project.per_head(contexts)  # P c_h: [B, (T,) H, d_model]
+            if residual is not None:
+                heads = heads * (residual if everywhere else residual[:, None])
+            reduced = self.reduce.per_head(heads)  # R P c_h: [B, (T,) H, d_out]
+        words = self.reduce(x)  # R x_t: [B, T, d_out], or [B, T, H, d_out] with R per head
+        if self.folds:
+            return residual_norm(words, reduced, self.gain, self.offset)
+        words = words if words.dim() == 4 else words[:, :, None]
+        return self.norm(words + (reduced[:, None] if everywhere else reduced))
+
+    def norm(self, y: Tensor) -> Tensor:
+        return F.layer_norm(y, y.shape[-1:]) * self.gain + self.offset
+
+    def draw(self, x: Tensor) -> Masks:
+        """Fresh dropout masks for a batch."""
+        b, t, d = x.shape
+        h = self.config.heads
+        words = (t,) if self.config.query == "vector" else (t, t)
+        rows = h if self.config.combine == "concat" else 1
+        return Masks(
+            _mask(x, self.config.attention_dropout, b, h, *words), _mask(x, self.config.residual_dropout, b, rows, d)
+        )
+
+
+def _mask(like: Tensor, p: float, *shape: int) -> Tensor | None:
+    return F.dropout(torch.ones(shape, dtype=like.dtype, device=like.device), p) if p else None

@@ -1,0 +1,144 @@
+"""The assembly: encoder -> label attention -> scores; or encoder -> scores with label attention in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lalkit.config import ModelConfig
+from lalkit.errors import ModelError
+from lalkit.network.batches import Batch
+from lalkit.network.encoder import Encoder
+from lalkit.network.label_attention import LabelAttention
+from lalkit.network.pretrained import PretrainedEncoder
+from lalkit.network.scores import ArcScorer, SpanScorer, fenceposts
+from lalkit.network.scratch import ScratchEncoder
+from lalkit.network.span_attention import SpanLabelAttention
+from lalkit.network.vocabulary import Vocab
+
+
+@dataclass
+class ParserOutput:
+    """label_scores [B, N+1, N+1, L], 0 beyond a sentence's length; arc_scores [B, N, N+1], log-probabilities over heads;
+    tag_scores [B, N, tags].
+
+    Arc labels wait for heads: `Network.arc_labels(output, heads)`. attention [B, H, T] and posts [B, N+1, H, d_out], the
+    fenceposts that spans are made of, only if asked for. Gradients reach the span scorer through
+    `Network.label_scores_at(output, ...)` where label_scores were asked for without them.
+    """
+
+    label_scores: Tensor
+    arc_scores: Tensor
+    tag_scores: Tensor
+    arc_parts: list[Tensor] = field(repr=False)
+    span_parts: tuple[Tensor | None, ...] = field(repr=False)
+    attention: Tensor | None = None
+    posts: Tensor | None = None
+
+
+class Network(nn.Module):
+    """The whole parser as one differentiable function of a `Batch`; decoding is `chart`'s."""
+
+    def __init__(self, config: ModelConfig, vocab: Vocab, weights: bool = True):
+        """weights: load the pretrained encoder's; False where a checkpoint will fill them."""
+        super().__init__()
+        if config.label_attention and config.span_attention:
+            raise ModelError(
+                "model.label_attention and model.span_attention are both set", remedy="Set one of the two to none."
+            )
+        self.config = config
+        if config.encoder.pretrained is None:
+            self.words = ScratchEncoder(config.encoder, config.d_content, len(vocab.words), len(vocab.chars))
+        else:
+            self.words = PretrainedEncoder(config.encoder, config.d_content, weights)
+        self.tag_scorer = nn.Linear(config.d_content, max(len(vocab.tags), 1))
+        self.tags = nn.Embedding(max(len(vocab.tags), 1), config.d_content) if config.tag_input != "none" else None
+        self.encoder = Encoder(config)
+        lal = config.label_attention
+        self.label_attention = LabelAttention(lal, config.d_content, config.d_position) if lal else None
+        heads, self.slice = self.label_attention.d_out if lal else (1, (config.d_content, config.d_position))
+        size = sum(self.slice)
+        self.feedforward = FeedForward(heads * size, lal.d_ff, config.dropout) if lal and lal.feedforward else None
+        inside, sizes = config.span_attention, (heads * size, config.label_hidden, len(vocab.labels), config.dropout)
+        self.spans = SpanLabelAttention(inside, *sizes) if inside else SpanScorer(*sizes)
+        self.arcs = ArcScorer(
+            heads * size, config.arc_hidden, config.arc_label_hidden, len(vocab.arc_labels), config.dropout
+        )
+
+    def forward(
+        self, batch: Batch, attention: bool = False, posts: bool = False, chart_gradient: bool = True
+    ) -> ParserOutput:
+        """chart_gradient False: label_scores are numbers only, and nothing is kept for a backward pass through all spans."""
+        content = self.words(batch)
+        tag_scores = self.tag_scorer(content[:, 1:-1]).float()
+        if self.tags is not None:
+            # Only words have tags: in a batch, the STOP of a short sentence stands where a longer one has a word.
+            vectors = self._tag_vectors(tag_scores, batch.tags) * batch.word_mask[..., None]
+            content = content + F.pad(vectors, (0, 0, 1, 1))
+        x = self.encoder(content, batch.mask)
+        weights = None
+        if self.label_attention is None:
+            y = x[:, :, None]
+        else:
+            y, weights = self.label_attention(x, batch.mask)
+        if self.feedforward is not None:
+            y = self.feedforward(y)
+        fences = fenceposts(y, self.slice)
+        spans = self.spans.project(x, fences) if self.config.span_attention else self.spans.project(fences)
+        with torch.set_grad_enabled(chart_gradient and torch.is_grad_enabled()):
+            chart = self.spans.chart(*spans, lengths=batch.lengths)
+        parts = self.arcs.parts(y.flatten(-2))
+        return ParserOutput(
+            chart,
+            arc_log_probabilities(self.arcs.arcs(parts), batch.word_mask),
+            tag_scores,
+            parts,
+            spans,
+            weights if attention else None,
+            fences if posts else None,
+        )
+
+    def arc_labels(self, output: ParserOutput, heads: Tensor) -> Tensor:
+        """Scores [B, N, arc labels] of each word's arc to the given head (1-based, 0 = root)."""
+        return self.arcs.labels(output.arc_parts, heads)
+
+    def label_scores_at(
+        self, output: ParserOutput, sentence: Tensor, start: Tensor, end: Tensor, label: Tensor
+    ) -> Tensor:
+        """output.label_scores[sentence, start, end, label] of m spans, scored again, with gradients: [m]."""
+        return self.spans.at(*output.span_parts, b=sentence, i=start, j=end, label=label)
+
+    def _tag_vectors(self, tag_scores: Tensor, given: Tensor) -> Tensor:
+        """[B, N, d_content]. 'given': the sentence's own tags, and where it has none, as for 'predicted', the expected
+        embedding under our own tag head, through which no gradient goes back to the tagger."""
+        expected = torch.softmax(tag_scores.detach(), -1).to(self.tags.weight.dtype) @ self.tags.weight
+        if self.config.tag_input == "predicted":
+            return expected
+        return torch.where((given >= 0)[..., None], self.tags(given.clamp(min=0)), expected)
+
+
+class FeedForward(nn.Module):
+    """Position-wise, after the label attention (table 1, PFL). It mixes heads: contributions end here."""
+
+    def __init__(self, size: int, hidden: int, dropout: float):
+        super().__init__()
+        self.up, self.down = nn.Linear(size, hidden), nn.Linear(hidden, size)
+        self.norm, self.dropout = nn.LayerNorm(size), nn.Dropout(dropout)
+
+    def forward(self, y: Tensor) -> Tensor:
+        flat = y.flatten(-2)
+        flat = self.norm(flat + self.dropout(self.down(self.dropout(torch.relu(self.up(flat))))))
+        return flat.unflatten(-1, y.shape[-2:])
+
+
+def arc_log_probabilities(scores: Tensor, word_mask: Tensor) -> Tensor:
+    """[B, N, N+1] -> log-probabilities over heads: no word is its own head, padding is nobody's; padded rows are 0."""
+    n = scores.shape[1]
+    allowed = torch.cat([torch.ones_like(word_mask[:, :1]), word_mask], dim=1)[:, None] & ~torch.eye(
+        n, n + 1, dtype=torch.bool, device=scores.device
+    ).roll(1, dims=1)
+    log = torch.log_softmax(scores.masked_fill(~allowed, -1e9), dim=-1)
+    return log.masked_fill(~allowed | ~word_mask[..., None], 0.0)

@@ -1,0 +1,136 @@
+"""Label attention inside the span [D]: one head per label, whose attention is over the words of the span it scores.
+
+    A(i, j, l) = sum_t a_t v_t,l      a = softmax over t in (i, j] of s_t,l      s_t,l = q_l . K x_t / sqrt(d_key)
+    v_t,l = w_l . x_t                 S(i, j, l) = A(i, j, l) + B(i, j, l)
+
+In the paper's layer a head has one context per sentence, and a span is a difference of two fenceposts, so what it attends to can
+reach the span's score only through a norm. Here it is a term of the score. B sees the span's edges: `full`, the two-layer
+scorer of fenceposts; `lean`, a narrow one of the first and the last word; `glass`, linear in these two words, so that a score
+is a sum of named terms: every word's attention times its evidence, two edges, and a constant.
+
+All spans at once, by sums that run on from every start: numerators and denominators, in float64, of powers of logits less the
+sentence's greatest (and no less than FLOOR below it). Differences of sums from the sentence's start would cost less and lose
+what a span far from the greatest logit holds. Training needs few spans: these are computed as written above.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lalkit.config import SpanAttentionConfig
+from lalkit.network.encoder import xavier
+from lalkit.network.scores import SpanScorer
+
+FLOOR = 600.0  # e^-600 is far above the least float64: a span always has a sum to divide by
+
+
+class EdgeScorer(nn.Module):
+    """B(i, j) of the first and the last word of a span: linear, or (hidden) W2 ReLU(LN(W_f x_i+1 + W_l x_j)) + b2."""
+
+    def __init__(self, features: int, hidden: int | None, labels: int):
+        super().__init__()
+        self.first = nn.Linear(features, hidden or labels, bias=False)
+        self.last = nn.Linear(features, hidden or labels)
+        self.norm = nn.LayerNorm(hidden) if hidden else None
+        self.second = nn.Linear(hidden, labels) if hidden else None
+
+    def project(self, words: Float[Tensor, "b n d"]) -> tuple[Float[Tensor, "b n k"], Float[Tensor, "b n k"]]:
+        return self.first(words), self.last(words)
+
+    def score(self, first: Float[Tensor, "*s k"], last: Float[Tensor, "*z k"]) -> Float[Tensor, "*y l"]:
+        """From the projected first and last words of spans, whose axes are broadcast."""
+        return first + last if self.second is None else self.second(torch.relu(self.norm(first + last)))
+
+
+class SpanLabelAttention(nn.Module):
+    """Scores of labelled spans, in the place of a `SpanScorer`; the empty label (index 0) scores 0."""
+
+    def __init__(self, config: SpanAttentionConfig, features: int, hidden: int, labels: int, dropout: float):
+        """features: of a word's vector; hidden: of the full boundary scorer; labels: the empty one included."""
+        super().__init__()
+        self.config, heads = config, labels - 1
+        self.key = nn.Linear(features, config.d_key, bias=False)
+        self.query = nn.Parameter(xavier(heads, config.d_key))
+        self.evidence = nn.Linear(features, heads, bias=False)
+        if config.boundary == "full":
+            self.boundary = SpanScorer(features, hidden, labels, dropout)
+        else:
+            self.boundary = EdgeScorer(features, config.d_lean if config.boundary == "lean" else None, heads)
+
+    def project(self, x: Float[Tensor, "b t d"], posts: Float[Tensor, "b f h d"]) -> tuple[Tensor | None, ...]:
+        """(logits [B, N, L - 1], evidence [B, N, L - 1], what the boundary scorer makes of it), of START words STOP and of the
+        fenceposts between them."""
+        words = x[:, 1:-1]
+        logits = self.key(words) @ self.query.T / math.sqrt(self.config.d_key)
+        evidence = self.evidence(words)
+        if self.config.attention == "uniform":
+            logits = torch.zeros_like(logits)
+        elif self.config.attention == "none":
+            logits, evidence = torch.zeros_like(logits), torch.zeros_like(evidence)
+        full = self.config.boundary == "full"
+        return logits, evidence, *(self.boundary.project(posts) if full else self.boundary.project(words))
+
+    def chart(
+        self, logits: Tensor, evidence: Tensor, *edges: Tensor | None, lengths: Int[Tensor, "b"] | None = None
+    ) -> Float[Tensor, "b f f l"]:
+        """The scores of all spans; 0 where i >= j, and beyond a sentence's length where lengths are given."""
+        if self.config.boundary == "full":
+            scores = self.boundary.chart(*edges, lengths)
+        else:
+            scores = self._edges(*edges)
+        b, n, _ = logits.shape
+        powers, values = self._powers(logits, lengths), evidence.double()
+        weighted = powers * values
+        for i in range(n):
+            inside = weighted[:, i:].cumsum(1) / powers[:, i:].cumsum(1)
+            scores[:, i, i + 1 :, 1:] += inside.to(scores.dtype)
+        if lengths is not None:
+            beyond = torch.arange(n + 1, device=logits.device)[None] > lengths[:, None]
+            scores = scores.masked_fill(beyond[:, None, :, None] | beyond[:, :, None, None], 0.0)
+        return scores
+
+    def at(
+        self, logits: Tensor, evidence: Tensor, *edges: Tensor | None, b: Tensor, i: Tensor, j: Tensor, label: Tensor
+    ) -> Float[Tensor, "m"]:
+        """The scores of m spans (sentence, start, end), each for one label: those the chart has there."""
+        head = label.clamp(min=1) - 1
+        attention = self.attention(logits, b, i, j, head)
+        inside = (attention * evidence[b, :, head].to(attention.dtype)).sum(-1)
+        if self.config.boundary == "full":
+            edge = self.boundary.at(*edges, b, i, j, label)
+        else:
+            edge = self.boundary.score(edges[0][b, i], edges[1][b, j - 1]).gather(1, head[:, None])[:, 0]
+        return (inside + edge.to(inside.dtype)).masked_fill(label == 0, 0.0)
+
+    @classmethod
+    def attention(cls, logits: Tensor, b: Tensor, i: Tensor, j: Tensor, head: Tensor) -> Float[Tensor, "m n"]:
+        """a of m spans, each by one head: 0 outside the span, 1 in sum."""
+        return torch.softmax(cls.logits_inside(logits, b, i, j, head), dim=-1)
+
+    @staticmethod
+    def logits_inside(logits: Tensor, b: Tensor, i: Tensor, j: Tensor, head: Tensor) -> Float[Tensor, "m n"]:
+        """s of m spans, each by one head: minus infinity outside the span."""
+        place = torch.arange(logits.shape[1], device=logits.device)
+        inside = (place >= i[:, None]) & (place < j[:, None])
+        chosen = logits[b, :, head].to(torch.promote_types(logits.dtype, torch.float32))
+        return chosen.masked_fill(~inside, -torch.inf)
+
+    def _powers(self, logits: Float[Tensor, "b n l"], lengths: Int[Tensor, "b"] | None) -> Float[Tensor, "b n l"]:
+        logits = logits.double()
+        if lengths is not None:
+            beyond = torch.arange(logits.shape[1], device=logits.device)[None] >= lengths[:, None]
+            logits = logits.masked_fill(beyond[..., None], -torch.inf)
+        return torch.exp((logits - logits.amax(1, keepdim=True)).clamp(min=-FLOOR))
+
+    def _edges(self, first: Float[Tensor, "b n k"], last: Float[Tensor, "b n k"]) -> Float[Tensor, "b f f l"]:
+        b, n, _ = first.shape
+        chart = first.new_zeros(
+            b, n + 1, n + 1, len(self.query) + 1, dtype=torch.promote_types(first.dtype, torch.float32)
+        )
+        for i in range(n):
+            chart[:, i, i + 1 :, 1:] = self.boundary.score(first[:, i : i + 1], last[:, i:]).to(chart.dtype)
+        return chart

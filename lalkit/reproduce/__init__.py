@@ -1,0 +1,1 @@
+"""Notebooks and sweeps that run strictly, and the reports made from them."""

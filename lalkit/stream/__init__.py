@@ -1,1 +1,0 @@
-"""Corpora that are larger than memory: read in windows, parsed by whoever computes, written so that a kill loses little."""

@@ -1,1 +1,0 @@
-"""Summarizers with copying whose heads are measured, ablated, pruned and made sparse (Baan et al. 2019)."""

@@ -1,1 +1,0 @@
-"""Sweeps: a grid over settings and seeds, a process a run, nothing finished is repeated."""

@@ -1,0 +1,1 @@
+"""Training a parser: loss, loop, checkpoints, parallel work, and an estimate beforehand."""

@@ -1,0 +1,40 @@
+"""Small data and a small classifier of every kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from lalkit.companions.classifiers.babi import generate
+from lalkit.companions.classifiers.classifier import Classifier, ClassifierConfig, Vocabulary
+from lalkit.companions.classifiers.examples import Dataset, Example
+
+WORDS = "the plot is thin but acting was good bad a film of no charm and great fun".split()
+
+
+def sentences(count: int = 60) -> Dataset:
+    """Texts of 1 to 9 words without sense; 'good' if they have more words of the first half than of the second."""
+    rng = torch.Generator().manual_seed(0)
+    found = []
+    for _ in range(count):
+        length = int(torch.randint(1, 10, (1,), generator=rng))
+        chosen = torch.randint(0, len(WORDS), (length,), generator=rng).tolist()
+        label = "good" if sum(i < len(WORDS) / 2 for i in chosen) * 2 > length else "bad"
+        found.append(Example(tuple(WORDS[i] for i in chosen), label, tags=("NOUN",) * length))
+    third = count // 3
+    return Dataset("sentences", tuple(found[:third]), tuple(found[third : 2 * third]), tuple(found[2 * third :]))
+
+
+def questions() -> Dataset:
+    return generate(1, 60, 20, extractive=True)
+
+
+def config(model: str = "vanilla", **settings) -> ClassifierConfig:
+    return replace(ClassifierConfig(model, embedding=12, hidden=8, min_count=1, epochs=2, batch=10), **settings)
+
+
+def untrained(model: str, data: Dataset, **settings) -> Classifier:
+    torch.manual_seed(0)
+    asked = config(model, **settings)
+    return Classifier(asked, Vocabulary.build(data, asked)).double().eval()

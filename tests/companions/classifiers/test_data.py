@@ -1,0 +1,212 @@
+"""Data: stories that mean what they say, splits that share nothing, files that are read or refused with the reason."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lalkit.companions.classifiers import babi
+from lalkit.companions.classifiers import text_corpora as corpora
+from lalkit.companions.classifiers.examples import (
+    OF_PENN,
+    UNIVERSAL,
+    Dataset,
+    Example,
+    shorten,
+    split,
+    tagged,
+    universal,
+)
+from lalkit.errors import CorpusError
+
+
+def simulate(lines):
+    """A slow reading of a story: (place of every person and thing over time, one entry a line) -> checks every answer."""
+    at, holds, history, needed = {}, {}, {}, []
+    for line in lines:
+        number, _, rest = line.partition(" ")
+        parts = rest.split("\t")
+        words = parts[0].rstrip(".?").split()
+        if len(parts) == 3:
+            thing, facts = parts[0].split(), [int(n) for n in parts[2].split()]
+            if words[0] == "Where" and words[1] == "is":
+                who = words[-1]
+                place = at[who] if who in babi.PEOPLE else history[who][-1]
+            else:
+                who, place = words[3], words[-1]
+                trail = history[who]
+                place = trail[max(i for i, p in enumerate(trail) if p == place) - 1]
+            assert parts[1] == place, thing
+            assert all(n < int(number) for n in facts)
+            needed.append([lines[n - 1].split(" ", 1)[1] for n in facts])
+            continue
+        person, last = words[0], words[-1]
+        if last in babi.PLACES:
+            assert at.get(person) != last
+            at[person] = last
+            for thing in [t for t, p in holds.items() if p == person]:
+                history[thing].append(last)
+        elif any(v.split()[0] == words[1] for v in babi.GET):
+            assert last not in holds
+            holds[last] = person
+            trail = history.setdefault(last, [at[person]])
+            assert trail[-1] == at[person]  # it lay where it was got
+        else:
+            assert holds.pop(last) == person
+    return needed
+
+
+@pytest.mark.parametrize("task", [1, 2, 3])
+def test_stories_keep_the_rules_and_their_answers_follow(task):
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        lines = babi.one_move_story(rng) if task == 1 else babi.story(task, rng)
+        needed = simulate(lines)
+        assert len(needed) == babi.QUESTIONS and {len(facts) for facts in needed} == {task}
+        for facts in needed:
+            assert any(f.rstrip(".").split()[-1] in babi.PLACES for f in facts)
+
+
+def test_generated_data_keep_supports_and_tags_and_share_no_story():
+    data = babi.generate(1, 200, 50)
+    assert data == babi.generate(1, 200, 50) and data.paired
+    assert data == replace(babi.generate(1, 200, 50, extractive=True), extractive=False)
+    seen = {(e.words, e.question) for e in data.train}
+    assert not any((e.words, e.question) in seen for e in (*data.dev, *data.test))
+    for e in data.test:
+        supporting = [e.words[i] for i in e.supports]
+        assert e.label in supporting and e.question[2] in supporting
+        assert set(e.tags) <= set(UNIVERSAL)
+    with pytest.raises(CorpusError, match="no generator for bAbI 4"):
+        babi.generate(4)
+
+
+@pytest.mark.parametrize(("line", "problem"), [
+    ("one Mary went to the office.", "is no line"), ("3 Where is Mary?\toffice", "is no line"),
+    ("3 Where is Mary?\toffice\t7", "has not"),
+])  # fmt: skip
+def test_a_line_that_is_not_babis(line, problem):
+    lines = ["1 Mary went to the office.", "2 John went to the garden.", line]
+    with pytest.raises(CorpusError, match=rf"qa1, line 3: .*{problem}"):
+        list(babi.read(lines, "qa1"))
+    assert list(babi.read([*lines[:2], "", "3 Where is Mary?\toffice\t1"]))[0].supports == tuple(range(6))
+
+
+def texts(*rows):
+    return tuple(Example(tuple(words.split()), label) for words, label in rows)
+
+
+GOOD = texts(("a b", "x"), ("c", "y"))
+
+
+def test_data_that_cannot_be():
+    with pytest.raises(CorpusError, match="an empty text"):
+        Example((), "x")
+    with pytest.raises(CorpusError, match="2 words with 1 tags"):
+        Example(("a", "b"), "x", tags=("NOUN",))
+    with pytest.raises(CorpusError, match="the dev part of d is empty"):
+        Dataset("d", GOOD, (), GOOD)
+    with pytest.raises(CorpusError, match="the class 'z' is in test and not in train"):
+        Dataset("d", GOOD, GOOD, texts(("a", "z")))
+    with pytest.raises(CorpusError, match="one class only: 'x'"):
+        Dataset("d", GOOD[:1], GOOD[:1], GOOD[:1])
+    with pytest.raises(CorpusError, match="have a question, others none"):
+        Dataset("d", GOOD, GOOD, (replace(GOOD[0], question=("q",)),))
+    assert Dataset("d", GOOD, GOOD[:1], GOOD[1:]).classes == ("x", "y")  # dev and test need not have every class
+
+
+def test_a_split_takes_doubles_once_and_is_the_same_every_time():
+    some = texts(*((f"w{i % 40}", "xy"[i % 2]) for i in range(100)))
+    data = split("d", some)
+    parts = [set(part) for part in (data.train, data.dev, data.test)]
+    assert [len(p) for p in parts] == [32, 4, 4] and len(set.union(*parts)) == 40
+    assert data == split("d", some)
+
+
+def test_shortening_keeps_supports_that_are_left():
+    e = Example(("a", "b", "c"), "x", supports=(0, 2), tags=("NOUN", "VERB", "X"))
+    data = Dataset("d", (e, *GOOD), GOOD, GOOD)
+    short = shorten(data, words=2, train=3, test=1)
+    assert short.train[0] == Example(("a", "b"), "x", supports=(0,), tags=("NOUN", "VERB"))
+    assert len(short.test) == 1 and len(short.dev) == 2
+
+
+def test_folders_of_tables_and_of_babi(tmp_path):
+    rows = [{"text": f"It's {w}", "label": w} for w in ("good", "bad")] * 3 + [{"text": "so so", "label": "-"}]
+    for part in ("train", "dev", "test"):
+        lines = [json.dumps(r) for r in rows]
+        (tmp_path / f"{part}.jsonl").write_text("\n".join(lines) + "\n")
+    data = corpora.load(str(tmp_path))
+    assert data.train[0].words == ("it", "'s", "good") and len(data.train) == 6 and not data.paired
+
+    pairs = tmp_path / "pairs"
+    pairs.mkdir()
+    table = "sentence1\tsentence2\tgold_label\n" + "".join(f"A {i}\tB\t{i % 2}\n" for i in range(20))
+    (pairs / "train.tsv").write_text(table)
+    (pairs / "test.tsv").write_text("sentence1\tsentence2\tgold_label\nA 3\tB\t1\nZ\tB\t0\n")
+    data = corpora.load(str(pairs))
+    assert (len(data.train), len(data.dev), len(data.test)) == (18, 1, 2) and data.train[0].question == ("b",)
+
+    (pairs / "test.tsv").write_text("sentence1\tsentence2\tgold_label\nA\tB\t0\n\tB\t1\n")
+    with pytest.raises(CorpusError, match=r"test.tsv, row 2: an empty text"):
+        corpora.load(str(pairs))
+    (pairs / "test.tsv").write_text("a\tb\n1\t2\n")
+    with pytest.raises(CorpusError, match="test.tsv: has no column label"):
+        corpora.load(str(pairs))
+
+    stories = tmp_path / "stories"
+    stories.mkdir()
+    for part, seed in (("train", 0), ("test", 1)):
+        (stories / f"qa1_x_{part}.txt").write_text("\n".join(babi.stories(1, 60, np.random.default_rng(seed))))
+    data = corpora.load(str(stories))
+    assert not data.extractive and data.name == "babi-1" and len(data.test) == 60 and data.test[0].supports
+
+
+@pytest.mark.parametrize(("name", "content", "says"), [
+    ("train.jsonl", b'{"text": "a", "label": "x"}\n\n{"text": "a", "lab', "train.jsonl, line 3: is no JSON object"),
+    ("train.jsonl", b'{"text": "a", "label": "x"}\n3\n', "train.jsonl, line 2: is no JSON object"),
+    ("train.jsonl", b'{"text": "a", "label": "x"}\n{"text": "b"}\n', "train.jsonl, row 2: has no label"),
+    ("train.jsonl", b"\xff", "train.jsonl: cannot be read .*utf-8"),
+    ("train.csv", b'text,label\na,x\nb,"x\n', "train.csv: cannot be read .*EOF"),
+    ("train.csv", b"text,label\na,b,x,y\nc,d,e,f,g\n", "train.csv: cannot be read .*line 3"),
+    ("train.tsv", b"", "train.tsv: cannot be read .*No columns"),
+    ("train.csv", b"text,label\n\xff,x\n", "train.csv: cannot be read .*utf-8"),
+])  # fmt: skip
+def test_files_that_are_damaged(tmp_path, name, content, says):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CorpusError, match=says):
+        corpora.load(str(tmp_path))
+
+
+def test_what_is_not_there(tmp_path, monkeypatch):
+    with pytest.raises(CorpusError, match="there are no data 'imdb'"):
+        corpora.load("imdb")
+    with pytest.raises(CorpusError, match="no data that can be read"):
+        corpora.load(str(tmp_path))
+    import nltk.data
+
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    with pytest.raises(CorpusError, match="NLTK's tagger is not on this machine"):
+        tagged(GOOD)
+
+
+def test_tags_never_seen_are_x():
+    assert {universal(t) for t in OF_PENN} | {"X"} == set(UNIVERSAL)
+    assert universal("XYZ") == "X" == universal("UH") and universal("NNPS") == "NOUN"
+    known = [replace(e, tags=("X",) * len(e.words)) for e in GOOD]
+    assert tagged(known) == known
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "sizes", "classes"), [
+    ("subjectivity", (8000, 1000, 1000), 2), ("qc", (4833, 536, 500), 6),
+])  # fmt: skip
+def test_the_real_corpora(name, sizes, classes):
+    try:
+        data = corpora.load(name)
+    except CorpusError as error:
+        pytest.skip(str(error).replace("\n", " "))
+    assert (len(data.train), len(data.dev), len(data.test)) == sizes and len(data.classes) == classes
+    seen = {(e.words, e.question) for e in data.train}
+    assert not any((e.words, e.question) in seen for e in data.test)

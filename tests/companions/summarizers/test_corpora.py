@@ -1,0 +1,101 @@
+"""Documents by name; files of one's own; and the commands over them."""
+
+import json
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from lalkit.cli import app
+from lalkit.companions.summarizers.documents import Dataset, load, news
+from lalkit.companions.summarizers.pruning import prune
+from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary
+from lalkit.errors import CorpusError, ModelError
+from tests.test_cli import lalkit
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+def write(folder, name, rows):
+    (folder / f"{name}.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+
+
+@pytest.fixture
+def own(tmp_path):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    found = news(30, 8, 8)
+    for name, part in (("train", found.train), ("validation", found.dev), ("test", found.test)):
+        write(
+            folder, name, [{"article": " ".join(d.words), "highlights": " ".join(d.summary), "id": d.id} for d in part]
+        )
+    return folder
+
+
+def test_a_folder_of_ones_own(own):
+    found = load(str(own))
+    assert (len(found.train), len(found.dev), len(found.test)) == (30, 8, 8)
+    assert found.test[0].summary and found.test[0].id == "news-0-38"
+
+
+def test_what_is_wrong_is_named(own, tmp_path):
+    with pytest.raises(CorpusError, match="no documents 'nothing'"):
+        load("nothing")
+    with pytest.raises(CorpusError, match="has no train.jsonl"):
+        load(str(tmp_path))
+    write(own, "dev", [{"article": "a"}])
+    with pytest.raises(CorpusError, match="dev.jsonl, line 1.*no article with highlights"):
+        load(str(own))
+    (own / "dev.jsonl").write_text("{")
+    with pytest.raises(CorpusError, match="line 1: is no JSON"):
+        load(str(own))
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    (["heads=3"], "64 units cannot be shared by 3 heads"), (["layers=0"], "layers is 0"), (["batch=0"], "batch is 0"),
+    (["heads=0"], "heads is 0"), (["d_model=0"], "d_model is 0"),
+])  # fmt: skip
+def test_settings_of_no_summarizer_are_refused_before_training(own, tmp_path, given, says):
+    chosen = [word for setting in given for word in ("--set", setting)]
+    error = call("summarize", "train", "--data", own, "--out", tmp_path / "run", *chosen).exception
+    assert isinstance(error, ModelError) and says in str(error) and not (tmp_path / "run").exists()
+
+
+def test_settings_that_fit_together_can_be_given_one_by_one(own, tmp_path):
+    size = ["--set", "heads=3", "--set", "d_model=6", "--set", "d_ff=8", "--set", "layers=1"]
+    done = call("summarize", "train", "--data", own, "--out", tmp_path / "run", "--epochs", 1, *size)
+    assert done.exit_code == 0, done.output
+
+
+def test_documents_to_measure_are_not_trained_on(own, tmp_path, monkeypatch):
+    few = Dataset("gum", (), (), load(str(own)).test)
+    monkeypatch.setattr("lalkit.companions.summarizers.documents.load", lambda name: few)
+    command = ["--data", "gum", "--out", tmp_path / "run"]
+    error = call("summarize", "train", *command).exception
+    assert isinstance(error, CorpusError) and "gum: has no train part" in str(error)
+    torch.manual_seed(0)
+    config = SummarizerConfig(layers=1, heads=1, d_model=4, d_ff=4)
+    model = Summarizer(config, Vocabulary.build(few.test, config))
+    with pytest.raises(CorpusError, match="own: has no dev part"):
+        prune(model, Dataset("own", few.test, (), few.test), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_train_score_measure_take_away_and_prune(own, tmp_path):
+    run, size = tmp_path / "run", ["--set", "d_model=16", "--set", "d_ff=32", "--set", "layers=1", "--set", "heads=2"]
+    code, _, err = lalkit("summarize", "train", "--data", own, "--out", run, "--epochs", "1", *size)
+    assert code == 0 and "epoch 1/1" in err
+    code, out, err = lalkit("summarize", "score", run, "--data", own, "--show", "1")
+    assert code == 0 and "rouge1" in out and out.count("true:") == 1, err
+    code, out, err = lalkit("summarize", "heads", run, "--data", own, "--ablate", "--test", "4")
+    assert code == 0 and "enc.0.1" in out and "p_holm" in out, err
+    code, out, err = lalkit(
+        "summarize", "prune", run, "--data", own, "--out", tmp_path / "p", "--lambda", "1", "--epochs", "1"
+    )
+    assert code == 0 and "cross.0.0" in out, err
+    code, out, err = lalkit("summarize", "heads", run, "--data", own)
+    assert code == 2 and "tags, entities and summaries" in err
+    code, out, err = lalkit("summarize", "score", tmp_path, "--data", own)
+    assert code == 2 and "no summarizer here" in err

@@ -1,0 +1,405 @@
+"""EVALB against hand-made cases and a slow twin; attachment, corpus totals and the table per sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lalkit.errors import LalkitError
+from lalkit.evaluation.evalb import BracketTotals
+from lalkit.evaluation.scores import COLLINS, NK, PUNCTUATION, attachment, evaluate, score_brackets
+from lalkit.treebank.brackets import clean, drop_top, parse_tree, scan_trees, tree_to_sentence
+from lalkit.treebank.tree import Node, Sentence, Span
+from tests.evaluation.evalb_fixtures import AB, CASES, DOG, GO, LEFT, Case
+from tests.reference.evalb import count_brackets
+
+
+def score(case: Case):
+    return score_brackets(parse_tree(case.gold), parse_tree(case.predicted) if case.predicted else None, case.rules)
+
+
+# ---------------------------------------------------------------------------------------------------------- EVALB
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_hand_made_case(case):
+    count = score(case)
+    if isinstance(case.expected, str):
+        assert dataclasses.astuple(count) == (0, 0, 0, 0, 0, 0, case.expected), case.reason
+        return
+    assert (count.gold, count.predicted, count.matched) == case.expected, case.reason
+    assert (count.status, count.crossing) == ("ok", case.crossing), case.reason
+    for name, expected in (("words", case.words), ("tags_right", case.tags)):
+        if expected is not None:
+            assert getattr(count, name) == expected, case.reason
+
+
+def test_there_are_enough_cases_and_none_twice():
+    assert len(CASES) >= 40
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert len({(case.gold, case.predicted, case.rules) for case in CASES}) == len(CASES)
+
+
+def test_the_rules_are_the_parameter_files():
+    assert COLLINS.deleted == {"TOP", "-NONE-", ",", ":", "``", "''", "."}
+    assert NK.deleted - COLLINS.deleted == {"S1", "?", "!"}
+    assert COLLINS.same("PRT") == COLLINS.same("ADVP") != COLLINS.same("ADJP") == "ADJP"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        COLLINS.deleted = frozenset()
+
+
+def test_a_round_bracket_is_its_escape():
+    """CRAFT's dependencies have ( where its trees have -LRB-; both are written -LRB-."""
+    plain = Node("NP", (Node("-LRB-", word="("), Node("NN", word="f(x)")))
+    escaped = parse_tree("(NP (-LRB- -LRB-) (NN f-LRB-x-RRB-))")
+    assert score_brackets(plain, escaped).status == "ok"
+    assert score_brackets(escaped, plain).matched == 1
+
+
+def test_unlabelled_brackets():
+    unlabelled = dataclasses.replace(COLLINS, labelled=False)
+    count = score_brackets(parse_tree(f"(TOP {AB})"), parse_tree("(X (Y (NN a)) (VP (VB b)))"), unlabelled)
+    assert (count.gold, count.predicted, count.matched) == (3, 3, 3)  # TOP is deleted by its label all the same
+
+
+TAGS = ["NN", "NN", "VB", ",", ".", "-NONE-"]
+LABELS = ["NP", "NP-SBJ", "VP", "TOP", "ADVP", "PRT"]
+
+
+@st.composite
+def trees_over(draw, words: list[str], tags: list[str]) -> Node:
+    """A random tree over the given leaves: split into parts, with unary chains."""
+
+    def build(start: int, end: int) -> Node:
+        if end - start == 1:
+            node = Node(tags[start], word=words[start])
+        else:
+            cuts = draw(st.sets(st.integers(start + 1, end - 1), min_size=1, max_size=3))
+            bounds = [start, *sorted(cuts), end]
+            parts = [build(a, b) for a, b in zip(bounds, bounds[1:])]
+            node = Node(draw(st.sampled_from(LABELS)), tuple(parts))
+        for _ in range(draw(st.integers(0, 2))):
+            node = Node(draw(st.sampled_from(LABELS)), (node,))
+        return node
+
+    return build(0, len(words))
+
+
+@st.composite
+def tree_pairs(draw) -> tuple[Node, Node]:
+    tags = draw(st.lists(st.sampled_from(TAGS), min_size=1, max_size=4))
+    others = draw(st.one_of(st.just(tags), st.lists(st.sampled_from(TAGS), min_size=len(tags), max_size=len(tags))))
+    words = [f"w{i}" for i in range(len(tags))]
+    return draw(trees_over(words, tags)), draw(trees_over(words, others))
+
+
+@given(tree_pairs())
+def test_the_slow_twin_agrees(pair):
+    count = score_brackets(*pair)
+    expected = count_brackets(*pair, set(COLLINS.deleted), {"ADVP", "PRT"})
+    if isinstance(expected, str):
+        assert count.status.endswith(expected)
+    else:
+        assert (count.matched, count.gold, count.predicted, count.crossing) == expected
+
+
+@given(tree_pairs())
+def test_sides_can_be_exchanged_but_for_an_empty_side(pair):
+    there, back = score_brackets(*pair), score_brackets(*pair[::-1])
+    if there.status == back.status == "ok":
+        assert (there.matched, there.gold, there.predicted) == (back.matched, back.predicted, back.gold)
+    else:
+        assert "ok" not in (there.status, back.status)
+
+
+def test_it_never_gives_up():
+    """The C program stops after 10 errors: here 25 bad sentences come before the good ones, and all are counted."""
+    bad = [Case("", DOG, GO, "", "") for _ in range(25)]
+    empty = [Case("", DOG, None, "", "") for _ in range(2)]
+    good = [Case("", DOG, DOG, "", ""), Case("", LEFT, "(S (NN a) (NP (VB b) (NN c)))", "", "")]
+    totals = BracketTotals.of(map(score, bad + empty + good))
+    assert (totals.sentences, totals.errors, totals.empty, totals.skipped) == (29, 25, 2, 27)
+    assert (totals.matched, totals.gold, totals.predicted) == (3 + 1, 3 + 2, 3 + 2)
+    assert (totals.precision, totals.recall) == (80.0, 80.0)
+    assert totals.exact == 50.0  # of the two sentences left
+    assert totals.mean_crossing == 0.5
+    assert totals.tag_accuracy == pytest.approx(100 * 5 / 6)
+
+
+def test_totals_are_sums_not_means_of_sentences():
+    totals = BracketTotals.of([score(Case("", DOG, DOG, "", "")), score(Case("", AB, "(X (NN a) (VB b))", "", ""))])
+    assert (totals.precision, totals.recall) == (100 * 3 / 4, 100 * 3 / 6)
+    assert totals.f1 == pytest.approx(2 * 75 * 50 / (75 + 50))
+
+
+def test_totals_of_nothing():
+    totals = BracketTotals.of([])
+    assert (totals.precision, totals.recall, totals.f1, totals.exact, totals.tag_accuracy) == (0, 0, 0, 0, 0)
+
+
+# ----------------------------------------------------------------------------------------------------- attachment
+
+#            1    2    3      4    5      6
+WORDS = ("``", "the", "dog", "barks", "loudly", ".")
+GOLD = Sentence(
+    WORDS,
+    tags=("``", "DT", "NN", "VBZ", "RB", "."),
+    heads=(4, 3, 4, 0, 4, 4),
+    arc_labels=("punct", "det", "nsubj", "root", "advmod", "punct"),
+    id="g1",
+)
+
+
+def test_attachment_with_and_without_punctuation():
+    # wrong: the head of the opening quote (5), the label of the subject, head of the stop (5)
+    found = dataclasses.replace(
+        GOLD, heads=(3, 3, 4, 0, 4, 5), arc_labels=("punct", "det", "obj", "root", "advmod", "punct")
+    )
+    assert dataclasses.astuple(attachment(GOLD, found, punctuation=False)) == (4, 4, 3)
+    assert dataclasses.astuple(attachment(GOLD, found, punctuation=True)) == (6, 4, 3)
+    assert attachment(GOLD, found, punctuation=False).uas == 100.0
+    assert attachment(GOLD, found, punctuation=False).las == 75.0
+
+
+def test_a_label_is_right_only_with_its_head():
+    found = dataclasses.replace(GOLD, heads=(4, 4, 4, 0, 4, 4))
+    assert dataclasses.astuple(attachment(GOLD, found, punctuation=False)) == (4, 3, 3)
+
+
+def test_the_gold_tag_says_what_punctuation_is():
+    all_commas = dataclasses.replace(GOLD, tags=(",",) * 6)
+    assert attachment(GOLD, all_commas, punctuation=False).arcs == 4
+    assert attachment(all_commas, GOLD, punctuation=False).arcs == 0
+
+
+def test_which_tags_are_punctuation():
+    assert {"``", "''", ":", ",", "."} <= PUNCTUATION
+    assert not PUNCTUATION & {"-LRB-", "-RRB-", "$", "#", "SYM", "POS"}
+
+
+def test_unknown_labels_are_wrong_and_no_more():
+    found = dataclasses.replace(GOLD, arc_labels=("xyzzy",) * 6)
+    assert dataclasses.astuple(attachment(GOLD, found, punctuation=True)) == (6, 6, 0)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [None, Sentence(WORDS), Sentence(WORDS[:-1], heads=GOLD.heads[:-1]), dataclasses.replace(GOLD, words=WORDS[::-1])],
+    ids=["no parse", "no heads", "other length", "other words"],
+)
+def test_what_is_not_there_is_wrong(found):
+    assert dataclasses.astuple(attachment(GOLD, found, punctuation=True)) == (6, 0, 0)
+
+
+def test_missing_labels_and_tags():
+    bare = Sentence(WORDS, heads=GOLD.heads)
+    assert dataclasses.astuple(attachment(bare, GOLD, punctuation=False)) == (6, 6, None)  # no tags: all words count
+    assert attachment(bare, GOLD, punctuation=True).las is None
+    assert dataclasses.astuple(attachment(GOLD, bare, punctuation=True)) == (6, 6, 0)
+    with pytest.raises(LalkitError, match="no dependencies"):
+        attachment(Sentence(WORDS), GOLD, punctuation=True)
+
+
+# ------------------------------------------------------------------------------------------------------- a corpus
+
+
+def joint(tree: str, heads=None, labels=None, id="") -> Sentence:
+    return dataclasses.replace(tree_to_sentence(parse_tree(tree), id), heads=heads, arc_labels=labels)
+
+
+def corpus() -> tuple[list[Sentence], list[Sentence | None]]:
+    """Four sentences: right; one bracket, one tag, one head and one label wrong; not parsed; other words."""
+    dog = joint(DOG, (2, 3, 0, 3), ("det", "nsubj", "root", "punct"), "dog")
+    left = joint("(S (NP (NN a) (NN b)) (NN c))", (3, 3, 0), ("x", "y", "root"), "left")
+    right = joint("(S (NN a) (NP (VB b) (NN c)))", (2, 3, 0), ("x", "z", "root"))
+    go = joint("(S (VP (VB Go)) (. .))", (0, 1), ("root", "punct"), "go")
+    stay = joint("(S (VP (VB Stay)) (. .))", (0, 1), ("root", "punct"), "stay")
+    return [dog, left, go, stay], [dog, right, None, go]
+
+
+def test_summary_of_a_corpus():
+    summary = evaluate(*corpus()).summary()
+    assert summary == {
+        "precision": 80.0,  # S NP VP of dog, S of left: 4 of 5
+        "recall": 80.0,
+        "f1": 80.0,
+        "exact": 50.0,  # dog, of dog and left
+        "uas": pytest.approx(100 * 5 / 8),  # 3 of 3, 2 of 3, 0 of 1, 0 of 1
+        "las": pytest.approx(100 * 4 / 8),
+        "uas_all": pytest.approx(100 * 6 / 11),  # 4 of 4, 2 of 3, 0 of 2, 0 of 2
+        "las_all": pytest.approx(100 * 5 / 11),
+        "tag_accuracy": pytest.approx(100 * 5 / 6),  # 3 of 3, 2 of 3
+        "sentences": 4,
+        "skipped": 2,
+    }
+
+
+def test_table_has_a_row_per_sentence():
+    table = evaluate(*corpus()).table()
+    assert list(table.columns) == [
+        "id", "length", "matched", "gold", "predicted", "precision", "recall", "f1", "exact",
+        "arcs", "arcs_right", "labels_right", "tags_right", "status",
+    ]  # fmt: skip
+    assert list(table["id"]) == ["dog", "left", "go", "stay"]
+    assert list(table["length"]) == [4, 3, 2, 2]
+    assert list(table["status"]) == ["ok", "ok", "skipped: empty", "error: words"]
+    assert list(table["arcs"]) == [3, 3, 1, 1]
+    assert list(table["arcs_right"]) == [3, 2, 0, 0]
+    assert list(table["labels_right"]) == [3, 1, 0, 0]
+    scored = table[table["status"] == "ok"]
+    assert list(scored["matched"]) == [3, 1]
+    assert list(scored["gold"]) == [3, 2]
+    assert list(scored["predicted"]) == [3, 2]
+    assert list(scored["precision"]) == list(scored["recall"]) == list(scored["f1"]) == [100.0, 50.0]
+    assert list(scored["exact"]) == [True, False]
+    assert list(scored["tags_right"]) == [3, 2]
+    assert table.loc[2:, ["matched", "gold", "predicted", "f1", "exact", "tags_right"]].isna().all(axis=None)
+
+
+def test_the_table_adds_up_to_the_summary():
+    evaluation = evaluate(*corpus())
+    table, summary = evaluation.table(), evaluation.summary()
+    assert 100 * table["matched"].sum() / table["predicted"].sum() == summary["precision"]
+    assert 100 * table["arcs_right"].sum() / table["arcs"].sum() == summary["uas"]
+    assert 100 * table["exact"].mean() == summary["exact"]
+
+
+def test_a_bare_leaf_is_exact_and_has_no_f1():
+    word = Sentence(("Hm",), ("UH",), constituents=())
+    table = evaluate([word], [word]).table()
+    assert table.loc[0, "exact"]
+    assert table[["precision", "recall", "f1"]].isna().all(axis=None)
+
+
+def test_the_rules_are_used():
+    gold, found = joint("(SQ (VP (VB Go)) (? ?))"), joint("(SQ (VP (VB Go) (? ?)))")
+    assert evaluate([gold], [found]).summary()["precision"] == 50.0
+    assert evaluate([gold], [found], rules=NK).summary()["precision"] == 100.0
+
+
+def without(sentence: Sentence | None, *layers: str) -> Sentence | None:
+    return sentence and dataclasses.replace(sentence, **dict.fromkeys(layers))
+
+
+@pytest.mark.parametrize(
+    ("layers", "missing"),
+    [
+        (("constituents",), {"precision", "recall", "f1", "exact"}),
+        (("heads", "arc_labels"), {"uas", "las", "uas_all", "las_all"}),
+        (("arc_labels",), {"las", "las_all"}),
+    ],
+    ids=["no trees", "no arcs", "no arc labels"],
+)
+@pytest.mark.parametrize("side", ["gold", "predicted"])
+def test_a_missing_layer_is_none_and_the_rest_stays(layers, missing, side):
+    gold, found = corpus()
+    full = evaluate(gold, found).summary()
+    if side == "gold":
+        gold = [without(sentence, *layers) for sentence in gold]
+    else:
+        found = [without(sentence, *layers) for sentence in found]
+    evaluation = evaluate(gold, found)
+    assert evaluation.summary() == full | dict.fromkeys(missing)
+    assert len(evaluation.table()) == 4
+
+
+def test_untagged_predictions_take_the_gold_tags():
+    """A parser that predicts no tags must not lose every sentence with a comma in it."""
+    gold, found = corpus()
+    summary = evaluate(gold, [without(s, "tags") for s in found]).summary()
+    assert summary["tag_accuracy"] is None
+    assert (summary["f1"], summary["skipped"]) == (80.0, 2)
+
+
+def test_untagged_gold_knows_no_punctuation():
+    gold, found = corpus()
+    evaluation = evaluate([without(s, "tags") for s in gold], found)
+    summary = evaluation.summary()
+    assert (summary["tag_accuracy"], summary["uas"], summary["las"]) == (None, None, None)
+    assert summary["uas_all"] == pytest.approx(100 * 6 / 11)
+    assert (summary["f1"], summary["skipped"]) == (80.0, 2)
+    assert list(evaluation.table()["arcs"]) == [4, 3, 2, 2]  # all words
+
+
+def test_a_sentence_without_a_gold_tree_is_left_out_alone():
+    gold, found = corpus()
+    evaluation = evaluate([gold[0], without(gold[1], "constituents")], found[:2])
+    assert list(evaluation.table()["status"]) == ["ok", "skipped: no gold tree"]
+    assert (evaluation.summary()["f1"], evaluation.summary()["skipped"]) == (100.0, 1)
+
+
+def test_a_prediction_without_a_tree_among_others_is_an_empty_parse():
+    gold, found = corpus()
+    evaluation = evaluate(gold[:2], [found[0], without(found[1], "constituents")])
+    assert list(evaluation.table()["status"]) == ["ok", "skipped: empty"]
+
+
+def test_nothing_parsed_at_all():
+    gold, _ = corpus()
+    summary = evaluate(gold, [None] * 4).summary()
+    assert (summary["skipped"], summary["f1"], summary["uas"], summary["las"]) == (4, 0.0, 0.0, 0.0)
+
+
+def test_an_empty_corpus():
+    evaluation = evaluate([], [])
+    assert evaluation.summary()["f1"] is None
+    assert evaluation.summary()["sentences"] == 0
+    assert isinstance(evaluation.table(), pd.DataFrame)
+    assert len(evaluation.table()) == 0
+
+
+def test_unequal_numbers_are_said():
+    gold, found = corpus()
+    with pytest.raises(LalkitError, match="4 gold sentences but 3 predicted"):
+        evaluate(gold, found[:3])
+
+
+def test_scoring_needs_no_torch():
+    code = "import sys, lalkit.evaluation.scores; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# ------------------------------------------------------------------------------------------------- a real treebank
+
+
+@pytest.mark.data
+def test_normalising_the_ptb_sample_changes_nothing_evalb_sees():
+    """Raw trees (traces, function tags) against what a parser is trained on: all brackets, but for the one ADVP|PRT."""
+    nltk = pytest.importorskip("nltk")
+    if "NLTK_DATA" in os.environ and os.environ["NLTK_DATA"] not in nltk.data.path:
+        nltk.data.path.insert(0, os.environ["NLTK_DATA"])
+    try:
+        text = nltk.corpus.treebank.raw()
+    except LookupError:
+        pytest.skip("the NLTK treebank sample is not here: set NLTK_DATA, or lalkit data fetch ptb-sample")
+    raw = [drop_top(tree) for _, tree in scan_trees(text)]
+    assert len(raw) == 3914
+    totals = BracketTotals.of(score_brackets(tree, tree_to_sentence(clean(tree)).tree) for tree in raw)
+    assert totals.skipped == 0
+    assert totals.gold == totals.predicted == totals.matched + 1
+    assert totals.crossing == 0
+
+
+def test_a_wrong_punctuation_tag_leaves_no_sentence_out():
+    """Brackets under the gold tags; tag accuracy under the parser's own. Each side under its own tags: as the C program."""
+    spans = (Span(0, 4, "S"), Span(0, 2, "NP"))
+    gold = Sentence(("The", "end", "came", "."), ("DT", "NN", "VBD", "."), spans)
+    predicted = Sentence(gold.words, ("DT", "NN", "VBN", "NN"), spans)
+    ours = evaluate([gold], [predicted])
+    assert (ours.summary()["f1"], ours.summary()["skipped"]) == (100.0, 0)
+    assert ours.summary()["tag_accuracy"] == pytest.approx(100 * 2 / 3)  # DT NN right, VBN wrong, the stop not counted
+    theirs = evaluate([gold], [predicted], retag=False)
+    assert theirs.summary()["skipped"] == 1
+
+
+def test_tags_of_sides_of_different_lengths_are_compared_where_evalb_pairs_them():
+    gold, found = joint("(NP (DT a) (, ,) (NN b))"), joint("(NP (DT a) (NN b))")
+    summary = evaluate([gold], [found]).summary()
+    assert (summary["f1"], summary["tag_accuracy"]) == (100.0, 100.0)

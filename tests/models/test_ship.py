@@ -1,0 +1,220 @@
+"""From runs to a shipped parser whose card can be checked."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lalkit.api import Parser
+from lalkit.config import minilm, minilm_span, override, tiny
+from lalkit.errors import ModelError
+from lalkit.models.card_page import command, page
+from lalkit.models.card_scores import Scored, control_of, measure, settings
+from lalkit.models.ship import add, checksum, ship, verify
+from lalkit.training import named as models
+from lalkit.training.loop import train
+from lalkit.treebank.conllu import format_conllu
+from lalkit.treebank.corpora import load
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory):
+    """The tiny parser's recipe with another seed, one epoch less learned: worse on dev."""
+    folder = tmp_path_factory.mktemp("runs") / "second"
+    train(override(tiny(), {"train.epochs": 2, "train.seed": 2, "train.rate": 1e-3}), "sample", folder, say=str)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shipped(tiny_parser, second, tmp_path_factory):
+    """data/models with one parser in it, and a run of another recipe as its control."""
+    root = tmp_path_factory.mktemp("repository")
+    (root / "data" / "models").mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "repository", lambda: root)
+        yield ship([tiny_parser], "en-tiny", controls=[second], say=str)
+
+
+def test_the_best_is_chosen_and_halved(shipped, tiny_parser):
+    assert models.names() == ["en-tiny"] and models.find("en-tiny") == shipped
+    parser = Parser.load("en-tiny")
+    assert parser.info["name"] == "en-tiny"
+    assert sum(f.stat().st_size for f in shipped.glob("*.safetensors")) < 0.6 * sum(
+        f.stat().st_size for f in tiny_parser.glob("model-*.safetensors")
+    )
+
+
+def test_the_card_is_what_a_check_finds(shipped):
+    rows = verify("en-tiny", str)
+    assert {what for what, *_ in rows} >= {"parses", "dev f1", "dev uas", "test f1", "test las"}
+    assert all(stated == found for _, stated, found in rows)
+    facts = json.loads((shipped / "card.json").read_text())
+    (seed,) = facts["seeds"]
+    assert (facts["licence"], facts["seed"], seed["epochs"], seed["cores"]) == ("CC BY 4.0", 1, 2, 1)
+    (control,) = facts["controls"]
+    assert control["differs"] == {"train.rate": 0.001} and [r["seed"] for r in control["seeds"]] == [2]
+    assert control["paired"] == 0 and control["tests"] == {}
+
+
+def test_a_seed_may_be_chosen_before_the_others_are_known(shipped, second):
+    with pytest.raises(ModelError, match=r"no run of seed 7\n.*seeds are \[2\]"):
+        ship([second], "en-other", seed=7, say=str)
+    facts = json.loads((ship([second], "en-other", seed=2, say=str) / "card.json").read_text())
+    assert facts["chosen"] == "before" and "chosen before the seeds were compared" in page(facts)
+    assert "chosen by F1 + LAS on dev" in page(json.loads((shipped / "card.json").read_text()))
+    shutil.rmtree(shipped.parent / "en-other")
+
+
+def test_training_may_start_from_a_shipped_parser(shipped, tmp_path):
+    config = override(tiny(), {"train.epochs": 1, "train.rate": 0.0, "train.start": "en-tiny"})
+    train(config, "sample", tmp_path / "run", say=str)
+    theirs, ours = Parser.load("en-tiny").network.state_dict(), Parser.load(tmp_path / "run").network.state_dict()
+    assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
+
+
+def test_a_check_finds_other_weights(shipped, second):
+    """The checksum is of what the parser says, not of a file."""
+    assert checksum(Parser.load(second)) != json.loads((shipped / "card.json").read_text())["parses"]["sha256"]
+    assert checksum(Parser.load("en-tiny")) == json.loads((shipped / "card.json").read_text())["parses"]["sha256"]
+
+
+def test_the_page_has_every_score_and_its_command(shipped):
+    text = (shipped / "README.md").read_text()
+    facts = json.loads((shipped / "card.json").read_text())
+    for row in (*facts["seeds"], *facts["controls"][0]["seeds"]):
+        for value in row["test"].values():
+            assert f"{value:.2f}" in text
+    assert "lalkit evaluate en-tiny --treebank sample --split test --json -" in text
+    assert "lalkit train --treebank sample --preset tiny --seed S" in text and "--epochs 2" in text
+    assert "license: cc-by-4.0" in text and text == page(facts)
+
+
+def test_a_parser_with_label_attention_inside_the_span(shipped, tiny_span_parser):
+    made = ship([tiny_span_parser], "en-span", controls=[], say=str)
+    facts, text = json.loads((made / "card.json").read_text()), (made / "README.md").read_text()
+    assert facts["inside"] == "glass" and facts["label_heads"] == len(Parser.load(made).vocab.labels) - 1
+    assert "label attention inside the span" in text and "nothing else" in text and "feed-forward" not in text
+    assert not (made / "profile.json").exists() and facts["recipe"]["model.span_attention.boundary"] == "glass"
+    assert all(stated == found for _, stated, found in verify("en-span", str))
+    shutil.rmtree(made)
+
+
+def test_the_recipe_of_a_preset_is_its_name():
+    assert settings(minilm_span()) == {"preset": "minilm-span"}
+    control = override(minilm(), {"model.label_attention": "none", "model.layers": 2})
+    assert settings(control) == {"preset": "minilm", "model.label_attention": None, "model.layers": 2}
+
+
+def test_arc_labels_of_another_kind_are_not_scored(shipped):
+    facts = json.loads((shipped / "card.json").read_text())
+    assert facts["sample"]["las"] is not None and "other conventions" not in page(facts)
+    facts["sample"]["las"] = None
+    assert "follow other conventions" in page(facts) and "None" not in page(facts)
+
+
+def test_a_chinese_parser_is_shown_on_our_chinese_treebank(shipped, tmp_path):
+    """Trained on half of it under other tags: nothing but UAS can be said, and the checksum is of Chinese parses."""
+    folder = tmp_path / "zh"
+    folder.mkdir()
+    for split in ("train", "dev", "test"):
+        sentences = [
+            replace(s, tags=[f"x{t}" for t in s.tags], arc_labels=[f"x{a}" for a in s.arc_labels])
+            for s in load("sample-zh", split).sentences[:40]
+        ]
+        (folder / f"{split}.trees").write_text("".join(f"{s.tree}\n" for s in sentences), encoding="utf-8")
+        (folder / f"{split}.conllu").write_text(format_conllu(sentences), encoding="utf-8")
+    train(override(tiny(), {"train.epochs": 1}), str(folder), tmp_path / "run", say=str)
+    made = ship([tmp_path / "run"], "zh-tiny", licence="CC BY 4.0", language="zh", say=str)
+    facts, text = json.loads((made / "card.json").read_text()), (made / "README.md").read_text()
+    assert (facts["own"], facts["parses"]["treebank"], facts["encoder"]) == ("sample-zh", "sample-zh", None)
+    assert [facts["sample"][key] is None for key in ("f1", "exact", "uas", "las", "tag_accuracy")] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert "only UAS can be said" in text and '"tokens"' in text and "from scratch" in text and "None" not in text
+    assert all(stated == found for _, stated, found in verify("zh-tiny", str))
+    shutil.rmtree(made)
+
+
+def test_a_recipe_is_how_a_config_differs_from_a_preset():
+    config = override(minilm(), {"train.seed": 3, "train.epochs": 8, "model.label_attention": "none"})
+    assert settings(config) == {"preset": "minilm", "train.epochs": 8, "model.label_attention": None}
+    facts = {"recipe": settings(config), "treebank": "craft", "name": "c"}
+    text = command(facts, 3)
+    assert text.split(" \\\n  ") == [
+        "lalkit train --treebank craft --preset minilm --seed 3", "--epochs 8", "--set model.label_attention=none",
+        "--out runs/c-3",
+    ]  # fmt: skip
+
+
+def test_a_control_without_label_attention_is_called_so():
+    ours = {
+        "preset": "minilm",
+        "train.epochs": 8,
+        "train.start": "en-craft",
+        "model.label_attention.residual_dropout": 0.0,
+    }
+    theirs = {"preset": "minilm", "train.epochs": 8, "model.label_attention": None}
+    found = control_of([Scored({"seed": 2}, theirs, {})], [Scored({"seed": 1}, ours, {})], ours)
+    assert found["differs"] == {"model.label_attention": None, "train.start": "as in the preset"}
+
+
+def test_a_control_is_compared_over_the_seeds_that_both_have(tiny_parser, second, shipped):
+    ours, theirs = measure(tiny_parser, "sample", str), measure(second, "sample", str)
+    theirs.row["seed"] = 1
+    found = control_of([theirs], [ours], ours.recipe)
+    assert found["paired"] == 1 and set(found["tests"]) == {"dev", "test"}
+    for split, tests in found["tests"].items():
+        for score, test in tests.items():
+            expected = ours.row[split][score] - theirs.row[split][score]
+            assert test["difference"] == pytest.approx(expected, abs=0.02) and 0 < test["p"] <= 1
+
+
+def test_seeds_and_controls_are_added_to_a_card(tiny_parser, second, shipped, tmp_path):
+    """The parser stays, byte for byte; what is added is scored as `ship` scores it, and held against the parser itself."""
+    path = shipped.parent / "en-more"
+    shutil.copytree(shipped, path)
+    card = json.loads((path / "card.json").read_text()) | {"name": "en-more", "controls": []}
+    (path / "card.json").write_text(json.dumps(card))
+    weights = next(path.glob("*.safetensors")).read_bytes()
+    other, control = tmp_path / "other", tmp_path / "control"
+    train(override(tiny(), {"train.epochs": 2, "train.seed": 5}), "sample", other, say=str)
+    train(override(tiny(), {"train.epochs": 2, "train.rate": 1e-3}), "sample", control, say=str)
+    add([other], "en-more", controls=[control], say=str)
+    facts = json.loads((path / "card.json").read_text())
+    assert [row["seed"] for row in facts["seeds"]] == [1, 5] and facts["seed"] == 1
+    assert facts["seeds"][1] == measure(other, "sample", str).row
+    assert [(c["differs"], c["paired"]) for c in facts["controls"]] == [({"train.rate": 0.001}, 1)]
+    difference = facts["seeds"][0]["test"]["f1"] - facts["controls"][0]["seeds"][0]["test"]["f1"]
+    assert facts["controls"][0]["tests"]["test"]["f1"]["difference"] == pytest.approx(difference, abs=0.02)
+    assert next(path.glob("*.safetensors")).read_bytes() == weights
+    assert (path / "README.md").read_text() == page(facts)
+    with pytest.raises(ModelError, match="has seed 5 already"):
+        add([other], "en-more", say=str)
+    with pytest.raises(ModelError, match="has this control already"):
+        add([], "en-more", controls=[control], say=str)
+    with pytest.raises(ModelError, match="differ in their recipe"):
+        add([second], "en-more", say=str)
+    shutil.rmtree(path)
+
+
+def test_runs_must_belong_together(tiny_parser, second, shipped):
+    with pytest.raises(ModelError, match="differ in their recipe"):
+        ship([tiny_parser, second], "both", say=str)
+    with pytest.raises(ModelError, match="no run to ship"):
+        ship([], "none", say=str)
+
+
+def test_what_may_not_be_passed_on(tiny_parser, shipped, tmp_path):
+    content = json.loads((tiny_parser / "model.json").read_text())
+    content["info"]["treebank"] = "mine"
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "model.json").write_text(json.dumps(content))
+    with pytest.raises(ModelError, match="no licence is known for mine\n.*--licence"):
+        ship([tmp_path / "run"], "en-mine", say=str)
+    assert models.names() == ["en-tiny"]

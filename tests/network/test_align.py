@@ -1,0 +1,145 @@
+"""Words and their sub-words in six families of tokenizers, against the character offsets the tokenizers report."""
+
+import random
+
+import pytest
+
+from lalkit.errors import ModelError
+from lalkit.network.alignment import align, special_tokens, surface, wants_space
+from tests.network.families import FAMILIES, tokenizer
+
+COUNT, LENGTH = 20_000, 40  # words, in sentences of so many
+LATIN = "abcdefghijklmnopqrstuvwxyzABCXYZ.,'-0123456789&%"
+KINDS = {
+    "latin": LATIN,
+    "han": "我们住在同一條巷子說什麼龍𠮷々〇，。",
+    "emoji": "😀🎉👍🏽❤️🇨🇳",
+    "combining": "e\u0301o\u0308n\u0303\u0302a\u0323",
+    "right to left": "שלוםمرحبا\u05d1\u05b0\u0651",
+    "zero width": "\u200b\u200c\u200d\ufeff\u2060",
+    "wide": "ＡＢ１２ｶﾞ",
+    "spaces": "\t\u00a0\u2009\u3000a",
+    "odd": "\ufffd\u0378\ue000§",
+}
+
+
+def words(seed: int) -> list[str]:
+    """COUNT words: of one script, of several, or with something invisible in them."""
+    pick = random.Random(seed)
+    found = []
+    for _ in range(COUNT):
+        kind = pick.choice([*KINDS, "latin", "latin", "mixed"])
+        letters = "".join(KINDS.values()) if kind == "mixed" else KINDS[kind]
+        found.append("".join(pick.choice(letters) for _ in range(pick.randint(1, 8))))
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_word_is_lost_none_is_empty_and_every_offset_is_right(family):
+    """A word's sub-words are those that the tokenizer gives it, alone (with offsets) and in a sentence cut into words."""
+    made = tokenizer(family)
+    space = " " if wants_space(made) else ""
+    all_words = words(7)
+    for start in range(0, COUNT, LENGTH):
+        some = tuple(all_words[start : start + LENGTH])
+        aligned = align(some, made, 100_000)
+        ((*row,),) = aligned.rows
+        places = aligned.places[1:-1]
+        assert len(places) == len(some) and all(first <= last for _, first, last in places)
+        assert [first for _, first, _ in places[1:]] == [last + 1 for _, _, last in places[:-1]], "side by side"
+        given = made([space + surface(word) for word in some], add_special_tokens=False, return_offsets_mapping=True)
+        for word, (_, first, last), ids, offsets in zip(some, places, given["input_ids"], given["offset_mapping"]):
+            assert row[first : last + 1] == (ids or [made.unk_token_id])
+            inside = [(a, b) for a, b in offsets if a < b]
+            assert all(0 <= a < b <= len(space + surface(word)) for a, b in inside), "within the word"
+            assert all(x[1] <= y[1] and x[0] <= y[0] for x, y in zip(inside, inside[1:])), "in order"
+        whole = made([space + surface(word) for word in some], is_split_into_words=True, add_special_tokens=False)
+        for i, (word, (_, first, last)) in enumerate(zip(some, places)):
+            mine = [id for id, owner in zip(whole["input_ids"], whole.word_ids()) if owner == i]
+            assert row[first : last + 1] == (mine or [made.unk_token_id]), f"{word!r}, in a sentence cut into words"
+        before, after = special_tokens(made)
+        assert row[: len(before)] == before and row[len(row) - len(after) :] == after
+        assert len(row) == len(before) + len(after) + sum(last - first + 1 for _, first, last in places), "nothing else"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_letters_of_a_word_are_in_its_sub_words(family):
+    """Offsets cover every letter that the tokenizer does not drop; a word that is cut up says the same as by itself in text."""
+    made = tokenizer(family)
+    text = ("the", "person", "住在", "house", "窗户", "river")
+    aligned = align(text, made, 512)
+    ((*row,),) = aligned.rows
+    for word, (_, first, last) in zip(text, aligned.places[1:-1]):
+        pieces = "".join(made.convert_ids_to_tokens(row[first : last + 1]))
+        if wants_space(made):
+            assert pieces.startswith("Ġ")
+            pieces = made.backend_tokenizer.decoder.decode([pieces]) if made.backend_tokenizer.decoder else None
+        if pieces and made.unk_token not in pieces:
+            assert pieces.replace("##", "").replace("▁", "").strip() == word
+    if family == "chinese-wordpiece":
+        assert aligned.places[3][2] > aligned.places[3][1], "a word of several characters"
+
+
+@pytest.mark.parametrize(
+    ("family", "before", "after", "wants"),
+    [
+        ("wordpiece", ["[CLS]"], ["[SEP]"], False),
+        ("byte-bpe", ["<s>"], ["</s>"], True),
+        ("unigram-left", [], ["<sep>", "<cls>"], False),
+        ("sentencepiece-bpe", ["<s>"], ["</s>"], False),
+        ("deberta", ["[CLS]"], ["[SEP]"], False),
+    ],
+)
+def test_what_stands_around_a_sentence(family, before, after, wants):
+    made = tokenizer(family)
+    assert tuple(map(made.convert_ids_to_tokens, special_tokens(made))) == (before, after)
+    assert wants_space(made) == wants
+    aligned = align(("the", "river"), made, 512)
+    ((*row,),) = aligned.rows
+    assert aligned.places[0] == ((0, 0, 0) if before else aligned.places[1])
+    assert aligned.places[-1] == (0, len(row) - 1, len(row) - 1)
+
+
+def test_byte_level_words_are_known_as_they_stand_in_text():
+    """Without the space before it, RoBERTa would read most words as rare beginnings."""
+    made = tokenizer("byte-bpe")
+    row = align(("saw", "the", "person"), made, 512).rows[0]
+    assert list(row[1:-1]) == made.encode(" saw the person", add_special_tokens=False)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_long_sentences_are_split_or_refused_as_asked(family):
+    made = tokenizer(family)
+    text = ("the", "old", "river", "住在", "house") * 12
+    whole, split = align(text, made, 10_000), align(text, made, 40)
+    assert len(whole.rows) == 1 < len(split.rows) and all(len(row) <= 40 for row in split.rows)
+    for (_, first, last), (r, f, l_) in zip(whole.places[1:-1], split.places[1:-1]):
+        assert whole.rows[0][first : last + 1] == split.rows[r][f : l_ + 1]
+    assert align(text, made, len(whole.rows[0]), split=False) == whole
+    with pytest.raises(ModelError, match=r"the sentence has \d+ sub-words; the encoder takes \d+\n.*long=split"):
+        align(text, made, len(whole.rows[0]) - 1, split=False)
+
+
+def test_a_word_of_nothing_is_unknown_even_where_no_token_is():
+    made = tokenizer("sentencepiece-bpe")
+    ids = made("\u200b", add_special_tokens=False)["input_ids"]
+    place = align(("the", "\u200b", "river"), made, 512).places[2]
+    assert (place[2] - place[1] + 1) == max(len(ids), 1)
+
+    class Silent:
+        unk_token_id = mask_token_id = pad_token_id = eos_token_id = None
+
+        def __call__(self, words, add_special_tokens):
+            return {"input_ids": [[] for _ in words]}
+
+        def encode(self, text, add_special_tokens):
+            return [1]
+
+        def convert_ids_to_tokens(self, ids):
+            return ["a"] * len(ids)
+
+    with pytest.raises(ModelError, match="no token for unknown"):
+        align(("x",), Silent(), 512)
+    silent = Silent()
+    silent.eos_token_id = 9
+    assert align(("x",), silent, 512).rows == ((9,),)

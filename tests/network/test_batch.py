@@ -1,0 +1,169 @@
+"""Words over sub-words, batches under a budget, settings."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lalkit.config import PRESETS, Config, from_dict, override, preset, tiny, to_dict
+from lalkit.errors import ModelError
+from lalkit.network import batches as collate
+from lalkit.network.alignment import align, special_tokens, surface
+from lalkit.network.batches import PAD, UNK, Collator, batches, parts
+from lalkit.network.pretrained import load_tokenizer
+from lalkit.network.vocabulary import PADDING, UNKNOWN, Vocab
+from lalkit.treebank.tree import Sentence
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return load_tokenizer("minilm")
+
+
+WORDS = st.lists(
+    st.text(st.characters(blacklist_categories=("Cs", "Zs", "Cc", "Zl", "Zp")), min_size=1, max_size=9),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(WORDS, st.sampled_from([16, 40, 512]))
+def test_every_word_points_at_its_own_sub_words(words, window):
+    tokenizer = load_cached()
+    try:
+        aligned = align(tuple(words), tokenizer, window)
+    except ModelError as error:
+        longest = max(len(tokenizer.encode(surface(word), add_special_tokens=False)) for word in words)
+        assert longest > window - 2, error  # noqa: PT017 (which words are too long is only known afterwards)
+        return
+    assert all(len(row) <= window for row in aligned.rows)
+    assert len(aligned.places) == len(words) + 2
+    for word, (row, first, last) in zip(words, aligned.places[1:-1]):
+        expected = tokenizer.encode(surface(word), add_special_tokens=False) or [tokenizer.unk_token_id]
+        assert list(aligned.rows[row][first : last + 1]) == expected
+    assert aligned.rows[0][0] == tokenizer.cls_token_id
+    row, first, last = aligned.places[-1]
+    assert aligned.rows[row][first] == tokenizer.sep_token_id and row == len(aligned.rows) - 1
+
+
+_CACHE = []
+
+
+def load_cached():
+    if not _CACHE:
+        _CACHE.append(load_tokenizer("minilm"))
+    return _CACHE[0]
+
+
+def test_a_word_that_yields_nothing_is_unknown(tokenizer):
+    word = "\u200b\ufeff"
+    assert tokenizer.encode(word, add_special_tokens=False) == []
+    aligned = align(("a", word, "b"), tokenizer, 512)
+    row, first, last = aligned.places[2]
+    assert (first, aligned.rows[row][first]) == (last, tokenizer.unk_token_id)
+
+
+def test_a_word_longer_than_a_window_is_refused(tokenizer):
+    with pytest.raises(ModelError, match="word 2 has .* sub-words"):
+        align(("a", "-" * 90), tokenizer, 16)
+
+
+def test_windows_overlap_and_read_words_in_context(tokenizer):
+    words = tuple("the of and to in is was for on by".split() * 8)
+    aligned = align(words, tokenizer, 32)
+    assert len(aligned.rows) > 2
+    places = aligned.places[1:-1]
+    assert [p[0] for p in places] == sorted(p[0] for p in places)
+    later = [p for p in places if p[0] > 0]
+    assert min(p[1] for p in later) > 2, "the first words of a later window are read in the window before it"
+
+
+@pytest.mark.parametrize("remember", [True, False])
+def test_sentences_are_remembered_only_where_it_is_asked_for(tokenizer, sample, remember, monkeypatch):
+    aligned = []
+    monkeypatch.setattr(collate, "align", lambda words, *rest: aligned.append(words) or align(words, *rest))
+    collator = Collator(Vocab.build(sample), tokenizer, 512, remember)
+    first, second = collator(sample[:3]), collator(sample[:3])
+    assert first.subwords.equal(second.subwords) and first.places.equal(second.places)
+    assert len(aligned) == (3 if remember else 6) and len(collator._aligned) == (3 if remember else 0)
+
+
+def test_specials(tokenizer):
+    assert special_tokens(tokenizer) == ([tokenizer.cls_token_id], [tokenizer.sep_token_id])
+
+
+@given(
+    st.lists(st.integers(1, 60), min_size=1, max_size=80), st.integers(1, 200), st.one_of(st.none(), st.integers(0, 5))
+)
+def test_batches(lengths, budget, seed):
+    groups = batches(lengths, budget, seed, epoch=2)
+    assert sorted(i for g in groups for i in g) == list(range(len(lengths)))
+    assert all(len(g) == 1 or len(g) * max(lengths[i] for i in g) <= budget for g in groups)
+    assert groups == batches(lengths, budget, seed, epoch=2)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 12))
+def test_parts_are_the_cheapest_there_are(lengths, cost):
+    found = parts(lengths, cost)
+    assert sorted(i for part in found for i in part) == list(range(len(lengths)))
+    assert all(lengths[part[0]] == max(lengths[i] for i in part) for part in found)
+
+    def total(groups):
+        return sum(len(group) * max(group) + cost for group in groups)
+
+    every = (
+        [[size for size, k in zip(lengths, numbers) if k == number] for number in set(numbers)]
+        for numbers in product(range(len(lengths)), repeat=len(lengths))
+    )
+    assert total([[lengths[i] for i in part] for part in found]) == min(map(total, every))
+
+
+def test_epochs_differ():
+    lengths = list(range(1, 60))
+    assert batches(lengths, 100, 1, 0) != batches(lengths, 100, 1, 1)
+    assert batches(lengths, 100, 1, 0) != batches(lengths, 100, 2, 0)
+
+
+def test_vocab(sample):
+    assert (Vocab.build(sample).words[PAD], Vocab.build(sample).chars[UNK]) == (PADDING, UNKNOWN)
+    vocab = Vocab.build(sample)
+    assert vocab.labels[:2] == ("", "<H>") and "NP" in vocab.labels[2:6]
+    assert Vocab.from_dict(vocab.to_dict()) == vocab
+    with pytest.raises(ModelError, match="has constituents"):
+        Vocab.build([Sentence(("a",))])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_come_back_from_json(name):
+    assert from_dict(Config, to_dict(preset(name))) == preset(name)
+
+
+def test_settings():
+    config = override(
+        tiny(),
+        {
+            "model.label_attention.heads": "7",
+            "train.autocast": "false",
+            "train.rate": "5e-4",
+            "model.encoder.pretrained": "none",
+        },
+    )
+    assert (
+        config.model.label_attention.heads,
+        config.train.autocast,
+        config.train.rate,
+        config.model.encoder.pretrained,
+    ) == (7, False, 5e-4, None)
+    for name, value in (
+        ("model.no", 1),
+        ("train.seed", "x"),
+        ("train.seed", 1.5),
+        ("model.tag_input", "maybe"),
+        ("train.autocast", "perhaps"),
+        ("model.label_attention.heads.x", 1),
+    ):
+        with pytest.raises(ModelError):
+            override(tiny(), {name: value})
+    with pytest.raises(ModelError, match="Presets: tiny"):
+        preset("huge")

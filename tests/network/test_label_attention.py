@@ -1,0 +1,162 @@
+"""The layer against its literal twin, for every variant: outputs, attention, all gradients, dropout with given masks."""
+
+import itertools
+
+import pytest
+import torch
+from torch.func import functional_call
+
+from lalkit.config import LabelAttentionConfig
+from lalkit.network.label_attention import LabelAttention, Masks
+from tests.reference.label_attention_literal import literal
+
+VARIANTS = list(
+    itertools.product(
+        ("vector", "matrix"), ("concat", "project"), (True, False), ("softmax", "entmax15", "sparsemax"), (False, True)
+    )
+)
+
+
+def layer_and_input(query, combine, shared, normaliser, seed=0, heads=5):
+    torch.manual_seed(seed)
+    config = LabelAttentionConfig(
+        heads=heads, d_kv=6, d_out=8, query=query, combine=combine, shared=shared, normaliser=normaliser,
+        attention_dropout=0.4, residual_dropout=0.4,
+    )  # fmt: skip
+    layer = LabelAttention(config, 7, 4).double()
+    for p in layer.parameters():  # trained-size weights: attention far from uniform, gain and offset not trivial
+        p.data += 0.5 * torch.randn_like(p)
+    x = torch.randn(3, 6, 11, dtype=torch.float64)
+    mask = torch.arange(6) < torch.tensor([[6], [4], [3]])
+    return layer, x, mask
+
+
+@pytest.mark.parametrize(("query", "combine", "shared", "normaliser", "dropout"), VARIANTS)
+def test_equals_the_equations(query, combine, shared, normaliser, dropout):
+    layer, x, mask = layer_and_input(query, combine, shared, normaliser)
+    masks = layer.draw(x) if dropout else Masks()
+    if dropout:
+        assert (masks.attention == 0).any() and (masks.residual == 0).any()
+    results = []
+    for function in (lambda x: layer(x, mask, masks), lambda x: literal(layer, x, mask, masks)):
+        layer.zero_grad()
+        inputs = x.clone().requires_grad_()
+        y, attention = function(inputs)
+        kept = y * mask[:, :, None, None]  # what the layer says of padding is nobody's business
+        seen = attention if attention.dim() == 3 else attention * mask[:, None, :, None]
+        torch.manual_seed(1)
+        (kept * torch.randn_like(kept)).sum().backward()
+        results.append((kept, seen, inputs.grad, {n: p.grad.clone() for n, p in layer.named_parameters()}))
+    (y, attention, grad, grads), (y_, attention_, grad_, grads_) = results
+    torch.testing.assert_close(y, y_, rtol=0, atol=1e-10)
+    torch.testing.assert_close(attention, attention_, rtol=0, atol=1e-10)
+    torch.testing.assert_close(grad, grad_, rtol=0, atol=1e-10)
+    for name in grads:
+        torch.testing.assert_close(grads[name], grads_[name], rtol=0, atol=1e-10, msg=name)
+        assert grads[name].abs().max() > 1e-6, f"{name} gets no gradient: the comparison would prove nothing"
+
+
+@pytest.mark.parametrize(("query", "combine", "shared", "normaliser"), sorted({v[:4] for v in VARIANTS}))
+def test_alone_in_any_batch_in_any_order_with_any_padding(query, combine, shared, normaliser):
+    layer, x, mask = layer_and_input(query, combine, shared, normaliser)
+    layer, x = layer.float().eval(), x.float()
+    y, attention = layer(x, mask)
+    order = torch.tensor([2, 0, 1])
+    shuffled, _ = layer(x[order], mask[order])
+    padded = torch.cat([x, 100 * torch.randn(3, 4, 11)], dim=1)
+    wide, wide_attention = layer(padded, torch.cat([mask, torch.zeros(3, 4, dtype=torch.bool)], dim=1))
+    for b, n in enumerate(mask.sum(1).tolist()):
+        alone, alone_attention = layer(x[b : b + 1, :n], mask[b : b + 1, :n])
+        position = order.tolist().index(b)
+        for other in (y[b, :n], shuffled[position, :n], wide[b, :n]):
+            torch.testing.assert_close(alone[0], other, rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            alone_attention[0],
+            wide_attention[b][..., :n, :n] if query == "matrix" else wide_attention[b, :, :n],
+            rtol=0,
+            atol=1e-5,
+        )
+        assert (attention[b][..., n:] == 0).all(), "padding gets attention"
+
+
+def test_head_h_meets_query_h_in_every_sentence():
+    """The released program pairs head h of sentence b with query (h B + b) mod H; only that head may change here."""
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
+    layer.eval()
+    before, _ = layer(x, mask)
+    layer.query.data[3] += 1.0
+    after, _ = layer(x, mask)
+    changed = ((before - after).abs().amax(-1) > 1e-9) & mask[:, :, None]
+    assert changed[:, :, 3].sum() == mask.sum() and not changed[:, :, [0, 1, 2, 4]].any()
+
+
+def test_the_cache_gives_the_same_and_is_dropped_when_weights_change():
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
+    layer.eval()
+
+    def check():
+        expected = literal(layer, x, mask, Masks())
+        for _ in range(2):  # the second time from the cache
+            with torch.no_grad():
+                found = layer(x, mask)
+            for one, other in zip(found, expected):
+                torch.testing.assert_close(one * 1.0, other.detach(), rtol=0, atol=1e-10)
+
+    check()
+    kept = layer.cached()
+    assert layer.cached()[0] is kept[0], "nothing was kept"
+    for name, p in layer.named_parameters():
+        with torch.no_grad():
+            p.add_(0.3 * torch.randn_like(p))  # as an optimizer does
+        check()
+        assert name in ("gain", "offset") or layer.cached()[0] is not kept[0]
+    layer.load_state_dict({k: v + 0.1 for k, v in layer.state_dict().items()})
+    check()
+    layer.query = torch.nn.Parameter(layer.query.detach() * 2)
+    check()
+    layer.float(), layer.double()
+    check()
+    layer.float()
+    with torch.no_grad():
+        precise = layer(x.float(), mask)[0]
+        with torch.autocast("cpu", torch.bfloat16):
+            layer(x.float(), mask)  # makes coarser products
+        assert torch.equal(layer(x.float(), mask)[0], precise)
+    layer.train()
+    assert layer._cached is None
+
+
+def test_the_cache_does_not_take_new_weights_for_those_whose_place_they_have():
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
+    layer.eval()
+    queries = layer.query.detach().clone()
+    with torch.no_grad():
+        for turn in range(40):  # every tensor of queries is freed before the next one is made, often in its place
+            order = torch.arange(len(queries)).roll(turn)
+            _, found = functional_call(layer, {"query": queries[order]}, (x, mask))
+            layer._cached, kept = None, layer._cached
+            _, expected = functional_call(layer, {"query": queries[order]}, (x, mask))
+            layer._cached = kept
+            torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def test_gradients_do_not_come_from_the_cache():
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
+    layer.eval()
+    with torch.no_grad():
+        layer(x, mask)
+    layer(x, mask)[0].square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in layer.parameters())
+
+
+def test_heads_are_free():
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax", heads=17)
+    y, attention = layer.eval()(x, mask)
+    assert y.shape == (3, 6, 17, 8) and attention.shape == (3, 17, 6)
+
+
+def test_each_head_is_initialised_as_the_matrix_it_is():
+    """A three-dimensional Xavier start would make a head's matrix about 8 times too small for 112 heads."""
+    layer = LabelAttention(LabelAttentionConfig(), 512, 512)
+    expected = (2 / (512 + 64)) ** 0.5
+    assert abs(layer.key.content.std().item() / expected - 1) < 0.02

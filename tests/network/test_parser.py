@@ -1,0 +1,201 @@
+"""The whole network: the same scores alone, in a batch, in any order, with any padding; for every variant and input."""
+
+import itertools
+
+import pytest
+import torch
+
+from lalkit.config import override, tiny
+from lalkit.errors import ModelError
+from lalkit.network import scores
+from lalkit.network.batches import Collator
+from lalkit.network.parser import Network
+from lalkit.network.predict import predict
+from lalkit.network.scores import SpanScorer, fenceposts
+from lalkit.network.vocabulary import Vocab
+from lalkit.training.checkpoint import make_collator
+from lalkit.treebank.joint import to_joint
+from lalkit.treebank.tree import Sentence
+
+VARIANTS = [
+    {},
+    {"label_attention.query": "matrix"},
+    {"label_attention.combine": "project"},
+    {"label_attention.query": "matrix", "label_attention.combine": "project"},
+    {"label_attention.shared": "false"},
+    {"label_attention.normaliser": "entmax15"},
+    {"label_attention.normaliser": "sparsemax"},
+    {"label_attention.feedforward": "true", "label_attention.d_ff": "24"},
+    {"label_attention": None},
+    {"layers": "3"},
+    {"tag_input": "predicted"},
+    {"tag_input": "given"},
+    {"encoder.pretrained": "minilm"},
+    {"encoder.pretrained": "minilm", "encoder.subword": "mean", "encoder.mix_layers": "false", "encoder.window": "24"},
+]
+
+
+def build(changes, sample):
+    torch.manual_seed(3)
+    config = override(tiny(), {f"model.{name}": value for name, value in changes.items()})
+    vocab = Vocab.build(sample, 1)
+    network = Network(config.model, vocab)
+    for name, p in network.named_parameters():
+        if p.requires_grad and "transformer" not in name:
+            p.data += 0.05 * torch.randn_like(p)
+    if config.model.encoder.pretrained is None:  # padding is read as zeros, which training does not change
+        network.words.char.weight.data[0] = 0
+    # In float64: what is left of a difference is then a defect, not the rounding of differently shaped products.
+    return network.eval().double(), make_collator(config, vocab)
+
+
+@pytest.mark.parametrize("changes", VARIANTS, ids=lambda c: ",".join(f"{k}={v}" for k, v in c.items()) or "default")
+def test_batch_order_and_padding_invariance(changes, sample):
+    network, collator = build(changes, sample)
+    chosen = [min(sample, key=len), *sorted(sample[:30], key=len)[::6], sample[1]]
+    with torch.inference_mode():
+        together = network(collator(chosen))
+        backwards = network(collator(chosen[::-1]))
+        for b, sentence in enumerate(chosen):
+            n, alone = len(sentence), network(collator([sentence]))
+            heads = torch.tensor([sentence.heads])
+            labels = network.arc_labels(alone, heads)[0]
+            for output, row in ((together, b), (backwards, len(chosen) - 1 - b)):
+                where = {"rtol": 0, "atol": 1e-5}
+                scores = output.label_scores[row, : n + 1, : n + 1]
+                torch.testing.assert_close(scores, alone.label_scores[0], **where)
+                torch.testing.assert_close(output.arc_scores[row, :n, : n + 1], alone.arc_scores[0], **where)
+                torch.testing.assert_close(output.tag_scores[row, :n], alone.tag_scores[0], **where)
+                padded = torch.zeros(len(chosen), output.arc_scores.shape[1], dtype=torch.long)
+                padded[row, :n] = heads[0]
+                torch.testing.assert_close(network.arc_labels(output, padded)[row, :n], labels, **where)
+    assert together.label_scores[..., 1:].abs().max() > 0.1, "scores of nothing would always agree"
+
+
+def test_arc_labels_depend_on_the_head(sample):
+    """The released program scores them from the dependent alone."""
+    network, collator = build({}, sample)
+    sentence = next(s for s in sample if len(s) > 6)
+    with torch.inference_mode():
+        output = network(collator([sentence]))
+        one = network.arc_labels(output, torch.full((1, len(sentence)), 1))
+        other = network.arc_labels(output, torch.full((1, len(sentence)), 4))
+    assert (one - other).abs().amax(-1).min() > 1e-4
+
+
+def test_spans_are_scored_as_differences_of_fenceposts():
+    torch.manual_seed(0)
+    scorer = SpanScorer(24, 10, 5, 0.0).double()
+    y = torch.randn(2, 7, 3, 8, dtype=torch.float64)
+    scores = scorer(fenceposts(y, (5, 3)))
+    forward, backward = [0, 1, 2, 5, 6], [3, 4, 7]  # halves of content (rounded up) and of position
+    for b, (i, j) in itertools.product(range(2), itertools.combinations(range(6), 2)):
+        halves = lambda k: torch.cat([torch.cat([y[b, k, h, forward], y[b, k + 1, h, backward]]) for h in range(3)])  # noqa: B023, E731
+        s = halves(j) - halves(i)
+        hidden = torch.relu(scorer.norm(scorer.first.weight @ s + scorer.bias))
+        torch.testing.assert_close(scores[b, i, j, 1:], scorer.second.weight @ hidden + scorer.second.bias)
+        assert scores[b, i, j, 0] == 0
+
+
+def test_gradient_of_fenceposts():
+    y = torch.randn(2, 5, 3, 7, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(fenceposts, (y, (4, 3)))
+
+
+def test_spans_scored_a_few_at_a_time(monkeypatch):
+    torch.manual_seed(0)
+    scorer, posts = SpanScorer(24, 10, 5, 0.0).double(), torch.randn(3, 6, 3, 8, dtype=torch.float64)
+    lengths = torch.tensor([2, 5, 1])
+    whole = scorer(posts, lengths)
+    monkeypatch.setitem(scores.CHUNK, "cpu", 4)
+    torch.testing.assert_close(scorer(posts, lengths), whole, rtol=0, atol=1e-12)
+
+
+def test_the_chart_stops_at_a_sentences_length():
+    torch.manual_seed(0)
+    scorer, posts = SpanScorer(24, 10, 5, 0.0).double(), torch.randn(3, 6, 3, 8, dtype=torch.float64)
+    whole, own = scorer(posts), scorer(posts, torch.tensor([2, 5, 1]))
+    for b, n in enumerate([2, 5, 1]):
+        assert torch.equal(whole[b, : n + 1, : n + 1], own[b, : n + 1, : n + 1])
+        assert (own[b, :, n + 1 :] == 0).all() and (own[b, n + 1 :] == 0).all()
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_spans_scored_again_are_those_of_the_chart(training):
+    """What training relies on: the loss reads a few spans, scored with gradients, where the chart has none."""
+    torch.manual_seed(0)
+    scorer = SpanScorer(24, 10, 5, 0.5).double().train(training)
+    posts = torch.randn(2, 6, 3, 8, dtype=torch.float64, requires_grad=True)
+    parts = scorer.project(posts)
+    chart = scorer.chart(*parts)
+    at = torch.tensor([[0, 0, 3, 0], [1, 2, 3, 4], [1, 0, 5, 1], [0, 0, 3, 2]]).T
+    again = scorer.at(*parts, *at)
+    torch.testing.assert_close(again, chart[tuple(at)])
+    assert again[0] == 0 and again[1:].abs().min() > 0
+    leaves = [posts, *scorer.parameters()]
+    weights = torch.tensor([1.0, 2.0, -1.0, 0.5])
+    for one, other in zip(
+        torch.autograd.grad((again * weights).sum(), leaves, retain_graph=True),
+        torch.autograd.grad((chart[tuple(at)] * weights).sum(), leaves),
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_losses_are_those_of_the_whole_chart(sample):
+    """The chart without gradients and the spans scored again: the same loss and gradients as through the chart."""
+    from lalkit.chart.loss import span_margin_loss
+    from lalkit.config import TrainConfig
+    from lalkit.training.objective import losses
+
+    network, collator = build({}, sample)
+    batch = collator(sample[:3], gold=True)
+    found = losses(network, batch, TrainConfig())["spans"]
+    output = network(batch)
+    assert output.label_scores.requires_grad and not network(batch, chart_gradient=False).label_scores.requires_grad
+    expected = span_margin_loss(output.label_scores, batch.lengths, batch.spans) / 3
+    torch.testing.assert_close(found, expected)
+    parameters = list(network.spans.parameters()) + list(network.label_attention.parameters())
+    for one, other in zip(torch.autograd.grad(found, parameters), torch.autograd.grad(expected, parameters)):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_every_parse_is_consistent(sample, tiny_parser):
+    """Each constituent has exactly one head word whose arc leaves it (separate decoding broke 10.8% of them)."""
+    from lalkit.training.checkpoint import load_model
+
+    loaded = load_model(tiny_parser)
+    for prediction in predict(loaded.network, loaded.collator, sample[:60]):
+        assert {span[:2] for span in to_joint(prediction.sentence)} <= {span[:2] for span in prediction.spans}
+        for start, end, _, head in prediction.spans:
+            assert [i + 1 for i in range(start, end) if not start < prediction.sentence.heads[i] <= end] == [head]
+
+
+def test_predictions_are_the_same_alone(sample, tiny_parser):
+    from lalkit.training.checkpoint import load_model
+
+    loaded = load_model(tiny_parser)
+    together = predict(loaded.network, loaded.collator, sample[:25])
+    for sentence, prediction in zip(sample[:25], together):
+        alone = predict(loaded.network, loaded.collator, [sentence])[0]
+        assert alone.sentence == prediction.sentence
+        assert alone.score == pytest.approx(prediction.score, abs=1e-3)
+
+
+def test_a_400_word_sentence(sample, tiny_parser):
+    from lalkit.training.checkpoint import load_model
+
+    loaded = load_model(tiny_parser)
+    words = tuple(word for s in sample for word in s.words)[:400]
+    assert len(predict(loaded.network, loaded.collator, [Sentence(words)])[0].sentence.heads) == 400
+
+
+def test_an_encoder_that_cannot_be_had():
+    config = override(tiny(), {"model.encoder.pretrained": "no/such-encoder"})
+    with pytest.raises(ModelError, match="encoder 'no/such-encoder' cannot be loaded"):
+        Network(config.model, Vocab(("", "<H>", "S"), ("X",), ("Y",)))
+
+
+def test_collator_needs_no_gold(sample):
+    batch = Collator(Vocab.build(sample))([Sentence(("Some", "unseen-worţ"))])
+    assert batch.words.tolist()[0][1] == 1
+    assert batch.spans is None

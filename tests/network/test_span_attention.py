@@ -1,0 +1,199 @@
+"""Label attention inside the span: what the equations say, alone and in a batch, near and far from the greatest logit."""
+
+import pytest
+import torch
+
+from lalkit.api import Parser
+from lalkit.config import SpanAttentionConfig, override, tiny
+from lalkit.errors import ModelError
+from lalkit.network.parser import Network
+from lalkit.network.scores import fenceposts
+from lalkit.network.span_attention import SpanLabelAttention
+from lalkit.network.vocabulary import Vocab
+from lalkit.training.loop import train
+from lalkit.training.objective import head_word_loss
+from lalkit.treebank.joint import to_joint
+from tests.reference import span_attention_literal as literal
+
+FEATURES, LABELS = 12, 6
+GRADES = ("full", "lean", "glass")
+KINDS = [(b, a) for b in GRADES for a in ("learned", "uniform", "none")]
+
+
+def make(boundary="glass", attention="learned", dtype=torch.float64, scale=1.0):
+    torch.manual_seed(0)
+    config = SpanAttentionConfig(d_key=5, boundary=boundary, d_lean=4, attention=attention)
+    module = SpanLabelAttention(config, FEATURES, 7, LABELS, 0.0).to(dtype).eval()
+    with torch.no_grad():
+        module.query *= scale
+    return module
+
+
+def inputs(b, n, dtype=torch.float64, seed=1):
+    torch.manual_seed(seed)
+    x = torch.randn(b, n + 2, FEATURES, dtype=dtype)
+    return x, fenceposts(x[:, :, None], (FEATURES - 4, 4))
+
+
+def spans_of(chart, lengths):
+    """(b, i, j, label) of every cell that counts."""
+    return [
+        torch.tensor(column)
+        for column in zip(
+            *(
+                (s, i, j, label)
+                for s, n in enumerate(lengths)
+                for i in range(n)
+                for j in range(i + 1, n + 1)
+                for label in range(chart.shape[-1])
+            )
+        )
+    ]
+
+
+@pytest.mark.parametrize(("boundary", "attention"), KINDS)
+def test_chart_and_single_spans_are_what_the_equations_say(boundary, attention):
+    module, lengths = make(boundary, attention), torch.tensor([6, 3, 1])
+    x, posts = inputs(3, 6)
+    parts = module.project(x, posts)
+    expected = literal.chart(module, x, posts, lengths)
+    found = module.chart(*parts, lengths=lengths)
+    assert torch.allclose(found, expected, rtol=0, atol=1e-12)
+    b, i, j, label = spans_of(found, lengths.tolist())
+    assert torch.allclose(module.at(*parts, b=b, i=i, j=j, label=label), expected[b, i, j, label], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("boundary", GRADES)
+def test_gradients_are_those_of_the_equations(boundary):
+    module, lengths = make(boundary), torch.tensor([5, 4])
+    x, posts = inputs(2, 5)
+    weights = torch.randn(2, 6, 6, LABELS, dtype=torch.float64)
+    b, i, j, label = spans_of(weights, lengths.tolist())
+    found = []
+    for way in ("literal", "chart", "at"):
+        own = x.clone().requires_grad_()
+        fences = fenceposts(own[:, :, None], (FEATURES - 4, 4))
+        if way == "literal":
+            total = (literal.chart(module, own, fences, lengths) * weights).sum()
+        elif way == "chart":
+            total = (module.chart(*module.project(own, fences), lengths=lengths) * weights).sum()
+        else:
+            read = module.at(*module.project(own, fences), b=b, i=i, j=j, label=label)
+            total = (read * weights[b, i, j, label]).sum()
+        module.zero_grad()
+        total.backward()
+        found.append([own.grad, *(p.grad.clone() for p in module.parameters())])
+    for other in found[1:]:
+        assert all(torch.allclose(a, b, rtol=1e-9, atol=1e-11) for a, b in zip(found[0], other))
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-6), (torch.float64, 1e-12)])
+@pytest.mark.parametrize("scale", [1.0, 200.0])
+def test_long_sentences_and_steep_logits_lose_nothing(dtype, most, scale):
+    """250 words; at scale 200 most spans hold e^-100 and less of what the sentence's greatest word holds."""
+    module = make("glass", dtype=dtype, scale=scale)
+    x, posts = inputs(1, 250, dtype)
+    with torch.no_grad():
+        logits, evidence, *edges = module.project(x, posts)
+        chart = module.chart(logits, evidence, *edges)
+    if scale > 1:
+        assert (logits.amax(1) - logits.amin(1)).min() > 100
+    torch.manual_seed(2)
+    i = torch.randint(0, 250, (400,))
+    j = torch.minimum(i + torch.randint(1, 60, (400,)), torch.tensor(250))
+    for label in range(1, LABELS):
+        head = label - 1
+        for s, e in zip(i.tolist(), j.tolist()):
+            weights = torch.softmax(logits[0, s:e, head].double(), 0)
+            inside = float(weights @ evidence[0, s:e, head].double())
+            expected = inside + float(edges[0][0, s, head].double() + edges[1][0, e - 1, head].double())
+            assert float(chart[0, s, e, label]) == pytest.approx(expected, abs=most * 5, rel=most)
+
+
+def test_attention_is_over_the_words_of_the_span_alone():
+    module = make()
+    logits, *_ = module.project(*inputs(2, 6))
+    b, i, j, head = torch.tensor([[0, 1, 1], [0, 2, 5], [6, 4, 6], [0, 1, 4]])
+    attention = module.attention(logits, b, i, j, head)
+    assert torch.allclose(attention.sum(1), torch.ones(3, dtype=attention.dtype))
+    place = torch.arange(6)
+    assert (attention[(place < i[:, None]) | (place >= j[:, None])] == 0).all()
+
+
+@pytest.mark.parametrize("boundary", GRADES)
+def test_alone_and_in_a_batch_and_padded_the_scores_are_the_same(boundary):
+    module = make(boundary, dtype=torch.float32)
+    x, _ = inputs(1, 5, torch.float32)
+    alone = module.chart(*module.project(x, fenceposts(x[:, :, None], (8, 4))), lengths=torch.tensor([5]))
+    padded = torch.cat([x, 100 * torch.randn(1, 4, FEATURES)], dim=1)
+    other = torch.randn(1, 11, FEATURES)
+    both = torch.cat([padded, other])
+    parts = module.project(both, fenceposts(both[:, :, None], (8, 4)))
+    chart = module.chart(*parts, lengths=torch.tensor([5, 9]))
+    assert torch.allclose(chart[0, :6, :6], alone[0], atol=1e-5)
+    assert (chart[0, 6:] == 0).all() and (chart[0, :, 6:] == 0).all()
+
+
+@pytest.mark.parametrize("boundary", GRADES)
+def test_a_whole_parser_learns_with_it(boundary, tmp_path):
+    settings = {
+        "model.label_attention": "none", "model.span_attention": {"d_key": 8, "boundary": boundary, "d_lean": 8},
+        "train.epochs": 2,
+    }  # fmt: skip
+    folder = tmp_path / "run"
+    train(override(tiny(), settings), "sample", folder, say=str)
+    parser = Parser.load(folder)
+    words = "the engineers parsed the sentence".split()
+    alone = parser.parse(words)
+    together = parser.parse_all([words, "it rained for a long time in the north".split()])[0]
+    assert alone.tree == together.tree and alone.score == pytest.approx(together.score, abs=1e-4)
+
+
+def test_it_may_be_set_from_the_command_line():
+    config = override(
+        tiny(), {"model.label_attention": "none", "model.span_attention": '{"boundary": "glass", "d_key": 8}'}
+    )
+    assert config.model.span_attention == SpanAttentionConfig(boundary="glass", d_key=8)
+    assert override(config, {"model.span_attention.attention": "uniform"}).model.span_attention.boundary == "glass"
+    with pytest.raises(ModelError, match=r"model.span_attention is 'glass'\n.*JSON such as"):
+        override(tiny(), {"model.span_attention": "glass"})
+    with pytest.raises(ModelError, match="model.span_attention has unknown settings: \\['edges'\\]"):
+        override(tiny(), {"model.span_attention": '{"edges": 1}'})
+
+
+def test_attention_can_be_taught_the_head_word(sample, tmp_path):
+    settings = {"model.label_attention": "none", "model.span_attention": {"d_key": 8, "boundary": "glass"}}
+    shares = []
+    settings |= {"train.epochs": 3, "train.warmup": 1, "train.batch_tokens": 100, "train.rate": 3e-3}
+    for weight in (0.0, 2.0):
+        config, folder = (override(tiny(), {**settings, "train.head_word_weight": weight}), tmp_path / f"{weight}")
+        train(config, "sample", folder, say=str)
+        parser = Parser.load(folder)
+        gold = [to_joint(s) for s in sample[:60]]
+        batch = parser.collator(sample[:60], gold=True)
+        logits = parser.network(batch).span_parts[0]
+        nats = []
+        for b, spans in enumerate(gold):
+            for start, end, label, head in spans:
+                if end - start > 1 and label in parser.vocab.label_index:
+                    inside = logits[b, start:end, parser.vocab.label_index[label] - 1]
+                    nats.append(-torch.log_softmax(inside.float(), 0)[head - 1 - start].item())
+        with torch.no_grad():
+            found = head_word_loss(parser.network, parser.network(batch), batch).item()
+        assert found == pytest.approx(sum(nats), rel=1e-4)
+        shares.append(sum(nats) / len(nats))
+    assert shares[1] < 0.9 * shares[0]
+
+
+def test_a_head_word_is_taught_to_learned_attention_only(tmp_path):
+    for settings in ({}, {"model.label_attention": "none", "model.span_attention": {"attention": "uniform"}}):
+        config = override(tiny(), {**settings, "train.head_word_weight": 1.0})
+        with pytest.raises(ModelError, match="head_word_weight.*\n.*Leave it 0"):
+            train(config, "sample", tmp_path / "run", say=str)
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_label_attentions_are_refused(sample):
+    config = override(tiny(), {"model.span_attention": {}})
+    with pytest.raises(ModelError, match="both set\n.*none"):
+        Network(config.model, Vocab.build(sample, 1))

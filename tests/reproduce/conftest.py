@@ -1,0 +1,47 @@
+"""A treebank of a few sentences, a sweep of two runs over it, and that sweep done."""
+
+import pytest
+import yaml
+
+from lalkit.reproduce.sweep_plan import plan
+from lalkit.reproduce.sweep_runs import sweep
+from lalkit.treebank.corpora import sample_folder
+
+
+@pytest.fixture(scope="session")
+def few(tmp_path_factory):
+    """A folder with the first ten trees of every part of data/sample."""
+    folder = tmp_path_factory.mktemp("few")
+    for split in ("train", "dev", "test"):
+        lines = (sample_folder() / f"{split}.trees").read_text(encoding="utf-8").splitlines(keepends=True)
+        (folder / f"{split}.trees").write_text("".join(lines[:10]), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def content(few):
+    return {
+        "name": "two",
+        "question": "One layer or two?",
+        "treebank": str(few),
+        "preset": "tiny",
+        "seeds": [1],
+        "set": {"train.epochs": 2},
+        "grid": {"layers": {1: {"model.layers": 1}, 2: {"model.layers": 2}}},
+        "profiles": {"other": {"seeds": [3, 4], "set": {"train.epochs": 1}}},
+    }
+
+
+@pytest.fixture(scope="session")
+def file(content, tmp_path_factory):
+    path = tmp_path_factory.mktemp("file") / "two.yml"
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    return path
+
+
+@pytest.fixture(scope="session")
+def done(file, tmp_path_factory):
+    """(folder, what was said) of the sweep, one run at a time."""
+    out, said = tmp_path_factory.mktemp("done"), []
+    sweep(plan(file), out, jobs=1, say=said.append)
+    return out, said

@@ -1,0 +1,311 @@
+"""Runs of both layers under one set of controls: every number is what computing it directly gives; tests, tables, files."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lalkit.api import Parser
+from lalkit.config import override, tiny
+from lalkit.draw.figures import drawn, heads_figure
+from lalkit.errors import LalkitError, ModelError, ParameterError
+from lalkit.evaluation.scores import by_label, evaluate
+from lalkit.interpret.controls import CONTROLS, SPAN_CONTROLS
+from lalkit.reproduce.comparison import COLUMNS, Compared, HeadsRun, Kept, compare_heads, read_runs, system_of
+from lalkit.reproduce.comparison import tests as make_tests
+from lalkit.reproduce.comparison_measures import TRAINED, InsideHeads, PaperHeads, counted, measure, usual_labels
+from lalkit.reproduce.comparison_report import page, seen, write
+from lalkit.treebank.brackets import parse_tree
+from lalkit.treebank.corpora import build, load
+from lalkit.treebank.joint import to_joint
+
+LABELS = ["NP", "VP"]
+
+
+@pytest.fixture(scope="module")
+def gold():
+    return load("sample", "dev").sentences[:10]
+
+
+@pytest.fixture(scope="module")
+def found(tiny_parser, tiny_span_parser):
+    """The span parser twice, as two seeds would be: whatever differs between them is a mistake."""
+    runs = [
+        HeadsRun("paper", 1, tiny_parser), HeadsRun("span", 1, tiny_span_parser), HeadsRun("span", 2, tiny_span_parser)
+    ]  # fmt: skip
+    return compare_heads(runs, "sample", "dev", sentences=10, labels=LABELS, probed=4, rounds=3)
+
+
+def values(found, system, **where):
+    table = found.table[(found.table["system"] == system) & (found.table["seed"] == 1)]
+    for column, value in where.items():
+        table = table[table[column] == value]
+    return table.set_index("measure")["value"]
+
+
+def test_a_tidy_table_of_every_control(found):
+    assert tuple(found.table.columns) == COLUMNS
+    assert not found.table.duplicated(["system", "seed", "what", "label", "measure"]).any()
+    for system, controls in (("paper", CONTROLS), ("span", SPAN_CONTROLS)):
+        some = found.table[(found.table["system"] == system) & (found.table["measure"] == "f1")]
+        assert set(some["what"]) == set(controls)
+
+
+def test_as_trained_is_what_evaluation_says(found, tiny_span_parser):
+    gold = load("sample", "dev").sentences  # ten of them, evenly spread
+    gold = [gold[i * len(gold) // 10] for i in range(10)]
+    parser = Parser.load(tiny_span_parser)
+    summary = evaluate(gold, [r.sentence for r in parser.parse_all(gold)]).summary()
+    own = values(found, "span", what=TRAINED, label="")
+    assert [own[key] for key in ("f1", "uas", "las")] == pytest.approx([summary[key] for key in ("f1", "uas", "las")])
+    spans = parser.network.spans
+    sizes = [spans.key.weight, spans.query, spans.evidence.weight]
+    assert own["head_parameters"] == sum(p.numel() for p in sizes) < own["parameters"]
+
+
+def test_a_label_without_its_head_is_parsed_anew(tiny_span_parser, gold):
+    """The head's evidence really gone from the weights, against what the table says."""
+    parser = Parser.load(tiny_span_parser)
+    rows, _ = measure(parser, gold, gold, ["NP"], 2, 2)
+    table = {row[:3]: row[3] for row in rows}
+    parser.network.spans.evidence.weight.data[parser.vocab.label_index["NP"] - 1] = 0
+    counts = by_label(gold, [r.sentence for r in parser.parse_all(gold)]).set_index("label")
+    assert table["head out", "NP", "recall"] == pytest.approx(counts.loc["NP", "recall"])
+    assert table["head out", "NP", "label_f1"] == pytest.approx(counts.loc["NP", "f1"])
+    others = counts.drop(index="NP")[["matched", "gold", "predicted"]].sum()
+    wanted = 200 * others.matched / (others.gold + others.predicted)
+    assert table["head out", "NP", "label_f1_of_others"] == pytest.approx(wanted)
+
+
+def test_labels_that_evalb_takes_for_one_have_a_head_each():
+    """ADVP is not found by PRT's head; and what is found where gold has none of that label counts against the others."""
+    trees = ("(S (VP (V a) (PRT (R b)) (ADVP (R c))))", "(S (VP (V a) (PRT (R b)) (X (R c))))")
+    gold, found = ([build(parse_tree(tree), None, "1")] for tree in trees)
+    table = counted(gold, found).set_index("label")
+    assert table["matched"].to_dict() == {"S": 1, "VP": 1, "PRT": 1, "ADVP": 0, "X": 0}
+    assert table["predicted"].sum() == 4 and table.loc["X", ["gold", "predicted"]].tolist() == [0, 1]
+    assert "PRT" not in set(by_label(gold, found)["label"])
+
+
+def test_labels_that_are_not_there_are_refused_at_once(tiny_span_parser):
+    with pytest.raises(LalkitError, match="sample dev: no constituent of these sentences is 'np'") as caught:
+        compare_heads([HeadsRun("span", 1, tiny_span_parser)], "sample", "dev", sentences=4, labels=["NP", "np"])
+    assert "NP" in caught.value.remedy
+
+
+def test_two_runs_of_one_parser_are_the_same(found):
+    one, two = (found.table[(found.table["system"] == "span") & (found.table["seed"] == seed)] for seed in (1, 2))
+    measures = one["measure"] != "sentences_per_second"
+    pd.testing.assert_frame_equal(
+        one[measures].drop(columns="seed").reset_index(drop=True),
+        two[(two["measure"] != "sentences_per_second")].drop(columns="seed").reset_index(drop=True),
+    )
+
+
+@pytest.mark.parametrize("kind", [PaperHeads, InsideHeads])
+def test_where_heads_look_and_who_is_on_top(kind, tiny_parser, tiny_span_parser, gold, found):
+    parser = Parser.load(tiny_parser if kind is PaperHeads else tiny_span_parser)
+    heads = kind(parser, gold, gold)
+    attended = heads.attention()
+    assert [(b, span) for b, span, _ in attended] == [
+        (b, (c.start, c.end, c.label)) for b, s in enumerate(gold) for c in s.constituents
+    ]
+    rows, _ = measure(parser, gold, gold, LABELS, 2, 2)
+    table = pd.DataFrame(rows, columns=["what", "label", "measure", "value"]).set_index(["what", "label", "measure"])[
+        "value"
+    ]
+    for label in LABELS:
+        head, hits, chance = heads.head(label), [], []
+        if kind is InsideHeads:
+            assert parser.vocab.labels[head + 1] == label
+        for b, (start, end, name), weights in attended:
+            if name == label and end - start > 1:
+                word = next(s.head for s in to_joint(gold[b]) if (s.start, s.end) == (start, end))
+                hits.append(start + 1 + int(weights[head].argmax()) == word)
+                chance.append(1 / (end - start))
+        assert table[TRAINED, label, "on_head_word"] == pytest.approx(100 * np.mean(hits))
+        assert table[TRAINED, label, "on_head_word_chance"] == pytest.approx(100 * np.mean(chance))
+        top = heads.found.by(heads.norm).argmax(1)
+        own = (heads.found.spans["label"] == label).to_numpy()
+        assert table[TRAINED, label, "top_share"] == pytest.approx(100 * (top[own] == head).mean())
+
+
+def test_uniform_heads_look_at_the_head_word_by_chance(tiny_span_parser, gold):
+    parser = Parser.load(tiny_span_parser)
+    parser.network.spans.query.data.zero_()
+    rows, _ = measure(parser, gold, gold, LABELS, 2, 2)
+    table = {row[:3]: row[3] for row in rows}
+    for label in LABELS:
+        assert table[TRAINED, label, "on_head_word"] == pytest.approx(table[TRAINED, label, "on_head_word_chance"])
+    assert table["uniform attention", "", "f1"] == table[TRAINED, "", "f1"]
+    assert table["probe", "", "tvd"] == pytest.approx(0, abs=1e-6)
+    assert table["probe", "", "tvd_uniform"] == pytest.approx(0, abs=1e-6)
+
+
+def test_heads_without_evidence_are_not_missed(tiny_span_parser, gold):
+    parser = Parser.load(tiny_span_parser)
+    parser.network.spans.evidence.weight.data.zero_()
+    rows, counts = measure(parser, gold, gold, LABELS, 2, 2)
+    table = {row[:3]: row[3] for row in rows}
+    for name in SPAN_CONTROLS:
+        assert table[name, "", "f1"] == table[TRAINED, "", "f1"]
+    for label in LABELS:
+        for what in ("head out", "head at its mean"):
+            for name in ("recall", "label_f1", "recall_of_others", "label_f1_of_others"):
+                assert table[what, label, name] == table[TRAINED, label, name]
+    assert make_tests({("span", 1): counts})["difference"].abs().max() == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "system"),
+    [
+        ({"label_attention": "none"}, "none, 1 self-attention layer"),
+        (
+            {"label_attention": "none", "span_attention": {"boundary": "full", "attention": "none"}},
+            "span full, no attention",
+        ),
+    ],
+)
+def test_a_parser_without_label_attention_has_scores_alone(tmp_path, gold, model, system):
+    from lalkit.training.loop import train
+
+    settings = {f"model.{name}": value for name, value in model.items()}
+    train(override(tiny(), {**settings, "train.epochs": 1}), "sample", tmp_path, say=str)
+    rows, counts = measure(Parser.load(tmp_path), gold, gold, LABELS)
+    assert {row[0] for row in rows} == {TRAINED} == set(counts)
+    assert {row[2]: row[3] for row in rows}["head_parameters"] == 0
+    (run,) = read_runs([str(tmp_path)])
+    assert run.system == system
+
+
+def test_tests_compare_controls_with_the_parser_and_systems_with_the_first(found):
+    tests = found.tests
+    controls, systems = tests[tests["family"] == "control"], tests[tests["family"] == "system"]
+    assert set(controls["what"]) == (set(CONTROLS) | set(SPAN_CONTROLS)) - {TRAINED}
+    assert list(systems["what"]) == ["span", "span"] and set(systems["system"]) == {"paper"}
+    assert (tests["p_holm"] >= tests["p"]).all() and tests["p"].between(0, 1, inclusive="right").all()
+    own = systems.set_index("measure")["difference"]
+    for score in ("f1", "uas"):
+        scores = [values(found, system, what=TRAINED, label="")[score] for system in ("paper", "span")]
+        assert own[score] == pytest.approx(scores[0] - scores[1], abs=0.01)
+    assert controls[controls["system"] == "span"]["seeds"].eq(2).all()
+    assert controls.loc[controls["system"] == "paper", "seeds_p"].isna().all()
+
+
+def test_the_page_the_figure_and_the_files(found, tmp_path):
+    text = page(found, "Heads")
+    for title in ("Systems", "F1 with other attention", "Label heads", "A label without", "Probes", "Tests"):
+        assert f"## {title}" in text
+    f1 = values(found, "paper", what=TRAINED, label="")["f1"]
+    assert f"| paper | {f1:.{1 if f1 >= 10 else 2}f} |" in text
+    paths = write(found, tmp_path, "Heads")
+    assert {path.name for path in paths} == {"table.csv", "tests.csv", "heads.md", "heads.csv", "heads.png"}
+    table = pd.read_csv(tmp_path / "heads.csv", keep_default_na=False)
+    assert len(table) == len(drawn(found.table)) < len(found.table)
+    axes = heads_figure(drawn(found.table)).axes
+    assert [len(axis.get_yticks()) for axis in axes] == [len((set(CONTROLS) | set(SPAN_CONTROLS)) - {TRAINED}), 2, 2, 2]
+    shown = {round(x, 6) for line in axes[0].lines for x in np.atleast_1d(line.get_xdata()).astype(float)}
+    uniform = values(found, "span", what="uniform attention", label="")["f1"]
+    assert round(uniform - values(found, "span", what=TRAINED, label="")["f1"], 6) in shown
+
+
+def test_what_was_seen_is_said_with_its_numbers(found):
+    said = seen(found)
+    trained = values(found, "paper", what=TRAINED, label="")
+    assert f"paper: F1 {trained['f1']:.2f}, UAS {trained['uas']:.2f} (1 seed)." in said
+    assert sum(line.startswith("span: of 6 controls at test, '") for line in said) == 1
+    one, other = (
+        [values(found, "span", what=what, label="NP")[name] for what in (TRAINED, "head at its mean")]
+        for name in ("label_f1", "label_f1_of_others")
+    )
+    (line,) = (line for line in said if line.startswith("span: F1 that a label loses"))
+    assert f" NP {one[0] - one[1]:.1f} of {one[0]:.1f} ({other[0] - other[1]:.1f}), VP " in line
+    looks = values(found, "span", what=TRAINED, label="NP")
+    (line,) = (line for line in said if line.startswith("span: spans whose most attended word"))
+    share, chance = looks["on_head_word"], looks["on_head_word_chance"]
+    assert f" NP {share:.0f} to {share:.0f}% (chance {chance:.0f}), VP " in line
+
+
+def test_runs_by_name_and_by_config(tiny_parser, tiny_span_parser):
+    runs = read_runs([f"the paper's={tiny_parser}", str(tiny_span_parser)])
+    assert [(run.system, run.seed) for run in runs] == [("the paper's", 1), ("span glass", 1)]
+    config = override(Parser.load(tiny_span_parser).config, {"model.span_attention.attention": "uniform"})
+    assert system_of(config) == "span glass, uniform attention" and system_of(tiny()) == "paper's layer"
+    with pytest.raises(ParameterError, match="two runs are 'span glass', seed 1"):
+        read_runs([str(tiny_span_parser)] * 2)
+    with pytest.raises(ModelError, match="no parser here"):
+        read_runs(["nowhere"])
+    with pytest.raises(ParameterError, match="no run to compare"):
+        read_runs([])
+
+
+def test_a_whole_sweep(tmp_path, tiny_parser):
+    import json
+    import shutil
+
+    shutil.copytree(tiny_parser, tmp_path / "runs" / "k1" / "parser")
+    result = {"status": "ok", "key": "k1", "cell": {"heads": "paper"}, "seed": 1}
+    (tmp_path / "runs" / "k1" / "result.json").write_text(json.dumps(result))
+    planned = [{"cell": {"heads": "paper"}, "seed": 1, "treebank": "sample", "key": "k1", "folder": "runs/k1"}]
+    content = {"name": "heads", "profile": None, "file": {}, "runs": planned}
+    (tmp_path / "sweep.json").write_text(json.dumps(content))
+    assert [run.system for run in read_runs([str(tmp_path)])] == ["paper"]
+    assert [run.system for run in read_runs([f"ptb={tmp_path}"])] == ["ptb: paper"]
+
+
+def test_heads_that_are_mixed_are_refused_with_their_folder(tmp_path):
+    from lalkit.training.loop import train
+
+    train(override(tiny(), {"model.label_attention.feedforward": True, "train.epochs": 1}), "sample", tmp_path, say=str)
+    with pytest.raises(LalkitError, match=f"{tmp_path}.*mixes its heads"):
+        compare_heads(read_runs([str(tmp_path)]), "sample", "dev", sentences=4, labels=LABELS)
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path, tiny_parser, tiny_span_parser, monkeypatch):
+    runs = [HeadsRun("paper", 1, tiny_parser), HeadsRun("span", 1, tiny_span_parser)]
+    asked = {"treebank": "sample", "split": "dev", "sentences": 6, "labels": LABELS, "probed": 2, "rounds": 2}
+    whole, said = compare_heads(runs, **asked), []
+
+    def broken(parser, *others):
+        if parser.inside:
+            raise KeyboardInterrupt
+        return measure(parser, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lalkit.reproduce.comparison.measure", broken)
+        with pytest.raises(KeyboardInterrupt):
+            compare_heads(runs, **asked, keep=tmp_path)
+    resumed = compare_heads(runs, **asked, keep=tmp_path, say=said.append)
+    assert said == ["paper, seed 1 ... measured before", "span, seed 1 ..."]
+    pd.testing.assert_frame_equal(resumed.tests, whole.tests)
+    times = {"sentences_per_second"}
+    for one, two in zip(resumed.table.to_numpy(), whole.table.to_numpy(), strict=True):
+        assert list(one[:5]) == list(two[:5]) and (one[4] in times or np.array_equal(one[5], two[5], equal_nan=True))
+
+    (said, files) = [], sorted(tmp_path.iterdir())
+    files[0].write_text("{half")
+    again = compare_heads(runs, **asked, keep=tmp_path, say=said.append)
+    assert sum("before" in line for line in said) == 1 and sorted(tmp_path.iterdir()) == files
+    pd.testing.assert_frame_equal(again.tests, whole.tests)
+    for other in ({"rounds": 3}, {"labels": ["NP"]}, {"sentences": 5}):
+        said = []
+        compare_heads(runs[1:], **{**asked, **other}, keep=tmp_path, say=said.append)
+        assert said == ["span, seed 1 ..."]
+
+
+def test_what_is_kept_is_kept_for_all_that_it_follows_from(tmp_path, tiny_parser, tiny_span_parser, gold, monkeypatch):
+    def path(parser=tiny_parser, gold=gold, train=gold, settings=(["NP"], 2, 2)):
+        return Kept(tmp_path, gold, train, settings).path(parser)
+
+    paths = [path(), path(tiny_span_parser), path(gold=gold[1:]), path(train=gold[1:]), path(settings=(["NP"], 2, 3))]
+    assert path() == paths[0]
+    monkeypatch.setattr("lalkit.reproduce.comparison.code_hash", lambda: "other code")
+    assert len({*paths, path()}) == 6
+
+
+def test_labels_that_are_usual(gold):
+    assert usual_labels(gold, 2) == ["NP", "VP"]
+    assert not [name for name in usual_labels(gold, 99) if "::" in name]
+
+
+def test_nothing_to_test():
+    assert isinstance(Compared(pd.DataFrame(columns=list(COLUMNS)), make_tests({})), Compared)

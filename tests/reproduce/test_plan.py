@@ -1,0 +1,181 @@
+"""From a file to its runs; and what each mistake in a file is told."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lalkit.config import override, tiny
+from lalkit.errors import CorpusError, ParameterError
+from lalkit.reproduce.sweep_plan import plan
+
+SHIPPED = sorted((Path(__file__).parents[2] / "notebooks" / "sweeps").glob("*.yml"))
+
+
+@pytest.fixture
+def write(content, tmp_path):
+    """The file with some keys changed (None: left out)."""
+
+    def write(**changes):
+        path = tmp_path / "a.yml"
+        whole = {key: value for key, value in (content | changes).items() if value is not None}
+        path.write_text(yaml.safe_dump(whole, sort_keys=False))
+        return path
+
+    return write
+
+
+def test_every_combination_with_every_seed(write):
+    grid = {
+        "dropout": {"none": {"model.dropout": 0.0}, "half": {"model.dropout": 0.5}},
+        "label attention": {"yes": {}, "no": {"model.label_attention": None}},
+    }
+    runs = plan(write(grid=grid, seeds=[3, 1]), hashes=False).runs
+    assert [(run.cell["dropout"], run.cell["label attention"], run.seed) for run in runs] == [
+        (a, b, seed) for seed in (3, 1) for a in ("none", "half") for b in ("yes", "no")
+    ]
+    assert runs[0].config == override(tiny(), {"train.epochs": 2, "train.seed": 3, "model.dropout": 0.0})
+    assert runs[-1].config.model.label_attention is None and runs[-1].config.model.dropout == 0.5
+    assert str(runs[0]) == "dropout: none, label attention: yes, seed 3"
+
+
+def test_a_profile_replaces_and_adds_settings(write):
+    profiles = {"small": {"treebank": "sample", "seeds": [7], "set": {"train.epochs": 1, "train.rate": "1e-4"}}}
+    path = write(set={"train.epochs": 5, "train.clip": 0.5}, profiles=profiles)
+    first, second = plan(path, "small", hashes=False).runs
+    assert (first.treebank, first.seed, first.cell) == ("sample", 7, {"layers": "1"})
+    assert (first.config.train.epochs, first.config.train.rate, first.config.train.clip) == (1, 1e-4, 0.5)
+    assert plan(path, hashes=False).runs[0].config.train.epochs == 5
+    other = {"one": {"grid": {"layers": {3: {"model.layers": 3}}}}}
+    assert [run.cell for run in plan(write(profiles=other), "one", hashes=False).runs] == [{"layers": "3"}]
+
+
+def test_a_key_is_of_config_treebank_data_and_code(write, few, monkeypatch, tmp_path):
+    path = write()
+    first = [run.key for run in plan(path).runs]
+    assert len(set(first)) == 2 and all(len(key) == 64 for key in first)
+    assert [run.key for run in plan(path).runs] == first
+    assert [run.folder for run in plan(path).runs] == [f"runs/{key[:12]}" for key in first]
+    renamed = {"depth": {"a": {"model.layers": 1}, "b": {"model.layers": 2}}}
+    assert [run.key for run in plan(write(grid=renamed)).runs] == first, "names are not what numbers depend on"
+    assert not {run.key for run in plan(write(set={"train.epochs": 3})).runs} & set(first)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for each in few.iterdir():
+        (copy / each.name).write_bytes(each.read_bytes())
+    copied = [run.key for run in plan(write(treebank=str(copy))).runs]
+    (copy / "test.trees").write_text((few / "dev.trees").read_text())
+    changed = [run.key for run in plan(write(treebank=str(copy))).runs]
+    assert len({*first, *copied, *changed}) == 6
+    monkeypatch.setattr("lalkit.reproduce.sweep_plan.code_hash", lambda: "other")
+    assert not {run.key for run in plan(write()).runs} & set(first)
+
+
+LAYERS = {"layers": {1: {"model.layers": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "profile", "says"),
+    [
+        ({"sedes": [1]}, None, r"a.yml: unknown key 'sedes'\n  Did you mean seeds\? Known: name, "),
+        ({"question": None}, None, r"a.yml: has no 'question'\n  Wanted: text"),
+        ({"name": "a/b"}, None, r"name is 'a/b'\n  Wanted: a word"),
+        ({"treebank": 3}, None, r"treebank is 3\n  Wanted: text"),
+        ({"preset": "minilmm"}, None, r"a.yml: preset: there is no preset 'minilmm'\n  Presets: tiny, minilm"),
+        ({"seeds": []}, None, r"seeds is \[\]\n  Wanted: a list of whole numbers"),
+        ({"seeds": [1, "2"]}, None, r"seeds is \[1, '2'\]"),
+        ({"seeds": [1, True]}, None, r"seeds is \[1, True\]"),
+        ({"seeds": [1, 2, 1]}, None, r"a seed is there twice: \[1, 2, 1\]"),
+        (
+            {"set": {"train.epoch": 1}},
+            None,
+            r"a.yml: set: there is no setting 'train.epoch'\n  At this place: .*epochs",
+        ),
+        ({"set": {"train.epochs": "many"}}, None, r"set: train.epochs must be of type int, not 'many'"),
+        ({"set": {"train.betas": "a,b"}}, None, r"set: train.betas must be of type float"),
+        ({"set": {"train.seed": 1}}, None, r"train.seed cannot be set here\n  The seeds of a sweep are its `seeds`"),
+        ({"set": {"train.max_minutes": 1}}, None, r"cannot be set here\n  A schedule that follows the clock"),
+        ({"grid": {}}, None, r"grid is \{\}\n  Wanted: for every axis"),
+        ({"grid": {"layers": {}}}, None, r"a.yml: grid: layers is \{\}"),
+        ({"grid": {"split": LAYERS["layers"]}}, None, r"a.yml: grid: no axis can be called split"),
+        ({"paper": {"table": "x", "rows": ["a"]}}, None, r"a.yml: paper is .*\n  Wanted: table: a file"),
+        ({"grid": {"layers": {1: None}}}, None, r"a.yml: grid: layers: 1: is None\n  Wanted: settings .*\{\}: none"),
+        ({"grid": {"layers": {True: {}}}}, None, r"YAML reads this name as True\n  Put it into quotes"),
+        ({"grid": {"a": {"b": {"model.heads": 1}}}}, None, r"a.yml: grid: a: b: there is no setting 'model.heads'"),
+        ({"grid": {"a": {"b": {}, "c": {"model.layers": 1}}}}, None, r"two cells are one: \(a: b\) and \(a: c\)"),
+        ({"grid": {**LAYERS, "again": LAYERS["layers"]}}, None, r"grid: again: sets model.layers, as does layers"),
+        ({}, "othr", r"there is no profile 'othr'\n  Did you mean other\? Known: other"),
+        ({"profiles": {"a": {"name": "b"}}}, None, r"a.yml: profiles.a: unknown key 'name'"),
+        ({"profiles": {"a": {"seeds": []}}}, None, r"a.yml: profiles.a: seeds is \[\]"),
+        ({"profiles": {"a": {"preset": "x"}}}, "a", r"a.yml: profiles.a.preset: there is no preset 'x'"),
+        ({"profiles": {"a": {"set": {"x": 1}}}}, "a", r"a.yml: profiles.a.set: there is no setting 'x'"),
+        ({"profiles": {"a": {"grid": {"b": {"c": {"d": 1}}}}}}, "a", r"profiles.a.grid: b: c: there is no setting 'd'"),
+    ],
+)
+def test_a_mistake_is_told(write, changes, profile, says):
+    with pytest.raises(ParameterError, match=says) as error:
+        plan(write(**changes), profile, hashes=False)
+    assert "a.yml" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name: [", r"a.yml, line 1: is not the YAML of a sweep"),
+        ("- 1", r"a.yml: is not keys with values but \[1\]"),
+        ("", r"is not keys with values but None"),
+        ("name: a\nname: b", r"a.yml, line 2: .*'name' is there twice"),
+        ("grid: {a: {1: {}, '1': {}}}", r"'1' is there twice"),
+    ],
+)
+def test_a_file_of_another_form(tmp_path, text, says):
+    (tmp_path / "a.yml").write_text(text)
+    with pytest.raises(ParameterError, match=says):
+        plan(tmp_path / "a.yml", hashes=False)
+    with pytest.raises(ParameterError, match=r"b.yml: cannot be read \(No such file"):
+        plan(tmp_path / "b.yml", hashes=False)
+
+
+def test_a_treebank_that_is_not_there(write):
+    path = write(treebank="nowhere")
+    assert len(plan(path, hashes=False).runs) == 2, "asked for only where hashes are"
+    with pytest.raises(CorpusError, match="there is no treebank 'nowhere'"):
+        plan(path)
+
+
+def test_the_sweeps_of_the_paper_are_shipped():
+    assert [path.stem for path in SHIPPED] == ["ablation-1", "ablation-2", "control", "heads", "layers"]
+
+
+@pytest.mark.parametrize("profile", ["smoke", "sample", "full"])
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_shipped_sweep_can_be_planned(path, profile):
+    found = plan(path, profile, hashes=False)
+    assert found.name == path.stem
+    assert len({run.config for run in found.runs}) == len(found.runs)
+    first, short = found.runs[0], path.stem != "heads"  # the paper's tables: two epochs
+    assert (first.treebank, first.config.train.epochs) == {
+        "smoke": ("sample", 1), "sample": ("ptb-sample", 2 if short else 8), "full": ("data/ptb", 200),
+    }[profile]  # fmt: skip
+    if profile == "sample":
+        assert plan(path, hashes=False).runs == found.runs, "the file as it stands"
+        assert {run.seed for run in found.runs} == {1, 2, 3}
+        assert {run.config.model.encoder.freeze_layers for run in found.runs} == {1}
+    if profile == "full":
+        assert {run.config.model.encoder.freeze_layers for run in found.runs} == {0}
+        assert {lal.d_ff for run in found.runs if (lal := run.config.model.label_attention)} == {2048}
+
+
+@pytest.mark.parametrize("profile", ["sample", "biomedical", "chinese"])
+def test_heads_have_one_kind_of_label_attention_or_none(profile):
+    path = next(path for path in SHIPPED if path.stem == "heads")
+    kinds = {run.cell["heads"]: run.config.model for run in plan(path, profile, hashes=False).runs}
+    assert len(kinds) == {"sample": 8, "biomedical": 3, "chinese": 4}[profile]
+    assert not any(model.label_attention and model.span_attention for model in kinds.values())
+    assert [name for name, model in kinds.items() if model.label_attention] == ["paper's layer"]
+    attention = {m.span_attention.attention for m in kinds.values() if m.span_attention}
+    assert attention == {"learned", "none"} | ({"uniform"} if profile == "sample" else set())
+    assert {"paper's layer", "span full", "span full, none"} <= set(kinds)
+    plain = kinds.get("none, one more layer")
+    assert (plain is not None) == (profile == "sample")
+    assert plain is None or (plain.span_attention is None and plain.layers == kinds["span full"].layers + 1)

@@ -1,0 +1,260 @@
+"""A sweep of two small runs: what it leaves, that it repeats nothing, and what survives a failure and a kill."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from lalkit.cli import app
+from lalkit.errors import LalkitError, ModelError, ParameterError
+from lalkit.evaluation.provenance import code_hash
+from lalkit.evaluation.scores import COLUMNS
+from lalkit.reproduce import sweep_runs as cluster
+from lalkit.reproduce import sweep_runs as execute
+from lalkit.reproduce.sweep_plan import plan
+from lalkit.reproduce.sweep_run import carry_out
+from lalkit.reproduce.sweep_runs import Progress, launch, outcome, read_result, sweep, task
+from lalkit.training.loop import train
+from lalkit.treebank.conllu import format_conllu
+from lalkit.treebank.corpora import load
+from tests.test_one_layer import CROSSING
+
+ROOT = Path(__file__).parents[2]
+FILES = ("result.json", "dev.csv", "test.csv")
+NUMBERS = ("cell", "seed", "key", "config", "treebank", "status", "scores", "epochs", "best_epoch", "parameters")
+
+
+@pytest.fixture
+def copy(done, tmp_path):
+    """The sweep's folder, to be changed."""
+    return shutil.copytree(done[0], tmp_path / "copy")
+
+
+def numbers(out, runs):
+    """All that must not depend on who computed a run and when."""
+    found = []
+    for run in runs:
+        result = read_result(out / run.folder)
+        history = [{k: v for k, v in row.items() if k != "seconds"} for row in result["history"]]
+        tables = [(out / run.folder / name).read_bytes() for name in ("dev.csv", "test.csv")]
+        found.append([[result[key] for key in NUMBERS], history, tables])
+    return found
+
+
+def stamps(out):
+    """When and with what every result was written."""
+    return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in out.glob("runs/*/*") if p.name in FILES}
+
+
+@pytest.fixture
+def no_run(monkeypatch):
+    """Runs that would be computed, which are not."""
+    asked = []
+    monkeypatch.setattr(execute, "launch", lambda folder, *given: asked.append(Path(folder)))
+    return asked
+
+
+def test_what_a_sweep_leaves(done, file, few):
+    out, said = done
+    planned = plan(file)
+    record = json.loads((out / "sweep.json").read_text())
+    assert record == json.loads(json.dumps(planned.to_dict()))
+    assert [(r["cell"], r["seed"], r["key"]) for r in record["runs"]] == [(r.cell, 1, r.key) for r in planned.runs]
+    first, second = (read_result(out / run.folder) for run in planned.runs)
+    assert (first["status"], first["error"], first["threads"]) == ("ok", None, 1)
+    assert (first["cell"], second["cell"]) == ({"layers": "1"}, {"layers": "2"})
+    assert second["parameters"] > first["parameters"] and second["config"]["model"]["layers"] == 2
+    assert first["seconds"] > 0 and first["peak_memory_mb"] > 50 and len(first["history"]) == 2
+    assert all(first[key] for key in ("versions", "device", "ended", "code_sha256"))
+    for split in ("dev", "test"):
+        table = pd.read_csv(out / planned.runs[0].folder / f"{split}.csv")
+        assert list(table.columns) == list(COLUMNS) and len(table) == first["scores"][split]["sentences"] == 10
+        words = (few / f"{split}.trees").read_text().replace(")", " ").split()
+        text = (out / planned.runs[0].folder / f"{split}.csv").read_text()
+        assert not [word for word in words if len(word) > 3 and word.isalpha() and word.islower() and word in text]
+    assert said[0].startswith("two: 2 runs, 0 of them finished")
+    assert said[1].startswith("[1/2] layers: 1, seed 1: dev F1 ") and said[1].endswith(" min left")
+    assert said[2].startswith("[2/2] layers: 2, seed 1: dev F1 ") and "left" not in said[2]
+    assert not list(out.rglob("resume-*.safetensors")) and not list(out.rglob("*.part"))
+
+
+def test_a_run_is_what_training_by_hand_gives(done, file, tmp_path):
+    run = plan(file).runs[0]
+    best = train(run.config, run.treebank, tmp_path / "by hand", say=lambda text: None)
+    scores = read_result(done[0] / run.folder)["scores"]["dev"]
+    assert {key: best[key] for key in scores} == scores
+
+
+def test_a_sweep_of_dependency_parsers_leaves_out_what_they_cannot_read(content, tmp_path):
+    for split in ("train", "dev", "test"):
+        rows = format_conllu(load("sample", split).sentences[:5])
+        (tmp_path / f"{split}.conllu").write_text(rows + CROSSING)
+    changes = {"treebank": str(tmp_path), "set": {"train.epochs": 1, "model.task": "dependencies"}}
+    content = content | changes | {"grid": {"layers": {1: {"model.layers": 1}}}, "profiles": {}}
+    (tmp_path / "a.yml").write_text(yaml.safe_dump(content, sort_keys=False))
+    said = []
+    ((_, result),) = sweep(plan(tmp_path / "a.yml"), tmp_path / "out", say=said.append)
+    assert result["status"] == "ok", result["error"]
+    assert [scores["sentences"] for scores in result["scores"].values()] == [5, 5]
+    assert said[-1].startswith("[1/1] layers: 1, seed 1: dev LAS ")
+
+
+def test_a_second_start_repeats_nothing(copy, file, no_run):
+    before, said = stamps(copy), []
+    results = sweep(plan(file), copy, say=said.append)
+    assert (no_run, stamps(copy)) == ([], before) and len(before) == 6
+    assert [result["status"] for _, result in results] == ["ok", "ok"]
+    assert said == [f"two: 2 runs, 2 of them finished; in {copy}"]
+
+
+@pytest.mark.parametrize("spoil", ["failed", "of another key", "half", "none"])
+def test_what_does_not_count_is_repeated(copy, file, no_run, spoil):
+    planned = plan(file)
+    place = copy / planned.runs[1].folder / "result.json"
+    whole = json.loads(place.read_text())
+    text = {
+        "failed": json.dumps(whole | {"status": "failed"}), "of another key": json.dumps(whole | {"key": "x"}),
+        "half": place.read_text()[:200], "none": None,
+    }[spoil]  # fmt: skip
+    place.unlink() if text is None else place.write_text(text)
+    sweep(planned, copy, say=str)
+    assert no_run == [place.parent]
+
+
+def test_two_jobs_give_the_numbers_of_one_and_a_lost_result_is_made_again(done, copy, file):
+    """The parsers of both runs are there and their results are not: all is trained again."""
+    planned = plan(file)
+    for name in FILES:
+        for path in copy.glob(f"runs/*/{name}"):
+            path.unlink()
+    sweep(planned, copy, jobs=2, say=str)
+    assert numbers(copy, planned.runs) == numbers(done[0], planned.runs)
+
+
+def test_a_failure_ends_in_one_line_and_exit_code_1(copy, file, tmp_path):
+    """The second run's learning rate is beyond all measure: it fails in earnest, and the first is not touched."""
+    content = yaml.safe_load(file.read_text())
+    content["grid"]["layers"]["bad"] = {"train.rate": 1e30, "train.clip": 0.0}
+    del content["grid"]["layers"][2]
+    (tmp_path / "bad.yml").write_text(yaml.safe_dump(content, sort_keys=False))
+    before = stamps(copy)
+    done = CliRunner().invoke(app, ["sweep", str(tmp_path / "bad.yml"), "--out", str(copy)])
+    assert done.exit_code == 1, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("layers: bad, seed 1: failed: the loss is nan at step "), done.stderr
+    (folder,) = {path.parent for path in stamps(copy)} - {path.parent for path in before}
+    assert str(folder) in last and read_result(folder)["status"] == "failed"
+    assert stamps(copy).items() >= before.items()
+
+
+def test_a_process_that_dies_has_failed(file, tmp_path):
+    run = plan(file).runs[0]
+    working = set()
+    given = (str(tmp_path / "run"), task(run, code_hash()), threading.Event(), working)
+    thread = threading.Thread(target=launch, args=given)
+    thread.start()
+    while not working:
+        time.sleep(0.01)
+    next(iter(working)).kill()
+    thread.join()
+    result = read_result(tmp_path / "run")
+    assert result["status"] == "failed" and "its process died (exit code -9)" in result["error"]
+    assert (result["cell"], result["key"]) == (run.cell, run.key)
+
+
+def test_a_run_with_other_code_than_planned_is_refused(file, tmp_path):
+    with pytest.raises(ModelError, match="source is not what it was when the sweep was planned"):
+        carry_out(tmp_path, task(plan(file).runs[0], "other"))
+    assert not (tmp_path / "parser").exists()
+
+
+def test_the_folder_of_another_sweep_is_refused(copy, file, no_run):
+    before = (copy / "sweep.json").read_bytes()
+    with pytest.raises(ParameterError, match="holds another sweep\n  Give another --out"):
+        sweep(plan(file, "other"), copy, say=str)
+    with pytest.raises(ParameterError, match="--jobs must be at least 1, not 0"):
+        sweep(plan(file), copy, jobs=0)
+    assert (copy / "sweep.json").read_bytes() == before and not no_run
+
+
+def test_progress_counts_what_was_done_before_and_not_its_time(file):
+    run, said, now = plan(file, hashes=False).runs[0], [], [0.0]
+    progress = Progress(10, 4, said.append, lambda: now[0])
+    result = {"status": "ok", "scores": {"dev": {"f1": 81.234, "las": 70.0}}, "seconds": 90.0}
+    for seconds in (60.0, 180.0):
+        now[0] = seconds
+        progress.tick(run, result)
+    assert said == [
+        "[7/10] layers: 1, seed 1: dev F1 81.23, LAS 70.00, 1.5 min; about 3.0 min left",
+        "[8/10] layers: 1, seed 1: dev F1 81.23, LAS 70.00, 1.5 min; about 3.0 min left",
+    ]
+    result["scores"]["dev"] = {"f1": None, "las": 70.0}
+    assert outcome(result) == "dev LAS 70.00, 1.5 min"
+    progress.tick(run, {})
+    assert "[9/10] layers: 1, seed 1: failed: left no result" in said[-1]
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on(done, file, tmp_path):
+    out, planned = tmp_path / "out", plan(file)
+    command = [sys.executable, "-m", "lalkit", "sweep", file, "--out", out]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if line.startswith("[1/2]"):
+            break
+    process.kill()
+    process.wait()
+    process.stderr.close()
+    before = stamps(out)
+    assert {path.parent for path in before if path.name == "result.json"} == {out / planned.runs[0].folder}
+    said = []
+    sweep(planned, out, say=said.append)
+    assert said[0].startswith("two: 2 runs, 1 of them finished") and len(said) == 2
+    assert stamps(out).items() >= before.items()
+    assert numbers(out, planned.runs) == numbers(done[0], planned.runs)
+
+
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_worker_completes(done, file, tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed: lalkit[cluster]")
+    flag, out, planned = tmp_path / "one has died", tmp_path / "out", plan(file)
+
+    def die_once(folder, task, where):  # in the worker, where nothing is patched
+        from lalkit.reproduce.sweep_runs import launch
+
+        try:
+            flag.touch(exist_ok=False)
+        except FileExistsError:
+            return launch(folder, task, where=where)
+        threading.Thread(target=launch, args=(folder, task), daemon=True).start()
+        while not (Path(folder) / "parser" / "config.json").exists():  # it trains
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(cluster, "launch", die_once)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    ) as local:
+        results = sweep(planned, out, cluster=local.scheduler_address, say=str)
+    assert flag.exists()
+    assert [result["status"] for _, result in results] == ["ok", "ok"]
+    assert numbers(out, planned.runs) == numbers(done[0], planned.runs)
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_not_there(file, tmp_path, monkeypatch):
+    pytest.importorskip("distributed", reason="dask.distributed is not installed: lalkit[cluster]")
+    connect = cluster.connect
+    monkeypatch.setattr(cluster, "connect", lambda address: connect(address, patience=0.5))
+    with pytest.raises(LalkitError, match="^tcp://127.0.0.1:1: no dask scheduler answers"):
+        sweep(plan(file), tmp_path / "out", cluster="tcp://127.0.0.1:1", say=str)

@@ -1,0 +1,110 @@
+"""The dry run: weights are counted, memory is what a step keeps, parts of a batch add up to the batch, nothing is left behind."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lalkit.config import override, preset, tiny
+from lalkit.network.parser import Network
+from lalkit.network.vocabulary import Vocab
+from lalkit.training import estimate as module
+from lalkit.training.checkpoint import make_collator
+from lalkit.training.estimate import Estimate, estimate
+from lalkit.training.loop import Run, in_parts
+from tests.test_cli import lalkit
+
+QUIET = {"say": lambda text: None}
+
+
+def test_counts_are_those_of_the_run(tmp_path):
+    found = estimate(tiny(), "sample", **QUIET)
+    run = Run(tiny(), "sample", tmp_path / "run", False, lambda text: None)
+    assert found.weights == found.trained == sum(p.numel() for p in run.parameters)
+    assert found.fixed == 16 * found.trained  # weights, gradients and two moments of 4 bytes
+    assert found.words == sum(map(len, run.train))
+    from lalkit.network.batches import batches
+
+    groups = batches([len(s) for s in run.train], 200, 1, 0)
+    assert found.steps == len(groups)
+    assert found.largest == max(len(g) * max(len(run.train[i]) for i in g) for g in groups)
+
+
+def test_frozen_weights_take_no_gradient():
+    config = override(preset("minilm"), {"train.batch_tokens": 60})
+    found = estimate(config, "sample-zh", random_weights=True, **QUIET)
+    assert found.trained < found.weights
+    assert found.fixed == 4 * found.weights + 12 * found.trained
+
+
+def test_memory_is_what_the_largest_part_keeps(sample):
+    """The line through two parts against a third one, measured; and smaller parts keep less."""
+    config = override(tiny(), {"train.batch_tokens": 300})
+    found = estimate(config, "sample", **QUIET)
+    torch.manual_seed(1)
+    vocab = Vocab.build(sample, 1)
+    network, collator = Network(config.model, vocab).train(), make_collator(config, vocab)
+
+    def compute(part):
+        module.losses(network, collator(part, gold=True), config.train)["loss"].backward()
+
+    part = sorted(sample, key=len)[-7:]  # of about 300 words with padding
+    words, kept = module._kept(network, compute, part)
+    assert found.activations * words / found.largest == pytest.approx(kept, rel=0.2)
+    less = estimate(override(config, {"train.part_tokens": 60}), "sample", **QUIET)
+    assert less.activations < 0.6 * found.activations and less.steps == found.steps
+
+
+def test_time_is_seconds_a_word_and_updates(monkeypatch):
+    """The clock is ours: every look at it is a second later, so each part and each update takes one."""
+    ticks = itertools.count()
+    monkeypatch.setattr(module.time, "perf_counter", lambda: float(next(ticks)))
+    sizes = []
+    monkeypatch.setattr(module, "_size", lambda part, own=module._size: sizes.append(own(part)) or sizes[-1])
+    config = override(tiny(), {"train.batch_tokens": 200})
+    one = estimate(config, "sample", **QUIET)
+    two = estimate(override(config, {"train.workers": 2}), "sample", **QUIET)
+    computing = one.seconds - one.steps
+    assert two.seconds - two.steps == pytest.approx(computing / 2)
+    assert computing == pytest.approx(one.steps, rel=0.5), "a part is a batch here, and takes a second"
+
+
+def test_it_says_what_does_not_fit():
+    found = Estimate(10**9, 10**9, 16 * 10**9, 4 * 10**9, 10**9, 100, 50_000, 800, 240.0, 24 * 10**9)
+    config = override(preset("paper-english"), {"train.epochs": 30})
+    assert "too much" not in "".join(found.lines(config))
+    text = "\n".join(replace(found, available=12 * 10**9).lines(config))
+    assert "1000.0 M" in text and "about 21.0 GB" in text and "4 minutes" in text and "2.0 hours" in text
+    assert "12.0 GB are free: lower train.part_tokens (now 2400)" in text
+
+
+def test_a_batch_in_parts_has_the_gradient_of_the_batch(sample, tmp_path):
+    names = ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
+    still = {f"model.{name}dropout": 0.0 for name in names}
+    gradients, terms = [], []
+    for words in (0, 60):
+        config = override(tiny(), {**still, "train.part_tokens": words})
+        torch.manual_seed(1)
+        run = Run(config, "sample", tmp_path / str(words), False, lambda text: None)
+        run.network.train()
+        terms.append(run.gradients(sample[:20], 20))
+        gradients.append(torch.cat([p.grad.flatten() for p in run.parameters]))
+    assert len(in_parts(sample[:20], 60)) > 3
+    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-4 * gradients[0].abs().max().item())
+    assert terms[0] == pytest.approx(terms[1], rel=1e-3)
+
+
+def test_parts_hold_every_sentence_once(sample):
+    parts = in_parts(sample[:30], 80)
+    assert sorted(s.id for part in parts for s in part) == sorted(s.id for s in sample[:30])
+    assert all(len(p) == 1 or len(p) * max(map(len, p)) <= 80 for p in parts)
+    assert in_parts([], 0) == in_parts([], 80) == [] and in_parts(sample[:3], 0) == [list(sample[:3])]
+
+
+def test_from_the_command_line(tmp_path):
+    code, out, err = lalkit("train", "--treebank", "sample", "--preset", "tiny", "--dry-run", cwd=tmp_path)
+    assert code == 0 and [line.split()[0] for line in out.splitlines()] == ["weights", "memory", "an"]
+    assert list(tmp_path.iterdir()) == []
+    code, out, err = lalkit("train", "--treebank", "sample", "--preset", "tiny")
+    assert code == 2 and "a run needs a folder, --out" in err

@@ -1,0 +1,274 @@
+"""Training: it learns, a kill changes nothing, bad runs are refused."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from lalkit.api import Parser
+from lalkit.config import override, tiny
+from lalkit.errors import ModelError
+from lalkit.training.loop import Run, train
+from lalkit.training.objective import losses, rate_factor
+from lalkit.treebank.check import subset, trainable
+from lalkit.treebank.tree import Sentence, Span
+from tests.launch import ROOT, launch
+
+SCRIPT = """
+import sys, torch
+torch.set_num_threads(1)
+from lalkit.config import tiny
+from lalkit.config import override
+from lalkit.training.loop import train
+settings = {"train.epochs": 4, "train.dev_sentences": 10, "train.workers": sys.argv[2]}
+train(override(tiny(), settings), "sample", sys.argv[1], resume="resume" in sys.argv)
+"""
+
+
+def run(folder, workers, *more):
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder), str(workers), *more], stdout=subprocess.DEVNULL)
+
+
+def result(folder):
+    content = json.loads((folder / "model.json").read_text())
+    resume = json.loads((folder / "resume.json").read_text())
+    history = [{k: v for k, v in row.items() if k != "seconds"} for row in resume["state"]["history"]]
+    return load_file(folder / content["weights"]), load_file(folder / resume["weights"]), history
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sigkill_and_resume_end_with_the_same_bits(tmp_path, workers):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert run(whole, workers).wait() == 0
+    process, kills = run(killed, workers), 0
+    while process.poll() is None and kills < 3:
+        # Kill it some steps after a checkpoint has appeared: in the middle of an epoch, an evaluation or a save.
+        before = (
+            len(list(killed.glob("*")))
+            and (killed / "resume.json").exists()
+            and (killed / "resume.json").stat().st_mtime
+        )
+        while process.poll() is None and (
+            not (killed / "resume.json").exists() or (killed / "resume.json").stat().st_mtime == before
+        ):
+            time.sleep(0.005)
+        time.sleep(0.13 * (kills + 1))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kills += 1
+        process = run(killed, workers, "resume")
+    assert process.wait() == 0 and kills >= 2
+    for ours, theirs in zip(result(killed), result(whole)):
+        if isinstance(ours, dict):
+            assert ours.keys() == theirs.keys()
+            assert all(torch.equal(ours[k], theirs[k]) for k in ours)
+        else:
+            assert ours == theirs
+    assert sorted(p.suffix for p in killed.iterdir()) == [".json"] * 3 + [".safetensors"] * 2, (
+        "nothing half-written stays"
+    )
+
+
+def test_it_learns_twenty_sentences_by_heart(tmp_path, sample):
+    """Every part of the loss goes down, and gold wins under the trained scores."""
+    from lalkit.network.predict import predict
+
+    torch.manual_seed(0)
+    config = override(
+        tiny(),
+        {
+            f"model.{name}dropout": 0.0
+            for name in ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
+        },
+    )
+    run_ = Run(config, "sample", tmp_path / "run", False, lambda text: None)
+    chosen = sorted(sample, key=len)[20:40]
+    run_.network.train()
+    first, _ = run_.step(chosen, 0.0)
+    for _ in range(250):
+        last, _ = run_.step(chosen, 0.0)
+    assert all(last[name] < 0.3 * first[name] for name in first), (first, last)
+    found = [p.sentence for p in predict(run_.network, run_.collator, chosen)]
+    right = sum(f.constituents == g.constituents and f.heads == g.heads for f, g in zip(found, chosen))
+    assert right >= 18
+
+
+def test_a_run_is_not_overwritten_and_not_resumed_with_other_settings(tiny_parser):
+    with pytest.raises(ModelError, match="holds a run already"):
+        train(tiny(), "sample", tiny_parser)
+    with pytest.raises(ModelError, match="another config"):
+        train(override(tiny(), {"train.seed": 2}), "sample", tiny_parser, resume=True)
+
+
+def test_a_run_goes_on_with_the_sentences_it_began_with(tmp_path):
+    for part in ("train", "dev"):
+        (tmp_path / f"{part}.trees").write_text("( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n")
+    config = override(tiny(), {"train.epochs": 1})
+    train(config, str(tmp_path), tmp_path / "run", say=str)
+    train(config, str(tmp_path), tmp_path / "run", resume=True, say=str)
+    (tmp_path / "train.trees").write_text("( (S (NP (DT The) (NN start)) (VP (VBD came))) )\n")
+    with pytest.raises(ModelError, match="run: was started with other sentences"):
+        train(config, str(tmp_path), tmp_path / "run", resume=True, say=str)
+
+
+def test_a_parser_is_not_overwritten_and_a_damaged_run_is_named(tiny_parser, tmp_path):
+    alone = Parser.load(tiny_parser).save(tmp_path / "alone")
+    for resume in (False, True):
+        with pytest.raises(ModelError, match="alone: holds a parser, and no run to go on with"):
+            train(tiny(), "sample", alone, resume=resume)
+    run = shutil.copytree(tiny_parser, tmp_path / "run")
+    content = json.loads((run / "resume.json").read_text())
+    (run / "resume.json").write_text(json.dumps({name: value for name, value in content.items() if name != "state"}))
+    with pytest.raises(ModelError, match="resume.json: does not say how far it is"):
+        train(override(tiny(), {"train.epochs": 2}), "sample", run, resume=True)
+
+
+def test_an_unknown_label_in_gold_is_named(tiny_parser):
+    from lalkit.training.checkpoint import load_model
+
+    loaded = load_model(tiny_parser)
+    strange = Sentence(("a", "b"), ("DT", "NN"), (Span(0, 2, "ZZZ"),), (2, 0), ("DET", "ROOT"), id="x-1")
+    with pytest.raises(ModelError, match="sentence x-1: the label 'ZZZ' is not in"):
+        loaded.collator([strange], gold=True)
+
+
+def test_losses_are_means_over_sentences(tiny_parser, sample):
+    from lalkit.training.checkpoint import load_model
+
+    loaded = load_model(tiny_parser)
+    one = [
+        losses(loaded.network, loaded.collator([s], gold=True), loaded.config.train)["loss"].item() for s in sample[:6]
+    ]
+    all_ = losses(loaded.network, loaded.collator(sample[:6], gold=True), loaded.config.train)["loss"].item()
+    assert abs(sum(one) / 6 - all_) < 1e-3 * all_
+
+
+def test_schedule():
+    config = tiny().train
+    assert rate_factor(config, 0, 0.0) == pytest.approx(0.1)
+    assert rate_factor(config, 100, 0.25) == pytest.approx(0.75)
+    assert rate_factor(config, 100, 1.0) == 0
+
+
+def test_what_cannot_be_learned_from_is_counted():
+    good = Sentence(("a", "b"), constituents=(Span(0, 2, "X"),), heads=(2, 0))
+    long = Sentence(("a",) * 9, constituents=(Span(0, 9, "X"),), heads=(0, *range(1, 9)))
+    bad = Sentence(("a", "b", "c"), constituents=(Span(0, 3, "S"), Span(0, 2, "NP")), heads=(3, 3, 0))
+    kept, word = trainable([good, long, bad], 5)
+    assert kept == [good] and "1 longer than 5" in word and "1 not joint" in word
+    assert subset(range(10), 3) == [0, 3, 6] and subset(range(3), 0) == [0, 1, 2]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_kill_while_saving_leaves_a_whole_checkpoint(tmp_path, tiny_parser):
+    """A writer that is killed at a random moment of an endless loop of saves: what is left always loads."""
+    from lalkit.training.checkpoint import load_model
+
+    code = """
+import sys
+from lalkit.training.checkpoint import load_model, save_model
+loaded = load_model(sys.argv[1])
+for i in range(10**6):
+    save_model(sys.argv[2], loaded.network, loaded.config, loaded.vocab, f"{i:07d}", {"i": i})
+    if i == 0: print("ready", flush=True)
+"""
+    for delay in (0.0, 0.011, 0.037):
+        target = tmp_path / f"out{delay}"
+        process = subprocess.Popen([sys.executable, "-c", code, str(tiny_parser), str(target)], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(delay)
+        process.kill()
+        process.wait()
+        assert load_model(target).info["i"] >= 0
+
+
+@pytest.mark.slow
+def test_two_workers_do_what_one_does(tmp_path):
+    """Without dropout, the same batches give the same parser up to the order of additions; with a resume in between."""
+    dropouts = ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
+    settings = {**{f"model.{name}dropout": 0.0 for name in dropouts}, "train.epochs": 1, "train.dev_sentences": 5}
+    histories = []
+    for workers in (1, 2):
+        out = tmp_path / str(workers)
+        train(override(tiny(), {**settings, "train.workers": workers}), "sample", out, say=lambda text: None)
+        histories.append(json.loads((out / "resume.json").read_text())["state"]["history"][-1])
+    for name in ("loss", "spans", "arcs", "arc_labels", "tags"):
+        assert histories[1][name] == pytest.approx(histories[0][name], rel=1e-3)
+    with pytest.raises(ModelError, match="another config"):
+        train(override(tiny(), {**settings, "train.workers": 1}), "sample", tmp_path / "2", resume=True)
+
+
+def test_a_time_limit_ends_the_run_in_the_middle_of_an_epoch_with_rates_at_zero(tmp_path, monkeypatch):
+    """The clock is ours here: every look at it is a second later. 60 seconds end within the first of 50 epochs."""
+    import itertools
+
+    import lalkit.training.loop as training
+
+    ticks = itertools.count()
+    monkeypatch.setattr(training.time, "perf_counter", lambda: float(next(ticks)))
+    rates = []
+    monkeypatch.setattr(training, "rate_factor", lambda *a: rates.append(rate_factor(*a)) or rates[-1])
+    settings = {
+        "train.epochs": 50,
+        "train.max_minutes": 1,
+        "train.dev_sentences": 3,
+        "train.batch_tokens": 60,
+        "train.warmup": 1,
+    }
+    train(override(tiny(), settings), "sample", tmp_path / "run", say=lambda text: None)
+    state = json.loads((tmp_path / "run" / "resume.json").read_text())["state"]
+    assert state["epoch"] == 1 and state["step"] == len(rates) < 60
+    assert rates[0] > 0.9 and rates[-1] == 0 and rates == sorted(rates, reverse=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads by /proc")
+def test_a_team_leaves_no_threads_behind(tmp_path):
+    """A thread of the group that asks for Python's lock while the process ends aborts it, now and then."""
+    program = """
+import glob, sys, lalkit.training.parallel as parallel
+def threads():
+    return sum(open(name).read().startswith(("pt_gloo", "gloo")) for name in glob.glob("/proc/self/task/*/comm"))
+team = parallel.join(sys.argv[1], 0, 1)
+import torch._dynamo  # as a first optimizer does, in the middle of a run
+before = threads()
+parallel.dist.destroy_process_group()
+print(before, threads())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "meeting"], capture_output=True, text=True, cwd=ROOT
+    )
+    before, after = map(int, done.stdout.split())
+    assert before > after == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_two_launched_processes_do_what_one_does(tmp_path):
+    """`accelerate launch -m lalkit train`: the same loss curve with the same batches, up to the order of additions."""
+    dropouts = ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
+    settings = {**{f"model.{name}dropout": 0.0 for name in dropouts}, "train.epochs": 2, "train.dev_sentences": 5}
+    train(override(tiny(), settings), "sample", tmp_path / "one", say=lambda text: None)
+    asked = ["train", "--treebank", "sample", "--preset", "tiny", "--out", tmp_path / "two"]
+    for name, value in settings.items():
+        asked += ["--set", f"{name}={value}"]
+    code, err = launch(*asked)
+    assert code == 0, err
+    assert err.count("best after epoch") == 1, "the first process speaks for all"
+    one, two = (
+        json.loads((tmp_path / name / "resume.json").read_text())["state"]["history"] for name in ("one", "two")
+    )
+    assert len(one) == len(two) == 2
+    for ours, theirs in zip(two, one):
+        for name in ("loss", "spans", "arcs", "arc_labels", "tags"):
+            assert ours[name] == pytest.approx(theirs[name], rel=1e-3)
+    assert json.loads((tmp_path / "two" / "config.json").read_text())["train"]["workers"] == 2
+    code, err = launch(*asked)
+    assert code != 0 and err.count("holds a run already") == 1
