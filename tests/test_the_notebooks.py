@@ -54,13 +54,15 @@ def test_a_notebook_has_the_form_that_the_house_asks_for(path):
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
-def test_the_links_of_a_notebook_lead_to_files_and_headings(path):
+def test_the_links_and_paths_in_a_notebook_lead_somewhere(path):
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "markdown":
             for file, anchor in re.findall(r"\]\((?!http)([^)#\s]+)#?([^)\s]*)\)", cell.source):
                 headings = re.findall(r"^#+ (.+)$", (FOLDER / file).read_text(encoding="utf-8"), re.MULTILINE)
                 anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
                 assert not anchor or anchor in anchors, f"{file} has no heading #{anchor}"
+            for name in re.findall(r"`((?:lalkit|tests|data|figures|notebooks)/[^`\s]+)`", cell.source):
+                assert any(FOLDER.parent.glob(name)), f"there is no {name}"
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
