@@ -117,6 +117,8 @@ def test_formats(folder, source, shown):
         ('is <!--n scores.csv ; system == "x" ; f1 ; .1f-->1<!--/-->', "no row matches"),
         ('is <!--n scores.csv ; system == "ours" ; f1 ; .1f-->1<!--/-->', "2 rows match"),
         ("is <!--n scores.csv ; seed == 2 ; f2 ; .1f-->1<!--/-->", "no column 'f2'"),
+        ("is <!--n scores.csv ; seed == 2 ; .1f-->1<!--/-->", "expected TABLE.csv"),
+        ("is <!--n 1 ; seed == 2 ; .1f-->1<!--/-->", "expected TABLE.csv"),
         ("is <!--n nothing.csv ; seed == 2 ; f1 ; .1f-->1<!--/-->", "nothing.csv"),
         ("is <!--n card.json ; seeds.*.f1 ; .1f-->1<!--/-->", "2 rows match"),
         ("is <!--n unknown ; .1f-->1<!--/-->", "unknown"),

@@ -52,6 +52,7 @@ PIECES = re.compile(
 )
 SUMMARIES = {"mean": statistics.fmean, "sd": statistics.stdev, "min": min, "max": max, "sum": sum, "all": tuple}
 FUNCTIONS = {"abs": abs, "min": min, "max": max, "sum": sum, "len": len, "round": round, "mean": statistics.fmean}
+EXPECTED = "expected TABLE.csv ; QUERY ; COLUMN ; FORMAT, or FILE.json ; PATH ; FORMAT, or EXPRESSION ; FORMAT"
 WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 
 
@@ -74,7 +75,7 @@ class Names:
             if parameters:
                 self.known[name] = self._function(re.findall(r"\w+", parameters), source)
             else:
-                self.known[name] = self.value(split(source), table_allowed=True)
+                self.known[name] = self.value(split(source))
 
     def _function(self, parameters: list[str], source: str):
         def call(*arguments):
@@ -87,17 +88,17 @@ class Names:
 
         return call
 
-    def value(self, parts: list[str], table_allowed: bool = False):
-        """Return the value that the parts describe: a number, a text, a tuple (or, for a name, a table)."""
-        source = self._source(parts[0])
-        if isinstance(source, pd.DataFrame) and (len(parts) == 3 or table_allowed):
-            rows = source.query(parts[1]) if len(parts) > 1 and parts[1] else source
-            return of_rows(rows, parts) if len(parts) == 3 else rows
-        if isinstance(source, (dict, list)) and len(parts) <= 2 and (len(parts) == 2 or table_allowed):
-            return of_json(source, parts[1]) if len(parts) == 2 else source
-        if len(parts) == 1 and not isinstance(source, (pd.DataFrame, dict, list)):
-            return source
-        raise NumberError("expected TABLE ; QUERY ; COLUMN, or FILE.json ; PATH, or an expression")
+    def value(self, parts: list[str]):
+        """Return what the parts describe: a number, a text or a tuple; for a name, also a table or the content of a file."""
+        source, *rest = self._source(parts[0]), *parts[1:]
+        if isinstance(source, pd.DataFrame) and 1 <= len(rest) <= 2:
+            rows = source.query(rest[0]) if rest[0] else source
+            return of_rows(rows, rest[1], f"{parts[0]} ; {rest[0]}") if len(rest) == 2 else rows
+        if isinstance(source, (dict, list)) and len(rest) == 1:
+            return of_json(source, rest[0])
+        if rest:
+            raise NumberError(EXPECTED)
+        return source
 
     def _source(self, text: str):
         if not text.endswith((".csv", ".json")):
@@ -117,13 +118,13 @@ def split(source: str) -> list[str]:
     return [" ".join(part.split()) for part in source.split(";")]
 
 
-def of_rows(rows: pd.DataFrame, parts: list[str]):
-    if parts[2] == "count":
+def of_rows(rows: pd.DataFrame, column: str, where: str):
+    if column == "count":
         return len(rows)
-    summary, column = summary_of(parts[2])
+    summary, column = summary_of(column)
     if column not in rows:
-        raise NumberError(f"{parts[0]} has no column {column!r}")
-    return summarised(rows[column].tolist(), summary, f"{parts[0]} ; {parts[1]}")
+        raise NumberError(f"there is no column {column!r}: {where}")
+    return summarised(rows[column].tolist(), summary, where)
 
 
 def of_json(content, path: str):
@@ -164,12 +165,12 @@ def formatted(value, form: str) -> str:
             *first, last = (format(item, rest) for item in value)
             return f"{', '.join(first)} and {last}" if first else last
         raise NumberError("several values need the format each, range or spread, or min(...), mean(...) around them")
+    if isinstance(value, (pd.DataFrame, dict, list)) or callable(value):
+        raise NumberError(EXPECTED)
     if form == "p":
         return "p < .001" if value < 0.001 else f"p = {value:.3f}"
     if form == "word":
         return WORDS[int(value)]
-    if isinstance(value, (pd.DataFrame, dict, list)) or callable(value):
-        raise NumberError("this is not a number")
     return format(round(value) if form.endswith("d") else value, form)
 
 
