@@ -1,21 +1,13 @@
 """The command line as a person uses it, and as a person misuses it: one clear line, exit code 2, nothing half-written."""
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 
 from lalkit.treebank import brackets, conllu
-
-
-def lalkit(*arguments, stdin=b"", cwd=None):
-    done = subprocess.run(
-        [sys.executable, "-m", "lalkit", *map(str, arguments)], input=stdin, capture_output=True, cwd=cwd, timeout=300,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )  # fmt: skip
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+from tests.command import lalkit
 
 
 def test_evaluate_prints_one_object(tiny_parser, tmp_path):
@@ -224,3 +216,12 @@ def test_sweep_speaks_of_what_is_wrong(tmp_path):
     code, _, err = lalkit("sweep", tmp_path / "a.yml", "--jobs", 2, "--cluster", "tcp://127.0.0.1:1")
     assert code == 2 and "Give one of the two" in err
     assert not list(tmp_path.iterdir())
+
+
+def test_as_a_process_of_its_own(tmp_path):
+    """`python -m lalkit` sets the exit code and leaves no traceback; every other test calls the command line in this process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lalkit", "data", "stats", "nowhere"], capture_output=True, cwd=tmp_path
+    )
+    assert done.returncode == 2 and done.stdout == b""
+    assert b"there is no treebank 'nowhere'" in done.stderr and b"Traceback" not in done.stderr

@@ -20,7 +20,7 @@ from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence, check_heads
-from tests.test_cli import lalkit
+from tests.command import lalkit
 
 CROSSING = "".join(f"{i}\tw{i}\t_\tX\t_\t_\t{h}\tdep\t_\t_\n" for i, h in enumerate((3, 0, 2, 1), 1)) + "\n"
 

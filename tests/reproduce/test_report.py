@@ -22,7 +22,7 @@ from lalkit.reproduce.sweep_table import (
     run_table,
     split_of,
 )
-from tests.test_cli import lalkit
+from tests.command import lalkit
 
 SENTENCES = 60
 

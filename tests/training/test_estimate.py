@@ -13,7 +13,7 @@ from lalkit.training import estimate as module
 from lalkit.training.checkpoint import make_collator
 from lalkit.training.estimate import Estimate, estimate
 from lalkit.training.loop import Run, in_parts
-from tests.test_cli import lalkit
+from tests.command import lalkit
 
 QUIET = {"say": lambda text: None}
 

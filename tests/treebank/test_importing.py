@@ -11,7 +11,7 @@ from lalkit.errors import CorpusError, LalkitError
 from lalkit.treebank.check import check
 from lalkit.treebank.corpora import load
 from lalkit.treebank.licensed import TREEBANKS, import_treebank
-from tests.test_cli import lalkit
+from tests.command import lalkit
 from tests.treebank import licensed_files as forms
 
 PTB_SIZES, CTB_SIZES = {"train": 20, "dev": 1, "test": 1}, {"train": 4, "dev": 2, "test": 2}

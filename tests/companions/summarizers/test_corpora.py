@@ -11,7 +11,7 @@ from lalkit.companions.summarizers.documents import Dataset, load, news
 from lalkit.companions.summarizers.pruning import prune
 from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary
 from lalkit.errors import CorpusError, ModelError
-from tests.test_cli import lalkit
+from tests.command import lalkit
 
 
 def call(*arguments):

@@ -1,0 +1,36 @@
+"""The command line, called inside this process: a process of its own would spend five seconds on imports each time."""
+
+import contextlib
+import io
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from click.testing import CliRunner
+
+from lalkit import cli
+
+
+def lalkit(*arguments, stdin=b"", cwd="."):
+    """Run `lalkit ARGUMENTS` in the folder `cwd` with these bytes as standard input.
+
+    Returns (exit code, standard output, standard error).
+    """
+    threads, before = torch.get_num_threads(), sys.argv
+    with CliRunner().isolation() as (out, err, _), contextlib.chdir(Path(cwd or ".")), tempfile.TemporaryFile() as file:
+        file.write(stdin)
+        file.seek(0)
+        sys.stdin = io.TextIOWrapper(file)  # a real file: the command asks for its size
+        sys.argv = ["lalkit", *map(str, arguments)]
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+        finally:
+            sys.argv = before
+            torch.set_num_threads(threads)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        return code, out.getvalue().decode(), err.getvalue().decode()
