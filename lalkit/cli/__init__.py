@@ -1,57 +1,71 @@
-"""The command line: one call each. Bad input ends with one clear line on standard error and exit code 2."""
+"""The command line: every command makes one call into the package.
+
+A mistake of the user ends with one clear line on standard error and exit code 2. Messages go to standard error, so that
+standard output holds nothing but results.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 
-# Threads that spin while they wait for work are 3-7 times slower on shared cores; must be set before torch is loaded.
+# Threads that spin while they wait for work are 3-7 times slower on shared cores. This must be set before torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # a sentence is too little to share
-os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the profiler that measures memory in `bench` announces itself
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # a sentence is too little work to share
+os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # silences the profiler with which `bench` measures memory
 
 import typer
+from tqdm import tqdm
 
 from lalkit.chart.machine import keep_memory
-from lalkit.cli import analysis_commands as heads
-from lalkit.cli import analysis_commands as looking
-from lalkit.cli import analysis_commands as sweeping
-from lalkit.cli import classifier_commands as transparent
-from lalkit.cli import data_commands as corpora
-from lalkit.cli import model_commands as models
-from lalkit.cli import parser_commands as explaining
-from lalkit.cli import parser_commands as learning
-from lalkit.cli import parser_commands as parsing
-from lalkit.cli import summarizer_commands as summarizing
+from lalkit.cli import (
+    analysis_commands, classifier_commands, data_commands, model_commands, parser_commands, summarizer_commands,
+)  # fmt: skip
 from lalkit.errors import LalkitError
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__.split(".")[0] + "."
-)
+HELP = "Train parsers with label attention, parse with them, and look inside them."
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 for command in (
-    learning.train, parsing.evaluate, parsing.parse, explaining.explain, heads.heads, looking.doctor, looking.run,
-    looking.bench, looking.demo,
-    sweeping.sweep, sweeping.report,
+    parser_commands.train, parser_commands.evaluate, parser_commands.parse, parser_commands.explain,
+    analysis_commands.heads, analysis_commands.doctor, analysis_commands.run, analysis_commands.bench,
+    analysis_commands.demo, analysis_commands.sweep, analysis_commands.report,
 ):  # fmt: skip
     app.command()(command)
-app.add_typer(corpora.app, name="data")
-app.add_typer(models.app, name="models")
-app.add_typer(transparent.app, name="transparent")
-app.add_typer(summarizing.app, name="summarize")
+app.add_typer(data_commands.app, name="data")
+app.add_typer(model_commands.app, name="models")
+app.add_typer(classifier_commands.app, name="transparent")
+app.add_typer(summarizer_commands.app, name="summarize")
+
+
+class Messages(logging.Handler):
+    """Write every message of the package as one line on standard error, above a progress bar if there is one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        write = tqdm.write if sys.stderr.isatty() else print
+        write(self.format(record), file=sys.stderr)
+
+
+@app.callback()
+def show_messages(context: typer.Context) -> None:
+    logger, handler = logging.getLogger("lalkit"), Messages()
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    context.call_on_close(lambda: logger.removeHandler(handler))
 
 
 def main() -> None:
-    """The entry point."""
+    """Run the command line, and turn errors that the user can mend into one line and exit code 2."""
     keep_memory()
     try:
         app()
     except LalkitError as error:
         print(f"lalkit: {error}", file=sys.stderr)
         sys.exit(2)
-    except OSError as error:  # a path that is no folder, a full disk: theirs to mend
+    except OSError as error:  # for example a path that is not a folder, or a full disk
         if not error.filename:
             raise
         print(f"lalkit: {error.filename}: {error.strerror}", file=sys.stderr)
