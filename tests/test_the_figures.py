@@ -1,4 +1,4 @@
-"""figures/: every file says which command makes it, and the cheap ones are made again."""
+"""The files of figures/ are listed in its README with their commands, and agree with their tables and parsers."""
 
 import io
 import re
@@ -19,17 +19,22 @@ README = (FOLDER / "README.md").read_text(encoding="utf-8")
 SWEEPS = sorted(path for place in ("sweeps", "heads") for path in (FOLDER / place).glob("*-runs.csv"))
 
 
-def test_every_file_is_in_the_table_or_below_it():
+def test_readme_lists_every_file():
     named = set(re.findall(r"`([^`\s]+)`", README))
-    assert all("`" in row.split("|")[2] for row in re.findall(r"^\| `.*$", README, re.M)), "a command makes each"
+    assert all("`" in row.split("|")[2] for row in re.findall(r"^\| `.*$", README, re.M)), "each row has a command"
     for path in FOLDER.rglob("*"):
         if path.is_file() and path.name != "README.md":
             place = path.relative_to(FOLDER).as_posix()
-            own = {place, re.sub(r"\.csv$", ".svg", place), re.sub(r"\.csv$", ".png", place), f"{place.split('/')[0]}/"}
-            assert own & named, f"{place} is not in figures/README.md"
+            names = {
+                place,
+                re.sub(r"\.csv$", ".svg", place),
+                re.sub(r"\.csv$", ".png", place),
+                f"{place.split('/')[0]}/",
+            }
+            assert names & named, f"{place} is not in figures/README.md"
 
 
-def test_the_joint_tree_is_made_again(tmp_path):
+def test_the_joint_tree_comes_from_the_shipped_parser(tmp_path):
     words = pd.read_csv(FOLDER / "joint-tree.csv")["word"].tolist()
     assert " ".join(words) in README
     result = lalkit.load("en-news").parse(words)
@@ -38,34 +43,34 @@ def test_the_joint_tree_is_made_again(tmp_path):
     pd.testing.assert_frame_equal(table, pd.read_csv(FOLDER / "joint-tree.csv"))
 
 
-def test_the_contributions_that_the_explorer_shows_are_those_of_the_shipped_parser():
-    """The picture is of a browser; what it shows is checked as numbers."""
+def test_the_contributions_in_the_explorer_come_from_the_shipped_parser():
+    """The picture was taken in a browser, so we compare the numbers that it shows."""
     treebank, split, number = re.search(
         r"`explorer.png` \| `lalkit explain --treebank (\S+) --split (\S+) --sentence (\d+)", README
     ).groups()
     sentence = load(treebank, split).sentences[int(number)]
-    kept = pd.read_csv(FOLDER / "explorer.csv")
-    ours = contributions(lalkit.load("en-news").look([sentence])).table(("exact",))[list(kept)]
-    pd.testing.assert_frame_equal(ours, kept, atol=2e-4, check_dtype=False)
+    committed = pd.read_csv(FOLDER / "explorer.csv")
+    table = contributions(lalkit.load("en-news").look([sentence])).table(("exact",))[list(committed)]
+    pd.testing.assert_frame_equal(table, committed, atol=2e-4, check_dtype=False)
 
 
-def test_the_terms_that_the_explorer_shows_are_those_of_the_shipped_parser():
+def test_the_terms_in_the_explorer_come_from_the_shipped_parser():
     command = re.search(r"`explorer-span.png` \| `(lalkit explain .*?)`", README)[1]
     result = lalkit.load("en-news-span").parse(re.search(r'"(.*)"', command)[1], "tokens")
-    ours = pd.read_csv(io.StringIO(result.terms.table.to_csv(index=False)))
-    pd.testing.assert_frame_equal(ours, pd.read_csv(FOLDER / "explorer-span.csv"), atol=2e-4)
+    table = pd.read_csv(io.StringIO(result.terms.table.to_csv(index=False)))
+    pd.testing.assert_frame_equal(table, pd.read_csv(FOLDER / "explorer-span.csv"), atol=2e-4)
 
 
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
-def test_the_tables_and_figures_of_sweeps_are_of_their_runs(path):
+def test_the_tables_and_figures_of_sweeps_agree_with_their_runs(path):
     folder, name = path.parent, path.name.removesuffix("-runs.csv")
     runs, cells = pd.read_csv(path), pd.read_csv(folder / f"{name}-cells.csv")
     axes = list(runs.columns[: runs.columns.get_loc("seed")])
     runs = runs[runs["split"] == ("test" if "test" in set(runs["split"]) else "dev")]
-    found = runs.groupby(axes, sort=False)[list(SCORES)].agg(["mean", "std"]).reset_index()
+    summary = runs.groupby(axes, sort=False)[list(SCORES)].agg(["mean", "std"]).reset_index()
     for score in SCORES:
-        assert found[score]["mean"].to_numpy() == pytest.approx(cells[score].to_numpy(), rel=1e-4)
-        assert found[score]["std"].to_numpy() == pytest.approx(
+        assert summary[score]["mean"].to_numpy() == pytest.approx(cells[score].to_numpy(), rel=1e-4)
+        assert summary[score]["std"].to_numpy() == pytest.approx(
             cells[f"{score} sd"].to_numpy(), rel=1e-3, abs=1e-3, nan_ok=True
         )
     assert_drawn(seed_points(runs, axes, COUNTED), folder / f"{name}.png")
