@@ -1,11 +1,6 @@
-"""Will a chart fit? Asked before it is allocated, so that a long sentence gives an error and not a killed process.
+"""What lalkit needs from the machine: compiled kernels, threads, memory, and progress bars.
 
-How kernels are compiled (numba) and run over the sentences of a batch (threads).
-
-Memory that a step gives back and the next step takes again stays with the process.
-
-By default glibc returns freed memory at the top of its heap to the system, which clears it page by page when it is asked for
-again. Kept instead, a step of the label attention at the paper's size takes 47 ms where it took 68.
+Importing this file is cheap: numba and tqdm are imported when they are first needed.
 """
 
 from __future__ import annotations
@@ -16,39 +11,44 @@ import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-from numba import njit
+from typing import TYPE_CHECKING
 
 from lalkit.errors import TooLongError
 
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
-def compiled(function: Callable, relaxed: Iterable[str] = ()) -> Callable:
-    """njit without the interpreter lock, cached on disk where a cache folder can be written, else in memory only.
-
-    relaxed: LLVM's names of floating-point rules that may be broken. None where sums are made: reordered additions would
-    give trees of equal score other bits elsewhere. A kernel calls only kernels of its own file: numba's cache does not
-    notice changes in another file.
-    """
-    options = {"nogil": True, "fastmath": set(relaxed)} if relaxed else {"nogil": True}
-    try:
-        return njit(cache=True, **options)(function)
-    except (RuntimeError, OSError):  # "no locator available": a read-only installation, a home that cannot be written
-        return njit(**options)(function)
-
-
-# The environment of a process that is to use one core: set before torch is loaded.
+# Environment of a process that may use one core. It must be set before torch is loaded.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
 
 
+def compiled(function: Callable, relaxed: Iterable[str] = ()) -> Callable:
+    """Compile a kernel with numba. It runs without the interpreter lock.
+
+    The machine code is cached on disk; where no cache folder can be written, in memory only. A kernel calls only kernels
+    of its own file, because numba's cache does not notice changes in another file.
+
+    relaxed: LLVM's names of the floating-point rules that the compiler may break. Give none for kernels that add scores:
+    additions in another order would change the bits of a sum, and then which of two equal trees wins.
+    """
+    from numba import njit
+
+    options = {"nogil": True, "fastmath": set(relaxed)} if relaxed else {"nogil": True}
+    try:
+        return njit(cache=True, **options)(function)
+    except (RuntimeError, OSError):  # numba finds no folder for its cache: a read-only installation or home
+        return njit(**options)(function)
+
+
 def cpu_count() -> int:
-    """The cores this process may use (on a cluster fewer than the machine has)."""
+    """Return how many cores this process may use. On a cluster these can be fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def map_threads(function: Callable, items: Iterable, threads: int | None) -> list:
-    """[function(item) ...] in order, over at most `threads` threads (None: one per core). The first error is raised."""
+    """Return [function(item) ...] in order, computed by at most `threads` threads (None: one per core)."""
     if threads is not None and threads < 1:
         raise ValueError(f"threads must be at least 1, not {threads}")
     items = list(items)
@@ -59,51 +59,79 @@ def map_threads(function: Callable, items: Iterable, threads: int | None) -> lis
         return list(pool.map(function, items))
 
 
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # mallopt's names of its settings
-HEAP = 2**30  # bytes kept at most
-LARGEST = 2**25  # bytes of a block that still comes from the heap: the most that glibc allows
-MAPPED = 2**20  # bytes from which a block is mapped on its own, where memory must not grow
+def progress(iterable: Iterable | None = None, *, total: int | None = None, desc: str = "", unit: str = "it") -> "tqdm":
+    """Return a progress bar on standard error: live on a terminal, else one new line about every 15 seconds."""
+    from tqdm import tqdm
+
+    live = sys.stderr.isatty()
+    return tqdm(
+        iterable, desc, total, leave=False, file=sys.stderr if live else _Lines(), ascii=True, unit=unit,
+        mininterval=0.5 if live else 15, miniters=1, delay=0 if live else 15, dynamic_ncols=live,
+    )  # fmt: skip
 
 
-def _glibc(name: str):
-    """A function of glibc's, or None on other systems."""
+class _Lines:
+    """A stream for tqdm that writes every state of a bar on a line of its own, and nothing else."""
+
+    def write(self, text: str) -> None:
+        if line := text.strip():
+            print(line, file=sys.stderr, flush=True)
+
+    def flush(self) -> None:
+        pass
+
+
+# Names of mallopt's settings, from glibc's malloc.h.
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+HEAP = 2**30  # bytes of freed memory that the process keeps at most
+LARGEST = 2**25  # a block of up to this many bytes comes from the heap: the most that glibc allows
+MAPPED = 2**20  # where memory must not grow, a block of this many bytes or more is mapped on its own
+
+
+def _glibc(name: str) -> Callable | None:
+    """Return a function of glibc, or None on other systems."""
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
 
 
 def keep_memory() -> bool:
-    """Asks glibc for it, for this process; False on other systems, where nothing happens."""
+    """Keep freed memory in this process, so that the next training step can use it again.
+
+    By default glibc returns freed memory at the top of its heap to the system. The system clears it page by page when the
+    process asks for it again. With the memory kept, a step of the label attention at the paper's size takes 47 ms; it
+    took 68. Returns False on other systems, where nothing happens.
+    """
     mallopt = _glibc("mallopt")
     return bool(mallopt and mallopt(MMAP_THRESHOLD, LARGEST) and mallopt(TRIM_THRESHOLD, HEAP))
 
 
 def map_large() -> bool:
-    """Asks for the opposite: large blocks go back to the system when they are freed, whatever lies behind them.
+    """Return large blocks to the system as soon as they are freed: the opposite of `keep_memory`.
 
-    Two workers that parse 200,000 words then grow by 20 MB and not by 100 to 180, at up to a sixth less speed; with a
-    threshold of 8 MB they grow as without. False on other systems.
+    Two workers that parse 200,000 words then grow by 20 MB instead of 100 to 180, and are at most a sixth slower. With a
+    threshold of 8 MB they grow as much as without this. Returns False on other systems.
     """
     mallopt = _glibc("mallopt")
     return bool(mallopt and mallopt(MMAP_THRESHOLD, MAPPED))
 
 
 def give_back() -> None:
-    """Returns what is free to the system, holes in the heap included: for long runs, which see every shape of batch.
+    """Return all free memory to the system, also from holes in the heap. For long runs, which see every shape of batch.
 
-    Without it a process that parsed 100,000 words grew by 130 MB, with it by 8.
+    Without it a process that parsed 100,000 words grew by 130 MB; with it, by 8.
     """
     if trim := _glibc("malloc_trim"):
         trim(0)
 
 
 MEMINFO = Path("/proc/meminfo")
-SMALL = 2**22  # bytes of charts that nobody asks the system about: asking takes longer than decoding them
-CGROUP = Path("/sys/fs/cgroup")  # version 2: what a container or a SLURM job may use
+CGROUP = Path("/sys/fs/cgroup")  # version 2: the limits of a container or a SLURM job
+SMALL = 2**22  # bytes. For smaller charts nobody asks the system: asking would take longer than decoding.
 
 
 def available_bytes() -> int | None:
-    """Memory this process may still take, in bytes; None where the system does not say (then nothing is refused).
+    """Return how many bytes this process may still take. None: the system does not say, and nothing is refused.
 
-    Linux counts the page cache as used in SC_AVPHYS_PAGES, so MemAvailable is preferred where it can be read.
+    MemAvailable comes first, because SC_AVPHYS_PAGES of Linux counts the page cache as used.
     """
     limits = [limit for limit in (_free_memory(), _free_in_group()) if limit is not None]
     return min(limits) if limits else None
@@ -116,7 +144,7 @@ def _free_memory() -> int | None:
                 return int(line.split()[1]) * 1024
     except OSError:
         pass
-    for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):  # macOS has only the second: all there is, the best it can say
+    for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):  # macOS has only the second: all memory
         try:
             return os.sysconf(name) * os.sysconf("SC_PAGE_SIZE")
         except (AttributeError, ValueError, OSError):
@@ -133,12 +161,15 @@ def _free_in_group() -> int | None:
 
 
 def chart_bytes(n: int, itemsize: int) -> int:
-    """What decoding n words takes: the chart [n+1, n+1, n], best scores and 8-byte labels [n+1, n+1], arcs [n, n+1]."""
+    """Return the bytes for decoding n words: chart [n+1, n+1, n], best scores and labels [n+1, n+1], arcs [n, n+1].
+
+    A label takes 8 bytes, everything else itemsize.
+    """
     return itemsize * (n + 1) * (n + 1) * n + (itemsize + 8) * (n + 1) * (n + 1) + itemsize * n * (n + 1)
 
 
 def check_fits(n: int, needed: int, limit: int | None, where: str = "") -> None:
-    """Raises TooLongError, naming the words, the bytes needed and the limit, if needed > limit."""
+    """Raise TooLongError if a chart needs more bytes than the limit, so that a long sentence does not kill the process."""
     if limit is not None and needed > limit:
         raise TooLongError(
             f"{n} words need {needed:,} bytes for the joint chart; {limit:,} are available",
