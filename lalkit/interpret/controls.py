@@ -303,7 +303,7 @@ def span_changed(network: Network, change: SpanChange) -> Iterator[Network]:
     usual, lengths = network.spans.project, []
     hook = network.register_forward_pre_hook(lambda module, given: lengths.append(given[0].lengths))
 
-    def project(x: Tensor, posts: Tensor) -> tuple[Tensor | None, ...]:
+    def project(x: Tensor, posts: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         logits, evidence, *edges = usual(x, posts)
         return *change(logits, evidence, lengths.pop()), *edges
 

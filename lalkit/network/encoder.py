@@ -6,13 +6,48 @@ Linear maps that keep content and position apart (Kitaev and Klein 2018: two blo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from lalkit.config import ModelConfig
+
+
+class HookedModule(nn.Module):
+    """A layer that lets other code change its intermediate values at named points.
+
+        with layer.hooked(contexts=torch.zeros_like):
+            network(batch)
+
+    hooks: the functions that are set, by the name of their point. Without hooks the layer computes what it always does.
+    """
+
+    points: tuple[str, ...] = ()  # the names of a layer's points; its docstring says what a function gets there
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hooks: dict[str, Callable] = {}
+
+    @contextmanager
+    def hooked(self, **functions: Callable) -> Iterator[None]:
+        """Set a function at each named point, inside the `with` block only. An inner block replaces an outer one's function.
+
+        Raises ValueError for a point that the layer does not have.
+        """
+        if unknown := functions.keys() - self.points:
+            raise ValueError(f"no hook point {', '.join(sorted(unknown))}: the layer has {', '.join(self.points)}")
+        outer, self.hooks = self.hooks, {**self.hooks, **functions}
+        try:
+            yield
+        finally:
+            self.hooks = outer
+
+    def hook(self, point: str, value: Tensor, *context: Tensor | None) -> Tensor:
+        """Return the value as the function at this point changes it, or as it is."""
+        return self.hooks[point](value, *context) if point in self.hooks else value
 
 
 class PartitionedLinear(nn.Module):

@@ -31,7 +31,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from lalkit.config import LabelAttentionConfig
-from lalkit.network.encoder import PartitionedLinear, block_einsum, halve, xavier
+from lalkit.network.encoder import HookedModule, PartitionedLinear, block_einsum, halve, xavier
 from lalkit.network.residual_norm import residual_norm
 
 NORMALISERS = {"softmax": torch.softmax, "entmax15": entmax15, "sparsemax": sparsemax}
@@ -106,7 +106,7 @@ class Masks:
     residual: Tensor | None = None
 
 
-class LabelAttention(nn.Module):
+class LabelAttention(HookedModule):
     """x: [B, T, d_content + d_position], mask: [B, T] -> (y, attention).
 
     y: [B, T, H, d_out], or [B, T, 1, d_model] with combine='project'. attention: [B, H, T], how much of each word head h's
@@ -114,7 +114,12 @@ class LabelAttention(nn.Module):
 
     Where nothing is learned (evaluation, without gradients) what depends on weights alone is computed once and kept until a
     weight changes. Change weights in place under `torch.no_grad()`: a change through `.data` cannot be seen.
+
+    Hook points: attention(attention, mask) -> attention, before dropout; contexts(contexts [B, H, d_kv]) -> contexts;
+    output(y, attention) -> (y, attention).
     """
+
+    points = ("attention", "contexts", "output")
 
     def __init__(self, config: LabelAttentionConfig, d_content: int, d_position: int):
         super().__init__()
@@ -148,12 +153,15 @@ class LabelAttention(nn.Module):
         self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"], dropout: Masks | None = None
     ) -> tuple[Tensor, Tensor]:
         """dropout: masks to use; by default they are drawn in training and absent in evaluation."""
-        if self.folds and dropout is None and not self.training and not torch.is_grad_enabled():
-            return self._infer(x, mask)
-        dropout = dropout or (self.draw(x) if self.training else Masks())
-        attention = self.attend(x, mask)
-        kept = attention if dropout.attention is None else attention * dropout.attention
-        return self.combine(x, self.contexts(x, kept), dropout.residual), attention
+        inside_hooked = "attention" in self.hooks or "contexts" in self.hooks
+        if self.folds and dropout is None and not (self.training or torch.is_grad_enabled() or inside_hooked):
+            y, attention = self._infer(x, mask)
+        else:
+            dropout = dropout or (self.draw(x) if self.training else Masks())
+            attention = self.hook("attention", self.attend(x, mask), mask)
+            kept = attention if dropout.attention is None else attention * dropout.attention
+            y = self.combine(x, self.hook("contexts", self.contexts(x, kept)), dropout.residual)
+        return self.hooks["output"](y, attention) if "output" in self.hooks else (y, attention)
 
     def _infer(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> tuple[Tensor, Tensor]:
         """`forward` from the weights' products in the cache."""

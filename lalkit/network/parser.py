@@ -87,7 +87,8 @@ class Network(nn.Module):
         if self.feedforward is not None:
             y = self.feedforward(y)
         fences = fenceposts(y, self.slice)
-        spans = self.spans.project(x, fences) if self.config.span_attention else self.spans.project(fences)
+        inside = self.config.span_attention is not None
+        spans = self.spans.project(x, fences, batch.lengths) if inside else self.spans.project(fences)
         with torch.set_grad_enabled(chart_gradient and torch.is_grad_enabled()):
             chart = self.spans.chart(*spans, lengths=batch.lengths)
         parts = self.arcs.parts(y.flatten(-2))

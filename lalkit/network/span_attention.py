@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lalkit.config import SpanAttentionConfig
-from lalkit.network.encoder import xavier
+from lalkit.network.encoder import HookedModule, xavier
 from lalkit.network.scores import SpanScorer
 
 FLOOR = 600.0  # e^-600 is far above the least float64: a span always has a sum to divide by
@@ -46,8 +46,13 @@ class EdgeScorer(nn.Module):
         return first + last if self.second is None else self.second(torch.relu(self.norm(first + last)))
 
 
-class SpanLabelAttention(nn.Module):
-    """Scores of labelled spans, in the place of a `SpanScorer`; the empty label (index 0) scores 0."""
+class SpanLabelAttention(HookedModule):
+    """Scores of labelled spans, in the place of a `SpanScorer`; the empty label (index 0) scores 0.
+
+    Hook points: logits(logits [B, N, L - 1], lengths [B]) -> logits; evidence(evidence [B, N, L - 1], lengths) -> evidence.
+    """
+
+    points = ("logits", "evidence")
 
     def __init__(self, config: SpanAttentionConfig, features: int, hidden: int, labels: int, dropout: float):
         """features: of a word's vector; hidden: of the full boundary scorer; labels: the empty one included."""
@@ -61,7 +66,9 @@ class SpanLabelAttention(nn.Module):
         else:
             self.boundary = EdgeScorer(features, config.d_lean if config.boundary == "lean" else None, heads)
 
-    def project(self, x: Float[Tensor, "b t d"], posts: Float[Tensor, "b f h d"]) -> tuple[Tensor | None, ...]:
+    def project(
+        self, x: Float[Tensor, "b t d"], posts: Float[Tensor, "b f h d"], lengths: Int[Tensor, "b"] | None = None
+    ) -> tuple[Tensor | None, ...]:
         """(logits [B, N, L - 1], evidence [B, N, L - 1], what the boundary scorer makes of it), of START words STOP and of the
         fenceposts between them."""
         words = x[:, 1:-1]
@@ -71,6 +78,7 @@ class SpanLabelAttention(nn.Module):
             logits = torch.zeros_like(logits)
         elif self.config.attention == "none":
             logits, evidence = torch.zeros_like(logits), torch.zeros_like(evidence)
+        logits, evidence = self.hook("logits", logits, lengths), self.hook("evidence", evidence, lengths)
         full = self.config.boundary == "full"
         return logits, evidence, *(self.boundary.project(posts) if full else self.boundary.project(words))
 

@@ -160,3 +160,34 @@ def test_each_head_is_initialised_as_the_matrix_it_is():
     layer = LabelAttention(LabelAttentionConfig(), 512, 512)
     expected = (2 / (512 + 64)) ** 0.5
     assert abs(layer.key.content.std().item() / expected - 1) < 0.02
+
+
+def test_hooks_change_the_layer_only_inside_their_block():
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
+    layer.eval()
+    y, attention = layer(x, mask)
+    seen = []
+    with layer.hooked(contexts=lambda c: seen.append(c) or c, output=lambda y, a: (y.flip(2), a)):
+        same, _ = layer(x, mask)
+    assert torch.equal(same, y.flip(2)) and seen[0].shape == (3, 5, 6)
+    with layer.hooked(attention=lambda a, m: (m / m.sum(-1, keepdim=True))[:, None].expand_as(a).to(a)):
+        with layer.hooked(contexts=torch.zeros_like):
+            zero, even = layer(x, mask)
+    torch.testing.assert_close(even[0], torch.full_like(even[0], 1 / 6))
+    expected = layer.norm(layer.reduce(x))[:, :, None].expand_as(y)
+    torch.testing.assert_close(zero, expected, rtol=0, atol=1e-4)
+    assert torch.equal(layer(x, mask)[0], y) and not layer.hooks
+    with pytest.raises(ValueError, match="no hook point queries: the layer has attention, contexts, output"):
+        with layer.hooked(queries=torch.zeros_like):
+            pass
+
+
+def test_hooks_apply_without_gradients_too_where_products_of_weights_are_kept():
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
+    layer.eval()
+    with torch.no_grad():
+        usual, _ = layer(x, mask)
+        with layer.hooked(contexts=torch.zeros_like):
+            assert not torch.allclose(layer(x, mask)[0], usual)
+        with layer.hooked(output=lambda y, a: (2 * y, a)):
+            assert torch.equal(layer(x, mask)[0], 2 * usual)

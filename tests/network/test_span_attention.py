@@ -197,3 +197,14 @@ def test_two_label_attentions_are_refused(sample):
     config = override(tiny(), {"model.span_attention": {}})
     with pytest.raises(ModelError, match="both set\n.*none"):
         Network(config.model, Vocab.build(sample, 1))
+
+
+def test_hooks_change_logits_and_evidence_and_see_the_lengths():
+    module, lengths = make(), torch.tensor([6, 3, 1])
+    x, posts = inputs(3, 6)
+    plain, seen = module.project(x, posts, lengths), []
+    with module.hooked(logits=lambda s, n: seen.append(n) or torch.zeros_like(s), evidence=lambda v, n: 2 * v):
+        logits, evidence, *edges = module.project(x, posts, lengths)
+    assert torch.equal(seen[0], lengths) and not logits.any() and torch.equal(evidence, 2 * plain[1])
+    assert all(torch.equal(a, b) for a, b in zip(edges, plain[2:]))
+    assert all(torch.equal(a, b) for a, b in zip(module.project(x, posts, lengths), plain))
