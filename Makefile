@@ -5,24 +5,31 @@ VENV := .venv
 READY := $(VENV)/.lalkit-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench lab numbers
+.PHONY: help demo test test-all lint format bench lab numbers
 
 help: ## this list
 	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY) ## parse, draw and explain a few sentences, offline
 	@echo "==> lalkit demo"
 	@$(VENV)/bin/python -m lalkit demo $(ARGS)
 
-test: $(READY) ## run the tests, a process per core (corpora are found through NLTK_DATA and LALKIT_DATA)
-	@echo "==> pytest"
-	@$(VENV)/bin/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal $(ARGS)
+PYTEST := $(VENV)/bin/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
-lint: $(READY) ## check style and formatting, notebooks too
-	@echo "==> ruff"
+test: $(READY) ## run the tests, one process per core, without the slow ones
+	@echo "==> pytest, without the slow tests"
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+test-all: $(READY) ## run all tests, the slow ones too (NLTK_DATA and LALKIT_DATA name the folders of the corpora)
+	@echo "==> pytest, all tests"
+	@$(PYTEST) $(ARGS)
+
+lint: $(READY) ## check style, formatting and types
+	@echo "==> ruff and mypy"
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy lalkit
 
 format: $(READY) ## let ruff mend style and formatting
 	@$(VENV)/bin/ruff check --fix .

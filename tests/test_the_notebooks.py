@@ -116,6 +116,7 @@ def test_01_agrees_with_the_layer_and_measures_the_other_pairing(tmp_path):
     assert (pairing.loc[pairing["batch size"] % 4 == 0, "queries in use"] == 1).all()
 
 
+@pytest.mark.slow
 def test_01_stops_where_the_layer_is_another_function(tmp_path):
     book = nbformat.read(FOLDER / "01_label_attention_by_hand.ipynb", as_version=4)
     cell = next(cell for cell in book.cells if cell.id == "combine")
@@ -137,6 +138,7 @@ def test_02_goes_to_joint_spans_and_back_and_counts_them(tmp_path):
     assert counted["spans"].sum() == sum(len(s.constituents) for s in sentences)  # no <H> where our rules give heads
 
 
+@pytest.mark.slow
 def test_03_trains_and_shows_how_it_went(tmp_path):
     tiny_run = {"preset": "tiny", "epochs": 2, "minutes": 0}
     result = run_notebook(FOLDER / "03_train.ipynb", tiny_run, tmp_path / "run", progress=False)
@@ -151,6 +153,7 @@ def test_03_trains_and_shows_how_it_went(tmp_path):
     assert (result.folder / "parser" / "model.json").exists()
 
 
+@pytest.mark.slow
 def test_08_measures_and_draws_what_it_was_asked_for(tmp_path):
     asked = {"routines": ["spans", "decode"], "repeats": 1}
     result = run_notebook(FOLDER / "08_speed.ipynb", asked, tmp_path / "run", progress=False)
@@ -162,6 +165,7 @@ def test_08_measures_and_draws_what_it_was_asked_for(tmp_path):
     assert set(pd.read_csv(result.folder / "growth.csv")["panel"]) == {"spans: words", "decode: words"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [list(ROUTINES), ["beside"]], ids=["all", "beside"])
 def test_08_draws_every_routine_that_there_is(asked, tmp_path):
     """With rows that are made up: what is measured is tested elsewhere."""
@@ -181,6 +185,7 @@ def test_08_draws_every_routine_that_there_is(asked, tmp_path):
     assert set().union(*drawn.values()) == set(asked) - {"look", "parse", "train", "beside"}
 
 
+@pytest.mark.slow
 def test_04_sweeps_and_judges(tmp_path):
     asked = {"table": "control", "folder": str(tmp_path / "sweep")}
     result = run_notebook(FOLDER / "04_ablation_tables.ipynb", asked, tmp_path / "run", progress=False)
@@ -204,6 +209,7 @@ def test_05_counts_the_heads_on_top_and_doubts_them(tiny_parser, tmp_path):
     assert len(controls) == 7
 
 
+@pytest.mark.slow
 def test_06_follows_a_wrong_span_to_its_heads(tiny_parser, tmp_path):
     asked = {"model": str(tiny_parser), "corpus": "sample", "split": "dev", "count": 3, "error": 1}
     result = run_notebook(FOLDER / "06_error_tracing.ipynb", asked, tmp_path / "run", progress=False)
@@ -230,6 +236,7 @@ def test_07_shows_what_the_cards_say(tmp_path):
         assert set(own["seed"]) == {seed["seed"] for seed in facts["seeds"]}
 
 
+@pytest.mark.slow
 def test_09_trains_measures_and_draws(tmp_path):
     asked = {
         "data": ["babi-1"], "models": ["vanilla", "diversity"], "seeds": [1], "train": 120, "test": 30, "epochs": 1,
@@ -265,6 +272,7 @@ def test_10_stops_where_an_answer_is_another(tmp_path):
         run_notebook(path, {"parser": ""}, out=tmp_path / "run", progress=False)
 
 
+@pytest.mark.slow
 def test_11_trains_prunes_measures_and_draws(tmp_path):
     asked = {
         "variants": ["soft", "sparse-tl"], "seeds": [1], "train": 50, "dev": 5, "test": 6, "ablated": 3,
@@ -287,6 +295,7 @@ def test_11_trains_prunes_measures_and_draws(tmp_path):
     assert len(heads) == 16 and heads["difference"].notna().all()
 
 
+@pytest.mark.slow
 def test_12_asks_three_systems_the_same(tiny_parser, tmp_path):
     asked = {
         "parser": str(tiny_parser), "sentences": 2, "classifiers": ["vanilla"], "classifier_data": "babi-1",
@@ -300,6 +309,7 @@ def test_12_asks_three_systems_the_same(tiny_parser, tmp_path):
     assert table[["tvd", "erased", "conicity"]].notna().all().all()
 
 
+@pytest.mark.slow
 def test_13_holds_heads_of_both_layers_against_controls(tiny_parser, tiny_span_parser, tmp_path):
     asked = {
         "papers": str(tiny_parser), "inside": str(tiny_span_parser), "split": "dev", "sentences": 8, "labels": ["NP", "VP"],

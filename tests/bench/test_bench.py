@@ -75,6 +75,7 @@ def test_a_row_of_the_span():
     assert all(p.grad is None for p in module.parameters()), "what is timed is the attention"
 
 
+@pytest.mark.slow
 def test_systems_beside_the_papers_layer(tiny_network):
     rows = beside.rows(ONCE)
     assert [row["mode"] for row in rows[::2]] == ["span full", "span lean", "span glass", "no label attention"]

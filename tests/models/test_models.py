@@ -82,23 +82,29 @@ def test_the_parses_of_a_shipped_parser_are_those_of_its_card(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_alone_in_a_batch_and_in_another_process(name, tmp_path):
-    sentences = load("sample", "test").sentences[:20] + load("sample", "dev").sentences
-    words = [list(s.words) for s in sentences]
+def test_alone_and_in_a_batch(name):
+    words = [list(s.words) for s in load("sample", "test").sentences[:24]]
     parser = Parser.load(name)
     together = [r.to_dict() for r in parser.parse_all(words, budget=10_000)]
     for number in range(0, len(words), 8):
         alone = parser.parse(words[number]).to_dict()
         assert alone["tree"] == together[number]["tree"] and alone["heads"] == together[number]["heads"]
         assert alone["score"] == pytest.approx(together[number]["score"], abs=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_in_another_process(name):
+    words = [list(s.words) for s in load("sample", "test").sentences[:20] + load("sample", "dev").sentences]
+    here = [r.to_ptb() for r in Parser.load(name).parse_all(words)]
     program = (
         "import json, sys, lalkit; p = lalkit.load(sys.argv[1]); "
         "print(json.dumps([r.to_ptb() for r in p.parse_all(json.load(sys.stdin))]))"
     )
-    found = subprocess.run(
+    there = subprocess.run(
         [sys.executable, "-c", program, name], input=json.dumps(words), capture_output=True, text=True, check=True
     )
-    assert json.loads(found.stdout) == [r["tree"] for r in together]
+    assert json.loads(there.stdout) == here
 
 
 @pytest.mark.data

@@ -195,6 +195,7 @@ def test_nothing_to_parse(tiny_parser, tmp_path, text):
     assert [path.name for path in tmp_path.iterdir()] == ["f.txt"]
 
 
+@pytest.mark.slow
 def test_nothing_is_remembered(tiny_parser, big, tmp_path, monkeypatch):
     """Neither sub-words nor results stay: what is kept after a window is its number of lines."""
     alive, seen = [], []

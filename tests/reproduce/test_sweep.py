@@ -131,6 +131,7 @@ def test_what_does_not_count_is_repeated(copy, file, no_run, spoil):
     assert no_run == [place.parent]
 
 
+@pytest.mark.slow
 def test_two_jobs_give_the_numbers_of_one_and_a_lost_result_is_made_again(done, copy, file):
     """The parsers of both runs are there and their results are not: all is trained again."""
     planned = plan(file)

@@ -83,6 +83,7 @@ def test_documents_to_measure_are_not_trained_on(own, tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_train_score_measure_take_away_and_prune(own, tmp_path):
     run, size = tmp_path / "run", ["--set", "d_model=16", "--set", "d_ff=32", "--set", "layers=1", "--set", "heads=2"]
     code, _, err = lalkit("summarize", "train", "--data", own, "--out", run, "--epochs", "1", *size)
