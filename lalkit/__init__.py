@@ -1,4 +1,4 @@
-"""lalkit: the Label Attention Layer parser, and the tools that look into it.
+"""lalkit: the Label Attention Layer parser, and tools to look inside it.
 
 >>> import lalkit
 >>> parser = lalkit.load("runs/ptb")                          # doctest: +SKIP
@@ -14,7 +14,7 @@ _PLACES = {"load": "api", "Parser": "api", "ParseResult": "api", "LabelAttention
 
 
 def __getattr__(name: str):
-    """Loaded when first used: `lalkit.treebank` must not wait for torch."""
+    """Load a public name when it is first used, so that `import lalkit.treebank` does not load torch."""
     if name in _PLACES:
         return getattr(import_module(f"lalkit.{_PLACES[name]}"), name)
     raise AttributeError(f"module 'lalkit' has no attribute {name!r}")

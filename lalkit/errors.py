@@ -1,10 +1,10 @@
-"""Errors a user can act on: each says where the trouble is and what to do about it."""
+"""Errors that a user can act on: each says where the problem is, what it is, and what to do about it."""
 
 from __future__ import annotations
 
 
 class LalkitError(Exception):
-    """Base of every error lalkit raises on purpose; the command line turns it into exit code 2."""
+    """Base of every error that lalkit raises on purpose. The command line turns it into one line and exit code 2."""
 
     def __init__(self, problem: str, *, where: str = "", remedy: str = ""):
         self.problem, self.where, self.remedy = problem, where, remedy
@@ -14,30 +14,30 @@ class LalkitError(Exception):
         place = f"{self.where}: " if self.where else ""
         return f"{place}{self.problem}" + (f"\n  {self.remedy}" if self.remedy else "")
 
-    def at(self, where: str) -> "LalkitError":
-        """The same error, with its place (file, line, sentence) put in front."""
+    def at(self, where: str) -> LalkitError:
+        """Return the same error with a place (file, line, sentence) in front of its own."""
         return type(self)(self.problem, where=f"{where}: {self.where}" if self.where else where, remedy=self.remedy)
 
 
 class TreebankError(LalkitError, ValueError):
-    """A tree, a dependency structure or a treebank file that cannot be what it claims to be."""
+    """A tree, a dependency structure or a treebank file is malformed."""
 
 
 class JointError(TreebankError):
-    """A sentence whose two layers cannot be one simplified-HPSG tree."""
+    """The constituents and the dependencies of a sentence do not fit into one joint tree (simplified HPSG)."""
 
 
 class CorpusError(LalkitError):
-    """A named corpus that is not on this machine; the remedy is the command that gets it."""
+    """A named corpus is not on this machine. The remedy is the command that gets it."""
 
 
 class ModelError(LalkitError):
-    """A model, checkpoint or configuration that cannot be used as asked."""
+    """A model, a checkpoint or a configuration cannot be used in the way that was asked for."""
 
 
 class TooLongError(LalkitError):
-    """A sentence for which the charts do not fit into memory."""
+    """The charts of a sentence do not fit into memory."""
 
 
 class ParameterError(LalkitError):
-    """A notebook or command-line parameter that is unknown or of the wrong type."""
+    """A parameter of a notebook or of the command line is unknown, or its value is wrong."""

@@ -8,7 +8,7 @@ import pytest
 import lalkit
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
-from lalkit.files import can_be_written, write_text
+from lalkit.files import check_writable, write_text
 from lalkit.training.loop import train
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.tree import Sentence
@@ -101,9 +101,9 @@ def test_files_appear_whole_or_not_at_all(tmp_path):
     assert target.read_text() == "old" and [p.name for p in target.parent.iterdir()] == ["x.txt"]
 
 
-def test_whether_a_file_can_be_written_is_asked_before(tmp_path):
+def test_whether_a_file_check_writable_is_asked_before(tmp_path):
     (tmp_path / "file").write_text("")
-    can_be_written(None, tmp_path / "file", tmp_path / "new" / "er.csv", "new.csv")
+    check_writable(None, tmp_path / "file", tmp_path / "new" / "er.csv", "new.csv")
     for place, says in ((tmp_path, "is a folder"), (tmp_path / "file" / "x.csv", "cannot be written into .*file")):
         with pytest.raises(LalkitError, match=says):
-            can_be_written(place)
+            check_writable(place)

@@ -99,7 +99,7 @@ def test_a_file_is_parsed_and_gone_on_with(tiny_parser, tmp_path):
     common = ["parse", "--model", tiny_parser, "--file", "big.txt", "--out", "big.ptb"]
     code, out, err = lalkit(*common, cwd=tmp_path)
     assert code == 0 and out == "", err
-    assert err.startswith("2 sentences, 5 words, ") and err.endswith("1 empty line(s) passed over\n")
+    assert err.startswith("2 sentences, 5 words, ") and err.endswith("1 empty line(s) skipped\n")
     text = (tmp_path / "big.ptb").read_text()
     assert len(text.split("\n")) == 4 and sorted(p.name for p in tmp_path.iterdir()) == ["big.ptb", "big.txt"]
     (tmp_path / "big.ptb").rename(tmp_path / "big.ptb.part")

@@ -23,7 +23,12 @@ from tqdm import tqdm
 
 from lalkit.chart.machine import keep_memory
 from lalkit.cli import (
-    analysis_commands, classifier_commands, data_commands, model_commands, parser_commands, summarizer_commands,
+    analysis_commands,
+    classifier_commands,
+    data_commands,
+    model_commands,
+    parser_commands,
+    summarizer_commands,
 )  # fmt: skip
 from lalkit.errors import LalkitError
 

@@ -97,7 +97,7 @@ def evaluate(
     """Scores of a parser on a treebank: EVALB brackets, UAS and LAS."""
     from lalkit.evaluation import scores as breakdown
     from lalkit.evaluation.scores import evaluate as evaluate_
-    from lalkit.files import can_be_written, write_json, write_text
+    from lalkit.files import check_writable, write_json, write_text
     from lalkit.network.predict import predict
     from lalkit.training.checkpoint import load_model
     from lalkit.training.named import find
@@ -109,7 +109,7 @@ def evaluate(
         raise ParameterError(f"--by is length or label, not {by!r}")
     if lam is not None and not 0 <= lam <= 1:
         raise ParameterError(f"--lam is {lam}", remedy="Give 0 (arcs alone) to 1 (labels alone).")
-    can_be_written(rows, parses, None if json_ == "-" else json_)
+    check_writable(rows, parses, None if json_ == "-" else json_)
     set_threads(threads)
     started = time.perf_counter()
     loaded = load_model(find(parser))
@@ -182,8 +182,8 @@ def parse(
     """Parse text of any size. An empty line stays an empty line in PTB output and is left out of the other forms."""
     from contextlib import nullcontext
 
-    from lalkit.parsing import lines
-    from lalkit.parsing import run as stream
+    from lalkit.parsing import parse_corpus as stream
+    from lalkit.parsing import text_windows as lines
     from lalkit.training.named import find
 
     if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text too long to be a path
@@ -206,7 +206,7 @@ def parse(
     with opened as source:
         stream.parse(
             find(model), source, form=form.value, to=forms, pretty=pretty, out=out, svg=svg, resume=resume,
-            workers=workers, cluster=cluster, loud=file is not None, say=say,
+            workers=workers, cluster=cluster,
         )  # fmt: skip
 
 

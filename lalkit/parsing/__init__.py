@@ -1,1 +1,1 @@
-"""Parsing files that are larger than memory: windows, a journal, and who computes."""
+"""Parse texts of any size: read windows of sentences, share them out as batches, write a journal to resume from."""

@@ -8,7 +8,7 @@ import torch
 
 from lalkit.errors import LalkitError, ModelError, TooLongError
 from lalkit.network.predict import predict
-from lalkit.parsing.compute import Found, Here, Source, Task, answer, in_halves, out_of_memory
+from lalkit.parsing.batch_workers import Collected, Source, Task, ThisProcess, answer, in_halves, out_of_memory
 from lalkit.training.checkpoint import fingerprint
 from lalkit.treebank.tree import Sentence
 
@@ -74,7 +74,7 @@ def test_the_sentence_that_cannot_be_parsed_is_found():
 
 
 def test_the_trees_of_halves_are_those_of_the_batch(tiny_parser, sample):
-    here, calls = Here(Source(str(tiny_parser)), device="cpu"), []
+    here, calls = ThisProcess(Source(str(tiny_parser)), device="cpu"), []
     expected = [p.sentence for p in predict(here.loaded.network, here.loaded.collator, sample[:13])]
     usual = here.loaded.network.forward
 
@@ -90,7 +90,7 @@ def test_the_trees_of_halves_are_those_of_the_batch(tiny_parser, sample):
 
 
 def test_a_batch_is_one_batch(tiny_parser, sample):
-    here, calls = Here(Source(str(tiny_parser)), device="cpu"), []
+    here, calls = ThisProcess(Source(str(tiny_parser)), device="cpu"), []
     usual = here.loaded.network.forward
     here.loaded.network.forward = lambda batch: (calls.append(len(batch.lengths)), usual(batch))[1]
     assert dict(here([sample[:40], sample[40:43]])).keys() == {0, 1}
@@ -107,7 +107,7 @@ def test_a_parser_is_told_from_every_other(tiny_parser, tmp_path):
     data[-1] ^= 1
     weights.write_bytes(data)
     assert fingerprint(copy) != known
-    with pytest.raises(ModelError, match="copy: is not the parser this run was begun with"):
+    with pytest.raises(ModelError, match="copy: is not the parser that this run started with"):
         Source(str(copy), known).load()
     shutil.copy(tiny_parser / content["weights"], weights)
     (copy / "model.json").write_text(json.dumps({**content, "info": {}}))
@@ -119,21 +119,21 @@ def test_a_parser_is_told_from_every_other(tiny_parser, tmp_path):
 
 def test_what_is_wrong_with_the_parser_is_not_blamed_on_a_sentence(tmp_path):
     with pytest.raises(ModelError, match="model.json: no parser here"):
-        Here(Source(str(tmp_path))).parse(sentences(1, 2))
+        ThisProcess(Source(str(tmp_path))).parse(sentences(1, 2))
 
 
 def test_deaths():
     task = Task(3, 0, sentences(1, 2, 3))
     assert task.again() == [task]
     first, second = task.again()
-    assert [(t.group, t.start, len(t.sentences), t.deaths) for t in (first, second)] == [(3, 0, 1, 0), (3, 1, 2, 0)]
+    assert [(t.batch, t.start, len(t.sentences), t.deaths) for t in (first, second)] == [(3, 0, 1, 0), (3, 1, 2, 0)]
     assert first.again() == [first]
-    with pytest.raises(TooLongError, match=r"^f:1: .* 1 words died \(2 times\)"):
+    with pytest.raises(TooLongError, match="^f:1: 2 processes died while they parsed these 1 words"):
         first.again()
 
 
 def test_pieces_come_together():
-    found = Found([sentences(1, 2, 3), sentences(4)])
+    found = Collected([sentences(1, 2, 3), sentences(4)])
     first, second = found.tasks[0].again(most=0)
     assert found.add(second, ["b", "c"]) == [] and found
     assert found.add(found.tasks[1], ["d"]) == [(1, ["d"])] and found

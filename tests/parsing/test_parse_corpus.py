@@ -1,27 +1,29 @@
 """A text in windows, as if there had been none; kills in between; lines that are wrong."""
 
 import gc
+import io
 import json
 import subprocess
 import sys
 import weakref
 
 import pytest
+from tqdm import tqdm
 
 from lalkit.api import Parser
 from lalkit.errors import LalkitError, ModelError, TreebankError
-from lalkit.parsing import compute, journal, run
-from lalkit.parsing.journal import Part
-from lalkit.parsing.lines import from_arguments, open_lines
-from lalkit.parsing.workers import Workers
+from lalkit.parsing import batch_workers, journaled_output, parse_corpus
+from lalkit.parsing.batch_workers import Workers
+from lalkit.parsing.journaled_output import Part
+from lalkit.parsing.text_windows import from_arguments, open_lines
 
 SIZES = {"window": 60, "budget": 50}
 
 
 def parse(folder, path, out=None, to=("ptb",), **options):
-    options = {"form": "tokens", "to": to, "say": lambda text: None, **SIZES, **options}
+    options = {"form": "tokens", "to": to, **SIZES, **options}
     with open_lines(path) as lines:
-        run.parse(folder, lines, out=out, **options)
+        parse_corpus.parse(folder, lines, out=out, **options)
     return out.read_text(encoding="utf-8") if out else None
 
 
@@ -55,8 +57,8 @@ def test_to_standard_output(tiny_parser, big, expected, capsys):
 
 
 def test_brackets_over_several_lines_and_drawings(tiny_parser, tmp_path, capsys):
-    run.parse(
-        tiny_parser, from_arguments(["", "One two.", "Three."]), pretty=True, svg=tmp_path, say=lambda text: None, window=1
+    parse_corpus.parse(
+        tiny_parser, from_arguments(["", "One two.", "Three."]), pretty=True, svg=tmp_path, window=1
     )  # fmt: skip
     results = Parser.load(tiny_parser).parse_all(["One two.", "Three."])
     assert capsys.readouterr().out == "\n" + "".join(r.to_ptb(pretty=True) + "\n" for r in results)
@@ -69,16 +71,16 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("place", ["writing", "journal", "between"])
 @pytest.mark.parametrize("count", [1, 3])
-def test_going_on_after_a_kill(tiny_parser, big, expected, tmp_path, monkeypatch, place, count):
+def test_going_on_after_a_kill(tiny_parser, big, expected, tmp_path, monkeypatch, caplog, place, count):
     """Killed in the window after `count`: its output half written, or written and not in the journal, or neither."""
-    usual, write_json, out = Part.commit, journal.write_json, tmp_path / "out"
+    usual, write_json, out = Part.commit, journaled_output.write_json, tmp_path / "out"
 
     def commit(part, text, window):
         if part.journal.lines and commits[0] == count:
             if place == "writing":
                 part.streams[0].write(text[0].encode()[: len(text[0]) // 2])
             elif place == "journal":
-                monkeypatch.setattr(journal, "write_json", kill)
+                monkeypatch.setattr(journaled_output, "write_json", kill)
                 usual(part, text, window)
             raise Killed
         commits[0] += 1
@@ -93,24 +95,25 @@ def test_going_on_after_a_kill(tiny_parser, big, expected, tmp_path, monkeypatch
         parse(tiny_parser, big, out)
     assert not out.exists()
     monkeypatch.setattr(Part, "commit", usual)
-    monkeypatch.setattr(journal, "write_json", write_json)
+    monkeypatch.setattr(journaled_output, "write_json", write_json)
     computed = []
-    monkeypatch.setattr(run, "parse_window", lambda w, *rest: computed.append(w) or PARSE_WINDOW(w, *rest))
-    said = []
-    assert parse(tiny_parser, big, out, resume=True, say=said.append) == expected
-    first = computed[0].lines - computed[0].count + 1
-    assert first > 1 and said[0] == f"going on after line {first - 1}", "what was done is not done again"
+    monkeypatch.setattr(parse_corpus, "parse_window", lambda w, *rest: computed.append(w) or PARSE_WINDOW(w, *rest))
+    caplog.clear()
+    caplog.set_level("INFO", logger="lalkit")
+    assert parse(tiny_parser, big, out, resume=True) == expected
+    first = computed[0].lines - len(computed[0].sentences) + 1
+    assert first > 1 and caplog.messages[0] == f"resuming after line {first - 1}", "what was done is not done again"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-PARSE_WINDOW = run.parse_window
+PARSE_WINDOW = parse_corpus.parse_window
 KILLER = """
 import os, signal, sys
 from pathlib import Path
-from lalkit.parsing import compute, journal, run
-from lalkit.parsing.lines import open_lines
+from lalkit.parsing import journaled_output, parse_corpus
+from lalkit.parsing.text_windows import open_lines
 folder, path, out, place, count, resume = sys.argv[1:]
-usual, write_json, replace, seen = journal.Part.commit, journal.write_json, Path.replace, []
+usual, write_json, replace, seen = journaled_output.Part.commit, journaled_output.write_json, Path.replace, []
 die = lambda *rest: os.kill(os.getpid(), signal.SIGKILL)
 def commit(part, text, window):
     seen.append(window)
@@ -120,13 +123,13 @@ def commit(part, text, window):
             part.streams[0].flush()
             die()
         if place == "journal":
-            journal.write_json = die
+            journaled_output.write_json = die
     usual(part, text, window)
-journal.Part.commit = commit
+journaled_output.Part.commit = commit
 if place == "renamed":
     Path.replace = lambda path, target: (replace(path, target), die() if str(target) == out else None)[0]
 with open_lines(path) as lines:
-    run.parse(folder, lines, out=out, form="tokens", resume=bool(resume), window=60, budget=50)
+    parse_corpus.parse(folder, lines, out=out, form="tokens", resume=bool(resume), window=60, budget=50)
 """
 
 
@@ -146,15 +149,16 @@ def test_going_on_after_sigkill(tiny_parser, big, expected, tmp_path, place, cou
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_wrong_line_in_the_middle(tiny_parser, tmp_path):
+def test_a_wrong_line_in_the_middle(tiny_parser, tmp_path, caplog):
     """One clear error; what is before its window is kept, and mending it is enough."""
     path, out = tmp_path / "f.txt", tmp_path / "out"
     good = [f"The_DT end_NN {i}_CD ._." for i in range(40)]
     path.write_text("\n".join([*good[:25], "The_DT end", *good[25:]]) + "\n")
-    said = []
+    caplog.set_level("INFO", logger="lalkit")
     with pytest.raises(TreebankError, match=f"^{path}:26: 'end' is no word_TAG pair"):
-        parse(tiny_parser, path, out, form="tagged", window=20, say=said.append)
-    assert not out.exists() and said == [f"25 lines are done and kept in {out}.part; --resume goes on after them"]
+        parse(tiny_parser, path, out, form="tagged", window=20)
+    assert not out.exists()
+    assert caplog.messages == [f"25 lines are done and kept in {out}.part; --resume continues after them"]
     path.write_text("\n".join([*good[:25], "The_DT very_RB end_NN", *good[25:]]) + "\n")
     resumed = parse(tiny_parser, path, out, form="tagged", window=20, resume=True)
     assert resumed == parse(tiny_parser, path, tmp_path / "other", form="tagged")
@@ -162,14 +166,14 @@ def test_a_wrong_line_in_the_middle(tiny_parser, tmp_path):
 
 
 def test_a_sentence_that_cannot_be_parsed_names_its_line(tiny_parser, big, tmp_path, monkeypatch):
-    usual = compute.predict
+    usual = batch_workers.predict
 
     def predict(network, collator, sentences, **options):
         if any(s.id.endswith(":21") for s in sentences):
             raise ModelError("word 1 has too many sub-words")
         return usual(network, collator, sentences, **options)
 
-    monkeypatch.setattr(compute, "predict", predict)
+    monkeypatch.setattr(batch_workers, "predict", predict)
     with pytest.raises(ModelError, match=f"^{big}:21: word 1"):
         parse(tiny_parser, big, tmp_path / "out")
     assert (tmp_path / "out.part").exists()
@@ -181,7 +185,7 @@ def test_the_beginning_of_the_input_changed(tiny_parser, tmp_path):
     with pytest.raises(TreebankError, match="line 2: a NUL byte"):
         parse(tiny_parser, path, out, window=1)
     path.write_text("One 2 .\nThree four .\n")
-    with pytest.raises(LalkitError, match="f.txt: is not what was read before: its first 1 lines have changed"):
+    with pytest.raises(LalkitError, match="f.txt: has changed: its first 1 lines"):
         parse(tiny_parser, path, out, window=1, resume=True)
     path.write_text("One two .\nThree four .\n")
     assert len(parse(tiny_parser, path, out, window=1, resume=True).splitlines()) == 2
@@ -206,7 +210,7 @@ def test_nothing_is_remembered(tiny_parser, big, tmp_path, monkeypatch):
         alive.extend(weakref.ref(s) for s in window.present)
         return PARSE_WINDOW(window, *rest)
 
-    monkeypatch.setattr(run, "parse_window", parse_window)
+    monkeypatch.setattr(parse_corpus, "parse_window", parse_window)
     parse(tiny_parser, big, tmp_path / "out")
     assert len(seen) > 8
     assert max(seen[2:]) <= max(len(alive) // len(seen) * 3, 20), seen
@@ -214,47 +218,76 @@ def test_nothing_is_remembered(tiny_parser, big, tmp_path, monkeypatch):
 
 def test_resume_needs_an_output(tiny_parser):
     with pytest.raises(LalkitError, match="--resume needs an --out"):
-        run.parse(tiny_parser, from_arguments(["a"]), resume=True)
+        parse_corpus.parse(tiny_parser, from_arguments(["a"]), resume=True)
 
 
 def test_one_of_those_who_compute(tiny_parser, monkeypatch):
-    with pytest.raises(LalkitError, match="give one of --workers, --cluster and"):
-        run.parse(tiny_parser, from_arguments(["a"]), workers=1, cluster="tcp://x:1")
+    with pytest.raises(LalkitError, match="give only one of --workers, --cluster and"):
+        parse_corpus.parse(tiny_parser, from_arguments(["a"]), workers=1, cluster="tcp://x:1")
     with pytest.raises(LalkitError, match="--workers must be at least 1, not 0"):
-        run.parse(tiny_parser, from_arguments(["a"]), workers=0)
-    source = run.Source(str(tiny_parser))
-    assert isinstance(run.who(source, 3, None, print), Workers)
+        parse_corpus.parse(tiny_parser, from_arguments(["a"]), workers=0)
+    source = batch_workers.Source(str(tiny_parser))
+    with parse_corpus.start_compute(source, 3, None) as compute:
+        assert isinstance(compute, Workers)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
-    with pytest.raises(LalkitError, match="give one of"):
-        run.who(source, 2, None, print)
+    with pytest.raises(LalkitError, match="give only one of"), parse_corpus.start_compute(source, 2, None):
+        pass
 
 
-def test_the_end_is_said_for_files_and_not_for_typed_text(tiny_parser, big, tmp_path, capsys):
-    said = []
-    parse(tiny_parser, big, tmp_path / "out", say=said.append)
-    assert said[0].startswith("60 sentences, ") and said[1:] == ["5 empty line(s) passed over"]
-    said.clear()
-    run.parse(tiny_parser, from_arguments(["One."]), loud=False, say=said.append)
-    assert said == []
+def test_counts_are_reported_for_files_and_not_for_typed_text(tiny_parser, big, tmp_path, caplog):
+    caplog.set_level("INFO", logger="lalkit")
+    parse(tiny_parser, big, tmp_path / "out")
+    assert caplog.messages[0].startswith("60 sentences, ") and caplog.messages[1:] == ["5 empty line(s) skipped"]
+    caplog.clear()
+    parse_corpus.parse(tiny_parser, from_arguments(["One."]))
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("done", [0, 20])
+def test_the_bar_counts_words_and_foretells_their_number(tiny_parser, tmp_path, monkeypatch, done):
+    """Lines of like length: the number is right from the first window on. What an earlier run did is not counted."""
+    path, bars, totals = tmp_path / "f.txt", [], []
+    path.write_text("one two three\n" * 40)
+
+    def progress(**options):
+        bars.append(tqdm(**options, disable=False, file=io.StringIO()))
+        return bars[-1]
+
+    def parse_window(window, *rest):
+        if window.lines > stop:
+            raise Killed
+        totals.append(bars[-1].total)
+        return PARSE_WINDOW(window, *rest)
+
+    stop = done
+    monkeypatch.setattr(parse_corpus, "progress", progress)
+    monkeypatch.setattr(parse_corpus, "parse_window", parse_window)
+    with pytest.raises(Killed):
+        parse(tiny_parser, path, tmp_path / "out", window=12)
+    stop = 40
+    totals.clear()
+    parse(tiny_parser, path, tmp_path / "out", window=12, resume=done > 0)
+    words = 3 * (40 - done)
+    assert bars[-1].n == words and totals == [words] * (words // 12)
 
 
 def test_several_forms_at_once(tiny_parser, big, expected, tmp_path):
     parse(tiny_parser, big, tmp_path / "json", to=("json",))
     with open_lines(big) as lines:
-        run.parse(tiny_parser, lines, form="tokens", to=("ptb", "json"), out=tmp_path / "all", **SIZES)
+        parse_corpus.parse(tiny_parser, lines, form="tokens", to=("ptb", "json"), out=tmp_path / "all", **SIZES)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.json", "all.ptb", "json"]
     assert (tmp_path / "all.ptb").read_text(encoding="utf-8") == expected
     assert (tmp_path / "all.json").read_text() == (tmp_path / "json").read_text()
     with pytest.raises(LalkitError, match="more than one form needs an --out"):
-        run.parse(tiny_parser, from_arguments(["a"]), to=("ptb", "json"))
+        parse_corpus.parse(tiny_parser, from_arguments(["a"]), to=("ptb", "json"))
     with pytest.raises(LalkitError, match="there is no form 'xml'"):
-        run.forms("ptb, xml")
+        parse_corpus.forms("ptb, xml")
 
 
 def test_running_text(tiny_parser, tmp_path, capsys):
-    run.parse(
-        tiny_parser, from_arguments(["One. Two.", "", "Three."]), form="text", svg=tmp_path, say=lambda text: None
+    parse_corpus.parse(
+        tiny_parser, from_arguments(["One. Two.", "", "Three."]), form="text", svg=tmp_path
     )
     assert [bool(line) for line in capsys.readouterr().out.split("\n")] == [True, True, False, True, False]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0001-1.svg", "0001-2.svg", "0003-1.svg"]

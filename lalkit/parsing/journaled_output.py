@@ -1,0 +1,230 @@
+"""Write output that survives a kill.
+
+An output is first written to a part file beside its place. After every window the part is flushed to the disk; then a
+journal, replaced by rename, says how far the part is good. A resumed run cuts off everything after that. At the end the
+part gets the name of the output, and the journal is removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import BinaryIO
+
+from tqdm import tqdm
+
+from lalkit.errors import LalkitError
+from lalkit.files import lock, write_json
+from lalkit.parsing.text_windows import Lines, Window
+
+logger = logging.getLogger(__name__)
+
+FORMAT = "lalkit-parse-2"
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What a run was asked to do, and how much of it is done.
+
+    The first five fields are the task: the fingerprint of the parser, the name of the text, the form of its lines, the
+    forms of the output, and the version of this record. A resumed run must have the same task.
+    """
+
+    parser: str
+    file: str
+    form: str
+    to: str
+    format: str = FORMAT
+    lines: int = 0  # read, with empty ones
+    read: int = 0  # bytes of these lines
+    sha256: str = hashlib.sha256().hexdigest()  # of these bytes
+    empty: int = 0  # lines without words
+    written: tuple[int, ...] = ()  # bytes of every output
+    sentences: int = 0
+    words: int = 0
+
+    def after(self, window: Window, written: Sequence[int]) -> Journal:
+        """Return the journal after one more window, with `written` more bytes in each output."""
+        present = window.present
+        return replace(
+            self, lines=window.lines, read=window.bytes, sha256=window.sha256,
+            empty=self.empty + len(window.sentences) - len(present),
+            written=tuple(map(sum, zip_longest(self.written, written, fillvalue=0))),
+            sentences=self.sentences + len(present), words=self.words + sum(map(len, present)),
+        )  # fmt: skip
+
+    def check(self, wanted: Journal, where: str) -> None:
+        """Raise LalkitError unless both journals have the same task."""
+        names = {"format": "version of lalkit", "parser": "parser", "file": "--file", "form": "--form", "to": "--to"}
+        for name, option in names.items():
+            if getattr(self, name) != getattr(wanted, name):
+                detail = "" if name in ("parser", "format") else f" ({getattr(self, name)})"
+                raise LalkitError(f"was started with another {option}{detail}", where=where, remedy=_start_again(where))
+
+
+def _start_again(part: str) -> str:
+    return f"Give the same command as before, or delete {part} to start again."
+
+
+def skip_done(lines: Lines, journal: Journal, part: str) -> None:
+    """Skip the lines that are done. Raises LalkitError if any byte of them has changed since they were read."""
+    lines.skip(journal.lines)
+    if (lines.lines, lines.bytes, lines.sha256) != (journal.lines, journal.read, journal.sha256):
+        problem = f"has changed: its first {journal.lines} lines are not those that were parsed before"
+        raise LalkitError(problem, where=lines.name, remedy=_start_again(part))
+
+
+class StandardOutput:
+    """Write every window to standard output at once. There is nothing to resume from after a kill."""
+
+    finished = False
+
+    def __init__(self, journal: Journal):
+        self.journal = journal
+
+    def commit(self, texts: Sequence[str], window: Window) -> None:
+        with tqdm.external_write_mode():  # a progress bar on the same terminal moves aside
+            sys.stdout.write("".join(texts))
+            sys.stdout.flush()
+        self.journal = self.journal.after(window, [])
+
+    def finish(self) -> None:
+        pass
+
+
+class Part:
+    """The part files of all outputs, with one journal beside the first. Only one process at a time may write them.
+
+    When an error ends the `with` block, the parts are kept if anything in them is good, and deleted otherwise.
+    """
+
+    def __init__(self, outs: Sequence[str | Path], wanted: Journal, resume: bool):
+        """Open the part files.
+
+        Args:
+            outs: the outputs; each is written to OUT.part first.
+            wanted: the task of this run.
+            resume: whether to continue parts that are there.
+
+        Raises:
+            LalkitError: if there is a part and `resume` is False, if the part belongs to another task or is damaged, or
+                if a file cannot be written.
+        """
+        self.outs = [Path(out) for out in outs]
+        self.paths = [out.with_name(f"{out.name}.part") for out in self.outs]
+        self.journal_path = self.paths[0].with_suffix(".part.json")
+        self.journal, self.finished = replace(wanted, written=(0,) * len(self.outs)), False
+        for out in self.outs:
+            if out.exists() and not out.is_file():
+                raise LalkitError("is not a regular file", where=str(out), remedy="Give --out the name of a file.")
+        part = next((path for path in self.paths if path.exists()), None)
+        if resume:
+            self._find_journal(wanted, part)
+        elif part:
+            remedy = "Add --resume to continue it, or delete it to start again."
+            raise LalkitError("is there already, from a run that did not end", where=str(part), remedy=remedy)
+        self.streams = [] if self.finished else self._open()
+
+    def _find_journal(self, wanted: Journal, part: Path | None) -> None:
+        """Read the journal of a part. After a kill at the very end, some parts may already have their final names."""
+        out = next((out for out in self.outs if out.exists()), None)
+        if not (part or out):
+            return
+        journal = read_journal(self.journal_path)
+        if part and journal is None:
+            return
+        renamed = journal and [
+            out.exists() and not path.exists() and out.stat().st_size == size
+            for out, path, size in zip(self.outs, self.paths, journal.written)
+        ]
+        if not part and not (renamed and any(renamed)):
+            remedy = "Leave out --resume to parse again and replace it."
+            raise LalkitError("is there already, and has no part file to continue", where=str(out), remedy=remedy)
+        journal.check(wanted, str(part or out))
+        for path, size, has_final_name in zip(self.paths, journal.written, renamed):
+            present = path.stat().st_size if path.exists() else 0
+            if not has_final_name and present < size:
+                problem = f"has {present} bytes, but {size} were written"
+                raise LalkitError(problem, where=str(path), remedy=_start_again(str(part or out)))
+        self.journal, self.finished = journal, any(renamed)
+
+    def _open(self) -> list[BinaryIO]:
+        streams = []
+        try:
+            self.outs[0].parent.mkdir(parents=True, exist_ok=True)
+            if not any(path.exists() for path in self.paths):
+                self.journal_path.unlink(missing_ok=True)  # its part has been deleted by somebody
+            for path, size in zip(self.paths, self.journal.written):
+                streams.append(path.open("r+b" if path.exists() else "xb"))
+                if not lock(streams[-1], wait=False):
+                    streams[-1].close()
+                    raise LalkitError("is being written by another process", where=str(path), remedy="Wait for it.")
+                streams[-1].truncate(size)
+                streams[-1].seek(size)
+        except OSError as error:
+            raise _unwritable(self.paths[0], error) from None
+        return streams
+
+    def commit(self, texts: Sequence[str], window: Window) -> None:
+        """Add the text of a window to every output. After this call a kill does not lose it."""
+        data = [text.encode() for text in texts]
+        try:
+            for stream, added in zip(self.streams, data):
+                stream.write(added)
+                stream.flush()
+                os.fsync(stream.fileno())
+            journal = self.journal.after(window, [len(added) for added in data])
+            write_json(self.journal_path, asdict(journal))
+        except OSError as error:
+            raise _unwritable(self.paths[0], error) from None
+        self.journal = journal
+
+    def finish(self) -> None:
+        """Give every part the name of its output. Call this when everything is written."""
+        for stream in self.streams:
+            stream.close()
+        for path, out in zip(self.paths, self.outs):
+            if path.exists():
+                path.replace(out)
+        self.journal_path.unlink(missing_ok=True)
+        self.finished = True
+
+    def __enter__(self) -> Part:
+        return self
+
+    def __exit__(self, *error) -> None:
+        if self.finished:
+            return
+        for stream in self.streams:
+            stream.close()
+        if self.journal.sentences:
+            names = ", ".join(map(str, self.paths))
+            logger.info("%d lines are done and kept in %s; --resume continues after them", self.journal.lines, names)
+        else:
+            for path in (*self.paths, self.journal_path):
+                path.unlink(missing_ok=True)
+
+
+def read_journal(path: Path) -> Journal | None:
+    """Read a journal; return None if there is none. Raises LalkitError if it is damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        journal = Journal(**{field.name: content[field.name] for field in fields(Journal)})
+        return replace(journal, written=tuple(journal.written))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        remedy = "Delete it and its .part file to start again."
+        raise LalkitError("is damaged, or not a journal of lalkit", where=str(path), remedy=remedy) from None
+
+
+def _unwritable(path: Path, error: OSError) -> LalkitError:
+    remedy = "Check the folder and the free space on the disk."
+    return LalkitError(f"cannot be written ({error.strerror})", where=str(path), remedy=remedy)

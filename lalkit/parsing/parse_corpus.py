@@ -1,0 +1,190 @@
+"""Parse a text of any size: read a window of lines, parse its batches, write the results, go on with the next window.
+
+Memory does not grow with the text. Results come in the order of the lines, whoever computes them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Literal, get_args
+
+from lalkit.api import ParseResult
+from lalkit.chart.machine import give_back, progress
+from lalkit.errors import LalkitError
+from lalkit.network.batches import batches, usual
+from lalkit.parsing.batch_workers import Compute, Source, ThisProcess, Workers
+from lalkit.parsing.cluster import Cluster, Ranks
+from lalkit.parsing.journaled_output import Journal, Part, StandardOutput, skip_done
+from lalkit.parsing.text_windows import Lines, Window, windows
+from lalkit.training.checkpoint import fingerprint
+from lalkit.training.parallel import launched, several
+from lalkit.treebank.text import Form
+
+logger = logging.getLogger(__name__)
+
+# At the end of a window everybody waits for the last batch. So that this costs little, a window has, for each process that
+# computes, at least WINDOW words and BATCHES batches. It has at most MOST times that, so that memory stays bounded.
+WINDOW, BATCHES, MOST = 20_000, 10, 10
+
+To = Literal["ptb", "conllu", "json"]
+
+
+def parse(
+    folder: str | Path,
+    lines: Lines,
+    *,
+    form: Form = "raw",
+    to: Sequence[To] = ("ptb",),
+    pretty: bool = False,
+    out: str | Path | None = None,
+    svg: Path | None = None,
+    resume: bool = False,
+    workers: int | None = None,
+    cluster: str | None = None,
+    window: int | None = None,
+    budget: int | None = None,
+) -> None:
+    """Parse a text and write every result in its place.
+
+    Args:
+        folder: the folder of the parser.
+        lines: the text.
+        form: how a line is to be read, see `lalkit.treebank.text.read_line`.
+        to: forms of the output. One form is written to `out`; several are written to `out` with the form as a suffix.
+        pretty: whether brackets go over several lines.
+        out: the output; None for standard output.
+        svg: a folder for drawings, which are named by the line (and in running text by the sentence of the line).
+        resume: whether to continue an `out` that was interrupted.
+        workers: number of worker processes; None for this process.
+        cluster: address of a dask scheduler.
+        window: words in memory at the same time; None for the usual number.
+        budget: words of a batch; None for the usual number.
+
+    Raises:
+        LalkitError: for a text, a parser or an output that cannot be used. The windows that were written before are kept,
+            so that the run can be resumed.
+    """
+    if not out and (resume or len(to) > 1):
+        raise LalkitError(f"{'--resume' if resume else 'more than one form'} needs an --out, the name of a file")
+    source = Source(str(folder))
+    if out or workers or cluster or several():  # then several processes load the parser, at once or one after the other
+        source = Source(str(Path(folder).resolve()), fingerprint(folder))
+    with ExitStack() as stack:
+        compute = stack.enter_context(start_compute(source, workers, cluster))
+        if isinstance(compute, Ranks) and not compute.first:
+            return compute.serve()
+        kind = ",".join(f"{t} --pretty" if pretty and t == "ptb" else t for t in to)
+        task = Journal(source.sha256 or "", lines.name, form, kind)
+        outs = outputs(out, to) if out else []
+        output = stack.enter_context(Part(outs, task, resume)) if out else StandardOutput(task)
+        before = output.journal
+        if output.finished:
+            output.finish()
+            return logger.info("%s: finished already", ", ".join(map(str, outs)))
+        if before.lines:
+            logger.info("resuming after line %d", before.lines)
+            skip_done(lines, before, str(output.paths[0]))
+        start = time.monotonic()
+        bar = stack.enter_context(progress(desc="parsing", unit=" words"))
+        budget = budget or usual(compute.device)
+        words = (window or max(WINDOW, BATCHES * budget)) * min(compute.size, MOST)
+        for part in windows(lines, form, words):
+            if lines.size:  # foretell the words to come from the words per byte so far
+                read = bar.n + sum(map(len, part.present))
+                bar.total = round(read * (lines.size - before.read) / (part.bytes - before.read))
+            texts = parse_window(
+                part, compute, lambda result: [write(result, t, pretty) for t in to], budget, svg, bar.update
+            )
+            output.commit(texts, part)
+            give_back()
+        if not output.journal.sentences:
+            raise LalkitError("there is nothing to parse", where=lines.prefix, remedy="Give at least one sentence.")
+        output.finish()
+    done, seconds = output.journal, time.monotonic() - start
+    if lines.size is not None:
+        rate = (done.words - before.words) / max(seconds, 1e-9)
+        counts = f"{done.sentences} sentences, {done.words} words"
+        logger.info("%s, %.0f words/s in %s", counts, rate, bar.format_interval(seconds))
+    if done.empty:
+        logger.info("%d empty line(s) skipped", done.empty)
+    if svg:
+        logger.info("drawings: %s", svg)
+
+
+@contextmanager
+def start_compute(source: Source, workers: int | None, cluster: str | None) -> Iterator[Compute]:
+    """Yield whatever parses the batches, and stop it afterwards. Raises LalkitError for more than one choice."""
+    if several() + (workers is not None) + (cluster is not None) > 1:
+        raise LalkitError("give only one of --workers, --cluster and `accelerate launch`")
+    with ExitStack() as stack:
+        if several():
+            compute = Ranks(source, stack.enter_context(launched()))
+        elif cluster is not None:
+            compute = Cluster(source, cluster)
+        else:
+            compute = ThisProcess(source) if workers is None else Workers(source, workers)
+        yield stack.enter_context(closing(compute))
+
+
+def parse_window(
+    window: Window,
+    compute: Compute,
+    write_all: Callable[[ParseResult | None], list[str]],
+    budget: int,
+    svg: Path | None,
+    tick: Callable[[int], object],
+) -> list[str]:
+    """Parse a window.
+
+    Args:
+        window: its sentences may include None, for empty lines.
+        compute: parses the batches.
+        write_all: returns the text of one result in every output.
+        budget: words of a batch.
+        svg: a folder for drawings, or None.
+        tick: is called with the number of words after every batch.
+
+    Returns:
+        The text of the window for every output, in the order of its lines.
+    """
+    places = [place for place, s in enumerate(window.sentences) if s is not None]
+    present = window.present
+    groups = batches([len(s) for s in present], budget)
+    texts = [write_all(None)] * len(window.sentences)
+    for number, predictions in compute([[present[i] for i in group] for group in groups]):
+        for i, prediction in zip(groups[number], predictions):
+            result = ParseResult(prediction)
+            texts[places[i]] = write_all(result)
+            if svg:
+                line, _, sentence = present[i].id.rpartition(":")[2].partition(".")  # big.txt:12.3 -> 0012-3.svg
+                result.save(svg / (f"{int(line):04d}" + (f"-{sentence}" if sentence else "") + ".svg"))
+        tick(sum(len(present[i]) for i in groups[number]))
+    return ["".join(column) for column in zip(*texts)]
+
+
+def forms(text: str) -> tuple[To, ...]:
+    """Split a list of forms: 'ptb,json' -> ('ptb', 'json'). Raises LalkitError for an unknown form."""
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if unknown := [name for name in names if name not in get_args(To)]:
+        raise LalkitError(f"there is no form {unknown[0]!r}", remedy=f"The forms are {', '.join(get_args(To))}.")
+    return names
+
+
+def outputs(out: str | Path, to: Sequence[To]) -> list[Path]:
+    """Return the file of every form."""
+    if len(to) == 1:
+        return [Path(out)]
+    return [Path(out).with_name(f"{Path(out).name}.{form}") for form in to]
+
+
+def write(result: ParseResult | None, to: To, pretty: bool) -> str:
+    """Return a result as text. None stands for an empty line, which only bracket output keeps."""
+    if result is None:
+        return "\n" if to == "ptb" else ""
+    if to == "conllu":
+        return result.to_conllu()
+    return (result.to_json() if to == "json" else result.to_ptb(pretty)) + "\n"
