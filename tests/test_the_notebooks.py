@@ -174,7 +174,7 @@ def test_08_draws_every_routine_that_there_is(asked, tmp_path):
     row = {"case": "8x30", "mode": "forward", "baseline": "b", "memory_ratio": None} | dict.fromkeys(
         ("ours_ms", "baseline_ms", "ratio", "ratio_min", "ratio_max"), 2.0
     )
-    made_up = f"bench = lambda names, *settings, say: [{{'routine': n, **{row}}} for n in names]\n"
+    made_up = f"bench = lambda names, *settings: [{{'routine': n, **{row}}} for n in names]\n"
     cell.source = cell.source.replace("from lalkit.bench import bench\n", made_up)
     nbformat.write(book, tmp_path / "made-up.ipynb")
     result = run_notebook(tmp_path / "made-up.ipynb", {"routines": asked}, tmp_path / "run", progress=False)

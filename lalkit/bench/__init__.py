@@ -1,34 +1,42 @@
-"""Speed and memory as ratios: each fast routine against its literal twin, the whole parser against its bare encoder.
+"""Speed and memory as ratios: each fast routine against its slow twin, the whole parser against its bare encoder.
 
-A ratio says what the algorithm costs; milliseconds say what this machine was doing.
+A ratio says what the algorithm costs. Milliseconds say more about the machine and what else it was doing.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import torch
 
-from lalkit.bench import beside, contributions, decode, inside, layer, look, parse, spans, together, train
+from lalkit.bench import routines, whole_parser
 from lalkit.bench.measure import Settings
 from lalkit.errors import ParameterError
 
+logger = logging.getLogger(__name__)
+
+# The names that the command line knows, in the order of its rows.
 ROUTINES: dict[str, Callable[[Settings], list[dict]]] = {
-    "layer": layer.rows,
-    "spans": spans.rows,
-    "inside": inside.rows,
-    "decode": decode.rows,
-    "contributions": contributions.rows,
-    "look": look.rows,
-    "parse": parse.rows,
-    "train": train.rows,
-    "together": together.rows,
-    "beside": beside.rows,
+    "layer": routines.layer,
+    "spans": routines.spans,
+    "inside": routines.inside,
+    "decode": routines.decode,
+    "contributions": routines.contributions,
+    "look": whole_parser.look,
+    "parse": whole_parser.parse,
+    "train": whole_parser.train,
+    "together": whole_parser.together,
+    "beside": whole_parser.beside,
 }
+MULTIPLES = ("look", "parse", "parts", "train", "beside")  # their ratio says how many times as long ours takes
 
 
-def bench(names: list[str], settings: Settings, say: Callable[[str], None] = lambda text: None) -> list[dict]:
-    """Rows of the named routines (none named: all). Raises ParameterError for an unknown one, or a device that is not there."""
+def bench(names: list[str], settings: Settings) -> list[dict]:
+    """Return the rows of the named routines, or of all if no name is given.
+
+    Raises ParameterError for an unknown routine, for a device that is not there, and for fewer than one round.
+    """
     unknown = sorted(set(names) - set(ROUTINES))
     if unknown:
         raise ParameterError(f"there is no routine {unknown[0]!r}", remedy=f"Routines: {', '.join(ROUTINES)}.")
@@ -37,23 +45,17 @@ def bench(names: list[str], settings: Settings, say: Callable[[str], None] = lam
     if settings.repeats < 1:
         raise ParameterError("--repeats must be at least 1")
     rows = []
-    for name in names or list(ROUTINES):
-        say(f"{name} ...")
+    for name in names or ROUTINES:
+        logger.info("%s ...", name)
         rows += ROUTINES[name](settings)
     return rows
 
 
 def table(rows: list[dict]) -> str:
-    """The rows for people. x: how many times as fast as the baseline; of it: ours as a multiple of the baseline."""
+    """Return the rows as text. x: how many times as fast as the baseline; of it: ours as a multiple of the baseline."""
     lines = []
     for r in rows:
-        unit = (
-            "of it"
-            if r["routine"] in ("look", "parse", "parts", "train", "beside")
-            else ""
-            if "exponent" in r["mode"]
-            else "x"
-        )
+        unit = "of it" if r["routine"] in MULTIPLES else "" if "exponent" in r["mode"] else "x"
         memory = "" if r["memory_ratio"] is None else f"  memory {r['memory_ratio']:.3f}"
         what = f"{r['routine']:14} {r['case']}, {r['mode']}"
         lines.append(

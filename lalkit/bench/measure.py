@@ -1,25 +1,36 @@
-"""One row of the table: two functions run in turn, medians and the spread of their ratio, and what memory each takes."""
+"""Measure two functions in turn, and make one row of the table from their times and their memory.
+
+Also here: the network and the sentences on which the whole parser is measured.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import log
-from pathlib import Path
 from statistics import median
 
 import torch
+from torch import nn
 
-from lalkit.errors import LalkitError
+from lalkit.config import EncoderConfig, preset
+from lalkit.errors import CorpusError, ParameterError
+from lalkit.network.batches import Collator
+from lalkit.network.parser import Network
+from lalkit.network.pretrained import PretrainedEncoder, random_encoder
+from lalkit.network.vocabulary import Vocab
+from lalkit.training.checkpoint import make_collator
+from lalkit.treebank.corpora import load
+from lalkit.treebank.tree import Sentence
 
-TWINS = Path(__file__).parents[2] / "tests" / "reference"
+LARGE = 100_000_000  # an encoder with more weights than this is measured on a few sentences only
+FEW = 24
 
 
 @dataclass(frozen=True)
 class Settings:
-    """repeats: rounds of each comparison; preset and random_weights: the network of `parse` and `train`."""
+    """repeats: rounds of each comparison; preset and random_weights: the network of `parse`, `train` and the like."""
 
     device: str = "cpu"
     repeats: int = 7
@@ -27,39 +38,52 @@ class Settings:
     random_weights: bool = False
     memory: bool = True
 
+    def at_most(self, repeats: int) -> Settings:
+        """Return the same settings with fewer rounds, for comparisons that take long."""
+        return replace(self, repeats=min(self.repeats, repeats))
+
 
 def compare(
     settings: Settings, routine: str, case: str, mode: str, baseline: str, ours: Callable, theirs: Callable, memory=True
 ) -> dict:
-    """ratio: how many times as long the baseline takes (for 'parse' and 'train', where ours holds the baseline, see
-    `share`); memory_ratio: our peak over the baseline's, beyond what was there before, or None."""
+    """Return one row whose ratio says how many times as long the baseline takes.
+
+    Args:
+        routine, case, mode, baseline: names for the row.
+        ours, theirs: the two functions; `theirs` is the baseline.
+        memory: also compare the peaks of memory, as ours / baseline, beyond what was held before.
+    """
     pairs = alternate(settings, ours, theirs)
-    row = _row(settings, routine, case, mode, baseline, pairs, [b / a for a, b in pairs])
+    compared = row(settings, routine, case, mode, baseline, pairs, [b / a for a, b in pairs])
     if memory and settings.memory:
-        row["memory_ratio"] = round(peak_bytes(ours, settings.device) / peak_bytes(theirs, settings.device), 3)
-    return row
+        compared["memory_ratio"] = round(peak_bytes(ours, settings.device) / peak_bytes(theirs, settings.device), 3)
+    return compared
 
 
 def share(
     settings: Settings, routine: str, case: str, mode: str, baseline: str, ours: Callable, theirs: Callable
 ) -> dict:
-    """As `compare`, with ratio: how many times as long *ours* takes."""
+    """Return one row whose ratio says how many times as long *ours* takes; it contains what the baseline does."""
     pairs = alternate(settings, ours, theirs)
-    return _row(settings, routine, case, mode, baseline, pairs, [a / b for a, b in pairs])
+    return row(settings, routine, case, mode, baseline, pairs, [a / b for a, b in pairs])
 
 
 def alternate(settings: Settings, *functions: Callable) -> list[tuple[float, ...]]:
-    """Milliseconds of each function, in turn, `repeats` times after a first call that is not counted."""
+    """Return the milliseconds of each function, called in turn `repeats` times. A first call of each is not counted."""
     for function in functions:
         function()
     return [tuple(milliseconds(f, settings.device) for f in functions) for _ in range(settings.repeats)]
 
 
-def _row(settings, routine, case, mode, baseline, pairs, ratios) -> dict:
+def row(
+    settings: Settings, routine: str, case: str, mode: str, baseline: str,
+    pairs: Sequence[tuple[float, float]], ratios: Sequence[float],
+) -> dict:  # fmt: skip
+    """Return a row of the table: medians over the rounds. pairs: milliseconds of (ours, baseline) in each round."""
     return {
         "routine": routine, "case": case, "mode": mode, "device": settings.device, "baseline": baseline,
         "ours_ms": round(median(a for a, _ in pairs), 4), "baseline_ms": round(median(b for _, b in pairs), 4),
-        "ratio": round(median(ratios), 3), "ratio_min": round(min(ratios), 3), "ratio_max": round(max(ratios), 3),
+        "ratio": round(median(ratios), 4), "ratio_min": round(min(ratios), 4), "ratio_max": round(max(ratios), 4),
         "memory_ratio": None,
     }  # fmt: skip
 
@@ -73,7 +97,7 @@ def milliseconds(function: Callable, device: str = "cpu") -> float:
 
 
 def peak_bytes(function: Callable, device: str = "cpu") -> int:
-    """The most that torch holds at once while the function runs, beyond what it held before. At least 1."""
+    """Return the most bytes that torch holds at once while the function runs, beyond what it held before; at least 1."""
     if device != "cpu":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
@@ -89,19 +113,41 @@ def peak_bytes(function: Callable, device: str = "cpu") -> int:
     return max(1, most)
 
 
-def twin(name: str):
-    """A module of tests/reference. Raises LalkitError where lalkit was installed without its tests."""
-    path = TWINS / f"{name}.py"
-    if not path.is_file():
-        raise LalkitError(
-            "the slow twins are not here", where=str(path), remedy="Run `lalkit bench` in a clone of the repository."
-        )
-    spec = importlib.util.spec_from_file_location(f"lalkit_twin_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def growth(small: tuple[float, float], large: tuple[float, float]) -> float:
-    """The exponent between two (size, milliseconds)."""
+    """Return the exponent with which time grows between two points (size, milliseconds)."""
     return log(large[1] / small[1]) / log(large[0] / small[0])
+
+
+def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[Sentence], str]:
+    """Return (network with new upper layers, collator, sentences of a test part, the name of these sentences).
+
+    The sentences are the test part of the PTB sample, or of our own sample where that corpus is missing. A large encoder
+    gets a few of them, evenly spread.
+    """
+    try:
+        corpus, name = [load("ptb-sample", part).sentences for part in ("train", "test")], "PTB sample test"
+    except CorpusError:
+        corpus, name = [load("sample", part).sentences for part in ("train", "test")], "sample test"
+    train, test = corpus
+    vocab = Vocab.build(train)
+    torch.manual_seed(0)
+    config = preset(settings.preset)
+    if settings.random_weights:
+        with random_encoder(config.model) as model:
+            network = Network(model, vocab, weights=False)
+        # Any tokenizer whose ids the encoder knows gives the usual number of sub-words.
+        collator = make_collator(replace(config, model=replace(config.model, encoder=EncoderConfig())), vocab)
+    else:
+        network, collator = Network(config.model, vocab), make_collator(config, vocab)
+    if sum(p.numel() for p in network.words.parameters()) > LARGE:
+        test, name = test[:: max(1, len(test) // FEW)], f"{name}, {FEW} sentences"
+    return network.to(settings.device), collator, test, name
+
+
+def transformer(settings: Settings, network: Network) -> nn.Module:
+    """Return the bare encoder of a network. Raises ParameterError if the encoder is not a pretrained one."""
+    if not isinstance(network.words, PretrainedEncoder):
+        raise ParameterError(
+            f"the preset {settings.preset} has no pretrained encoder to compare with", remedy="Try --preset minilm."
+        )
+    return network.words.transformer

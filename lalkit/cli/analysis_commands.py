@@ -132,7 +132,7 @@ def bench(
     from lalkit.bench.measure import Settings
 
     set_threads(threads)
-    rows = bench_(routines or [], Settings(device, repeats, preset, random_weights), say)
+    rows = bench_(routines or [], Settings(device, repeats, preset, random_weights))
     print(json.dumps(rows) if json_ == "-" else table(rows))
 
 

@@ -146,7 +146,7 @@ class PretrainedEncoder(nn.Module):
     def hidden(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
         """On a CPU rows of like length are read together: sentences of as many words differ in sub-words, and what is padded
         to the longest is computed for nothing (a fifth of all on newswire, more than a quarter where words are rare).
-        `bench.together` compares."""
+        `lalkit bench together` compares."""
         together = parts(mask.sum(1).tolist()) if mask.device.type == "cpu" else []
         if len(together) < 2:
             return self.read(subwords, mask)

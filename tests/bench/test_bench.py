@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from lalkit import bench
-from lalkit.bench import beside, inside, layer, look, measure, parse, together, train
-from lalkit.bench.measure import Settings, compare, growth, peak_bytes, twin
+from lalkit.bench import routines, twins, whole_parser
+from lalkit.bench.measure import Settings, compare, growth, peak_bytes
 from lalkit.config import LabelAttentionConfig, SpanAttentionConfig, override, paper_chinese
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.network import predict
@@ -13,8 +13,7 @@ from lalkit.network.label_attention import LabelAttention, Masks
 from lalkit.network.pretrained import random_encoder
 from lalkit.network.scores import fenceposts
 from lalkit.network.span_attention import SpanLabelAttention
-from tests.reference import span_attention_batched, span_attention_literal
-from tests.reference.label_attention_batched import batched
+from tests.reference import span_attention_literal
 from tests.reference.label_attention_literal import literal
 
 ONCE = Settings(repeats=1, memory=False)
@@ -49,7 +48,7 @@ def test_the_batched_twin_is_the_literal_one():
     torch.manual_seed(0)
     layer = LabelAttention(LabelAttentionConfig(heads=5, d_kv=6, d_out=8), 7, 4).double().eval()
     x, mask = torch.randn(3, 6, 11, dtype=torch.float64), torch.arange(6) < torch.tensor([[6], [4], [3]])
-    for found, expected in zip(batched(layer, x, mask), literal(layer, x, mask, Masks())):
+    for found, expected in zip(twins.label_attention(layer, x, mask), literal(layer, x, mask, Masks())):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
@@ -62,22 +61,23 @@ def test_the_batched_twin_of_the_span_is_the_literal_one(boundary):
     x = torch.randn(2, 7, 12, dtype=torch.float64)
     posts = fenceposts(x[:, :, None], (8, 4))
     expected = span_attention_literal.chart(module, x, posts, torch.tensor([5, 5]))
-    found = span_attention_batched.chart(module, *module.project(x, posts))
+    found = twins.span_attention(module, *module.project(x, posts))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
 def test_a_row_of_the_span():
     torch.manual_seed(0)
-    module = SpanLabelAttention(SpanAttentionConfig(boundary="glass"), sum(inside.PARTS), 250, inside.LABELS, 0.0)
+    config = SpanAttentionConfig(boundary="glass")
+    module = SpanLabelAttention(config, sum(routines.PARTS), 250, routines.SPAN_LABELS, 0.0)
     for mode in ("forward", "forward+backward"):
-        row = inside.row(ONCE, 2, 5, module, span_attention_batched.chart, mode)
+        row = routines.inside_row(ONCE, 2, 5, module, mode)
         assert set(row) == COLUMNS and row["mode"] == mode and row["ours_ms"] > 0
     assert all(p.grad is None for p in module.parameters()), "what is timed is the attention"
 
 
 @pytest.mark.slow
 def test_systems_beside_the_papers_layer(tiny_network):
-    rows = beside.rows(ONCE)
+    rows = whole_parser.beside(ONCE)
     assert [row["mode"] for row in rows[::2]] == ["span full", "span lean", "span glass", "no label attention"]
     assert [row["case"].split(",")[0] for row in rows] == ["parse", "training step"] * 4
     assert all(set(row) == COLUMNS and row["baseline"] == "minilm" and row["ratio"] > 0 for row in rows)
@@ -85,13 +85,13 @@ def test_systems_beside_the_papers_layer(tiny_network):
 
 
 def test_rows_read_together(tiny_network):
-    rows = together.rows(ONCE)
+    rows = whole_parser.together(ONCE)
     assert [row["mode"] for row in rows] == ["forward", "forward+backward"]
     assert all(set(row) == COLUMNS and row["baseline"] == "padded to the longest" for row in rows)
 
 
 def test_a_row_of_the_layer():
-    rows = layer.cases(ONCE, 2, 3, 4, ("forward", "forward+backward", "cached"))
+    rows = routines.layer_rows(ONCE, 2, 3, 4, ("forward", "forward+backward", "cached"))
     assert [row["mode"] for row in rows] == ["forward", "forward+backward", "cached"]
     assert all(set(row) == COLUMNS and row["ours_ms"] > 0 for row in rows)
 
@@ -100,20 +100,18 @@ def test_a_row_of_the_layer():
 def tiny_network(monkeypatch, sample):
     """The rows of parse and train on MiniLM with a handful of sentences."""
 
+    original = whole_parser.network_and_sentences
+
     def few(settings):
         network, collator, _, _ = original(settings)
         return network, collator, sample[:4], "four sentences"
 
-    from lalkit.bench import networks
-
-    original = networks.network_and_sentences
-    for module in (beside, look, parse, together, train):
-        monkeypatch.setattr(module, "network_and_sentences", few)
+    monkeypatch.setattr(whole_parser, "network_and_sentences", few)
 
 
 def test_parts_add_up_and_the_clocks_are_taken_off(tiny_network):
     decode = predict.decode_output
-    whole, *parts = parse.rows(ONCE)
+    whole, *parts = whole_parser.parse(ONCE)
     assert whole["routine"] == "parse" and whole["ratio"] > 0
     named = {row["case"]: row["ours_ms"] for row in parts}
     assert list(named) == [
@@ -125,17 +123,17 @@ def test_parts_add_up_and_the_clocks_are_taken_off(tiny_network):
 
 
 def test_a_training_step(tiny_network):
-    (row,) = train.rows(ONCE)
+    (row,) = whole_parser.train(ONCE)
     assert row["routine"] == "train" and row["ours_ms"] > 0
 
 
 def test_a_look_inside(tiny_network):
-    (row,) = look.rows(ONCE)
+    (row,) = whole_parser.look(ONCE)
     assert row["routine"] == "look" and row["ours_ms"] > 0 and set(row) == COLUMNS
 
 
 def test_a_look_inside_the_span(tiny_network):
-    (row,) = look.rows(Settings(repeats=1, memory=False, preset="minilm-span"))
+    (row,) = whole_parser.look(Settings(repeats=1, memory=False, preset="minilm-span"))
     assert row["mode"] == "terms of all constituents" and row["ours_ms"] > 0
 
 
@@ -157,16 +155,10 @@ def test_unknown_routine_and_device():
             bench.bench(["spans"], Settings("cuda"))
 
 
-@pytest.mark.parametrize("routine", [parse, train])
+@pytest.mark.parametrize("routine", [whole_parser.parse, whole_parser.train])
 def test_an_encoder_from_scratch_has_nothing_to_compare_with(routine):
     with pytest.raises(ParameterError, match="the preset chinese has no pretrained encoder .*\n.*--preset minilm"):
-        routine.rows(Settings(repeats=1, memory=False, preset="chinese"))
-
-
-def test_installed_without_its_tests(monkeypatch, tmp_path):
-    monkeypatch.setattr(measure, "TWINS", tmp_path)
-    with pytest.raises(LalkitError, match="clone of the repository"):
-        twin("joint_n5")
+        routine(Settings(repeats=1, memory=False, preset="chinese"))
 
 
 def test_the_table_names_every_row():

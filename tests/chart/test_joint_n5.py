@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from lalkit.bench.twins import decode_n5
 from lalkit.chart.joint import decode
 from tests.chart.charts import LAMBDAS, random_chart
-from tests.reference.joint_n5 import decode_n5
 
 
 @pytest.mark.parametrize("kind", ["ties", "exact"])

@@ -2,9 +2,9 @@
 
 import torch
 
+from lalkit.bench import twins
 from lalkit.interpret.paper_layer import parts, without_heads
 from lalkit.network.scores import SpanScorer
-from tests.reference import spans_literal
 
 
 def scorer_and_posts():
@@ -17,13 +17,13 @@ def scorer_and_posts():
 
 def test_without_each_head():
     scorer, posts = scorer_and_posts()
-    charts = spans_literal.without_heads(scorer, posts)
+    charts = twins.span_scores_without_heads(scorer, posts)
     spans = torch.triu_indices(9, 9, 1).T
     found = without_heads(scorer, posts, spans)
     torch.testing.assert_close(found, charts[:, spans[:, 0], spans[:, 1]].transpose(0, 1), rtol=0, atol=1e-12)
     few = without_heads(scorer, posts, spans[3:7])  # fewer than fenceposts: the other way round
     torch.testing.assert_close(few, found[3:7], rtol=0, atol=1e-12)
-    whole = spans_literal.literal(scorer, posts[None])[0][spans[:, 0], spans[:, 1]]
+    whole = twins.span_scores(scorer, posts[None])[0][spans[:, 0], spans[:, 1]]
     assert (found - whole[:, None]).abs().amax((0, 2)).min() > 1e-3, (
         "a head without effect: the test would prove nothing"
     )
@@ -40,7 +40,7 @@ def test_the_parts_add_up_to_what_the_norm_is_given():
 def test_the_chart_is_that_of_the_equations():
     scorer, posts = scorer_and_posts()
     posts = torch.stack([posts, posts.flip(0)])
-    chart, literal = scorer(posts), spans_literal.literal(scorer, posts)
+    chart, literal = scorer(posts), twins.span_scores(scorer, posts)
     i, j = torch.triu_indices(9, 9, 1)
     # The scorer gives its chart in float32.
     torch.testing.assert_close(chart[:, i, j].double(), literal[:, i, j], rtol=0, atol=1e-5)

@@ -1,0 +1,274 @@
+"""Measure the whole parser, in parsing and in training, against its bare encoder or against another way to do the same."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from lalkit.bench.measure import (
+    FEW,
+    Settings,
+    alternate,
+    compare,
+    milliseconds,
+    network_and_sentences,
+    share,
+    transformer,
+)
+from lalkit.bench.measure import row as one_row
+from lalkit.config import override, preset
+from lalkit.interpret.contributions import NORMS
+from lalkit.interpret.contributions import contributions as contributions_of
+from lalkit.interpret.paper_layer import look as look_inside
+from lalkit.interpret.span_layer import span_terms
+from lalkit.network import parser as assembly
+from lalkit.network import predict as predicting
+from lalkit.network.batches import IGNORE, Collator, batches, usual
+from lalkit.network.parser import Network
+from lalkit.network.pretrained import PretrainedEncoder
+from lalkit.training.objective import has_bf16, losses, make_optimizer
+from lalkit.treebank.check import trainable
+from lalkit.treebank.tree import Sentence
+
+STEPS = 4  # batches of a measured training, evenly spread over lengths
+# The parsers that `beside` compares with the paper's layer.
+PAPERS = "minilm"
+OTHERS = {
+    f"span {boundary}": {"model.label_attention": "none", "model.span_attention": {"boundary": boundary}}
+    for boundary in ("full", "lean", "glass")
+} | {"no label attention": {"model.label_attention": "none"}}  # the last: the time that label attention does not take
+
+
+def parse(settings: Settings) -> list[dict]:
+    """Compare parsing, from sentences to checked trees, with the bare encoder on the same batches; and show where time goes.
+
+    Returns one row of the whole against the encoder, one per part against the whole, one of their sum against the whole.
+    """
+    network, collator, sentences, name = network_and_sentences(settings)
+    bare = transformer(settings, network)
+    network.eval()
+    groups = batches([len(s) for s in sentences], usual(settings.device))
+    ready = [collator([sentences[i] for i in group]).to(settings.device) for group in groups]
+    parse_all = parser(settings, network, collator, sentences)
+
+    def encode() -> None:
+        with torch.inference_mode():
+            for batch in ready:
+                bare(input_ids=batch.subwords, attention_mask=batch.subword_mask.long())
+
+    if len(sentences) <= FEW:
+        settings = settings.at_most(3)
+    whole = share(settings, "parse", name, settings.preset, "bare encoder", parse_all, encode)
+    return [whole, *_parts(settings, network, parse_all, name)]
+
+
+def parser(settings: Settings, network: Network, collator: Collator, sentences: list[Sentence]) -> Callable[[], None]:
+    """Return a function that parses all the sentences."""
+
+    def parse_all() -> None:
+        network.eval()
+        predicting.predict(network, collator, sentences, threads=torch.get_num_threads())
+
+    return parse_all
+
+
+def _parts(settings: Settings, network: Network, parse_all: Callable, name: str) -> list[dict]:
+    """Return rows of the routine 'parts'. The ratio is a part's share of the whole, which runs in turn without clocks."""
+    rounds = []
+
+    def clocked() -> None:
+        with _clocks(network, settings.device) as spent:
+            total = milliseconds(parse_all, settings.device)
+        rounds.append({**spent, "everything else": total - sum(spent.values()), "sum": total})
+
+    totals = [total for total, _ in alternate(settings, parse_all, clocked)]
+    rows = []
+    for part in rounds[0]:
+        pairs = [(times[part], total) for times, total in zip(rounds[1:], totals)]
+        ratios = [time / total for time, total in pairs]
+        rows.append(one_row(settings, "parts", part, f"{settings.preset}, {name}", "whole parser", pairs, ratios))
+    return rows
+
+
+@contextlib.contextmanager
+def _clocks(network: Network, device: str) -> Iterator[dict[str, float]]:
+    """Count the milliseconds spent in each part of the parser while the block runs."""
+    timed = {
+        "encoder": [(network.words.transformer, "forward")],
+        "self-attention": [(network.encoder, "forward")],
+        "label attention": [(network.label_attention, "forward"), (network.feedforward, "forward")],
+        "spans": [(assembly, "fenceposts"), (network.spans, "project"), (network.spans, "chart")],
+        "arcs": [(network.arcs, name) for name in ("parts", "arcs", "labels")],
+        "decoding": [(predicting, "decode_output")],
+    }
+    spent = dict.fromkeys(timed, 0.0)
+    with contextlib.ExitStack() as undo:
+        for part, places in timed.items():
+            for owner, name in places:
+                if owner is not None:
+                    undo.enter_context(_clock(owner, name, spent, part, device))
+        yield spent
+
+
+@contextlib.contextmanager
+def _clock(owner, name: str, spent: dict[str, float], part: str, device: str) -> Iterator[None]:
+    """Let the function `owner.name` add its time to spent[part] while the block runs."""
+    function, is_own = getattr(owner, name), name in vars(owner)
+
+    def clocked(*args, **kwargs):
+        if device != "cpu":
+            torch.cuda.synchronize()
+        started = time.perf_counter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if device != "cpu":
+                torch.cuda.synchronize()
+            spent[part] += 1000 * (time.perf_counter() - started)
+
+    setattr(owner, name, clocked)
+    try:
+        yield
+    finally:
+        setattr(owner, name, function) if is_own else delattr(owner, name)
+
+
+def look(settings: Settings) -> list[dict]:
+    """Compare parsing and explaining with parsing alone. A ratio below 2: the explanations cost less than the parse.
+
+    Explained are all label heads' contributions by every norm or, with label attention inside the span, every term of every
+    constituent's score.
+    """
+    network, collator, sentences, name = network_and_sentences(settings)
+    network.eval()
+    inside = network.config.span_attention
+
+    def explain() -> None:
+        if inside:
+            span_terms(network, collator, sentences)
+            return
+        contributions = contributions_of(look_inside(network, collator, sentences))
+        for norm in NORMS:
+            contributions.by(norm)
+
+    case = f"{len(sentences)} sentences, {name}"
+    what = "terms of all constituents" if inside else "contributions of all spans, every norm"
+    parse_alone = partial(predicting.predict, network, collator, sentences)
+    return [share(settings.at_most(3), "look", case, what, "parsing", explain, parse_alone)]
+
+
+def train(settings: Settings) -> list[dict]:
+    """Compare training steps of the whole parser with steps of its bare encoder, fine-tuned to tag words.
+
+    Both collate, run forward and backward, clip and update (AdamW), in bf16 where the hardware has it.
+    """
+    network, collator, sentences, name = network_and_sentences(settings)
+    config, encoder = preset(settings.preset).train, transformer(settings, network)
+    chosen, autocast = _training_batches(settings, sentences)
+    tagger = nn.Linear(network.words.project.in_features, len(collator.vocab.tags)).to(settings.device)
+    trained = [p for p in (*encoder.parameters(), *tagger.parameters()) if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, config.encoder_rate, fused=True)
+    whole = stepper(settings, network, collator, sentences)
+
+    def bare() -> None:
+        for batch in (collator(sentences).to(settings.device) for sentences in chosen):
+            with torch.autocast(settings.device, torch.bfloat16, enabled=autocast):
+                hidden = encoder(input_ids=batch.subwords, attention_mask=batch.subword_mask.long()).last_hidden_state
+                line, _, last = batch.places[:, 1:-1].unbind(-1)
+                scores = tagger(hidden[line, last])
+            loss = F.cross_entropy(scores.float().flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORE)
+            _update(loss, trained, optimizer)
+
+    case = f"{len(chosen)} batches of {config.batch_tokens} words, {name}"
+    return [share(settings, "train", case, settings.preset, "bare encoder, fine-tuned", whole, bare)]
+
+
+def stepper(settings: Settings, network: Network, collator: Collator, sentences: list[Sentence]) -> Callable[[], None]:
+    """Return a function that takes a training step on each of a few batches."""
+    config = preset(settings.preset).train
+    chosen, autocast = _training_batches(settings, sentences)
+    trained = [p for p in network.parameters() if p.requires_grad]
+    optimizer = make_optimizer(network, trained, config)
+
+    def steps() -> None:
+        network.train()
+        for batch in (collator(sentences, gold=True).to(settings.device) for sentences in chosen):
+            with torch.autocast(settings.device, torch.bfloat16, enabled=autocast):
+                loss = losses(network, batch, config)["loss"]
+            _update(loss, trained, optimizer)
+
+    return steps
+
+
+def _training_batches(settings: Settings, sentences: list[Sentence]) -> tuple[list[list[Sentence]], bool]:
+    """Return a few batches, and whether to train in bf16."""
+    config = preset(settings.preset).train
+    sentences, _ = trainable(sentences, config.max_length)
+    groups = batches([len(s) for s in sentences], config.batch_tokens)
+    chosen = [[sentences[i] for i in group] for group in groups[:: max(1, len(groups) // STEPS)]]
+    return chosen, config.autocast and has_bf16(torch.device(settings.device))
+
+
+def _update(loss, parameters, optimizer) -> None:
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+    optimizer.step()
+
+
+def together(settings: Settings) -> list[dict]:
+    """Compare the encoder with rows of similar length read together, with every row padded to the batch's longest.
+
+    Returns two rows on training batches: forward, and forward and backward. There is no row on other devices than a CPU,
+    where batches are not divided, and none for an encoder from scratch, which has no rows of sub-words.
+    """
+    network, collator, sentences, name = network_and_sentences(settings)
+    encoder: PretrainedEncoder = network.words
+    if settings.device != "cpu" or not isinstance(encoder, PretrainedEncoder):
+        return []
+    chosen, autocast = _training_batches(settings, sentences)
+    ready = [collator(group) for group in chosen]
+    network.train()
+
+    def run(read, backward: bool) -> None:
+        with torch.set_grad_enabled(backward):
+            for batch in ready:
+                with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                    hidden = read(batch.subwords, batch.subword_mask)
+                if backward:
+                    (hidden * batch.subword_mask[..., None]).float().sum().backward()
+        if backward:
+            network.zero_grad()
+
+    return [
+        compare(
+            settings, "together", f"{len(ready)} batches, {name}", mode, "padded to the longest",
+            partial(run, encoder.hidden, backward), partial(run, encoder.read, backward),
+        )
+        for mode, backward in (("forward", False), ("forward+backward", True))
+    ]  # fmt: skip
+
+
+def beside(settings: Settings) -> list[dict]:
+    """Compare parsers without the paper's layer with one that has it: the same encoder, sentences and batches.
+
+    Returns a row for parsing and one for a training step of each. A ratio below 1: cheaper than with the paper's layer.
+    """
+    settings = replace(settings.at_most(5), preset=PAPERS)
+    theirs, collator, sentences, name = network_and_sentences(settings)
+    rows = []
+    for system, changes in OTHERS.items():
+        torch.manual_seed(0)
+        ours = Network(override(preset(PAPERS), changes).model, collator.vocab).to(settings.device)
+        for case, make in (("parse", parser), ("training step", stepper)):
+            torch.manual_seed(0)
+            both = (make(settings, network, collator, sentences) for network in (ours, theirs))
+            rows.append(share(settings, "beside", f"{case}, {name}", system, PAPERS, *both))
+    return rows
