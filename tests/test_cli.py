@@ -133,10 +133,10 @@ def test_a_300_word_sentence(tiny_parser, typed):
         (["parse", "--model", "{parser}", "--out", "o"], b"a\nb\0\n", "standard input, line 2: a NUL byte"),
         (["parse", "--model", "{parser}", "x", "--resume"], b"", "--resume needs an --out"),
         (["parse", "--model", "{parser}", "x", "--workers", "0"], b"", "--workers must be at least 1"),
-        (["parse", "{parser}", "x"], b"", "is a parser, not a text\n  Say so: --model"),
-        (["parse", "--model", "{parser}", "--file", "f", "x"], b"", "sentences or a --file, not both"),
+        (["parse", "{parser}", "x"], b"", "is a parser, not a text\n  Write: --model"),
+        (["parse", "--model", "{parser}", "--file", "f", "x"], b"", "there are sentences and a --file"),
         (["parse", "--model", "{parser}", "--to", "xml", "x"], b"", "no form 'xml'"),
-        (["explain", "--model", "{parser}"], b"", "give sentences, or a --treebank"),
+        (["explain", "--model", "{parser}"], b"", "Give either sentences or a --treebank"),
         (["explain", "--model", "{parser}", ""], b"", "a sentence has no words"),
         (["explain", "--model", "{parser}", "One.", "--label", "ZZ"], b"", "there is no ZZ in this parse"),
         (
@@ -149,7 +149,7 @@ def test_a_300_word_sentence(tiny_parser, typed):
         (["train", "--treebank", "sample", "--out", "o", "--preset", "big"], b"", "there is no preset 'big'"),
         (["train", "--treebank", "sample", "--out", "o", "--set", "train.sed=1"], b"", "no setting 'train.sed'"),
         (["train", "--treebank", "sample", "--out", "o", "--set", "train.seed"], b"", "is not name=value"),
-        (["evaluate", "{parser}", "--treebank", "sample", "--lam", "2"], b"", "--lam is 2.0"),
+        (["evaluate", "{parser}", "--treebank", "sample", "--lam", "2"], b"", "Invalid value for '--lam'"),
         (["evaluate", "{parser}", "--treebank", "sample", "--threads", "-1"], b"", "--threads is -1"),
         (["evaluate", "{parser}", "--treebank", "sample", "--json", "."], b"", "is a folder"),
         (

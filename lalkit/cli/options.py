@@ -1,49 +1,67 @@
-"""Options that several commands have, and how they speak."""
+"""Options that several commands have, and help texts from docstrings."""
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from typing import Annotated, get_args, get_origin, get_type_hints
 
 import typer
 
 from lalkit.errors import ParameterError
 
-Treebank = Annotated[
-    str,
-    typer.Option(
-        "--treebank", help="sample, sample-zh, ptb-sample, craft, sinica, or a folder of .trees and .conllu files"
-    ),
-]
-Model = Annotated[str, typer.Option("--model", help="a shipped parser, a folder, or hf:owner/name")]
-Parser = Annotated[str, typer.Argument(help="a shipped parser, a folder, or hf:owner/name")]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", help="a setting, e.g. model.label_attention.heads=32 (repeatable)")
-]
+TREEBANK = "A treebank: sample, sample-zh, ptb-sample, craft, sinica, or a folder of .trees and .conllu files."
+PARSER = "A trained parser: a shipped one by name, a folder, or hf:owner/name."
+SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more settings."
+
+Treebank = Annotated[str, typer.Option("--treebank", help=TREEBANK)]
+Model = Annotated[str, typer.Option("--model", help=PARSER)]
+Parser = Annotated[str, typer.Argument(help=PARSER)]
+Split = Annotated[str, typer.Option(help="A part of the treebank: train, dev or test.")]
+Threads = Annotated[int | None, typer.Option(help="The number of processor threads; 0 means one per core.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]
 
 
-def pairs(texts: list[str]):
+def documented(command: Callable) -> Callable:
+    """Take the help of a command's options from the `Args:` section at the end of its docstring.
+
+    A parameter without a default becomes an argument, any other an option. A flag has no opposite: there is --resume, but
+    no --no-resume. Raises KeyError for a parameter that the docstring does not explain.
+    """
+    command.__doc__, _, section = inspect.cleandoc(command.__doc__).partition("\n\nArgs:\n")
+    texts = {name: " ".join(text.split()) for name, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.M)}
+    hints = get_type_hints(command, include_extras=True)
+    for name, parameter in inspect.signature(command).parameters.items():
+        kind, info = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name], None)
+        if info is None:
+            flag = [f"--{name.replace('_', '-')}"] if kind is bool else []
+            info = typer.Argument() if parameter.default is inspect.Parameter.empty else typer.Option(*flag)
+        info.help = info.help or texts[name]
+        hints[name] = Annotated[kind, info]
+    command.__annotations__ = hints
+    return command
+
+
+def pairs(texts: list[str]) -> Iterator[tuple[str, str]]:
+    """Split every 'name=value'. Raises ParameterError for a text without '='."""
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            raise ParameterError(f"{text!r} is not name=value")
+            raise ParameterError(f"{text!r} is not name=value", remedy="Write it like train.seed=2.")
         yield name.strip(), value
 
 
 def set_threads(count: int | None) -> None:
+    """Let torch use this many threads; None or 0: one per core."""
     import torch
 
     from lalkit.chart.machine import cpu_count
 
     if count is not None and count < 0:
-        raise ParameterError(f"--threads is {count}", remedy="Give 1 or more; 0: one for every core.")
+        raise ParameterError(f"--threads is {count}", remedy="Give 1 or more, or 0 for one thread per core.")
     torch.set_num_threads(count or cpu_count())
-
-
-def bar(total: int, what: str):
-    from tqdm import tqdm
-
-    return tqdm(total=total, desc=what, ascii=True, mininterval=1 if sys.stderr.isatty() else 10, leave=False)
 
 
 def say(text: str) -> None:

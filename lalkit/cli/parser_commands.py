@@ -1,102 +1,109 @@
-"""`lalkit parse` and `lalkit evaluate`.
-
-`lalkit train`.
-
-`lalkit explain`.
-"""
+"""`lalkit train`, `evaluate`, `parse` and `explain`: the commands for one parser."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import time
-from enum import StrEnum
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from lalkit.cli.options import Model, Parser, Set, Treebank, bar, pairs, say, set_threads
+from lalkit.cli import options
+from lalkit.cli.options import documented
 from lalkit.errors import ParameterError
 
+logger = logging.getLogger(__name__)
 
+
+@documented
 def train(
-    treebank: Treebank,
-    out: Annotated[Path | None, typer.Option(help="folder of the run")] = None,
-    preset: Annotated[
-        str, typer.Option(help="tiny, minilm, minilm-span, chinese, paper-english, paper-chinese")
-    ] = "minilm",
-    task: Annotated[str | None, typer.Option(help="joint, or one layer alone: dependencies, constituents")] = None,
-    seed: Annotated[int | None, typer.Option()] = None,
-    start: Annotated[str | None, typer.Option(help="name or folder of a trained parser to begin with")] = None,
-    epochs: Annotated[int | None, typer.Option()] = None,
-    max_minutes: Annotated[float | None, typer.Option(help="plan the schedule to end in this time")] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="processes of one core each; default one per core, at most 4 (from scratch: 1)")
-    ] = None,
-    threads: Annotated[int | None, typer.Option(help="of the process, with one worker; default all cores")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="say how many weights, how much memory and time it would take; train nothing"),
-    ] = False,
-    random_weights: Annotated[
-        bool, typer.Option("--random-weights", help="in a dry run: an encoder of the preset's shape, not downloaded")
-    ] = False,
-    set_: Set = None,
+    treebank: options.Treebank,
+    out: Path | None = None,
+    preset: str = "minilm",
+    task: str | None = None,
+    seed: int | None = None,
+    start: str | None = None,
+    epochs: int | None = None,
+    max_minutes: float | None = None,
+    workers: int | None = None,
+    threads: options.Threads = None,
+    resume: bool = False,
+    dry_run: bool = False,
+    random_weights: bool = False,
+    set_: options.Set = None,
 ) -> None:
-    """Train a parser; the best on dev is kept in --out."""
+    """Train a parser, and keep in --out the one that is best on the dev part.
+
+    Example: lalkit train --treebank sample --preset minilm --max-minutes 3 --out runs/first
+
+    Args:
+        out: The folder of the run, which will hold the parser.
+        preset: A set of settings: tiny, minilm, minilm-span, chinese, paper-english or paper-chinese.
+        task: What the parser gives: joint trees, or only dependencies or constituents.
+        seed: The number that all random choices depend on.
+        start: Initialise from this parser's weights (a name or a folder).
+        epochs: How often the training sentences are seen.
+        max_minutes: Plan the training so that it ends in this time.
+        workers: The number of processes, one core each; by default one per core, at most 4 (from scratch: 1).
+        resume: Continue the run in --out.
+        dry_run: Train nothing; estimate the number of weights, the memory and the time.
+        random_weights: In a dry run, give the encoder random weights, so that none are downloaded.
+    """
     from lalkit.config import override
     from lalkit.config import preset as preset_
+    from lalkit.training.estimate import estimate
     from lalkit.training.loop import train as train_
     from lalkit.training.parallel import usual_size
 
     if (out is None) != dry_run:
-        raise ParameterError("a run needs a folder, --out; a dry run leaves nothing behind, and has none")
+        raise ParameterError("--out and --dry-run exclude each other", remedy="Give exactly one of the two.")
     if random_weights and not dry_run:
-        raise ParameterError("--random-weights are for a --dry-run: nothing would come of training on them")
-    settings = dict(pairs(set_ or []))
-    for name, value in (("seed", seed), ("start", start), ("epochs", epochs), ("max_minutes", max_minutes)):
-        if value is not None:
-            settings[f"train.{name}"] = value
-    if task is not None:
-        settings["model.task"] = task
-    chosen = override(preset_(preset), settings)
+        raise ParameterError("--random-weights needs --dry-run", remedy="Leave it out to train from the real weights.")
+    named = {
+        "train.seed": seed, "train.start": start, "train.epochs": epochs, "train.max_minutes": max_minutes,
+        "model.task": task,
+    }  # fmt: skip
+    settings = dict(options.pairs(set_ or [])) | {name: value for name, value in named.items() if value is not None}
+    config = override(preset_(preset), settings)
     if "train.workers" not in settings:
-        chosen = override(chosen, {"train.workers": workers or (1 if threads else usual_size(chosen))})
-    set_threads(threads)
+        config = override(config, {"train.workers": workers or (1 if threads else usual_size(config))})
+    options.set_threads(threads)
     if dry_run:
-        from lalkit.training.estimate import estimate
-
-        print("\n".join(estimate(chosen, treebank, random_weights=random_weights, say=say).lines(chosen)))
-        return
-    train_(chosen, treebank, out, resume=resume, say=say)
+        print("\n".join(estimate(config, treebank, random_weights=random_weights, say=options.say).lines(config)))
+    else:
+        train_(config, treebank, out, resume=resume, say=options.say)
 
 
-class Form(StrEnum):
-    text = "text"
-    raw = "raw"
-    tokens = "tokens"
-    tagged = "tagged"
-
-
+@documented
 def evaluate(
-    parser: Parser,
-    treebank: Treebank,
-    split: Annotated[str, typer.Option(help="train, dev or test")] = "dev",
-    json_: Annotated[
-        str | None, typer.Option("--json", help="write one JSON object here (- for standard output)")
-    ] = None,
-    rows: Annotated[Path | None, typer.Option("--table", help="write a row per sentence here (CSV)")] = None,
-    parses: Annotated[Path | None, typer.Option(help="write the predicted trees here")] = None,
-    by: Annotated[str | None, typer.Option(help="length or label: where the errors are")] = None,
-    lam: Annotated[float | None, typer.Option(help="weight of labels against arcs in decoding")] = None,
-    threads: Annotated[int | None, typer.Option()] = None,
+    parser: options.Parser,
+    treebank: options.Treebank,
+    split: options.Split = "dev",
+    json_: Annotated[str | None, typer.Option("--json")] = None,
+    rows: Annotated[Path | None, typer.Option("--table")] = None,
+    parses: Path | None = None,
+    by: Literal["length", "label"] | None = None,
+    lam: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    threads: options.Threads = None,
 ) -> None:
-    """Scores of a parser on a treebank: EVALB brackets, UAS and LAS."""
-    from lalkit.evaluation import scores as breakdown
-    from lalkit.evaluation.scores import evaluate as evaluate_
+    """Score a parser on a treebank: brackets as EVALB counts them, UAS and LAS.
+
+    Example: lalkit evaluate en-news --treebank sample --split test
+
+    Args:
+        json_: Write all scores as one JSON object to this file; - prints the object.
+        rows: Write the scores of every sentence to this file (CSV).
+        parses: Write the predicted trees to this file.
+        by: Also print scores by sentence length or by label.
+        lam: The weight of labels against arcs in decoding, from 0 (only arcs) to 1; by default that of training.
+    """
+    from lalkit.chart.machine import progress
+    from lalkit.evaluation import scores
     from lalkit.files import check_writable, write_json, write_text
     from lalkit.network.predict import predict
     from lalkit.training.checkpoint import load_model
@@ -105,137 +112,132 @@ def evaluate(
     from lalkit.treebank.check import layers_of
     from lalkit.treebank.corpora import load
 
-    if by not in (None, "length", "label"):
-        raise ParameterError(f"--by is length or label, not {by!r}")
-    if lam is not None and not 0 <= lam <= 1:
-        raise ParameterError(f"--lam is {lam}", remedy="Give 0 (arcs alone) to 1 (labels alone).")
     check_writable(rows, parses, None if json_ == "-" else json_)
-    set_threads(threads)
-    started = time.perf_counter()
+    options.set_threads(threads)
+    start = time.perf_counter()
     loaded = load_model(find(parser))
-    task = loaded.config.model.task
+    task, lam = loaded.config.model.task, loaded.config.train.lam if lam is None else lam
     corpus = load(treebank, split, task=task)
     if corpus.problems:
-        say(f"{len(corpus.problems)} sentences cannot be read and are left out: lalkit data check {treebank}")
+        logger.info(
+            "%d sentences cannot be read and are left out: lalkit data check %s", len(corpus.problems), treebank
+        )
     gold = layers_of(corpus.sentences, task)
     if (parses and task == "dependencies") or (by == "label" and any(s.constituents is None for s in gold)):
-        asked = "--by label" if by == "label" else "--parses"
-        raise ParameterError(
-            f"there are no constituents for {asked}", remedy="Leave it out: arcs are scored all the same."
-        )
-    weight = loaded.config.train.lam if lam is None else lam
-    progress = bar(len(gold), "parsing")
-    found = [p.sentence for p in predict(loaded.network, loaded.collator, gold, lam=weight, tick=progress.update)]
-    progress.close()
-    result = evaluate_(gold, found)
-    summary = {**result.summary(), "seconds": round(time.perf_counter() - started, 2)}
-    record = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": weight}
+        problem = "--parses and --by label need constituents, and there are none"
+        raise ParameterError(problem, remedy="Leave them out: arcs are scored without them.")
+    with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
+        parsed = [p.sentence for p in predict(loaded.network, loaded.collator, gold, lam=lam, tick=bar.update)]
+    result = scores.evaluate(gold, parsed)
+    summary = {**result.summary(), "seconds": round(time.perf_counter() - start, 2)}
+    record = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam}
     if rows:
-        write_text(rows, result.table().to_csv(index=False))
-        say(f"a row per sentence: {rows}")
+        logger.info("scores of every sentence: %s", write_text(rows, result.table().to_csv(index=False)))
     if parses:
-        write_text(parses, "".join(f"{format_tree(s.tree)}\n" for s in found))
-        say(f"predicted trees: {parses}")
+        trees = "".join(f"{format_tree(s.tree)}\n" for s in parsed)
+        logger.info("predicted trees: %s", write_text(parses, trees))
     if json_ == "-":
         print(json.dumps(record))
     elif json_:
-        write_json(json_, record)
-        say(f"scores: {json_}")
+        logger.info("scores: %s", write_json(json_, record))
     else:
-        _print_scores(summary, f"{treebank} {split}")
+        print(f"{treebank} {split}")
+        for name, value in summary.items():
+            if value is not None:
+                print(f"  {name:14}{value:>8.2f}" if isinstance(value, float) else f"  {name:14}{value:>8}")
     if by:
-        table = breakdown.by_length(result) if by == "length" else breakdown.by_label(gold, found)
+        table = scores.by_length(result) if by == "length" else scores.by_label(gold, parsed)
         print(table.to_string(index=False, float_format="%.2f"), file=sys.stderr if json_ == "-" else sys.stdout)
 
 
-def _print_scores(summary: dict, title: str) -> None:
-    print(title)
-    for name, value in summary.items():
-        if value is not None:
-            print(f"  {name:14}{value:>8.2f}" if isinstance(value, float) else f"  {name:14}{value:>8}")
-
-
+@documented
 def parse(
-    text: Annotated[
-        list[str] | None, typer.Argument(help="sentences, or a file; none: standard input", show_default=False)
-    ] = None,
-    model: Model = "en-news",
-    file: Annotated[Path | None, typer.Option(help="a file, UTF-8, whatever its name looks like")] = None,
-    form: Annotated[
-        Form,
-        typer.Option(
-            "--form",
-            help="a line is: raw, one sentence; text, running text that is split into sentences; tokens between spaces; "
-            "tagged, word_TAG pairs",
-        ),
-    ] = Form.raw,
-    to: Annotated[str, typer.Option("--to", help="ptb, conllu, json, or several: ptb,json")] = "ptb",
-    pretty: Annotated[bool, typer.Option("--pretty", help="brackets over several lines")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="write here; several forms of FILE are written to FILE.ptb and so on by default")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with an --out that was interrupted")] = False,
-    workers: Annotated[int | None, typer.Option(help="processes of one core each; default this one, all cores")] = None,
-    cluster: Annotated[str | None, typer.Option(help="a dask scheduler whose workers compute: tcp://host:8786")] = None,
-    svg: Annotated[Path | None, typer.Option(help="folder for a drawing per sentence")] = None,
+    text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
+    model: options.Model = "en-news",
+    file: Path | None = None,
+    form: Literal["text", "raw", "tokens", "tagged"] = "raw",
+    to: str = "ptb",
+    pretty: bool = False,
+    out: Path | None = None,
+    resume: bool = False,
+    workers: int | None = None,
+    cluster: str | None = None,
+    svg: Path | None = None,
 ) -> None:
-    """Parse text of any size. An empty line stays an empty line in PTB output and is left out of the other forms."""
-    from contextlib import nullcontext
+    """Parse text of any size. An empty line stays an empty line in PTB output; other forms leave it out.
 
-    from lalkit.parsing import parse_corpus as stream
-    from lalkit.parsing import text_windows as lines
+    Example: lalkit parse "Select the person driving." --to conllu
+
+    Args:
+        text: Sentences, or a file; by default standard input is read.
+        file: Read this file, which must be UTF-8.
+        form: What a line is: raw (one sentence), text (any number of sentences), tokens (words between spaces) or tagged
+            (word_TAG pairs).
+        to: The form of the output: ptb, conllu or json, or several with commas between them.
+        pretty: Print brackets over several lines.
+        out: Write to this file; by default several forms of FILE are written to FILE.ptb and so on.
+        resume: Continue an --out that was interrupted.
+        workers: The number of processes, one core each; by default this process uses all cores.
+        cluster: Compute on the workers of this dask scheduler, e.g. tcp://host:8786.
+        svg: Write a drawing of every sentence into this folder.
+    """
+    from lalkit.parsing import parse_corpus
+    from lalkit.parsing.text_windows import from_arguments, from_stream, open_lines
     from lalkit.training.named import find
 
-    if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text too long to be a path
-        raise ParameterError(f"{text[0]} is a parser, not a text", remedy=f"Say so: --model {text[0]}")
+    if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text that is too long for a path
+        raise ParameterError(f"{text[0]} is a parser, not a text", remedy=f"Write: --model {text[0]}")
     if file is None and text and len(text) == 1 and os.path.isfile(text[0]):
         text, file = None, Path(text[0])
-    forms = stream.forms(to)
+    forms = parse_corpus.forms(to)
     if file and text:
-        raise ParameterError("give sentences or a --file, not both")
+        raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
+    if file and len(forms) > 1:
+        out = out or Path(file.name)
+    for place in parse_corpus.outputs(out, forms) if file and out else ():
+        if place.exists() and place.samefile(file):
+            raise ParameterError(f"{place} is the text itself", remedy="Give --out another name.")
     if text:
-        opened = nullcontext(lines.from_arguments(text))
-    elif file:
-        opened = lines.open_lines(file)
-        out = out or (Path(file.name) if len(forms) > 1 else None)
-        for written in stream.outputs(out, forms) if out else ():
-            if written.exists() and written.samefile(file):
-                raise ParameterError(f"{written} is the text itself", remedy="Give --out another name.")
+        opened = nullcontext(from_arguments(text))
     else:
-        opened = nullcontext(lines.from_stream(sys.stdin.buffer, "standard input", "stdin"))
-    with opened as source:
-        stream.parse(
-            find(model), source, form=form.value, to=forms, pretty=pretty, out=out, svg=svg, resume=resume,
-            workers=workers, cluster=cluster,
+        opened = open_lines(file) if file else nullcontext(from_stream(sys.stdin.buffer, "standard input", "stdin"))
+    with opened as lines:
+        parse_corpus.parse(
+            find(model), lines, form=form, to=forms, pretty=pretty, out=out, svg=svg, resume=resume, workers=workers,
+            cluster=cluster,
         )  # fmt: skip
 
 
+@documented
 def explain(
-    text: Annotated[list[str] | None, typer.Argument(help="sentences", show_default=False)] = None,
-    model: Model = "en-news-x",
-    form: Annotated[
-        Literal["raw", "tokens", "tagged"],
-        typer.Option(help="of a sentence: raw, tokens between spaces, word_TAG pairs"),
-    ] = "raw",
-    treebank: Annotated[
-        str | None, typer.Option(help="explain sentences of a treebank, beside their gold trees")
-    ] = None,
-    split: Annotated[str, typer.Option(help="train, dev or test")] = "dev",
-    sentence: Annotated[
-        list[int] | None, typer.Option(help="which of them, from 0 (repeatable); default the first ten")
-    ] = None,
-    label: Annotated[str | None, typer.Option(help="of the constituents in question, e.g. NP; default all")] = None,
-    norm: Annotated[str, typer.Option(help="raw, minmax (the paper's), softmax, share, exact")] = "exact",
-    top: Annotated[int, typer.Option(help="label heads, or words, to name")] = 3,
-    html: Annotated[Path | None, typer.Option(help="write a page to explore here, one file")] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(help="a treebank: count on its dev part which labels each head leads (shipped parsers know)"),
-    ] = None,
+    text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
+    model: options.Model = "en-news-x",
+    form: Literal["raw", "tokens", "tagged"] = "raw",
+    treebank: str | None = None,
+    split: options.Split = "dev",
+    sentence: list[int] | None = None,
+    label: str | None = None,
+    norm: str = "exact",
+    top: int = 3,
+    html: Path | None = None,
+    profile: str | None = None,
 ) -> None:
-    """Which label heads made a constituent, and what they attend to: in words, and with --html as a page to explore.
+    """Explain which label heads made a constituent, and what they attend to: in words, and with --html as a page.
 
-    A parser with label attention inside the span is explained word by word; its terms are exact, and it has no norms.
+    A parser with label attention inside the span is explained word by word. Its terms are exact, and it has no --norm.
+
+    Example: lalkit explain "She saw the man with the telescope." --html page.html
+
+    Args:
+        text: Sentences to explain.
+        form: What a sentence is: raw, tokens (words between spaces) or tagged (word_TAG pairs).
+        treebank: Explain sentences of this treebank, beside their gold trees.
+        sentence: The number of a sentence of the treebank, from 0; repeat it for more. By default the first ten.
+        label: Explain only constituents of this label, e.g. NP.
+        norm: How contributions are scaled: raw, minmax (the paper's), softmax, share or exact.
+        top: The number of label heads, or of words, to name.
+        html: Write an interactive page to this file.
+        profile: Count on the dev part of this treebank which labels each head leads; shipped parsers know it.
     """
     from lalkit.api import Parser
     from lalkit.draw.explorer import explorer
@@ -248,45 +250,41 @@ def explain(
     from lalkit.treebank.text import read_line
 
     if bool(text) == bool(treebank):
-        raise ParameterError("give sentences, or a --treebank")
-    set_threads(None)
+        raise ParameterError("nothing to explain, or too much", remedy="Give either sentences or a --treebank.")
+    options.set_threads(None)
     parser, gold = Parser.load(model), None
     if treebank:
         corpus = load(treebank, split).sentences
-        wanted = sentence or range(min(10, len(corpus)))
-        wrong = [number for number in wanted if not 0 <= number < len(corpus)]
-        if wrong:
-            raise ParameterError(
-                f"there is no sentence {wrong[0]}", remedy=f"{treebank} {split} has 0 to {len(corpus) - 1}."
-            )
-        chosen = gold = [corpus[number] for number in wanted]
+        numbers = sentence or range(min(10, len(corpus)))
+        if unknown := [number for number in numbers if not 0 <= number < len(corpus)]:
+            problem = f"there is no sentence {unknown[0]}"
+            raise ParameterError(problem, remedy=f"{treebank} {split} has 0 to {len(corpus) - 1}.")
+        sentences = gold = [corpus[number] for number in numbers]
     else:
-        chosen = [read_line(line, form, str(number)) for number, line in enumerate(text, 1)]
-        if None in chosen:
-            raise ParameterError("a sentence has no words")
+        sentences = [read_line(line, form, str(number)) for number, line in enumerate(text, 1)]
+        if None in sentences:
+            raise ParameterError("a sentence has no words", remedy="Write at least one word between the quotes.")
     if parser.inside and (profile or norm != "exact"):
         raise ParameterError(
-            "its label attention is inside the span: what words add is exact, and every head has one label",
+            "this parser has label attention inside the span: what its words add is exact, and every head has one label",
             remedy="Leave --norm and --profile out.",
         )
     counts = parser.profile
     if profile:
         looks = parser.look(load(profile, "dev").sentences)
         counts = profile_(contributions(looks), norm, f"{profile} dev")
-    found = parser.terms(chosen) if parser.inside else parser.look(chosen)
-    for seen in found:
-        if len(found) > 1:
-            print(f"# {' '.join(seen.prediction.sentence.words)}")
+    looks = parser.terms(sentences) if parser.inside else parser.look(sentences)
+    for look in looks:
+        if len(looks) > 1:
+            print(f"# {' '.join(look.prediction.sentence.words)}")
         print(
-            explain_terms(seen, label, top) if parser.inside else explain_(seen, label, norm, top, counts), end="\n\n"
+            explain_terms(look, label, top) if parser.inside else explain_(look, label, norm, top, counts), end="\n\n"
         )
     if html:
         if parser.inside:
-            boundary = parser.inside.boundary
-            data = page_of_terms(found, title="Which words made this?", model=str(model), gold=gold, boundary=boundary)
+            title, boundary = "Which words made this?", parser.inside.boundary
+            data = page_of_terms(looks, title=title, model=str(model), gold=gold, boundary=boundary)
         else:
-            data = page(
-                found, title="Which label heads made this?", model=str(model), gold=gold, profile=counts, norm=norm
-            )
-        write_text(html, explorer(data))
-        say(f"to explore: {html}")
+            title = "Which label heads made this?"
+            data = page(looks, title=title, model=str(model), gold=gold, profile=counts, norm=norm)
+        logger.info("to explore: %s", write_text(html, explorer(data)))

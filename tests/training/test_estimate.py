@@ -107,4 +107,4 @@ def test_from_the_command_line(tmp_path):
     assert code == 0 and [line.split()[0] for line in out.splitlines()] == ["weights", "memory", "an"]
     assert list(tmp_path.iterdir()) == []
     code, out, err = lalkit("train", "--treebank", "sample", "--preset", "tiny")
-    assert code == 2 and "a run needs a folder, --out" in err
+    assert code == 2 and "--out and --dry-run exclude each other" in err
