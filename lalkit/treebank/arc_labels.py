@@ -1,9 +1,50 @@
-"""Names for the arcs of dependencies that were derived from an English constituency tree.
+"""Name the arcs of dependencies that were derived from an English constituency tree.
 
-The labels are our own (the treebanks whose heads we reproduce have none), so scores that use them should say so. An arc
-arises where a constituent hands its head on, and its label is the first of these that applies: punctuation,
-coordination; the function tag of the dependent (`ROLES`); the table over parent, head child, other child and side
-(`TABLE`, read from top to bottom).
+The labels are our own, because the treebanks whose heads we reproduce have none. A paper that uses their scores should say so.
+
+An arc arises where a constituent passes its head word on to its parent: the head words of the other children depend on it.
+The label of such an arc is the first of these that applies: punctuation; coordination; the role that the function tags of the
+dependent name (`ROLES`); the first matching line of `TABLE`, which looks at the parent, the head child, the other child and
+its side.
+
+In any phrase:
+    ROOT  the head of the sentence
+    P     punctuation
+    CC    a coordinator, or a part of one (as well as)
+    COORD a conjunct that is not the head of its coordination, or one of several equal parts side by side
+    APPO  one of two noun phrases with a comma or a dash between them: apposition, address, list of names
+    PRN   a parenthesis
+From function tags:
+    SBJ   the subject of a clause
+    LGS   the by-phrase of a passive (logical subject)
+    PRD   a predicate that is not a VP: is chairman, seems old
+    DTV   the person to whom something is given or for whom something is done: dative and benefactive
+    TPC   a fronted phrase: a topic, the sentence before 'he said', the question phrase of a question
+    EXT   extent: rose 5 %
+    DIR   direction: from Paris
+    LOC   place, also the place after 'put' and similar verbs
+    MNR   manner
+    PRP   purpose or reason
+    TMP   time
+    ADV   another adverbial: an adverb, a negation, or a phrase tagged -ADV
+    CLR   a phrase closely tied to its verb that has no other role
+Inside nominals:
+    DET   a determiner: the, all
+    POSS  a possessor: its, the company 's
+    NUM   a number of a noun, or a part of a quantity
+    RELC  a clause or verb phrase after its noun: relative, participial, infinitival
+    NMOD  any other modifier of a noun, nouns before nouns included
+Elsewhere:
+    AMOD  a modifier of an adjective, adverb, preposition or conjunction (very old); also 'of' in 'because of'
+    PMOD  the phrase that a preposition governs
+    OBJ   a noun phrase that is an object of its verb
+    VC    the verb phrase under an auxiliary or modal: has been seen
+    IM    the 'to' of an infinitive
+    PRT   a verb particle: give up
+    COMP  a clause that completes a verb or an adjective: said that, able to
+    SUB   the clause under its conjunction or relative pronoun: because he left
+    VMOD  any other dependent of a verb or clause
+    DEP   any arc that no line of the table covers
 """
 
 from __future__ import annotations
@@ -17,49 +58,8 @@ from lalkit.treebank.brackets import strip_function
 from lalkit.treebank.head_rules import COORDINATORS, PUNCTUATION
 from lalkit.treebank.tree import Node
 
-LABELS = {
-    # the frame
-    "ROOT": "the head of the sentence",
-    "P": "punctuation",
-    "CC": "a coordinator, or a part of one (as well as)",
-    "COORD": "a conjunct that is not the head of its coordination, or one of several equals set side by side",
-    "APPO": "one of two noun phrases set apart by a comma or a dash: apposition, address, list of names",
-    "PRN": "a parenthesis",
-    # from function tags
-    "SBJ": "the subject of a clause",
-    "LGS": "the by-phrase of a passive (logical subject)",
-    "PRD": "a predicate that is not a VP: is chairman, seems old",
-    "DTV": "the one given to or acted for: dative and benefactive",
-    "TPC": "something fronted: a topic, the sentence before 'he said', the question phrase of a question",
-    "EXT": "extent: rose 5 %",
-    "DIR": "direction: from Paris",
-    "LOC": "place, also of 'put' and the like",
-    "MNR": "manner",
-    "PRP": "purpose or reason",
-    "TMP": "time",
-    "ADV": "another adverbial: an adverb, a negation, or what is tagged -ADV",
-    "CLR": "a phrase closely tied to its verb that has no other role",
-    # inside nominals
-    "DET": "a determiner: the, all",
-    "POSS": "a possessor: its, the company 's",
-    "NUM": "a number of a noun, or a part of a quantity",
-    "RELC": "a clause or verb phrase after its noun: relative, participial, infinitival",
-    "NMOD": "any other modifier of a noun, nouns before nouns included",
-    # elsewhere
-    "AMOD": "a modifier of an adjective, adverb, preposition or conjunction (very old); of in 'because of'",
-    "PMOD": "what a preposition governs",
-    "OBJ": "a noun phrase that is an object of its verb",
-    "VC": "the verb phrase under an auxiliary or modal: has been seen",
-    "IM": "the 'to' of an infinitive",
-    "PRT": "a verb particle: give up",
-    "COMP": "a clause that completes a verb or an adjective: said that, able to",
-    "SUB": "the clause under its conjunction or relative pronoun: because he left",
-    "VMOD": "any other dependent of a verb or clause",
-    "DEP": "what no line of the table covers",
-}
-
 # Function tag -> label, strongest first: grammatical roles, then kinds of adverbial, and CLR, which says least, last.
-# Tags of form or style (NOM, TTL, HLN, CLF, IMP, ...) name no relation to the head and are passed over.
+# Tags of form or style (NOM, TTL, HLN, CLF, IMP, ...) name no relation to the head, so they are not here.
 ROLES = {
     "SBJ": "SBJ", "LGS": "LGS", "PRD": "PRD", "DTV": "DTV", "BNF": "DTV", "TPC": "TPC", "EXT": "EXT", "DIR": "DIR",
     "LOC": "LOC", "PUT": "LOC", "MNR": "MNR", "PRP": "PRP", "TMP": "TMP", "ADV": "ADV", "CLR": "CLR",
@@ -67,7 +67,7 @@ ROLES = {
 
 
 class Line(NamedTuple):
-    """One line of the table: categories between spaces, side of the child as seen from the head; "" is any."""
+    """One line of the table. Categories stand between spaces; side is that of the child as seen from the head; "" fits any."""
 
     label: str
     parent: str = ""
@@ -111,37 +111,35 @@ TABLE = (
     Line("CC", parent="CONJP"),
 )
 
-# Categories that can be conjuncts of each other although their labels differ.
+# Categories that can be conjuncts of each other, although their labels differ.
 ALIKE = ("NN NNS NNP NNPS PRP", "NP NX NML", "VB VBD VBG VBN VBP VBZ MD", "JJ JJR JJS", "RB RBR RBS", "S SINV SQ SBARQ")
 EQUALS = {name: group for group in ALIKE for name in group.split()}
 COMMAS = {",", ":"}
-BETWEEN = {"``", "''", "-LRB-", "-RRB-", "RB", "ADVP", "PRN", "INTJ"}  # may stand beside the comma or coordinator
+BETWEEN = {"``", "''", "-LRB-", "-RRB-", "RB", "ADVP", "PRN", "INTJ"}  # may stand next to the comma or coordinator
 
 
 def arc_label(parent: Node, head: int, child: int) -> str:
-    """Label of the arc from the head word of parent.children[head] to that of another child, parent.children[child]."""
+    """Return the label of the arc from the head word of parent.children[head] to that of parent.children[child]."""
     categories = [strip_function(node.label) for node in parent.children]
     node, category, above = parent.children[child], categories[child], strip_function(parent.label)
     if category in PUNCTUATION:
         return "P"
     if category in COORDINATORS:
         return "CC"
-    equal = _coordination(above, categories, head, child, same_role=role(node) == role(parent.children[head]))
-    found = equal or role(node)
-    if above == "PP" and found == "LGS":  # (PP by (NP-LGS ...)): the role is that of the whole PP, see `role`
-        found = ""
-    if found:
-        return found
-    if above in NOMINAL.split() and category in ("NP", "NML") and _last_tag(node) == "POS":
+    same_role = role(node) == role(parent.children[head])
+    label = _coordination(above, categories, head, child, same_role) or role(node)
+    if label and (above, label) != ("PP", "LGS"):  # in (PP by (NP-LGS ...)) the whole PP has the role, see `role`
+        return label
+    if above in NOMINAL.split() and category in ("NP", "NML") and node.leaves()[-1].label == "POS":
         return "POSS"
     return look_up(TABLE, above, categories[head], category, "left" if child < head else "right")
 
 
 def role(node: Node) -> str:
-    """The role that the function tags of a constituent name, or "".
+    """Return the role that the function tags of a constituent name, or "".
 
-    Two roles are marked one level too deep for this: a PP around an -LGS phrase is itself the by-phrase, and a clause
-    of which only a predicate is left (make it [S [ADJP-PRD easy]] with a trace as subject) is that predicate.
+    Two roles stand one level too deep in the treebank. A PP around an -LGS phrase is itself the by-phrase. A clause of which
+    only a predicate is left (make it [S [ADJP-PRD easy]], with a trace as subject) is that predicate.
     """
     if node.is_leaf:
         return ""
@@ -162,41 +160,35 @@ def _tags(node: Node) -> list[str]:
 
 
 def _coordination(parent: str, categories: Sequence[str], head: int, child: int, same_role: bool) -> str:
-    """COORD or APPO if the child is the equal of the head child and has a coordinator or comma beside it, else "".
+    """Return COORD or APPO if the child can be a conjunct of the head child, and a coordinator or comma stands next to it;
+    else "".
 
-    Beside: on the side of the head, adverbs and quotes apart; a colon is a comma here. same_role: whether both have the
-    same function tag.
+    Next to it: on the side of the head; adverbs and quotes may stand between. A colon counts as a comma. same_role: whether
+    child and head child have the same function tag.
     """
     mine, other = categories[child], categories[head]
     if parent != "UCP" and mine != other and (mine not in EQUALS or EQUALS[mine] != EQUALS.get(other)):
         return ""
     step = 1 if child < head else -1
-    beside, i = set(), child + step
-    while i != head and (categories[i] in BETWEEN or categories[i] in COORDINATORS or categories[i] in COMMAS):
-        beside.add(categories[i])
+    neighbours, i = set(), child + step
+    while i != head and categories[i] in BETWEEN | COORDINATORS | COMMAS:
+        neighbours.add(categories[i])
         i += step
-    if beside & COORDINATORS:
+    if neighbours & COORDINATORS:
         return "COORD"
-    if not beside & COMMAS:
+    if not neighbours & COMMAS:
         return ""
-    if any(category in COORDINATORS for category in categories[1:]):  # a, b and c: b lies beside a comma only
+    if any(category in COORDINATORS for category in categories[1:]):  # a, b and c: only a comma stands next to b
         return "COORD"
     if not same_role:  # (S (S-ADV ...) , (S ...)) is subordination
         return ""
     return "APPO" if parent in NOMINAL.split() else "COORD"
 
 
-def _last_tag(node: Node) -> str:
-    while not node.is_leaf:
-        node = node.children[-1]
-    return node.label
-
-
 @cache
 def look_up(table: tuple[Line, ...], parent: str, head: str, child: str, side: str) -> str:
-    """The label of the first line that applies, DEP where none does."""
-    for line in table:
-        asked = ((line.parent, parent), (line.head, head), (line.child, child), (line.side, side))
-        if all(not wanted or found in wanted.split() for wanted, found in asked):
-            return line.label
+    """Return the label of the first line that fits, or DEP if none fits."""
+    for label, *patterns in table:
+        if all(not pattern or name in pattern.split() for pattern, name in zip(patterns, (parent, head, child, side))):
+            return label
     return "DEP"

@@ -1,6 +1,6 @@
-"""Penn Treebank brackets in and out, and the normalisation that turns a treebank's tree into a `Sentence`.
+"""Read and write the brackets of the Penn Treebank, and turn a treebank's tree into a `Sentence`.
 
-Tokens are separated by ASCII space, tab and newline only: CRAFT has words that contain U+2009 or U+00A0.
+Only ASCII space, tab and newline separate tokens: CRAFT has words that contain U+2009 or U+00A0.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lalkit.errors import TreebankError
-from lalkit.treebank.tree import UNARY, Node, Sentence, Span
+from lalkit.treebank.tree import UNARY, Node, Sentence, Span, escape, format_tree
 
 TOKEN = re.compile(r"[()]|[^ \t\r\n\f\v()]+")
 TOPS = ("", "TOP", "ROOT", "S1", "VROOT")  # labels of a top bracket that is layout, not syntax
@@ -20,109 +20,104 @@ UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
 
 def parse_tree(text: str) -> Node:
-    """One bracketed tree. Raises TreebankError with the token number where the brackets go wrong."""
+    """Read one bracketed tree. Raises TreebankError with the number of the tree in which the brackets go wrong."""
     trees = [tree for _, tree in scan_trees(text)]
     if len(trees) != 1:
         raise TreebankError(f"expected one tree, found {len(trees)}: {text[:60]!r}")
     return trees[0]
 
 
-def scan_trees(text: str, place: str = "") -> Iterator[tuple[int, Node]]:
-    """The trees of a text, each with the line (1-based) on which it starts; trees may span lines.
+def read_trees(path: str | Path, lenient: bool = False) -> Iterator[tuple[int, Node | TreebankError]]:
+    """Read the trees of a file, as `scan_trees`."""
+    return scan_trees(read_text(path), str(path), lenient)
 
-    place names the source in error messages. Raises TreebankError at the first bracket that does not fit.
+
+def scan_trees(text: str, place: str = "", lenient: bool = False) -> Iterator[tuple[int, Node | TreebankError]]:
+    """Yield the trees of a text, each with the line (from 1) on which it starts. A tree may take several lines.
+
+    place: the name of the file, for error messages. lenient: yield the error of a malformed tree in its place, and go on at
+    the next '(' in the first column of a line. Otherwise the first error is raised (TreebankError).
     """
-    for line, item in scan_leniently(text, place):
-        if isinstance(item, TreebankError):
+    for line, item in _scan(text, place):
+        if isinstance(item, TreebankError) and not lenient:
             raise item
         yield line, item
 
 
-def scan_leniently(text: str, place: str = "") -> Iterator[tuple[int, Node | TreebankError]]:
-    """Like `scan_trees`, but a malformed tree comes back as its error, and reading goes on with the next line at depth 0.
-
-    Where the brackets of the whole text do not balance, a '(' in the first column of a line starts a new tree even if the
-    one before it is still open: that is how one missing bracket is kept from swallowing the rest of a file.
-    """
+def _scan(text: str, place: str) -> Iterator[tuple[int, Node | TreebankError]]:
+    """If the brackets of the whole text do not balance, a '(' in the first column of a line starts a new tree, even if the tree
+    before it is still open. So one missing bracket does not swallow the rest of a file."""
     balanced = text.count("(") == text.count(")")
-    stack: list[list] = []  # open phrases: [label, children]
-    line, start, number, skip = 1, 1, 0, False
+    open_phrases: list[tuple[list[str], list[Node | str]]] = []  # labels (none or one), children or words
+    line, start, number, skipping = 1, 1, 0, False
     previous = 0
 
-    def problem(what: str) -> TreebankError:
+    def problem(message: str) -> TreebankError:
         where = f"{place + ', ' if place else ''}line {start}, tree {number}"
-        return TreebankError(what, where=where, remedy="Every ( needs a label or word and its ).")
+        return TreebankError(message, where=where, remedy="Every ( needs a label or word and its ).")
 
     for match in TOKEN.finditer(text):
         token = match.group()
         line += text.count("\n", previous, match.start())
         previous = match.start()
-        first_column = match.start() == 0 or text[match.start() - 1] == "\n"
-        if token == "(" and first_column and stack and not balanced:
-            yield start, problem(f"{len(stack)} bracket(s) never closed, near ({stack[-1][0]}")
-            stack = []
-        if skip and not (token == "(" and first_column):
+        new_start = token == "(" and (match.start() == 0 or text[match.start() - 1] == "\n")
+        if new_start and open_phrases and not balanced:
+            yield start, problem(_unclosed(open_phrases))
+            open_phrases = []
+        if skipping and not new_start:
             continue
-        skip = False
+        skipping = False
+        if not open_phrases:
+            start, number = line, number + 1
         try:
             if token == "(":
-                if not stack:
-                    start, number = line, number + 1
-                stack.append([None, []])
+                open_phrases.append(([], []))
+            elif not open_phrases:
+                raise TreebankError("a ) without its (" if token == ")" else f"text outside brackets: {token!r}")
             elif token == ")":
-                if not stack:
-                    number += 1
-                    start = line
-                    raise problem("a ) without its (")
-                node = _close(*stack.pop())
-                if stack:
-                    if stack[-1][0] is None:
-                        stack[-1][0] = ""
-                    stack[-1][1].append(node)
+                node = _close(*open_phrases.pop())
+                if open_phrases:
+                    open_phrases[-1][1].append(node)
                 else:
                     yield start, node
-            elif not stack:
-                number, start = number + 1, line
-                raise problem(f"text outside brackets: {token!r}")
-            elif stack[-1][0] is None:
-                stack[-1][0] = token
             else:
-                stack[-1][1].append(token)
+                labels, items = open_phrases[-1]
+                (items if labels or items else labels).append(token)
         except TreebankError as error:
-            yield start, error if error.where else problem(error.problem)
-            stack, skip = [], True
-    if stack:
-        yield start, problem(f"{len(stack)} bracket(s) never closed at the end, near ({stack[-1][0]}")
+            yield start, problem(error.problem)
+            open_phrases, skipping = [], True
+    if open_phrases:
+        yield start, problem(_unclosed(open_phrases, " at the end"))
 
 
-def _close(label: str | None, items: list) -> Node:
+def _unclosed(open_phrases: list[tuple[list[str], list]], when: str = "") -> str:
+    label = open_phrases[-1][0]
+    return f"{len(open_phrases)} bracket(s) never closed{when}, near ({''.join(label)}"
+
+
+def _close(labels: list[str], items: list[Node | str]) -> Node:
+    label = "".join(labels)
     words = [item for item in items if isinstance(item, str)]
     if words:
         if len(items) > 1:
             raise TreebankError(f"({label} ...) mixes words and constituents or has several words: {words}")
         return Node(label, word=words[0])
-    return Node(label or "", tuple(items))
-
-
-def read_trees(path: str | Path, encoding: str = "utf-8") -> Iterator[tuple[int, Node]]:
-    """The trees of a file with their line numbers, as `scan_trees`."""
-    return scan_trees(read_text(path, encoding), str(path))
+    return Node(label, tuple(items))
 
 
 def read_text(path: str | Path, encoding: str = "utf-8") -> str:
-    """A text file, or one clear error for a missing file, a wrong encoding or NUL bytes."""
-    path = Path(path)
+    """Read a text file. Raises TreebankError for a missing file, a wrong encoding or a NUL byte."""
     try:
-        raw = path.read_bytes()
+        raw = Path(path).read_bytes()
     except OSError as error:
         raise TreebankError(f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path.") from None
     return decode(raw, str(path), encoding)
 
 
 def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1) -> str:
-    """Bytes -> text, naming the line of the first byte that is not in the encoding, or of the first NUL.
+    """Decode bytes. The error names the line of the first byte that is not in the encoding, or of the first NUL.
 
-    first_line: the number of the line the bytes begin with; a byte order mark is dropped only where a file begins.
+    first_line: the number of the line with which the bytes begin. A byte order mark is dropped only at the start of a file.
     """
     try:
         text = raw.decode(encoding)
@@ -139,25 +134,8 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1)
     return text.removeprefix("\ufeff") if first_line == 1 else text
 
 
-def format_tree(tree: Node) -> str:
-    """A tree on one line: (S (NP (DT The) (NN end)))."""
-    pieces: list[str] = []
-    stack: list[Node | str] = [tree]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            pieces.append(item)
-        elif item.is_leaf:
-            pieces.append(f"({escape(item.label)} {escape(item.word)})")
-        else:
-            pieces.append(f"({escape(item.label)}")
-            stack.append(")")
-            stack.extend(reversed(item.children))
-    return " ".join(pieces).replace(" )", ")")
-
-
 def indent_tree(tree: Node, width: int = 88, depth: int = 0) -> str:
-    """A tree over several lines, as in the Penn Treebank's own files: what fits the width stays on one line."""
+    """Write a tree over several lines, as the Penn Treebank's files do. A phrase that fits the width stays on one line."""
     flat = format_tree(tree)
     if tree.is_leaf or len(flat) + depth <= width:
         return " " * depth + flat
@@ -165,27 +143,34 @@ def indent_tree(tree: Node, width: int = 88, depth: int = 0) -> str:
     return " " * depth + f"({escape(tree.label)}\n" + "\n".join(children) + ")"
 
 
-def escape(word: str) -> str:
-    """A round bracket in a word or a tag would break the brackets of the tree: -LRB-, -RRB-. All others are left as they are."""
-    return word.replace("(", "-LRB-").replace(")", "-RRB-")
-
-
 def unescape(word: str) -> str:
-    """-LRB- -> (, and so on: the word as it stands in raw text."""
+    """Return the word as it stands in raw text: ( for -LRB-, and so on."""
     return UNESCAPES.get(word, word)
 
 
 def strip_function(label: str) -> str:
-    """NP-SBJ-1 -> NP, NP=2 -> NP, ADVP|PRT -> ADVP; labels that start with '-' (-LRB-, -NONE-) stay."""
+    """Remove function tags and indices: NP-SBJ-1 -> NP, NP=2 -> NP, ADVP|PRT -> ADVP. Labels that start with '-' stay
+    (-LRB-)."""
     return label if label.startswith("-") else re.split(r"[-=|]", label, maxsplit=1)[0]
 
 
+def clean(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
+    """Return the tree without traces and without a layout bracket. Function tags stay.
+
+    unwrap: labels of wrappers that are layout, not syntax (CRAFT's TITLE, HEADING, CAPTION). They go if they cover a whole
+    tree. Raises TreebankError for a tree that has only traces.
+    """
+    kept = drop_empty(tree)
+    if kept is None:
+        raise TreebankError(f"the tree has no words: {format_tree(tree)[:60]}")
+    kept = drop_top(kept, unwrap)
+    return Node("TOP", kept.children) if kept.label in TOPS and not kept.is_leaf else kept
+
+
 def drop_empty(tree: Node) -> Node | None:
-    """The tree without -NONE- leaves and without the phrases they leave empty; None if nothing is left."""
-    nodes, kept = [tree], {}
-    for node in nodes:  # parents before their children; no recursion: a tree may be deeper than Python's stack
-        nodes.extend(node.children)
-    for node in reversed(nodes):
+    """Remove -NONE- leaves, and the phrases that are empty without them. Returns None if nothing is left."""
+    kept: dict[int, Node | None] = {}
+    for node in reversed(list(tree.nodes())):  # children before parents; no recursion: a tree may be very deep
         children = tuple(child for child in map(kept.get, map(id, node.children)) if child is not None)
         if node.is_leaf:
             kept[id(node)] = None if node.label == "-NONE-" else node
@@ -197,30 +182,16 @@ def drop_empty(tree: Node) -> Node | None:
 
 
 def drop_top(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
-    """The tree below its layout bracket(s): an unlabelled or TOP node, or a label of `unwrap`, over a single phrase."""
-    layout = (*TOPS, *unwrap)
-    while len(tree.children) == 1 and tree.label in layout and not tree.children[0].is_leaf:
+    """Remove layout brackets: an unlabelled or TOP node, or one with a label of `unwrap`, over a single phrase."""
+    while len(tree.children) == 1 and tree.label in (*TOPS, *unwrap) and not tree.children[0].is_leaf:
         tree = tree.children[0]
     return tree
 
 
-def clean(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
-    """What a parser sees of a treebank's tree, function tags still on: no traces, no layout bracket.
-
-    unwrap: labels of wrappers that are layout, not syntax (CRAFT's TITLE, HEADING, CAPTION), dropped over a whole line.
-    Raises TreebankError for a tree of traces only.
-    """
-    kept = drop_empty(tree)
-    if kept is None:
-        raise TreebankError(f"the tree has no words: {format_tree(tree)[:60]}")
-    kept = drop_top(kept, unwrap)
-    return Node("TOP", kept.children) if kept.label in TOPS and not kept.is_leaf else kept
-
-
 def tree_to_sentence(tree: Node, id: str = "") -> Sentence:
-    """A cleaned tree -> words, tags, constituents; function tags stripped, unary chains joined by '::'."""
+    """Return words, tags and constituents of a cleaned tree: without function tags, unary chains joined by '::'."""
     words, tags, spans = [], [], []
-    stack: list[tuple[Node, str] | tuple[int, str]] = [(tree, "")]
+    stack: list[tuple[Node | int, str]] = [(tree, "")]  # a node, or the start of an open span; the unary chain over it
     while stack:
         item, chain = stack.pop()
         if isinstance(item, int):

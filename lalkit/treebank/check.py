@@ -1,7 +1,4 @@
-"""Which sentences of a treebank a parser can learn from, and with which of their layers.
-
-What a treebank holds, and everything that is wrong with it.
-"""
+"""Check and count treebanks: what is wrong with their sentences, and which of them a parser can learn from."""
 
 from __future__ import annotations
 
@@ -11,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from lalkit.errors import CorpusError, JointError, TreebankError
 from lalkit.treebank.corpora import Corpus
-from lalkit.treebank.joint import GROUP, to_joint
+from lalkit.treebank.joint import GROUP, JointSpan, to_joint
 from lalkit.treebank.tree import UNARY, Sentence
 
 
 def layers_of(sentences: Sequence[Sentence], task: str) -> list[Sentence]:
-    """The sentences with what a task is about, and nothing else that could be scored or learned."""
+    """Return the sentences with only those layers that a task learns and scores."""
     if task == "dependencies":
         return [replace(s, constituents=None) for s in sentences]
     if task == "constituents":
@@ -25,16 +22,14 @@ def layers_of(sentences: Sequence[Sentence], task: str) -> list[Sentence]:
 
 
 def trainable(sentences: Sequence[Sentence], longest: int, task: str = "joint") -> tuple[list[Sentence], str]:
-    """The sentences a parser can learn a task from, and a word on those left out. Raises CorpusError where none is left."""
-    kept, too_long, wrong = [], 0, 0
-    for sentence in layers_of(sentences, task):
-        if len(sentence) > longest:
-            too_long += 1
-        elif _fits(sentence, task):
-            kept.append(sentence)
-        else:
-            wrong += 1
+    """Return the sentences from which a parser can learn a task, and a line that counts those left out.
+
+    longest: the most words of a sentence. Raises CorpusError if no sentence is left.
+    """
+    short = [s for s in layers_of(sentences, task) if len(s) <= longest]
+    kept = [s for s in short if _fits(s, task)]
     lacking = {"joint": "not joint", "dependencies": "without heads", "constituents": "without a tree over all words"}
+    too_long, wrong = len(sentences) - len(short), len(short) - len(kept)
     left_out = f"left out: {too_long} longer than {longest} words, {wrong} {lacking[task]}"
     if not kept:
         raise CorpusError(
@@ -49,14 +44,18 @@ def _fits(sentence: Sentence, task: str) -> bool:
         return sentence.heads is not None
     if task == "constituents":
         return bool(sentence.constituents) and sentence.constituents[0][:2] == (0, len(sentence))
+    return isinstance(_joint_form(sentence), tuple)
+
+
+def _joint_form(sentence: Sentence) -> tuple[JointSpan, ...] | JointError:
     try:
-        return bool(to_joint(sentence))
-    except JointError:
-        return False
+        return to_joint(sentence)
+    except JointError as error:
+        return error
 
 
 def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:
-    """`size` sentences spread evenly over a part (0: all)."""
+    """Return `size` sentences from all over a part, at equal distances. Size 0 means all sentences."""
     if not size or size >= len(sentences):
         return list(sentences)
     return [sentences[i * len(sentences) // size] for i in range(size)]
@@ -64,7 +63,7 @@ def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:
 
 @dataclass(frozen=True)
 class Report:
-    """problems: sentences that could not be read; not_joint: sentences that have no joint form; each says where and why."""
+    """problems: sentences that could not be read. not_joint: sentences without a joint form. Each error says where and why."""
 
     sentences: int
     problems: tuple[TreebankError, ...]
@@ -76,28 +75,16 @@ class Report:
 
 
 def check(corpus: Corpus) -> Report:
-    """Every problem of a leniently loaded corpus."""
-    not_joint = []
-    for sentence in corpus.sentences:
-        if sentence.constituents is None:
-            continue  # dependencies alone: there is no joint form to ask for
-        try:
-            to_joint(sentence)
-        except JointError as error:
-            not_joint.append(error)
-    return Report(len(corpus), corpus.problems, tuple(not_joint))
+    """Return every problem of a corpus that was loaded with lenient=True. Sentences without constituents need no joint form."""
+    forms = [_joint_form(sentence) for sentence in corpus.sentences if sentence.constituents is not None]
+    return Report(len(corpus), corpus.problems, tuple(form for form in forms if isinstance(form, JointError)))
 
 
 def stats(corpus: Corpus) -> dict[str, int | float]:
-    """Counts of one split, in the order a reader wants them."""
+    """Count what is in one split. The order is that in which the counts are printed."""
     lengths = [len(s) for s in corpus.sentences]
     labels = Counter(span.label for s in corpus.sentences for span in s.constituents or ())
-    groups = 0
-    for sentence in corpus.sentences:
-        try:
-            groups += sum(span.label == GROUP for span in to_joint(sentence))
-        except JointError:
-            pass
+    forms = [form for form in map(_joint_form, corpus.sentences) if not isinstance(form, JointError)]
     return {
         "sentences": len(lengths),
         "unread": len(corpus.problems),
@@ -107,7 +94,7 @@ def stats(corpus: Corpus) -> dict[str, int | float]:
         "constituents": sum(labels.values()),
         "labels": len({part for label in labels for part in label.split(UNARY)}),
         "labels with unary chains": len(labels),
-        "groups (<H>)": groups,
+        "groups (<H>)": sum(span.label == GROUP for form in forms for span in form),
         "tags": len({tag for s in corpus.sentences for tag in s.tags or ()}),
         "arc labels": len({label for s in corpus.sentences for label in s.arc_labels or ()}),
     }

@@ -1,4 +1,7 @@
-"""CoNLL-U and CoNLL-X dependencies in and out (ten tab-separated columns; the NLTK sample's three are read too)."""
+"""Read and write dependencies as CoNLL-U and CoNLL-X: a word a line, ten columns separated by tabs.
+
+The three columns of NLTK's sample (word, tag, head) can be read too.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from pathlib import Path
 
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import read_text, unescape
-from lalkit.treebank.tree import Sentence, check_heads
+from lalkit.treebank.tree import Sentence
 
 
 @dataclass(frozen=True)
 class Dependencies:
-    """One sentence of a dependency file; nothing is checked but the form. heads are 1-based, 0 = root."""
+    """One sentence of a dependency file. Only its form is checked. heads count from 1; 0 is the root."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
@@ -22,26 +25,21 @@ class Dependencies:
     line: int
     comments: dict[str, str] = field(default_factory=dict)
 
-    def check(self) -> "Dependencies":
-        """Raises TreebankError unless the heads are one projective tree."""
-        check_heads(self.heads)
-        return self
+
+def read_conll(path: str | Path, lenient: bool = False) -> Iterator[Dependencies | TreebankError]:
+    """Read the sentences of a dependency file, as `scan_conll`."""
+    return scan_conll(read_text(path), str(path), lenient)
 
 
-def scan_conll(text: str, place: str = "") -> Iterator[Dependencies]:
-    """Sentences of a CoNLL-U, CoNLL-X or three-column text. Multi-word ranges (3-4) and empty nodes (3.1) are left out.
+def scan_conll(text: str, place: str = "", lenient: bool = False) -> Iterator[Dependencies | TreebankError]:
+    """Yield the sentences of a text. Multi-word ranges (3-4) and empty nodes (3.1) are left out.
 
-    The tag is the fifth column (XPOS) or, where that is '_', the fourth. Raises TreebankError naming line and sentence.
+    The tag is the fifth column (XPOS) or, if that is '_', the fourth. lenient: yield the error of a malformed sentence in its
+    place. Otherwise the first error is raised (TreebankError). It names line and sentence.
     """
-    for item in scan_leniently(text, place):
-        if isinstance(item, TreebankError):
-            raise item
-        yield item
-
-
-def scan_leniently(text: str, place: str = "") -> Iterator[Dependencies | TreebankError]:
-    """Like `scan_conll`, but a malformed sentence comes back as its error."""
-    rows, comments, start, number = [], {}, 1, 0
+    rows: list[tuple[int, list[str]]] = []  # line number, columns
+    comments: dict[str, str] = {}
+    number = 0
     # Only \n ends a line: str.splitlines would also cut at U+2028 and U+0085 inside a word.
     for line_number, line in enumerate([*text.split("\n"), ""], 1):
         line = line.rstrip("\r")
@@ -49,61 +47,57 @@ def scan_leniently(text: str, place: str = "") -> Iterator[Dependencies | Treeba
             key, _, value = line[1:].partition("=")
             comments[key.strip()] = value.strip()
         elif line.strip(" \t"):
-            if not rows:
-                start = line_number
             rows.append((line_number, line.split("\t")))
         elif rows:
             number += 1
-            where = f"{place + ', ' if place else ''}line {start}, sentence {number}"
             try:
-                yield _read_rows(rows, start, comments)
+                yield _read_rows(rows, comments)
             except TreebankError as error:
-                yield error.at(where)
+                place_of_error = f"{place + ', ' if place else ''}line {rows[0][0]}, sentence {number}"
+                if not lenient:
+                    raise error.at(place_of_error) from None
+                yield error.at(place_of_error)
             rows, comments = [], {}
 
 
-def _read_rows(rows: list[tuple[int, list[str]]], start: int, comments: dict[str, str]) -> Dependencies:
-    words, tags, heads, labels = [], [], [], []
+def _read_rows(rows: list[tuple[int, list[str]]], comments: dict[str, str]) -> Dependencies:
+    words: list[tuple[str, str, int, str | None]] = []  # word, tag, head, label
     for line, columns in rows:
-        short = len(columns) == 3
-        if not short and len(columns) < 8:
+        if len(columns) == 3:
+            (word, tag, head), label = columns, None
+        elif len(columns) < 8:
             raise TreebankError(
                 f"line {line} has {len(columns)} columns",
                 remedy="CoNLL-U has ten columns separated by tabs, not spaces.",
             )
-        if not short and ("-" in columns[0] or "." in columns[0]):
+        elif "-" in columns[0] or "." in columns[0]:
             continue
-        if not short and columns[0] != str(len(words) + 1):
+        elif columns[0] != str(len(words) + 1):
             raise TreebankError(f"line {line} is numbered {columns[0]!r} instead of {len(words) + 1}")
-        word, head = (columns[0], columns[2]) if short else (columns[1], columns[6])
+        else:
+            _, word, _, coarse_tag, tag, _, head, label = columns[:8]
+            tag = coarse_tag if tag == "_" else tag
         if not head.isascii() or not head.isdigit():
             raise TreebankError(f"line {line}: the head of {word!r} is {head!r}, not a number")
-        words.append(word)
-        tags.append(columns[1] if short else columns[4] if columns[4] != "_" else columns[3])
-        heads.append(int(head))
-        labels.append(None if short else columns[7])
-    return Dependencies(
-        tuple(words), tuple(tags), tuple(heads), None if None in labels else tuple(labels), start, comments
-    )
-
-
-def read_conll(path: str | Path, encoding: str = "utf-8") -> Iterator[Dependencies]:
-    """The sentences of a dependency file, as `scan_conll`."""
-    return scan_conll(read_text(path, encoding), str(path))
+        words.append((word, tag, int(head), label))
+    forms, tags, heads, labels = zip(*words) if words else ((), (), (), ())
+    return Dependencies(forms, tags, heads, None if None in labels else labels, rows[0][0], comments)
 
 
 def format_conllu(sentences: Iterable[Sentence], comments: Iterable[dict[str, str]] | None = None) -> str:
-    """CoNLL-U text. Tags go to XPOS; UPOS, lemma and features are '_' because lalkit does not know them."""
+    """Write CoNLL-U text. Tags go to XPOS; UPOS, lemma and features are '_' because lalkit does not know them.
+
+    comments: for each sentence, further comments (key -> value).
+    """
     blocks = []
     for sentence, extra in zip(sentences, comments if comments is not None else iter(dict, None)):
         if sentence.heads is None:
             raise TreebankError("this sentence has no dependencies to write", where=sentence.id)
         lines = [f"# sent_id = {sentence.id}"] if sentence.id else []
         lines += [f"# {key} = {value}" for key, value in extra.items()]
-        labels = sentence.arc_labels or ("_",) * len(sentence)
-        tags = sentence.tags or ("_",) * len(sentence)
-        for i, word in enumerate(sentence.words):
-            row = (i + 1, unescape(word), "_", "_", tags[i], "_", sentence.heads[i], labels[i], "_", "_")
-            lines.append("\t".join(map(str, row)))
+        blank = ("_",) * len(sentence)
+        columns = (sentence.words, sentence.tags or blank, sentence.heads, sentence.arc_labels or blank)
+        for i, (word, tag, head, label) in enumerate(zip(*columns), 1):
+            lines.append(f"{i}\t{unescape(word)}\t_\t_\t{tag}\t_\t{head}\t{label}\t_\t_")
         blocks.append("\n".join(lines) + "\n\n")
     return "".join(blocks)

@@ -1,4 +1,4 @@
-"""Named treebanks with fixed splits: where their files are, how they are read, what to do when they are missing.
+"""Treebanks by name: where their files are, how they are split and read, and what to do if they are missing.
 
 | name       | files                                        | train / dev / test            | arc labels            |
 |------------|----------------------------------------------|-------------------------------|-----------------------|
@@ -15,9 +15,10 @@ from __future__ import annotations
 import io
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from lalkit.errors import CorpusError, TreebankError
 from lalkit.treebank import brackets, conllu, sinica
@@ -28,12 +29,12 @@ SPLITS = ("train", "dev", "test")
 CRAFT_WRAPPERS = ("TITLE", "HEADING", "CAPTION")  # layout over a whole line, not syntax
 OURS = ("sample", "sample-zh")
 NAMES = (*OURS, "ptb-sample", "craft", "sinica")
-NLTK = {"ptb-sample": ("treebank", "dependency_treebank"), "sinica": ("sinica_treebank",)}  # what NLTK calls them
+NLTK = {"ptb-sample": ("treebank", "dependency_treebank"), "sinica": ("sinica_treebank",)}  # NLTK's names for them
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The sentences of one split, and every problem met while reading (each names file, line and sentence)."""
+    """The sentences of one split, and the problems met while reading. Each problem names file, line and sentence."""
 
     name: str
     split: str
@@ -44,26 +45,24 @@ class Corpus:
         return len(self.sentences)
 
 
-def load(name: str, split: str, *, task: str = "joint", lenient: bool = False, keep_wrappers: bool = False) -> Corpus:
-    """One split of a named corpus or of a folder of treebank files.
+def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -> Corpus:
+    """Load one split of a named corpus, or of a folder of treebank files.
 
-    task: of 'constituents', no dependencies are asked of trees; of 'dependencies', whose arcs cross in most treebanks, what
-    lalkit cannot parse is left out: a problem. keep_wrappers: leave CRAFT's TITLE, HEADING and CAPTION brackets in the trees.
-    Raises CorpusError for a missing corpus or split, and TreebankError at the first problem (of 'dependencies', where
-    nothing is left) unless lenient, when problems are collected instead.
+    Args: name: a name of the table above, or a folder. split: train, dev or test. task: 'constituents' reads trees only.
+        'dependencies' leaves out each sentence that lalkit cannot parse (in most treebanks some arcs cross) and adds it to
+        the problems. 'joint' reads both layers. lenient: collect problems instead of raising the first one.
+
+    Raises:
+        CorpusError: the corpus or the split is missing.
+        TreebankError: the first problem. For 'dependencies' only if no sentence is left.
     """
     if split not in SPLITS:
         raise CorpusError(f"there is no split {split!r}", remedy=f"The splits are {', '.join(SPLITS)}.")
-    if name == "ptb-sample":
-        items = _read_ptb_sample(split, task)
-    elif name == "craft":
-        items = _read_craft(split, task, () if keep_wrappers else CRAFT_WRAPPERS)
-    elif name == "sinica":
-        items = _read_sinica(split)
-    else:
-        items = _read_folder(name, sample_folder(name) if name in OURS else Path(name), split, task)
+    folder = find(name)
+    if folder is None:
+        raise missing(name)
     sentences, problems = [], []
-    for item in items:
+    for item in READERS.get(name, _read_folder)(folder, split, task):
         if isinstance(item, Sentence):
             sentences.append(item)
         elif lenient or task == "dependencies":
@@ -71,11 +70,10 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False, k
         else:
             raise item
     if problems and not sentences and not lenient:
-        raise TreebankError(
-            f"no sentence of the {split} part can be read; of the first: {problems[0].problem}",
-            where=problems[0].where,
-            remedy=problems[0].remedy or f"See: lalkit data check {name}",
-        )
+        first = problems[0]
+        remedy = first.remedy or f"See: lalkit data check {name}"
+        problem = f"no sentence of the {split} part can be read; the first problem: {first.problem}"
+        raise TreebankError(problem, where=first.where, remedy=remedy)
     if not sentences and not lenient:
         raise CorpusError(f"the {split} part of {name} is empty")
     return Corpus(name, split, tuple(sentences), tuple(problems))
@@ -84,72 +82,101 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False, k
 def build(
     tree: Node, gold: conllu.Dependencies | None, id: str, unwrap: tuple[str, ...] = (), rules: Rules | None = derive
 ) -> Sentence:
-    """One sentence from its tree and, if given, its dependencies, whose tokens must be the same.
+    """Build one sentence from its tree and, if there are any, its dependencies.
 
-    Without dependencies, or without arc labels, head rules give them: `derive`'s for the language, or others; None: none do.
-    Raises TreebankError.
+    Args:
+        tree: as the treebank has it.
+        gold: dependencies over the same words. Without them, head rules give heads and arc labels; if only their arc labels are
+            missing, head rules give these.
+        id: the id of the sentence.
+        unwrap: labels of layout brackets, see `brackets.clean`.
+        rules: the head rules; None for no rules.
+
+    Raises:
+        TreebankError: the words differ, or the sentence is not well-formed.
     """
     cleaned = brackets.clean(tree, unwrap)
     sentence = brackets.tree_to_sentence(cleaned, id)
     heads = labels = None
-    if gold is None and rules:
-        heads, labels = rules(cleaned)
-    elif gold is not None:
-        ours = [brackets.unescape(word) for word in sentence.words]
-        theirs = [brackets.unescape(word) for word in gold.words]
-        if ours != theirs:
-            at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
-            raise TreebankError(
-                f"the tree has {len(ours)} words, the dependencies {len(theirs)}; they differ from word {at + 1}: "
-                f"{' '.join(ours[at : at + 3])!r} against {' '.join(theirs[at : at + 3])!r}",
-                where=f"sentence {id}",
-            )
+    if gold is not None:
+        _check_same_words(sentence, gold)
         heads, labels = gold.heads, gold.labels
         if labels is None and rules:
             derived = rules(cleaned)[1]
             labels = ["ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in zip(heads, derived)]
+    elif rules:
+        heads, labels = rules(cleaned)
     return Sentence(sentence.words, sentence.tags, sentence.constituents, heads, labels, id)
 
 
+def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
+    ours = [brackets.unescape(word) for word in sentence.words]
+    theirs = [brackets.unescape(word) for word in gold.words]
+    if ours != theirs:
+        at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
+        raise TreebankError(
+            f"the tree has {len(ours)} words, the dependencies {len(theirs)}; they differ from word {at + 1}: "
+            f"{' '.join(ours[at : at + 3])!r} against {' '.join(theirs[at : at + 3])!r}",
+            where=f"sentence {sentence.id}",
+        )
+
+
+class Source(NamedTuple):
+    """The text of a file, and the place that error messages name."""
+
+    place: str
+    text: str
+
+
+class NumberedTree(NamedTuple):
+    """A tree or its error, with its place (file and line) and the id of its sentence."""
+
+    place: str
+    id: str
+    tree: Node | TreebankError
+
+
 def pair(
-    trees: Iterator[tuple[int, Node | TreebankError]],
-    gold: Iterator[conllu.Dependencies | TreebankError] | None,
-    place: str,
-    prefix: str,
-    task: str,
+    trees: Iterable[NumberedTree],
+    gold: Source | None,
+    rules: Rules | None,
     unwrap: tuple[str, ...] = (),
-) -> Iterator[Sentence | TreebankError]:
-    """Trees and dependencies, sentence by sentence; a problem takes the place of the sentence it spoils."""
-    number, rules = 0, derive
-    if task == "constituents":
-        gold = rules = None
-    for number, (line, tree) in enumerate(trees, 1):
-        deps = None
-        if gold is not None:
-            deps = next(gold, None)
-            if deps is None:
-                yield TreebankError(
-                    f"no dependencies for tree {number} and those after it", where=f"{place}, line {line}"
-                )
-                return
-        broken = next((item for item in (tree, deps) if isinstance(item, TreebankError)), None)
+    use_sent_id: bool = True,
+) -> Iterator[tuple[Node, Sentence] | TreebankError]:
+    """Yield each tree with its sentence. A problem takes the place of the sentence that it makes unreadable.
+
+    Args:
+        trees: in order.
+        gold: a CoNLL text with the dependencies of the same sentences, or None.
+        rules: head rules for what gold does not give, see `build`.
+        unwrap: labels of layout brackets, see `brackets.clean`.
+        use_sent_id: take the ids of the sentences from gold, if it has any.
+    """
+    dependencies = conllu.scan_conll(gold.text, gold.place, lenient=True) if gold else iter(())
+    for place, id, tree in trees:
+        arcs = next(dependencies, None)
+        if gold and arcs is None:
+            yield TreebankError(f"ends before the tree of {place}", where=gold.place)
+            return
+        broken = next((item for item in (tree, arcs) if isinstance(item, TreebankError)), None)
         if broken is not None:
             yield broken
             continue
+        if arcs and use_sent_id:
+            id = arcs.comments.get("sent_id") or id
         try:
-            id = deps.comments.get("sent_id", "") if deps is not None else ""
-            yield build(tree, deps, id or f"{prefix}.{number}", unwrap, rules)
+            yield tree, build(tree, arcs, id, unwrap, rules)
         except TreebankError as error:
-            yield error.at(f"{place}, line {line}")
-    if gold is not None and next(gold, None) is not None:
-        yield TreebankError(f"more dependencies than its {number} trees", where=place)
+            yield error.at(place)
+    if next(dependencies, None) is not None:
+        yield TreebankError("has more sentences than there are trees", where=gold.place)
 
 
 # ---------------------------------------------------------------------------------------------------------- where files are
 
 
 def repository() -> Path:
-    """The checkout this package runs from (installed without one, the current folder)."""
+    """Return the checkout from which this package runs, or the current folder if the package was installed without one."""
     root = Path(__file__).resolve().parents[2]
     return root if (root / "data").is_dir() else Path.cwd()
 
@@ -158,40 +185,38 @@ def sample_folder(name: str = "sample") -> Path:
     return repository() / "data" / name
 
 
-def data_folders() -> list[Path]:
-    """Folders in which `lalkit data fetch` corpora are looked for: $LALKIT_DATA, then the user's cache."""
-    given = [Path(p) for p in os.environ.get("LALKIT_DATA", "").split(os.pathsep) if p]
-    return given + [cache_folder()]
-
-
 def cache_folder() -> Path:
+    """Return the folder into which `lalkit data fetch` puts corpora."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lalkit"
 
 
 def find(name: str) -> Path | None:
-    """The folder (or, for NLTK's, its corpora folder) of a named corpus, or None where it is not on this machine."""
+    """Return the folder of a corpus (for NLTK's: their common folder), or None if it is not on this machine."""
     if name in OURS:
-        return sample_folder(name) if (sample_folder(name) / "train.trees").exists() else None
-    if name in NLTK:
-        return next((f for f in nltk_folders() if all(_nltk_has(f, corpus) for corpus in NLTK[name])), None)
-    if name == "craft":
-        wanted = "structural-annotation/treebank/penn"
-        return next((f / "craft" for f in data_folders() if (f / "craft" / wanted).is_dir()), None)
-    return Path(name) if Path(name).is_dir() else None
+        folders, parts = [sample_folder(name)], ("train.trees",)
+    elif name in NLTK:
+        import nltk.data
+
+        folders = [Path(folder) / "corpora" for folder in (*_folders_of("NLTK_DATA"), *nltk.data.path)]
+        parts = NLTK[name]
+    elif name == "craft":
+        folders = [Path(folder) / "craft" for folder in (*_folders_of("LALKIT_DATA"), cache_folder())]
+        parts = ("structural-annotation/treebank/penn",)
+    else:
+        folders, parts = [Path(name)], ()
+    return next((folder for folder in folders if folder.is_dir() and all(_has(folder, part) for part in parts)), None)
 
 
-def nltk_folders() -> list[Path]:
-    import nltk.data
-
-    given = [p for p in os.environ.get("NLTK_DATA", "").split(os.pathsep) if p]
-    return [Path(p) / "corpora" for p in dict.fromkeys([*given, *nltk.data.path])]
+def _folders_of(variable: str) -> list[str]:
+    return [folder for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
 
 
-def _nltk_has(folder: Path, corpus: str) -> bool:
-    return (folder / corpus).is_dir() or (folder / f"{corpus}.zip").is_file()
+def _has(folder: Path, part: str) -> bool:
+    return (folder / part).exists() or (folder / f"{part}.zip").is_file()
 
 
 def missing(name: str) -> CorpusError:
+    """Return the error for a corpus that is not on this machine, with the command that gets it."""
     if name in NAMES:
         return CorpusError(
             f"the corpus {name} is not on this machine",
@@ -205,98 +230,97 @@ def missing(name: str) -> CorpusError:
 
 # --------------------------------------------------------------------------------------------------------------- readers
 
+Sentences = Iterator[Sentence | TreebankError]
 
-def _read_folder(name: str, folder: Path, split: str, task: str) -> Iterator[Sentence | TreebankError]:
-    if not folder.is_dir():
-        raise missing(name)
-    trees, deps = folder / f"{split}.trees", folder / f"{split}.conllu"
-    if not deps.exists():  # as UD names them: en_ewt-ud-train.conllu
-        named = sorted(folder.glob(f"*-{split}.conllu"))
-        if len(named) > 1:
+
+def _read_folder(folder: Path, split: str, task: str) -> Sentences:
+    trees, dependencies = folder / f"{split}.trees", folder / f"{split}.conllu"
+    if not dependencies.exists():  # the names of Universal Dependencies: en_ewt-ud-train.conllu
+        candidates = sorted(folder.glob(f"*-{split}.conllu"))
+        if len(candidates) > 1:
             raise CorpusError(
-                f"{len(named)} files could be the {split} part: {', '.join(file.name for file in named)}",
+                f"{len(candidates)} files could be the {split} part: {', '.join(file.name for file in candidates)}",
                 where=str(folder),
-                remedy=f"Leave one there, or put them together as {deps.name}.",
+                remedy=f"Leave one there, or put them together as {dependencies.name}.",
             )
-        deps = named[0] if named else deps
-    if not trees.exists() and not deps.exists():
+        dependencies = candidates[0] if candidates else None
+    prefix = f"{folder.name}-{split}"
+    if trees.exists():
+        return _pair_files(_source(trees), dependencies and _source(dependencies), prefix, task)
+    if dependencies is None:
         raise CorpusError(
             f"no file {trees.name}",
             where=str(folder),
-            remedy="A treebank folder has a .trees file a split, or a .conllu file for dependencies alone.",
+            remedy="For each split a treebank folder has a .trees file, or a .conllu file for dependencies alone.",
         )
-    gold = conllu.scan_leniently(brackets.read_text(deps), str(deps)) if deps.exists() else None
-    if not trees.exists():
-        return _dependencies_alone(gold, str(deps), f"{folder.name}-{split}")
-    return pair(
-        brackets.scan_leniently(brackets.read_text(trees), str(trees)), gold, str(trees), f"{folder.name}-{split}", task
-    )
+    return _dependencies_alone(_source(dependencies), prefix)
 
 
-def _dependencies_alone(
-    gold: Iterator[conllu.Dependencies | TreebankError], place: str, prefix: str
-) -> Iterator[Sentence | TreebankError]:
-    """Sentences without constituents: Universal Dependencies."""
-    for number, deps in enumerate(gold, 1):
-        if isinstance(deps, TreebankError):
-            yield deps
+def _dependencies_alone(source: Source, prefix: str) -> Sentences:
+    """Yield sentences without constituents, as Universal Dependencies have them."""
+    for number, item in enumerate(conllu.scan_conll(source.text, source.place, lenient=True), 1):
+        if isinstance(item, TreebankError):
+            yield item
             continue
         try:
-            id = deps.comments.get("sent_id") or f"{prefix}.{number}"
-            yield Sentence(deps.words, deps.tags, None, deps.heads, deps.labels, id)
+            id = item.comments.get("sent_id") or f"{prefix}.{number}"
+            yield Sentence(item.words, item.tags, None, item.heads, item.labels, id)
         except TreebankError as error:
-            yield error.at(f"{place}, line {deps.line}")
+            yield error.at(f"{source.place}, line {item.line}")
 
 
-def _read_ptb_sample(split: str, task: str) -> Iterator[Sentence | TreebankError]:
-    folder = find("ptb-sample")
-    if folder is None:
-        raise missing("ptb-sample")
+def _read_ptb_sample(folder: Path, split: str, task: str) -> Sentences:
     first, last = {"train": (1, 160), "dev": (161, 179), "test": (180, 199)}[split]
-    trees, deps = _opener(folder, "treebank"), _opener(folder, "dependency_treebank")
+    trees, dependencies = _member_reader(folder, "treebank"), _member_reader(folder, "dependency_treebank")
     for number in range(first, last + 1):
         name = f"wsj_{number:04d}"
-        mrg, dp = f"treebank/combined/{name}.mrg", f"dependency_treebank/{name}.dp"
-        yield from pair(brackets.scan_leniently(trees(mrg), mrg), conllu.scan_leniently(deps(dp), dp), mrg, name, task)
+        files = trees(f"treebank/combined/{name}.mrg"), dependencies(f"dependency_treebank/{name}.dp")
+        yield from _pair_files(*files, name, task)
 
 
-def _read_sinica(split: str) -> Iterator[Sentence | TreebankError]:
-    folder = find("sinica")
-    if folder is None:
-        raise missing("sinica")
-    member = "sinica_treebank/parsed"
-    yield from sinica.read(_opener(folder, "sinica_treebank")(member), split, member)
+def _read_sinica(folder: Path, split: str, task: str) -> Sentences:
+    source = _member_reader(folder, "sinica_treebank")("sinica_treebank/parsed")
+    return sinica.read(source.text, split, source.place)
 
 
-def _opener(folder: Path, corpus: str):
-    """member name -> text, from the unpacked corpus or from its zip."""
+def _member_reader(folder: Path, corpus: str) -> Callable[[str], Source]:
+    """Return a function that reads a file of an NLTK corpus, from its folder or from its zip archive."""
     if (folder / corpus).is_dir():
-        return lambda member: brackets.read_text(folder / member)
+        return lambda member: Source(member, brackets.read_text(folder / member))
+    file = folder / f"{corpus}.zip"
     try:
-        archive = zipfile.ZipFile(io.BytesIO((folder / f"{corpus}.zip").read_bytes()))
+        archive = zipfile.ZipFile(io.BytesIO(file.read_bytes()))
     except zipfile.BadZipFile:
         raise CorpusError(
-            "is no complete zip archive", where=str(folder / f"{corpus}.zip"), remedy="Delete it and fetch it again."
+            "is no complete zip archive", where=str(file), remedy="Delete it and fetch it again."
         ) from None
-    return lambda member: brackets.decode(archive.read(member), f"{corpus}.zip:{member}")
+    return lambda member: Source(member, brackets.decode(archive.read(member), f"{file.name}:{member}"))
 
 
-def _read_craft(split: str, task: str, unwrap: tuple[str, ...]) -> Iterator[Sentence | TreebankError]:
-    folder = find("craft")
-    if folder is None:
-        raise missing("craft")
+def _read_craft(folder: Path, split: str, task: str) -> Sentences:
     ids = folder / "articles" / "ids" / f"craft-ids-{split}.txt"
     if not ids.exists():
         raise CorpusError(f"CRAFT has no {split} part here", remedy="Use train and dev; dev is not used for training.")
-    structural = folder / "structural-annotation"
+    annotation = folder / "structural-annotation"
     for article in brackets.read_text(ids).split():
-        trees = structural / "treebank" / "penn" / f"{article}.tree"
-        deps = structural / "dependency" / "conllx" / f"{article}.conll"
-        yield from pair(
-            brackets.scan_leniently(brackets.read_text(trees), str(trees)),
-            conllu.scan_leniently(brackets.read_text(deps), str(deps)),
-            str(trees),
-            article,
-            task,
-            unwrap,
-        )
+        trees = _source(annotation / "treebank" / "penn" / f"{article}.tree")
+        dependencies = _source(annotation / "dependency" / "conllx" / f"{article}.conll")
+        yield from _pair_files(trees, dependencies, article, task, CRAFT_WRAPPERS)
+
+
+READERS = {"ptb-sample": _read_ptb_sample, "craft": _read_craft, "sinica": _read_sinica}
+
+
+def _source(path: Path) -> Source:
+    return Source(str(path), brackets.read_text(path))
+
+
+def _pair_files(trees: Source, gold: Source | None, prefix: str, task: str, unwrap: tuple[str, ...] = ()) -> Sentences:
+    """Yield the sentences of a file of trees and a file of dependencies. Ids begin with the prefix, unless gold has its own."""
+    numbered = (
+        NumberedTree(f"{trees.place}, line {line}", f"{prefix}.{number}", tree)
+        for number, (line, tree) in enumerate(brackets.scan_trees(trees.text, trees.place, lenient=True), 1)
+    )
+    both = task != "constituents"
+    for item in pair(numbered, gold if both else None, derive if both else None, unwrap):
+        yield item if isinstance(item, TreebankError) else item[1]

@@ -1,9 +1,49 @@
 """Head rules and arc labels for Chinese in the style of the Chinese Treebank (Xue et al. 2005; Xia 2000 for its tags).
 
-Which child heads is our own choice where the treebank's guidelines leave it open: the verb heads its VP, 把 and 被 theirs;
-phrases of nouns, measure words, localisers and 的 are headed from the right, PP from the left; a clause by its VP, and by 的
-(DEC) where there is one. Punctuation, sentence particles and aspect marks head nothing that has another child. The arc labels are
-our own too: from function tags where the tree has them, else from categories. Scores that use them should say so.
+The treebank's guidelines do not name the head child of every phrase; there we chose it. The verb is the head of its VP, and
+so are 把 and 被. Phrases of nouns, measure words, localisers and 的 have their head on the right, a PP has it on the left. The
+head of a clause is its VP, or 的 (DEC) if it has one. Punctuation, sentence particles and aspect marks are heads only if there
+is no other child.
+
+The arc labels are our own, too: they come from function tags if the tree has them, and else from categories. A paper that uses
+their scores should say so. They are:
+
+    ROOT   the head of the sentence
+    P      punctuation
+    CC     a coordinator, or 等 after a list
+    COORD  a conjunct that is not the head of its coordination, or one of several equal clauses
+    APPO   an apposition
+    PRN    a parenthesis
+    SBJ    the subject
+    LGS    the person who acts in a passive
+    OBJ    an object, a clause too
+    IO     the indirect object
+    PRD    a predicate after 是
+    TPC    a topic
+    FOC    a focus: 连 ... 都
+    VOC    a person who is addressed
+    EXT    extent: how far, how long, how often
+    DIR    direction
+    LOC    place
+    MNR    manner, also everything before 地
+    PRP    purpose or reason
+    TMP    time
+    CND    a condition
+    BNF    the person for whom something is done
+    ADV    another adverbial
+    DET    a determiner
+    NUM    a number, or a number with its measure word
+    RELC   a clause before its noun
+    AMOD   an adjective before its noun, an adverb before an adjective
+    NMOD   any other modifier of a noun, with or without 的
+    PMOD   the phrase that a preposition, a localiser, 的 or 地 governs
+    COMP   the clause or verb phrase under 把, 被, 得 or an auxiliary verb
+    ASP    an aspect mark: 了, 着, 过; and 得
+    RES    the second part of a compound verb: 擦干净, 去不去
+    SERIAL a verb phrase in a series that is not its head
+    PTC    a particle at the end of a sentence, and 所
+    VMOD   any other dependent of a verb or clause
+    DEP    any arc that no line of the table covers
 """
 
 from __future__ import annotations
@@ -16,7 +56,7 @@ from lalkit.treebank.tree import Node
 TAGS = frozenset(
     "AD AS BA CC CD CS DEC DEG DER DEV DT EM ETC FW IC IJ JJ LB LC M MSP NN NOI NR NT OD ON P PN PU SB SP URL VA VC VE VV".split()
 )
-OWN = frozenset("AS DEC DEG DER DEV ETC LC MSP NR NT PU VA VE VV".split())  # those by which one knows it
+TYPICAL_TAGS = frozenset("AS DEC DEG DER DEV ETC LC MSP NR NT PU VA VE VV".split())  # no other tag set has these
 VERBS = "VV VA VC VE VCD VCP VNV VPT VRD VSB"
 NOUNS = "NN NR NT PN"
 PHRASES = "NP QP DP LCP"
@@ -45,50 +85,10 @@ CHINESE = HeadRules(
     seldom=frozenset({"CC", "SP", "AS", "ETC", "MSP", "DER", "LST", "PRN", "FLR"}),
 )  # fmt: skip
 
-LABELS = {
-    "ROOT": "the head of the sentence",
-    "P": "punctuation",
-    "CC": "a coordinator, or 等 after a list",
-    "COORD": "a conjunct that is not the head of its coordination, or one of several equal clauses",
-    "APPO": "an apposition",
-    "PRN": "a parenthesis",
-    "SBJ": "the subject",
-    "LGS": "the one who acts in a passive",
-    "OBJ": "an object, a clause too",
-    "IO": "the indirect object",
-    "PRD": "a predicate after 是",
-    "TPC": "a topic",
-    "FOC": "a focus: 连 ... 都",
-    "VOC": "someone addressed",
-    "EXT": "extent: how far, how long, how often",
-    "DIR": "direction",
-    "LOC": "place",
-    "MNR": "manner, everything before 地 included",
-    "PRP": "purpose or reason",
-    "TMP": "time",
-    "CND": "a condition",
-    "BNF": "the one acted for",
-    "ADV": "another adverbial",
-    "DET": "a determiner",
-    "NUM": "a number, or a number with its measure word",
-    "RELC": "a clause before its noun",
-    "AMOD": "an adjective before its noun, an adverb before an adjective",
-    "NMOD": "any other modifier of a noun, with 的 or without",
-    "PMOD": "what a preposition, a localiser, or 的 or 地 governs",
-    "COMP": "the clause or verb phrase under 把, 被, 得 or an auxiliary verb",
-    "ASP": "an aspect mark: 了, 着, 过; and 得",
-    "RES": "the second part of a compound verb: 擦干净, 去不去",
-    "SERIAL": "a verb phrase in a series that is not its head",
-    "PTC": "a particle of the sentence, and 所",
-    "VMOD": "any other dependent of a verb or clause",
-    "DEP": "what no line of the table covers",
-}
-
 # Function tag -> label, strongest first. PN (proper name), SHORT, Q, TTL and others name no relation.
-ROLES = {
-    tag: tag
-    for tag in "SBJ LGS IO OBJ PRD TPC FOC VOC EXT DIR LOC MNR PRP TMP CND BNF ADV".split()
-} | {"APP": "APPO"}  # fmt: skip
+ROLES = {tag: tag for tag in "SBJ LGS IO OBJ PRD TPC FOC VOC EXT DIR LOC MNR PRP TMP CND BNF ADV".split()} | {
+    "APP": "APPO"
+}
 
 TABLE = (
     Line("PRN", child="PRN"),
@@ -119,30 +119,32 @@ ALIKE = {tag: group for group in (VERBS, NOUNS, "CD OD") for tag in group.split(
 
 
 def is_ctb(tags: set[str]) -> bool:
-    """Whether these are all tags of the Chinese Treebank, and some of them its own."""
-    return tags <= TAGS and bool(tags & OWN)
+    """Return whether all tags are tags of the Chinese Treebank, and at least one is typical of it."""
+    return tags <= TAGS and bool(tags & TYPICAL_TAGS)
 
 
 def arc_label(parent: Node, head: int, child: int) -> str:
-    """Label of the arc from the head word of parent.children[head] to that of another child, parent.children[child]."""
+    """Return the label of the arc from the head word of parent.children[head] to that of parent.children[child]."""
     categories = [strip_function(node.label) for node in parent.children]
     category, above = categories[child], strip_function(parent.label)
-    if category == "PU":
-        return "P"
-    if category == "CC":
-        return "CC"
-    if _equal(categories, head, child):
+    if category in ("PU", "CC"):
+        return {"PU": "P", "CC": "CC"}[category]
+    if _is_conjunct(categories, head, child):
         return "COORD"
-    found = next((ROLES[tag] for tag in ROLES if tag in parent.children[child].label.split("-")[1:]), "")
-    if found and above not in ("PP", "LCP"):
-        return found
+    tags = parent.children[child].label.split("-")[1:]
+    role = next((label for tag, label in ROLES.items() if tag in tags), "")
+    if role and above not in ("PP", "LCP"):
+        return role
     return look_up(TABLE, above, categories[head], category, "left" if child < head else "right")
 
 
-def _equal(categories: list[str], head: int, child: int) -> bool:
-    """Whether a coordinator or punctuation, and nothing but its equals, stands between a child and the head child it is like."""
-    low, high = min(head, child), max(head, child)
-    between = categories[low + 1 : high]
+def _is_conjunct(categories: list[str], head: int, child: int) -> bool:
+    """Return whether the child is a conjunct of the head child.
+
+    Both must be of the same kind (`ALIKE`). Between them there must be a coordinator or punctuation, and besides only more
+    conjuncts and adverbs.
+    """
+    between = categories[min(head, child) + 1 : max(head, child)]
     alike = {categories[head], *ALIKE.get(categories[head], "").split()}
     return (
         categories[child] in alike

@@ -1,4 +1,4 @@
-"""Getting a corpus onto this machine, from where its owners publish it."""
+"""Download a corpus from where its owners publish it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ CRAFT_PARTS = ("/articles/ids/", "/structural-annotation/treebank/penn/", "/stru
 
 
 def fetch(name: str) -> Path:
-    """The folder of a corpus, downloaded if it is not here yet. Raises CorpusError where that cannot be done."""
+    """Return the folder of a corpus, and download it first if it is not here yet. Raises CorpusError if that fails."""
     if name not in NAMES:
-        raise CorpusError(f"nothing to fetch by the name {name!r}", remedy=f"Corpora: {', '.join(NAMES)}.")
+        raise CorpusError(f"there is nothing to fetch by the name {name!r}", remedy=f"Corpora: {', '.join(NAMES)}.")
     if find(name) is None:
         try:
             if name in NLTK:
@@ -29,7 +29,7 @@ def fetch(name: str) -> Path:
                 raise CorpusError(f"{name} belongs to the repository", remedy="Run lalkit from its checkout.")
         except zipfile.BadZipFile:
             raise CorpusError(
-                f"what {name}'s address answered is not a zip", remedy="Has it moved? See data/README.md."
+                f"the file at the address of {name} is not a zip", remedy="Has it moved? See data/README.md."
             ) from None
         except OSError as error:
             raise CorpusError(

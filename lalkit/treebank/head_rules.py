@@ -1,17 +1,17 @@
-"""Which child of an English constituent is its head: one rule per category, as a table.
+"""Choose the head child of an English constituent: one rule for each category, as a table.
 
-A rule searches the children from one side and takes the first one of the best rank present; ranks are written best
-first, and the categories inside one rank are equals.
+A rule searches the children from one side. It lists ranks of categories, the best rank first, and takes the first child of
+the best rank that is present. Categories inside one rank are equal.
 
-The convention is that of Yamada and Matsumoto (2003), "Statistical dependency analysis with support vector machines",
-which goes back to Magerman and Collins: the finite verb or the modal heads its VP, the preposition its PP, the
-complementiser or the relative pronoun its SBAR, a possessive 's its NP. The order of the categories was settled by
-counting, in all of NLTK's `treebank` and `dependency_treebank`, which child beat which sibling, so agreement with those
-heads (tests/treebank/test_heads.py) is a regression test, not a measure of quality. Categories and tags that only
-CRAFT has (NML, CIT, HEADING, HYPH, ...) follow our own judgement.
+The convention is that of Yamada and Matsumoto (2003), "Statistical dependency analysis with support vector machines", which
+goes back to Magerman and Collins: the head of a VP is the finite verb or the modal, the head of a PP is the preposition, the
+head of an SBAR is the complementiser or the relative pronoun, and a possessive 's is the head of its NP. We found the order
+of the categories by counting, in all of NLTK's `treebank` and `dependency_treebank`, which child is preferred to which
+sibling. So agreement with those heads (tests/treebank/test_heads.py) is a regression test, not a measure of quality. For the
+categories and tags that only CRAFT has (NML, CIT, HEADING, HYPH, ...) we decided ourselves.
 
-Coordination needs no rule of its own: a "first" category keeps its first conjunct (VP and VP), a "last" one its last
-(NP and NP).
+Coordination needs no rule of its own: a "first" category takes its first conjunct (VP and VP), a "last" one its last (NP and
+NP).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-# HYPH is the hyphen of newer treebanks (CRAFT: dose HYPH dependent), NFP their superfluous punctuation.
+# Newer treebanks tag hyphens as HYPH (CRAFT: dose HYPH dependent) and superfluous punctuation as NFP.
 PUNCTUATION = frozenset(", . : `` '' -LRB- -RRB- -LSB- -RSB- -LCB- -RCB- HYPH NFP".split())
 COORDINATORS = frozenset({"CC", "CONJP"})
-LIST_MARKERS = frozenset({"LST"})  # (FRAG (LST 1 .) (NP Methods)): the number introduces, it does not govern
+LIST_MARKERS = frozenset({"LST"})  # (FRAG (LST 1 .) (NP Methods)): a number that introduces a phrase is not its head
 
 
 @dataclass(frozen=True)
 class HeadRule:
-    """side: where the search starts. ranks: "IN > VBG VBN", best rank first, spaces inside a rank."""
+    """side: where the search starts. ranks: such as "IN > VBG VBN", the best rank first, with spaces inside a rank."""
 
     side: Literal["first", "last"]
     ranks: str = ""
@@ -39,7 +39,7 @@ class HeadRule:
         return tuple(tuple(rank.split()) for rank in self.ranks.split(">"))
 
     def choose(self, categories: Sequence[str], candidates: Sequence[int]) -> int | None:
-        """The candidate (ascending indices into categories) of the best rank present; None if no rank is."""
+        """Return the candidate of the best rank present, or None. candidates: indices into categories, in order."""
         present = {categories[i] for i in candidates}
         for rank in self._ranks:
             if not present.isdisjoint(rank):
@@ -52,12 +52,12 @@ class HeadRule:
 
 @dataclass(frozen=True)
 class HeadRules:
-    """A head-rule table.
+    """A table of head rules.
 
-    by_parent: the rule of each category. other: the rule of every category not named.
-    never: tags that head nothing while they have another sibling.
-    seldom: categories that head only where a rank names them, or where there is nothing else but `never`.
-    compounds: categories headed by the part after their last HYPH, if they have one.
+    by_parent: the rule of each category. other: the rule of every category that is not in by_parent. never: tags that are a
+    head only if all siblings are such tags. seldom: categories that are a head only if a rank names them, or if there are no
+    other children, apart from those in `never`. compounds: categories whose head is the part after the last HYPH, if they
+    have one.
     """
 
     by_parent: Mapping[str, HeadRule]
@@ -67,20 +67,20 @@ class HeadRules:
     compounds: frozenset[str] = frozenset()
 
     def find(self, parent: str, categories: Sequence[str]) -> int:
-        """Index of the head child; parent and categories are bare (no function tags)."""
+        """Return the index of the head child. parent and categories (of the children) have no function tags."""
         rule = self.by_parent.get(parent, self.other)
         candidates = [i for i, category in enumerate(categories) if category not in self.never]
         usual = [i for i in candidates if categories[i] not in self.seldom]
         if parent in self.compounds:
-            after = [i for i in usual if i > 0 and categories[i - 1] == "HYPH"]
-            if after:
-                return after[-1]
+            after_hyphen = [i for i in usual if i > 0 and categories[i - 1] == "HYPH"]
+            if after_hyphen:
+                return after_hyphen[-1]
         chosen = rule.choose(categories, candidates)
         return rule.outermost(usual or candidates or range(len(categories))) if chosen is None else chosen
 
 
 def table(rows: dict[str, HeadRule]) -> dict[str, HeadRule]:
-    """Keys that name several categories ("NP NX") -> one entry for each."""
+    """Give each category of a key such as "NP NX" its own entry."""
     return {parent: rule for parents, rule in rows.items() for parent in parents.split()}
 
 
@@ -96,12 +96,12 @@ ENGLISH = HeadRules(
         "SINV": HeadRule("last", FINITE + " > VP > S > SINV"),
         "SQ": HeadRule("first", FINITE + " > VP > SQ"),
         "RRC": HeadRule("first", "VP > NP > ADJP > PP"),
-        # Verbs and prepositions: the governor comes first. TO is passed over in VP: "to" depends on its infinitive.
+        # Verbs and prepositions: the head comes first. TO is not listed under VP: "to" depends on its infinitive.
         "VP": HeadRule("first", FINITE + " VBN VBG > VP > NN NNS > NP > ADJP"),
         "PP": HeadRule("first", "IN > TO > VBG VBN > RP RB RBR JJ DT NN NNP SYM ADVP PP > CC"),
         "WHPP": HeadRule("first", "IN TO"),
         "PRT": HeadRule("first", "RP"),
-        # Nouns: the last one, 's included; without a noun, the most noun-like word, then a nominal phrase.
+        # Nouns: the last one, also a possessive 's; without a noun, the word most like a noun, then a nominal phrase.
         "NP NX NML NAC": HeadRule(
             "last",
             NOUNS + " > NX NML > JJR > CD > JJ > JJS > RB RBR RBS > QP > NP NAC > PRP EX WP > VBG VBN VBD > ADJP > DT",
@@ -114,7 +114,7 @@ ENGLISH = HeadRules(
         ),
         "ADVP": HeadRule("first", "RB > RBR RBS > ADVP > TO > JJR > JJ > IN > NP > JJS > NN"),
         "WHADJP WHADVP": HeadRule("first", "WRB"),
-        # The rest have no order of categories: their outermost child counts.
+        # The rest have no order of categories: the head is their outermost child.
         "CONJP": HeadRule("first", "CC RB IN"),
         "FRAG UCP LST CIT": HeadRule("first"),
         "PRN INTJ X": HeadRule("last"),

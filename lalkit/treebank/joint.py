@@ -1,9 +1,11 @@
-"""(constituents, heads) <-> joint spans: one simplified-HPSG tree over both layers (Zhou and Zhao 2019, section 3).
+"""Turn constituents and heads into joint spans, and back: one simplified-HPSG tree over both layers (Zhou and Zhao 2019,
+section 3).
 
-A joint span is a constituent with its head word: the one word of the span whose own head lies outside it. In the joint
-tree every word's full yield (the word with all its descendants) is either that single word or a span. Where a yield wider
-than one word is no constituent (a group of words headed by a sibling inside a flat constituent), it becomes a span with
-the special label <H>; groups inside groups, to any depth, are spans inside spans. <H> is removed on the way back.
+A joint span is a constituent with its head word: the one word of the span whose own head lies outside the span. The full
+yield of a word is the word with all its descendants. In the joint tree each full yield is either a single word or a span.
+Sometimes a yield wider than one word is no constituent: inside a flat constituent, some words depend on a sibling. Such a
+group of words becomes a span with the special label <H>. Groups can contain groups. On the way back to constituents, <H> is
+removed.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ GROUP = "<H>"
 
 
 class JointSpan(NamedTuple):
-    """words[start:end] with its label (unary chains joined by '::') and its head word (1-based)."""
+    """A constituent or group over words[start:end], with its label (unary chains joined by '::') and its head word (from 1)."""
 
     start: int
     end: int
@@ -27,10 +29,10 @@ class JointSpan(NamedTuple):
 
 
 def yields(heads: tuple[int, ...]) -> list[tuple[int, int]]:
-    """For each word the fenceposts (start, end) of its full yield; heads must be a projective tree."""
+    """Return for each word the fenceposts (start, end) of its full yield. heads must be a projective tree."""
     n = len(heads)
     left, right = list(range(n)), list(range(1, n + 1))
-    for i in range(n):  # every word stretches the yield of all its ancestors
+    for i in range(n):  # every word widens the yields of all its ancestors
         j = heads[i]
         while j:
             left[j - 1], right[j - 1] = min(left[j - 1], i), max(right[j - 1], i + 1)
@@ -39,54 +41,49 @@ def yields(heads: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 def to_joint(sentence: Sentence) -> tuple[JointSpan, ...]:
-    """The joint spans of a sentence, in pre-order. Raises JointError, with the words, where the layers do not agree."""
+    """Return the joint spans of a sentence, in pre-order. Raises JointError if the two layers do not fit together."""
     if sentence.constituents is None or sentence.heads is None:
         raise JointError("the joint form needs constituents and dependencies", where=sentence.id)
     covers = yields(sentence.heads)
-    found = {(span.start, span.end): _joint_span(sentence, span, covers) for span in sentence.constituents}
-    for word, cover in enumerate(covers, 1):
-        if cover[1] - cover[0] > 1 and cover not in found:
-            found[cover] = JointSpan(*cover, GROUP, word)
-    if found.get((0, len(sentence)), (0, 0, GROUP))[2] == GROUP:
+    spans = {(span.start, span.end): _joint_span(sentence, span, covers) for span in sentence.constituents}
+    if (0, len(sentence)) not in spans:
         raise JointError("no constituent covers the whole sentence", where=sentence.id)
-    return tuple(sorted(found.values(), key=lambda s: (s.start, -s.end)))
+    for word, cover in enumerate(covers, 1):
+        if cover[1] - cover[0] > 1 and cover not in spans:
+            spans[cover] = JointSpan(*cover, GROUP, word)
+    return tuple(sorted(spans.values(), key=lambda span: (span.start, -span.end)))
 
 
 def joint_constituents(sentence: Sentence) -> int:
-    """How many of a sentence's constituents the joint form can represent, each taken by itself."""
-    covers, good = yields(sentence.heads), 0
+    """Count the constituents of a sentence that the joint form can represent, each by itself."""
+    covers, count = yields(sentence.heads), 0
     for span in sentence.constituents:
         try:
             _joint_span(sentence, span, covers)
-            good += 1
+            count += 1
         except JointError:
             pass
-    return good
+    return count
 
 
 def _joint_span(sentence: Sentence, span: Span, covers: list[tuple[int, int]]) -> JointSpan:
-    head = _head_word(sentence, span)
-    for dependent in range(span.start, span.end):
-        inside = span.start <= covers[dependent][0] and covers[dependent][1] <= span.end
-        if dependent + 1 != head and not inside:
-            raise JointError(
-                f"a word outside the constituent {_show(sentence, span)} depends on {sentence.words[dependent]!r} "
-                f"(word {dependent + 1}) inside it, which is not its head word",
-                where=sentence.id,
-            )
-    return JointSpan(*span, head)
-
-
-def _head_word(sentence: Sentence, span: Span) -> int:
-    """The one word (1-based) of a span whose head is outside it."""
-    outside = [i + 1 for i in range(span.start, span.end) if not span.start < sentence.heads[i] <= span.end]
-    if len(outside) != 1:
+    inside = range(span.start, span.end)
+    heads = [i + 1 for i in inside if not span.start < sentence.heads[i] <= span.end]
+    if len(heads) != 1:
         raise JointError(
-            f"the constituent {_show(sentence, span)} has {len(outside)} words with a head outside it "
-            f"({', '.join(f'{sentence.words[i - 1]} ({i})' for i in outside)}) instead of one",
+            f"the constituent {_show(sentence, span)} has {len(heads)} words with a head outside it "
+            f"({', '.join(f'{sentence.words[i - 1]} ({i})' for i in heads)}) instead of one",
             where=sentence.id,
         )
-    return outside[0]
+    for i in inside:
+        start, end = covers[i]
+        if i + 1 != heads[0] and not span.start <= start < end <= span.end:
+            raise JointError(
+                f"a word outside the constituent {_show(sentence, span)} depends on {sentence.words[i]!r} "
+                f"(word {i + 1}) inside it, which is not its head word",
+                where=sentence.id,
+            )
+    return JointSpan(*span, heads[0])
 
 
 def _show(sentence: Sentence, span: Span) -> str:
@@ -103,6 +100,15 @@ def from_joint(
     arc_labels: tuple[str, ...] | None = None,
     id: str = "",
 ) -> Sentence:
-    """Joint spans and heads -> Sentence, <H> removed. Raises TreebankError if they are no tree."""
+    """Return the sentence of joint spans and heads, without <H>. Raises TreebankError if they are not trees.
+
+    Args:
+        words: the words.
+        spans: (start, end, label, head word), over fenceposts.
+        heads: the head word of each word, from 1; 0 is the root.
+        tags: the tag of each word, or None.
+        arc_labels: the label of each arc, or None.
+        id: the id of the sentence.
+    """
     constituents = tuple(Span(start, end, label) for start, end, label, _ in spans if label != GROUP)
     return Sentence(words, tags, constituents, tuple(heads), arc_labels, id)

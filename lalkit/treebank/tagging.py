@@ -1,33 +1,40 @@
-"""A small part-of-speech tagger, and tags as a parser will meet them: automatic ones, by jackknifing.
+"""Tag parts of speech: a small tagger, and automatic tags for training data by jackknifing.
 
-An averaged perceptron (Collins 2002) that goes from left to right with the two tags before as features (cf. Ratnaparkhi 1996). It
-needs no features of a language: letters at both ends, the shape, neighbours, and for Chinese the characters of the word. Training
-treebanks of the Penn and the Chinese Treebank have automatic tags in the literature: of every tenth of the training part those of
-a tagger trained on the other nine.
+The tagger is an averaged perceptron (Collins 2002). It goes from left to right and uses the two tags before a word as
+features (cf. Ratnaparkhi 1996). Its other features fit any language: letters at both ends of the word, its shape, its
+neighbours, and for Chinese its characters.
+
+Jackknifing gives training data the kind of tags that a parser will meet in new text: the data is divided into ten folds, and
+each fold is tagged by a tagger that learned from the other nine. The literature does so for the Penn and the Chinese
+Treebank.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from itertools import groupby
 
 from lalkit.errors import TreebankError
 from lalkit.treebank.text import is_chinese, normalise
 
+logger = logging.getLogger(__name__)
+
 Tagged = tuple[Sequence[str], Sequence[str]]  # words, tags
 EDGE = "<edge>"
-SURE, OFTEN = 0.99, 20  # a word that had one tag so often keeps it
+SURE, OFTEN = 0.99, 20  # a word that occurred at least 20 times, 99 % of them with one tag, always gets this tag
 
 
 class Tagger:
-    """Words -> tags."""
+    """A function from words to tags."""
 
     def __init__(self, sentences: Sequence[Tagged], epochs: int = 5, seed: int = 1):
-        """Raises TreebankError where there is nothing to learn from."""
+        """Learn from tagged sentences. Raises TreebankError if there are none."""
         if not sentences:
             raise TreebankError("there are no tagged sentences to learn from")
-        self.known = _sure(sentences)
+        self.known = _known_words(sentences)
         self.tags = sorted({tag for _, tags in sentences for tag in tags})
         self.weights: dict[str, dict[str, float]] = defaultdict(dict)
         self._sums: dict[tuple[str, str], float] = defaultdict(float)
@@ -41,7 +48,7 @@ class Tagger:
         self._average()
 
     def __call__(self, words: Sequence[str]) -> list[str]:
-        """The tag of every word."""
+        """Return the tag of every word."""
         contexts, tags = [_Word(word) for word in words], []
         for i, word in enumerate(contexts):
             tags.append(self.known.get(word.form) or self._best(_features(contexts, i, tags)))
@@ -83,33 +90,32 @@ class Tagger:
         self._since.clear()
 
 
-def jackknife(
-    sentences: Sequence[Tagged], folds: int = 10, epochs: int = 5, say: Callable[[str], None] = lambda text: None
-) -> Iterator[list[str]]:
-    """Automatic tags of every sentence, in order: those of a tagger that was trained on the other folds (every k-th sentence is
-    one). Raises TreebankError for fewer sentences than folds."""
+def jackknife(sentences: Sequence[Tagged], folds: int = 10, epochs: int = 5) -> list[list[str]]:
+    """Return automatic tags of every sentence. Sentence i is in fold i modulo `folds`; a tagger of the other folds tags it.
+
+    Raises TreebankError if there are fewer sentences than folds.
+    """
     if folds < 2 or len(sentences) < folds:
         raise TreebankError(f"{len(sentences)} sentences cannot be tagged in {folds} folds")
-    found: list[list[str]] = [[] for _ in sentences]
+    tags: list[list[str]] = [[] for _ in sentences]
     for fold in range(folds):
         tagger = Tagger([s for i, s in enumerate(sentences) if i % folds != fold], epochs)
         for i in range(fold, len(sentences), folds):
-            found[i] = tagger(sentences[i][0])
-        say(f"tagged fold {fold + 1} of {folds}")
-    yield from found
+            tags[i] = tagger(sentences[i][0])
+        logger.info(f"tagged fold {fold + 1} of {folds}")
+    return tags
 
 
 class _Word:
-    """What of a word is looked at, worked out once."""
+    """A word with the features that do not depend on its neighbours."""
 
     def __init__(self, word: str):
-        self.form = normalise(word)
-        letters = self.form
-        self.own = [f"w {letters}", f"shape {_shape(letters)}"]
-        self.own += [f"suffix {letters[-k:]}" for k in (1, 2, 3) if k <= len(letters)]
-        self.own += [f"prefix {letters[:k]}" for k in (1, 2) if k <= len(letters)]
+        self.form = letters = normalise(word)
+        self.features = [f"w {letters}", f"shape {_shape(letters)}"]
+        self.features += [f"suffix {letters[-k:]}" for k in (1, 2, 3) if k <= len(letters)]
+        self.features += [f"prefix {letters[:k]}" for k in (1, 2) if k <= len(letters)]
         if is_chinese(letters):
-            self.own += [f"char {letter}" for letter in letters] + [f"length {min(len(letters), 4)}"]
+            self.features += [f"char {letter}" for letter in letters] + [f"length {min(len(letters), 4)}"]
 
 
 def _features(words: list[_Word], i: int, tags: list[str]) -> list[str]:
@@ -118,22 +124,26 @@ def _features(words: list[_Word], i: int, tags: list[str]) -> list[str]:
     last = tags[-1] if tags else EDGE
     last_two = f"{tags[-2]} {last}" if len(tags) > 1 else f"{EDGE} {last}"
     return [
-        "always", *words[i].own, f"t {last}", f"tt {last_two}", f"tw {last} {words[i].form}", f"before {before}",
+        "always", *words[i].features, f"t {last}", f"tt {last_two}", f"tw {last} {words[i].form}", f"before {before}",
         f"after {after}", f"before suffix {before[-3:]}", f"after suffix {after[-3:]}",
     ]  # fmt: skip
 
 
 def _shape(word: str) -> str:
-    """Xx-d for Mid-80: runs of one kind of character are one letter."""
-    kinds = ["d" if c.isdigit() else "X" if c.isupper() else "x" if c.isalpha() else c for c in word[:12]]
-    return "".join(kind for i, kind in enumerate(kinds) if i == 0 or kind != kinds[i - 1])
+    """Return the shape of a word, one letter for each run of characters of one kind: Xx-d for Mid-80."""
+    kinds = ("d" if c.isdigit() else "X" if c.isupper() else "x" if c.isalpha() else c for c in word[:12])
+    return "".join(kind for kind, _ in groupby(kinds))
 
 
-def _sure(sentences: Sequence[Tagged]) -> dict[str, str]:
-    """Words that nearly always had one tag: most of a text, and no need to compute."""
+def _known_words(sentences: Sequence[Tagged]) -> dict[str, str]:
+    """Return the frequent words that nearly always had one tag, with this tag. Most words of a text are such words."""
     counts: dict[str, Counter] = defaultdict(Counter)
     for words, tags in sentences:
         for word, tag in zip(words, tags):
             counts[normalise(word)][tag] += 1
-    best = {word: found.most_common(1)[0] for word, found in counts.items() if found.total() >= OFTEN}
-    return {word: tag for word, (tag, count) in best.items() if count >= SURE * counts[word].total()}
+    known = {}
+    for word, tags in counts.items():
+        (tag, count), *_ = tags.most_common(1)
+        if tags.total() >= OFTEN and count >= SURE * tags.total():
+            known[word] = tag
+    return known

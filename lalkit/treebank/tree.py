@@ -1,10 +1,13 @@
 """Trees and sentences that are checked when they are built.
 
-Two objects:
+There are two kinds of objects:
 
-* `Node`: an ordered tree as a treebank file has it (function tags, traces, unary chains and all);
-* `Sentence`: words with up to two layers over them, constituents and dependencies, normalised for parsing. Both layers use
-  the same words; spans are (start, end) over fenceposts 0..n, heads are 1-based with 0 for the root.
+* `Node` is an ordered tree as a treebank file has it, with function tags, traces and unary chains;
+* `Sentence` is a list of words with up to two layers over them: constituents and dependencies. It is what a parser sees.
+
+Places in a sentence are counted in two ways. Spans use fenceposts, the places between words: (start, end) covers
+words[start:end], and a sentence of n words has the fenceposts 0 to n. Heads use word numbers from 1, and 0 stands for the
+root.
 """
 
 from __future__ import annotations
@@ -16,15 +19,15 @@ from typing import NamedTuple
 
 from lalkit.errors import TreebankError
 
-UNARY = "::"  # joins the labels of a unary chain, top first: S::VP
+UNARY = "::"  # joins the labels of a unary chain, the top label first: S::VP
 WHITE = " \t\r\n\f\v"  # ASCII white space: the only characters that separate tokens
 
 
 @dataclass(frozen=True)
 class Node:
-    """One node of a bracketed tree: a phrase (`children`) or a leaf (`word`, with its tag as `label`).
+    """One node of a bracketed tree: a phrase with `children`, or a leaf with a `word` and its tag as `label`.
 
-    Raises TreebankError for a phrase without children and for a leaf with a word that could not be written back.
+    Raises TreebankError for a phrase without children, and for a word that could not be written into a file.
     """
 
     label: str
@@ -43,36 +46,49 @@ class Node:
     def is_leaf(self) -> bool:
         return self.word is not None
 
-    def leaves(self) -> list["Node"]:
-        """The leaves below this node, from left to right."""
-        found, stack = [], [self]
-        while stack:
-            node = stack.pop()
-            if node.is_leaf:
-                found.append(node)
-            else:
-                stack.extend(reversed(node.children))
-        return found
-
     def nodes(self) -> Iterator["Node"]:
-        """Every node, parents before children, from left to right."""
+        """Yield every node, parents before children, from left to right."""
         stack = [self]
         while stack:
             node = stack.pop()
             yield node
             stack.extend(reversed(node.children))
 
+    def leaves(self) -> list["Node"]:
+        """Return the leaves below this node, from left to right."""
+        return [node for node in self.nodes() if node.is_leaf]
+
     def words(self) -> list[str]:
         return [leaf.word for leaf in self.leaves()]
 
     def __str__(self) -> str:
-        from lalkit.treebank.brackets import format_tree
-
         return format_tree(self)
 
 
+def format_tree(tree: Node) -> str:
+    """Write a tree on one line: (S (NP (DT The) (NN end)))."""
+    pieces: list[str] = []
+    stack: list[Node | str] = [tree]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            pieces.append(item)
+        elif item.is_leaf:
+            pieces.append(f"({escape(item.label)} {escape(item.word)})")
+        else:
+            pieces.append(f"({escape(item.label)}")
+            stack.append(")")
+            stack.extend(reversed(item.children))
+    return " ".join(pieces).replace(" )", ")")
+
+
+def escape(word: str) -> str:
+    """Replace round brackets in a word or a tag by -LRB- and -RRB-: they would break the brackets of the tree."""
+    return word.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
 class Span(NamedTuple):
-    """A labelled constituent over fenceposts: words[start:end]."""
+    """A labelled constituent: it covers words[start:end]."""
 
     start: int
     end: int
@@ -81,11 +97,12 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words, and over them tags, constituents and dependencies, each layer optional.
+    """Words, and over them tags, constituents and dependencies. Each layer may be missing (None).
 
-    constituents: spans in pre-order (by start, longest first), one per (start, end); a unary chain is one span whose label
-    joins the chain with '::', top first. heads[i] is the 1-based head of word i, 0 for the root; arc_labels[i] names that arc.
-    Raises TreebankError where a layer does not fit the words, brackets cross, or the heads are not one projective tree.
+    constituents: spans in pre-order (by start, the longest first). There is one span for each (start, end): a unary chain is
+    one span whose label joins the labels of the chain with '::', the top label first. heads: heads[i] is the head word of
+    word i, counted from 1; 0 is the root. arc_labels: arc_labels[i] names that arc. Raises TreebankError if a layer does not
+    fit the words, if constituents cross, or if the heads are not one projective tree.
     """
 
     words: tuple[str, ...]
@@ -122,16 +139,16 @@ class Sentence:
         if self.heads is not None:
             check_heads(self.heads)
         elif self.arc_labels is not None:
-            raise TreebankError("arc labels without heads")
+            raise TreebankError("there are arc labels, but no heads")
 
     def __len__(self) -> int:
         return len(self.words)
 
     @cached_property
     def tree(self) -> Node:
-        """The constituents as a Node with unary chains expanded; a missing tag is written XX.
+        """The constituents as a Node, each unary chain as several nodes. Where tags are missing, the tag is XX.
 
-        A sentence whose constituents do not cover it as one span gets the unlabelled top bracket of the Penn Treebank.
+        If no constituent covers the whole sentence, a constituent TOP is put over it.
         """
         if self.constituents is None:
             raise TreebankError("this sentence has no constituents to draw")
@@ -142,89 +159,83 @@ class Sentence:
             if len(leaves) == 1:
                 return leaves[0]
             spans.insert(0, Span(0, len(self.words), "TOP"))
-        return _assemble(spans, leaves)
+        return _build_tree(spans, leaves)
 
 
-def _assemble(spans: list[Span], leaves: list[Node]) -> Node:
-    """Nested spans (pre-order, the first covers all) over leaves -> Node, without recursion."""
-    open_, built = [], None
-    pending = list(reversed(spans))
-    for i in range(len(leaves)):
-        while pending and pending[-1].start == i:
-            open_.append((pending.pop(), []))
-        open_[-1][1].append(leaves[i])
-        while open_ and open_[-1][0].end == i + 1:
-            span, children = open_.pop()
-            labels = span.label.split(UNARY)
-            built = Node(labels[-1], tuple(children))
-            for label in reversed(labels[:-1]):
-                built = Node(label, (built,))
-            if open_:
-                open_[-1][1].append(built)
-    return built
+def _build_tree(spans: list[Span], leaves: list[Node]) -> Node:
+    """Build the tree of nested spans (in pre-order, the first covers all). No recursion: a tree may be very deep."""
+    open_spans: list[tuple[Span, list[Node]]] = []  # with the children so far
+    waiting = spans[::-1]
+    for i, leaf in enumerate(leaves):
+        while waiting and waiting[-1].start == i:
+            open_spans.append((waiting.pop(), []))
+        open_spans[-1][1].append(leaf)
+        while open_spans and open_spans[-1][0].end == i + 1:
+            span, children = open_spans.pop()
+            for label in reversed(span.label.split(UNARY)):
+                children = [Node(label, tuple(children))]
+            if open_spans:
+                open_spans[-1][1].extend(children)
+    return children[0]
 
 
-def check_token(token: str, what: str) -> None:
-    """A token must be writable: not empty, no ASCII white space, no NUL."""
+def check_token(token: str, kind: str) -> None:
+    """Raise TreebankError for a token that cannot be written: an empty one, or one with ASCII white space or NUL."""
     if not token:
-        raise TreebankError(f"an empty {what}")
+        raise TreebankError(f"an empty {kind}")
     if any(c in token for c in WHITE) or "\0" in token:
-        raise TreebankError(f"the {what} {token!r} contains white space or a NUL byte")
+        raise TreebankError(f"the {kind} {token!r} contains white space or a NUL byte")
 
 
 def check_spans(spans: tuple[Span, ...], n: int) -> None:
-    """Spans sorted in pre-order must lie in [0, n], be distinct, labelled and nested."""
-    open_: list[Span] = []
+    """Raise TreebankError unless spans in pre-order lie in [0, n], are distinct, labelled and nested."""
+    open_spans: list[Span] = []
     for span in spans:
         if not 0 <= span.start < span.end <= n:
             raise TreebankError(f"the span {span.label} ({span.start}, {span.end}) does not fit {n} words")
         check_token(span.label, "label")
-        while open_ and open_[-1].end <= span.start:
-            open_.pop()
-        if open_ and open_[-1].end < span.end:
-            raise TreebankError(f"the constituents {tuple(open_[-1])} and {tuple(span)} cross")
-        if open_ and open_[-1][:2] == span[:2]:
+        while open_spans and open_spans[-1].end <= span.start:
+            open_spans.pop()
+        if open_spans and open_spans[-1].end < span.end:
+            raise TreebankError(f"the constituents {tuple(open_spans[-1])} and {tuple(span)} cross")
+        if open_spans and open_spans[-1][:2] == span[:2]:
             raise TreebankError(f"two constituents over ({span.start}, {span.end}): join a unary chain with '{UNARY}'")
-        open_.append(span)
+        open_spans.append(span)
 
 
 def check_heads(heads: tuple[int, ...]) -> None:
-    """heads must be one single-rooted, acyclic, projective tree; the message names the words concerned (1-based)."""
+    """Raise TreebankError unless heads are one projective tree with one root. The message names the words, from 1."""
     n = len(heads)
     for i, head in enumerate(heads, 1):
         if not 0 <= head <= n:
             raise TreebankError(f"word {i} has head {head}, but the sentence has {n} words")
-    roots = [i for i, head in enumerate(heads, 1) if head == 0]
-    done: set[int] = {0}
+    reaches_root: set[int] = {0}
     for i in range(1, n + 1):
         path = []
-        while i not in done:
+        while i not in reaches_root:
             if i in path:
                 cycle = path[path.index(i) :] + [i]
                 raise TreebankError("the dependencies contain a cycle: " + " -> ".join(map(str, cycle)))
             path.append(i)
             i = heads[i - 1]
-        done.update(path)
+        reaches_root.update(path)
+    roots = [str(i) for i, head in enumerate(heads, 1) if head == 0]
     if len(roots) != 1:
-        raise TreebankError(
-            f"the dependencies have {len(roots)} roots (words {', '.join(map(str, roots))}) instead of one"
-        )
+        raise TreebankError(f"the dependencies have {len(roots)} roots (words {', '.join(roots)}) instead of one")
     crossing = find_crossing(heads)
     if crossing:
         (a, b), (c, d) = crossing
-        raise TreebankError(
-            f"the arcs {heads[a - 1]} -> {a} and {heads[c - 1]} -> {c} cross: lalkit parses projective trees"
-        )
+        raise TreebankError(f"the arcs {b} -> {a} and {d} -> {c} cross: lalkit parses projective trees")
 
 
 def find_crossing(heads: tuple[int, ...]) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """The first two crossing arcs as ((dependent, head), (dependent, head)), or None; the root arc starts at 0."""
+    """Return the first two crossing arcs as ((dependent, head), (dependent, head)), or None. The root's arc starts at 0."""
     arcs = sorted(((min(i, h), max(i, h), i, h) for i, h in enumerate(heads, 1)), key=lambda a: (a[0], -a[1]))
-    open_: list[tuple[int, int, int, int]] = []
+    open_arcs: list[tuple[int, int, int, int]] = []
     for arc in arcs:
-        while open_ and open_[-1][1] <= arc[0]:
-            open_.pop()
-        if open_ and open_[-1][0] < arc[0] and open_[-1][1] < arc[1]:
-            return (open_[-1][2:], arc[2:])
-        open_.append(arc)
+        while open_arcs and open_arcs[-1][1] <= arc[0]:
+            open_arcs.pop()
+        if open_arcs and open_arcs[-1][0] < arc[0] and open_arcs[-1][1] < arc[1]:
+            return open_arcs[-1][2:], arc[2:]
+        open_arcs.append(arc)
     return None

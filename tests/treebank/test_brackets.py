@@ -48,7 +48,7 @@ def test_bad_brackets_name_their_place(text, says):
 
 
 def test_one_missing_bracket_does_not_swallow_the_rest():
-    items = [item for _, item in brackets.scan_leniently("(S (X a))\n(S (X b)\n(S (X c))\n(S (X d))\n")]
+    items = [item for _, item in brackets.scan_trees("(S (X a))\n(S (X b)\n(S (X c))\n(S (X d))\n", lenient=True)]
     assert [str(i) if isinstance(i, Node) else "bad" for i in items] == ["(S (X a))", "bad", "(S (X c))", "(S (X d))"]
 
 
