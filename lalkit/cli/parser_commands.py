@@ -266,7 +266,7 @@ def explain(
             raise ParameterError("a sentence has no words", remedy="Write at least one word between the quotes.")
     if parser.inside and (profile or norm != "exact"):
         raise ParameterError(
-            "this parser has label attention inside the span: what its words add is exact, and every head has one label",
+            "this parser has label attention inside the span: what words add is exact, and every head has one label",
             remedy="Leave --norm and --profile out.",
         )
     counts = parser.profile
