@@ -39,6 +39,15 @@ def write_json(path: str | Path, value) -> Path:
     return write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
+def read_json(path: str | Path) -> dict | None:
+    """Return the JSON object in a file, or None if there is no such file or it is damaged: for results that can be made again."""
+    try:
+        value = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def check_writable(*paths: str | Path | None) -> None:
     """Check, before long work, that these files can be written. A path that is None is passed over.
 

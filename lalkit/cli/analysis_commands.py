@@ -64,7 +64,7 @@ def sweep(
     planned = plan(file, profile)
     out = out or Path("runs/sweeps") / "-".join(filter(None, (planned.name, profile)))
     try:
-        results = sweep_(planned, out, jobs=1 if jobs is None else jobs, cluster=cluster, say=say)
+        results = sweep_(planned, out, jobs=1 if jobs is None else jobs, cluster=cluster)
     except KeyboardInterrupt:
         say("interrupted; the same command goes on from here")
         raise typer.Exit(130) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import subprocess
 import sys
@@ -48,6 +49,11 @@ def parts_hash(parts: Iterable[tuple[str, Sequence]]) -> str:
         for member in members:
             found.update(f"{member!r}\n".encode())
     return found.hexdigest()
+
+
+def json_hash(value) -> str:
+    """Return the SHA-256 of a JSON value; the order of its keys does not matter. Cached results are found again by it."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def splits(treebank: str, task: str) -> dict:

@@ -1,15 +1,20 @@
-"""Running notebooks strictly: parameters are checked before anything starts, and every run leaves a complete record.
+"""Run notebooks strictly: check the parameters before anything starts, and leave a complete record of every run.
 
 A run has a folder of its own with the executed notebook, whatever the notebook saves there (`run_dir()`), and run.json.
-Notebooks run in the repository root, so data/sample/... means the same in every notebook and on the command line.
+Notebooks run in the repository root, so that data/sample/... means the same in every notebook and on the command line.
+
+As a program, `python -m lalkit.reproduce.notebook FILE -f CONNECTION`, this file is the kernel of such a run: a usual one, which
+at its end writes into FILE how much memory it took.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import json
 import os
+import runpy
 import sys
 import tempfile
 import time
@@ -19,17 +24,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lalkit.errors import CorpusError, LalkitError, TreebankError
-from lalkit.evaluation.provenance import code_hash, data_hash, device, files_hash, git_revision, parts_hash, versions
-from lalkit.files import write_json
+from lalkit.evaluation import provenance
+from lalkit.evaluation.provenance import code_hash
+from lalkit.files import read_json, write_json, write_text
 from lalkit.reproduce.parameters import TAG, convert_all, read_parameters
 
-RUN_DIR = "LALKIT_RUN_DIR"  # environment variable: tells the notebook where to save
+RUN_DIR = "LALKIT_RUN_DIR"  # environment variable that tells the notebook where to save
 KERNEL = "python3"
-PEAK = ".peak"  # file in the run's folder: the kernel's last words
+PEAK = ".peak"  # file in the run's folder into which the kernel writes its memory
 CELL_TIMEOUT = 4 * 3600  # seconds; a cell that trains a parser on a CPU may take hours
-SAME = ("notebook_sha256", "parameters", "code_sha256", "data_sha256")  # what makes two runs one
-TREEBANK = ("treebank", "corpus")  # parameters that name the data
-DATA = ("data", "classifier_data")  # and a companion's: folders, or what comes with the code or with NLTK
+SAME = ("notebook_sha256", "parameters", "code_sha256", "data_sha256")  # two runs are the same if these are equal
+TREEBANK = ("treebank", "corpus")  # parameters that name a treebank
+DATA = ("data", "classifier_data")  # parameters that name a companion's data: folders, or data of the code or of NLTK
 
 
 class NotebookError(LalkitError):
@@ -38,7 +44,7 @@ class NotebookError(LalkitError):
 
 @dataclass(frozen=True)
 class RunResult:
-    """A finished run. record is what run.json holds; parameters in it are complete, defaults included."""
+    """A finished run. record is what run.json holds; its parameters are complete, with defaults."""
 
     folder: Path
     notebook: Path
@@ -49,20 +55,20 @@ class RunResult:
         return self.record["seconds"]
 
     def files(self) -> list[Path]:
-        """What the notebook saved: everything in the folder but the notebook itself and run.json."""
-        own = {self.notebook, self.folder / "run.json"}
-        return sorted(p for p in self.folder.rglob("*") if p.is_file() and p not in own)
+        """Return what the notebook saved: all files of the folder but the notebook itself and run.json."""
+        ours = {self.notebook, self.folder / "run.json"}
+        return sorted(p for p in self.folder.rglob("*") if p.is_file() and p not in ours)
 
 
 def run_dir() -> Path:
-    """Where a notebook saves its figures and tables: its run's folder, or runs/by-hand where it is run cell by cell."""
+    """Return where a notebook saves: its run's folder, or runs/by-hand if it is run cell by cell."""
     folder = Path(os.environ.get(RUN_DIR) or find_root(Path.cwd()) / "runs" / "by-hand")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def find_root(start: Path) -> Path:
-    """The repository root: the nearest folder upwards that has a pyproject.toml; without one, start itself."""
+    """Return the repository root: the nearest folder upwards with a pyproject.toml, or start itself if there is none."""
     start = start.resolve()
     return next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").exists()), start)
 
@@ -78,27 +84,32 @@ def run_notebook(
 ) -> RunResult:
     """Execute a notebook with papermill in this Python and this environment, in the repository root.
 
-    parameters: name -> value, or text as from a command line (see `lalkit.reproduce.parameters`). timeout: seconds per cell.
-    out: the run's folder, by default runs/<notebook>/<time>-<hash of notebook and parameters> under the repository
-    root; files of an earlier run in it are replaced. progress: a bar on standard error. cache: a finished run with the
-    same notebook, parameters, source of lalkit and data (see `SAME`: a treebank, or folders of files) is returned instead,
-    from runs/<notebook>, or from `out` where that is given; what other files the notebook reads, such as a parser's, is
-    not compared.
+    It changes this process's environment while it runs. For several notebooks at once, use several processes.
 
-    Raises ParameterError before anything is written, and NotebookError, with the number of the cell (from 1, in the
-    notebook as it stands) and its error, if a cell fails, takes too long or the kernel dies. The folder is kept then,
-    with the notebook as far as it got and status "failed" in run.json. Changes this process's environment while it
-    runs: for several notebooks at once use several processes.
+    Args:
+        path: the notebook.
+        parameters: name -> value, or text as from a command line (see `lalkit.reproduce.parameters`).
+        out: the run's folder, by default runs/<notebook>/<time>-<hash of notebook and parameters> under the repository
+            root. Files of an earlier run in it are replaced.
+        timeout: seconds for each cell.
+        progress: whether to show a bar on standard error.
+        cache: whether to return an earlier finished run instead, from runs/<notebook> or from `out`, if its notebook,
+            parameters, source of lalkit and data are the same (`SAME`). Other files that the notebook reads, such as a
+            parser, are not compared.
+
+    Raises:
+        ParameterError: a parameter is wrong; nothing was written.
+        NotebookError: a cell failed or took too long, or the kernel died. The error has the number of the cell, from 1 in
+            the notebook as it stands. The folder stays, with the notebook as far as it got and status "failed" in run.json.
     """
     path = Path(path).resolve()
     declared = read_parameters(path)
-    given = convert_all(declared, parameters or {}, str(path.name))
-    complete = {name: p.default for name, p in declared.items()} | given
+    changed = convert_all(declared, parameters or {}, path.name)
+    complete = {name: p.default for name, p in declared.items()} | changed
     root = find_root(path.parent)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     record = {
         "notebook": path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name,
-        "notebook_sha256": digest,
+        "notebook_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "parameters": complete,
         "seed": complete.get("seed"),
         "code_sha256": code_hash(),
@@ -107,30 +118,32 @@ def run_notebook(
         "error": None,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": None,
-        "peak_memory_mb": None,  # of the kernel; None where it was killed
-        "git": git_revision(root),
-        "versions": versions(),
-        "device": device(),
+        "peak_memory_mb": None,  # of the kernel; None if it was killed
+        "git": provenance.git_revision(root),
+        "versions": provenance.versions(),
+        "device": provenance.device(),
     }
-    earlier = [Path(out)] if out else (root / "runs" / path.stem).glob("*")
-    if cache and (found := _finished(record, path.name, earlier)):
-        return found
-    folder = _make_folder(path, out, root, digest, complete)
+    runs = root / "runs" / path.stem
+    if cache and (earlier := _finished(record, path.name, [Path(out)] if out else runs.glob("*"))):
+        return earlier
+    folder = _make_folder(runs, out, record)
     write_json(folder / "run.json", record)
     final, partial = folder / path.name, folder / f"{path.stem}.partial.ipynb"
     begun = time.perf_counter()
     try:
-        _execute(path, partial, given, folder, root, timeout, progress)
+        _execute(path, partial, changed, folder, root, timeout, progress)
         record["status"] = "ok"
     except NotebookError as error:
         record.update(status="failed", error=error.problem)
-        raise error.at(str(path.name)) from None
+        raise error.at(path.name) from None
     except BaseException as error:
         record.update(status="failed", error=f"{type(error).__name__}: {error}")
         raise
     finally:
         record["seconds"] = round(time.perf_counter() - begun, 3)
-        record["peak_memory_mb"] = _peak(folder / PEAK)
+        with contextlib.suppress(OSError, ValueError):
+            record["peak_memory_mb"] = float((folder / PEAK).read_text())
+        (folder / PEAK).unlink(missing_ok=True)
         if partial.exists():
             _tidy(partial, path.name)
             os.replace(partial, final)
@@ -139,42 +152,50 @@ def run_notebook(
 
 
 def _finished(record: dict, name: str, folders: Iterable[Path]) -> RunResult | None:
-    """The latest finished run of those in the folders that is the same as the record's would be."""
-    found = []
-    for folder in folders:
-        with contextlib.suppress(OSError, ValueError):
-            earlier = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-            if earlier["status"] == "ok" and all(key in earlier and earlier[key] == record[key] for key in SAME):
-                found.append(RunResult(folder.resolve(), folder.resolve() / name, earlier))
-    return max(found, key=lambda result: result.record["started"], default=None)
+    """Return the latest finished run in these folders that is the same as a run with this record would be."""
+    earlier = [(folder.resolve(), read_json(folder / "run.json") or {}) for folder in folders]
+    same = [
+        RunResult(folder, folder / name, theirs)
+        for folder, theirs in earlier
+        if theirs.get("status") == "ok" and all(key in theirs and theirs[key] == record[key] for key in SAME)
+    ]
+    return max(same, key=lambda result: result.record["started"], default=None)
 
 
 def _data_hash(parameters: dict, root: Path) -> str | None:
-    """Of the treebank, or else the folders, that parameters name; None where none does, or it cannot be read: the notebook
-    will say so."""
-    name = next((parameters[key] for key in TREEBANK if parameters.get(key)), None)
-    if isinstance(name, str):
+    """Return the hash of the treebank, or else of the folders, that the parameters name.
+
+    None if they name none, or if the treebank cannot be read; the notebook itself will then say so.
+    """
+    treebank = next((parameters[key] for key in TREEBANK if parameters.get(key)), None)
+    if isinstance(treebank, str):
         with contextlib.suppress(CorpusError, TreebankError):
-            return data_hash(name)
+            return provenance.data_hash(treebank)
         return None
-    given = [parameters[key] for key in DATA if parameters.get(key)]
-    names = [name for value in given for name in (value if isinstance(value, list) else [value])]
-    folders = {name: [files_hash(root / name)] for name in map(str, names) if name and (root / name).is_dir()}
-    return parts_hash(folders.items()) if folders else None
+    values = [parameters[key] for key in DATA if parameters.get(key)]
+    names = [str(name) for value in values for name in (value if isinstance(value, list) else [value])]
+    folders = {name: [provenance.files_hash(root / name)] for name in names if name and (root / name).is_dir()}
+    return provenance.parts_hash(folders.items()) if folders else None
 
 
-def _peak(file: Path) -> float | None:
-    """What the kernel said of its memory, in MB."""
-    try:
-        return float(file.read_text())
-    except (OSError, ValueError):
-        return None
-    finally:
-        file.unlink(missing_ok=True)
+def _make_folder(runs: Path, out: str | Path | None, record: dict) -> Path:
+    """Make the run's folder, and not one that another run of this second already has."""
+    if out is not None:
+        folder = Path(out).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+    key = provenance.json_hash([record["notebook_sha256"], record["parameters"]])[:8]
+    base = runs / f"{datetime.now():%Y%m%d-%H%M%S}-{key}"
+    for attempt in range(1, 1000):
+        folder = base if attempt == 1 else base.with_name(f"{base.name}-{attempt}")
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(parents=True)
+            return folder
+    raise NotebookError(f"{base} and its successors all exist", remedy="Remove old runs.")
 
 
-def _execute(path: Path, output: Path, given: dict, folder: Path, root: Path, timeout: float, progress: bool) -> None:
-    """Papermill, with its many ways to fail turned into NotebookError."""
+def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, timeout: float, progress: bool) -> None:
+    """Run papermill, and turn its many ways to fail into NotebookError."""
     import nbformat
     import papermill
     from jupyter_client.kernelspec import NoSuchKernel
@@ -187,62 +208,55 @@ def _execute(path: Path, output: Path, given: dict, folder: Path, root: Path, ti
             papermill.execute_notebook(
                 node,
                 str(output).replace("{", "{{").replace("}", "}}"),  # papermill expands braces in paths
-                parameters=given or None,
+                parameters=changed or None,
                 kernel_name=KERNEL,
                 progress_bar={"ascii": True, "desc": path.stem, "file": sys.stderr} if progress else False,
                 execution_timeout=max(1, round(timeout)),
                 cwd=str(root),
             )
     except papermill.PapermillExecutionError as error:
-        number = error.cell_index + 1 - _cells_added(node, given, error.cell_index)
+        number = error.cell_index + 1 - _cells_added(node, changed, error.cell_index)
         problem = f"cell {number} failed with {error.ename}: {error.evalue}".rstrip(": ")
-        raise NotebookError(problem, remedy=f"In: {_first_line(error.source)}\n  {remedy}") from None
+        line = next(iter(error.source.strip().splitlines()), "")
+        raise NotebookError(problem, remedy=f"In: {line}\n  {remedy}") from None
     except CellTimeoutError:
-        number = _cell_reached(output, node, given)
+        number = _cell_reached(output, node, changed)
         raise NotebookError(f"cell {number} took longer than {timeout:g} seconds", remedy=remedy) from None
     except (DeadKernelError, NoSuchKernel) as error:
-        number = _cell_reached(output, node, given)
+        number = _cell_reached(output, node, changed)
         problem = f"the kernel did not start or died in cell {number} ({error})"
         raise NotebookError(problem, remedy=f"Often the memory is too small. {remedy}") from None
 
 
-def _cells_added(node, given: dict, index: int) -> int:
-    """How many cells papermill put before the cell at index of the executed notebook: its parameters cell, or none."""
+def _cells_added(node, changed: dict, index: int) -> int:
+    """Return how many cells papermill put before this index of the executed notebook: its own parameters cell, or none."""
     tags = [cell.get("metadata", {}).get("tags", []) for cell in node.cells]
-    if not given or any("injected-parameters" in t for t in tags):
+    if not changed or any("injected-parameters" in t for t in tags):
         return 0
     return int(index > next(i for i, t in enumerate(tags) if TAG in t))
 
 
-def _cell_reached(output: Path, node, given: dict) -> int | str:
-    """The number, in the notebook as it stands, of the last cell that was started; "?" if none was."""
-    try:
-        cells = json.loads(output.read_text(encoding="utf-8"))["cells"]
-    except (OSError, ValueError, KeyError):
-        return "?"
-    started = [
-        i for i, c in enumerate(cells) if c["metadata"].get("papermill", {}).get("status", "pending") != "pending"
-    ]
-    return started[-1] + 1 - _cells_added(node, given, started[-1]) if started else "?"
-
-
-def _first_line(source: str) -> str:
-    return next((line.strip() for line in source.splitlines() if line.strip()), "")
+def _cell_reached(output: Path, node, changed: dict) -> int | str:
+    """Return the number, in the notebook as it stands, of the last cell that was started; "?" if none was."""
+    cells = (read_json(output) or {}).get("cells", [])
+    states = [cell["metadata"].get("papermill", {}).get("status", "pending") for cell in cells]
+    started = [i for i, state in enumerate(states) if state != "pending"]
+    return started[-1] + 1 - _cells_added(node, changed, started[-1]) if started else "?"
 
 
 @contextlib.contextmanager
 def _environment(folder: Path) -> Iterator[None]:
-    """The run's folder for the notebook, and a kernel description that means this very Python."""
+    """Tell the notebook its folder, and describe a kernel that is this very Python."""
     with tempfile.TemporaryDirectory(prefix="lalkit-kernel-") as jupyter:
-        argv = [sys.executable, "-m", "lalkit.reproduce.kernel", str(folder / PEAK), "-f", "{connection_file}"]
-        kernel = Path(jupyter) / "kernels" / KERNEL
-        kernel.mkdir(parents=True)
-        (kernel / "kernel.json").write_text(
-            json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"})
-        )
-        paths = os.pathsep.join(filter(None, (jupyter, os.environ.get("JUPYTER_PATH"))))
-        changes = {RUN_DIR: str(folder), "JUPYTER_PATH": paths, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-        changes["PYTHONWARNINGS"] = "ignore:IProgress not found"  # bars are text here
+        argv = [sys.executable, "-m", "lalkit.reproduce.notebook", str(folder / PEAK), "-f", "{connection_file}"]
+        kernel = {"argv": argv, "display_name": "Python 3", "language": "python"}
+        write_json(Path(jupyter) / "kernels" / KERNEL / "kernel.json", kernel)
+        changes = {
+            RUN_DIR: str(folder),
+            "JUPYTER_PATH": os.pathsep.join(filter(None, (jupyter, os.environ.get("JUPYTER_PATH")))),
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+            "PYTHONWARNINGS": "ignore:IProgress not found",  # bars are text here
+        }
         before = {name: os.environ.get(name) for name in changes}
         os.environ.update(changes)
         try:
@@ -252,26 +266,15 @@ def _environment(folder: Path) -> Iterator[None]:
                 os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
 
 
-def _make_folder(path: Path, out: str | Path | None, root: Path, digest: str, parameters: dict) -> Path:
-    """The run's folder, made; never one that another run of this second already has."""
-    if out is not None:
-        folder = Path(out).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-    key = hashlib.sha256((digest + json.dumps(parameters, sort_keys=True)).encode()).hexdigest()[:8]
-    base = root / "runs" / path.stem / f"{datetime.now():%Y%m%d-%H%M%S}-{key}"
-    for attempt in range(1, 1000):
-        folder = base if attempt == 1 else base.with_name(f"{base.name}-{attempt}")
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(parents=True)
-            return folder
-    raise NotebookError(f"{base} and its successors all exist", remedy="Remove old runs.")
-
-
 def _tidy(path: Path, name: str) -> None:
-    """Takes out what does not belong into a notebook that may be shared: paths of this machine, and widget state."""
-    with contextlib.suppress(ValueError):
-        notebook = json.loads(path.read_text(encoding="utf-8"))
+    """Take out what a notebook should not hold if it is shared: paths of this machine, and the state of widgets."""
+    if notebook := read_json(path):
         notebook["metadata"].pop("widgets", None)
         notebook["metadata"].get("papermill", {}).update(input_path=name, output_path=name)
         path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    peak_file = Path(sys.argv.pop(1))
+    atexit.register(lambda: write_text(peak_file, f"{provenance.peak_memory()}"))
+    runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)

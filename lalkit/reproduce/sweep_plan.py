@@ -1,29 +1,88 @@
-"""A sweep's file -> its runs: every combination of the grid's values with every seed, each a whole config, checked."""
+"""Read a sweep's YAML file strictly, and plan its runs: every combination of the grid's values with every seed.
+
+`KEYS` says what a file may hold, `REPLACED` what a profile of it may replace. Every run has a whole config, checked before
+anything starts, and a key: a hash of all that its numbers depend on.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from lalkit.config import Config, override, preset, to_dict
-from lalkit.errors import LalkitError
-from lalkit.evaluation.provenance import code_hash, data_hash
-from lalkit.reproduce.sweep_file import SweepFile, read
+from lalkit.errors import LalkitError, ParameterError
+from lalkit.evaluation.provenance import code_hash, data_hash, json_hash
+from lalkit.reproduce.parameters import suggest
 
+ALL_OTHERS = "all others"
+# What columns of a sweep's tables are called besides its axes.
+COLUMNS = (
+    "seed", "seeds", "split", "f1", "exact", "uas", "las", "tag_accuracy", "parameters", "minutes", "peak_mb", "best_epoch",
+)  # fmt: skip
 # Settings that a sweep sets itself, or that would make two runs of it incomparable.
-KEPT = {
+RESERVED = {
     "train.seed": "The seeds of a sweep are its `seeds`.",
     "train.max_minutes": "A schedule that follows the clock cannot be repeated; set train.epochs.",
 }
 
 
+class Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Claim(Form):
+    says: Any
+    better: dict
+    than: dict | Literal["all others"]
+    by: Literal["f1", "uas", "las"]
+
+
+class PaperRow(Form):
+    column: Any
+    values: dict
+
+
+class Paper(Form):
+    table: Any
+    rows: dict[Any, PaperRow]
+
+
+Text = Annotated[str, StringConstraints(pattern=r"\S")]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+SETTINGS = "settings with their values, such as {train.epochs: 3}"
+GRID = "for every axis its values, and for each its settings: {axis: {value: {setting: ...}}}"
+REPLACED = ("treebank", "preset", "seeds", "set", "grid")
+NEEDED = ("name", "question", "treebank", "preset", "seeds", "grid")
+# What a file may hold: key -> (kind of its value, the same in words).
+KEYS: dict[str, tuple[Any, str]] = {
+    "name": (Name, "a word of letters, digits, '.', '_' and '-': it names a folder"),
+    "question": (Text, "text"),
+    "treebank": (Text, "text"),
+    "preset": (Text, "text"),
+    "seeds": (Annotated[list[int], Field(min_length=1)], "a list of whole numbers, such as [1, 2, 3]"),
+    "set": (dict[str, Any], SETTINGS),
+    "grid": (Annotated[dict[str, Any], Field(min_length=1)], GRID),
+    "profiles": (dict[str, Any], f"for every profile what it replaces of {', '.join(REPLACED)}"),
+    "paper": (
+        Paper,
+        "table: a file of data/paper without .csv; rows: axis -> {column, values: name of a value -> what stands there}",
+    ),
+    "claims": (
+        list[Claim],
+        f"a list of {{says, better, than, by}}: cells (axis -> value; `than` may be: {ALL_OTHERS}) and f1, uas or las",
+    ),
+}
+
+
 @dataclass(frozen=True)
 class Run:
-    """One training of a sweep. cell: axis -> name of its value; key: SHA-256 of all that its numbers depend on (of
-    nothing where the plan was made without hashes: "")."""
+    """One training of a sweep. cell: axis -> name of its value; key: see `plan`, or "" if it was made without hashes."""
 
     cell: dict[str, str]
     seed: int
@@ -42,7 +101,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Plan:
-    """A sweep that can begin. content: the file as it was read; code, data: hashes, "" without."""
+    """A sweep that can begin. content: the file as it was read; code, data: their hashes, or "" without hashes."""
 
     name: str
     profile: str | None
@@ -52,7 +111,7 @@ class Plan:
     data: str = ""
 
     def to_dict(self) -> dict:
-        """What sweep.json holds."""
+        """Return what sweep.json holds."""
         runs = [
             {"cell": r.cell, "seed": r.seed, "treebank": r.treebank, "key": r.key, "folder": r.folder}
             for r in self.runs
@@ -63,85 +122,178 @@ class Plan:
         }  # fmt: skip
 
 
-def describe(cell: dict[str, str]) -> str:
+def describe(cell: dict[str, Any]) -> str:
     return ", ".join(f"{axis}: {value}" for axis, value in cell.items())
 
 
 def plan(path: str | Path, profile: str | None = None, *, hashes: bool = True) -> Plan:
-    """All runs of a sweep's file in one of its profiles (None: the file as it stands), seed by seed, so that a sweep
-    still under way has seen every cell.
+    """Return all runs of a sweep's file in one of its profiles (None: the file as it stands).
 
-    hashes: False leaves keys empty and asks for no treebank. Raises ParameterError naming the file, the key and the remedy
-    for whatever is wrong with the file; CorpusError or TreebankError (hashes) where its treebank cannot be read.
+    The runs are in the order of the seeds, so that an unfinished sweep has seen every cell. With `hashes`, the key of a run
+    is the SHA-256 of its config, its treebank with all sentences, and the source of lalkit; without, no treebank is read.
+
+    Raises ParameterError naming the file, the key and the remedy for whatever is wrong with the file; and, with hashes,
+    CorpusError or TreebankError if the treebank cannot be read.
     """
-    file = read(path, profile)
-    base = _base(file)
-    cells = _cells(file, base)
+    file = SweepFile.read(path, profile)
+    cells = _cells(file, _base(file))
     treebank, seeds = file.chosen["treebank"], file.chosen["seeds"]
     runs = [
         Run(cell, seed, override(config, {"train.seed": seed}), treebank) for seed in seeds for cell, config in cells
     ]
-    tasks = {run.config.model.task for run in runs}
-    code, data = (code_hash(), data_hash(treebank, tasks)) if hashes else ("", "")
+    code = data = ""
     if hashes:
-        runs = [replace(run, key=_key(run, data, code)) for run in runs]
+        code, data = code_hash(), data_hash(treebank, {run.config.model.task for run in runs})
+        runs = [replace(run, key=json_hash([to_dict(run.config), treebank, data, code])) for run in runs]
     return Plan(file.content["name"], profile, file.content, tuple(runs), code, data)
 
 
-def _key(run: Run, data: str, code: str) -> str:
-    parts = [to_dict(run.config), run.treebank, data, code]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+@dataclass(frozen=True)
+class SweepFile:
+    """A sweep's file with the values of one profile in their places.
+
+    content: the whole file; chosen: `REPLACED` -> its value; places: for errors, where in the file a setting or part stands.
+    """
+
+    path: str
+    content: dict
+    chosen: dict
+    places: dict[str, str]
+
+    @classmethod
+    def read(cls, path: str | Path, profile: str | None) -> SweepFile:
+        """Read a file. The `set` of the profile is added to that of the file and wins; all else replaces what the file has.
+
+        Raises ParameterError naming the file, the key and what is wanted there. All profiles are checked.
+        """
+        content = _parse(path)
+        _check(content, KEYS, f"{path}")
+        for key in NEEDED:
+            if key not in content:
+                raise ParameterError(f"has no {key!r}", where=str(path), remedy=f"Wanted: {KEYS[key][1]}.")
+        profiles = content.get("profiles", {})
+        for name, values in profiles.items():
+            _check(values, REPLACED, f"{path}: profiles.{name}")
+        if profile is not None and profile not in profiles:
+            remedy = suggest(profile, profiles)
+            raise ParameterError(f"there is no profile {profile!r}", where=f"{path}: profiles", remedy=remedy)
+        replaced = dict(profiles[profile]) if profile else {}
+        added = replaced.pop("set", {})
+        chosen = {key: content[key] for key in REPLACED if key in content} | replaced
+        chosen["set"] = content.get("set", {}) | added
+        places = {key: f"profiles.{profile}.{key}" if key in replaced else key for key in REPLACED}
+        places |= {f"set.{name}": f"profiles.{profile}.set" for name in added}
+        return cls(str(path), content, chosen, places)
+
+    def error(self, place: str, problem: str, remedy: str = "") -> ParameterError:
+        return ParameterError(problem, where=f"{self.path}: {place}", remedy=remedy)
+
+
+def _check(values: Any, keys: Iterable[str], where: str) -> None:
+    """Raise ParameterError unless these are values of the keys, each of its kind."""
+    if not isinstance(values, dict):
+        raise ParameterError(f"is not keys with values but {values!r}", where=where, remedy=f"Keys: {', '.join(keys)}.")
+    for key, value in values.items():
+        if key not in keys:
+            raise ParameterError(f"unknown key {key!r}", where=where, remedy=suggest(str(key), keys))
+        kind, wanted = KEYS[key]
+        try:
+            TypeAdapter(kind).validate_python(value, strict=True)
+        except ValidationError:
+            raise ParameterError(f"{key} is {value!r}", where=where, remedy=f"Wanted: {wanted}.") from None
+        if key == "seeds" and len(set(value)) < len(value):
+            raise ParameterError(f"a seed is there twice: {value}", where=f"{where}: seeds")
+        if key == "grid":
+            _check_grid(value, f"{where}: grid")
+
+
+def _check_grid(grid: dict, where: str) -> None:
+    for axis, values in grid.items():
+        if not isinstance(values, dict) or not values:
+            raise ParameterError(f"{axis} is {values!r}", where=where, remedy=f"Wanted: {GRID}.")
+        if axis in COLUMNS:
+            problem = f"no axis can be called {axis}: a column of the tables is"
+            raise ParameterError(problem, where=where, remedy="Rename it.")
+        for name, settings in values.items():
+            place = f"{where}: {axis}: {name}"
+            if not isinstance(name, str | int) or isinstance(name, bool):
+                remedy = "Put it into quotes, such as 'yes' or 'no'."
+                raise ParameterError(f"YAML reads this name as {name!r}", where=place, remedy=remedy)
+            if not isinstance(settings, dict) or not all(isinstance(setting, str) for setting in settings):
+                raise ParameterError(f"is {settings!r}", where=place, remedy=f"Wanted: {SETTINGS}; {{}}: none.")
 
 
 def _base(file: SweepFile) -> Config:
-    """The preset with the settings that all cells have."""
+    """Return the preset with the settings that all cells have."""
     try:
         config = preset(file.chosen["preset"])
     except LalkitError as error:
-        raise file.error(file.sources["preset"], error.problem, error.remedy) from None
+        raise file.error(file.places["preset"], error.problem, error.remedy) from None
     for name, value in file.chosen["set"].items():
-        config = _apply(file, config, {name: value}, file.sources.get(f"set.{name}", "set"))
+        config = _apply(file, config, {name: value}, file.places.get(f"set.{name}", "set"))
     return config
 
 
 def _cells(file: SweepFile, base: Config) -> list[tuple[dict[str, str], Config]]:
-    """(axis -> value's name, config) of every combination, the last axis fastest."""
-    grid, place = file.chosen["grid"], file.sources["grid"]
-    _check_axes(file, grid, place)
-    found: list[tuple[dict[str, str], Config]] = []
+    """Return (axis -> name of its value, config) for every combination; the last axis changes fastest."""
+    grid, place = file.chosen["grid"], file.places["grid"]
+    owner: dict[str, str] = {}
+    for axis, values in grid.items():  # if two axes set the same, the second would undo the first
+        for setting in {setting for settings in values.values() for setting in settings}:
+            if owner.setdefault(setting, axis) != axis:
+                problem = f"sets {setting}, as does {owner[setting]}"
+                raise file.error(f"{place}: {axis}", problem, "Make one axis of the two.")
+    cells: list[tuple[dict[str, str], Config]] = []
     for names in product(*grid.values()):
         config = base
         for axis, name in zip(grid, names):
             config = _apply(file, config, grid[axis][name], f"{place}: {axis}: {name}")
         cell = {axis: str(name) for axis, name in zip(grid, names)}
-        same = next((other for other, theirs in found if theirs == config), None)
-        if same is not None:
-            raise file.error(
-                place, f"two cells are one: ({describe(same)}) and ({describe(cell)})", "Give them different settings."
-            )
-        found.append((cell, config))
-    return found
-
-
-def _check_axes(file: SweepFile, grid: dict, place: str) -> None:
-    """Raises ParameterError where two axes set the same: the second would undo the first."""
-    owner: dict[str, str] = {}
-    for axis, values in grid.items():
-        for setting in {setting for settings in values.values() for setting in settings}:
-            if owner.setdefault(setting, axis) != axis:
-                raise file.error(
-                    f"{place}: {axis}", f"sets {setting}, as does {owner[setting]}", "Make one axis of the two."
-                )
+        for other, other_config in cells:
+            if other_config == config:
+                problem = f"two cells are one: ({describe(other)}) and ({describe(cell)})"
+                raise file.error(place, problem, "Give them different settings.")
+        cells.append((cell, config))
+    return cells
 
 
 def _apply(file: SweepFile, config: Config, settings: dict, place: str) -> Config:
-    """`override`, with the place in the file put before its errors."""
+    """Return the config with these settings; errors of `override` get the place in the file."""
     for name in settings:
-        if name in KEPT:
-            raise file.error(place, f"{name} cannot be set here", KEPT[name])
+        if name in RESERVED:
+            raise file.error(place, f"{name} cannot be set here", RESERVED[name])
     try:
         return override(config, settings)
     except LalkitError as error:
         raise file.error(place, error.problem, error.remedy) from None
     except (TypeError, ValueError, OverflowError) as error:
         raise file.error(place, f"{', '.join(settings)}: {error}") from None
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML that refuses two keys of one name, instead of taking the last."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key, _ in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                continue
+            name = self.construct_object(key, deep=True)
+            if str(name) in seen:  # 1 and '1' would be one name in a table
+                raise yaml.constructor.ConstructorError(None, None, f"{name!r} is there twice", key.start_mark)
+            seen.add(str(name))
+        return super().construct_mapping(node, deep)
+
+
+def _parse(path: str | Path) -> Any:
+    try:
+        return yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        raise ParameterError(problem, where=str(path), remedy="Give a sweep's YAML file.") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}, line {mark.line + 1}" if mark else str(path)
+        problem = f"is not the YAML of a sweep: {getattr(error, 'problem', None) or error}"
+        remedy = "Keys are unique; indent by spaces; see notebooks/sweeps for examples."
+        raise ParameterError(problem, where=place, remedy=remedy) from None

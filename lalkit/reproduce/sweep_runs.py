@@ -1,107 +1,117 @@
-"""All runs of a plan that are not finished: processes on this machine, or a cluster's; and how far they are.
+"""Carry out the runs of a plan that are not finished, on this machine or on the workers of a dask cluster.
 
-Every run is a process of its own with one thread, wherever it is computed, so that its numbers and its memory are its own.
+Every run is a process of its own with one thread, wherever it is computed, so that its numbers and its memory are its own:
+`python -m lalkit.reproduce.sweep_runs FOLDER TASK`. It trains, chooses the best epoch on dev, scores dev and test, and writes
+result.json last: that file says whether the run counts. An interrupted training goes on where it was.
 
-What a run leaves in its folder: result.json, the last to be written, which says whether it counts.
-
-Runs on the workers of a dask cluster, from two processes on one machine to SLURM jobs (dask-jobqueue).
-
-lalkit, the corpora and the sweep's folder must be found on every worker under the same paths. Every thread of a worker
-computes one run at a time, in a process of its own that ends with the worker; dask gives the run to another worker then,
-which goes on where that one was.
+A dask cluster may be two processes on one machine or SLURM jobs (dask-jobqueue). lalkit, the corpora and the sweep's folder
+must have the same paths on every worker. Every thread of a worker carries out one run at a time. The run's process ends with
+its worker; then dask gives the run to another worker, which goes on where the first one was.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
-from contextlib import closing, contextmanager
+from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from lalkit.chart.machine import ONE_THREAD
-from lalkit.config import to_dict
-from lalkit.errors import LalkitError, ParameterError
-from lalkit.files import write_json
+from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
+from lalkit.config import Config, from_dict, to_dict
+from lalkit.errors import LalkitError, ModelError, ParameterError
+from lalkit.evaluation import provenance
+from lalkit.files import lock, read_json, write_json, write_text
 from lalkit.parsing.cluster import connect
 from lalkit.reproduce.sweep_plan import Plan, Run
 
+logger = logging.getLogger(__name__)
+
 RESULT = "result.json"
-FAILED = 3  # exit code of a run that has said there why it failed
+FAILED = 3  # exit code of a run that has written down why it failed
+RETRIES = 2  # of a run whose process could not be started; dask itself counts the deaths of workers (allowed-failures)
+THREADS = 1  # of every run, so that its numbers do not depend on how many run beside it
+NO_RESULT = {"status": "failed", "error": "left no result; is its folder seen by this machine and by all workers?"}
+
+Task = tuple[str, dict]  # a run's folder, and what is to be done there (JSON): see `carry_out`
 
 
-def read_result(folder: str | Path) -> dict | None:
-    """None where there is none, or none that is whole."""
-    try:
-        found = json.loads((Path(folder) / RESULT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
+def sweep(plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = None) -> list[tuple[Run, dict]]:
+    """Carry out what is missing of a plan, and return every run with its result, in the plan's order.
 
+    An interruption loses nothing: the same call goes on.
 
-def finished(folder: str | Path, key: str) -> dict | None:
-    """The result of a run that is done and has this key; a failed one is not done."""
-    found = read_result(folder)
-    return found if found and found.get("status") == "ok" and found.get("key") == key else None
+    Args:
+        plan: a plan made with hashes.
+        out: the sweep's folder; with a cluster, the same folder on all its workers.
+        jobs: how many runs at the same time on this machine.
+        cluster: the address of a dask scheduler whose workers carry out the runs instead.
 
+    Returns:
+        Pairs of run and result. The result of a failed run says so in its status.
 
-def write_failure(folder: str | Path, task: dict, error: str) -> None:
-    """Leaves word of a run that came to no end."""
-    write_json(Path(folder) / RESULT, {**task, "status": "failed", "error": error})
-
-
-@contextmanager
-def alone(folder: str | Path) -> Iterator[None]:
-    """Waits until no other process works in the folder: one that lost its sweep may be about to end. A process that dies
-    lets go. (Without file locks, on Windows, nobody waits.)"""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    with (Path(folder) / ".lock").open("w") as file:
-        try:
-            import fcntl
-        except ImportError:
-            pass
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-Task = tuple[
-    str, dict
-]  # the run's folder, and what it is to do there (JSON): see `lalkit.reproduce.sweep_run.carry_out`
-
-
-def sweep(
-    plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = None, say: Callable[[str], None] = print
-) -> list[tuple[Run, dict]]:
-    """Computes what is missing of a plan (made with hashes) in the folder `out`. Every run with its result, in the plan's
-    order; those that failed too: their status says so.
-
-    jobs: runs at the same time, here. cluster: the address of a dask scheduler whose workers do it instead; `out` must be
-    the same folder on all of them. Raises ParameterError where `out` holds another sweep. An interruption loses nothing:
-    the same call goes on.
+    Raises:
+        ParameterError: `out` holds another sweep, or `jobs` is less than 1.
     """
     if jobs < 1:
         raise ParameterError(f"--jobs must be at least 1, not {jobs}")
-    out = Path(out).resolve()
+    out, total = Path(out).resolve(), len(plan.runs)
     _claim(plan, out)
     missing = {str(out / run.folder): run for run in plan.runs if not finished(out / run.folder, run.key)}
-    say(f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(missing)} of them finished; in {out}")
+    before = total - len(missing)
+    logger.info("%s: %d runs, %d of them finished; in %s", plan.name, total, before, out)
     if missing:
         tasks = [(folder, task(run, plan.code)) for folder, run in missing.items()]
-        progress = Progress(len(plan.runs), len(missing), say)
-        with closing(_elsewhere(cluster, tasks) if cluster else here(tasks, jobs)) as ended:
-            for folder in ended:
-                progress.tick(missing[folder], read_result(folder) or {})
-    return [(run, read_result(out / run.folder) or _no_result()) for run in plan.runs]
+        folders = on_cluster(cluster, tasks) if cluster else here(tasks, jobs)
+        with closing(folders), progress(total=len(missing), desc=plan.name, unit="run") as bar:
+            for number, folder in enumerate(folders, before + 1):
+                bar.update()
+                logger.info("[%d/%d] %s: %s", number, total, missing[folder], outcome(read_result(folder)))
+    return [(run, read_result(out / run.folder) or NO_RESULT) for run in plan.runs]
+
+
+def read_result(folder: str | Path) -> dict:
+    """Return the result of a run, empty if there is none, or only a damaged one."""
+    return read_json(Path(folder) / RESULT) or {}
+
+
+def finished(folder: str | Path, key: str) -> dict | None:
+    """Return the result of a run that has this key and did not fail; otherwise None."""
+    result = read_result(folder)
+    return result if (result.get("status"), result.get("key")) == ("ok", key) else None
+
+
+def outcome(result: dict) -> str:
+    """Describe a result in a few words."""
+    if result.get("status") != "ok":
+        return "failed: " + " ".join((result.get("error") or NO_RESULT["error"]).split())
+    dev = result["scores"]["dev"]
+    scores = [f"{name} {dev[key]:.2f}" for name, key in (("F1", "f1"), ("LAS", "las")) if dev[key] is not None]
+    return f"dev {', '.join(scores)}, {result['seconds'] / 60:.1f} min"
+
+
+def _claim(plan: Plan, out: Path) -> None:
+    """Write sweep.json. Raises ParameterError if that of another sweep is there."""
+    file = out / "sweep.json"
+    if file.exists():
+        theirs = read_json(file) or {}
+        if (theirs.get("name"), theirs.get("profile", "")) != (plan.name, plan.profile):
+            raise ParameterError("holds another sweep", where=str(out), remedy="Give another --out.")
+    write_json(file, plan.to_dict())
 
 
 def task(run: Run, code: str) -> dict:
-    """A run as it is handed to another process."""
+    """Return a run as it is handed to another process."""
     return {
         "cell": run.cell, "seed": run.seed, "key": run.key, "treebank": run.treebank, "code_sha256": code,
         "config": to_dict(run.config),
@@ -109,7 +119,7 @@ def task(run: Run, code: str) -> dict:
 
 
 def here(tasks: Sequence[Task], jobs: int) -> Iterator[str]:
-    """Folders of runs, as they end; closed, it ends those that are at work."""
+    """Carry out runs on this machine, and yield their folders as they end. Closing it ends the runs at work."""
     stopped, working = threading.Event(), set()
     with ThreadPoolExecutor(jobs) as pool:
         futures = {pool.submit(launch, *each, stopped, working): each[0] for each in tasks}
@@ -124,85 +134,11 @@ def here(tasks: Sequence[Task], jobs: int) -> Iterator[str]:
                 process.kill()
 
 
-def launch(
-    folder: str,
-    task: dict,
-    stopped: threading.Event | None = None,
-    working: set | None = None,
-    where: str | None = None,
-) -> None:
-    """One run in a process of its own; returns when it has ended, with its result.json there. It says what it says in
-    log.txt. A process that dies has failed, unless `stopped` is set: then it was to. where: its current folder."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "lalkit.reproduce.sweep_run", folder, json.dumps(task)]
-    working = set() if working is None else working
-    with open(Path(folder) / "log.txt", "ab") as log:
-        process = subprocess.Popen(  # its standard input ends with us, and it with that
-            command, stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **ONE_THREAD}, cwd=where
-        )
-        with process:
-            working.add(process)
-            if stopped and stopped.is_set():
-                process.kill()
-            code = process.wait()
-            working.discard(process)
-    if code not in (0, FAILED) and not (stopped and stopped.is_set()) and not finished(folder, task["key"]):
-        write_failure(folder, task, f"its process died (exit code {code}); did memory run out? See log.txt.")
+def on_cluster(address: str, tasks: Sequence[Task]) -> Iterator[str]:
+    """Carry out runs on the workers of a dask cluster, and yield their folders as they end.
 
-
-class Progress:
-    """A line for every run that ends, with the time left at the rate of this start so far."""
-
-    def __init__(
-        self, total: int, missing: int, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
-    ):
-        self.total, self.missing, self.say, self.clock = total, missing, say, clock
-        self.ended, self.begun = 0, clock()
-
-    def tick(self, run: Run, result: dict) -> None:
-        self.ended += 1
-        left = self.missing - self.ended
-        seconds = (self.clock() - self.begun) / self.ended * left
-        when = f"; about {seconds / 60:.1f} min left" if left else ""
-        self.say(f"[{self.total - left}/{self.total}] {run}: {outcome(result)}{when}")
-
-
-def outcome(result: dict) -> str:
-    """A result in a few words."""
-    if result.get("status") != "ok":
-        return "failed: " + " ".join((result.get("error") or _no_result()["error"]).split())
-    dev = result["scores"]["dev"]
-    scores = [f"{name} {dev[key]:.2f}" for name, key in (("F1", "f1"), ("LAS", "las")) if dev[key] is not None]
-    return f"dev {', '.join(scores)}, {result['seconds'] / 60:.1f} min"
-
-
-def _no_result() -> dict:
-    return {"status": "failed", "error": "left no result; is its folder seen by this machine and by all workers?"}
-
-
-def _claim(plan: Plan, out: Path) -> None:
-    """Writes sweep.json; raises ParameterError where another sweep's is."""
-    file = out / "sweep.json"
-    if file.exists():
-        try:
-            theirs = json.loads(file.read_text(encoding="utf-8"))
-            same = (theirs["name"], theirs["profile"]) == (plan.name, plan.profile)
-        except (ValueError, KeyError, TypeError):
-            same = False
-        if not same:
-            raise ParameterError("holds another sweep", where=str(out), remedy="Give another --out.")
-    write_json(file, plan.to_dict())
-
-
-def _elsewhere(address: str, tasks: Sequence[Task]) -> Iterator[str]:
-    return compute(address, tasks)
-
-
-RETRIES = 2  # of a run whose process could not be started; deaths of workers are counted by dask (allowed-failures)
-
-
-def compute(address: str, tasks: Sequence[Task]) -> Iterator[str]:
-    """Folders of runs, as they end. Raises LalkitError without dask, scheduler or workers, or when the scheduler goes."""
+    Raises LalkitError without dask, scheduler or workers, and if the scheduler goes away.
+    """
     from distributed import KilledWorker, as_completed
 
     client = connect(address)
@@ -220,11 +156,132 @@ def compute(address: str, tasks: Sequence[Task]) -> Iterator[str]:
             except OSError as error:
                 write_failure(folder, task, f"could not be started on a worker: {error}")
             except CancelledError as error:
-                raise LalkitError(
-                    f"the scheduler is gone ({error})",
-                    where=address,
-                    remedy="Start it again, and give the same command: what is finished is not repeated.",
-                ) from None
+                remedy = "Start it again, and give the same command: what is finished is not repeated."
+                raise LalkitError(f"the scheduler is gone ({error})", where=address, remedy=remedy) from None
             yield folder
     finally:
         client.close()
+
+
+def launch(
+    folder: str,
+    task: dict,
+    stopped: threading.Event | None = None,
+    working: set | None = None,
+    where: str | None = None,
+) -> None:
+    """Carry out one run in a process of its own, and return when it has ended and left its result.json.
+
+    Args:
+        folder: the run's folder. The process writes its messages to log.txt there.
+        task: what to do, see `carry_out`.
+        stopped: if set, the process was ended on purpose; otherwise a process that dies has failed.
+        working: the processes at work; this one is in it while it runs.
+        where: the process's current folder.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "lalkit.reproduce.sweep_runs", folder, json.dumps(task)]
+    working, stopped = set() if working is None else working, stopped or threading.Event()
+    with open(Path(folder) / "log.txt", "ab") as log:
+        process = subprocess.Popen(  # its standard input ends with us, and it ends with its standard input
+            command, stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **ONE_THREAD}, cwd=where
+        )
+        with process:
+            working.add(process)
+            if stopped.is_set():
+                process.kill()
+            code = process.wait()
+            working.discard(process)
+    if code not in (0, FAILED) and not stopped.is_set() and not finished(folder, task["key"]):
+        write_failure(folder, task, f"its process died (exit code {code}); did memory run out? See log.txt.")
+
+
+def write_failure(folder: str | Path, task: dict, error: str) -> None:
+    """Write down that a run failed, and why."""
+    write_json(Path(folder) / RESULT, {**task, "status": "failed", "error": error})
+
+
+def carry_out(folder: Path, task: dict) -> dict:
+    """Train a parser, score it on dev and test, and return what result.json then holds. A finished run is not repeated.
+
+    In the folder it leaves the parser (parser/), the counts of every sentence, without its text (dev.csv, test.csv), and
+    last result.json.
+
+    Args:
+        folder: the run's folder.
+        task: cell, seed, key, config (as saved), treebank, and `code_sha256`, the hash of the source it was planned with.
+
+    Raises:
+        ModelError: lalkit's source has changed since. All errors of training are raised too.
+    """
+    from lalkit.evaluation.scores import evaluate
+    from lalkit.network.predict import predict
+    from lalkit.training.checkpoint import load_model, read_content
+    from lalkit.training.loop import train
+    from lalkit.treebank.corpora import repository
+
+    if done := finished(folder, task["key"]):
+        return done
+    if provenance.code_hash() != task["code_sha256"]:
+        problem = "lalkit's source is not what it was when the sweep was planned"
+        raise ModelError(problem, remedy="Start the sweep again.")
+    parser = folder / "parser"
+    if not any(parser.glob("resume-*.safetensors")):  # someone deleted the result.json of a finished run: train again
+        (parser / "resume.json").unlink(missing_ok=True)
+    train(from_dict(Config, task["config"]), task["treebank"], parser, resume=True, say=partial(print, flush=True))
+    begun = time.perf_counter()
+    loaded, state = load_model(parser), read_content(parser, "resume")["state"]
+    lam, scores = loaded.config.train.lam, {}
+    for split, gold in provenance.splits(task["treebank"], loaded.config.model.task).items():
+        if split != "train":
+            parses = predict(loaded.network, loaded.collator, gold, lam=lam, threads=THREADS)
+            evaluation = evaluate(gold, [p.sentence for p in parses])
+            scores[split] = evaluation.summary()
+            write_text(folder / f"{split}.csv", evaluation.table().to_csv(index=False))
+    result = {
+        **task, "status": "ok", "error": None, "scores": scores, "epochs": state["epoch"],
+        "best_epoch": loaded.info["epoch"], "history": state["history"],
+        "parameters": sum(p.numel() for p in loaded.network.parameters() if p.requires_grad),  # those trained
+        "seconds": round(state["seconds"] + time.perf_counter() - begun, 1),  # without interruptions
+        "peak_memory_mb": provenance.peak_memory(), "threads": THREADS,
+        "ended": datetime.now(UTC).isoformat(timespec="seconds"), "git": provenance.git_revision(repository()),
+        "versions": provenance.versions(), "device": provenance.device(),
+    }  # fmt: skip
+    write_json(folder / RESULT, result)
+    for weights in parser.glob(
+        "resume-*.safetensors"
+    ):  # two thirds of the folder, and no training will go on from here
+        weights.unlink()
+    return result
+
+
+def main() -> None:
+    """Carry out the run of the command line. Exit code 0: result.json says ok; FAILED: it says why not."""
+    folder, task = Path(sys.argv[1]), json.loads(sys.argv[2])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started us decides
+    threading.Thread(target=_end_with_starter, daemon=True).start()
+    import torch
+
+    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
+    keep_memory()
+    torch.set_num_threads(THREADS)
+    with (folder / ".lock").open("w") as file:
+        lock(file, wait=True)  # a process that lost its sweep may be about to end in this folder
+        try:
+            carry_out(folder, task)
+        except Exception as error:
+            traceback.print_exc()
+            problem = str(error) if isinstance(error, LalkitError) else f"{type(error).__name__}: {error}"
+            write_failure(folder, task, problem)
+            sys.exit(FAILED)
+
+
+def _end_with_starter() -> None:
+    """End this process when the one who started it has ended: then nobody holds the other end of our standard input."""
+    while os.read(0, 1):  # not sys.stdin: a thread may not hold its lock when Python ends
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -20,7 +20,7 @@ import pandas as pd
 
 from lalkit.errors import ParameterError
 from lalkit.evaluation.statistics import f1_test, holm
-from lalkit.reproduce.sweep_file import ALL_OTHERS
+from lalkit.reproduce.sweep_plan import ALL_OTHERS
 from lalkit.reproduce.sweep_runs import read_result
 from lalkit.treebank.corpora import repository
 
@@ -71,7 +71,7 @@ def read_sweep(folder: str | Path) -> Sweep:
         ) from None
     runs, missing = [], []
     for run in planned:
-        result = read_result(folder / run["folder"]) or {}
+        result = read_result(folder / run["folder"])
         if result.get("status") == "ok" and result.get("key") == run["key"]:
             # its key says that it is this run's, though another sweep, with other names for it, may have made it
             runs.append(result | {"cell": run["cell"], "folder": run["folder"]})

@@ -1,5 +1,7 @@
 """A treebank of a few sentences, a sweep of two runs over it, and that sweep done."""
 
+import logging
+
 import pytest
 import yaml
 
@@ -41,7 +43,14 @@ def file(content, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def done(file, tmp_path_factory):
-    """(folder, what was said) of the sweep, one run at a time."""
-    out, said = tmp_path_factory.mktemp("done"), []
-    sweep(plan(file), out, jobs=1, say=said.append)
-    return out, said
+    """(folder, messages) of the sweep, one run at a time."""
+    out, messages = tmp_path_factory.mktemp("done"), []
+    handler, logger = logging.Handler(), logging.getLogger("lalkit")
+    handler.emit = lambda record: messages.append(record.getMessage())
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    sweep(plan(file), out, jobs=1)
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+    return out, messages

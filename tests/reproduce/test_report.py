@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lalkit.errors import ParameterError
-from lalkit.reproduce.sweep_file import COLUMNS
+from lalkit.reproduce.sweep_plan import COLUMNS
 from lalkit.reproduce.sweep_report import report
 from lalkit.reproduce.sweep_table import (
     ABSENT,

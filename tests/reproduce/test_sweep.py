@@ -19,11 +19,9 @@ from lalkit.cli import app
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluation.provenance import code_hash
 from lalkit.evaluation.scores import COLUMNS
-from lalkit.reproduce import sweep_runs as cluster
-from lalkit.reproduce import sweep_runs as execute
+from lalkit.reproduce import sweep_runs
 from lalkit.reproduce.sweep_plan import plan
-from lalkit.reproduce.sweep_run import carry_out
-from lalkit.reproduce.sweep_runs import Progress, launch, outcome, read_result, sweep, task
+from lalkit.reproduce.sweep_runs import carry_out, launch, outcome, read_result, sweep, task
 from lalkit.training.loop import train
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import load
@@ -60,12 +58,12 @@ def stamps(out):
 def no_run(monkeypatch):
     """Runs that would be computed, which are not."""
     asked = []
-    monkeypatch.setattr(execute, "launch", lambda folder, *given: asked.append(Path(folder)))
+    monkeypatch.setattr(sweep_runs, "launch", lambda folder, *given: asked.append(Path(folder)))
     return asked
 
 
 def test_what_a_sweep_leaves(done, file, few):
-    out, said = done
+    out, messages = done
     planned = plan(file)
     record = json.loads((out / "sweep.json").read_text())
     assert record == json.loads(json.dumps(planned.to_dict()))
@@ -82,9 +80,9 @@ def test_what_a_sweep_leaves(done, file, few):
         words = (few / f"{split}.trees").read_text().replace(")", " ").split()
         text = (out / planned.runs[0].folder / f"{split}.csv").read_text()
         assert not [word for word in words if len(word) > 3 and word.isalpha() and word.islower() and word in text]
-    assert said[0].startswith("two: 2 runs, 0 of them finished")
-    assert said[1].startswith("[1/2] layers: 1, seed 1: dev F1 ") and said[1].endswith(" min left")
-    assert said[2].startswith("[2/2] layers: 2, seed 1: dev F1 ") and "left" not in said[2]
+    assert messages[0].startswith("two: 2 runs, 0 of them finished")
+    assert messages[1].startswith("[1/2] layers: 1, seed 1: dev F1 ") and messages[1].endswith(" min")
+    assert messages[2].startswith("[2/2] layers: 2, seed 1: dev F1 ") and len(messages) == 3
     assert not list(out.rglob("resume-*.safetensors")) and not list(out.rglob("*.part"))
 
 
@@ -95,26 +93,27 @@ def test_a_run_is_what_training_by_hand_gives(done, file, tmp_path):
     assert {key: best[key] for key in scores} == scores
 
 
-def test_a_sweep_of_dependency_parsers_leaves_out_what_they_cannot_read(content, tmp_path):
+def test_a_sweep_of_dependency_parsers_leaves_out_what_they_cannot_read(content, tmp_path, caplog):
     for split in ("train", "dev", "test"):
         rows = format_conllu(load("sample", split).sentences[:5])
         (tmp_path / f"{split}.conllu").write_text(rows + CROSSING)
     changes = {"treebank": str(tmp_path), "set": {"train.epochs": 1, "model.task": "dependencies"}}
     content = content | changes | {"grid": {"layers": {1: {"model.layers": 1}}}, "profiles": {}}
     (tmp_path / "a.yml").write_text(yaml.safe_dump(content, sort_keys=False))
-    said = []
-    ((_, result),) = sweep(plan(tmp_path / "a.yml"), tmp_path / "out", say=said.append)
+    caplog.set_level("INFO", logger="lalkit")
+    ((_, result),) = sweep(plan(tmp_path / "a.yml"), tmp_path / "out")
     assert result["status"] == "ok", result["error"]
     assert [scores["sentences"] for scores in result["scores"].values()] == [5, 5]
-    assert said[-1].startswith("[1/1] layers: 1, seed 1: dev LAS ")
+    assert caplog.messages[-1].startswith("[1/1] layers: 1, seed 1: dev LAS ")
 
 
-def test_a_second_start_repeats_nothing(copy, file, no_run):
-    before, said = stamps(copy), []
-    results = sweep(plan(file), copy, say=said.append)
+def test_a_second_start_repeats_nothing(copy, file, no_run, caplog):
+    before = stamps(copy)
+    caplog.set_level("INFO", logger="lalkit")
+    results = sweep(plan(file), copy)
     assert (no_run, stamps(copy)) == ([], before) and len(before) == 6
     assert [result["status"] for _, result in results] == ["ok", "ok"]
-    assert said == [f"two: 2 runs, 2 of them finished; in {copy}"]
+    assert caplog.messages == [f"two: 2 runs, 2 of them finished; in {copy}"]
 
 
 @pytest.mark.parametrize("spoil", ["failed", "of another key", "half", "none"])
@@ -127,7 +126,7 @@ def test_what_does_not_count_is_repeated(copy, file, no_run, spoil):
         "half": place.read_text()[:200], "none": None,
     }[spoil]  # fmt: skip
     place.unlink() if text is None else place.write_text(text)
-    sweep(planned, copy, say=str)
+    sweep(planned, copy)
     assert no_run == [place.parent]
 
 
@@ -138,7 +137,7 @@ def test_two_jobs_give_the_numbers_of_one_and_a_lost_result_is_made_again(done, 
     for name in FILES:
         for path in copy.glob(f"runs/*/{name}"):
             path.unlink()
-    sweep(planned, copy, jobs=2, say=str)
+    sweep(planned, copy, jobs=2)
     assert numbers(copy, planned.runs) == numbers(done[0], planned.runs)
 
 
@@ -182,31 +181,22 @@ def test_a_run_with_other_code_than_planned_is_refused(file, tmp_path):
 def test_the_folder_of_another_sweep_is_refused(copy, file, no_run):
     before = (copy / "sweep.json").read_bytes()
     with pytest.raises(ParameterError, match="holds another sweep\n  Give another --out"):
-        sweep(plan(file, "other"), copy, say=str)
+        sweep(plan(file, "other"), copy)
     with pytest.raises(ParameterError, match="--jobs must be at least 1, not 0"):
         sweep(plan(file), copy, jobs=0)
     assert (copy / "sweep.json").read_bytes() == before and not no_run
 
 
-def test_progress_counts_what_was_done_before_and_not_its_time(file):
-    run, said, now = plan(file, hashes=False).runs[0], [], [0.0]
-    progress = Progress(10, 4, said.append, lambda: now[0])
+def test_an_outcome_in_a_few_words():
     result = {"status": "ok", "scores": {"dev": {"f1": 81.234, "las": 70.0}}, "seconds": 90.0}
-    for seconds in (60.0, 180.0):
-        now[0] = seconds
-        progress.tick(run, result)
-    assert said == [
-        "[7/10] layers: 1, seed 1: dev F1 81.23, LAS 70.00, 1.5 min; about 3.0 min left",
-        "[8/10] layers: 1, seed 1: dev F1 81.23, LAS 70.00, 1.5 min; about 3.0 min left",
-    ]
+    assert outcome(result) == "dev F1 81.23, LAS 70.00, 1.5 min"
     result["scores"]["dev"] = {"f1": None, "las": 70.0}
     assert outcome(result) == "dev LAS 70.00, 1.5 min"
-    progress.tick(run, {})
-    assert "[9/10] layers: 1, seed 1: failed: left no result" in said[-1]
+    assert outcome({}).startswith("failed: left no result")
 
 
 @pytest.mark.slow
-def test_a_killed_sweep_goes_on(done, file, tmp_path):
+def test_a_killed_sweep_goes_on(done, file, tmp_path, caplog):
     out, planned = tmp_path / "out", plan(file)
     command = [sys.executable, "-m", "lalkit", "sweep", file, "--out", out]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
@@ -218,9 +208,9 @@ def test_a_killed_sweep_goes_on(done, file, tmp_path):
     process.stderr.close()
     before = stamps(out)
     assert {path.parent for path in before if path.name == "result.json"} == {out / planned.runs[0].folder}
-    said = []
-    sweep(planned, out, say=said.append)
-    assert said[0].startswith("two: 2 runs, 1 of them finished") and len(said) == 2
+    caplog.set_level("INFO", logger="lalkit")
+    sweep(planned, out)
+    assert caplog.messages[0].startswith("two: 2 runs, 1 of them finished") and len(caplog.messages) == 2
     assert stamps(out).items() >= before.items()
     assert numbers(out, planned.runs) == numbers(done[0], planned.runs)
 
@@ -242,11 +232,11 @@ def test_a_cluster_that_loses_a_worker_completes(done, file, tmp_path, monkeypat
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(cluster, "launch", die_once)
+    monkeypatch.setattr(sweep_runs, "launch", die_once)
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     ) as local:
-        results = sweep(planned, out, cluster=local.scheduler_address, say=str)
+        results = sweep(planned, out, cluster=local.scheduler_address)
     assert flag.exists()
     assert [result["status"] for _, result in results] == ["ok", "ok"]
     assert numbers(out, planned.runs) == numbers(done[0], planned.runs)
@@ -255,7 +245,7 @@ def test_a_cluster_that_loses_a_worker_completes(done, file, tmp_path, monkeypat
 @pytest.mark.slow
 def test_a_cluster_that_is_not_there(file, tmp_path, monkeypatch):
     pytest.importorskip("distributed", reason="dask.distributed is not installed: lalkit[cluster]")
-    connect = cluster.connect
-    monkeypatch.setattr(cluster, "connect", lambda address: connect(address, patience=0.5))
+    connect = sweep_runs.connect
+    monkeypatch.setattr(sweep_runs, "connect", lambda address: connect(address, patience=0.5))
     with pytest.raises(LalkitError, match="^tcp://127.0.0.1:1: no dask scheduler answers"):
-        sweep(plan(file), tmp_path / "out", cluster="tcp://127.0.0.1:1", say=str)
+        sweep(plan(file), tmp_path / "out", cluster="tcp://127.0.0.1:1")
