@@ -1,144 +1,188 @@
-"""`lalkit doctor`, `run`, `bench` and `demo`.
-
-`lalkit heads`.
-
-`lalkit sweep` and `lalkit report`.
-"""
+"""`lalkit heads`, `sweep`, `report`, `run`, `bench`, `doctor` and `demo`: experiments, and the state of the installation."""
 
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lalkit.cli.options import Model, pairs, say, set_threads
+from lalkit.cli import options
+from lalkit.cli.options import documented
+from lalkit.errors import ParameterError
+
+logger = logging.getLogger(__name__)
 
 
+@documented
 def heads(
-    runs: Annotated[
-        list[str],
-        typer.Argument(help="trained runs, FOLDER or NAME=FOLDER, and folders of sweeps; the first is compared with"),
-    ],
-    treebank: Annotated[str, typer.Option(help="to parse under controls")] = "ptb-sample",
-    split: Annotated[str, typer.Option(help="train, dev or test")] = "test",
-    sentences: Annotated[int, typer.Option(help="of the split, evenly spread; 0: all")] = 0,
-    label: Annotated[
-        list[str] | None, typer.Option(help="whose head is taken out (repeatable); default: the six most frequent")
-    ] = None,
-    probed: Annotated[int, typer.Option(help="sentences for the probes")] = 40,
-    rounds: Annotated[int, typer.Option(help="permutations of each attention")] = 20,
-    threads: Annotated[int | None, typer.Option()] = 1,
-    out: Annotated[Path, typer.Option(help="folder of the tables and the figure")] = Path("runs/heads"),
+    runs: list[str],
+    treebank: str = "ptb-sample",
+    split: options.Split = "test",
+    sentences: int = 0,
+    label: list[str] | None = None,
+    probed: int = 40,
+    rounds: int = 20,
+    threads: options.Threads = 1,
+    out: Path = Path("runs/heads"),
 ) -> None:
-    """Do label heads mean labels? Runs of the paper's layer, of label attention inside the span, of neither: under one set of
-    controls, with tests. Another kind of control, such as uniform attention in training, is another run."""
+    """Test whether label heads mean labels: compare trained parsers under the same controls, with tests.
+
+    A run may have the paper's layer, label attention inside the span, or neither. Another kind of control, for example
+    uniform attention in training, is another run.
+
+    Example: lalkit heads paper=runs/paper span=runs/span --treebank sample
+
+    Args:
+        runs: Trained runs (FOLDER or NAME=FOLDER) and folders of sweeps; the others are compared with the first.
+        treebank: The treebank to parse under controls.
+        sentences: The number of sentences of the split, evenly spread; 0 means all.
+        label: Remove the head of this label; repeat it for more labels. By default the six most frequent ones.
+        probed: The number of sentences for the probes.
+        rounds: The number of random permutations of each attention.
+        out: The folder for the tables and the figure.
+    """
     from lalkit.reproduce.comparison import compare_heads, read_runs
     from lalkit.reproduce.comparison_report import write
 
-    set_threads(threads)
-    found = compare_heads(
+    options.set_threads(threads)
+    comparison = compare_heads(
         read_runs(runs), treebank, split, sentences=sentences, labels=label, probed=probed, rounds=rounds,
-        keep=out / "measured", say=say,
+        keep=out / "measured", say=options.say,
     )  # fmt: skip
-    for path in write(found, out, f"Label heads under controls: {treebank} {split}"):
+    for path in write(comparison, out, f"Label heads under controls: {treebank} {split}"):
         print(path)
 
 
+@documented
 def sweep(
-    file: Annotated[Path, typer.Argument(help="e.g. notebooks/sweeps/ablation-1.yml")],
-    profile: Annotated[str | None, typer.Option(help="smoke, sample or full, as the file has them")] = None,
-    jobs: Annotated[int | None, typer.Option(help="runs at the same time, one core each; default 1")] = None,
-    cluster: Annotated[str | None, typer.Option(help="address of a dask scheduler, e.g. tcp://host:8786")] = None,
-    out: Annotated[Path | None, typer.Option(help="default runs/sweeps/NAME or NAME-PROFILE")] = None,
+    file: Path, profile: str | None = None, jobs: int | None = None, cluster: str | None = None, out: Path | None = None
 ) -> None:
-    """Train a grid of settings and seeds; the same command goes on after an interruption. Exit code 1 if a run failed."""
-    from lalkit.errors import ParameterError
+    """Train a grid of settings and seeds. The same command continues an interrupted sweep.
+
+    The exit code is 1 if a run failed.
+
+    Example: lalkit sweep notebooks/sweeps/ablation-1.yml --profile smoke
+
+    Args:
+        file: The description of the sweep, e.g. notebooks/sweeps/ablation-1.yml.
+        profile: The size of the sweep, by its name in the file: smoke, sample or full.
+        jobs: The number of runs at the same time, one core each; by default 1.
+        cluster: Train on the workers of this dask scheduler, e.g. tcp://host:8786.
+        out: The folder of the sweep; by default runs/sweeps/NAME or NAME-PROFILE.
+    """
     from lalkit.reproduce.sweep_plan import plan
     from lalkit.reproduce.sweep_runs import outcome
     from lalkit.reproduce.sweep_runs import sweep as sweep_
 
     if jobs is not None and cluster is not None:
-        raise ParameterError("--jobs are of this machine, --cluster of others", remedy="Give one of the two.")
+        raise ParameterError("--jobs and --cluster exclude each other", remedy="Give one of the two.")
     planned = plan(file, profile)
     out = out or Path("runs/sweeps") / "-".join(filter(None, (planned.name, profile)))
     try:
         results = sweep_(planned, out, jobs=1 if jobs is None else jobs, cluster=cluster)
     except KeyboardInterrupt:
-        say("interrupted; the same command goes on from here")
+        logger.info("interrupted; the same command continues from here")
         raise typer.Exit(130) from None
     failed = [(run, result) for run, result in results if result["status"] != "ok"]
     for run, result in failed:
-        say(f"{run}: {outcome(result)}  ({out / run.folder})")
+        logger.info("%s: %s  (%s)", run, outcome(result), out / run.folder)
     raise typer.Exit(1 if failed else 0)
 
 
-def report(
-    folders: Annotated[list[Path], typer.Argument(help="folders of sweeps, e.g. runs/sweeps/ablation-1-sample")],
-    out: Annotated[Path, typer.Option(help="folder of the report")] = Path("runs/report"),
-) -> None:
-    """Tables (CSV, Markdown, LaTeX), figures and one HTML page of finished sweeps; per claim whether it holds."""
+@documented
+def report(folders: list[Path], out: Path = Path("runs/report")) -> None:
+    """Write tables (CSV, Markdown, LaTeX), figures and one HTML page of finished sweeps, and whether each claim holds.
+
+    Example: lalkit report runs/sweeps/ablation-1-sample
+
+    Args:
+        folders: Folders of sweeps, e.g. runs/sweeps/ablation-1-sample.
+        out: The folder of the report.
+    """
     from lalkit.reproduce.sweep_report import report as report_
 
     for path in report_(folders, out):
         print(path)
 
 
-def doctor() -> None:
-    """Say what is installed and found, and how to get what is missing."""
-    from lalkit.cli.first_steps import diagnose
-
-    for what, finding, fine in diagnose():
-        print(f"{'ok ' if fine else '-- '}{what:24}{finding}")
-
-
+@documented
 def run(
-    notebook: Annotated[Path, typer.Argument(help="e.g. notebooks/00_quickstart.ipynb")],
-    parameter: Annotated[
-        list[str] | None, typer.Option("-p", help="name=value, as the notebook's parameters cell declares")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="folder of the run; default runs/NOTEBOOK/...")] = None,
-    cached: Annotated[
-        bool, typer.Option("--cached", help="take a finished run of the same notebook, parameters, code and data")
-    ] = False,
+    notebook: Path,
+    parameter: Annotated[list[str] | None, typer.Option("-p")] = None,
+    out: Path | None = None,
+    cached: bool = False,
 ) -> None:
-    """Run a notebook strictly: its output, figures and run.json land in a folder under runs/."""
+    """Run a notebook strictly. Its output, figures and run.json are written to a folder under runs/.
+
+    Example: lalkit run notebooks/00_quickstart.ipynb -p parser=en-news
+
+    Args:
+        notebook: The notebook, e.g. notebooks/00_quickstart.ipynb.
+        parameter: A name=value from the parameters cell of the notebook. Repeat it for more parameters.
+        out: The folder of the run; by default runs/NOTEBOOK/...
+        cached: Use a finished run if notebook, parameters, code and data are the same.
+    """
     from lalkit.reproduce.notebook import run_notebook
 
-    result = run_notebook(notebook, dict(pairs(parameter or [])), out, cache=cached)
-    say(f"done in {result.seconds:.0f} s: {result.folder}")
+    result = run_notebook(notebook, dict(options.pairs(parameter or [])), out, cache=cached)
+    logger.info("done in %.0f s: %s", result.seconds, result.folder)
 
 
+@documented
 def bench(
-    routines: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="layer, spans, inside, decode, contributions, look, parse, train, together, beside; none: all"
-        ),
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
-    threads: Annotated[int | None, typer.Option()] = 1,
-    repeats: Annotated[int, typer.Option(help="rounds of each comparison")] = 7,
-    preset: Annotated[str, typer.Option(help="the network of parse and train")] = "minilm",
-    random_weights: Annotated[
-        bool, typer.Option("--random-weights", help="an encoder of the preset's shape, not downloaded")
-    ] = False,
-    json_: Annotated[str | None, typer.Option("--json", help="- for a list of rows on standard output")] = None,
+    routines: Annotated[list[str] | None, typer.Argument()] = None,
+    device: str = "cpu",
+    threads: options.Threads = 1,
+    repeats: int = 7,
+    preset: str = "minilm",
+    random_weights: bool = False,
+    json_: Annotated[str | None, typer.Option("--json")] = None,
 ) -> None:
-    """Speed and memory as ratios: fast routines against their literal twins, the whole parser against its bare encoder."""
+    """Measure speed and memory as ratios: fast routines against slow twins, the parser against its bare encoder.
+
+    Example: lalkit bench layer decode
+
+    Args:
+        routines: layer, spans, inside, decode, contributions, look, parse, train, together, beside; by default all.
+        device: Where to compute: cpu or cuda.
+        repeats: The number of rounds of each comparison.
+        preset: The settings of the network in parse and train.
+        random_weights: Give the encoder random weights, so that none are downloaded.
+        json_: Write - to print a JSON list of rows.
+    """
     from lalkit.bench import bench as bench_
     from lalkit.bench import table
     from lalkit.bench.measure import Settings
 
-    set_threads(threads)
-    rows = bench_(routines or [], Settings(device, repeats, preset, random_weights))
+    options.set_threads(threads)
+    rows = bench_(routines or [], Settings(device, repeats, preset, random_weights), options.say)
     print(json.dumps(rows) if json_ == "-" else table(rows))
 
 
-def demo(out: Annotated[Path, typer.Option()] = Path("runs/demo"), model: Model = "en-news") -> None:
-    """The whole way in a minute, on what the repository ships: parse, draw, evaluate, run the first notebook."""
+def doctor() -> None:
+    """Print what is installed and found, and how to get what is missing.
+
+    Example: lalkit doctor
+    """
+    from lalkit.cli.first_steps import diagnose
+
+    for name, finding, good in diagnose():
+        print(f"{'ok ' if good else '-- '}{name:24}{finding}")
+
+
+@documented
+def demo(out: Path = Path("runs/demo"), model: options.Model = "en-news") -> None:
+    """Show everything in a minute, offline: parse, draw, score, and run the first notebook.
+
+    Example: lalkit demo
+
+    Args:
+        out: The folder for trees and drawings.
+    """
     from lalkit.cli.first_steps import run_demo
 
-    set_threads(None)
-    run_demo(out, model, say)
+    options.set_threads(None)
+    run_demo(out, model)

@@ -1,50 +1,75 @@
-"""`lalkit data`: corpora are fetched, imported, counted, checked."""
+"""`lalkit data`: fetch, import, count and check corpora."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lalkit.cli.options import say
+from lalkit.cli import options
+from lalkit.cli.options import documented
 
-app = typer.Typer(no_args_is_help=True, help="Corpora: fetch, import, count, check.")
+logger = logging.getLogger(__name__)
+app = typer.Typer(no_args_is_help=True, help="Fetch, import, count and check corpora.")
+Name = Annotated[str, typer.Argument(help=options.TREEBANK)]
 
 
 @app.command("fetch")
+@documented
 def data_fetch(name: str) -> None:
-    """Download a corpus from its owners."""
+    """Download a corpus from its owners.
+
+    Example: lalkit data fetch ptb-sample
+
+    Args:
+        name: The corpus: ptb-sample, craft or sinica.
+    """
     from lalkit.treebank.fetch import fetch
 
     print(fetch(name))
 
 
 @app.command("import")
+@documented
 def data_import(
-    name: Annotated[str, typer.Argument(help="ptb, ctb, or ctb-dependencies (its other split)")],
-    path: Annotated[Path, typer.Option(help="the folder of your own licensed copy")],
-    out: Annotated[Path | None, typer.Option(help="default runs/corpora/NAME, which git ignores")] = None,
-    dependencies: Annotated[
-        list[Path] | None,
-        typer.Option(help="CoNLL-X files for train, dev and test (repeat it three times); default our head rules"),
-    ] = None,
-    automatic_tags: Annotated[
-        bool, typer.Option("--automatic-tags", help="instead of gold tags: 10-way jackknifing, as the paper's data has")
-    ] = False,
-    lenient: Annotated[bool, typer.Option("--lenient", help="leave out what cannot be read, and say so")] = False,
+    name: str,
+    path: Annotated[Path, typer.Option()],
+    out: Path | None = None,
+    dependencies: list[Path] | None = None,
+    automatic_tags: bool = False,
+    lenient: bool = False,
 ) -> None:
-    """Read your copy of the Penn or the Chinese Treebank, by the standard splits, into a folder to train on."""
+    """Convert your licensed copy of the Penn or the Chinese Treebank, by the standard splits, into a folder to train on.
+
+    Example: lalkit data import ptb --path ~/corpora/treebank_3
+
+    Args:
+        name: ptb, ctb, or ctb-dependencies (the split that is usual for dependencies).
+        path: The folder of your copy.
+        out: The folder to write; by default runs/corpora/NAME, which git ignores.
+        dependencies: CoNLL-X files for train, dev and test (repeat it three times); by default our head rules are used.
+        automatic_tags: Replace gold tags by those of a tagger (10-way jackknifing), as in the paper's data.
+        lenient: Leave out what cannot be read, and report it.
+    """
     from lalkit.treebank.licensed import import_treebank
 
     folder = out or Path("runs/corpora") / name
-    import_treebank(name, path, folder, dependencies=dependencies or [], automatic_tags=automatic_tags, lenient=lenient)
+    import_treebank(
+        name, path, folder, dependencies=dependencies or [], automatic_tags=automatic_tags, lenient=lenient,
+        say=options.say,
+    )  # fmt: skip
     print(folder)
 
 
 @app.command("stats")
-def data_stats(name: str) -> None:
-    """Count a corpus, split by split."""
+def data_stats(name: Name) -> None:
+    """Count sentences, words and trees of a corpus, split by split.
+
+    Example: lalkit data stats sample
+    """
     from lalkit.treebank.check import stats
 
     columns = {split: stats(corpus) for split, corpus in _splits(name)}
@@ -54,8 +79,11 @@ def data_stats(name: str) -> None:
 
 
 @app.command("check")
-def data_check(name: str) -> None:
-    """Name every problem of a corpus, and every sentence the joint form cannot represent. Exit code 1 if there is any."""
+def data_check(name: Name) -> None:
+    """Name every problem of a corpus, and every sentence that has no joint tree. The exit code is 1 if there is a problem.
+
+    Example: lalkit data check sample
+    """
     from lalkit.treebank.check import check
 
     clean = True
@@ -64,25 +92,24 @@ def data_check(name: str) -> None:
         clean &= report.clean
         for error in (*report.problems, *report.not_joint):
             print(f"{split}: {error}")
-        print(
-            f"{name} {split}: {report.sentences} sentences read, {len(report.problems)} problems, "
-            f"{len(report.not_joint)} without a joint form"
-        )
+        counts = f"{report.sentences} sentences read, {len(report.problems)} problems"
+        print(f"{name} {split}: {counts}, {len(report.not_joint)} without a joint form")
     raise typer.Exit(0 if clean else 1)
 
 
-def _splits(name: str):
+def _splits(name: str) -> Iterator[tuple]:
+    """Yield (split, corpus) for every split. Only the first one must be there."""
     from lalkit.errors import CorpusError
     from lalkit.treebank.corpora import SPLITS, load
 
-    found = 0
+    count = 0
     for split in SPLITS:
         try:
             corpus = load(name, split, lenient=True)
         except CorpusError as error:
-            if split == "train" or not found:
+            if split == "train" or not count:
                 raise
-            say(f"{split}: {error.problem}")
+            logger.info("%s: %s", split, error.problem)
             continue
-        found += 1
+        count += 1
         yield split, corpus

@@ -1,4 +1,4 @@
-"""`lalkit models`: the parsers that are shipped."""
+"""`lalkit models`: list, check and ship trained parsers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import Annotated
 
 import typer
 
-from lalkit.cli.options import say, set_threads
+from lalkit.cli import options
+from lalkit.cli.options import documented
 
-app = typer.Typer(help="The parsers that are shipped: list, check, ship.")
+app = typer.Typer(help="List, check and ship trained parsers.")
 
 
 @app.callback(invoke_without_command=True)
 def models_list(context: typer.Context) -> None:
-    """The parsers that are shipped."""
+    """List the shipped parsers with their scores.
+
+    Example: lalkit models
+    """
     if context.invoked_subcommand:
         return
     from lalkit.training.named import ALIASES, folder, names, read_card
@@ -22,54 +26,68 @@ def models_list(context: typer.Context) -> None:
     print(f"{'name':15}{'F1':>7}{'UAS':>7}{'LAS':>7}  {'on':18}{'MB':>6}  {'encoder':10}licence of the weights")
     for name in names():
         card = read_card(folder() / name)
-        best = next(row for row in card.facts["seeds"] if row["seed"] == card.facts["seed"])
+        facts = card.facts
+        best = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
         split = "test" if best.get("test") else "dev"
         scores = "".join(f"{best[split][key]:7.2f}" for key in ("f1", "uas", "las"))
-        place = f"{card.facts['treebank']} {split}"
-        print(
-            f"{name:15}{scores}  {place:18}{card.size / 1e6:6.1f}  {card.facts['encoder'] or 'none':10}{card.facts['licence']}"
-        )
+        place = f"{facts['treebank']} {split}"
+        print(f"{name:15}{scores}  {place:18}{card.size / 1e6:6.1f}  {facts['encoder'] or 'none':10}{facts['licence']}")
     for alias, name in ALIASES.items():
         if name in names():
             print(f"{alias:15}the same as {name}")
 
 
 @app.command("check")
-def models_check(names: Annotated[list[str] | None, typer.Argument(help="default: all")] = None) -> None:
-    """Parse again what the cards report on, as far as the treebanks are here. Exit code 1 if anything differs."""
+@documented
+def models_check(names: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Parse again what the cards report, for every treebank that is here. The exit code is 1 if anything differs.
+
+    Example: lalkit models check en-news
+
+    Args:
+        names: The parsers to check; by default all.
+    """
     from lalkit.models.ship import verify
-    from lalkit.training import named as shipped
+    from lalkit.training import named
 
     same = True
-    for name in names or shipped.names():
-        for what, stated, found in verify(name, say):
-            same &= stated == found
-            print(f"{'ok ' if stated == found else '-- '}{name:15}{what:20}{stated!s:>14}{found!s:>14}")
+    for name in names or named.names():
+        for quantity, stated, measured in verify(name, options.say):
+            same &= stated == measured
+            print(f"{'ok ' if stated == measured else '-- '}{name:15}{quantity:20}{stated!s:>14}{measured!s:>14}")
     raise typer.Exit(0 if same else 1)
 
 
 @app.command("ship")
+@documented
 def models_ship(
-    name: Annotated[str, typer.Option(help="what it is called, e.g. en-craft")],
-    runs: Annotated[list[Path] | None, typer.Argument(help="runs that differ in their seed")] = None,
-    control: Annotated[
-        list[Path] | None, typer.Option(help="a run of another kind to compare with (repeatable)")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="ship this run, whatever the others score; default: the best on dev")
-    ] = None,
-    licence: Annotated[str | None, typer.Option(help="of the weights; known for craft, ptb-sample and sample")] = None,
-    language: Annotated[str | None, typer.Option(help="default: that of the treebank, en or zh")] = None,
-    add: Annotated[
-        bool, typer.Option("--add", help="add these runs to the card of a shipped parser, which stays what it is")
-    ] = False,
-    threads: Annotated[int | None, typer.Option()] = None,
+    name: Annotated[str, typer.Option()],
+    runs: Annotated[list[Path] | None, typer.Argument()] = None,
+    control: list[Path] | None = None,
+    seed: int | None = None,
+    licence: str | None = None,
+    language: str | None = None,
+    add: bool = False,
+    threads: options.Threads = None,
 ) -> None:
-    """Put one run's parser into data/models in 16 bits, with a card made from the runs' files and scored again."""
-    from lalkit.models import ship as cards
+    """Put the parser of one run into data/models in 16 bits, with a card made from the files of the runs, and score it again.
 
-    set_threads(threads)
+    Example: lalkit models ship runs/craft-1 runs/craft-2 --name en-craft
+
+    Args:
+        name: The name of the parser, e.g. en-craft.
+        runs: Runs that differ in their seed.
+        control: A run of another kind to compare with; repeat it for more.
+        seed: Ship the run with this seed; by default the one that is best on dev.
+        licence: The licence of the weights; known for craft, ptb-sample and sample.
+        language: The language, en or zh; by default that of the treebank.
+        add: Add these runs to the card of a shipped parser, and leave the parser as it is.
+    """
+    from lalkit.models import ship
+
+    options.set_threads(threads)
     if add:
-        print(cards.add(runs or [], name, controls=control or [], say=say))
-        return
-    print(cards.ship(runs or [], name, seed=seed, controls=control or [], licence=licence, language=language, say=say))
+        print(ship.add(runs or [], name, controls=control or [], say=options.say))
+    else:
+        facts = {"seed": seed, "controls": control or [], "licence": licence, "language": language}
+        print(ship.ship(runs or [], name, **facts, say=options.say))
