@@ -158,7 +158,7 @@ def bench(
     from lalkit.bench.measure import Settings
 
     options.set_threads(threads)
-    rows = bench_(routines or [], Settings(device, repeats, preset, random_weights), options.say)
+    rows = bench_(routines or [], Settings(device, repeats, preset, random_weights))
     print(json.dumps(rows) if json_ == "-" else table(rows))
 
 
