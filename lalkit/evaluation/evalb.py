@@ -1,19 +1,23 @@
-"""EVALB: labelled brackets compared as the C program of Sekine and Collins compares them, its parameter file as data.
+"""Compare labelled brackets as EVALB does, the C program of Sekine and Collins. Its parameter files are data here
+(`EvalbRules`).
 
-Convention, as read from and measured on the C program:
+These rules were read in the C program and checked by running it:
 
-* a word is deleted by its *tag*, exactly as written, and each tree by its own tags. COLLINS deletes the tags ',' ':'
-  '``' "''" and '.'; a question mark tagged '.' is therefore deleted too, and only one whose tag is literally '?' stays
-  (NK deletes that as well). Positions are counted over the words left, so a phrase of deleted words only is no bracket.
-* only after that are the two sides compared: another number of words is 'error: length', another word 'error: words'.
-  A tag that moves a word over the line (':' for NN) thus makes an error. NK has the repair of newer versions for
-  a possessive or quote ' " / that one side deletes and the other does not; COLLINS, like its file, has not.
-* a prediction of which no word is left is 'skipped: empty', and this is asked first, whatever the gold tree is.
-* labels of phrases are cut at the first '-' or '=', even in first place (-X becomes the empty label, as in C). Tags are
-  never cut: -LRB- stays -LRB-. TOP is deleted, S1 by NK only, ROOT by neither; an unlabelled bracket counts.
-* brackets match as a multiset, and a predicted bracket that crosses any gold bracket counts as crossing once.
+* The *tag* of a word decides whether the word is deleted. Tags are compared exactly as written, and each tree uses its own
+  tags. COLLINS deletes the tags ',' ':' '``' "''" and '.'. So it also deletes a question mark tagged '.', and keeps only one
+  whose tag is literally '?' (NK deletes that as well). Positions are counted over the words that are left, so a phrase of
+  deleted words is no bracket.
+* The two sides are compared after that. If the numbers of words differ, the result is 'error: length'; if a word differs, it is
+  'error: words'. So a wrong tag (':' for NN) can make an error. NK repairs a possessive or a quote (' " /) that one side
+  deletes and the other does not, as newer versions of the program do; COLLINS does not.
+* A prediction without a word left is 'skipped: empty', whatever the gold tree is.
+* Labels of phrases are cut at the first '-' or '=', even at the start (-X becomes the empty label, as in C). Tags are never cut:
+  -LRB- stays -LRB-. Both rules delete the label TOP, only NK deletes S1, and neither deletes ROOT. An unlabelled bracket
+  counts.
+* Brackets match as a multiset. A predicted bracket that crosses any gold bracket counts as crossing once.
 
-Departures: there is no give-up after 10 errors (nor fixed-size buffers), and F1 is 0, not nan, where nothing matches.
+Departures from the C program: it gives up after 10 errors and has buffers of fixed size, we do not; and if nothing matches,
+F1 is 0 here, not nan.
 """
 
 from __future__ import annotations
@@ -22,22 +26,24 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
-from lalkit.treebank.brackets import escape
-from lalkit.treebank.tree import Node
+from lalkit.treebank.tree import Node, escape
 
 OK, EMPTY, LENGTH, WORDS = "ok", "skipped: empty", "error: length", "error: words"
 TRACE = "-NONE-"
-QUOTE_WORDS = ("'", '"', "/")  # the words the quote repair looks at, fixed in the C program
+QUOTE_WORDS = ("'", '"', "/")  # the words that can be repaired, fixed in the C program
+
+Bracket = tuple[int, int, str]  # start, end (places between the words that are not deleted), label
 
 
 @dataclass(frozen=True)
 class EvalbRules:
     """A parameter file as data.
 
-    deleted: DELETE_LABEL, one list for both: a tag deletes its word, a phrase label its bracket (not what is below it).
-    equal_labels: EQ_LABEL as classes; the members of one class are the same label, for phrases and for tags.
-    quote_tags: QUOTE_LABEL; empty = no quote repair. labelled: LABELED; False compares spans alone.
+    deleted: DELETE_LABEL. A tag deletes its word; the label of a phrase deletes its bracket, but not what is below it.
+    equal_labels: EQ_LABEL as classes. Labels of one class are the same label, for phrases and for tags. quote_tags:
+    QUOTE_LABEL. If it is empty, there is no repair of quotes. labelled: LABELED. False compares spans without labels.
     """
 
     name: str
@@ -47,12 +53,16 @@ class EvalbRules:
     labelled: bool = True
 
     def cut(self, label: str) -> str:
-        """NP-SBJ=2 -> NP: a phrase label up to its first '-' or '='."""
+        """Return the label of a phrase up to its first '-' or '=': NP-SBJ=2 -> NP."""
         return re.split("[-=]", label, maxsplit=1)[0]
 
     def same(self, label: str) -> str:
-        """The one name under which a label and its equals are compared: PRT -> ADVP."""
+        """Return the one name under which a label and its equals are compared: PRT -> ADVP."""
         return next((min(equals) for equals in self.equal_labels if label in equals), label)
+
+    def keeps(self, leaves: Iterable[Node]) -> list[bool]:
+        """Return for each leaf whether its word is kept."""
+        return [leaf.label not in self.deleted for leaf in leaves]
 
 
 COLLINS = EvalbRules(
@@ -70,9 +80,10 @@ NK = EvalbRules(
 
 @dataclass(frozen=True)
 class BracketCount:
-    """One sentence. crossing counts predicted brackets; words and tags_right count the words not deleted.
+    """The counts of one sentence.
 
-    Unless status is 'ok' every count is 0: the sentence is left out of the totals, as in the C program.
+    crossing counts predicted brackets; words and tags_right count the words that are not deleted. If the status is not 'ok',
+    the sentence is left out of the totals, as in the C program, and every count is 0.
     """
 
     matched: int = 0
@@ -85,85 +96,76 @@ class BracketCount:
 
     @property
     def complete(self) -> bool:
-        """Exact match: every bracket of either side has its partner (true of two bare leaves, which have none)."""
+        """Whether every bracket of either side has its partner. Two trees without brackets are complete, too."""
         return self.status == OK and self.matched == self.gold == self.predicted
 
 
 def score_brackets(gold: Node, predicted: Node | None, rules: EvalbRules = COLLINS) -> BracketCount:
-    """The counts of one sentence. None is the empty parse. Bad pairs come back as a status, nothing is raised."""
+    """Count the brackets of one sentence. None is an empty parse. Trees that cannot be compared give a status, not an
+    exception."""
     if predicted is None:
         return BracketCount(status=EMPTY)
     gold_leaves, predicted_leaves = gold.leaves(), predicted.leaves()
-    gold_kept = [leaf.label not in rules.deleted for leaf in gold_leaves]
-    predicted_kept = [leaf.label not in rules.deleted for leaf in predicted_leaves]
+    gold_kept, predicted_kept = rules.keeps(gold_leaves), rules.keeps(predicted_leaves)
     if not any(predicted_kept):
         return BracketCount(status=EMPTY)
     if rules.quote_tags and sum(gold_kept) != sum(predicted_kept):
         _repair_quotes(gold_leaves, predicted_leaves, gold_kept, predicted_kept, rules)
     if sum(gold_kept) != sum(predicted_kept):
         return BracketCount(status=LENGTH)
-    pairs = list(zip(_select(gold_leaves, gold_kept), _select(predicted_leaves, predicted_kept)))
-    # '(' and '-LRB-' are one word: they are written alike, and the C program sees what is written.
+    pairs = list(zip(compress(gold_leaves, gold_kept), compress(predicted_leaves, predicted_kept)))
+    # '(' and '-LRB-' are one word: they are written alike, and the C program sees the written form.
     if any(escape(a.word) != escape(b.word) for a, b in pairs):
         return BracketCount(status=WORDS)
-    expected, found = _brackets(gold, gold_kept, rules), _brackets(predicted, predicted_kept, rules)
+    expected, actual = brackets(gold, rules, gold_kept), brackets(predicted, rules, predicted_kept)
     spans = {(start, end) for start, end, _ in expected}
     return BracketCount(
-        matched=(expected & found).total(),
+        matched=(expected & actual).total(),
         gold=expected.total(),
-        predicted=found.total(),
-        crossing=sum(times for (start, end, _), times in found.items() if _crosses(start, end, spans)),
+        predicted=actual.total(),
+        crossing=sum(times for (start, end, _), times in actual.items() if _crosses(start, end, spans)),
         words=len(pairs),
         tags_right=sum(rules.same(a.label) == rules.same(b.label) for a, b in pairs),
     )
 
 
-def _select(leaves: Sequence[Node], kept: Sequence[bool]) -> list[Node]:
-    return [leaf for leaf, keep in zip(leaves, kept) if keep]
-
-
 def _repair_quotes(
     gold: list[Node], predicted: list[Node], gold_kept: list[bool], predicted_kept: list[bool], rules: EvalbRules
 ) -> None:
-    """Keeps, on both sides, a quote that one side's tag deletes and the other's does not; changes the two lists.
+    """Keep, on both sides, a quote that the tag of only one side deletes. Changes gold_kept and predicted_kept.
 
-    Leaves are paired by position, traces left out (the C program pairs by position among the words not deleted; the two
-    agree unless there are other errors in the sentence).
+    Leaves are paired by their position among the leaves that are no traces. (The C program pairs by position among the words
+    that are not deleted. The two agree unless there are other errors in the sentence.)
     """
     here = [i for i, leaf in enumerate(gold) if leaf.label != TRACE]
     there = [i for i, leaf in enumerate(predicted) if leaf.label != TRACE]
     if len(here) != len(there):
         return
     for i, j in zip(here, there):
-        both = gold[i], predicted[j]
-        if all(leaf.word in QUOTE_WORDS and leaf.label in rules.quote_tags for leaf in both):
+        if all(leaf.word in QUOTE_WORDS and leaf.label in rules.quote_tags for leaf in (gold[i], predicted[j])):
             gold_kept[i] = predicted_kept[j] = gold_kept[i] or predicted_kept[j]
 
 
-def brackets(tree: Node, rules: EvalbRules = COLLINS) -> Counter[tuple[int, int, str]]:
-    """The multiset of (start, end, label) that is scored, places counted over the words that are not deleted."""
-    return _brackets(tree, [leaf.label not in rules.deleted for leaf in tree.leaves()], rules)
-
-
-def _brackets(tree: Node, kept: Sequence[bool], rules: EvalbRules) -> Counter[tuple[int, int, str]]:
-    """The multiset of (start, end, label) over the kept words; no recursion, trees may be deep."""
+def brackets(tree: Node, rules: EvalbRules = COLLINS, kept: Sequence[bool] | None = None) -> Counter[Bracket]:
+    """Return the multiset of brackets that are scored. kept: for each leaf whether its word is kept; by default by its tag."""
+    kept = rules.keeps(tree.leaves()) if kept is None else kept
     deleted = {rules.same(label) for label in rules.deleted}
-    found: Counter[tuple[int, int, str]] = Counter()
+    counts: Counter[Bracket] = Counter()
     leaf = position = 0
-    stack: list[Node | tuple[int, str]] = [tree]
+    stack: list[Node | tuple[int, str]] = [tree]  # no recursion: a tree may be very deep
     while stack:
         item = stack.pop()
         if isinstance(item, tuple):
             start, label = item
             if start < position and label not in deleted:
-                found[start, position, label if rules.labelled else ""] += 1
+                counts[start, position, label if rules.labelled else ""] += 1
         elif item.is_leaf:
             position += kept[leaf]
             leaf += 1
         else:
             stack.append((position, rules.same(rules.cut(item.label))))
             stack.extend(reversed(item.children))
-    return found
+    return counts
 
 
 def _crosses(start: int, end: int, spans: set[tuple[int, int]]) -> bool:
@@ -172,7 +174,8 @@ def _crosses(start: int, end: int, spans: set[tuple[int, int]]) -> bool:
 
 @dataclass(frozen=True)
 class BracketTotals:
-    """The counts of a corpus. Measures are percent, over the sentences not left out; 0 where nothing can be divided."""
+    """The counts of a corpus. Measures are in percent, over the sentences not left out, and 0 if there is nothing to divide
+    by."""
 
     sentences: int = 0
     empty: int = 0
@@ -187,7 +190,7 @@ class BracketTotals:
 
     @classmethod
     def of(cls, counts: Iterable[BracketCount]) -> "BracketTotals":
-        """Sums over sentences, all of them: however many are bad, it never gives up."""
+        """Add up the counts of all sentences."""
         counts = list(counts)
         names = ("complete", "matched", "gold", "predicted", "crossing", "words", "tags_right")
         return cls(
@@ -199,7 +202,7 @@ class BracketTotals:
 
     @property
     def skipped(self) -> int:
-        """Sentences left out, for whatever reason."""
+        """The number of sentences left out, for any reason."""
         return self.empty + self.errors
 
     @property
@@ -218,11 +221,6 @@ class BracketTotals:
     def exact(self) -> float:
         """Complete matches among the sentences not left out."""
         return percent(self.complete, self.sentences - self.skipped)
-
-    @property
-    def mean_crossing(self) -> float:
-        """Crossing brackets per sentence not left out (no percentage)."""
-        return percent(self.crossing, self.sentences - self.skipped) / 100
 
     @property
     def tag_accuracy(self) -> float:
