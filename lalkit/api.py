@@ -173,7 +173,7 @@ class ParseResult:
         }
         suffix = Path(path).suffix
         if suffix in PICTURES:
-            from lalkit.draw.redraw import redraw  # loads matplotlib
+            from lalkit.draw.svg import redraw
 
             return write_bytes(path, redraw(self.draw(), suffix[1:]))
         if suffix not in forms:

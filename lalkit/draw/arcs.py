@@ -1,30 +1,18 @@
-"""Dependency arcs as an SVG: one bracket-shaped arc per word, from its head to it, with its label on it.
+"""Draw dependency arcs as an SVG, alone or below the constituents of the same sentence.
 
-An arc runs above (or below) all arcs it spans. Where several end at a word they stand side by side, the longest nearest
-the word's centre, so that arcs of a projective tree never cross; words move apart until every label fits on its arc.
-
-Both layers of a sentence in one SVG: the constituents above the words, the dependencies below them.
+Every word has one bracket-shaped arc, from its head word to it, with the arc's label on it. An arc runs above (or below) all
+arcs that it spans. If several arcs meet a word, they stand side by side, the longest nearest the word's centre, so that the
+arcs of a projective tree never cross. Words move apart until every label fits on its arc.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from lalkit.draw import svg
-from lalkit.draw.tree import (
-    GAP,
-    LABEL,
-    LEVEL,
-    MARGIN,
-    TAG_TO_WORD,
-    place,
-    read,
-    slot_widths,
-    total_width,
-    tree_parts,
-    word_parts,
-)
+from lalkit.draw import svg, tree
+from lalkit.draw.tree import GAP, MARGIN, TAG_TO_WORD
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.tree import Sentence
@@ -32,15 +20,20 @@ from lalkit.treebank.tree import Sentence
 SIZE = 12  # font size of the labels
 STEP = 21  # from one level of arcs to the next
 FIRST = 24  # from the words to the lowest arc
-LEG = 7  # between arcs that end at the same word
+LEG = 7  # between arcs that meet the same word
 CORNER = 6
 ARROW = 7
 PAD = 3  # white around a label
+UNDER_WORDS = 8  # in a joint drawing: from the words' baseline to where the arcs begin
+
+Offsets = dict[
+    tuple[int, int], float
+]  # (dependent, word) -> how far from the word's centre the dependent's arc meets it
 
 
 @dataclass(frozen=True)
 class Arc:
-    """The arc of a word (1-based) to its head, 0 for the root. level: 1 for the lowest."""
+    """The arc from a head word (0 for the root) to its dependent, both 1-based. level: 1 for the lowest arcs."""
 
     dependent: int
     head: int
@@ -56,30 +49,71 @@ class Arc:
         return max(self.dependent, self.head)
 
 
+class JointDrawing(NamedTuple):
+    """The parts of a joint drawing and where they are: xs are the words' centres, base is the baseline of the tags."""
+
+    parts: list[str]
+    xs: list[float]
+    base: float
+    width: float
+    height: float
+
+
 def draw_arcs(sentence: Sentence) -> str:
-    """An SVG of the dependencies, arcs above the words, tags below. Raises TreebankError for lack of heads."""
+    """Return the dependencies as an SVG, arcs above the words and tags below. Raises TreebankError if there are no heads."""
     arcs = read_arcs(sentence)
     words = [unescape(word) for word in sentence.words]
     offsets = leg_offsets(arcs)
-    slots = arc_slots(slot_widths(words, sentence.tags), offsets)
+    slots = arc_slots(tree.slot_widths(words, sentence.tags), offsets)
     xs = spread(arcs, offsets, lambda pads: in_a_row(slots, pads))
-    words_y = MARGIN + arcs_height(arcs) + TAG_TO_WORD
-    base = words_y - TAG_TO_WORD
+    base = MARGIN + arcs_height(arcs)
     parts = [
         *arc_parts(arcs, offsets, xs, base, upwards=True),
-        *word_parts(words, xs, base, sentence.tags, sentence.heads, tag_shift=2 * TAG_TO_WORD),
+        *tree.word_parts(words, xs, base, sentence.tags, sentence.heads, tag_shift=2 * TAG_TO_WORD),
     ]
-    height = words_y + (TAG_TO_WORD if sentence.tags else 0) + MARGIN - 4
-    width = arcs_width(arcs, xs, slots)
-    return svg.document(width, height, parts, "Dependencies: " + " ".join(words))
+    height = base + TAG_TO_WORD * (2 if sentence.tags else 1) + MARGIN - 4
+    return svg.document(arcs_width(arcs, xs, slots), height, parts, "Dependencies: " + " ".join(words))
+
+
+def draw_joint(sentence: Sentence) -> str:
+    """Return tree, words and arcs as one SVG. Raises TreebankError if the sentence lacks constituents or heads."""
+    layers = tree.read(sentence)
+    drawing = joint_drawing(layers, read_arcs(sentence), UNDER_WORDS)
+    return svg.document(drawing.width, drawing.height, drawing.parts, "Joint parse: " + " ".join(layers.words))
+
+
+def joint_drawing(
+    layers: tree.Tree, arcs: Sequence[Arc], under_words: float, kinds: Mapping[int, str] | None = None
+) -> JointDrawing:
+    """Lay out the constituents above the words and the dependencies below them.
+
+    Args:
+        layers, arcs: of one sentence; the layout leaves room for their labels.
+        under_words: from the words' baseline to where the arcs begin.
+        kinds: dependent -> a class for the line of its arc.
+    """
+    root, words, tags, heads = layers
+    offsets = leg_offsets(arcs)
+    word_slots = tree.slot_widths(words, tags)
+    slots = arc_slots(word_slots, offsets)
+    xs = spread(arcs, offsets, lambda pads: tree.place(root, slots, pads))
+    base = MARGIN + tree.LABEL + root.level * tree.LEVEL
+    under = base + TAG_TO_WORD + under_words
+    parts = [
+        *tree.tree_parts(layers, base),
+        *tree.word_parts(words, xs, base, tags, heads),
+        *arc_parts(arcs, offsets, xs, under, upwards=False, kinds=kinds),
+    ]
+    width = max(tree.tree_width(root, word_slots), arcs_width(arcs, xs, slots))
+    return JointDrawing(parts, xs, base, width, under + arcs_height(arcs) + MARGIN)
 
 
 def read_arcs(sentence: Sentence) -> list[Arc]:
-    """The arcs with their levels, short ones first; an unlabelled arc has the label ''."""
+    """Return the arcs with their levels, short ones first and the root's last. An arc without a label has the label ''."""
     if sentence.heads is None:
         raise TreebankError("this sentence has no dependencies to draw", where=sentence.id)
     labels = sentence.arc_labels or ("",) * len(sentence)
-    # Arcs nest: seen from short to long, an arc lies one level above the highest arc inside it.
+    # Arcs nest. Read from short to long, an arc lies one level above the highest arc inside it.
     arcs: list[Arc] = []
     pairs = [(i, head) for i, head in enumerate(sentence.heads, 1) if head]
     for i, head in sorted(pairs, key=lambda pair: (abs(pair[0] - pair[1]), pair)):
@@ -87,36 +121,32 @@ def read_arcs(sentence: Sentence) -> list[Arc]:
         inside = [arc.level for arc in arcs if left <= arc.left and arc.right <= right]
         arcs.append(Arc(i, head, labels[i - 1], 1 + max(inside, default=0)))
     root = sentence.heads.index(0) + 1
-    arcs.append(Arc(root, 0, labels[root - 1] or "root", 1 + max((arc.level for arc in arcs), default=0)))
-    return arcs
+    return [*arcs, Arc(root, 0, labels[root - 1] or "root", 1 + max((arc.level for arc in arcs), default=0))]
 
 
-def leg_offsets(arcs: Sequence[Arc]) -> dict[tuple[int, int, int], float]:
-    """(dependent, head, word) -> how far from the word's centre the arc meets it."""
-    offsets = {}
-    root = next(arc.dependent for arc in arcs if not arc.head)
-    for word in sorted({end for arc in arcs for end in (arc.left, arc.right)} - {0}):
+def leg_offsets(arcs: Sequence[Arc]) -> Offsets:
+    """Return, for both ends of every arc, how far from the word's centre the arc meets the word."""
+    root = arcs[-1].dependent
+    offsets = {(root, root): 0.0}
+    for word in {end for arc in arcs for end in (arc.left, arc.right)} - {0}:
         first = LEG if word == root else LEG / 2  # the root's own line stands in the centre
         for side in (-1, 1):
-            mine = [a for a in arcs if a.head and (a.right if side < 0 else a.left) == word]
-            mine.sort(key=lambda arc: arc.left - arc.right)
-            for k, arc in enumerate(mine):
-                offsets[arc.dependent, arc.head, word] = side * (first + k * LEG)
-        if word == root:
-            offsets[word, 0, word] = 0.0
+            meeting = [arc for arc in arcs[:-1] if (arc.right if side < 0 else arc.left) == word]
+            for k, arc in enumerate(sorted(meeting, key=lambda arc: arc.left - arc.right)):
+                offsets[arc.dependent, word] = side * (first + k * LEG)
     return offsets
 
 
-def arc_slots(slots: Sequence[float], offsets: dict[tuple[int, int, int], float]) -> list[float]:
-    """The room each word needs if its arcs' ends are to stand within it."""
+def arc_slots(slots: Sequence[float], offsets: Offsets) -> list[float]:
+    """Return the room each word needs if the ends of its arcs are to stand within it."""
     wide = list(slots)
-    for (_, _, word), offset in offsets.items():
+    for (_, word), offset in offsets.items():
         wide[word - 1] = max(wide[word - 1], 2 * abs(offset) + GAP)
     return wide
 
 
 def in_a_row(slots: Sequence[float], pads: Sequence[float]) -> list[float]:
-    """The words' centres, side by side from MARGIN on."""
+    """Return the words' centres, side by side from MARGIN on. pads: extra room to the left of each word."""
     xs, at = [], float(MARGIN)
     for slot, pad in zip(slots, pads):
         xs.append(at + pad + slot / 2)
@@ -124,104 +154,77 @@ def in_a_row(slots: Sequence[float], pads: Sequence[float]) -> list[float]:
     return xs
 
 
-def spread(
-    arcs: Sequence[Arc], offsets: dict[tuple[int, int, int], float], place: Callable[[list[float]], list[float]]
-) -> list[float]:
-    """The words' centres, far enough apart for every label. place: extra room left of each word -> centres."""
+def spread(arcs: Sequence[Arc], offsets: Offsets, place: Callable[[list[float]], list[float]]) -> list[float]:
+    """Return the words' centres, far enough apart for every label. place: extra room left of each word -> centres."""
     pads = [0.0] * max(arc.right for arc in arcs)
     xs = place(pads)
-    for _ in range(200):  # a layout may swallow part of the room at first; each round leaves at most half of what lacks
-        root = next(arc for arc in arcs if not arc.head)
+    root = arcs[-1]
+    for _ in range(
+        200
+    ):  # a layout may swallow part of the room at first; each round leaves at most half of what is missing
         beyond = MARGIN - (xs[root.dependent - 1] - label_room(root) / 2)  # the root's label may be wider than its word
-        lacking = beyond > 0.01
+        too_narrow = beyond > 0.01
         pads[0] += max(beyond, 0.0)
         moved = list(xs)
-        for arc in arcs:
-            if not arc.head:
-                continue
-            start, end = (moved[w - 1] + offsets[arc.dependent, arc.head, w] for w in (arc.left, arc.right))
-            lack = label_room(arc) - (end - start)
-            if lack > 0.01:
-                lacking = True
-                pads[arc.right - 1] += lack
-                moved[arc.right - 1 :] = [x + lack for x in moved[arc.right - 1 :]]
-        if not lacking:
+        for arc in arcs[:-1]:
+            start, end = (moved[word - 1] + offsets[arc.dependent, word] for word in (arc.left, arc.right))
+            missing = label_room(arc) - (end - start)
+            if missing > 0.01:
+                too_narrow = True
+                pads[arc.right - 1] += missing
+                moved[arc.right - 1 :] = [x + missing for x in moved[arc.right - 1 :]]
+        if not too_narrow:
             break
         xs = place(pads)
     return xs
 
 
 def label_room(arc: Arc) -> float:
-    """How wide an arc must be for its label."""
+    """Return how wide an arc must be for its label."""
     return svg.text_width(arc.label, SIZE) + 2 * (CORNER + PAD) if arc.label else 2.0 * CORNER
 
 
 def arcs_height(arcs: Sequence[Arc]) -> float:
-    """From the words' edge to the outer edge of the outermost label, the root's."""
-    return FIRST + (max(arc.level for arc in arcs) - 1) * STEP + SIZE
+    """Return the height from the words' edge to the outer edge of the outermost label, which is the root's."""
+    return FIRST + (arcs[-1].level - 1) * STEP + SIZE
 
 
 def arcs_width(arcs: Sequence[Arc], xs: Sequence[float], slots: Sequence[float]) -> float:
-    """The width of the drawing; only the root's label can reach beyond the last word."""
-    root = next(arc for arc in arcs if not arc.head)
-    return max(xs[-1] + slots[-1] / 2, xs[root.dependent - 1] + label_room(root) / 2) + MARGIN
+    """Return the width of the drawing. Only the root's label can reach beyond the last word."""
+    return max(xs[-1] + slots[-1] / 2, xs[arcs[-1].dependent - 1] + label_room(arcs[-1]) / 2) + MARGIN
 
 
 def arc_parts(
     arcs: Sequence[Arc],
-    offsets: dict[tuple[int, int, int], float],
+    offsets: Offsets,
     xs: Sequence[float],
     base: float,
     upwards: bool,
     kinds: Mapping[int, str] | None = None,
 ) -> list[str]:
-    """Arcs and labels, from the line y = base away from the words. kinds: a class for the lines of some dependents."""
+    """Return arcs and labels, from the line y = base away from the words. The other arguments: see `joint_drawing`."""
     sign = -1 if upwards else 1
-    kinds = kinds or {}
     n = svg.number
     lines, labels = [], []
     for arc in arcs:
         far = base + sign * (FIRST + (arc.level - 1) * STEP)
-        tip_x = xs[arc.dependent - 1] + offsets[arc.dependent, arc.head, arc.dependent]
-        tip_y = base + sign * 2
+        tip_x, tip_y = xs[arc.dependent - 1] + offsets[arc.dependent, arc.dependent], base + sign * 2
         neck = tip_y + sign * ARROW
-        colour = svg.BLUE if arc.head else svg.VERMILION
         if arc.head:
-            from_x = xs[arc.head - 1] + offsets[arc.dependent, arc.head, arc.head]
+            colour, text_colour = svg.BLUE, svg.BLACK
+            from_x = xs[arc.head - 1] + offsets[arc.dependent, arc.head]
             turn, way = far - sign * CORNER, CORNER if tip_x > from_x else -CORNER
             line = f"M{n(from_x)} {n(tip_y)} V{n(turn)} Q{n(from_x)} {n(far)} {n(from_x + way)} {n(far)} "
             line += f"H{n(tip_x - way)} Q{n(tip_x)} {n(far)} {n(tip_x)} {n(turn)} V{n(neck)}"
             middle = (from_x + tip_x) / 2
         else:
+            colour = text_colour = svg.VERMILION
             line, middle = f"M{n(tip_x)} {n(far)} V{n(neck)}", tip_x
-        lines.append(svg.path(line, colour=colour, kind=kinds.get(arc.dependent, "")))
+        lines.append(svg.path(line, colour=colour, kind=(kinds or {}).get(arc.dependent, "")))
         points = f"{n(tip_x)},{n(tip_y)} {n(tip_x - 3.5)},{n(neck)} {n(tip_x + 3.5)},{n(neck)}"
-        lines.append(f'<polygon points="{points}" fill="{colour}"/>')
+        lines.append(svg.element("polygon", points=points, fill=colour))
         if arc.label:
-            half = svg.text_width(arc.label, SIZE) / 2 + PAD
-            place = f'x="{n(middle - half)}" y="{n(far - SIZE / 2 - 2)}" width="{n(2 * half)}" height="{n(SIZE + 4)}"'
-            labels.append(f'<rect {place} fill="white"/>')
-            colour = svg.BLACK if arc.head else svg.VERMILION
-            labels.append(svg.text(middle, far + 0.34 * SIZE, arc.label, SIZE, colour=colour))
+            half, top = svg.text_width(arc.label, SIZE) / 2 + PAD, far - SIZE / 2 - 2
+            labels.append(svg.element("rect", x=middle - half, y=top, width=2 * half, height=SIZE + 4, fill="white"))
+            labels.append(svg.text(middle, far + 0.34 * SIZE, arc.label, SIZE, colour=text_colour))
     return lines + labels
-
-
-UNDER_WORDS = 8  # from the words' baseline to where the arcs begin
-
-
-def draw_joint(sentence: Sentence) -> str:
-    """An SVG of tree, words and arcs. Raises TreebankError for a sentence that lacks one of the two layers."""
-    root, words, heads = read(sentence)
-    arcs = read_arcs(sentence)
-    offsets = leg_offsets(arcs)
-    slots = arc_slots(slot_widths(words, sentence.tags), offsets)
-    xs = spread(arcs, offsets, lambda pads: place(root, slots, pads))
-    base = MARGIN + LABEL + root.level * LEVEL
-    under = base + TAG_TO_WORD + UNDER_WORDS
-    parts = [
-        *tree_parts(root, base, sentence.tags is not None),
-        *word_parts(words, xs, base, sentence.tags, heads),
-        *arc_parts(arcs, offsets, xs, under, upwards=False),
-    ]
-    width = max(total_width(root, words, sentence.tags), arcs_width(arcs, xs, slots))
-    return svg.document(width, under + arcs_height(arcs) + MARGIN, parts, "Joint parse: " + " ".join(words))

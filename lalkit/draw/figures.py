@@ -152,7 +152,7 @@ def seed_points(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str
 
 def _subplots(*shape: int, words: Sequence[str] = (), **options):
     """words: those that the figure will show, in whatever script."""
-    fonts.use(words)
+    fonts.use_fonts(words)
     return plt.subplots(*shape, **options)
 
 
@@ -194,7 +194,7 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     word, beside chance (bar). table: system, seed, what, label, measure, value."""
     systems = _names(table[table["what"] != TRAINED], "system")  # others have no heads
     labels = [name for name in _names(table, "label") if name]
-    fonts.use(labels)
+    fonts.use_fonts(labels)
     controls = [name for name in _names(table[table["measure"] == "f1"], "what") if name != TRAINED]
     height = 1.9 + 0.24 * max(len(controls), len(labels)) * max(1, len(systems)) ** 0.5
     figure, axes = plt.subplots(1, 4, figsize=(14, height), layout="constrained")

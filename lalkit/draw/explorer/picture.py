@@ -1,8 +1,7 @@
-"""The explorer's drawing of a sentence: `draw_joint`'s, with boxes to point at and places for heat and numbers.
+"""Draw a sentence for the explorer: a joint drawing with boxes to point at and places for shading and numbers.
 
-Boxes lie below the texts, which let the pointer through (tree.css). START and STOP stand at both ends of the words.
-
-A parse against gold: which constituents and arcs differ, and how many. A unary chain counts as one constituent.
+The boxes lie below the texts; the texts let the pointer through (tree.css). START and STOP stand at both ends of the words.
+If there is a gold parse, `compare` says which constituents and arcs differ from it, and the drawing marks them.
 """
 
 from __future__ import annotations
@@ -10,48 +9,42 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lalkit.draw import svg
-from lalkit.draw.arcs import arc_parts, arc_slots, arcs_height, arcs_width, leg_offsets, read_arcs, spread
-from lalkit.draw.tree import (
-    GAP,
-    LABEL,
-    LEVEL,
-    MARGIN,
-    TAG_TO_WORD,
-    WORD,
-    Placed,
-    place,
-    read,
-    slot_widths,
-    total_width,
-    tree_parts,
-    word_parts,
-)
+from lalkit.draw.arcs import joint_drawing, read_arcs
+from lalkit.draw.tree import GAP, LABEL, LEVEL, MARGIN, TAG_TO_WORD, WORD, Placed, read, slot_widths, walk
 from lalkit.errors import LalkitError
 from lalkit.treebank.tree import Node, Sentence, Span
 
-# What is said by colour or dashes is also said by these, after the label.
+# These symbols follow the label; they repeat what colours and dashes say.
 EXTRA, OTHER = "\u00d7", "\u2260"  # × not in gold; ≠ gold has another label there
+SIDE = 62  # room for START on the left and for STOP on the right
+NUMBER = 12  # font size of the attention below the words
+UNDER_WORDS = 24  # from the words' baseline to where the arcs begin: the numbers stand between them
 
 
 def compare(sentence: dict) -> dict | None:
-    """None without gold; else status (per span: "same", "extra", gold's label as {"label": str}, None for a group),
-    arcs (per word: "same", "head", "label": what is wrong), missing (gold's constituents that are not there), and line,
-    the counts as a sentence or two."""
+    """Compare a parse with gold; a unary chain counts as one constituent. Returns None if there is no gold, else
+
+    status: for each span "same", "extra", {"label": gold's label over the same words}, or None for a group;
+    arcs: for each word "same", "head" (the head is wrong) or "label" (only the label is wrong);
+    missing: the constituents of gold that the parse does not have; line: the counts, as sentences for the page.
+    """
     gold = sentence.get("gold")
     if gold is None:
         return None
     labels = {(span["start"], span["end"]): span["label"] for span in gold["spans"]}
     status = [_status(span, labels) for span in sentence["spans"]]
-    found = {(s["start"], s["end"], s["label"]) for s in sentence["spans"] if not s.get("group")}
+    constituents = {(s["start"], s["end"], s["label"]) for s in sentence["spans"] if not s.get("group")}
     missing = [
         {"start": start, "end": end, "label": label}
         for (start, end), label in sorted(labels.items(), key=lambda item: (item[0][0], -item[0][1]))
-        if (start, end, label) not in found
+        if (start, end, label) not in constituents
     ]
-    arcs = []
-    for head, label, right, name in zip(sentence["heads"], sentence["arc_labels"], gold["heads"], gold["arc_labels"]):
-        arcs.append("head" if head != right else "label" if label != name else "same")
-    return {"status": status, "arcs": arcs, "missing": missing, "line": _line(status, arcs, missing, len(labels))}
+    pairs = zip(sentence["heads"], gold["heads"], sentence["arc_labels"], gold["arc_labels"])
+    arcs = [
+        "head" if head != gold_head else "same" if label == gold_label else "label"
+        for head, gold_head, label, gold_label in pairs
+    ]
+    return {"status": status, "arcs": arcs, "missing": missing, "line": _counts(status, arcs, missing, len(labels))}
 
 
 def _status(span: dict, labels: dict[tuple[int, int], str]) -> str | dict | None:
@@ -61,24 +54,19 @@ def _status(span: dict, labels: dict[tuple[int, int], str]) -> str | dict | None
     return "extra" if label is None else "same" if label == span["label"] else {"label": label}
 
 
-def _line(status: list, arcs: list[str], missing: list, gold: int) -> str:
-    said = [item for item in status if item is not None]
-    extra, other = said.count("extra"), sum(isinstance(item, dict) for item in said)
+def _counts(status: list, arcs: list[str], missing: list, gold: int) -> str:
+    compared = [item for item in status if item is not None]
+    extra, other = compared.count("extra"), sum(isinstance(item, dict) for item in compared)
     heads = len(arcs) - arcs.count("head")
     return (
-        f"Constituents: {said.count('same')} of {len(said)} are in gold, {other} with another label there ({OTHER}), "
+        f"Constituents: {compared.count('same')} of {len(compared)} are in gold, {other} with another label there ({OTHER}), "
         f"{extra} not there ({EXTRA}); {len(missing)} of gold's {gold} are missing. "
         f"Arcs: {heads} of {len(arcs)} have gold's head, {arcs.count('same')} its label too; punctuation counts."
     )
 
 
-SIDE = 62  # room for START on the left and for STOP on the right
-NUMBER = 12  # font size of the attention below the words
-UNDER_WORDS = 24  # from the words' baseline to where the arcs begin: the numbers stand between
-
-
 def in_order(spans: list[dict]) -> list[dict]:
-    """In pre-order, each with its parent (index or None) and its level (1: outermost)."""
+    """Return the spans in pre-order, each with its parent (index or None) and its level (1: outermost)."""
     ordered, open_ = [], []
     for span in sorted(spans, key=lambda s: (s["start"], -s["end"])):
         while open_ and ordered[open_[-1]]["end"] <= span["start"]:
@@ -89,111 +77,88 @@ def in_order(spans: list[dict]) -> list[dict]:
 
 
 def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
-    """An <svg> for a page. data: a sentence of the explorer's; spans: `in_order`; comparison: `gold.compare`'s.
+    """Return the <svg> of one sentence for the page.
 
-    Raises TreebankError where the layers are no trees, LalkitError where two spans have the same ends.
+    Args:
+        data: a sentence of the explorer's data.
+        spans: its spans as `in_order` returns them.
+        comparison: as `compare` returns it.
+
+    Raises:
+        TreebankError: the spans or the heads are not a tree.
+        LalkitError: two spans cover the same words.
     """
+    layers = [tuple(data[key]) for key in ("words", "tags", "heads", "arc_labels")]
     constituents = tuple(Span(s["start"], s["end"], s["label"]) for s in spans)
-    layers = (tuple(data[key]) for key in ("words", "tags"))
-    sentence = Sentence(*layers, constituents, tuple(data["heads"]), tuple(data["arc_labels"]), data["id"])
-    root, words, heads = read(sentence)
-    chains = _chains(root, {(s["start"], s["end"]): i for i, s in enumerate(spans)})
+    sentence = Sentence(*layers[:2], constituents, *layers[2:], data["id"])
+    tree, arcs, kinds = read(sentence), read_arcs(sentence), {}
+    chains = _chains(tree.root, {(s["start"], s["end"]): i for i, s in enumerate(spans)})
     if len(chains) < len(spans):
         raise LalkitError("a constituent was not drawn", where=data["id"])
-    arcs, kinds = read_arcs(sentence), {}
-    if comparison:
+    status = comparison["status"] if comparison else [None] * len(spans)
+    if comparison:  # the symbols become part of the labels, so that the layout leaves room for them
         for i, nodes in chains.items():
-            _mark(nodes[0], comparison["status"][i])
-        marks = {"head": " " + EXTRA, "label": " " + OTHER, "same": ""}
+            mark = EXTRA if status[i] == "extra" else OTHER if isinstance(status[i], dict) else ""
+            if mark:
+                nodes[0].node = Node(f"{nodes[0].node.label} {mark}", nodes[0].node.children)
+        marks = {"head": f" {EXTRA}", "label": f" {OTHER}", "same": ""}
         arcs = [replace(arc, label=arc.label + marks[comparison["arcs"][arc.dependent - 1]]) for arc in arcs]
         kinds = {i: f"wrong-{what}" for i, what in enumerate(comparison["arcs"], 1) if what != "same"}
-    offsets = leg_offsets(arcs)
-    own = slot_widths(words, sentence.tags)
-    slots = arc_slots(own, offsets)
-    xs = spread(arcs, offsets, lambda pads: place(root, slots, pads))
-    base = MARGIN + LABEL + root.level * LEVEL
-    y = base + TAG_TO_WORD
-    wide = max(total_width(root, words, sentence.tags), arcs_width(arcs, xs, slots))
-    heat = [*_heat(xs, [w - GAP + 8 for w in own], y), *_ends(wide, y)]
-    shown = [
-        *tree_parts(root, base, tags=True),
-        *word_parts(words, xs, base, sentence.tags, heads),
-        *arc_parts(arcs, offsets, xs, y + UNDER_WORDS, upwards=False, kinds=kinds),
+    drawing = joint_drawing(tree, arcs, UNDER_WORDS, kinds)
+    y = drawing.base + TAG_TO_WORD
+    shade = svg.element("rect", class_="shade", x=0, y=drawing.base - 16, width=0, height=TAG_TO_WORD + 24)
+    cells = [
+        part
+        for i, (x, slot) in enumerate(zip(drawing.xs, slot_widths(tree.words, sentence.tags)))
+        for part in _cell(str(i + 1), x, slot - GAP + 8, y)  # column 0 is START
     ]
-    boxes = [_box(i, chains[i], base, spans, comparison) for i in range(len(spans))]
-    shade = f'<rect class="shade" x="0" y="{base - 16}" width="0" height="{TAG_TO_WORD + 24}"/>'
-    parts = ['<g aria-hidden="true">', shade, *heat, "</g>", *boxes, '<g aria-hidden="true">', *shown, "</g>"]
-    width, height = wide + 2 * SIDE, y + UNDER_WORDS + arcs_height(arcs) + MARGIN
-    w, h = svg.number(width), svg.number(height)
-    return "\n".join(
-        [
-            f'<svg class="parse" width="{w}" height="{h}" viewBox="{-SIDE} 0 {w} {h}" role="tree" '
-            f'aria-label="Constituents of: {svg.escape(" ".join(words))}" font-family="{svg.FONT}">',
-            f'<rect x="{-SIDE}" width="{w}" height="{h}" fill="white"/>',
-            *parts,
-            "</svg>",
-        ]
-    )
+    for column, name, x in (
+        ("0", "START", MARGIN - SIDE / 2 - 4),
+        ("last", "STOP", drawing.width - MARGIN + SIDE / 2 + 4),
+    ):
+        cells += _cell(column, x, svg.text_width(name, NUMBER) + 8, y)
+        cells.append(svg.element("g", svg.text(x, y, name, NUMBER, colour=svg.GREY), class_="end"))
+    boxes = [_box(i, chains[i], drawing.base, spans, status[i]) for i in range(len(spans))]
+    width, height = drawing.width + 2 * SIDE, drawing.height
+    ground = svg.element("rect", x=-SIDE, width=width, height=height, fill="white")
+    hidden = '<g aria-hidden="true">'
+    content = ["", ground, hidden, shade, *cells, "</g>", *boxes, hidden, *drawing.parts, "</g>", ""]
+    view = f"{-SIDE} 0 {svg.number(width)} {svg.number(height)}"
+    label = "Constituents of: " + " ".join(tree.words)
+    return svg.element(
+        "svg", "\n".join(content), class_="parse", width=width, height=height, viewBox=view, role="tree", aria_label=label,
+        font_family=svg.CSS,
+    )  # fmt: skip
 
 
 def _chains(root: Placed, index: dict[tuple[int, int], int]) -> dict[int, list[Placed]]:
-    """span's index -> its nodes, top first: one, or those of a unary chain."""
-    found: dict[int, list[Placed]] = {}
-    stack = [root]
-    while stack:
-        item = stack.pop()
-        stack.extend(item.children)
+    """Return, for the index of every span, its nodes from the top: one node, or those of a unary chain."""
+    chains: dict[int, list[Placed]] = {}
+    for item in walk(root):
         if not item.node.is_leaf and (item.start, item.end) in index:
-            found.setdefault(index[item.start, item.end], []).append(item)
-    return found
+            chains.setdefault(index[item.start, item.end], []).append(item)
+    return chains
 
 
-def _mark(item: Placed, status: str | dict | None) -> None:
-    """Put the symbol for a difference from gold behind the label, so that the layout leaves room for it."""
-    mark = EXTRA if status == "extra" else OTHER if isinstance(status, dict) else ""
-    if mark:
-        item.node = Node(f"{item.node.label} {mark}", item.node.children)
-
-
-def _box(i: int, chain: list[Placed], base: float, spans: list[dict], comparison: dict | None) -> str:
-    """What is pointed at: behind all labels of a constituent. The script names it for screen readers."""
+def _box(i: int, chain: list[Placed], base: float, spans: list[dict], status: str | dict | None) -> str:
+    """Return the box behind all labels of a constituent, at which one points. The script names it for screen readers."""
     half = max(svg.text_width(item.node.label, LABEL) for item in chain) / 2 + 5
-    x = sum(item.x for item in chain) / len(chain) - half
+    left = sum(item.x for item in chain) / len(chain) - half
     top, bottom = base - chain[0].level * LEVEL - LABEL, base - chain[-1].level * LEVEL + 5
-    status = comparison and comparison["status"][i]
-    kind = "group" if spans[i].get("group") else "wrong" if status not in (None, "same") else ""
+    kind = " group" if spans[i].get("group") else " wrong" if status not in (None, "same") else ""
     peers = [j for j, span in enumerate(spans) if span["parent"] == spans[i]["parent"]]
-    n = svg.number
-    return (
-        f'<g class="{f"constituent {kind}".strip()}" data-span="{i}" role="treeitem" tabindex="{0 if i == 0 else -1}" '
-        f'aria-level="{spans[i]["level"]}" aria-posinset="{peers.index(i) + 1}" aria-setsize="{len(peers)}" '
-        f'aria-selected="false"><rect class="box" x="{n(x)}" y="{n(top)}" width="{n(2 * half)}" '
-        f'height="{n(bottom - top)}" rx="4"/></g>'
-    )
+    rect = svg.element("rect", class_="box", x=left, y=top, width=2 * half, height=bottom - top, rx=4)
+    return svg.element(
+        "g", rect, class_=f"constituent{kind}", data_span=i, role="treeitem", tabindex=0 if i == 0 else -1,
+        aria_level=spans[i]["level"], aria_posinset=peers.index(i) + 1, aria_setsize=len(peers), aria_selected="false",
+    )  # fmt: skip
 
 
-def _heat(xs: list[float], widths: list[float], y: float) -> list[str]:
-    """Behind every word a box to colour, below it a place for a number; column 0 is START, so word i has column i + 1."""
-    parts = []
-    for i, (x, width) in enumerate(zip(xs, widths)):
-        parts += _cell(i + 1, x, width, y)
-    return parts
-
-
-def _ends(wide: float, y: float) -> list[str]:
-    """START and STOP, seen while a label head's attention is shown."""
-    parts = []
-    for column, name, x in (("0", "START", MARGIN - SIDE / 2 - 4), ("last", "STOP", wide - MARGIN + SIDE / 2 + 4)):
-        parts += _cell(column, x, svg.text_width(name, NUMBER) + 8, y)
-        parts.append(f'<g class="end">{svg.text(x, y, name, NUMBER, colour=svg.GREY)}</g>')
-    return parts
-
-
-def _cell(column: int | str, x: float, width: float, y: float) -> list[str]:
-    n = svg.number
-    where = f'x="{n(x - width / 2)}" y="{n(y - WORD)}" width="{n(width)}" height="{WORD + 6}"'
+def _cell(column: str, x: float, width: float, y: float) -> list[str]:
+    """Return a box behind a word that the script can shade, and a place for a number below it."""
+    box = {"x": x - width / 2, "y": y - WORD, "width": width, "height": WORD + 6, "rx": 3}
+    number = {"x": x, "y": y + 18, "font_size": NUMBER, "text_anchor": "middle"}
     return [
-        f'<rect class="heat" data-column="{column}" {where} rx="3"><title></title></rect>',
-        f'<text class="number" data-column="{column}" x="{n(x)}" y="{n(y + 18)}" font-size="{NUMBER}" '
-        f'text-anchor="middle"></text>',
+        svg.element("rect", "<title></title>", class_="heat", data_column=column, **box),
+        svg.element("text", "", class_="number", data_column=column, **number),
     ]

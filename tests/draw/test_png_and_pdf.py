@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from lalkit.draw import draw_joint, draw_tree, explorer
 from lalkit.draw import svg as fonts
 from lalkit.draw.figures import attention_heat
-from lalkit.draw.redraw import NARROWER, as_figure, redraw
+from lalkit.draw.svg import NARROWER, as_figure, redraw
 from lalkit.treebank.corpora import load
 from tests.draw.explorer_data import explorer_data
 from tests.draw.pictures import SVG
