@@ -57,10 +57,7 @@ def data_import(
     from lalkit.treebank.licensed import import_treebank
 
     folder = out or Path("runs/corpora") / name
-    import_treebank(
-        name, path, folder, dependencies=dependencies or [], automatic_tags=automatic_tags, lenient=lenient,
-        say=options.say,
-    )  # fmt: skip
+    import_treebank(name, path, folder, dependencies=dependencies or [], automatic_tags=automatic_tags, lenient=lenient)
     print(folder)
 
 

@@ -48,9 +48,12 @@ class Corpus:
 def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -> Corpus:
     """Load one split of a named corpus, or of a folder of treebank files.
 
-    Args: name: a name of the table above, or a folder. split: train, dev or test. task: 'constituents' reads trees only.
-        'dependencies' leaves out each sentence that lalkit cannot parse (in most treebanks some arcs cross) and adds it to
-        the problems. 'joint' reads both layers. lenient: collect problems instead of raising the first one.
+    Args:
+        name: a name of the table above, or a folder.
+        split: train, dev or test.
+        task: 'constituents' reads trees only. 'joint' reads both layers. 'dependencies' leaves out each sentence that lalkit
+            cannot parse (in most treebanks some arcs cross), and adds it to the problems.
+        lenient: collect problems instead of raising the first one.
 
     Raises:
         CorpusError: the corpus or the split is missing.
