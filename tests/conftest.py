@@ -33,7 +33,7 @@ def tiny_parser(tmp_path_factory):
     from lalkit.training.loop import train
 
     folder = tmp_path_factory.mktemp("runs") / "tiny"
-    train(override(tiny(), {"train.epochs": 2}), "sample", folder, say=lambda text: None)
+    train(override(tiny(), {"train.epochs": 2}), "sample", folder)
     return folder
 
 
@@ -44,5 +44,5 @@ def tiny_span_parser(tmp_path_factory):
 
     inside = {"model.label_attention": "none", "model.span_attention": {"d_key": 8, "boundary": "glass"}}
     folder = tmp_path_factory.mktemp("runs") / "tiny-span"
-    train(override(tiny(), {"train.epochs": 2, **inside}), "sample", folder, say=lambda text: None)
+    train(override(tiny(), {"train.epochs": 2, **inside}), "sample", folder)
     return folder

@@ -42,7 +42,7 @@ def test_tags_that_are_brackets_do_not_break_the_brackets(parser):
 
 def test_a_parse_is_explained_and_no_other(tmp_path):
     """A parser that takes given tags is asked again with these, not with the tags it gave."""
-    train(override(tiny(), {"model.tag_input": "given", "train.epochs": 1}), "sample", tmp_path, say=str)
+    train(override(tiny(), {"model.tag_input": "given", "train.epochs": 1}), "sample", tmp_path)
     for text in ("He said so .", Sentence(("He", "said", "so", "."), ("PRP", "VBD", "RB", "."))):
         result = lalkit.load(tmp_path).parse(text, "tokens")
         assert result.look.prediction == result.prediction

@@ -1,5 +1,6 @@
 """Parsers of one layer: dependencies alone (UD), constituents alone. What cannot be had is said plainly."""
 
+import logging
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +26,17 @@ from tests.command import lalkit
 CROSSING = "".join(f"{i}\tw{i}\t_\tX\t_\t_\t{h}\tdep\t_\t_\n" for i, h in enumerate((3, 0, 2, 1), 1)) + "\n"
 
 
+class Messages(logging.Handler):
+    """Keeps what is logged while a fixture of the module is made."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
 @pytest.fixture(scope="module")
 def ud(tmp_path_factory):
     """A folder as UD has it: no trees, tags as UPOS, one sentence with crossing arcs in every part."""
@@ -40,10 +52,14 @@ def ud(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def dependency_parser(ud, tmp_path_factory):
-    out, said = tmp_path_factory.mktemp("runs") / "dependencies", []
+    out, messages = tmp_path_factory.mktemp("runs") / "dependencies", Messages()
     config = override(tiny(), {"model.task": "dependencies", "train.epochs": 2})
-    train(config, str(ud), out, say=said.append)
-    return out, said
+    logger = logging.getLogger("lalkit")
+    logger.addHandler(messages)
+    logger.setLevel("INFO")
+    train(config, str(ud), out)
+    logger.removeHandler(messages)
+    return out, messages.lines
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +68,7 @@ def constituency_parser(tmp_path_factory):
     for split, count in (("train", 60), ("dev", 12)):
         chosen = sorted(load("sample", split).sentences, key=len)[10 : 10 + count]
         (folder / f"{split}.trees").write_text("".join(f"{s.tree}\n" for s in chosen))
-    train(override(tiny(), {"model.task": "constituents", "train.epochs": 2}), str(folder), out, say=lambda text: None)
+    train(override(tiny(), {"model.task": "constituents", "train.epochs": 2}), str(folder), out)
     return out, folder
 
 
@@ -86,18 +102,16 @@ def test_dependencies_alone(dependency_parser, ud):
         parser.look([gold[0]])
 
 
-def test_unread_dev_sentences_are_said_and_no_sentence_is_an_error(tmp_path):
+def test_unread_dev_sentences_are_counted_and_no_sentence_is_an_error(tmp_path, caplog):
     rows = format_conllu([Sentence(tuple("abcd"), ("X",) * 4, None, (2, 0, 2, 3), ("dep",) * 4)])
     (tmp_path / "train.conllu").write_text(rows)
     (tmp_path / "dev.conllu").write_text(rows + CROSSING)
-    config, said = override(tiny(), {"model.task": "dependencies"}), []
-    Run(config, str(tmp_path), tmp_path / "run", False, said.append)
-    assert "0 of train and 1 of dev unread), 1 of dev" in said[0]
+    config = override(tiny(), {"model.task": "dependencies"})
+    caplog.set_level("INFO", logger="lalkit")
+    Run(config, str(tmp_path), tmp_path / "run")
+    assert "0 of train and 1 of dev unread), 1 of dev" in caplog.messages[0]
     short = override(config, {"train.max_length": 3})
-    for start in (
-        lambda: Run(short, str(tmp_path), tmp_path / "short", False, print),
-        lambda: estimate(short, str(tmp_path)),
-    ):
+    for start in (lambda: Run(short, str(tmp_path), tmp_path / "short"), lambda: estimate(short, str(tmp_path))):
         with pytest.raises(CorpusError, match="no sentence to train on; left out: 1 longer than 3 words"):
             start()
     assert not (tmp_path / "short").exists()
@@ -126,7 +140,7 @@ def test_it_learns_a_dozen_sentences_by_heart(task, tmp_path, sample):
     torch.manual_seed(0)
     names = ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
     config = override(tiny(), {"model.task": task, **{f"model.{name}dropout": 0.0 for name in names}})
-    run = Run(config, "sample", tmp_path / "run", False, lambda text: None)
+    run = Run(config, "sample", tmp_path / "run")
     chosen = layers_of(sorted(sample, key=len)[20:32], task)
     run.network.train()
     for _ in range(150):

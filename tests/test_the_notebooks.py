@@ -87,7 +87,7 @@ def saved(result):
 @pytest.fixture(scope="session")
 def small_parser(tmp_path_factory):
     folder = tmp_path_factory.mktemp("small") / "parser"
-    train(override(tiny(), {"train.epochs": 1}), "sample", folder, say=lambda text: None)
+    train(override(tiny(), {"train.epochs": 1}), "sample", folder)
     return folder
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import log
 from statistics import median
@@ -14,13 +15,12 @@ from statistics import median
 import torch
 from torch import nn
 
-from lalkit.config import EncoderConfig, preset
+from lalkit.config import preset
 from lalkit.errors import CorpusError, ParameterError
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
-from lalkit.network.pretrained import PretrainedEncoder, random_encoder
 from lalkit.network.vocabulary import Vocab
-from lalkit.training.checkpoint import make_collator
+from lalkit.network.word_vectors import PretrainedEncoder, random_encoder
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
@@ -132,13 +132,9 @@ def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[S
     vocab = Vocab.build(train)
     torch.manual_seed(0)
     config = preset(settings.preset)
-    if settings.random_weights:
-        with random_encoder(config.model) as model:
-            network = Network(model, vocab, weights=False)
-        # Any tokenizer whose ids the encoder knows gives the usual number of sub-words.
-        collator = make_collator(replace(config, model=replace(config.model, encoder=EncoderConfig())), vocab)
-    else:
-        network, collator = Network(config.model, vocab), make_collator(config, vocab)
+    with random_encoder(config.model) if settings.random_weights else nullcontext(config.model) as model:
+        network = Network(model, vocab, weights=not settings.random_weights)
+        collator = Collator(vocab, model.encoder)
     if sum(p.numel() for p in network.words.parameters()) > LARGE:
         test, name = test[:: max(1, len(test) // FEW)], f"{name}, {FEW} sentences"
     return network.to(settings.device), collator, test, name

@@ -32,7 +32,7 @@ from lalkit.network import parser as assembly
 from lalkit.network import predict as predicting
 from lalkit.network.batches import IGNORE, Collator, batches, usual
 from lalkit.network.parser import Network
-from lalkit.network.pretrained import PretrainedEncoder
+from lalkit.network.word_vectors import PretrainedEncoder
 from lalkit.training.objective import has_bf16, losses, make_optimizer
 from lalkit.treebank.check import trainable
 from lalkit.treebank.tree import Sentence
@@ -195,7 +195,7 @@ def stepper(settings: Settings, network: Network, collator: Collator, sentences:
     config = preset(settings.preset).train
     chosen, autocast = _training_batches(settings, sentences)
     trained = [p for p in network.parameters() if p.requires_grad]
-    optimizer = make_optimizer(network, trained, config)
+    optimizer = make_optimizer(network, config)
 
     def steps() -> None:
         network.train()

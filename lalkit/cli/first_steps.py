@@ -17,7 +17,7 @@ from lalkit.draw import svg
 from lalkit.errors import ModelError
 from lalkit.evaluation.scores import evaluate
 from lalkit.files import write_text
-from lalkit.network.pretrained import MINILM, resolve
+from lalkit.network.alignment import MINILM, resolve
 from lalkit.reproduce.notebook import run_notebook
 from lalkit.training import named
 from lalkit.treebank import corpora

@@ -74,9 +74,9 @@ def train(
         config = override(config, {"train.workers": workers or (1 if threads else usual_size(config))})
     options.set_threads(threads)
     if dry_run:
-        print("\n".join(estimate(config, treebank, random_weights=random_weights, say=options.say).lines(config)))
+        print("\n".join(estimate(config, treebank, random_weights=random_weights).lines(config)))
     else:
-        train_(config, treebank, out, resume=resume, say=options.say)
+        train_(config, treebank, out, resume=resume)
 
 
 @documented

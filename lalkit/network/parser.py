@@ -13,11 +13,10 @@ from lalkit.errors import ModelError
 from lalkit.network.batches import Batch
 from lalkit.network.encoder import Encoder
 from lalkit.network.label_attention import LabelAttention
-from lalkit.network.pretrained import PretrainedEncoder
 from lalkit.network.scores import ArcScorer, SpanScorer, fenceposts
-from lalkit.network.scratch import ScratchEncoder
 from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.vocabulary import Vocab
+from lalkit.network.word_vectors import PretrainedEncoder, ScratchEncoder
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The inventories of a parser: span labels, tags, arc labels and, for the encoder from scratch, words and characters."""
+"""The vocabulary of a parser: span labels, tags, arc labels and, for the encoder from scratch, words and characters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ UNKNOWN, PADDING = "<unk>", "<pad>"
 
 @dataclass(frozen=True)
 class Vocab:
-    """Names by index. labels[0] is the empty label, labels[1] is <H>; words and chars start with padding, unknown.
+    """Names by index. labels[0] is the empty label, labels[1] is <H>; words and chars start with padding and unknown.
 
-    Words are those of `normalise`, by which every word is looked up.
+    Words stand here in the form that `normalise` gives them, which is also used to look them up.
     """
 
     labels: tuple[str, ...]
@@ -32,29 +32,30 @@ class Vocab:
 
     @cached_property
     def label_index(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self.labels)}
+        return _index(self.labels)
 
     @cached_property
     def tag_index(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self.tags)}
+        return _index(self.tags)
 
     @cached_property
     def arc_label_index(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self.arc_labels)}
+        return _index(self.arc_labels)
 
     @cached_property
     def word_index(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self.words)}
+        return _index(self.words)
 
     @cached_property
     def char_index(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self.chars)}
+        return _index(self.chars)
 
     @classmethod
     def build(cls, sentences: Iterable[Sentence], min_count: int = 2, task: str = "joint") -> "Vocab":
-        """From the training part, most frequent first. A label seen only elsewhere cannot be predicted, and says so.
+        """Collect the names of the training sentences, most frequent first. Raises ModelError if there is no constituent.
 
-        task 'dependencies': the only label is one for the whole sentence, which the decoder asks for and nobody sees.
+        min_count: a rarer word is unknown. task 'dependencies': the only label is one for the whole sentence; the decoder
+        needs it, and no result shows it.
         """
         labels, tags, arcs, words, chars = Counter(), Counter(), Counter(), Counter(), Counter()
         for sentence in sentences:
@@ -80,7 +81,7 @@ class Vocab:
         )
 
     def without_words(self) -> "Vocab":
-        """As much of it as a pretrained encoder needs: a corpus's words are not ours to pass on with a parser."""
+        """Return the part that a pretrained encoder needs. A shipped parser must not contain the words of a corpus."""
         return Vocab(self.labels, self.tags, self.arc_labels)
 
     def to_dict(self) -> dict[str, list[str]]:
@@ -89,6 +90,10 @@ class Vocab:
     @classmethod
     def from_dict(cls, values: dict) -> "Vocab":
         return cls(**{name: tuple(names) for name, names in values.items()})
+
+
+def _index(names: tuple[str, ...]) -> dict[str, int]:
+    return {name: i for i, name in enumerate(names)}
 
 
 def _ranked(counts: Counter, min_count: int = 1) -> tuple[str, ...]:

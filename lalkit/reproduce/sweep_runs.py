@@ -24,7 +24,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import closing
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
@@ -228,7 +227,7 @@ def carry_out(folder: Path, task: dict) -> dict:
     parser = folder / "parser"
     if not any(parser.glob("resume-*.safetensors")):  # someone deleted the result.json of a finished run: train again
         (parser / "resume.json").unlink(missing_ok=True)
-    train(from_dict(Config, task["config"]), task["treebank"], parser, resume=True, say=partial(print, flush=True))
+    train(from_dict(Config, task["config"]), task["treebank"], parser, resume=True)
     begun = time.perf_counter()
     loaded, state = load_model(parser), read_content(parser, "resume")["state"]
     lam, scores = loaded.config.train.lam, {}

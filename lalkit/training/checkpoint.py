@@ -23,7 +23,6 @@ from lalkit.errors import ModelError
 from lalkit.files import write_bytes, write_json
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
-from lalkit.network.pretrained import load_tokenizer
 from lalkit.network.vocabulary import Vocab
 
 FORMAT = "lalkit-parser-1"
@@ -39,13 +38,6 @@ class Loaded:
     config: Config
     collator: Collator
     info: dict
-
-
-def make_collator(config: Config, vocab: Vocab, remember: bool = False) -> Collator:
-    """remember: see `Collator`; for training."""
-    encoder = config.model.encoder
-    tokenizer = load_tokenizer(encoder.pretrained) if encoder.pretrained else None
-    return Collator(vocab, tokenizer, encoder.window, remember, encoder.long)
 
 
 def save_model(
@@ -89,7 +81,7 @@ def load_model(folder: str | Path) -> Loaded:
         )
     fill(network, tensors, str(folder))
     network.eval()
-    return Loaded(network, vocab, config, make_collator(config, vocab), content.get("info", {}))
+    return Loaded(network, vocab, config, Collator(vocab, config.model.encoder), content.get("info", {}))
 
 
 def fingerprint(folder: str | Path) -> str:

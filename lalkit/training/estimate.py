@@ -1,7 +1,8 @@
-"""What a training run will take, before anyone waits for it: weights, memory, time for an epoch."""
+"""Estimate, before a training run, how many weights it trains, how much memory it needs, and how long an epoch takes."""
 
 from __future__ import annotations
 
+import logging
 import resource
 import sys
 import time
@@ -13,26 +14,27 @@ from pathlib import Path
 import torch
 
 from lalkit.chart.machine import available_bytes
-from lalkit.config import Config, EncoderConfig
+from lalkit.config import Config
 from lalkit.network.batches import batches
-from lalkit.network.parser import Network
-from lalkit.network.pretrained import random_encoder
-from lalkit.network.vocabulary import Vocab
-from lalkit.training.checkpoint import make_collator
-from lalkit.training.loop import in_parts
-from lalkit.training.objective import has_bf16, losses, make_optimizer
+from lalkit.network.word_vectors import random_encoder
+from lalkit.training.objective import Learner, in_parts
 from lalkit.treebank.check import trainable
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
+logger = logging.getLogger(__name__)
 PROBES = 3  # parts of batches that are computed, from a short one to a long one
-ADAM = 8  # bytes a trained weight: two moments in 32 bits
+ADAM = 8  # bytes for each trained weight: two moments of 32 bits
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """weights, trained: numbers. fixed, activations, program: bytes of weights with gradients and moments, of what the largest
-    part keeps for its backward pass, of everything before. seconds: of an epoch, without evaluation."""
+    """What a run will need. All memory is in bytes.
+
+    weights, trained: number of all weights, and of those that are trained. fixed: weights with their gradients and moments.
+    activations: what the largest part of a batch keeps for its backward pass. program: everything that was there before.
+    largest: words of that part, with padding. seconds: of one epoch, without evaluation. available: free memory.
+    """
 
     weights: int
     trained: int
@@ -50,118 +52,102 @@ class Estimate:
         return self.fixed + self.activations + self.program
 
     def lines(self, config: Config) -> list[str]:
-        """For people."""
+        """Return the estimate as lines for people."""
         epochs, hours = config.train.epochs, self.seconds * config.train.epochs / 3600
-        found = [
+        minutes = f"{self.seconds:.0f} seconds" if self.seconds < 120 else f"{self.seconds / 60:.0f} minutes"
+        lines = [
             f"weights     {self.weights / 1e6:.1f} M, of which {self.trained / 1e6:.1f} M are trained",
-            f"memory      about {_gb(self.memory)}: {_gb(self.fixed)} weights, gradients and moments, "
-            f"{_gb(self.activations)} to compute {self.largest} words at once, {_gb(self.program)} the program",
-            f"an epoch    about {_time(self.seconds)}: {self.steps:,} steps, {self.words:,} words; {epochs} epochs "
-            f"{hours:.1f} hours; evaluation is not counted",
+            f"memory      about {_gb(self.memory)}: {_gb(self.fixed)} for weights, gradients and moments, "
+            f"{_gb(self.activations)} to compute {self.largest} words at once, {_gb(self.program)} for the program",
+            f"an epoch    about {minutes}: {self.steps:,} steps, {self.words:,} words; {epochs} epochs take "
+            f"{hours:.1f} hours, without evaluation",
         ]
         if self.available is not None and self.memory - self.program > self.available:
-            found.append(
-                f"too much    {_gb(self.available)} are free: lower train.part_tokens (now "
-                f"{config.train.part_tokens or config.train.batch_tokens}), which changes nothing but memory"
+            now = config.train.part_tokens or config.train.batch_tokens
+            lines.append(
+                f"too much    {_gb(self.available)} are free: lower train.part_tokens (now {now}); it changes memory, "
+                "but no result"
             )
-        return found
+        return lines
 
 
-def estimate(
-    config: Config, treebank: str, *, random_weights: bool = False, say: Callable[[str], None] = print
-) -> Estimate:
-    """Computes a few parts of batches of the first epoch, and one update, on the device that training would use; writes nothing.
+def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> Estimate:
+    """Compute a few parts of the first epoch's batches and one update, on the device that training would use.
 
-    random_weights: an encoder of the preset's published shape, not downloaded; its sub-words are then those of MiniLM's
-    tokenizer. Memory: what a short part keeps, by its words; time: seconds a word, measured. Workers share a step's words
-    as well as cores do. Raises ModelError or CorpusError as training would.
+    Nothing is written. The memory of the largest part is extrapolated from two short parts, linearly in their words. The
+    time of an epoch comes from the measured seconds per word; workers are assumed to share a step as well as cores do.
+
+    Args:
+        config: The settings of the run.
+        treebank: A treebank's name or folder.
+        random_weights: Use an encoder of the preset's published shape that is not downloaded, with MiniLM's tokenizer.
+
+    Raises:
+        ModelError, CorpusError: where training would raise them.
     """
-    free = available_bytes()
-    task = config.model.task
-    sentences, _ = trainable(load(treebank, "train", task=task).sentences, config.train.max_length, task)
-    vocab = Vocab.build(sentences, config.model.encoder.min_count, task)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    context = random_encoder(config.model) if random_weights else nullcontext(config.model)
-    with context as model:
-        network = Network(model, vocab, weights=not random_weights).to(device)
-    program = max(_resident() - sum(p.numel() * p.element_size() for p in network.parameters()), 0)
-    shown = replace(config, model=replace(config.model, encoder=EncoderConfig())) if random_weights else config
-    collator = make_collator(shown, vocab)
-    trained = [p for p in network.parameters() if p.requires_grad]
-    groups = batches([len(s) for s in sentences], config.train.batch_tokens, config.train.seed, 0)
-    parts = [part for group in groups for part in in_parts([sentences[i] for i in group], config.train.part_tokens)]
+    free, task, train = available_bytes(), config.model.task, config.train
+    sentences, _ = trainable(load(treebank, "train", task=task).sentences, train.max_length, task)
+    with random_encoder(config.model) if random_weights else nullcontext(config.model) as model:
+        learner = Learner(replace(config, model=model), sentences, weights=not random_weights)
+    weights = sum(p.numel() * p.element_size() for p in learner.network.parameters())
+    program = max(_resident() - weights, 0)
+    fixed = weights + sum(p.numel() * (p.element_size() + ADAM) for p in learner.parameters)
+    numbers = [sum(p.numel() for p in group) for group in (learner.network.parameters(), learner.parameters)]
+    groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, 0)
+    parts = [part for group in groups for part in in_parts([sentences[i] for i in group], train.part_tokens)]
     parts.sort(key=_size)
-    numbers = sum(p.numel() for p in network.parameters()), sum(p.numel() for p in trained)
-    fixed = sum(p.numel() * p.element_size() for p in network.parameters())
-    fixed += sum(p.numel() * (p.element_size() + ADAM) for p in trained)
-    say(f"{numbers[0] / 1e6:.1f} M weights, {len(parts):,} parts of batches; computing a few of them")
+    largest, words = _size(parts[-1]), sum(map(_size, parts))
+    logger.info(f"{numbers[0] / 1e6:.1f} M weights, {len(parts):,} parts of batches; a few of them are computed now")
 
-    network.train()
-    optimizer = make_optimizer(network, trained, config.train)
-
-    def compute(part: Sequence[Sentence]) -> float:
-        started = time.perf_counter()
-        batch = collator(part, gold=True).to(device)
-        with torch.autocast(device.type, torch.bfloat16, enabled=config.train.autocast and has_bf16(device)):
-            loss = losses(network, batch, config.train)["loss"]
-        loss.backward()
-        return time.perf_counter() - started
-
-    largest = _size(parts[-1])
+    learner.network.train()
     chosen = [parts[(2 * k + 1) * len(parts) // (2 * PROBES)] for k in range(PROBES)]
-    small, large = (
-        _kept(network, compute, part) for part in (_first(chosen[0]), chosen[0])
-    )  # not timed: compiles, too
-    per_word = (large[1] - small[1]) / max(large[0] - small[0], 1)
-    activations = int(large[1] + per_word * (largest - large[0]))
-    update = _timed(lambda: _update(network, trained, optimizer, config))  # the first makes the moments
-    update = _timed(lambda: _update(network, trained, optimizer, config))
-    spent = sum(map(compute, chosen))
-    workers = max(config.train.workers, 1)
-    words = sum(map(_size, parts))
-    seconds = spent / sum(map(_size, chosen)) * words / workers + len(groups) * update
+    # These two are not timed: they also compile the kernels.
+    short = _kept(learner, chosen[0][: max(1, len(chosen[0]) // 3)])
+    long = _kept(learner, chosen[0])
+    per_word = (long[1] - short[1]) / max(long[0] - short[0], 1)
+    activations = int(long[1] + per_word * (largest - long[0]))
+    _timed(_update, learner)  # the first update creates the moments
+    update = _timed(_update, learner)
+    spent = sum(_timed(learner.add_gradient, part) for part in chosen)
+    seconds = spent / sum(map(_size, chosen)) * words / max(train.workers, 1) + len(groups) * update
     return Estimate(
         *numbers, fixed, activations, program, len(groups), sum(map(len, sentences)), largest, seconds, free
     )  # fmt: skip
 
 
-def _first(part: Sequence[Sentence]) -> Sequence[Sentence]:
-    return part[: max(1, len(part) // 3)]
-
-
-def _kept(network: Network, compute: Callable, part: Sequence[Sentence]) -> tuple[int, int]:
-    """(words, bytes kept for the backward pass)."""
-    with _Kept(network) as kept:
-        compute(part)
+def _kept(learner: Learner, part: Sequence[Sentence]) -> tuple[int, int]:
+    """Return (words with padding, bytes that a forward pass keeps for its backward pass)."""
+    with _Kept(learner.network) as kept:
+        learner.add_gradient(part)
     return _size(part), kept.bytes
 
 
 def _size(part: Sequence[Sentence]) -> int:
-    """Words with padding."""
+    """Return the number of words, with padding."""
     return len(part) * max(map(len, part))
 
 
-def _update(network: Network, trained: list, optimizer, config: Config) -> None:
-    """One of no effect on what comes next: a rate of 0, and gradients of zeros where there are none."""
-    for p in trained:
+def _update(learner: Learner) -> None:
+    """Run one optimizer step at learning rate 0, so that the weights stay as they are."""
+    for p in learner.parameters:
         if p.grad is None:
             p.grad = torch.zeros_like(p)
-    torch.nn.utils.clip_grad_norm_(trained, max(config.train.clip, 1.0))
-    for group in optimizer.param_groups:
+    torch.nn.utils.clip_grad_norm_(learner.parameters, max(learner.config.train.clip, 1.0))
+    for group in learner.optimizer.param_groups:
         group["lr"] = 0.0
-    optimizer.step()
+    learner.optimizer.step()
 
 
-def _timed(function: Callable[[], None]) -> float:
+def _timed(function: Callable, *arguments) -> float:
     started = time.perf_counter()
-    function()
+    function(*arguments)
     return time.perf_counter() - started
 
 
 class _Kept(torch.autograd.graph.saved_tensors_hooks):
-    """Counts the bytes that a forward pass keeps for the backward pass, weights apart, each piece of memory once."""
+    """Count the bytes that a forward pass keeps for the backward pass, without weights, and each piece of memory once."""
 
-    def __init__(self, network: Network):
+    def __init__(self, network: torch.nn.Module):
         self.bytes, self._seen = 0, {p.untyped_storage().data_ptr() for p in network.parameters()}
         super().__init__(self._pack, lambda tensor: tensor)
 
@@ -178,7 +164,7 @@ class _Kept(torch.autograd.graph.saved_tensors_hooks):
 
 
 def _resident() -> int:
-    """The memory this process has, in bytes; where the system does not say, the most it has had."""
+    """Return the bytes of memory that this process has or, where the system does not say, the most it has had."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     except OSError:
@@ -188,7 +174,3 @@ def _resident() -> int:
 
 def _gb(count: float) -> str:
     return f"{count / 1e9:.1f} GB"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"

@@ -1,4 +1,4 @@
-"""What a training step minimises (eq. 12), and how far it goes: losses, optimizer, learning rates."""
+"""One training step: the loss (Mrini et al. 2020, eq. 12), its gradient, the optimizer, and the learning rates."""
 
 from __future__ import annotations
 
@@ -10,19 +10,45 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lalkit.chart.loss import arc_loss, span_margin_loss
-from lalkit.config import TrainConfig
-from lalkit.network.batches import IGNORE, Batch
+from lalkit.config import Config, TrainConfig
+from lalkit.network.batches import IGNORE, Batch, Collator, batches
 from lalkit.network.parser import Network, ParserOutput
+from lalkit.network.vocabulary import Vocab
+from lalkit.treebank.tree import Sentence
 
 
-def terms_of(config: TrainConfig) -> tuple[str, ...]:
-    """The names of what `losses` returns."""
-    return ("loss", "spans", "arcs", "arc_labels", "tags") + ("head_words",) * (config.head_word_weight > 0)
+class Learner:
+    """A new network for these sentences, with its vocabulary, its batches and its optimizer, on the GPU if there is one.
+
+    The weights depend on the seed of the config only.
+    """
+
+    def __init__(self, config: Config, sentences: Sequence[Sentence], weights: bool = True):
+        """weights: load the pretrained encoder's weights. False: leave them random."""
+        self.config = config
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.vocab = Vocab.build(sentences, config.model.encoder.min_count, config.model.task)
+        torch.manual_seed(config.train.seed)
+        self.network = Network(config.model, self.vocab, weights).to(self.device)
+        self.collator = Collator(self.vocab, config.model.encoder, remember=True)
+        self.parameters = [p for p in self.network.parameters() if p.requires_grad]
+        self.optimizer = make_optimizer(self.network, config.train)
+
+    def add_gradient(self, sentences: Sequence[Sentence], weight: float = 1.0) -> dict[str, Tensor]:
+        """Add `weight` times the gradient of the loss of these sentences. Return the terms of the loss, without the weight."""
+        batch = self.collator(sentences, gold=True).to(self.device)
+        autocast = self.config.train.autocast and has_bf16(self.device)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
+            terms = losses(self.network, batch, self.config.train)
+        (terms["loss"] * weight).backward()
+        return terms
 
 
 def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Tensor]:
-    """The terms of eq. 12, each a mean over sentences, weighted as they are added up; 'loss' is their sum. The terms of a layer
-    that the batch has no gold for are 0."""
+    """Return the weighted terms of eq. 12, each a mean over sentences, and their sum as 'loss'.
+
+    The terms of a layer for which the batch has no gold are 0.
+    """
     output = network(batch, chart_gradient=False)
     words, threads = batch.word_mask, torch.get_num_threads()
     scores_at = partial(network.label_scores_at, output)
@@ -40,10 +66,18 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
     return {"loss": sum(terms.values()), **terms}
 
 
+def terms_of(config: TrainConfig) -> tuple[str, ...]:
+    """Return the names of the terms that `losses` returns, in its order."""
+    return ("loss", "spans", "arcs", "arc_labels", "tags") + ("head_words",) * (config.head_word_weight > 0)
+
+
 def head_word_loss(network: Network, output: ParserOutput, batch: Batch) -> Tensor:
-    """- sum over gold spans (two words and more) of log a(head word), a being the attention of the span's label inside it, and
-    the head word the one whose head is outside [D]."""
-    spans = [(b, i, j, label) for b, own in enumerate(batch.spans) for i, j, label in own if j - i > 1]
+    """Return the sum of - log a(head word) over the gold spans of two words and more [D].
+
+    a is the attention inside the span of the label head that belongs to the span's label. The head word of a span is the
+    word whose own head stands outside the span.
+    """
+    spans = [(b, *span) for b, spans in enumerate(batch.spans) for span in spans if span[1] - span[0] > 1]
     if not spans:
         return output.arc_scores.new_zeros(())
     b, i, j, label = torch.tensor(spans, device=output.arc_scores.device).T
@@ -57,30 +91,35 @@ def _cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
     return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum")
 
 
-def make_optimizer(
-    network: Network, parameters: Sequence[torch.nn.Parameter], config: TrainConfig
-) -> torch.optim.Optimizer:
-    """AdamW over two groups, the pretrained encoder with its own rate."""
+def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimizer:
+    """Return AdamW over two groups of weights: the pretrained encoder has a learning rate of its own."""
+    trained = [p for p in network.parameters() if p.requires_grad]
     encoder = {id(p) for p in getattr(network.words, "transformer", torch.nn.Module()).parameters()}
     groups = [
-        {"params": [p for p in parameters if id(p) not in encoder], "rate": config.rate},
-        {"params": [p for p in parameters if id(p) in encoder], "rate": config.encoder_rate},
+        {"params": [p for p in trained if id(p) not in encoder], "rate": config.rate},
+        {"params": [p for p in trained if id(p) in encoder], "rate": config.encoder_rate},
     ]
-    return torch.optim.AdamW(
-        [g for g in groups if g["params"]],
-        betas=config.betas,
-        eps=config.eps,
-        weight_decay=config.weight_decay,
-        fused=True,
-    )
+    groups = [group for group in groups if group["params"]]
+    options = {"betas": config.betas, "eps": config.eps, "weight_decay": config.weight_decay}
+    return torch.optim.AdamW(groups, **options, fused=True)
 
 
 def rate_factor(config: TrainConfig, step: int, progress: float) -> float:
-    """Share of the full rate: linear warm-up over steps, times (linear decay) what is left of the planned epochs."""
+    """Return the share of the full learning rate: a linear warm-up over steps, then (linear decay) what is left of the run.
+
+    progress: the share of the planned epochs that is done.
+    """
     warm = min(1.0, (step + 1) / max(config.warmup, 1))
     return warm * (max(0.0, 1.0 - progress) if config.decay == "linear" else 1.0)
 
 
+def in_parts(sentences: Sequence[Sentence], words: int) -> list[list[Sentence]]:
+    """Split a batch into parts of at most `words` words with padding, to be computed one after the other. 0: one part."""
+    if not words:
+        return [list(sentences)] if sentences else []
+    return [[sentences[i] for i in group] for group in batches([len(s) for s in sentences], words)]
+
+
 def has_bf16(device: torch.device) -> bool:
-    """Whether bf16 is computed in hardware; where it is emulated, a step takes 15 times as long as in float32."""
+    """Return whether the hardware computes bf16. Where it is emulated, a step takes 15 times as long as in float32."""
     return device.type == "cuda" or torch.ops.mkldnn._is_mkldnn_bf16_supported()

@@ -10,7 +10,7 @@ from lalkit.config import LabelAttentionConfig, SpanAttentionConfig, override, p
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.network import predict
 from lalkit.network.label_attention import LabelAttention, Masks
-from lalkit.network.pretrained import random_encoder
+from lalkit.network.word_vectors import random_encoder
 from lalkit.network.scores import fenceposts
 from lalkit.network.span_attention import SpanLabelAttention
 from tests.reference import span_attention_literal

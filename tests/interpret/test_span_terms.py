@@ -21,7 +21,7 @@ def parser(request, tmp_path_factory):
         "model.span_attention": {"d_key": 8, "boundary": request.param, "d_lean": 8},
     }  # fmt: skip
     folder = tmp_path_factory.mktemp("runs") / request.param
-    train(override(tiny(), settings), "sample", folder, say=str)
+    train(override(tiny(), settings), "sample", folder)
     return Parser.load(folder)
 
 

@@ -23,7 +23,7 @@ from lalkit.treebank.corpora import load
 def second(tmp_path_factory):
     """The tiny parser's recipe with another seed, one epoch less learned: worse on dev."""
     folder = tmp_path_factory.mktemp("runs") / "second"
-    train(override(tiny(), {"train.epochs": 2, "train.seed": 2, "train.rate": 1e-3}), "sample", folder, say=str)
+    train(override(tiny(), {"train.epochs": 2, "train.seed": 2, "train.rate": 1e-3}), "sample", folder)
     return folder
 
 
@@ -69,7 +69,7 @@ def test_a_seed_may_be_chosen_before_the_others_are_known(shipped, second):
 
 def test_training_may_start_from_a_shipped_parser(shipped, tmp_path):
     config = override(tiny(), {"train.epochs": 1, "train.rate": 0.0, "train.start": "en-tiny"})
-    train(config, "sample", tmp_path / "run", say=str)
+    train(config, "sample", tmp_path / "run")
     theirs, ours = Parser.load("en-tiny").network.state_dict(), Parser.load(tmp_path / "run").network.state_dict()
     assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
 
@@ -125,7 +125,7 @@ def test_a_chinese_parser_is_shown_on_our_chinese_treebank(shipped, tmp_path):
         ]
         (folder / f"{split}.trees").write_text("".join(f"{s.tree}\n" for s in sentences), encoding="utf-8")
         (folder / f"{split}.conllu").write_text(format_conllu(sentences), encoding="utf-8")
-    train(override(tiny(), {"train.epochs": 1}), str(folder), tmp_path / "run", say=str)
+    train(override(tiny(), {"train.epochs": 1}), str(folder), tmp_path / "run")
     made = ship([tmp_path / "run"], "zh-tiny", licence="CC BY 4.0", language="zh", say=str)
     facts, text = json.loads((made / "card.json").read_text()), (made / "README.md").read_text()
     assert (facts["own"], facts["parses"]["treebank"], facts["encoder"]) == ("sample-zh", "sample-zh", None)
@@ -183,8 +183,8 @@ def test_seeds_and_controls_are_added_to_a_card(tiny_parser, second, shipped, tm
     (path / "card.json").write_text(json.dumps(card))
     weights = next(path.glob("*.safetensors")).read_bytes()
     other, control = tmp_path / "other", tmp_path / "control"
-    train(override(tiny(), {"train.epochs": 2, "train.seed": 5}), "sample", other, say=str)
-    train(override(tiny(), {"train.epochs": 2, "train.rate": 1e-3}), "sample", control, say=str)
+    train(override(tiny(), {"train.epochs": 2, "train.seed": 5}), "sample", other)
+    train(override(tiny(), {"train.epochs": 2, "train.rate": 1e-3}), "sample", control)
     add([other], "en-more", controls=[control], say=str)
     facts = json.loads((path / "card.json").read_text())
     assert [row["seed"] for row in facts["seeds"]] == [1, 5] and facts["seed"] == 1

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lalkit.config import PRESETS, Config, from_dict, override, preset, tiny, to_dict
+from lalkit.config import PRESETS, Config, EncoderConfig, from_dict, override, preset, tiny, to_dict
 from lalkit.errors import ModelError
 from lalkit.network import batches as collate
-from lalkit.network.alignment import align, special_tokens, surface
+from lalkit.network.alignment import align, load_tokenizer, special_tokens, surface
 from lalkit.network.batches import PAD, UNK, Collator, batches, parts
-from lalkit.network.pretrained import load_tokenizer
 from lalkit.network.vocabulary import PADDING, UNKNOWN, Vocab
 from lalkit.treebank.tree import Sentence
 
@@ -83,7 +82,7 @@ def test_windows_overlap_and_read_words_in_context(tokenizer):
 def test_sentences_are_remembered_only_where_it_is_asked_for(tokenizer, sample, remember, monkeypatch):
     aligned = []
     monkeypatch.setattr(collate, "align", lambda words, *rest: aligned.append(words) or align(words, *rest))
-    collator = Collator(Vocab.build(sample), tokenizer, 512, remember)
+    collator = Collator(Vocab.build(sample), EncoderConfig(), remember)
     first, second = collator(sample[:3]), collator(sample[:3])
     assert first.subwords.equal(second.subwords) and first.places.equal(second.places)
     assert len(aligned) == (3 if remember else 6) and len(collator._aligned) == (3 if remember else 0)

@@ -6,13 +6,13 @@ import transformers
 
 from lalkit.config import override, tiny
 from lalkit.errors import ModelError
-from lalkit.network import pretrained
-from lalkit.network.batches import parts
+from lalkit.network import word_vectors
+from lalkit.network.batches import Collator, parts
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
-from lalkit.network.pretrained import longest_row
 from lalkit.network.vocabulary import Vocab
-from lalkit.training.checkpoint import load_model, make_collator, save_model
+from lalkit.network.word_vectors import longest_row
+from lalkit.training.checkpoint import load_model, save_model
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
@@ -67,7 +67,7 @@ def network(folder, sentences, **more):
     torch.manual_seed(1)
     vocab = Vocab.build(sentences)
     made = config(folder, **more)
-    return Network(made.model, vocab).eval(), make_collator(made, vocab), made
+    return Network(made.model, vocab).eval(), Collator(vocab, made.model.encoder), made
 
 
 def test_alone_in_a_batch_and_shuffled_are_the_same(encoder, sentences):
@@ -88,7 +88,7 @@ def test_rows_read_in_parts_are_the_same_as_all_together(encoder, sentences, sub
     batch, found, calls = collator(sentences), [], []
     monkeypatch.setattr(parser.words, "read", lambda *rows, usual=parser.words.read: calls.append(1) or usual(*rows))
     for cost in (0, 1_000_000):
-        monkeypatch.setattr(pretrained, "parts", lambda lengths, cost=cost: parts(lengths, cost))
+        monkeypatch.setattr(word_vectors, "parts", lambda lengths, cost=cost: parts(lengths, cost))
         parser.zero_grad()
         vectors = parser.words(batch)
         (vectors * batch.mask[..., None]).square().sum().backward()

@@ -8,10 +8,11 @@ from transformers import BertConfig, BertModel
 
 from lalkit.config import minilm, override
 from lalkit.errors import ModelError
+from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
-from lalkit.network.pretrained import LowRankLinear, learn_low_rank
 from lalkit.network.vocabulary import Vocab
-from lalkit.training.checkpoint import load_model, make_collator, save_model, start_from
+from lalkit.network.word_vectors import LowRankLinear, learn_low_rank
+from lalkit.training.checkpoint import load_model, save_model, start_from
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
 
@@ -58,7 +59,7 @@ def saved(tmp_path_factory):
     sentences = load("sample", "dev").sentences[:6]
     vocab = Vocab.build(sentences, 1)
     torch.manual_seed(1)
-    network, collator = Network(config.model, vocab), make_collator(config, vocab)
+    network, collator = Network(config.model, vocab), Collator(vocab, config.model.encoder)
     optimizer = torch.optim.SGD([p for p in network.parameters() if p.requires_grad], 0.05)
     for _ in range(2):  # the first moves U alone: D has no gradient while U is zero
         optimizer.zero_grad()

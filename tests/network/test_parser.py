@@ -13,7 +13,6 @@ from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.network.scores import SpanScorer, fenceposts
 from lalkit.network.vocabulary import Vocab
-from lalkit.training.checkpoint import make_collator
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence
 
@@ -46,7 +45,7 @@ def build(changes, sample):
     if config.model.encoder.pretrained is None:  # padding is read as zeros, which training does not change
         network.words.char.weight.data[0] = 0
     # In float64: what is left of a difference is then a defect, not the rounding of differently shaped products.
-    return network.eval().double(), make_collator(config, vocab)
+    return network.eval().double(), Collator(vocab, config.model.encoder)
 
 
 @pytest.mark.parametrize("changes", VARIANTS, ids=lambda c: ",".join(f"{k}={v}" for k, v in c.items()) or "default")
@@ -196,6 +195,6 @@ def test_an_encoder_that_cannot_be_had():
 
 
 def test_collator_needs_no_gold(sample):
-    batch = Collator(Vocab.build(sample))([Sentence(("Some", "unseen-worţ"))])
+    batch = Collator(Vocab.build(sample), tiny().model.encoder)([Sentence(("Some", "unseen-worţ"))])
     assert batch.words.tolist()[0][1] == 1
     assert batch.spans is None

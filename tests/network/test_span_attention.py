@@ -141,7 +141,7 @@ def test_a_whole_parser_learns_with_it(boundary, tmp_path):
         "train.epochs": 2,
     }  # fmt: skip
     folder = tmp_path / "run"
-    train(override(tiny(), settings), "sample", folder, say=str)
+    train(override(tiny(), settings), "sample", folder)
     parser = Parser.load(folder)
     words = "the engineers parsed the sentence".split()
     alone = parser.parse(words)
@@ -167,7 +167,7 @@ def test_attention_can_be_taught_the_head_word(sample, tmp_path):
     settings |= {"train.epochs": 3, "train.warmup": 1, "train.batch_tokens": 100, "train.rate": 3e-3}
     for weight in (0.0, 2.0):
         config, folder = (override(tiny(), {**settings, "train.head_word_weight": weight}), tmp_path / f"{weight}")
-        train(config, "sample", folder, say=str)
+        train(config, "sample", folder)
         parser = Parser.load(folder)
         gold = [to_joint(s) for s in sample[:60]]
         batch = parser.collator(sample[:60], gold=True)
@@ -189,7 +189,7 @@ def test_a_head_word_is_taught_to_learned_attention_only(tmp_path):
     for settings in ({}, {"model.label_attention": "none", "model.span_attention": {"attention": "uniform"}}):
         config = override(tiny(), {**settings, "train.head_word_weight": 1.0})
         with pytest.raises(ModelError, match="head_word_weight.*\n.*Leave it 0"):
-            train(config, "sample", tmp_path / "run", say=str)
+            train(config, "sample", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

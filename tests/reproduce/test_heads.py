@@ -169,7 +169,7 @@ def test_a_parser_without_label_attention_has_scores_alone(tmp_path, gold, model
     from lalkit.training.loop import train
 
     settings = {f"model.{name}": value for name, value in model.items()}
-    train(override(tiny(), {**settings, "train.epochs": 1}), "sample", tmp_path, say=str)
+    train(override(tiny(), {**settings, "train.epochs": 1}), "sample", tmp_path)
     rows, counts = measure(Parser.load(tmp_path), gold, gold, LABELS)
     assert {row[0] for row in rows} == {TRAINED} == set(counts)
     assert {row[2]: row[3] for row in rows}["head_parameters"] == 0
@@ -255,7 +255,7 @@ def test_a_whole_sweep(tmp_path, tiny_parser):
 def test_heads_that_are_mixed_are_refused_with_their_folder(tmp_path):
     from lalkit.training.loop import train
 
-    train(override(tiny(), {"model.label_attention.feedforward": True, "train.epochs": 1}), "sample", tmp_path, say=str)
+    train(override(tiny(), {"model.label_attention.feedforward": True, "train.epochs": 1}), "sample", tmp_path)
     with pytest.raises(LalkitError, match=f"{tmp_path}.*mixes its heads"):
         compare_heads(read_runs([str(tmp_path)]), "sample", "dev", sentences=4, labels=LABELS)
 

@@ -88,7 +88,7 @@ def test_what_a_sweep_leaves(done, file, few):
 
 def test_a_run_is_what_training_by_hand_gives(done, file, tmp_path):
     run = plan(file).runs[0]
-    best = train(run.config, run.treebank, tmp_path / "by hand", say=lambda text: None)
+    best = train(run.config, run.treebank, tmp_path / "by hand")
     scores = read_result(done[0] / run.folder)["scores"]["dev"]
     assert {key: best[key] for key in scores} == scores
 

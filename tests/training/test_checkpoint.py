@@ -12,8 +12,8 @@ from transformers import BertConfig, BertModel
 from lalkit.api import Parser
 from lalkit.config import minilm, override
 from lalkit.errors import ModelError
+from lalkit.network.alignment import load_tokenizer
 from lalkit.network.parser import Network
-from lalkit.network.pretrained import load_tokenizer
 from lalkit.network.vocabulary import Vocab
 from lalkit.training.checkpoint import load_model, save_model, start_from
 from lalkit.treebank.corpora import load

@@ -7,20 +7,16 @@ import pytest
 import torch
 
 from lalkit.config import override, preset, tiny
-from lalkit.network.parser import Network
-from lalkit.network.vocabulary import Vocab
 from lalkit.training import estimate as module
-from lalkit.training.checkpoint import make_collator
 from lalkit.training.estimate import Estimate, estimate
-from lalkit.training.loop import Run, in_parts
+from lalkit.training.loop import Run
+from lalkit.training.objective import Learner, in_parts
 from tests.command import lalkit
-
-QUIET = {"say": lambda text: None}
 
 
 def test_counts_are_those_of_the_run(tmp_path):
-    found = estimate(tiny(), "sample", **QUIET)
-    run = Run(tiny(), "sample", tmp_path / "run", False, lambda text: None)
+    found = estimate(tiny(), "sample")
+    run = Run(tiny(), "sample", tmp_path / "run")
     assert found.weights == found.trained == sum(p.numel() for p in run.parameters)
     assert found.fixed == 16 * found.trained  # weights, gradients and two moments of 4 bytes
     assert found.words == sum(map(len, run.train))
@@ -33,7 +29,7 @@ def test_counts_are_those_of_the_run(tmp_path):
 
 def test_frozen_weights_take_no_gradient():
     config = override(preset("minilm"), {"train.batch_tokens": 60})
-    found = estimate(config, "sample-zh", random_weights=True, **QUIET)
+    found = estimate(config, "sample-zh", random_weights=True)
     assert found.trained < found.weights
     assert found.fixed == 4 * found.weights + 12 * found.trained
 
@@ -41,18 +37,14 @@ def test_frozen_weights_take_no_gradient():
 def test_memory_is_what_the_largest_part_keeps(sample):
     """The line through two parts against a third one, measured; and smaller parts keep less."""
     config = override(tiny(), {"train.batch_tokens": 300})
-    found = estimate(config, "sample", **QUIET)
+    found = estimate(config, "sample")
     torch.manual_seed(1)
-    vocab = Vocab.build(sample, 1)
-    network, collator = Network(config.model, vocab).train(), make_collator(config, vocab)
-
-    def compute(part):
-        module.losses(network, collator(part, gold=True), config.train)["loss"].backward()
-
+    learner = Learner(config, sample)
+    learner.network.train()
     part = sorted(sample, key=len)[-7:]  # of about 300 words with padding
-    words, kept = module._kept(network, compute, part)
+    words, kept = module._kept(learner, part)
     assert found.activations * words / found.largest == pytest.approx(kept, rel=0.2)
-    less = estimate(override(config, {"train.part_tokens": 60}), "sample", **QUIET)
+    less = estimate(override(config, {"train.part_tokens": 60}), "sample")
     assert less.activations < 0.6 * found.activations and less.steps == found.steps
 
 
@@ -63,8 +55,8 @@ def test_time_is_seconds_a_word_and_updates(monkeypatch):
     sizes = []
     monkeypatch.setattr(module, "_size", lambda part, own=module._size: sizes.append(own(part)) or sizes[-1])
     config = override(tiny(), {"train.batch_tokens": 200})
-    one = estimate(config, "sample", **QUIET)
-    two = estimate(override(config, {"train.workers": 2}), "sample", **QUIET)
+    one = estimate(config, "sample")
+    two = estimate(override(config, {"train.workers": 2}), "sample")
     computing = one.seconds - one.steps
     assert two.seconds - two.steps == pytest.approx(computing / 2)
     assert computing == pytest.approx(one.steps, rel=0.5), "a part is a batch here, and takes a second"
@@ -86,7 +78,7 @@ def test_a_batch_in_parts_has_the_gradient_of_the_batch(sample, tmp_path):
     for words in (0, 60):
         config = override(tiny(), {**still, "train.part_tokens": words})
         torch.manual_seed(1)
-        run = Run(config, "sample", tmp_path / str(words), False, lambda text: None)
+        run = Run(config, "sample", tmp_path / str(words))
         run.network.train()
         terms.append(run.gradients(sample[:20], 20))
         gradients.append(torch.cat([p.grad.flatten() for p in run.parameters]))

@@ -90,7 +90,7 @@ def test_it_learns_twenty_sentences_by_heart(tmp_path, sample):
             for name in ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
         },
     )
-    run_ = Run(config, "sample", tmp_path / "run", False, lambda text: None)
+    run_ = Run(config, "sample", tmp_path / "run")
     chosen = sorted(sample, key=len)[20:40]
     run_.network.train()
     first, _ = run_.step(chosen, 0.0)
@@ -113,17 +113,17 @@ def test_a_run_goes_on_with_the_sentences_it_began_with(tmp_path):
     for part in ("train", "dev"):
         (tmp_path / f"{part}.trees").write_text("( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n")
     config = override(tiny(), {"train.epochs": 1})
-    train(config, str(tmp_path), tmp_path / "run", say=str)
-    train(config, str(tmp_path), tmp_path / "run", resume=True, say=str)
+    train(config, str(tmp_path), tmp_path / "run")
+    train(config, str(tmp_path), tmp_path / "run", resume=True)
     (tmp_path / "train.trees").write_text("( (S (NP (DT The) (NN start)) (VP (VBD came))) )\n")
     with pytest.raises(ModelError, match="run: was started with other sentences"):
-        train(config, str(tmp_path), tmp_path / "run", resume=True, say=str)
+        train(config, str(tmp_path), tmp_path / "run", resume=True)
 
 
 def test_a_parser_is_not_overwritten_and_a_damaged_run_is_named(tiny_parser, tmp_path):
     alone = Parser.load(tiny_parser).save(tmp_path / "alone")
     for resume in (False, True):
-        with pytest.raises(ModelError, match="alone: holds a parser, and no run to go on with"):
+        with pytest.raises(ModelError, match="alone: holds a parser, but no run to continue"):
             train(tiny(), "sample", alone, resume=resume)
     run = shutil.copytree(tiny_parser, tmp_path / "run")
     content = json.loads((run / "resume.json").read_text())
@@ -199,7 +199,7 @@ def test_two_workers_do_what_one_does(tmp_path):
     histories = []
     for workers in (1, 2):
         out = tmp_path / str(workers)
-        train(override(tiny(), {**settings, "train.workers": workers}), "sample", out, say=lambda text: None)
+        train(override(tiny(), {**settings, "train.workers": workers}), "sample", out)
         histories.append(json.loads((out / "resume.json").read_text())["state"]["history"][-1])
     for name in ("loss", "spans", "arcs", "arc_labels", "tags"):
         assert histories[1][name] == pytest.approx(histories[0][name], rel=1e-3)
@@ -224,7 +224,7 @@ def test_a_time_limit_ends_the_run_in_the_middle_of_an_epoch_with_rates_at_zero(
         "train.batch_tokens": 60,
         "train.warmup": 1,
     }
-    train(override(tiny(), settings), "sample", tmp_path / "run", say=lambda text: None)
+    train(override(tiny(), settings), "sample", tmp_path / "run")
     state = json.loads((tmp_path / "run" / "resume.json").read_text())["state"]
     assert state["epoch"] == 1 and state["step"] == len(rates) < 60
     assert rates[0] > 0.9 and rates[-1] == 0 and rates == sorted(rates, reverse=True)
@@ -255,7 +255,7 @@ def test_two_launched_processes_do_what_one_does(tmp_path):
     """`accelerate launch -m lalkit train`: the same loss curve with the same batches, up to the order of additions."""
     dropouts = ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
     settings = {**{f"model.{name}dropout": 0.0 for name in dropouts}, "train.epochs": 2, "train.dev_sentences": 5}
-    train(override(tiny(), settings), "sample", tmp_path / "one", say=lambda text: None)
+    train(override(tiny(), settings), "sample", tmp_path / "one")
     asked = ["train", "--treebank", "sample", "--preset", "tiny", "--out", tmp_path / "two"]
     for name, value in settings.items():
         asked += ["--set", f"{name}={value}"]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lalkit.config import EncoderConfig
 from lalkit.network.batches import Collator
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.text import is_chinese, normalise
@@ -35,5 +36,5 @@ def test_words_are_looked_up_by_their_one_form_and_stay_as_they_are():
     sentence = Sentence(("１２", "12", "ab"), ("M", "M", "N"), (Span(0, 3, "X"),), (2, 0, 2), ("a", "ROOT", "a"))
     vocab = Vocab.build([sentence], min_count=2)
     assert vocab.words[2:] == ("12",) and set(vocab.chars[2:]) == set("12ab")
-    batch = Collator(vocab)([sentence])
+    batch = Collator(vocab, EncoderConfig(pretrained=None))([sentence])
     assert batch.words[0].tolist() == [2, 2, 1] and batch.chars[0, 0].equal(batch.chars[0, 1])
