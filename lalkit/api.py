@@ -1,4 +1,4 @@
-"""The public face: `load` a parser, `parse` text, look at the result."""
+"""Use lalkit from Python: `load` a parser, `parse` text, look at the result."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import pandas as pd
 
 from lalkit import draw
-from lalkit.config import SpanAttentionConfig
 from lalkit.errors import LalkitError
 from lalkit.files import write_bytes, write_json, write_text
+from lalkit.interpret import PaperLayer, SpanLayer, source_of
 from lalkit.interpret.contributions import attention_table, contributions
-from lalkit.interpret.explain import explain, explain_terms, page, page_of_terms
-from lalkit.interpret.paper_layer import Look, look, view
-from lalkit.interpret.span_layer import Terms, span_terms
+from lalkit.interpret.paper_layer import Look
+from lalkit.interpret.source import AttributionSource
+from lalkit.interpret.span_layer import Terms
 from lalkit.network.predict import Prediction, predict
 from lalkit.probes.view import AttentionView
 from lalkit.training import named as models
@@ -33,11 +33,13 @@ PICTURES = (".png", ".pdf")
 
 @dataclass(frozen=True)
 class ParseResult:
-    """A parsed sentence: `.tree`, `.dependencies`, `.score`, and its forms on paper."""
+    """A parsed sentence: its `.tree`, `.dependencies` and `.score`, its explanations, and its forms on paper."""
 
     prediction: Prediction
-    parser: Parser | None = field(default=None, repr=False, compare=False)  # who made it, and can say why
-    # What it was made of: its tags may be others than those of the parse.
+    parser: Parser | None = field(
+        default=None, repr=False, compare=False
+    )  # the parser that made it, and can explain it
+    # The sentence as it was given. Its tags may differ from those of the parse.
     given: Sentence | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -46,7 +48,7 @@ class ParseResult:
 
     @property
     def tree(self) -> Node:
-        """Raises LalkitError where the parser gives dependencies alone."""
+        """The constituency tree. Raises LalkitError for a parser of dependencies alone."""
         if self.sentence.constituents is None:
             raise LalkitError(
                 "this parser was trained on dependencies alone: it gives no constituents",
@@ -56,7 +58,7 @@ class ParseResult:
 
     @property
     def spans(self) -> tuple[JointSpan, ...]:
-        """The joint spans with their head words, <H> included."""
+        """The joint spans with their head words; those with the group label <H> too."""
         return self.prediction.spans
 
     @property
@@ -66,25 +68,37 @@ class ParseResult:
 
     @cached_property
     def dependencies(self) -> list[tuple[int, str, str, int, str]]:
-        """(number, word, tag, head, label) of every word; numbers from 1, head 0 is the root. Raises LalkitError where the
-        parser gives constituents alone."""
+        """(number, word, tag, head, arc label) of every word. Numbers start from 1; head 0 is the root.
+
+        Raises LalkitError for a parser of constituents alone.
+        """
         s = self._with_heads()
         blank = ("_",) * len(s)
         return list(zip(range(1, len(s) + 1), s.words, s.tags or blank, s.heads, s.arc_labels or blank))
 
     @cached_property
     def look(self) -> Look:
-        """The parse from within: attention and contributions. Raises ModelError for a parser whose heads are mixed."""
-        return self._maker.look([self._bare])[0]
+        """The attention of the paper's layer in this parse, and the contributions of its label heads.
+
+        Raises ModelError for a parser whose label heads cannot be told apart.
+        """
+        return self._parser.look([self._bare])[0]
 
     @cached_property
     def terms(self) -> Terms:
-        """Every constituent's score, word by word (`.terms.table`), for a parser with label attention inside the span. Raises
-        ModelError for another."""
-        return self._maker.terms([self._bare])[0]
+        """The score of every constituent, word by word (`.terms.table`).
+
+        Raises ModelError for a parser without label attention inside the span.
+        """
+        return self._parser.terms([self._bare])[0]
+
+    @cached_property
+    def _look(self) -> Look | Terms:
+        """What the parser's own layer of label attention did."""
+        return self._parser.attribution.look([self._bare])[0]
 
     @property
-    def _maker(self) -> Parser:
+    def _parser(self) -> Parser:
         if self.parser is None:
             raise LalkitError(
                 "the parser of this result is not at hand", remedy="Parse the sentence with `Parser.parse`."
@@ -96,34 +110,37 @@ class ParseResult:
         return replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
 
     def contributions(self, norm: str = "exact") -> pd.DataFrame:
-        """What each label head contributes to each constituent: start, end, label, head, norm, value (`NORMS` says how)."""
+        """Return what each label head contributes to each constituent: start, end, label, head, norm, value.
+
+        norm: one of `lalkit.interpret.contributions.NORMS`.
+        """
         return contributions([self.look]).table([norm]).drop(columns=["sentence", "id", "parsed", "gold"])
 
     def attention(self) -> pd.DataFrame:
-        """What each label head attends to: head, position (0 START, n + 1 STOP), word, attention."""
+        """Return what each label head attends to: head, position (0 START, n + 1 STOP), word, attention."""
         return attention_table([self.look]).drop(columns=["sentence", "id"])
 
     def explain(self, label: str | None = None, norm: str = "exact", top: int = 3) -> str:
-        """Which label heads made the constituents of this label (None: all), and what they attend to, in words; for a parser
-        with label attention inside the span, which words did (it has no norms: its terms are exact)."""
-        if self._maker.inside:
-            return explain_terms(self.terms, label, top)
-        return explain(self.look, label, norm, top, self.parser.profile)
+        """Say in words what made the constituents of a label (None: all constituents).
+
+        With the paper's layer: which label heads contributed most, by a norm, and to which words they attend. With label
+        attention inside the span: which words added most to the score. These parts are exact, and there are no norms.
+        """
+        return self._parser.attribution.explain(self._look, label, norm, top, self.parser.profile)
 
     def explore(self, gold: Sentence | None = None, norm: str = "exact") -> Exploration:
-        """A page on which one points at a constituent and sees its label heads, or words: shown in a notebook, or saved.
+        """Return a page to explore: point at a constituent to see its label heads, or its words.
 
-        gold: the same sentence with its gold trees, to mark what differs.
+        gold: the same sentence with its gold trees, to mark what differs. norm: as in `explain`.
         """
-        shown = {
-            "title": " ".join(self.sentence.words[:12]),
-            "model": self._maker.info.get("name", "a parser"),
-            "gold": [gold] if gold else None,
-        }
-        if self.parser.inside:
-            data = page_of_terms([self.terms], boundary=self.parser.inside.boundary, **shown)
-        else:
-            data = page([self.look], profile=self.parser.profile, norm=norm, **shown)
+        data = self._parser.attribution.page(
+            [self._look],
+            title=" ".join(self.sentence.words[:12]),
+            model=self.parser.info.get("name", "a parser"),
+            gold=[gold] if gold else None,
+            norm=norm,
+            profile=self.parser.profile,
+        )
         return Exploration(draw.explorer(data))
 
     def to_ptb(self, pretty: bool = False) -> str:
@@ -152,25 +169,19 @@ class ParseResult:
         }  # fmt: skip
 
     def draw(self) -> str:
-        """The joint tree as SVG: constituents above, words between, arcs below; or the one layer there is."""
-        s = self.sentence
-        return (
-            draw.draw_arcs(s)
-            if s.constituents is None
-            else draw.draw_tree(s)
-            if s.heads is None
-            else draw.draw_joint(s)
-        )
+        """Return the joint tree as SVG: constituents above, words between, arcs below. Draws one layer if there is only one."""
+        if self.sentence.constituents is None:
+            return draw.draw_arcs(self.sentence)
+        return draw.draw_tree(self.sentence) if self.sentence.heads is None else draw.draw_joint(self.sentence)
 
     def save(self, path: str | Path) -> Path:
-        """Written in the form its suffix names: .svg .png .pdf .json .conllu .ptb .txt. Raises LalkitError for another."""
+        """Write the result in the form that the suffix names: .svg .png .pdf .json .conllu .ptb .txt.
+
+        Raises LalkitError for another suffix.
+        """
         forms = {
-            ".svg": self.draw,
-            ".json": self.to_json,
-            ".conllu": self.to_conllu,
-            ".ptb": self.to_ptb,
-            ".txt": self.__str__,
-        }
+            ".svg": self.draw, ".json": self.to_json, ".conllu": self.to_conllu, ".ptb": self.to_ptb, ".txt": self.__str__,
+        }  # fmt: skip
         suffix = Path(path).suffix
         if suffix in PICTURES:
             from lalkit.draw.svg import redraw
@@ -190,7 +201,7 @@ class ParseResult:
 
 @dataclass(frozen=True)
 class Exploration:
-    """An explorer page: displayed in JupyterLab in a frame of its own, or saved as one HTML file."""
+    """A page to explore. JupyterLab displays it in a frame of its own; `save` writes it as one HTML file."""
 
     html: str = field(repr=False)
 
@@ -211,30 +222,35 @@ class Parser:
     def __init__(self, loaded: Loaded, profile: dict | None = None):
         """profile: how often each label head leads each label in a corpus (`interpret.tables.profile`)."""
         self.profile = profile
-        self.network, self.vocab, self.config, self.collator, self.info = (
-            loaded.network, loaded.vocab, loaded.config, loaded.collator, loaded.info,
-        )  # fmt: skip
+        self.network, self.vocab, self.config = loaded.network, loaded.vocab, loaded.config
+        self.collator, self.info = loaded.collator, loaded.info
 
     @classmethod
     def load(cls, name: str | Path) -> Parser:
-        """By the name it is shipped under, from a folder written by `lalkit train` or `save`, or 'hf:owner/name' from the
-        hub. Raises ModelError where there is none, or it is not whole, or its encoder is missing or another."""
+        """Load a parser by the name of a shipped one, from a folder, or from the hub with 'hf:owner/name'.
+
+        A folder is one that `lalkit train` or `save` wrote. Raises ModelError if there is no parser, if it is incomplete, or
+        if its encoder is missing or a different one.
+        """
         folder = models.find(name)
         return cls(load_model(folder), models.read_profile(folder))
 
     def save(self, folder: str | Path, half: bool = False) -> Path:
-        """Writes what `load` reads. half: weights in 16 bits, half the size."""
+        """Write a folder that `load` reads. half: write the weights in 16 bits, which takes half the space."""
         save_model(folder, self.network, self.config, self.vocab, "0", self.info, half)
         if self.profile:
             write_json(Path(folder) / "profile.json", self.profile)
         return Path(folder)
 
     def parse(self, text: str | Sequence[str] | Sentence, form: Form = "raw") -> ParseResult:
-        """One sentence: text (raw, 'tokens' or 'tagged'), a list of words, or a Sentence. Raises LalkitError if empty."""
+        """Parse one sentence: text ('raw', 'tokens' or 'tagged'), a list of words, or a Sentence.
+
+        Raises LalkitError for a sentence without words.
+        """
         return self.parse_all([text], form)[0]
 
     def parse_text(self, text: str) -> list[ParseResult]:
-        """Running text, split into sentences. Raises LalkitError if there is none."""
+        """Split running text into sentences, and parse them. Raises LalkitError for a text without sentences."""
         sentences = read_text(text)
         if not sentences:
             raise LalkitError("there is nothing to parse", remedy="Give at least one word.")
@@ -243,44 +259,41 @@ class Parser:
     def parse_all(
         self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", **options
     ) -> list[ParseResult]:
-        """Many sentences, in order; options are those of `lalkit.network.predict.predict`."""
+        """Parse many sentences, in order. options: those of `lalkit.network.predict.predict`."""
         sentences = [_sentence(text, form, i) for i, text in enumerate(texts, 1)]
-        found = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
-        return [ParseResult(prediction, self, given) for prediction, given in zip(found, sentences)]
+        predictions = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
+        return [ParseResult(prediction, self, sentence) for prediction, sentence in zip(predictions, sentences)]
+
+    @cached_property
+    def attribution(self) -> AttributionSource:
+        """What answers for the parser's label attention. Raises ModelError for a parser without label attention."""
+        return source_of(self.network, self.collator, self.config.train.lam)
 
     def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
-        """Parse and keep what the label attention did; options are those of `lalkit.interpret.paper_layer.look`."""
-        return look(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
-
-    @property
-    def inside(self) -> SpanAttentionConfig | None:
-        """Its label attention inside the span, if that is what it has."""
-        return self.config.model.span_attention
+        """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.paper_layer.PaperLayer.look`."""
+        return PaperLayer(self.network, self.collator, self.config.train.lam).look(sentences, **options)
 
     def terms(self, sentences: Sequence[Sentence], **options) -> list[Terms]:
-        """Parse and keep every score's terms; options are those of `lalkit.interpret.span_layer.span_terms`."""
-        return span_terms(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
+        """Parse, and keep the terms of every score. options: those of `lalkit.interpret.span_layer.SpanLayer.look`."""
+        return SpanLayer(self.network, self.collator, self.config.train.lam).look(sentences, **options)
 
     def view(self, sentences: Sequence[Sentence], **options) -> AttentionView:
-        """The label attention for the probes of `lalkit.probes`; options are those of `lalkit.interpret.paper_layer.view`."""
-        return view(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
+        """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`."""
+        return self.attribution.view(sentences, **options)
 
 
 def _sentence(text: str | Sequence[str] | Sentence, form: Form, number: int) -> Sentence:
     if isinstance(text, Sentence):
         return text
-    found = (
-        read_line(text, form, str(number))
-        if isinstance(text, str)
-        else Sentence(tuple(text), id=str(number))
-        if text
-        else None
-    )
-    if found is None:
+    if isinstance(text, str):
+        sentence = read_line(text, form, str(number))
+    else:
+        sentence = Sentence(tuple(text), id=str(number)) if text else None
+    if sentence is None:
         raise LalkitError("there is nothing to parse", where=f"sentence {number}", remedy="Give at least one word.")
-    return found
+    return sentence
 
 
 def load(name: str | Path = "en-news") -> Parser:
-    """A parser by name, from a folder, or from the hub: see `Parser.load`."""
+    """Load a parser by name, from a folder, or from the hub: see `Parser.load`."""
     return Parser.load(name)

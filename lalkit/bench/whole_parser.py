@@ -24,10 +24,8 @@ from lalkit.bench.measure import (
 )
 from lalkit.bench.measure import row as one_row
 from lalkit.config import override, preset
-from lalkit.interpret.contributions import NORMS
+from lalkit.interpret import source_of
 from lalkit.interpret.contributions import contributions as contributions_of
-from lalkit.interpret.paper_layer import look as look_inside
-from lalkit.interpret.span_layer import span_terms
 from lalkit.network import parser as assembly
 from lalkit.network import predict as predicting
 from lalkit.network.batches import IGNORE, Collator, batches, usual
@@ -148,20 +146,18 @@ def look(settings: Settings) -> list[dict]:
     """
     network, collator, sentences, name = network_and_sentences(settings)
     network.eval()
-    inside = network.config.span_attention
+    source = source_of(network, collator)
 
     def explain() -> None:
-        if inside:
-            span_terms(network, collator, sentences)
-            return
-        contributions = contributions_of(look_inside(network, collator, sentences))
-        for norm in NORMS:
-            contributions.by(norm)
+        looks = source.look(sentences)
+        if source.norms:
+            contributions = contributions_of(looks)
+            for norm in source.norms:
+                contributions.by(norm)
 
     case = f"{len(sentences)} sentences, {name}"
-    what = "terms of all constituents" if inside else "contributions of all spans, every norm"
     parse_alone = partial(predicting.predict, network, collator, sentences)
-    return [share(settings.at_most(3), "look", case, what, "parsing", explain, parse_alone)]
+    return [share(settings.at_most(3), "look", case, source.content, "parsing", explain, parse_alone)]
 
 
 def train(settings: Settings) -> list[dict]:

@@ -50,7 +50,7 @@ def heads(
     options.set_threads(threads)
     comparison = compare_heads(
         read_runs(runs), treebank, split, sentences=sentences, labels=label, probed=probed, rounds=rounds,
-        keep=out / "measured", say=options.say,
+        keep=out / "measured",
     )  # fmt: skip
     for path in write(comparison, out, f"Label heads under controls: {treebank} {split}"):
         print(path)

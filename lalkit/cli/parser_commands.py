@@ -243,8 +243,6 @@ def explain(
     from lalkit.draw.explorer import explorer
     from lalkit.files import write_text
     from lalkit.interpret.contributions import contributions
-    from lalkit.interpret.explain import explain as explain_
-    from lalkit.interpret.explain import explain_terms, page, page_of_terms
     from lalkit.interpret.tables import profile as profile_
     from lalkit.treebank.corpora import load
     from lalkit.treebank.text import read_line
@@ -264,27 +262,19 @@ def explain(
         sentences = [read_line(line, form, str(number)) for number, line in enumerate(text, 1)]
         if None in sentences:
             raise ParameterError("a sentence has no words", remedy="Write at least one word between the quotes.")
-    if parser.inside and (profile or norm != "exact"):
+    source, counts = parser.attribution, parser.profile
+    if not source.norms and (profile or norm != "exact"):
         raise ParameterError(
-            "this parser has label attention inside the span: what words add is exact, and every head has one label",
+            "this parser has no norms: what words add is exact, and every head has one label",
             remedy="Leave --norm and --profile out.",
         )
-    counts = parser.profile
     if profile:
-        looks = parser.look(load(profile, "dev").sentences)
-        counts = profile_(contributions(looks), norm, f"{profile} dev")
-    looks = parser.terms(sentences) if parser.inside else parser.look(sentences)
+        counts = profile_(contributions(source.look(load(profile, "dev").sentences)), norm, f"{profile} dev")
+    looks = source.look(sentences)
     for look in looks:
         if len(looks) > 1:
             print(f"# {' '.join(look.prediction.sentence.words)}")
-        print(
-            explain_terms(look, label, top) if parser.inside else explain_(look, label, norm, top, counts), end="\n\n"
-        )
+        print(source.explain(look, label, norm, top, counts), end="\n\n")
     if html:
-        if parser.inside:
-            title, boundary = "Which words made this?", parser.inside.boundary
-            data = page_of_terms(looks, title=title, model=str(model), gold=gold, boundary=boundary)
-        else:
-            title = "Which label heads made this?"
-            data = page(looks, title=title, model=str(model), gold=gold, profile=counts, norm=norm)
+        data = source.page(looks, title=source.question, model=str(model), gold=gold, norm=norm, profile=counts)
         logger.info("to explore: %s", write_text(html, explorer(data)))

@@ -1,1 +1,29 @@
-"""What a parse owes to its label heads."""
+"""Explain a parse by its label heads: what each label head contributes to the score of a span."""
+
+from __future__ import annotations
+
+from lalkit.config import ModelConfig
+from lalkit.errors import ModelError
+from lalkit.interpret.paper_layer import PaperLayer
+from lalkit.interpret.source import AttributionSource
+from lalkit.interpret.span_layer import SpanLayer
+from lalkit.network.batches import Collator
+from lalkit.network.parser import Network
+
+
+def layer_of(config: ModelConfig) -> type[AttributionSource] | None:
+    """Return the class that answers for a parser's label attention; None for a parser without label attention."""
+    if config.span_attention:
+        return SpanLayer
+    return PaperLayer if config.label_attention else None
+
+
+def source_of(network: Network, collator: Collator, lam: float = 0.5) -> AttributionSource:
+    """Return what answers for a network's label attention. Raises ModelError for a network without label attention."""
+    layer = layer_of(network.config)
+    if layer is None:
+        raise ModelError(
+            "this parser has no label attention, so there are no label heads to ask",
+            remedy="Use a parser with label attention, such as en-news-x or en-news-span.",
+        )
+    return layer(network, collator, lam)

@@ -1,19 +1,22 @@
-"""What each label head contributes to each span, over a corpus, by several norms."""
+"""Gather what each label head contributes to each span of a corpus, measured by several norms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from lalkit.errors import LalkitError
-from lalkit.interpret.paper_layer import Look
 
-# What stands for a contribution. `minmax` is the paper's; its program then took a softmax of it, so that the largest share
-# was always e times the least; `softmax` here is of raw.
+if TYPE_CHECKING:
+    from lalkit.interpret.paper_layer import Look
+
+# The ways to turn a head's part of a span into a number. `minmax` is the paper's norm; the paper's program then took a softmax
+# of it, so that the largest share was always e times the least. Our `softmax` is of raw.
 NORMS = {
     "raw": "the sum over the head's slice of the span vector",
     "minmax": "raw, from 0 for the least head of the span to 1 for the greatest (the paper's)",
@@ -21,10 +24,14 @@ NORMS = {
     "share": "the absolute value of raw, over the sum of these",
     "exact": "what the score of the span's label loses without the head",
 }
+UNITS = {"exact": "{:+.2f}", "share": "{:.0%} of the sum", "softmax": "{:.0%}", "raw": "{:+.2f}", "minmax": "{:.2f}"}
 
 
 def normalise(raw: np.ndarray, exact: np.ndarray | None, norm: str) -> np.ndarray:
-    """[m, H] raw and exact contributions -> [m, H] by a norm. Raises LalkitError for a norm there is not."""
+    """Return the contributions [m, H] by a norm, from raw and exact contributions of m spans and H heads.
+
+    Raises LalkitError for an unknown norm, and for `exact` if exact contributions were not computed.
+    """
     if norm not in NORMS:
         raise LalkitError(f"there is no norm {norm!r}", remedy=f"The norms are {', '.join(NORMS)}.")
     if norm == "exact":
@@ -46,8 +53,11 @@ def normalise(raw: np.ndarray, exact: np.ndarray | None, norm: str) -> np.ndarra
 
 @dataclass(frozen=True)
 class Contributions:
-    """Of all spans looked at. spans: a row each: sentence (its place), id, start, end, label, parsed (or only asked for),
-    and gold (is it in the gold tree? missing without one). raw, exact: [m, H], of the same rows."""
+    """Hold the contributions of H heads to m spans.
+
+    spans: a table with a row for each span: sentence (its place), id, start, end, label, parsed (is it in the parse?), gold
+    (is it in the gold tree? missing if there is none). raw, exact: [m, H], in the order of these rows.
+    """
 
     spans: pd.DataFrame
     raw: np.ndarray
@@ -58,16 +68,20 @@ class Contributions:
         return self.raw.shape[1]
 
     def by(self, norm: str) -> np.ndarray:
-        """[m, H]."""
+        """Return the contributions by a norm: [m, H]."""
         return normalise(self.raw, self.exact, norm)
 
     def top(self, norm: str) -> np.ndarray:
-        """[m]: the head with the greatest contribution to each span; the lowest number of equals."""
+        """Return the head with the greatest contribution to each span: [m]. Of equal heads it is the first."""
         return self.by(norm).argmax(1)
+
+    def labelled(self, label: str) -> np.ndarray:
+        """Return which spans have this label: [m], bool."""
+        return (self.spans["label"] == label).to_numpy()
 
     @cached_property
     def parsed(self) -> Contributions:
-        """Of the parse's own spans."""
+        """The spans of the parse only."""
         return self.where(self.spans["parsed"].to_numpy())
 
     def where(self, mask: np.ndarray) -> Contributions:
@@ -75,44 +89,36 @@ class Contributions:
         return Contributions(self.spans[mask].reset_index(drop=True), self.raw[mask], exact)
 
     def table(self, norms: Sequence[str] = tuple(NORMS)) -> pd.DataFrame:
-        """Tidy: a row per span, head and norm, with the span's columns, head, norm, value."""
-        parts = []
-        for norm in norms:
-            values = self.by(norm)
-            m, h = values.shape
-            part = self.spans.loc[self.spans.index.repeat(h)].reset_index(drop=True)
-            parts.append(part.assign(head=np.tile(np.arange(h), m), norm=norm, value=values.ravel()))
+        """Return a row for each span, head and norm: the columns of the span, head, norm, value."""
+        spans = self.spans.loc[self.spans.index.repeat(self.heads)].reset_index(drop=True)
+        heads = np.tile(np.arange(self.heads), len(self.spans))
+        parts = [spans.assign(head=heads, norm=norm, value=self.by(norm).ravel()) for norm in norms]
         return pd.concat(parts, ignore_index=True)
 
 
 def contributions(looks: Sequence[Look], gold: Sequence | None = None) -> Contributions:
-    """Gather looks. gold: the same sentences with their gold constituents."""
+    """Gather the contributions of looks. gold: the same sentences with their gold constituents."""
     rows = []
-    for place, seen in enumerate(looks):
-        own = {(s.start, s.end, s.label) for s in seen.prediction.spans}
+    for place, look in enumerate(looks):
+        parsed = {(s.start, s.end, s.label) for s in look.prediction.spans}
         right = {(c.start, c.end, c.label) for c in gold[place].constituents} if gold else None
-        for span in seen.spans:
-            rows.append((place, seen.sentence.id, *span, span in own, None if right is None else span in right))
-    columns = ["sentence", "id", "start", "end", "label", "parsed", "gold"]
-    spans = pd.DataFrame(rows, columns=columns).astype({"gold": "boolean", "parsed": "bool"})
+        for span in look.spans:
+            rows.append((place, look.sentence.id, *span, span in parsed, None if right is None else span in right))
     if not rows:
         raise LalkitError("there is no span to look at", remedy="Give at least one sentence.")
-    exact = None if looks[0].exact is None else np.concatenate([seen.exact for seen in looks])
-    return Contributions(spans, np.concatenate([seen.raw for seen in looks]), exact)
+    columns = ["sentence", "id", "start", "end", "label", "parsed", "gold"]
+    spans = pd.DataFrame(rows, columns=columns).astype({"gold": "boolean", "parsed": "bool"})
+    exact = None if looks[0].exact is None else np.concatenate([look.exact for look in looks])
+    return Contributions(spans, np.concatenate([look.raw for look in looks]), exact)
 
 
 def attention_table(looks: Sequence[Look]) -> pd.DataFrame:
-    """Tidy: sentence, id, head, position (0 START, n + 1 STOP), word, attention."""
+    """Return a row for each head and position: sentence, id, head, position (0 START, n + 1 STOP), word, attention."""
     parts = []
-    for place, seen in enumerate(looks):
-        words = ["<START>", *seen.sentence.words, "<STOP>"]
-        h, t = seen.attention.shape
-        parts.append(
-            pd.DataFrame(
-                {
-                    "sentence": place, "id": seen.sentence.id, "head": np.repeat(np.arange(h), t),
-                    "position": np.tile(np.arange(t), h), "word": words * h, "attention": seen.attention.ravel(),
-                }
-            )
-        )  # fmt: skip
+    for place, look in enumerate(looks):
+        words = ["<START>", *look.sentence.words, "<STOP>"]
+        h, t = look.attention.shape
+        columns = {"sentence": place, "id": look.sentence.id, "head": np.repeat(np.arange(h), t)}
+        columns |= {"position": np.tile(np.arange(t), h), "word": words * h, "attention": look.attention.ravel()}
+        parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)

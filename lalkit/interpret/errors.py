@@ -1,14 +1,15 @@
-"""Gold against predicted, classed, and each wrong span traced to its label heads and the words they attend to (section 4.6).
+"""Sort the errors of a parse into classes, and trace each wrong span to its label heads and their words (section 4.6).
 
 | class      | a span of the parse that is not gold, a gold span that is not in the parse, or both                |
 |------------|----------------------------------------------------------------------------------------------------|
 | relabelled | both, over the same words                                                                          |
-| unary      | the same, and one chain of labels is the other with a label more or less (S::VP for VP)            |
-| attachment | both, with one label and one end in common: something was taken in or left out at the other end    |
-| extra      | of the parse only                                                                                  |
-| missing    | gold only                                                                                          |
+| unary      | the same, and one chain of labels is the other with one or more labels added (S::VP for VP)        |
+| attachment | both, with the same label and one common end: words were taken in or left out at the other end     |
+| extra      | only a span of the parse                                                                           |
+| missing    | only a gold span                                                                                   |
 
-Every wrong span is in one error, looked for in this order; of several attachments the nearest lengths are paired.
+Every wrong span belongs to exactly one error. The classes are tried in this order. If a span could be paired with several for
+`attachment`, the pair whose lengths are nearest is chosen.
 """
 
 from __future__ import annotations
@@ -20,32 +21,30 @@ import pandas as pd
 
 from lalkit.errors import LalkitError
 from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.paper_layer import Look, Span
+from lalkit.interpret.paper_layer import Look
+from lalkit.interpret.source import Span, gold_spans
 from lalkit.interpret.tables import chosen
-from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
 CLASSES = ("relabelled", "unary", "attachment", "extra", "missing", "wrong arc", "wrong arc label")
 COLUMNS = "sentence id class gold_start gold_end gold_label start end label text".split()
-TOP = 4  # heads that are called the top heads of a label: as many as the paper lists for S and PP
+TOP = 4  # The number of heads that count as the top heads of a label: as many as the paper lists for S and PP.
 
 
-def gold_spans(sentences: Sequence[Sentence]) -> list[list[Span]]:
-    """What to look at besides the parse (`look(..., besides=...)`), so that missing spans can be traced too."""
-    return [[(c.start, c.end, c.label) for c in s.constituents if c.label != GROUP] for s in sentences]
+def errors(gold: Sequence[Sentence], parses: Sequence[Sentence]) -> pd.DataFrame:
+    """Return a row for each error.
 
-
-def errors(gold: Sequence[Sentence], found: Sequence[Sentence]) -> pd.DataFrame:
-    """A row per error: sentence, id, class, gold_start, gold_end, gold_label, start, end, label (what is missing on either side
-    is <NA>), text. Of a wrong arc, start and gold_start are the heads (0 = root), label and gold_label the arc labels, and end
-    is the word's number."""
+    Returns: sentence, id, class, gold_start, gold_end, gold_label, start, end, label, text. If one side is missing, its
+        columns are <NA>. For a wrong arc, start and gold_start are the head words (0 = root), label and gold_label are the
+        arc labels, and end is the number of the word.
+    """
     rows = []
-    for place, (right, guess) in enumerate(zip(gold, found, strict=True)):
-        (theirs,), (ours,) = gold_spans([right]), gold_spans([guess])
-        for kind, expected, given in classify(set(theirs) - set(ours), set(ours) - set(theirs)):
-            start, end, _ = given or expected
+    for place, (right, guess) in enumerate(zip(gold, parses, strict=True)):
+        expected, predicted = (set(spans) for spans in gold_spans([right, guess]))
+        for kind, there, here in classify(expected - predicted, predicted - expected):
+            start, end, _ = here or there
             text = " ".join(right.words[start:end])
-            rows.append((place, right.id, kind, *(expected or (None,) * 3), *(given or (None,) * 3), text))
+            rows.append((place, right.id, kind, *(there or (None,) * 3), *(here or (None,) * 3), text))
         for i in range(len(right)) if right.heads and guess.heads else ():
             labels = (right.arc_labels or guess.arc_labels)[i], guess.arc_labels[i]
             if right.heads[i] != guess.heads[i] or labels[0] != labels[1]:
@@ -57,127 +56,140 @@ def errors(gold: Sequence[Sentence], found: Sequence[Sentence]) -> pd.DataFrame:
 
 
 def classify(missing: set[Span], extra: set[Span]) -> Iterator[tuple[str, Span | None, Span | None]]:
-    """(class, gold span, span of the parse), every span once."""
+    """Yield (class, gold span, span of the parse); every span is in exactly one of these."""
     missing, extra = set(missing), set(extra)
-    for given in sorted(extra):
-        expected = next((g for g in sorted(missing) if g[:2] == given[:2]), None)
-        if expected:
-            missing.remove(expected)
-            extra.remove(given)
-            yield "unary" if _chains(expected[2], given[2]) else "relabelled", expected, given
+    for here in sorted(extra):
+        there = next((g for g in sorted(missing) if g[:2] == here[:2]), None)
+        if there:
+            missing.remove(there)
+            extra.remove(here)
+            yield "unary" if _is_longer_chain(there[2], here[2]) else "relabelled", there, here
     pairs = sorted(
         (abs((g[1] - g[0]) - (p[1] - p[0])), g, p)
         for g in missing for p in extra if g[2] == p[2] and (g[0] == p[0] or g[1] == p[1])
     )  # fmt: skip
-    for _, expected, given in pairs:
-        if expected in missing and given in extra:
-            missing.remove(expected)
-            extra.remove(given)
-            yield "attachment", expected, given
-    yield from (("extra", None, given) for given in sorted(extra))
-    yield from (("missing", expected, None) for expected in sorted(missing))
+    for _, there, here in pairs:
+        if there in missing and here in extra:
+            missing.remove(there)
+            extra.remove(here)
+            yield "attachment", there, here
+    yield from (("extra", None, here) for here in sorted(extra))
+    yield from (("missing", there, None) for there in sorted(missing))
 
 
-def _chains(a: str, b: str) -> bool:
-    """One chain of unary labels has all labels of the other, in their order, and more."""
+def _is_longer_chain(a: str, b: str) -> bool:
+    """Return whether one chain of unary labels has all labels of the other, in the same order, and more."""
     shorter, longer = sorted((a.split("::"), b.split("::")), key=len)
     rest = iter(longer)
     return len(shorter) < len(longer) and all(label in rest for label in shorter)
 
 
-def top_heads(found: Contributions, norm: str, label: str, count: int = TOP) -> list[int]:
-    """The heads that are on top of most of a label's spans, the first first. Raises LalkitError for a label no span has."""
-    chosen(found, [label])
-    led = np.bincount(found.top(norm)[(found.spans["label"] == label).to_numpy()])
+def top_heads(contributions: Contributions, norm: str, label: str, count: int = TOP) -> list[int]:
+    """Return the heads that lead most of a label's spans, the best first. Raises LalkitError for a label without spans."""
+    chosen(contributions, [label])
+    led = np.bincount(contributions.top(norm)[contributions.labelled(label)])
     order = np.argsort(-led, kind="stable")
     return [int(head) for head in order[:count] if led[head]]
 
 
-def missed(found: Contributions, norm: str, labels: Sequence[str] | None = None, count: int = TOP) -> pd.DataFrame:
-    """The paper's 36 of 53 (NP) and 141 of 193 (S), for every label: of its gold spans that the parse does not have, how many
-    have a top head that is one of the label's top heads in the spans that were found: label, norm, heads, gold, missed, still,
-    percent, by_chance (percent of all parsed spans, whatever their label, that are led by one of these heads)."""
-    spans = found.spans
+def missed(
+    contributions: Contributions, norm: str, labels: Sequence[str] | None = None, count: int = TOP
+) -> pd.DataFrame:
+    """Count the missed gold spans of a label that are led by a top head of the label.
+
+    The paper counts 36 of 53 for NP and 141 of 193 for S. The top heads of a label are those of its spans that the parse
+    found. Look with `besides=gold_spans(gold)`, and gather with `gold=gold`.
+
+    Returns: label, norm, heads (the top heads), gold (gold spans), missed (those not in the parse), still (those of the missed
+        that a top head leads), percent, by_chance (percent of all parsed spans, with any label, that one of these heads leads).
+    """
+    spans = contributions.spans
     if spans["gold"].isna().any():
         raise LalkitError("gold spans are needed", remedy="Look with besides=gold_spans(gold), gather with gold=gold.")
     parsed, gold = spans["parsed"].to_numpy(), spans["gold"].to_numpy(dtype=bool)
-    top, right = found.top(norm), found.where(parsed & gold)
+    top, right = contributions.top(norm), contributions.where(parsed & gold)
     rows = []
     for label in labels if labels is not None else right.spans["label"].value_counts().index:
         heads = top_heads(right, norm, label, count)
-        lost = (spans["label"] == label).to_numpy() & gold & ~parsed
+        expected = contributions.labelled(label) & gold
+        lost = expected & ~parsed
         still = int(np.isin(top[lost], heads).sum())
-        chance = 100 * np.isin(top[parsed], heads).mean()
-        total = int(((spans["label"] == label).to_numpy() & gold).sum())
-        share = 100 * still / lost.sum() if lost.any() else np.nan
-        rows.append((label, norm, heads, total, int(lost.sum()), still, share, chance))
+        percent = 100 * still / lost.sum() if lost.any() else np.nan
+        by_chance = 100 * np.isin(top[parsed], heads).mean()
+        rows.append((label, norm, heads, int(expected.sum()), int(lost.sum()), still, percent, by_chance))
     return pd.DataFrame(rows, columns="label norm heads gold missed still percent by_chance".split())
 
 
 def trace(
-    looks: Sequence[Look], found: Contributions, norm: str, sentence: int, span: Span, count: int = 9
+    looks: Sequence[Look], contributions: Contributions, norm: str, sentence: int, span: Span, count: int = 9
 ) -> pd.DataFrame:
-    """The heads behind one span: rank, head, contribution, word (that it attends to most), attention, root (is that word the
-    root of the parse?), of_label (is it a top head of the span's label?). Raises LalkitError for a sentence or span that was
-    not looked at, and for a parse without dependencies."""
+    """Return the label heads that contribute most to one span.
+
+    Returns: rank, head, contribution, word (to which the head attends most), attention (to this word), root (is this word the
+        root of the parse?), of_label (is it a top head of the span's label?).
+    Raises: LalkitError for a sentence or span without a look, and for a parse without dependencies.
+    """
     if not 0 <= sentence < len(looks):
         raise LalkitError(f"there is no sentence {sentence}", remedy=f"They are numbered 0 to {len(looks) - 1}.")
-    seen, spans = looks[sentence], found.spans
-    same = (spans[["start", "end", "label"]] == list(span)).all(axis=1) & (spans["sentence"] == sentence)
-    if not same.any():
-        there = ", ".join(f"{label} {start}-{end}" for start, end, label in seen.spans)
-        raise LalkitError(f"no span {span} was looked at", where=seen.sentence.id, remedy=f"These were: {there}.")
-    values = found.by(norm)[same.to_numpy().argmax()]
-    known = top_heads(found.parsed, norm, span[2]) if (found.parsed.spans["label"] == span[2]).any() else []
-    words = ["<START>", *seen.sentence.words, "<STOP>"]
-    rows, at_root = [], _root(seen)
+    look, parsed = looks[sentence], contributions.parsed
+    values = contributions.by(norm)[_row(contributions, sentence, span)]
+    known = top_heads(parsed, norm, span[2]) if parsed.labelled(span[2]).any() else []
+    words = ["<START>", *look.sentence.words, "<STOP>"]
+    rows, root = [], _root(look)
     for rank, head in enumerate(np.argsort(-values, kind="stable")[:count], 1):
-        place = int(seen.attention[head].argmax())
-        row = rank, int(head), values[head], words[place], seen.attention[head, place], place == at_root, head in known
-        rows.append(row)
+        place = int(look.attention[head].argmax())
+        attention = look.attention[head, place]
+        rows.append((rank, int(head), values[head], words[place], attention, place == root, head in known))
     return pd.DataFrame(rows, columns="rank head contribution word attention root of_label".split())
 
 
-def root_shares(looks: Sequence[Look], found: Contributions, norm: str, count: int = 9) -> pd.DataFrame:
-    """How many of a span's `count` top heads attend most to the root of the parse: spans (wrong or correct ones of the parse,
-    and all heads of every sentence, with which these are to be compared), count, percent. Raises LalkitError for a parse without
-    dependencies."""
-    rooted = [seen.attention.argmax(1) == _root(seen) for seen in looks]
-    parsed = found.parsed
+def root_shares(looks: Sequence[Look], contributions: Contributions, norm: str, count: int = 9) -> pd.DataFrame:
+    """Return how many of a span's `count` top heads attend most to the root of the parse.
+
+    Returns: spans ("wrong" or "correct" spans of the parse; "all heads" of every sentence, to compare with), count, percent.
+    Raises: LalkitError for a parse without dependencies.
+    """
+    rooted = [look.attention.argmax(1) == _root(look) for look in looks]
+    parsed = contributions.parsed
     top = np.argsort(-parsed.by(norm), axis=1, kind="stable")[:, :count]
     share = np.array([rooted[place][heads].mean() for place, heads in zip(parsed.spans["sentence"], top)])
     right = parsed.spans["gold"].to_numpy(dtype=bool)
-    rows = [
-        (name, int(mask.sum()), 100 * share[mask].mean())
-        for name, mask in (("wrong", ~right), ("correct", right))
-        if mask.any()
-    ]
+    masks = {"wrong": ~right, "correct": right}
+    rows = [(name, int(mask.sum()), 100 * share[mask].mean()) for name, mask in masks.items() if mask.any()]
     rows.append(("all heads", sum(map(len, rooted)), 100 * np.concatenate(rooted).mean()))
     return pd.DataFrame(rows, columns=["spans", "count", "percent"])
 
 
-def _root(seen: Look) -> int:
-    """Where the root of the parse stands among START, words, STOP."""
-    if seen.sentence.heads is None:
+def _root(look: Look) -> int:
+    """Return the place of the parse's root among START, words, STOP."""
+    if look.sentence.heads is None:
         raise LalkitError(
             "this parser gives constituents alone: no word is the root",
-            where=seen.sentence.id,
+            where=look.sentence.id,
             remedy="Trace with a parser of both layers.",
         )
-    return seen.sentence.heads.index(0) + 1
+    return look.sentence.heads.index(0) + 1
 
 
-def nearest(found: Contributions, norm: str, sentence: int, span: Span, count: int = 5) -> pd.DataFrame:
-    """The correctly parsed spans of other sentences whose contributions are most like this one's (cosine): rows of
-    `found.spans` with likeness. Raises LalkitError for a span that was not looked at."""
-    spans = found.spans
-    same = (spans[["start", "end", "label"]] == list(span)).all(axis=1) & (spans["sentence"] == sentence)
-    if not same.any():
-        raise LalkitError(f"no span {span} of sentence {sentence} was looked at")
-    values = found.by(norm)
-    sizes = np.linalg.norm(values, axis=1)
-    mine = values[same.to_numpy().argmax()]
-    likeness = values @ mine / np.maximum(sizes * np.linalg.norm(mine), 1e-12)
+def nearest(contributions: Contributions, norm: str, sentence: int, span: Span, count: int = 5) -> pd.DataFrame:
+    """Return the correctly parsed spans of other sentences whose contributions are most like those of one span (cosine).
+
+    Returns: rows of `contributions.spans`, with the column likeness.
+    Raises: LalkitError for a span without a look.
+    """
+    spans, values = contributions.spans, contributions.by(norm)
+    vector = values[_row(contributions, sentence, span)]
+    likeness = values @ vector / np.maximum(np.linalg.norm(values, axis=1) * np.linalg.norm(vector), 1e-12)
     fit = (spans["parsed"] & spans["gold"].fillna(False) & (spans["sentence"] != sentence)).to_numpy(dtype=bool)
     order = np.argsort(-np.where(fit, likeness, -np.inf), kind="stable")[: min(count, int(fit.sum()))]
     return spans.iloc[order].assign(likeness=likeness[order]).reset_index(drop=True)
+
+
+def _row(contributions: Contributions, sentence: int, span: Span) -> int:
+    """Return the row of a span. Raises LalkitError if there is none; the remedy lists the spans of this sentence."""
+    spans = contributions.spans[contributions.spans["sentence"] == sentence]
+    same = (spans[["start", "end", "label"]] == list(span)).all(axis=1)
+    if not same.any():
+        there = ", ".join(f"{s.label} {s.start}-{s.end}" for s in spans.itertuples())
+        raise LalkitError(f"no span {span} of sentence {sentence} was looked at", remedy=f"These were: {there}.")
+    return int(same.idxmax())

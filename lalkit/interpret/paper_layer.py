@@ -1,30 +1,24 @@
-"""The parser's label attention as the shared probes see it: H heads, one query for the whole sentence, many decisions.
+"""Measure what the heads of the paper's layer contribute to the scores of spans.
 
-y_h[t] = LN(R (x_t + P c_h)): other weights are other contexts c_h, and with them the outputs, the fenceposts and the scores are
-computed anew, from the same x. What comes before the label attention is computed once.
-
-What the scores of a span would be without each label head: exactly, for all heads, from one forward pass.
-
-The span scorer is Linear, LN, ReLU, Linear (eq. 6), and its first step adds the heads up:
-
-    W1 s_ij + b1 = b1 + sum_h W1[:, h] s_ij[h]        s_ij[h] = f_j[h] - f_i[h]
-
-so taking head h's slice out of the span vector is one subtraction after that step. What a head adds to *other* heads' slices
-does not exist here: each makes its own. (A feed-forward after the label attention would mix them.)
-
-Sentences parsed with what the label attention did kept: attention, and each label head's part in every span's score.
-
-What a head contributes to a span (Mrini et al. 2020, section 4.5) is the sum over its slice of the span vector,
+A span vector is a difference of fenceposts, and each label head has its own slice of it. What a head contributes to a span (Mrini
+et al. 2020, section 4.5) is the sum over its slice,
 
     raw[h] = sum_d s_ij[h, d]        s_ij = f_j - f_i
 
-and since a difference of sums is a sum of differences, one number a fencepost and head is enough for all spans. `exact` is
-what the score of the span's label loses when the head's slice is taken out (`effects`).
+A difference of sums is a sum of differences, so one number for each fencepost and head is enough for all spans.
+
+`exact` is what the score of the span's label loses if the head's slice is set to zero. One forward pass gives it for all heads.
+The span scorer is Linear, LN, ReLU, Linear (eq. 6), and its first step adds up the heads:
+
+    W1 s_ij + b1 = b1 + sum_h W1[:, h] s_ij[h]        s_ij[h] = f_j[h] - f_i[h]
+
+So taking out head h is one subtraction after that step. Each head makes its own slice only; a head has no influence on the
+slices of other heads. (A feed-forward layer after the label attention would mix them.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,55 +26,37 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lalkit.errors import ModelError
-from lalkit.interpret.source import Span
-from lalkit.interpret.span_layer import span_view
-from lalkit.network.batches import Collator
-from lalkit.network.parser import Network, arc_log_probabilities
-from lalkit.network.predict import Prediction, predict, predict_batches
-from lalkit.network.scores import SpanScorer, fenceposts
-from lalkit.probes.view import AttentionView, Outcome
+from lalkit.config import ModelConfig
+from lalkit.errors import LalkitError, ModelError
+from lalkit.interpret.attention_views import view_of_paper_layer
+from lalkit.interpret.contributions import NORMS, UNITS, contributions, normalise
+from lalkit.interpret.source import (
+    AttributionSource,
+    Hooks,
+    Span,
+    SpanAttribution,
+    derangement,
+    gold_spans,
+    head_of_span,
+    opening,
+    parsed_spans,
+)
+from lalkit.network.label_attention import LabelAttention
+from lalkit.network.parser import Network
+from lalkit.network.predict import Prediction, predict_batches
+from lalkit.network.scores import SpanScorer
+from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
 
-@torch.no_grad()
-def parts(
-    scorer: SpanScorer, posts: Float[Tensor, "f h d"], spans: Int[Tensor, "m 2"]
-) -> tuple[Float[Tensor, "m h k"], Float[Tensor, "k"]]:
-    """(W1[:, h] s_ij[h] of every head, b1): over heads they add up to what the norm is given."""
-    weight = scorer.first.weight.unflatten(1, posts.shape[1:]).permute(1, 2, 0)  # [H, d, hidden]
-    start, end = spans.unbind(1)
-    if len(spans) < len(posts):  # fewer spans than fenceposts: their vectors are projected, else what they are made of
-        found = (posts[end] - posts[start]).transpose(0, 1) @ weight
-    else:
-        projected = posts.transpose(0, 1) @ weight
-        found = projected[:, end] - projected[:, start]
-    return found.transpose(0, 1), scorer.bias
-
-
-@torch.no_grad()
-def without_heads(
-    scorer: SpanScorer, posts: Float[Tensor, "f h d"], spans: Int[Tensor, "m 2"]
-) -> Float[Tensor, "m h l"]:
-    """The label scores of each span (start, end) with each head's slice of its vector at zero; the empty label scores 0.
-
-    posts: the fenceposts of one sentence, f = n + 1. Takes m * h * hidden floats.
-    """
-    each, bias = parts(scorer, posts, spans)
-    each = each.transpose(0, 1)
-    before = (each.sum(0) + bias) - each
-    found = scorer.second(torch.relu_(scorer.norm(before))).transpose(0, 1)
-    return torch.cat([torch.zeros_like(found[..., :1]), found], dim=-1)
-
-
 @dataclass(frozen=True)
 class Look:
-    """A parsed sentence from within. H label heads, n words, m spans; m_f = n + 1 fenceposts.
+    """Hold what the layer did in one parsed sentence: H label heads, n words, m spans.
 
-    spans: the parse's constituents (not <H>), then those asked for besides. attention [H, n + 2]: START, words, STOP.
-    sums [n + 1, H]: of each head's slice of each fencepost. scores [m], exact [m, H]: of spans' own labels, nan for a label
-    the parser does not know; exact is None if not asked for.
+    spans: the constituents of the parse, then those asked for besides. attention: [H, n + 2], over START, words, STOP.
+    sums: [n + 1, H], the sum of each head's slice of each fencepost. scores [m] and exact [m, H] are for the spans' own labels;
+    they are nan for a label that the parser does not know. exact is None if it was not asked for.
     """
 
     prediction: Prediction
@@ -96,91 +72,237 @@ class Look:
 
     @property
     def raw(self) -> np.ndarray:
-        """[m, H]."""
+        """The raw contributions: [m, H]."""
         starts, ends = [s for s, _, _ in self.spans], [e for _, e, _ in self.spans]
         return self.sums[ends] - self.sums[starts]
 
 
-def look(
-    network: Network,
-    collator: Collator,
-    sentences: Sequence[Sentence],
-    *,
-    besides: Sequence[Sequence[Span]] | None = None,
-    exact: bool = True,
-    lam: float = 0.5,
-    budget: int | None = None,
-    threads: int | None = None,
-    tick: Callable[[int], None] = lambda done: None,
-) -> list[Look]:
-    """Parse sentences, in order, and look into the parser as it does; the same alone and in any batch.
+class PaperLayer(AttributionSource):
+    """The paper's layer: each head has one attention for the whole sentence.
 
-    besides: for each sentence, spans to look at beside those of the parse. Raises ModelError for a parser in which a label
-    head's part cannot be told from the others'.
+    The head of a label is the head that most often contributes most to the label's gold spans (exact effects). It is chosen on
+    the sentences on which it is then judged. This favours the layer.
     """
-    refuse_mixed(network)
-    found: list[Look | None] = [None] * len(sentences)
-    asked = {"attention": True, "posts": True}
-    for group, predictions, output in predict_batches(network, collator, sentences, lam, budget, threads, **asked):
-        sums = output.posts.sum(-1)
-        for b, (index, prediction) in enumerate(zip(group, predictions)):
-            n = len(prediction.sentence)
-            spans = [(s.start, s.end, s.label) for s in prediction.spans if s.label != GROUP]
-            spans += [span for span in (besides[index] if besides else ()) if span not in spans]
-            posts = output.posts[b, : n + 1]
-            known = [collator.vocab.label_index.get(label, 0) for _, _, label in spans]
-            found[index] = Look(
-                prediction,
-                tuple(spans),
-                _numbers(output.attention[b, :, : n + 2]),
-                _numbers(sums[b, : n + 1]),
-                own_scores(output.label_scores[b], spans, known),
-                exact_effects(network.spans, posts, spans, known) if exact else None,
-            )
-        tick(len(group))
-    return found
+
+    question = "Which label heads made this?"
+    content = "contributions of all spans, every norm"
+    norms = tuple(NORMS)
+    top_norm = "exact"
+
+    @staticmethod
+    def system(config: ModelConfig) -> str:
+        return "paper's layer"
+
+    @property
+    def layer(self) -> LabelAttention:
+        return self.network.label_attention
+
+    def weights(self) -> list[Tensor]:
+        return list(self.layer.parameters())
+
+    def look(self, sentences: Sentences, besides: Spans | None = None, exact: bool = True) -> list[Look]:
+        """Parse sentences, in order, and keep attention and contributions; the same alone and in any batch.
+
+        Args: besides: more spans of each sentence to look at. exact: compute exact contributions too.
+        Raises: ModelError for a parser whose heads are mixed, so that the part of one head cannot be separated.
+        """
+        refuse_mixed(self.network)
+        looks: list[Look | None] = [None] * len(sentences)
+        keep = {"attention": True, "posts": True}
+        for group, predictions, output in predict_batches(self.network, self.collator, sentences, self.lam, **keep):
+            sums = output.posts.sum(-1)
+            for b, (index, prediction) in enumerate(zip(group, predictions)):
+                n, spans = len(prediction.sentence), parsed_spans(prediction)
+                spans += [span for span in (besides[index] if besides else ()) if span not in spans]
+                labels = [self.collator.vocab.label_index.get(label, 0) for _, _, label in spans]
+                chart, posts = output.label_scores[b], output.posts[b, : n + 1]
+                scores = [float(chart[start, end, k]) if k else np.nan for (start, end, _), k in zip(spans, labels)]
+                looks[index] = Look(
+                    prediction,
+                    tuple(spans),
+                    _to_numpy(output.attention[b, :, : n + 2]),
+                    _to_numpy(sums[b, : n + 1]),
+                    np.array(scores, dtype=np.float32),
+                    exact_effects(self.network.spans, posts, spans, labels) if exact else None,
+                )
+        return looks
+
+    def paragraph(self, look: Look, span: Span, norm: str, top: int, profile: dict | None) -> str:
+        place = look.spans.index(span)
+        values = normalise(look.raw, look.exact, norm)[place]
+        order = np.argsort(-values, kind="stable")[:top]
+        heads = [f"label head {head} ({UNITS[norm].format(values[head])})" for head in order]
+        first = int(order[0])
+        focus = int(look.attention[first].argmax())
+        word = ("the start", *(f"“{word}”" for word in look.sentence.words), "the end")[focus]
+        text = (
+            f"{opening(look.prediction, span, look.scores[place])}most by {heads[0]}"
+            + (f", then {', '.join(heads[1:])}" if heads[1:] else "")
+            + f". Head {first} attends most to {word} ({look.attention[first, focus]:.0%}), for this span as for every other "
+            "of the sentence."
+        )
+        same_norm = profile is not None and profile["norm"] == norm
+        return text + (_in_corpus(first, span[2], profile) if same_norm else "")
+
+    def page_fields(self, looks: Sequence[Look], norm: str, profile: dict | None) -> dict:
+        norms = _page_norms(looks[0])
+        return {"norm": norm if norm in norms else norms[0], "norms": norms, "profile": profile}
+
+    def page_sentence(self, look: Look) -> dict:
+        values = {norm: normalise(look.raw, look.exact, norm) for norm in _page_norms(look)}
+        parsed = parsed_spans(look.prediction)
+        spans = [
+            {
+                "start": span[0], "end": span[1], "label": span[2], "head": head_of_span(look.prediction, span),
+                "score": float(f"{look.scores[place]:.4g}"),
+                "values": {norm: _rounded(rows[place]) for norm, rows in values.items()},
+            }
+            for place, span in enumerate(look.spans) if span in parsed
+        ]  # fmt: skip
+        return {"spans": spans, "attention": [_rounded(row) for row in look.attention]}
+
+    def view(
+        self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
+    ) -> AttentionView:
+        return view_of_paper_layer(self, sentences, decide, spans, examples, _mixed(self.network) is None)
+
+    def measure(self, sentences: Sentences, mean: Tensor) -> SpanAttribution:
+        """Measure exact contributions. The attention is that of the whole sentence, at the words of the span."""
+        spans = gold_spans(sentences)
+        looks = self.look(sentences, besides=spans)
+        everything = contributions(looks, sentences)
+        attention = [
+            (b, span, look.attention[:, span[0] + 1 : span[1] + 1]) for b, look in enumerate(looks) for span in spans[b]
+        ]
+        return SpanAttribution(everything.where(everything.spans["gold"].to_numpy(bool)), attention)
+
+    def head_of(self, label: str, attribution: SpanAttribution) -> int:
+        top = attribution.contributions.top(self.top_norm)[attribution.contributions.labelled(label)]
+        return int(np.bincount(top).argmax()) if len(top) else 0
+
+    def mean(self, sentences: Sentences) -> Float[Tensor, "h d"]:
+        """Return the mean of each head's context c_h over sentences."""
+        self._refuse_controls()
+        sums = []
+
+        def remember(contexts: Tensor) -> Tensor:
+            sums.append(contexts.double().sum(0))
+            return contexts
+
+        with self.layer.hooked(contexts=remember):
+            for _ in predict_batches(self.network, self.collator, sentences):
+                pass
+        return (sum(sums) / len(sentences)).to(next(self.layer.parameters()).dtype)
+
+    def controls(self, mean: Tensor, seed: int = 0) -> dict[str, Hooks]:
+        self._refuse_controls()
+        order = derangement(len(mean), seed).to(mean.device)
+
+        def uniform(attention: Tensor, mask: Tensor) -> Tensor:
+            return (mask / mask.sum(-1, keepdim=True)).to(attention)[:, None].expand_as(attention)
+
+        def shuffled(y: Tensor, attention: Tensor) -> tuple[Tensor, Tensor]:
+            return y[:, :, order], attention[:, order]
+
+        return {
+            "uniform attention": {"attention": uniform},
+            "zeroed": {"contexts": torch.zeros_like},
+            "mean": {"contexts": lambda contexts: mean.to(contexts.dtype).expand_as(contexts)},
+            "swapped sentences": {"contexts": lambda contexts: contexts.roll(1, 0)},
+            "swapped heads": {"contexts": lambda contexts: contexts[:, order]},
+            "shuffled heads": {"contexts": unchanged, "output": shuffled},
+        }
+
+    def without(self, head: int, mean: Tensor) -> dict[str, Hooks]:
+        """`head out` sets the head's slice to zero. This also removes its constant part, which `head at its mean` leaves."""
+        self._refuse_controls()
+
+        def without(y: Tensor, attention: Tensor) -> tuple[Tensor, Tensor]:
+            y = y.clone()
+            y[:, :, head] = 0
+            return y, attention
+
+        def at_mean(contexts: Tensor) -> Tensor:
+            contexts = contexts.clone()
+            contexts[:, head] = mean[head].to(contexts)
+            return contexts
+
+        return {"head out": {"output": without}, "head at its mean": {"contexts": at_mean}}
+
+    def _refuse_controls(self) -> None:
+        refuse_mixed(self.network)
+        if self.layer.config.query != "vector":
+            raise LalkitError("a query matrix gives every word contexts of its own", remedy="Use query=vector.")
 
 
-def own_scores(chart: Float[Tensor, "f f l"], spans: Sequence[Span], known: Sequence[int]) -> np.ndarray:
-    """[m]: the score of each span's label, by its index; nan where that is 0."""
-    found = [float(chart[start, end, k]) if k else np.nan for (start, end, _), k in zip(spans, known)]
-    return np.array(found, dtype=np.float32)
+def unchanged(contexts: Tensor) -> Tensor:
+    """Return the contexts as they are. With this hook the layer takes the same steps, and rounds the same, as under a control."""
+    return contexts
+
+
+def notes(look: Look, norm: str = "share") -> dict[tuple[int, int], str]:
+    """Return (start, end) -> the top label head of each span and its contribution, as a short text for `draw_tree`."""
+    unit = "{:.0%}" if norm in ("share", "softmax") else UNITS[norm]
+    return {
+        (start, end): f"head {row.argmax()} {unit.format(row.max())}"
+        for (start, end, label), row in zip(look.spans, normalise(look.raw, look.exact, norm))
+        if label != GROUP
+    }
+
+
+@torch.no_grad()
+def parts(
+    scorer: SpanScorer, posts: Float[Tensor, "f h d"], spans: Int[Tensor, "m 2"]
+) -> tuple[Float[Tensor, "m h k"], Float[Tensor, "k"]]:
+    """Return (W1[:, h] s_ij[h] for every head, b1). Their sum over heads is the input of the scorer's norm."""
+    weight = scorer.first.weight.unflatten(1, posts.shape[1:]).permute(1, 2, 0)  # [H, d, hidden]
+    start, end = spans.unbind(1)
+    if len(spans) < len(posts):  # Project whatever is fewer: span vectors or fenceposts.
+        projected = (posts[end] - posts[start]).transpose(0, 1) @ weight
+    else:
+        each = posts.transpose(0, 1) @ weight
+        projected = each[:, end] - each[:, start]
+    return projected.transpose(0, 1), scorer.bias
+
+
+@torch.no_grad()
+def without_heads(
+    scorer: SpanScorer, posts: Float[Tensor, "f h d"], spans: Int[Tensor, "m 2"]
+) -> Float[Tensor, "m h l"]:
+    """Return the label scores of each span (start, end) with each head's slice of its vector at zero.
+
+    posts: the fenceposts of one sentence, f = n + 1. The empty label scores 0. This takes m * h * hidden floats of memory.
+    """
+    each, bias = parts(scorer, posts, spans)
+    each = each.transpose(0, 1)
+    before = (each.sum(0) + bias) - each
+    scores = scorer.second(torch.relu_(scorer.norm(before))).transpose(0, 1)
+    return torch.cat([torch.zeros_like(scores[..., :1]), scores], dim=-1)
 
 
 @torch.inference_mode()
 def exact_effects(
-    scorer: SpanScorer, posts: Float[Tensor, "f h d"], spans: Sequence[Span], known: Sequence[int]
+    scorer: SpanScorer, posts: Float[Tensor, "f h d"], spans: Sequence[Span], labels: Sequence[int]
 ) -> np.ndarray:
-    """[m, H]: the score of each span's label, by its index, less its score without each head; nan where that is 0."""
+    """Return the score of each span's label, less its score without each head: [m, H].
+
+    labels: the index of each span's label; 0 stands for an unknown label, whose effects are nan.
+    """
     if not spans:
         return np.zeros((0, posts.shape[1]), dtype=np.float32)
     places = torch.tensor([(start, end) for start, end, _ in spans], device=posts.device)
-    label = torch.tensor(known, device=posts.device)
+    label = torch.tensor(labels, device=posts.device)
     vectors = (posts[places[:, 1]] - posts[places[:, 0]]).flatten(1)
     whole = scorer.second(torch.relu(scorer.norm(scorer.first(vectors) + scorer.bias)))
     whole = torch.cat([torch.zeros_like(whole[:, :1]), whole], dim=-1).gather(1, label[:, None])
     without = without_heads(scorer, posts, places)
     without = without.gather(2, label[:, None, None].expand(-1, without.shape[1], 1))[..., 0]
-    return _numbers((whole - without).masked_fill((label == 0)[:, None], torch.nan))
-
-
-def _numbers(x: Tensor) -> np.ndarray:
-    """On its own, not a view of a batch that would be kept with it."""
-    return x.float().cpu().numpy().copy()
+    return _to_numpy((whole - without).masked_fill((label == 0)[:, None], torch.nan))
 
 
 def refuse_mixed(network: Network) -> None:
-    """Raises ModelError where a head's part ends before the spans are scored."""
-    lal = network.config.label_attention
-    reason = (
-        "it gives dependencies alone" if network.config.task == "dependencies"
-        else "its label attention is inside the span" if network.config.span_attention
-        else "it has no label attention" if lal is None
-        else "a feed-forward after the label attention mixes its heads" if lal.feedforward
-        else "its heads are projected together" if lal.combine == "project"
-        else None
-    )  # fmt: skip
-    if reason:
+    """Raise ModelError if the part of one head in the score of a span cannot be separated from the others."""
+    if reason := _mixed(network):
         raise ModelError(
             f"contributions of label heads are not defined for this parser: {reason}",
             remedy="Its scores are sums of words' terms: ask for these (`Parser.terms`, `lalkit explain`)."
@@ -190,132 +312,38 @@ def refuse_mixed(network: Network) -> None:
         )
 
 
-DECISIONS = ("spans", "arcs")
+def _mixed(network: Network) -> str | None:
+    """Return why heads cannot be separated; None if they can."""
+    lal = network.config.label_attention
+    reasons = {
+        "it gives dependencies alone": network.config.task == "dependencies",
+        "its label attention is inside the span": network.config.span_attention,
+        "it has no label attention": lal is None,
+        "a feed-forward after the label attention mixes its heads": lal and lal.feedforward,
+        "its heads are projected together": lal and lal.combine == "project",
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-@torch.no_grad()
-def view(
-    network: Network,
-    collator: Collator,
-    sentences: Sequence[Sentence],
-    decide: str = "spans",
-    spans: Sequence[Sequence[Span]] | None = None,
-    examples: Sequence[int] = (),
-    lam: float = 0.5,
-) -> AttentionView:
-    """weights [B, H, 1, T], T positions with START and STOP; values [B, H, T, d_kv], V_h x.
-
-    decide "spans": a unit is a span (by default those of the parse), its classes all labels with the empty one, its score
-    counts (label as given, 1). "arcs": a unit is a word, its classes its possible heads, 0 the root. without_slices takes a
-    head's output out of every word; it is there only if heads stay apart. Use some tens of sentences at a time.
-
-    Label attention inside the span has a view of its own, in which an example is a span (`span_view`).
-
-    Raises ModelError for a parser without label attention, or whose heads have a query matrix; ValueError for other decisions.
-    """
-    if decide not in DECISIONS:
-        raise ValueError(f"no decision {decide!r}: {' or '.join(DECISIONS)}")
-    if network.config.span_attention:
-        if decide == "arcs":
-            raise ValueError("arcs see nothing of label attention inside the span: decide spans")
-        return span_view(network, collator, sentences, spans, examples, lam)
-    layer = network.label_attention
-    if layer is None or layer.config.query != "vector":
-        raise ModelError("has no label attention with one query a head", remedy="Use a parser with query=vector.")
-    network.eval()
-    batch = collator(sentences, gold=decide == "arcs").to(next(network.parameters()).device)
-    x, mask = _before(network, batch)
-    weights = layer.attend(x, mask)[:, :, None]
-    values = layer.value(x).transpose(1, 2)
-    if spans is None and decide == "spans":
-        parsed = predict(network, collator, sentences, lam=lam)
-        spans = [[(s.start, s.end, s.label) for s in p.spans] for p in parsed]
-    read = _Spans(network, collator, spans, x) if decide == "spans" else _Arcs(network, batch, x)
-
-    @torch.no_grad()
-    def outcome(contexts: Tensor, without: Sequence[int] = ()) -> Outcome:
-        y = layer.combine(x, contexts[:, :, 0].to(x.dtype), None)
-        if len(without):
-            y = y.clone()
-            y[:, :, list(without)] = 0
-        return read(y if network.feedforward is None else network.feedforward(y))
-
-    def from_contexts(contexts: Tensor) -> Outcome:
-        if contexts.dim() == 4:
-            return outcome(contexts)
-        several = [outcome(one) for one in contexts]
-        stacked = [torch.stack([getattr(o, name) for o in several]) for name in ("probs", "decision", "score")]
-        return Outcome(stacked[0], several[0].unit_mask, stacked[1], stacked[2])
-
-    def from_weights(given: Tensor) -> Outcome:
-        return from_contexts(torch.einsum("...bhqt,bhtd->...bhqd", given.to(values.dtype), values))
-
-    def without_slices(heads: Sequence[int]) -> Outcome:
-        return outcome(torch.einsum("bhqt,bhtd->bhqd", weights, values), heads)
-
-    return AttentionView(
-        weights, values, mask, torch.ones_like(mask[:, :1]), [f"lal.{h:03d}" for h in range(weights.shape[1])],
-        from_weights, tuple(examples), from_contexts, without_slices if _apart(network) else None,
-    )  # fmt: skip
+def _in_corpus(head: int, label: str, profile: dict) -> str:
+    """Say how often the head leads the label in a corpus."""
+    if label not in profile["labels"]:
+        return ""
+    k, all_led = profile["labels"].index(label), sum(profile["led"][head])
+    share, overall = profile["led"][head][k] / profile["all"][k], all_led / profile["spans"]
+    lift = f", {share / overall:.1f} times its share of all spans ({overall:.0%})" if all_led else ""
+    return f" In {profile['corpus']} it is on top of {share:.0%} of {label}{lift}."
 
 
-def _before(network: Network, batch) -> tuple[Tensor, Tensor]:
-    """What the label attention is given."""
-    kept: list[tuple[Tensor, Tensor]] = []
-    hook = network.label_attention.register_forward_pre_hook(lambda module, given: kept.append(given[:2]))
-    try:
-        network(batch, chart_gradient=False)
-    finally:
-        hook.remove()
-    return kept[0]
+def _page_norms(look: Look) -> list[str]:
+    return [norm for norm in NORMS if norm != "exact" or look.exact is not None]
 
 
-def _apart(network: Network) -> bool:
-    try:
-        refuse_mixed(network)
-    except ModelError:
-        return False
-    return True
+def _rounded(values: np.ndarray) -> list[float]:
+    """Round to four significant digits, so that a page of 40 sentences stays below a few megabytes."""
+    return [float(f"{value:.4g}") for value in values]
 
 
-class _Spans:
-    """y [B, T, H, d] -> the labels of the spans that were asked about."""
-
-    def __init__(self, network: Network, collator: Collator, spans: Sequence[Sequence[Span]], x: Tensor):
-        self.network, most = network, max(1, *map(len, spans))
-        self.places = torch.zeros(len(spans), most, 2, dtype=torch.long, device=x.device)
-        self.label = torch.full((len(spans), most), -1, device=x.device)
-        for b, some in enumerate(spans):
-            for u, (start, end, label) in enumerate(some):
-                self.places[b, u] = torch.tensor([start, end])
-                self.label[b, u] = collator.vocab.label_index.get(label, -2)  # -2: there, and never right
-        self.mask = self.label != -1
-
-    def __call__(self, y: Tensor) -> Outcome:
-        scorer, sentence = self.network.spans, torch.arange(len(y), device=y.device)[:, None]
-        projected, _ = scorer.project(fenceposts(y, self.network.slice))
-        start, end = self.places.unbind(-1)
-        hidden = torch.relu(scorer.norm(projected[sentence, end] - projected[sentence, start] + scorer.bias))
-        scores = scorer.second(hidden)
-        scores = torch.cat([torch.zeros_like(scores[..., :1]), scores], dim=-1)
-        return _outcome(torch.softmax(scores.double(), -1), self.mask, self.label)
-
-
-class _Arcs:
-    """y [B, T, H, d] -> the heads of words."""
-
-    def __init__(self, network: Network, batch, x: Tensor):
-        self.network, self.mask = network, batch.word_mask
-        self.gold = batch.heads if batch.heads is not None else torch.full_like(batch.tags, -2)
-
-    def __call__(self, y: Tensor) -> Outcome:
-        arcs = self.network.arcs
-        log = arc_log_probabilities(arcs.arcs(arcs.parts(y.flatten(-2))), self.mask)
-        probs = torch.where(log == 0, 0.0, log.double().exp())  # 0 stands for what cannot be
-        return _outcome(probs, self.mask, self.gold)
-
-
-def _outcome(probs: Tensor, mask: Tensor, right: Tensor) -> Outcome:
-    decision = probs.argmax(-1)
-    counts = ((decision == right) & mask).sum(-1).double(), mask.sum(-1).double()
-    return Outcome(probs, mask, decision, torch.stack(counts, dim=-1))
+def _to_numpy(x: Tensor) -> np.ndarray:
+    """Copy a tensor to numpy. A view would keep the whole batch in memory."""
+    return x.float().cpu().numpy().copy()

@@ -1,5 +1,203 @@
-"""What both kinds of label attention share when they explain a parse."""
+"""Ask a layer of label attention what it contributed to a parse: one interface for every such layer.
+
+`paper_layer` and `span_layer` implement `AttributionSource`. Their mathematics differ, but explanations, pages, probes, controls
+and comparisons ask both of them in the same way. A third layer needs one file with one more implementation, and its name in
+`lalkit.interpret.layer_of`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lalkit.config import ModelConfig
+from lalkit.errors import LalkitError
+from lalkit.network.batches import Collator
+from lalkit.network.encoder import HookedModule
+from lalkit.network.parser import Network
+from lalkit.network.predict import Prediction
+from lalkit.probes.view import AttentionView
+from lalkit.treebank.joint import GROUP
+from lalkit.treebank.tree import Sentence
+
+if TYPE_CHECKING:
+    from lalkit.interpret.contributions import Contributions
+
 Span = tuple[int, int, str]  # start, end, label
+Spans = Sequence[Sequence[Span]]  # the spans of each sentence
+Sentences = Sequence[Sentence]
+Hooks = dict[str, Callable]  # the name of a layer's hook point -> what changes the value there
+
+
+@dataclass(frozen=True)
+class SpanAttribution:
+    """Hold what the label heads do in gold spans.
+
+    contributions: of all heads to these spans. attention: (place of the sentence, span, attention [heads, words of the span]).
+    """
+
+    contributions: Contributions
+    attention: list[tuple[int, Span, np.ndarray]]
+
+
+class AttributionSource(Protocol):
+    """Answer for one trained parser what its label heads contribute to the scores of spans.
+
+    A *look* is what a layer keeps of one parsed sentence. Each layer has a class of its own for it, with at least `prediction`
+    and `spans`, the spans to explain.
+    """
+
+    question: str  # the title of the page to explore
+    content: str  # what a look holds, in words
+    norms: Sequence[str] = ()  # the ways to measure a contribution, if there are several
+    top_norm: str  # the norm that decides which head leads a span
+    attends: bool = True  # False for a parser that was trained with the attention switched off
+
+    def __init__(self, network: Network, collator: Collator, lam: float = 0.5):
+        """lam: the weight of label scores in the score of a tree."""
+        self.network, self.collator, self.lam = network, collator, lam
+
+    @staticmethod
+    def system(config: ModelConfig) -> str:
+        """Return the name of a parser with this layer in comparisons."""
+
+    @property
+    def layer(self) -> HookedModule:
+        """The layer itself. Controls act at its hook points."""
+
+    def weights(self) -> list[Tensor]:
+        """Return the weights of the label heads."""
+
+    # Explain single sentences
+
+    def look(self, sentences: Sentences, besides: Spans | None = None) -> list:
+        """Parse sentences, and keep what the layer did. besides: more spans of each sentence to look at."""
+
+    def paragraph(self, look, span: Span, norm: str, top: int, profile: dict | None) -> str:
+        """Explain the score of one span in words; see `explain`."""
+
+    def page_fields(self, looks: Sequence, norm: str, profile: dict | None) -> dict:
+        """Return what the page to explore shows once, beside the title."""
+
+    def page_sentence(self, look) -> dict:
+        """Return what the page to explore shows of one sentence: its spans, and more."""
+
+    def explain(
+        self, look, label: str | None = None, norm: str = "exact", top: int = 3, profile: dict | None = None
+    ) -> str:
+        """Explain each constituent of a label (None: all constituents) in words, one paragraph each.
+
+        Args: norm and profile are for layers with `norms`: the measure of contributions, and how often each head leads each
+            label in a corpus (`tables.profile`). top: how many heads, or words, to name.
+        Raises: LalkitError for a label that the parse does not have, and if top is less than 1.
+        """
+        if top < 1:
+            raise LalkitError(f"top must be at least 1, not {top}")
+        spans = [span for span in look.spans if label in (None, span[2])]
+        if not spans:
+            there = ", ".join(dict.fromkeys(name for *_, name in look.spans))
+            raise LalkitError(f"there is no {label} in this parse", remedy=f"It has: {there}.")
+        return "\n\n".join(self.paragraph(look, span, norm, top, profile) for span in spans)
+
+    def page(
+        self,
+        looks: Sequence,
+        *,
+        title: str,
+        model: str,
+        gold: Sentences | None = None,
+        norm: str = "exact",
+        profile: dict | None = None,
+    ) -> dict:
+        """Return the data that `draw.explorer` shows, as plain lists and numbers.
+
+        Args: title and model are texts for the top of the page. gold: the same sentences with their gold trees. norm and
+            profile as in `explain`.
+        Raises: LalkitError if there is no sentence, or a parse has no dependencies.
+        """
+        if not looks:
+            raise LalkitError("there is no sentence to show", remedy="Give at least one.")
+        sentences = [
+            {**_frame(look.prediction.sentence, gold[i] if gold else None), **self.page_sentence(look)}
+            for i, look in enumerate(looks)
+        ]
+        return {"title": title, "model": model, **self.page_fields(looks, norm, profile), "sentences": sentences}
+
+    # Measure many sentences
+
+    def view(
+        self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
+    ) -> AttentionView:
+        """Return the attention as the probes of `lalkit.probes` see it. Use some tens of sentences at a time.
+
+        Args: decide: which decisions the probes watch, "spans" or "arcs". spans: the spans of each sentence (None: those of the
+            parse). examples: the numbers of the sentences in their data.
+        """
+
+    def measure(self, sentences: Sentences, mean: Tensor) -> SpanAttribution:
+        """Measure the contributions and the attention of all heads in the gold spans of sentences. mean: see `mean`."""
+
+    def head_of(self, label: str, attribution: SpanAttribution) -> int:
+        """Return the head that stands for a label."""
+
+    def mean(self, sentences: Sentences) -> Tensor:
+        """Return the mean, over sentences, of what each head passes on: [heads, ...]. The controls put it in place."""
+
+    def controls(self, mean: Tensor, seed: int = 0) -> dict[str, Hooks]:
+        """Return the controls by name, for `with source.layer.hooked(**hooks):`.
+
+        Args: mean: see `mean`. seed: of the fixed permutation by which heads are exchanged.
+        """
+
+    def without(self, head: int, mean: Tensor) -> dict[str, Hooks]:
+        """Return, as `controls` does, the ways to take out one head: `head out` and `head at its mean`."""
+
+
+def gold_spans(sentences: Sentences) -> list[list[Span]]:
+    """Return the gold constituents of each sentence. Look at these besides the parse (`besides=`) to trace missing spans."""
+    return [[(c.start, c.end, c.label) for c in s.constituents if c.label != GROUP] for s in sentences]
+
+
+def parsed_spans(prediction: Prediction) -> list[Span]:
+    """Return the constituents of a parse. Spans with the group label <H> are not constituents."""
+    return [(s.start, s.end, s.label) for s in prediction.spans if s.label != GROUP]
+
+
+def head_of_span(prediction: Prediction, span: Span) -> int:
+    """Return the number of a span's head word; 0 if the span is not in the parse or has no head word."""
+    return next((s.head for s in prediction.spans if (s.start, s.end, s.label) == span), 0)
+
+
+def opening(prediction: Prediction, span: Span, score: float) -> str:
+    """Return the first words of a paragraph about a span: its label, words, head word and score."""
+    (start, end, label), words = span, prediction.sentence.words
+    head = head_of_span(prediction, span)
+    return f"{label} “{' '.join(words[start:end])}”{f', head word “{words[head - 1]}”' if head else ''}, score {score:.2f}: "
+
+
+def derangement(size: int, seed: int) -> Tensor:
+    """Return a random order of 0 ... size - 1 in which no number stays in its place (if there are two or more)."""
+    order = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
+    target = torch.empty(size, dtype=torch.long)
+    target[order] = order.roll(1)
+    return target
+
+
+def _frame(s: Sentence, gold: Sentence | None) -> dict:
+    """Return what every page shows of a sentence: words, tags, arcs, and the gold layers."""
+    if s.heads is None:
+        raise LalkitError("a page to explore shows both layers, and this parser gives constituents alone", where=s.id)
+    blank = ["_"] * len(s)
+    return {
+        "id": s.id, "words": list(s.words), "tags": list(s.tags or blank), "heads": list(s.heads),
+        "arc_labels": list(s.arc_labels or blank),
+        "gold": gold and {
+            "spans": [{"start": start, "end": end, "label": label} for start, end, label in gold_spans([gold])[0]],
+            "heads": list(gold.heads or ()), "arc_labels": list(gold.arc_labels or ()),
+        },
+    }  # fmt: skip

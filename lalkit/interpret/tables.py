@@ -1,10 +1,10 @@
-"""Which label head leads which label: averages, shares and lifts over a corpus, with intervals (section 4.5, figure 8).
+"""Count which label head leads which label over a corpus, with intervals (Mrini et al. 2020, section 4.5, figure 8).
 
-A large share proves nothing by itself: a head that leads most of *all* spans leads most NPs too. So every share stands beside
-the head's share among all spans, and their quotient, the lift. Intervals are percentiles of a bootstrap over sentences, whose
-spans belong together.
+A head *leads* a span if its contribution to the span is the greatest of all heads. A large share alone proves nothing: a head
+that leads most of *all* spans also leads most NPs. So every share stands beside the head's share among all spans; their
+quotient is the *lift*. The intervals come from a bootstrap over sentences, because the spans of a sentence belong together.
 
-Do two ways of asking name the same heads? Norms against the exact effect, and one parser's heads against another's.
+`agreement` compares two ways to measure a contribution, and `match` compares the heads of two parsers.
 """
 
 from __future__ import annotations
@@ -22,106 +22,158 @@ from lalkit.interpret.contributions import Contributions
 
 ROUNDS = 1000
 INTERVAL = (2.5, 97.5)  # percent
-LEAST = 20  # spans that a label needs to be in a table unasked
+LEAST = 20  # A label with fewer spans stands in a table only if it is named.
 
 
 def averages(
-    found: Contributions, norm: str, labels: Sequence[str] | None = None, rounds: int = ROUNDS, seed: int = 0
+    contributions: Contributions, norm: str, labels: Sequence[str] | None = None, rounds: int = ROUNDS, seed: int = 0
 ) -> pd.DataFrame:
-    """Figure 8: a row per label and head: label, head, norm, spans, mean, low, high."""
-    names, values = chosen(found, labels), found.by(norm)
-    sentence, weights = _resampled(found, rounds, seed)
-    rows = []
-    for name in names:
-        mask = (found.spans["label"] == name).to_numpy()
+    """Return the mean contribution of every head to the spans of each label (figure 8).
+
+    Args: labels as in `chosen`; rounds and seed of the bootstrap.
+    Returns: a row for each label and head: label, head, norm, spans, mean, low, high.
+    """
+    values = contributions.by(norm)
+    sentence, weights = _resampled(contributions, rounds, seed)
+    tables = []
+    for label in chosen(contributions, labels):
+        mask = contributions.labelled(label)
         sums = _per_sentence(sentence[mask], values[mask], weights.shape[1])
         counts = _per_sentence(sentence[mask], np.ones((mask.sum(), 1)), weights.shape[1])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            low, high = interval((weights @ sums) / (weights @ counts))
-        for head in range(found.heads):
-            rows.append((name, head, norm, int(mask.sum()), values[mask, head].mean(), low[head], high[head]))
-    return pd.DataFrame(rows, columns=["label", "head", "norm", "spans", "mean", "low", "high"])
+        low, high = interval(_quotient(weights @ sums, weights @ counts))
+        heads = np.arange(contributions.heads)
+        mean = [values[mask, head].mean() for head in heads]
+        columns = {"label": label, "head": heads, "norm": norm, "spans": mask.sum(), "mean": mean}
+        tables.append(pd.DataFrame({**columns, "low": low, "high": high}))
+    return pd.concat(tables, ignore_index=True)
 
 
 def top_shares(
-    found: Contributions, norm: str, labels: Sequence[str] | None = None, rounds: int = ROUNDS, seed: int = 0
+    contributions: Contributions, norm: str, labels: Sequence[str] | None = None, rounds: int = ROUNDS, seed: int = 0
 ) -> pd.DataFrame:
-    """Of the spans of a label, which head is on top: label, head, norm, spans, led (of these, by this head), share, low, high
-    (percent), overall (percent of all spans that this head leads), lift, lift_low, lift_high. Heads that lead none are left
-    out; the first row of a label is its top head."""
-    names, led, weights = chosen(found, labels), *_led(found, norm, rounds, seed)
-    everything = led.sum(1)  # [sentences, H]
+    """Return, for each label, which heads lead its spans.
+
+    Args: labels as in `chosen`; rounds and seed of the bootstrap.
+    Returns: label, head, norm, spans, led (how many of these spans the head leads), share, low, high (percent), overall (the
+        percent of all spans that the head leads), lift, lift_low, lift_high. A head that leads no span of the label is left
+        out. The first row of a label is its top head.
+    """
+    names, led, weights = _led(contributions, norm, rounds, seed)
+    everything = led.sum(1)  # [sentences, heads]
     overall = 100 * everything.sum(0) / everything.sum()
-    overall_r = _quotient(weights @ everything, (weights @ everything).sum(1, keepdims=True))
-    rows = []
-    for name in names:
-        counts = led[:, _labels(found).index(name)]
-        share, spans = 100 * counts.sum(0) / counts.sum(), int(counts.sum())
-        share_r = _quotient(weights @ counts, (weights @ counts).sum(1, keepdims=True))
-        low, high = 100 * interval(share_r)
-        lift_low, lift_high = interval(_quotient(share_r, overall_r))
-        for h in np.argsort(-share, kind="stable"):
-            if share[h] > 0:
-                rows.append(
-                    (name, int(h), norm, spans, int(counts[:, h].sum()), share[h], low[h], high[h], overall[h],
-                     share[h] / overall[h], lift_low[h], lift_high[h])
-                )  # fmt: skip
-    columns = "label head norm spans led share low high overall lift lift_low lift_high".split()
-    return pd.DataFrame(rows, columns=columns)
+    overall_rounds = _shares(everything, weights)
+    tables = []
+    for label in chosen(contributions, labels):
+        counts = led[:, names.index(label)]
+        shares = _shares(counts, weights)
+        low, high = 100 * interval(shares)
+        lift_low, lift_high = interval(_quotient(shares, overall_rounds))
+        share = 100 * counts.sum(0) / counts.sum()
+        columns = {"label": label, "head": np.arange(len(share)), "norm": norm, "spans": int(counts.sum())}
+        columns |= {"led": counts.sum(0).astype(int), "share": share, "low": low, "high": high, "overall": overall}
+        columns |= {"lift": _quotient(share, overall), "lift_low": lift_low, "lift_high": lift_high}
+        tables.append(_largest_first(pd.DataFrame(columns)))
+    return pd.concat(tables, ignore_index=True)
 
 
 def led_labels(
-    found: Contributions, norm: str, heads: Sequence[int] | None = None, rounds: int = ROUNDS, seed: int = 0
+    contributions: Contributions, norm: str, heads: Sequence[int] | None = None, rounds: int = ROUNDS, seed: int = 0
 ) -> pd.DataFrame:
-    """The reverse: of the spans a head leads, which label they have: head, label, norm, spans (led), share, low, high
-    (percent), overall (the label's percent of all spans), lift. The largest share of a head first."""
-    names, (led, weights) = _labels(found), _led(found, norm, rounds, seed)
-    rows = []
+    """Return, for each head (None: for all), which labels the spans have that it leads. This is the reverse of `top_shares`.
+
+    Returns: head, label, norm, spans (that the head leads), share, low, high (percent), overall (the percent of all spans
+        that have this label), lift. The largest share of a head comes first.
+    """
+    names, led, weights = _led(contributions, norm, rounds, seed)
     overall = 100 * led.sum((0, 2)) / led.sum()
-    for head in known_heads(found, heads):
+    tables = []
+    for head in known_heads(contributions, heads):
         counts = led[:, :, head]
-        if not counts.sum():
-            continue
-        share = 100 * counts.sum(0) / counts.sum()
-        low, high = 100 * interval(_quotient(weights @ counts, (weights @ counts).sum(1, keepdims=True)))
-        for k in np.argsort(-share, kind="stable"):
-            if share[k] > 0:
-                rows.append(
-                    (
-                        head,
-                        names[k],
-                        norm,
-                        int(counts.sum()),
-                        share[k],
-                        low[k],
-                        high[k],
-                        overall[k],
-                        share[k] / overall[k],
-                    )
-                )
-    return pd.DataFrame(rows, columns="head label norm spans share low high overall lift".split())
+        low, high = 100 * interval(_shares(counts, weights))
+        share = _quotient(100 * counts.sum(0), counts.sum())
+        columns = {"head": head, "label": names, "norm": norm, "spans": int(counts.sum()), "share": share}
+        columns |= {"low": low, "high": high, "overall": overall, "lift": share / overall}
+        tables.append(_largest_first(pd.DataFrame(columns)))
+    return pd.concat(tables, ignore_index=True)
 
 
-def profile(found: Contributions, norm: str, corpus: str) -> dict:
-    """What a page shows beside a head: how often it leads each label, as counts. {'corpus', 'norm', 'spans', 'labels', 'led'
-    [H][L], 'all' [L]}, the most frequent labels first."""
-    led, _ = _led(found, norm, 1, 0)
-    counts, names = led.sum(0).astype(int), _labels(found)  # [L, H]
+def profile(contributions: Contributions, norm: str, corpus: str) -> dict:
+    """Count how often each head leads each label, for the page to explore and for explanations in words.
+
+    Returns: {'corpus', 'norm', 'spans', 'labels', 'led' [heads][labels], 'all' [labels]}, the most frequent labels first.
+    """
+    names, led, _ = _led(contributions, norm, 1, 0)
+    counts = led.sum(0).astype(int)  # [labels, heads]
     order = np.argsort(-counts.sum(1), kind="stable")
     return {
-        "corpus": corpus,
-        "norm": norm,
-        "spans": int(counts.sum()),
-        "labels": [names[k] for k in order],
-        "led": counts[order].T.tolist(),
-        "all": counts[order].sum(1).tolist(),
-    }
+        "corpus": corpus, "norm": norm, "spans": int(counts.sum()), "labels": [names[k] for k in order],
+        "led": counts[order].T.tolist(), "all": counts[order].sum(1).tolist(),
+    }  # fmt: skip
 
 
-def chosen(found: Contributions, labels: Sequence[str] | None) -> list[str]:
-    """The labels asked for, or those of at least LEAST spans, the most frequent first. Raises LalkitError for one that no span
-    has, and where there is none."""
-    counts = found.spans["label"].value_counts()
+def agreement(
+    contributions: Contributions,
+    norms: Sequence[str] = ("raw", "share"),
+    labels: Sequence[str] | None = None,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare how a norm ranks the heads of a span with how the exact effect ranks them.
+
+    The norms minmax and softmax rank the heads as raw does.
+
+    Args: labels as in `chosen`; rounds and seed of the bootstrap.
+    Returns: label, norm, spans, rho (the mean over spans of Spearman's rank correlation over heads), low, high, same_top (the
+        percent of spans with the same top head).
+    """
+    exact = rankdata(contributions.by("exact"), axis=1)
+    sentence, weights = _resampled(contributions, rounds, seed)
+    rows = []
+    for norm in norms:
+        rho = correlation(rankdata(contributions.by(norm), axis=1), exact)
+        same = contributions.top(norm) == contributions.top("exact")
+        for label in chosen(contributions, labels):
+            mask = contributions.labelled(label) & np.isfinite(rho)
+            sums = _per_sentence(sentence[mask], np.stack([rho[mask], np.ones(mask.sum())], 1), weights.shape[1])
+            rounds_sums = weights @ sums
+            low, high = interval(_quotient(rounds_sums[:, 0], rounds_sums[:, 1]))
+            rows.append((label, norm, int(mask.sum()), rho[mask].mean(), low, high, 100 * same[mask].mean()))
+    return pd.DataFrame(rows, columns=["label", "norm", "spans", "rho", "low", "high", "same_top"])
+
+
+def match(first: Contributions, second: Contributions, norm: str) -> pd.DataFrame:
+    """Pair the heads of one parser with those of another, so that their label profiles are most alike.
+
+    The numbers of heads have a meaning within one trained parser only. So heads of two parsers must be paired before they are
+    compared. A head's profile is, for each label, the share of the label's spans that the head leads. The pairs have the
+    greatest sum of cosines (Hungarian algorithm).
+
+    Returns: head, other, similarity, by_chance (the mean similarity of the head to all heads of the other parser).
+    Raises: LalkitError if the two sets of sentences have no label in common.
+    """
+    labels = sorted(set(first.spans["label"]) & set(second.spans["label"]))
+    if not labels:
+        raise LalkitError("the two have no label in common", remedy="Look at the same sentences with both.")
+    similar = _profiles(first, norm, labels) @ _profiles(second, norm, labels).T
+    heads, others = linear_sum_assignment(-similar)
+    columns = {"head": heads, "other": others, "similarity": similar[heads, others]}
+    return pd.DataFrame({**columns, "by_chance": similar.mean(1)[heads]})
+
+
+def _profiles(contributions: Contributions, norm: str, labels: list[str]) -> np.ndarray:
+    """[heads, labels], each row of length one (zero for a head that leads nothing)."""
+    names, led, _ = _led(contributions, norm, 1, 0)
+    counts = led.sum(0)[[names.index(name) for name in labels]]  # [labels, heads]
+    shares = (counts / counts.sum(1, keepdims=True)).T
+    return shares / np.maximum(np.linalg.norm(shares, axis=1, keepdims=True), 1e-12)
+
+
+def chosen(contributions: Contributions, labels: Sequence[str] | None) -> list[str]:
+    """Return these labels; for None those with at least LEAST spans, the most frequent first.
+
+    Raises LalkitError for a label that no span has, and if there is no label.
+    """
+    counts = contributions.spans["label"].value_counts()
     if labels is None:
         labels = [name for name in counts.index if counts[name] >= LEAST] or list(counts.index)
     unknown = [name for name in labels if name not in counts]
@@ -133,32 +185,45 @@ def chosen(found: Contributions, labels: Sequence[str] | None) -> list[str]:
     return list(labels)
 
 
-def known_heads(found: Contributions, heads: Sequence[int] | None) -> list[int]:
-    """Raises LalkitError for a head that there is not."""
-    heads = range(found.heads) if heads is None else heads
+def known_heads(contributions: Contributions, heads: Sequence[int] | None) -> list[int]:
+    """Return these label heads, or all for None. Raises LalkitError for a number without a head."""
+    heads = range(contributions.heads) if heads is None else heads
     for head in heads:
-        if not 0 <= head < found.heads:
-            raise LalkitError(f"there is no label head {head}", remedy=f"They are numbered 0 to {found.heads - 1}.")
+        if not 0 <= head < contributions.heads:
+            raise LalkitError(
+                f"there is no label head {head}", remedy=f"They are numbered 0 to {contributions.heads - 1}."
+            )
     return list(heads)
 
 
-def _labels(found: Contributions) -> list[str]:
-    return sorted(found.spans["label"].unique())
+def interval(resampled: np.ndarray) -> np.ndarray:
+    """[rounds, ...] -> [2, ...]: the limits of the middle 95% of the rounds.
+
+    A round without a value (nan) is left out. The limits are nan if no round has a value.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+        return np.nanpercentile(resampled, INTERVAL, axis=0)
 
 
-def _led(found: Contributions, norm: str, rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """([sentences, labels, heads]: how many spans of the label the head leads; [rounds, sentences]: resampled weights)."""
-    sentence, weights = _resampled(found, rounds, seed)
-    names = _labels(found)
-    index = found.spans["label"].map({name: k for k, name in enumerate(names)}).to_numpy()
-    led = np.zeros((weights.shape[1], len(names), found.heads), dtype=np.float32)
-    np.add.at(led, (sentence, index, found.top(norm)), 1)
-    return led, weights
+def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """[m, k], [m, k] -> [m]: Pearson's correlation of the rows; nan if one of the two rows is constant."""
+    a, b = a - a.mean(1, keepdims=True), b - b.mean(1, keepdims=True)
+    return _quotient((a * b).sum(1), np.sqrt((a**2).sum(1) * (b**2).sum(1)))
 
 
-def _resampled(found: Contributions, rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(the sentence of every span, numbered without gaps; how often each sentence is drawn in every round)."""
-    _, sentence = np.unique(found.spans["sentence"].to_numpy(), return_inverse=True)
+def _led(contributions: Contributions, norm: str, rounds: int, seed: int) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return the labels; [sentences, labels, heads], how many spans of the label the head leads; the resampled weights."""
+    sentence, weights = _resampled(contributions, rounds, seed)
+    names, index = np.unique(contributions.spans["label"].to_numpy(str), return_inverse=True)
+    led = np.zeros((weights.shape[1], len(names), contributions.heads), dtype=np.float32)
+    np.add.at(led, (sentence, index, contributions.top(norm)), 1)
+    return names.tolist(), led, weights
+
+
+def _resampled(contributions: Contributions, rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sentence of every span, numbered without gaps, and how often each sentence is drawn: [rounds, sentences]."""
+    _, sentence = np.unique(contributions.spans["sentence"].to_numpy(), return_inverse=True)
     count = int(sentence.max()) + 1
     draws = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=rounds)
     return sentence, draws.astype(np.float32)
@@ -170,76 +235,17 @@ def _per_sentence(sentence: np.ndarray, values: np.ndarray, count: int) -> np.nd
     return sums
 
 
-def interval(resampled: np.ndarray) -> np.ndarray:
-    """[rounds, ...] -> [2, ...]: where 95% of the rounds lie, those left out in which there was nothing to divide by (nan if
-    there never was)."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-        return np.nanpercentile(resampled, INTERVAL, axis=0)
+def _shares(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Counts [sentences, k], weights [rounds, sentences] -> [rounds, k], the shares in each round."""
+    sums = weights @ counts
+    return _quotient(sums, sums.sum(1, keepdims=True))
 
 
 def _quotient(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Of nothing: missing."""
+    """part / whole; nan where whole is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(whole > 0, part / whole, np.nan)
 
 
-def agreement(
-    found: Contributions,
-    norms: Sequence[str] = ("raw", "share"),
-    labels: Sequence[str] | None = None,
-    rounds: int = ROUNDS,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """How a norm ranks the heads of a span, against the exact effect: label, norm, spans, rho (the mean over spans of
-    Spearman's rank correlation over heads), low, high, same_top (percent of spans whose top head is the same).
-
-    minmax and softmax rank as raw does.
-    """
-    exact = rankdata(found.by("exact"), axis=1)
-    sentence, weights = _resampled(found, rounds, seed)
-    rows = []
-    for norm in norms:
-        rho = correlation(rankdata(found.by(norm), axis=1), exact)
-        same = found.top(norm) == found.top("exact")
-        for name in chosen(found, labels):
-            mask = (found.spans["label"] == name).to_numpy() & np.isfinite(rho)
-            sums = _per_sentence(sentence[mask], np.stack([rho[mask], np.ones(mask.sum())], 1), weights.shape[1])
-            both = weights @ sums
-            low, high = interval(_quotient(both[:, 0], both[:, 1]))
-            rows.append((name, norm, int(mask.sum()), rho[mask].mean(), low, high, 100 * same[mask].mean()))
-    return pd.DataFrame(rows, columns=["label", "norm", "spans", "rho", "low", "high", "same_top"])
-
-
-def match(first: Contributions, second: Contributions, norm: str) -> pd.DataFrame:
-    """Heads of one parser paired with those of another so that their label profiles are most alike (Hungarian algorithm on
-    the cosine): head, other, similarity, and by_chance, the mean similarity of that head to all of the other's heads.
-
-    A head's profile: of each label's spans, the share that it leads. Numbers of heads belong to one checkpoint, so heads
-    are compared across seeds after this only. Raises LalkitError unless both were looked at on sentences with common labels.
-    """
-    labels = sorted(set(first.spans["label"]) & set(second.spans["label"]))
-    if not labels:
-        raise LalkitError("the two have no label in common", remedy="Look at the same sentences with both.")
-    a, b = (_profiles(found, norm, labels) for found in (first, second))
-    similar = a @ b.T
-    heads, others = linear_sum_assignment(-similar)
-    return pd.DataFrame(
-        {"head": heads, "other": others, "similarity": similar[heads, others], "by_chance": similar.mean(1)[heads]}
-    )
-
-
-def _profiles(found: Contributions, norm: str, labels: list[str]) -> np.ndarray:
-    """[H, L], rows of length one (zero for a head that leads nothing)."""
-    led, _ = _led(found, norm, 1, 0)
-    names = sorted(found.spans["label"].unique())
-    counts = led.sum(0)[[names.index(name) for name in labels]]  # [L, H]
-    shares = (counts / counts.sum(1, keepdims=True)).T
-    return shares / np.maximum(np.linalg.norm(shares, axis=1, keepdims=True), 1e-12)
-
-
-def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """[m]: Pearson's correlation of the rows; missing where one is constant."""
-    a, b = a - a.mean(1, keepdims=True), b - b.mean(1, keepdims=True)
-    size = np.sqrt((a**2).sum(1) * (b**2).sum(1))
-    return _quotient((a * b).sum(1), size)
+def _largest_first(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["share"] > 0].sort_values("share", ascending=False, kind="stable")

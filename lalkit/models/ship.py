@@ -110,10 +110,11 @@ def ship(
     parser = halved(Parser.load(runs[seeds.index(best)]))
     parser.info.update(name=name, seed=best["seed"])
     parser.save(target, half=True)
+    inside = parser.config.model.span_attention
     facts = {
         "name": name, "licence": licence, "language": language, "treebank": treebank, "lalkit": __version__,
         "encoder": parser.config.model.encoder.pretrained, "label_heads": _heads(parser),
-        "inside": parser.inside.boundary if parser.inside else None, "recipe": recipe,
+        "inside": inside.boundary if inside else None, "recipe": recipe,
         "seed": best["seed"], "seeds": seeds,
         "chosen": "before" if seed is not None else "on dev",
         "controls": [control_of(group, scored, recipe) for group in groups(others)],
@@ -198,7 +199,7 @@ def _line(sentence: Sentence) -> str:
 def _heads(parser: Parser) -> int:
     """Of the paper's layer, or inside the span: one per label."""
     lal = parser.config.model.label_attention
-    return lal.heads if lal else len(parser.vocab.labels) - 1 if parser.inside else 0
+    return lal.heads if lal else len(parser.vocab.labels) - 1 if parser.config.model.span_attention else 0
 
 
 def _one(what: str, values: list):

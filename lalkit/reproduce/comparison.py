@@ -1,17 +1,17 @@
-"""All runs under all controls: one tidy table, and what of it is more than chance.
+"""Compare runs under all controls: one table with a number a row, and tests of which differences are more than chance.
 
-Folders -> runs with the name of their system: NAME=FOLDER, FOLDER (named by its config), or a sweep's folder, whole.
-
-What runs said under their controls, a file each: a comparison that was interrupted, or gets another run, goes on.
+`read_runs` finds the runs. `compare_heads` measures each of them. It keeps what it measured, one file for each run, so that an
+interrupted comparison, or one with another run, goes on from there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.provenance import code_hash
 from lalkit.evaluation.statistics import f1_test, holm, paired_test
 from lalkit.files import write_json
+from lalkit.interpret import layer_of
 from lalkit.interpret.controls import TESTED
 from lalkit.reproduce.comparison_measures import TRAINED, Row, measure, usual_labels
 from lalkit.reproduce.sweep_table import read_sweep
@@ -31,38 +32,60 @@ from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
+logger = logging.getLogger(__name__)
+
+MEANS = 200  # training sentences over which means are taken
+COLUMNS = ("system", "seed", "what", "label", "measure", "value")
+COUNTED = list(dict.fromkeys(column for counts in TESTED.values() for column in counts))
+
 
 @dataclass(frozen=True)
 class HeadsRun:
-    """A trained parser."""
+    """A trained parser, with the name of its system."""
 
     system: str
     seed: int
     folder: Path
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Hold the result of a comparison.
+
+    table: the `COLUMNS`, a number in each row. tests: family, system, what (a control, or the other system), measure, seeds,
+    difference (in points, the system as trained less `what`), p (randomisation test over sentences, whose counts are added up
+    over seeds), p_holm (corrected within the family), seeds_difference, seeds_p (t-test over seeds; missing for one seed).
+    """
+
+    table: pd.DataFrame
+    tests: pd.DataFrame
+
+
 def read_runs(places: Sequence[str]) -> list[HeadsRun]:
-    """Raises ParameterError where two runs are of one system and seed or there is none, ModelError where there is no parser."""
-    found: list[HeadsRun] = []
+    """Find runs. A place is NAME=FOLDER, FOLDER (named by its config), or the folder of a sweep, which gives all its runs.
+
+    Raises ParameterError if there is no run, or if two runs have the same system and seed; ModelError for a folder without a
+    parser.
+    """
+    runs: list[HeadsRun] = []
     for place in places:
         name, equals, folder = place.rpartition("=")
         if (Path(folder) / "sweep.json").exists():
             sweep = read_sweep(folder)
             for run in sweep.runs:
                 cell = ", ".join(run["cell"].values())
-                found.append(_run(f"{name}{': ' * bool(equals)}{cell}", sweep.folder / run["folder"] / "parser"))
+                runs.append(_run(f"{name}{': ' * bool(equals)}{cell}", sweep.folder / run["folder"] / "parser"))
         else:
-            found.append(_run(name, Path(folder)))
-    if not found:
+            runs.append(_run(name, Path(folder)))
+    if not runs:
         raise ParameterError("no run to compare", remedy="Give folders that `lalkit train` or `lalkit sweep` wrote.")
-    for i, run in enumerate(found):
-        for other in found[:i]:
-            if (other.system, other.seed) == (run.system, run.seed):
-                raise ParameterError(
-                    f"two runs are {run.system!r}, seed {run.seed}: {other.folder} and {run.folder}",
-                    remedy="Name them apart: NAME=FOLDER.",
-                )
-    return found
+    for run, other in combinations(runs, 2):
+        if (other.system, other.seed) == (run.system, run.seed):
+            raise ParameterError(
+                f"two runs are {run.system!r}, seed {run.seed}: {run.folder} and {other.folder}",
+                remedy="Name them apart: NAME=FOLDER.",
+            )
+    return runs
 
 
 def _run(name: str, folder: Path) -> HeadsRun:
@@ -71,23 +94,63 @@ def _run(name: str, folder: Path) -> HeadsRun:
 
 
 def system_of(config: Config) -> str:
-    """What a parser is called that was given no name."""
-    inside = config.model.span_attention
-    if inside:
-        attention = {"learned": "", "none": ", no attention"}.get(inside.attention, f", {inside.attention} attention")
-        return f"span {inside.boundary}{attention}"
-    layers = f"{config.model.layers} self-attention layer" + "s" * (config.model.layers > 1)
-    return "paper's layer" if config.model.label_attention else f"none, {layers}"
+    """Return the name of a parser that the user did not name."""
+    if layer := layer_of(config.model):
+        return layer.system(config.model)
+    return f"none, {config.model.layers} self-attention layer{'s' * (config.model.layers > 1)}"
 
 
-Measured = tuple[list[Row], dict[str, pd.DataFrame]]  # as `measure` returns; of the tables what tests count
-COUNTED = list(dict.fromkeys(column for counts in TESTED.values() for column in counts))
+def compare_heads(
+    runs: Sequence[HeadsRun],
+    treebank: str,
+    split: str = "test",
+    *,
+    sentences: int = 0,
+    labels: Sequence[str] | None = None,
+    probed: int = 40,
+    rounds: int = 20,
+    keep: str | Path | None = None,
+) -> Compared:
+    """Measure every run on a split of a treebank, and test the differences.
+
+    Args: runs: the first run's system is the one that the others are tested against. sentences: the number of sentences, spread
+        evenly over the split; 0 means all. labels: those whose heads are taken out; None: the most frequent. probed: the number
+        of sentences for the probes. rounds: permutations of each attention. keep: a folder for what was measured of each run.
+    Raises: LalkitError, with the run's folder, if its heads are mixed; and for a label that the sentences do not have.
+    """
+    gold = subset(load(treebank, split).sentences, sentences)
+    train = subset(load(treebank, "train").sentences, MEANS)
+    labels = list(labels) if labels else usual_labels(gold)
+    there = {c.label for s in gold for c in s.constituents}
+    if absent := [label for label in labels if label not in there]:
+        raise LalkitError(
+            f"no constituent of these sentences is {absent[0]!r}", where=f"{treebank} {split}",
+            remedy=f"Labels: {', '.join(usual_labels(gold, None))}.",
+        )  # fmt: skip
+    rows, counts = [], {}
+    kept = Kept(keep, gold, train, (labels, probed, rounds))
+    for run in runs:
+        measured = kept.find(run.folder)
+        logger.info("%s, seed %s ...%s", run.system, run.seed, " measured before" if measured else "")
+        if measured is None:
+            try:
+                measured = measure(Parser.load(run.folder), gold, train, labels, probed, rounds)
+            except LalkitError as error:
+                raise error.at(str(run.folder)) from None
+            kept.keep(run.folder, measured)
+        rows += [(run.system, run.seed, *row) for row in measured[0]]
+        counts[run.system, run.seed] = measured[1]
+    return Compared(pd.DataFrame(rows, columns=list(COLUMNS)), tests(counts))
+
+
+Measured = tuple[list[Row], dict[str, pd.DataFrame]]  # what `measure` returns; the tables need the COUNTED columns only
 
 
 class Kept:
-    """Measurements of the same sentences with the same settings, in a folder; None keeps nothing.
+    """Keep measurements in a folder, one file for each parser; with None as the folder, keep nothing.
 
-    Found again by a hash of all they follow from: the parser, the sentences, the settings and lalkit's code.
+    The name of a file is a hash of everything that the measurements depend on: the parser, the sentences, the settings and the
+    code of lalkit.
     """
 
     def __init__(
@@ -100,7 +163,7 @@ class Kept:
         return None if self.folder is None else self.folder / f"{_hash([fingerprint(parser), self.common])[:16]}.json"
 
     def find(self, parser: str | Path) -> Measured | None:
-        """None where nothing was kept; what was damaged is measured anew."""
+        """Return the measurements of a parser; None if there are none, or the file is damaged."""
         path = self.path(parser)
         if path is None:
             return None
@@ -123,97 +186,44 @@ def _hash(parts: list) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-MEANS = 200  # training sentences over which means are taken
-COLUMNS = ("system", "seed", "what", "label", "measure", "value")
-
-
-@dataclass(frozen=True)
-class Compared:
-    """table: `COLUMNS`, a number a row; tests: family, system, what (control, or the other system), measure, seeds, difference
-    (points, system as trained less what), p (randomisation over sentences, counts added up over seeds), p_holm (within the
-    family), seeds_difference, seeds_p (t-test over seeds; missing for one)."""
-
-    table: pd.DataFrame
-    tests: pd.DataFrame
-
-
-def compare_heads(
-    runs: Sequence[HeadsRun],
-    treebank: str,
-    split: str = "test",
-    *,
-    sentences: int = 0,
-    labels: Sequence[str] | None = None,
-    probed: int = 40,
-    rounds: int = 20,
-    keep: str | Path | None = None,
-    say: Callable[[str], None] = lambda text: None,
-) -> Compared:
-    """Every run on (so many, 0: all) sentences of a split, evenly spread. labels: those whose heads are taken out (None: the most
-    frequent). The first run's system is what the others are tested against. keep: a folder for what each run says, so that none
-    is measured twice.
-
-    Raises LalkitError, naming the run, where its heads cannot be told apart; and for labels that the sentences do not have.
-    """
-    gold = subset(load(treebank, split).sentences, sentences)
-    train = subset(load(treebank, "train").sentences, MEANS)
-    labels = list(labels) if labels else usual_labels(gold)
-    there = {c.label for s in gold for c in s.constituents}
-    if absent := [label for label in labels if label not in there]:
-        raise LalkitError(
-            f"no constituent of these sentences is {absent[0]!r}", where=f"{treebank} {split}",
-            remedy=f"Labels: {', '.join(usual_labels(gold, None))}.",
-        )  # fmt: skip
-    rows, counts = [], {}
-    kept = Kept(keep, gold, train, (labels, probed, rounds))
-    for run in runs:
-        measured = kept.find(run.folder)
-        say(f"{run.system}, seed {run.seed} ..." + (" measured before" if measured else ""))
-        if measured is None:
-            try:
-                measured = measure(Parser.load(run.folder), gold, train, labels, probed, rounds)
-            except LalkitError as error:
-                raise error.at(str(run.folder)) from None
-            kept.keep(run.folder, measured)
-        found, tables = measured
-        rows += [(run.system, run.seed, *row) for row in found]
-        counts[run.system, run.seed] = tables
-    return Compared(pd.DataFrame(rows, columns=list(COLUMNS)), tests(counts))
-
-
 def tests(counts: dict[tuple[str, int], dict[str, pd.DataFrame]]) -> pd.DataFrame:
-    """counts: (system, seed) -> control -> the table of its sentences."""
+    """Test every control against the parser as trained, and every other system against the first one.
+
+    counts: (system, seed) -> control -> the table of its sentences. Returns the table that `Compared` describes.
+    """
     systems = list(dict.fromkeys(system for system, _ in counts))
     seeds = {system: [seed for name, seed in counts if name == system] for system in systems}
-    controls, against = [], []
+    controls, others = [], []
     for system in systems:
-        own = {seed: counts[system, seed] for seed in seeds[system]}
-        names = list(dict.fromkeys(name for tables in own.values() for name in tables if name != TRAINED))
+        runs = [counts[system, seed] for seed in seeds[system]]
+        names = dict.fromkeys(name for tables in runs for name in tables if name != TRAINED)
         for name, score in product(names, TESTED):
-            pairs = [(tables[TRAINED], tables[name]) for tables in own.values()]
+            pairs = [(tables[TRAINED], tables[name]) for tables in runs]
             controls.append({"family": "control", "system": system, "what": name, **_test(pairs, score)})
     for other, score in product(systems[1:], TESTED):
         common = [seed for seed in seeds[systems[0]] if seed in seeds[other]]
         if common:
             pairs = [(counts[systems[0], seed][TRAINED], counts[other, seed][TRAINED]) for seed in common]
-            against.append({"family": "system", "system": systems[0], "what": other, **_test(pairs, score)})
-    tables = [pd.DataFrame(family) for family in (controls, against) if family]
+            others.append({"family": "system", "system": systems[0], "what": other, **_test(pairs, score)})
+    tables = [pd.DataFrame(family) for family in (controls, others) if family]
     if not tables:
         return pd.DataFrame()
     return pd.concat([table.assign(p_holm=holm(table["p"])) for table in tables], ignore_index=True)
 
 
 def _test(pairs: list[tuple[pd.DataFrame, pd.DataFrame]], score: str) -> dict:
+    """Test one score on pairs of tables of sentences, one pair for each seed."""
     sides = [[pair[side][TESTED[score]].fillna(0).to_numpy(float) for pair in pairs] for side in (0, 1)]
-    found = f1_test(*(np.sum(side, axis=0) for side in sides))
-    each = [[_ratio(counts) for counts in side] for side in sides]
-    over = paired_test(*each, rounds=1) if len(pairs) > 1 else None
+    over_sentences = f1_test(*(np.sum(side, axis=0) for side in sides))
+    scores = [[_f1(counts) for counts in side] for side in sides]
+    over_seeds = paired_test(*scores, rounds=1) if len(pairs) > 1 else None
     return {
-        "measure": score, "seeds": len(pairs), "difference": found.difference, "p": found.p,
-        "seeds_difference": over.difference if over else np.nan, "seeds_p": over.t_p if over else np.nan,
+        "measure": score, "seeds": len(pairs), "difference": over_sentences.difference, "p": over_sentences.p,
+        "seeds_difference": over_seeds.difference if over_seeds else np.nan,
+        "seeds_p": over_seeds.t_p if over_seeds else np.nan,
     }  # fmt: skip
 
 
-def _ratio(counts: np.ndarray) -> float:
+def _f1(counts: np.ndarray) -> float:
     matched, gold, predicted = counts.sum(0)
     return 200 * matched / max(gold + predicted, 1)

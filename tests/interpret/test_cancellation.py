@@ -5,7 +5,7 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.errors import ModelError
-from lalkit.interpret.controls import cancellation, changed, mean_contexts
+from lalkit.interpret.controls import cancellation
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +19,10 @@ def test_contexts_cancel_and_the_rest_is_the_parsers_own(parser, sample):
     spans = [(s.start, s.end, s.label) for s in parser.parse(sentence).spans if s.label != "<H>"]
     assert list(table[["start", "end", "label"]].itertuples(index=False, name=None)) == spans
     assert table["contexts"].max() < 1e-5 < table["words"].min() and table["moved"].max() > 1e-3
-    mean = mean_contexts(network, parser.collator, sample[:10])
+    mean = parser.attribution.mean(sample[:10])
     found = []
     for change in (lambda c: c, lambda c: mean.expand_as(c)):
-        with changed(network, change), torch.no_grad():
+        with network.label_attention.hooked(contexts=change), torch.no_grad():
             output = network(parser.collator([sentence]), posts=True)
         found.append((output.posts[0], output.label_scores[0]))
     for row in table.itertuples():

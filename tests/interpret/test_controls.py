@@ -1,4 +1,4 @@
-"""Contexts are changed as said, and given back; what the algebra says of them holds."""
+"""Controls change the contexts as their names say, inside their block only; and the algebra of contexts holds."""
 
 from dataclasses import replace
 
@@ -7,18 +7,10 @@ import pytest
 import torch
 
 from lalkit.api import Parser
-from lalkit.errors import LalkitError, ModelError
+from lalkit.errors import ModelError
 from lalkit.evaluation.scores import evaluate
-from lalkit.interpret.controls import (
-    CONTROLS,
-    NAMED,
-    changed,
-    changes,
-    compare,
-    mean_contexts,
-    without_head,
-    words_kept,
-)
+from lalkit.interpret.controls import CONTROLS, compare, words_kept
+from lalkit.interpret.paper_layer import PaperLayer, unchanged
 from lalkit.network.scores import fenceposts
 
 
@@ -32,53 +24,59 @@ def scores(parser, sentences):
         return parser.network(parser.collator(sentences)).label_scores
 
 
-def test_as_trained_is_as_trained_and_is_given_back(parser, sample):
+@pytest.fixture(scope="module")
+def controls(parser, sample):
+    return parser.attribution.controls(parser.attribution.mean(sample[:20]))
+
+
+def hooked(parser, hooks):
+    return parser.network.label_attention.hooked(**hooks)
+
+
+def test_a_control_acts_inside_its_block_only(parser, sample, controls):
     before = scores(parser, sample[:3])
-    controls = changes(parser.network, parser.collator, sample[:20])
-    assert set(controls) | set(NAMED) == set(CONTROLS)
-    with changed(parser.network, controls["as trained"]):
+    assert {"as trained", *controls} == set(CONTROLS)
+    with hooked(parser, {"contexts": unchanged}):
         torch.testing.assert_close(scores(parser, sample[:3]), before, rtol=0, atol=1e-4)
-    with changed(parser.network, controls["zeroed"]):
+    with hooked(parser, controls["zeroed"]):
         assert not torch.allclose(scores(parser, sample[:3]), before, atol=1e-3)
-    with pytest.raises(ZeroDivisionError), changed(parser.network, controls["zeroed"]):
+    with pytest.raises(ZeroDivisionError), hooked(parser, controls["zeroed"]):
         raise ZeroDivisionError
     torch.testing.assert_close(scores(parser, sample[:3]), before)
 
 
-def test_every_control_does_what_it_says(parser, sample):
+def test_every_control_does_what_its_name_says(parser, sample, controls):
     contexts = torch.randn(3, 6, 8)
-    controls = changes(parser.network, parser.collator, sample[:20])
-    assert (controls["zeroed"](contexts) == 0).all()
-    assert torch.equal(controls["swapped sentences"](contexts), contexts[[2, 0, 1]])
-    swapped = controls["swapped heads"](contexts)
+    change = {name: hooks["contexts"] for name, hooks in controls.items() if "contexts" in hooks}
+    assert (change["zeroed"](contexts) == 0).all()
+    assert torch.equal(change["swapped sentences"](contexts), contexts[[2, 0, 1]])
+    swapped = change["swapped heads"](contexts)
     assert not any(torch.equal(swapped[:, h], contexts[:, h]) for h in range(6))
     assert sorted(swapped[0, :, 0].tolist()) == sorted(contexts[0, :, 0].tolist())
-    mean = controls["mean"](contexts)
-    torch.testing.assert_close(mean[1], mean_contexts(parser.network, parser.collator, sample[:20]))
+    torch.testing.assert_close(change["mean"](contexts)[1], parser.attribution.mean(sample[:20]))
 
 
-def test_the_mean_is_over_sentences_whatever_the_batches(parser, sample):
-    found = []
-    with changed(parser.network, lambda c: found.append(c) or c):
+def test_the_mean_is_over_sentences_in_any_batches(parser, sample):
+    contexts = []
+    with hooked(parser, {"contexts": lambda c: contexts.append(c) or c}):
         for sentence in sample[:5]:
             scores(parser, [sentence])
-    expected = torch.cat(found).mean(0)
-    torch.testing.assert_close(mean_contexts(parser.network, parser.collator, sample[:5]), expected, atol=1e-5, rtol=0)
+    expected = torch.cat(contexts).mean(0)
+    torch.testing.assert_close(parser.attribution.mean(sample[:5]), expected, atol=1e-5, rtol=0)
 
 
-def test_with_shared_projections_heads_differ_by_their_contexts_alone(parser, sample):
+def test_with_shared_projections_only_the_contexts_of_heads_differ(parser, sample, controls):
     """P, R and the norm are the same for all heads: to exchange contexts is to exchange the heads' outputs."""
-    controls = changes(parser.network, parser.collator, sample[:5])
-    with changed(parser.network, controls["swapped heads"]):
+    with hooked(parser, controls["swapped heads"]):
         swapped = scores(parser, sample[:2])
-    with changed(parser.network, "shuffled heads"):
+    with hooked(parser, controls["shuffled heads"]):
         torch.testing.assert_close(scores(parser, sample[:2]), swapped, rtol=0, atol=1e-5)
 
 
-def test_uniform_attention_is_what_equal_keys_give(parser, sample):
+def test_uniform_attention_is_what_equal_keys_give(parser, sample, controls):
     """Without keys all logits are equal; and the zeroed keys are put back."""
-    with changed(parser.network, "uniform attention"):
-        found = scores(parser, sample[:3])
+    with hooked(parser, controls["uniform attention"]):
+        uniform = scores(parser, sample[:3])
     layer = parser.network.label_attention
     kept = [p.clone() for p in layer.key.parameters()]
     with torch.no_grad():
@@ -90,17 +88,17 @@ def test_uniform_attention_is_what_equal_keys_give(parser, sample):
         for p, old in zip(layer.key.parameters(), kept):
             p.copy_(old)
     layer.train().eval()
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+    torch.testing.assert_close(uniform, expected, rtol=0, atol=1e-4)
     assert not torch.allclose(scores(parser, sample[:3]), expected, atol=1e-4)
 
 
-def test_without_a_head_its_slice_is_gone_and_given_back(parser, sample):
+def test_without_a_head_its_slice_is_zero_inside_the_block(parser, sample):
     before = scores(parser, sample[:1])
     with torch.inference_mode():
         posts = parser.network(parser.collator(sample[:1]), posts=True).posts.clone()
         posts[:, :, 2] = 0
         expected = parser.network.spans(posts)
-    with without_head(parser.network, 2):
+    with hooked(parser, parser.attribution.without(2, parser.attribution.mean(sample[:5]))["head out"]):
         torch.testing.assert_close(scores(parser, sample[:1]), expected, rtol=0, atol=1e-5)
     torch.testing.assert_close(scores(parser, sample[:1]), before)
 
@@ -146,10 +144,8 @@ def test_all_controls_in_one_table(parser, sample):
     assert np.isnan(table.loc["zeroed", "rho_share"]), "all heads are alike: there is no ranking"
 
 
-def test_what_cannot_be_changed(parser, tiny_parser):
-    with pytest.raises(LalkitError, match="'zeroed' needs its contexts"), changed(parser.network, "zeroed"):
-        pass
+def test_a_parser_without_label_attention_has_no_controls(parser, tiny_parser, sample):
     network = Parser.load(tiny_parser).network
     network.config = replace(network.config, label_attention=None)
-    with pytest.raises(ModelError, match="no label attention"), changed(network, "shuffled heads"):
-        pass
+    with pytest.raises(ModelError, match="no label attention"):
+        PaperLayer(network, parser.collator).mean(sample[:2])

@@ -22,7 +22,6 @@ from lalkit.interpret.errors import (
     top_heads,
     trace,
 )
-from lalkit.interpret.paper_layer import look
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ def test_every_wrong_span_is_in_one_error(gold, found):
 @pytest.fixture(scope="module")
 def seen(tiny_parser, sample):
     parser, gold = Parser.load(tiny_parser), sample[:40]
-    looks = look(parser.network, parser.collator, gold, besides=gold_spans(gold))
+    looks = parser.look(gold, besides=gold_spans(gold))
     return gold, looks, contributions(looks, gold)
 
 

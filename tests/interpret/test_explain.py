@@ -8,7 +8,7 @@ from lalkit.api import Parser, ParseResult
 from lalkit.draw import draw_tree
 from lalkit.errors import LalkitError
 from lalkit.interpret.contributions import contributions
-from lalkit.interpret.explain import explain, notes, page
+from lalkit.interpret.paper_layer import notes
 from lalkit.interpret.tables import profile
 
 
@@ -45,9 +45,11 @@ def test_the_answer_stands_beside_the_corpus(parser, result, sample):
     place, label = next((i, span[2]) for i, span in enumerate(seen.spans) if span[2] in counts["labels"])
     head, k = int(seen.exact[place].argmax()), counts["labels"].index(label)
     share = counts["led"][head][k] / counts["all"][k]
-    text = explain(seen, label, profile=counts)
+    text = parser.attribution.explain(seen, label, profile=counts)
     assert f"In sample train it is on top of {share:.0%} of {label}" in text
-    assert "In sample" not in explain(seen, label, norm="share", profile=counts), "it counts by another norm"
+    assert "In sample" not in parser.attribution.explain(seen, label, norm="share", profile=counts), (
+        "it counts by another norm"
+    )
 
 
 def test_tables_of_a_result(result):
@@ -57,7 +59,7 @@ def test_tables_of_a_result(result):
     assert result.attention().groupby("head")["attention"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
 
 
-def test_what_there_is_not(result):
+def test_what_there_is_not(parser, result):
     with pytest.raises(LalkitError, match="there is no ZZ in this parse\n.*It has: "):
         result.explain("ZZ")
     with pytest.raises(LalkitError, match="top must be at least 1"):
@@ -67,7 +69,7 @@ def test_what_there_is_not(result):
     with pytest.raises(LalkitError, match="not at hand"):
         ParseResult(result.prediction).explain()
     with pytest.raises(LalkitError, match="no sentence to show"):
-        page([], title="", model="")
+        parser.attribution.page([], title="", model="")
 
 
 def test_a_page_of_a_result(result, tmp_path):
@@ -82,7 +84,7 @@ def test_a_page_of_a_result(result, tmp_path):
 def test_the_data_of_a_page(parser, sample):
     gold = sample[:3]
     looks = parser.look(gold)
-    data = page(looks, title="Three", model="tiny", gold=gold)
+    data = parser.attribution.page(looks, title="Three", model="tiny", gold=gold)
     assert json.loads(json.dumps(data)) == data
     first = data["sentences"][0]
     assert first["words"] == list(gold[0].words) and len(first["attention"][0]) == len(gold[0]) + 2

@@ -8,7 +8,7 @@ from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import LalkitError, ModelError
 from lalkit.interpret.contributions import NORMS, attention_table, contributions, normalise
-from lalkit.interpret.paper_layer import look
+from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.network.parser import Network
 from lalkit.treebank.joint import GROUP
 
@@ -20,7 +20,7 @@ def parser(tiny_parser):
 
 @pytest.fixture(scope="module")
 def looks(parser, sample):
-    return look(parser.network, parser.collator, sample[:12])
+    return parser.look(sample[:12])
 
 
 def test_it_parses_as_usual(parser, looks, sample):
@@ -64,14 +64,14 @@ def test_attention_sums_to_one_over_the_sentence(looks):
 
 def test_nothing_depends_on_the_batch(parser, looks, sample):
     for number in (0, 5, 11):
-        (alone,) = look(parser.network, parser.collator, [sample[number]])
+        (alone,) = parser.look([sample[number]])
         assert alone.spans == looks[number].spans
         for name in ("raw", "exact", "attention"):
             assert getattr(alone, name) == pytest.approx(getattr(looks[number], name), abs=2e-4)
 
 
 def test_spans_may_be_asked_for(parser, sample):
-    (seen,) = look(parser.network, parser.collator, sample[:1], besides=[[(0, 2, "NP"), (1, 3, "NEVER")]])
+    (seen,) = parser.look(sample[:1], besides=[[(0, 2, "NP"), (1, 3, "NEVER")]])
     assert seen.spans[-1] == (1, 3, "NEVER") and np.isnan([*seen.exact[-1], seen.scores[-1]]).all()
     found = contributions([seen], sample[:1])
     assert not found.spans["parsed"].iloc[-1] and not found.spans["gold"].iloc[-1]
@@ -121,4 +121,4 @@ def test_nothing_to_look_at():
 def test_a_parser_whose_heads_are_mixed_is_refused(parser, sample, change, says):
     network = Network(override(parser.config, change).model, parser.vocab)
     with pytest.raises(ModelError, match=f"(?s){says}.*en-news-x"):
-        look(network, parser.collator, sample[:1])
+        PaperLayer(network, parser.collator).look(sample[:1])

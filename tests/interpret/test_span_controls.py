@@ -6,7 +6,7 @@ import torch
 from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import ModelError
-from lalkit.interpret.controls import SPAN_CONTROLS, mean_inside, of_next, only, span_changed, span_changes
+from lalkit.interpret.span_layer import SpanLayer, of_next, only
 from lalkit.network.parser import Network
 
 
@@ -24,29 +24,32 @@ def scores(parser, sentences):
         return parser.network.eval()(parser.collator(sentences)).label_scores
 
 
+def hooked(parser, hooks):
+    return parser.network.spans.hooked(**hooks)
+
+
 def same(found, wanted):
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
 
 
 def test_every_control_changes_scores_and_is_given_back(parser, sample):
     before = scores(parser, sample[:3])
-    controls = span_changes(mean_inside(parser.network, parser.collator, sample[:20]))
-    assert set(controls) == set(SPAN_CONTROLS)
-    for name, change in controls.items():
-        with span_changed(parser.network, change):
-            found = scores(parser, sample[:3])
-        assert torch.equal(found, before) == (name == "as trained"), name
-    with pytest.raises(ZeroDivisionError), span_changed(parser.network, controls["zeroed"]):
+    controls = parser.attribution.controls(parser.attribution.mean(sample[:20]))
+    assert len(controls) == 6
+    for name, hooks in controls.items():
+        with hooked(parser, hooks):
+            assert not torch.equal(scores(parser, sample[:3]), before), name
+    with pytest.raises(ZeroDivisionError), hooked(parser, controls["zeroed"]):
         raise ZeroDivisionError
     same(scores(parser, sample[:3]), before)
 
 
 def test_a_sentence_swapped_with_itself_is_the_same(parser, sample):
-    controls = span_changes(torch.zeros(len(parser.vocab.labels) - 1))
+    controls = parser.attribution.controls(torch.zeros(len(parser.vocab.labels) - 1))
     for some in (sample[:1], [sample[2]] * 3):
         before = scores(parser, some)
         for name in ("swapped sentences", "swapped attention"):
-            with span_changed(parser.network, controls[name]):
+            with hooked(parser, controls[name]):
                 same(scores(parser, some), before)
 
 
@@ -61,30 +64,30 @@ def test_a_sentence_has_the_terms_of_the_other_where_both_are_as_long(parser, sa
     """Two sentences of one length: what words add is exchanged, boundaries stay."""
     one = next(s for s in sample if len(s) == 9)
     two = next(s for s in sample if len(s) == 9 and s is not one)
-    controls = span_changes(torch.zeros(len(parser.vocab.labels) - 1))
-    with span_changed(parser.network, controls["zeroed"]):
+    controls = parser.attribution.controls(torch.zeros(len(parser.vocab.labels) - 1))
+    with hooked(parser, controls["zeroed"]):
         edges = scores(parser, [one, two])
     inside = scores(parser, [one, two]) - edges
-    with span_changed(parser.network, controls["swapped sentences"]):
+    with hooked(parser, controls["swapped sentences"]):
         same(scores(parser, [one, two]), edges + inside[[1, 0]])
 
 
 def test_uniform_attention_is_nothing_new_to_a_parser_made_for_it(parser, sample):
     network = Network(override(parser.config, {"model.span_attention.attention": "uniform"}).model, parser.vocab).eval()
     network.load_state_dict(parser.network.state_dict())
-    uniform = span_changes(torch.zeros(len(parser.vocab.labels) - 1))["uniform attention"]
+    uniform = parser.attribution.controls(torch.zeros(len(parser.vocab.labels) - 1))["uniform attention"]
     with torch.inference_mode():
         made = network(parser.collator(sample[:3])).label_scores
-        with span_changed(network, uniform):
+        with network.spans.hooked(**uniform):
             same(network(parser.collator(sample[:3])).label_scores, made)
-    with span_changed(parser.network, uniform):
+    with hooked(parser, uniform):
         same(scores(parser, sample[:3]), made)
 
 
 def test_a_head_without_evidence_is_not_missed_and_others_never_notice(parser, sample):
     head = parser.vocab.label_index["NP"] - 1
     before = scores(parser, sample[:3])
-    with span_changed(parser.network, only(head)):
+    with hooked(parser, only(head)):
         without = scores(parser, sample[:3])
     others = [k for k in range(before.shape[-1]) if k != head + 1]
     assert torch.equal(without[..., others], before[..., others])
@@ -92,7 +95,7 @@ def test_a_head_without_evidence_is_not_missed_and_others_never_notice(parser, s
     with torch.no_grad():
         parser.network.spans.evidence.weight[head] = 0
     same(scores(parser, sample[:3]), without)
-    with span_changed(parser.network, only(head)):
+    with hooked(parser, only(head)):
         same(scores(parser, sample[:3]), without)
 
 
@@ -106,15 +109,13 @@ def test_the_mean_is_over_all_spans_whatever_the_batches(parser, sample):
         words = terms.table[(terms.table["term"] == "word") & (terms.table["label"] == "NP")]
         sums += words.groupby(["start", "end"])["value"].sum().tolist()
     assert len(sums) == sum(map(len, asked))
-    mean = mean_inside(parser.network, parser.collator, some)
+    mean = parser.attribution.mean(some)
     assert float(mean[labels.index("NP") - 1]) == pytest.approx(sum(sums) / len(sums), abs=1e-5)
-    with span_changed(parser.network, only(labels.index("NP") - 1, 1.5)):
-        assert float(mean_inside(parser.network, parser.collator, some)[labels.index("NP") - 1]) == pytest.approx(1.5)
+    with hooked(parser, only(labels.index("NP") - 1, 1.5)):
+        assert float(parser.attribution.mean(some)[labels.index("NP") - 1]) == pytest.approx(1.5)
 
 
-def test_the_papers_layer_is_refused(tiny_parser):
-    with (
-        pytest.raises(ModelError, match="not scored by words"),
-        span_changed(Parser.load(tiny_parser).network, only(0)),
-    ):
-        pass
+def test_the_papers_layer_is_refused(tiny_parser, sample):
+    parser = Parser.load(tiny_parser)
+    with pytest.raises(ModelError, match="not scored by words"):
+        SpanLayer(parser.network, parser.collator).view(sample[:1])

@@ -7,8 +7,7 @@ from lalkit.api import Parser
 from lalkit.config import override, tiny
 from lalkit.draw import explorer
 from lalkit.errors import LalkitError, ModelError
-from lalkit.interpret.explain import explain_terms, page_of_terms
-from lalkit.interpret.span_layer import balance, span_terms
+from lalkit.interpret.span_layer import balance
 from lalkit.training.loop import train
 
 GRADES = ("full", "lean", "glass")
@@ -40,7 +39,7 @@ def test_the_terms_of_a_thousand_spans_add_up(parser, sample):
     sentences = sample[:50]
     asked = random_spans(sentences, parser.vocab.labels, 1000)
     seen = 0
-    for terms in span_terms(parser.network, parser.collator, sentences, besides=asked):
+    for terms in parser.terms(sentences, besides=asked):
         for _, own in terms.table.groupby(["start", "end", "label"], sort=False):
             assert own["value"].sum() == pytest.approx(own["score"].iloc[0], abs=1e-5)
             assert own.loc[own["term"] == "word", "attention"].sum() == pytest.approx(1, abs=1e-5)
@@ -53,7 +52,7 @@ def test_the_terms_of_a_thousand_spans_add_up(parser, sample):
 def test_without_a_words_evidence_the_score_is_less_by_its_term(parser, sample):
     """Really taken out: the evidence is set to zero before spans are scored."""
     sentence = next(s for s in sample if len(s) == 8)
-    (terms,) = span_terms(parser.network, parser.collator, [sentence])
+    (terms,) = parser.terms([sentence])
     scorer, index = parser.network.spans, parser.vocab.label_index
     with torch.inference_mode():
         output = parser.network.eval()(parser.collator([sentence]))
@@ -68,7 +67,7 @@ def test_without_a_words_evidence_the_score_is_less_by_its_term(parser, sample):
 
 
 def test_every_constituent_stands_beside_the_label_that_comes_second(parser, sample):
-    (terms,) = span_terms(parser.network, parser.collator, [sample[3]])
+    (terms,) = parser.terms([sample[3]])
     own = {(s.start, s.end, s.label) for s in terms.prediction.spans if s.label != "<H>"}
     there = terms.table.groupby(["start", "end"])["label"].unique()
     for start, end, label in own:
@@ -78,7 +77,7 @@ def test_every_constituent_stands_beside_the_label_that_comes_second(parser, sam
 def test_what_would_come_first_without_a_word(parser, sample):
     """Evidence of one word really at zero, for every label; <H> and the empty label are no constituents."""
     sentence = next(s for s in sample if len(s) == 6)
-    (terms,) = span_terms(parser.network, parser.collator, [sentence])
+    (terms,) = parser.terms([sentence])
     scorer, labels = parser.network.spans, parser.vocab.labels
     with torch.inference_mode():
         logits, evidence, *edges = parser.network.eval()(parser.collator([sentence])).span_parts
@@ -93,7 +92,7 @@ def test_what_would_come_first_without_a_word(parser, sample):
 def test_words_say_what_the_table_says(parser, sample):
     (terms,) = parser.terms([sample[5]])
     own = terms.table[terms.table["role"] == "parse"]
-    text = explain_terms(terms, top=1)
+    text = parser.attribution.explain(terms, top=1)
     assert len(text.split("\n\n")) == len(own.groupby(["start", "end", "label"]))
     first = own[(own["start"] == own["start"].iloc[0]) & (own["end"] == own["end"].iloc[0])]
     best = first[first["term"] == "word"].sort_values("value", key=abs, ascending=False).iloc[0]
@@ -102,16 +101,16 @@ def test_words_say_what_the_table_says(parser, sample):
     assert f"(“{best['word']}” {best['value']:+.2f} ({best['attention']:.0%} of the attention))" in said
     assert f"{best['label']} would score {best['score'] - best['value']:.2f} and" in said
     with pytest.raises(LalkitError, match="there is no ZZ in this parse\n.*It has: "):
-        explain_terms(terms, "ZZ")
+        parser.attribution.explain(terms, "ZZ")
     with pytest.raises(LalkitError, match="top must be at least 1"):
-        explain_terms(terms, top=0)
+        parser.attribution.explain(terms, top=0)
 
 
 def test_words_say_which_label_would_come_first_without_the_word(parser, sample):
     """Also one that came neither first nor second: with its score."""
     endings = set()
     for terms in parser.terms(sample[:10]):
-        said = explain_terms(terms, top=1).split("\n\n")
+        said = parser.attribution.explain(terms, top=1).split("\n\n")
         own = terms.table[terms.table["role"] == "parse"].groupby(["start", "end", "label"], sort=False)
         for (start, end, label), some in own:
             line = said.pop(0)
@@ -128,7 +127,7 @@ def test_words_say_which_label_would_come_first_without_the_word(parser, sample)
 
 def test_a_result_explains_itself_by_words_and_as_a_page(parser, tmp_path):
     result = parser.parse("The clerk counted the ballots in the hall.")
-    assert result.explain(top=2) == explain_terms(result.terms, top=2)
+    assert result.explain(top=2) == parser.attribution.explain(result.terms, top=2)
     html = result.explore(gold=result.sentence).save(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "ballots" in html and "Terms of scores" in html
     with pytest.raises(ModelError, match=r"inside the span\n.*Parser.terms"):
@@ -137,7 +136,7 @@ def test_a_result_explains_itself_by_words_and_as_a_page(parser, tmp_path):
 
 def test_the_page_has_the_terms_of_both_labels(parser, sample):
     found = parser.terms(sample[:3])
-    data = page_of_terms(found, title="t", model="m", boundary=parser.inside.boundary, gold=sample[:3])
+    data = parser.attribution.page(found, title="t", model="m", gold=sample[:3])
     explorer(data)  # checks that terms add up
     for terms, shown in zip(found, data["sentences"], strict=True):
         assert len(shown["spans"]) == sum(s.label != "<H>" for s in terms.prediction.spans)
@@ -154,10 +153,10 @@ def test_the_page_has_the_terms_of_both_labels(parser, sample):
 
 def test_what_cannot_be_explained(parser, tiny_parser, sample):
     with pytest.raises(ModelError, match="there is no label 'ZZ'"):
-        span_terms(parser.network, parser.collator, [sample[0]], besides=[[(0, 1, "ZZ")]])
+        parser.terms([sample[0]], besides=[[(0, 1, "ZZ")]])
     other = Parser.load(tiny_parser)
     with pytest.raises(ModelError, match="not scored by words inside them\n.*minilm-span"):
-        span_terms(other.network, other.collator, [sample[0]])
+        other.terms([sample[0]])
 
 
 def test_who_puts_a_label_first(parser, sample):

@@ -7,7 +7,8 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.errors import ModelError
-from lalkit.interpret.span_layer import of_spans, span_view
+from lalkit.interpret.attention_views import of_spans
+from lalkit.interpret.span_layer import SpanLayer
 from lalkit.probes.perturbation import ablate, erasure_flip, permutation_tvd
 from lalkit.probes.tables import ask, look_at
 
@@ -163,4 +164,4 @@ def test_what_it_is_not_for(parser, some, tiny_parser):
         parser.view(some, decide="arcs")
     other = Parser.load(tiny_parser)
     with pytest.raises(ModelError, match="not scored by words inside them"):
-        span_view(other.network, other.collator, some)
+        SpanLayer(other.network, other.collator).view(some)

@@ -8,8 +8,7 @@ import torch
 from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import ModelError
-from lalkit.interpret.controls import changed, mean_contexts
-from lalkit.interpret.paper_layer import view, without_heads
+from lalkit.interpret.paper_layer import PaperLayer, without_heads
 from lalkit.network.parser import Network
 from lalkit.probes.perturbation import ablate, permutation_tvd
 from lalkit.probes.tables import ask, look_at
@@ -37,7 +36,7 @@ def spans_of(sentence):
 
 def test_it_says_what_the_parser_says(parser, some):
     network, spans = parser.network, [spans_of(s) for s in some]
-    seen = view(network, parser.collator, some, spans=spans)
+    seen = parser.view(some, spans=spans)
     with torch.no_grad():
         output = network(parser.collator(some), attention=True)
     assert torch.allclose(seen.weights[:, :, 0], output.attention)
@@ -68,11 +67,11 @@ def test_arcs_are_those_of_the_parser(parser, some):
 
 def test_ablations_are_the_ones_that_exist_already(parser, some):
     network, spans = parser.network, [spans_of(s) for s in some]
-    seen = view(network, parser.collator, some, spans=spans)
-    mean = mean_contexts(network, parser.collator, some)
+    seen = parser.view(some, spans=spans)
+    mean = parser.attribution.mean(some)
     changes = {"context": torch.zeros_like, "mean": lambda c: mean.to(c.dtype).expand_as(c)}
     for mode, change in changes.items():
-        with changed(network, change), torch.no_grad():
+        with network.label_attention.hooked(contexts=change), torch.no_grad():
             chart = network(parser.collator(some)).label_scores
         found = ablate(seen, mode=mode, mean=mean).probs
         for b in range(len(some)):
@@ -90,7 +89,7 @@ def test_ablations_are_the_ones_that_exist_already(parser, some):
 
 
 def test_attention_moves_what_it_should_and_nothing_if_all_values_are_equal(parser, some):
-    seen = view(parser.network, parser.collator, some, spans=[spans_of(s) for s in some])
+    seen = parser.view(some, spans=[spans_of(s) for s in some])
     found = permutation_tvd(seen, 10)
     assert found.max() > 1e-9 and found.min() >= 0
     layer = parser.network.label_attention
@@ -98,7 +97,7 @@ def test_attention_moves_what_it_should_and_nothing_if_all_values_are_equal(pars
     with torch.no_grad():
         for p in layer.value.parameters():
             p.zero_()
-    same = view(parser.network, parser.collator, some, spans=[spans_of(s) for s in some])
+    same = parser.view(some, spans=[spans_of(s) for s in some])
     assert permutation_tvd(same, 10).nan_to_num().max() < 1e-12
     with torch.no_grad():
         for p, old in zip(layer.value.parameters(), kept):
@@ -110,7 +109,7 @@ def test_probes_are_the_same_alone_and_in_a_batch(parser, some):
 
     def probes(sentences, numbers):
         spans = [spans_of(s) for s in sentences]
-        seen = view(parser.network, parser.collator, sentences, spans=spans, examples=numbers)
+        seen = parser.view(sentences, spans=spans, examples=numbers)
         table = pd.concat([look_at(seen), ask(seen, 10)])
         return table[table["example"].notna()].astype(dict.fromkeys(keys, str)).set_index(keys)["value"].sort_index()
 
@@ -125,9 +124,9 @@ def test_parsers_it_is_not_for(parser, some):
     for setting in ({"model.label_attention": None}, {"model.label_attention.query": "matrix"}):
         network = Network(override(config, setting).model, vocab)
         with pytest.raises(ModelError, match="no label attention with one query"):
-            view(network, parser.collator, some)
+            PaperLayer(network, parser.collator).view(some)
     network = Network(override(config, {"model.label_attention.feedforward": True}).model, vocab)
-    mixed = view(network, parser.collator, some)
+    mixed = PaperLayer(network, parser.collator).view(some)
     assert mixed.without_slices is None and mixed.predict(mixed.weights).probs.isfinite().all()
     with pytest.raises(ValueError, match="spans or arcs"):
-        view(parser.network, parser.collator, some, "tags")
+        parser.view(some, decide="tags")

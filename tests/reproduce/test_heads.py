@@ -1,24 +1,34 @@
 """Runs of both layers under one set of controls: every number is what computing it directly gives; tests, tables, files."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from lalkit.api import Parser
 from lalkit.config import override, tiny
 from lalkit.draw.figures import drawn, heads_figure
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluation.scores import by_label, evaluate
-from lalkit.interpret.controls import CONTROLS, SPAN_CONTROLS
+from lalkit.interpret.contributions import Contributions
+from lalkit.interpret.controls import CONTROLS
+from lalkit.interpret.paper_layer import PaperLayer
+from lalkit.interpret.source import SpanAttribution, gold_spans, opening, parsed_spans
+from lalkit.network.predict import predict
 from lalkit.reproduce.comparison import COLUMNS, Compared, HeadsRun, Kept, compare_heads, read_runs, system_of
 from lalkit.reproduce.comparison import tests as make_tests
-from lalkit.reproduce.comparison_measures import TRAINED, InsideHeads, PaperHeads, counted, measure, usual_labels
+from lalkit.reproduce.comparison_measures import TRAINED, counted, measure, usual_labels
 from lalkit.reproduce.comparison_report import page, seen, write
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.corpora import build, load
 from lalkit.treebank.joint import to_joint
 
 LABELS = ["NP", "VP"]
+SPAN_CONTROLS = {
+    TRAINED, "uniform attention", "swapped attention", "swapped sentences", "swapped heads", "mean", "zeroed"
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -101,12 +111,13 @@ def test_two_runs_of_one_parser_are_the_same(found):
     )
 
 
-@pytest.mark.parametrize("kind", [PaperHeads, InsideHeads])
-def test_where_heads_look_and_who_is_on_top(kind, tiny_parser, tiny_span_parser, gold, found):
-    parser = Parser.load(tiny_parser if kind is PaperHeads else tiny_span_parser)
-    heads = kind(parser, gold, gold)
-    attended = heads.attention()
-    assert [(b, span) for b, span, _ in attended] == [
+@pytest.mark.parametrize("layer", ["paper", "span"])
+def test_where_heads_look_and_who_is_on_top(layer, tiny_parser, tiny_span_parser, gold):
+    parser = Parser.load(tiny_parser if layer == "paper" else tiny_span_parser)
+    source = parser.attribution
+    attribution = source.measure(gold, source.mean(gold))
+    contributions = attribution.contributions
+    assert [(b, span) for b, span, _ in attribution.attention] == [
         (b, (c.start, c.end, c.label)) for b, s in enumerate(gold) for c in s.constituents
     ]
     rows, _ = measure(parser, gold, gold, LABELS, 2, 2)
@@ -114,18 +125,18 @@ def test_where_heads_look_and_who_is_on_top(kind, tiny_parser, tiny_span_parser,
         "value"
     ]
     for label in LABELS:
-        head, hits, chance = heads.head(label), [], []
-        if kind is InsideHeads:
+        head, hits, chance = source.head_of(label, attribution), [], []
+        if layer == "span":
             assert parser.vocab.labels[head + 1] == label
-        for b, (start, end, name), weights in attended:
+        for b, (start, end, name), weights in attribution.attention:
             if name == label and end - start > 1:
                 word = next(s.head for s in to_joint(gold[b]) if (s.start, s.end) == (start, end))
                 hits.append(start + 1 + int(weights[head].argmax()) == word)
                 chance.append(1 / (end - start))
         assert table[TRAINED, label, "on_head_word"] == pytest.approx(100 * np.mean(hits))
         assert table[TRAINED, label, "on_head_word_chance"] == pytest.approx(100 * np.mean(chance))
-        top = heads.found.by(heads.norm).argmax(1)
-        own = (heads.found.spans["label"] == label).to_numpy()
+        top = contributions.by(source.top_norm).argmax(1)
+        own = (contributions.spans["label"] == label).to_numpy()
         assert table[TRAINED, label, "top_share"] == pytest.approx(100 * (top[own] == head).mean())
 
 
@@ -209,18 +220,18 @@ def test_the_page_the_figure_and_the_files(found, tmp_path):
 
 
 def test_what_was_seen_is_said_with_its_numbers(found):
-    said = seen(found)
+    sentences = seen(found)
     trained = values(found, "paper", what=TRAINED, label="")
-    assert f"paper: F1 {trained['f1']:.2f}, UAS {trained['uas']:.2f} (1 seed)." in said
-    assert sum(line.startswith("span: of 6 controls at test, '") for line in said) == 1
+    assert f"paper: F1 {trained['f1']:.2f}, UAS {trained['uas']:.2f} (1 seed)." in sentences
+    assert sum(line.startswith("span: of 6 controls at test, '") for line in sentences) == 1
     one, other = (
         [values(found, "span", what=what, label="NP")[name] for what in (TRAINED, "head at its mean")]
         for name in ("label_f1", "label_f1_of_others")
     )
-    (line,) = (line for line in said if line.startswith("span: F1 that a label loses"))
+    (line,) = (line for line in sentences if line.startswith("span: F1 that a label loses"))
     assert f" NP {one[0] - one[1]:.1f} of {one[0]:.1f} ({other[0] - other[1]:.1f}), VP " in line
     looks = values(found, "span", what=TRAINED, label="NP")
-    (line,) = (line for line in said if line.startswith("span: spans whose most attended word"))
+    (line,) = (line for line in sentences if line.startswith("span: spans whose most attended word"))
     share, chance = looks["on_head_word"], looks["on_head_word_chance"]
     assert f" NP {share:.0f} to {share:.0f}% (chance {chance:.0f}), VP " in line
 
@@ -260,13 +271,21 @@ def test_heads_that_are_mixed_are_refused_with_their_folder(tmp_path):
         compare_heads(read_runs([str(tmp_path)]), "sample", "dev", sentences=4, labels=LABELS)
 
 
-def test_what_was_measured_is_not_measured_again(tmp_path, tiny_parser, tiny_span_parser, monkeypatch):
+def said(caplog):
+    """What was logged since the last call."""
+    lines = [record.getMessage() for record in caplog.records if record.name == "lalkit.reproduce.comparison"]
+    caplog.clear()
+    return lines
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path, tiny_parser, tiny_span_parser, monkeypatch, caplog):
+    caplog.set_level("INFO", logger="lalkit")
     runs = [HeadsRun("paper", 1, tiny_parser), HeadsRun("span", 1, tiny_span_parser)]
     asked = {"treebank": "sample", "split": "dev", "sentences": 6, "labels": LABELS, "probed": 2, "rounds": 2}
-    whole, said = compare_heads(runs, **asked), []
+    whole = compare_heads(runs, **asked)
 
     def broken(parser, *others):
-        if parser.inside:
+        if parser.config.model.span_attention:
             raise KeyboardInterrupt
         return measure(parser, *others)
 
@@ -274,22 +293,22 @@ def test_what_was_measured_is_not_measured_again(tmp_path, tiny_parser, tiny_spa
         patch.setattr("lalkit.reproduce.comparison.measure", broken)
         with pytest.raises(KeyboardInterrupt):
             compare_heads(runs, **asked, keep=tmp_path)
-    resumed = compare_heads(runs, **asked, keep=tmp_path, say=said.append)
-    assert said == ["paper, seed 1 ... measured before", "span, seed 1 ..."]
+    said(caplog)
+    resumed = compare_heads(runs, **asked, keep=tmp_path)
+    assert said(caplog) == ["paper, seed 1 ... measured before", "span, seed 1 ..."]
     pd.testing.assert_frame_equal(resumed.tests, whole.tests)
     times = {"sentences_per_second"}
     for one, two in zip(resumed.table.to_numpy(), whole.table.to_numpy(), strict=True):
         assert list(one[:5]) == list(two[:5]) and (one[4] in times or np.array_equal(one[5], two[5], equal_nan=True))
 
-    (said, files) = [], sorted(tmp_path.iterdir())
+    files = sorted(tmp_path.iterdir())
     files[0].write_text("{half")
-    again = compare_heads(runs, **asked, keep=tmp_path, say=said.append)
-    assert sum("before" in line for line in said) == 1 and sorted(tmp_path.iterdir()) == files
+    again = compare_heads(runs, **asked, keep=tmp_path)
+    assert sum("before" in line for line in said(caplog)) == 1 and sorted(tmp_path.iterdir()) == files
     pd.testing.assert_frame_equal(again.tests, whole.tests)
     for other in ({"rounds": 3}, {"labels": ["NP"]}, {"sentences": 5}):
-        said = []
-        compare_heads(runs[1:], **{**asked, **other}, keep=tmp_path, say=said.append)
-        assert said == ["span, seed 1 ..."]
+        compare_heads(runs[1:], **{**asked, **other}, keep=tmp_path)
+        assert said(caplog) == ["span, seed 1 ..."]
 
 
 def test_what_is_kept_is_kept_for_all_that_it_follows_from(tmp_path, tiny_parser, tiny_span_parser, gold, monkeypatch):
@@ -305,6 +324,64 @@ def test_what_is_kept_is_kept_for_all_that_it_follows_from(tmp_path, tiny_parser
 def test_labels_that_are_usual(gold):
     assert usual_labels(gold, 2) == ["NP", "VP"]
     assert not [name for name in usual_labels(gold, 99) if "::" in name]
+
+
+class OneHead(PaperLayer):
+    """A third layer, in this file alone: its only head contributes the length of a span, and one control does nothing."""
+
+    question, content, norms, top_norm = "Why?", "lengths", (), "raw"
+
+    def look(self, sentences, besides=None):
+        return [
+            SimpleNamespace(prediction=p, spans=parsed_spans(p))
+            for p in predict(self.network, self.collator, sentences)
+        ]
+
+    def paragraph(self, look, span, norm, top, profile):
+        return f"{opening(look.prediction, span, 0)}{span[1] - span[0]} words."
+
+    def page_fields(self, looks, norm, profile):
+        return {"kind": "lengths"}
+
+    def page_sentence(self, look):
+        return {"spans": [{"start": start, "end": end} for start, end, _ in look.spans]}
+
+    def measure(self, sentences, mean):
+        spans = [(b, span) for b, inside in enumerate(gold_spans(sentences)) for span in inside]
+        rows = [(b, sentences[b].id, *span, True, True) for b, span in spans]
+        table = pd.DataFrame(rows, columns=["sentence", "id", "start", "end", "label", "parsed", "gold"])
+        attention = [(b, span, np.ones((1, span[1] - span[0]))) for b, span in spans]
+        lengths = (table["end"] - table["start"]).to_numpy(float)[:, None]
+        return SpanAttribution(Contributions(table, lengths, None), attention)
+
+    def head_of(self, label, attribution):
+        return 0
+
+    def mean(self, sentences):
+        return None
+
+    def controls(self, mean, seed=0):
+        return {"nothing": {"contexts": lambda contexts: contexts}}
+
+    def without(self, head, mean):
+        return {"head at its mean": {"contexts": torch.zeros_like}}
+
+
+def test_a_third_layer_is_explained_and_compared_through_the_interface(tiny_parser, gold):
+    parser = Parser.load(tiny_parser)
+    parser.attribution = OneHead(parser.network, parser.collator)
+    result = parser.parse("The clerk counted the ballots.")
+    paragraphs = result.explain().split("\n\n")
+    spans = [span for span in result.spans if span.label != "<H>"]
+    assert all(text.endswith(f" {s.end - s.start} words.") for s, text in zip(spans, paragraphs, strict=True))
+    page = parser.attribution.page([result._look], title="t", model="m")
+    assert page["kind"] == "lengths" and len(page["sentences"][0]["spans"]) == len(spans)
+    rows, counts = measure(parser, gold, gold, LABELS, 2, 2)
+    table = {row[:3]: row[3] for row in rows}
+    assert set(counts) == {TRAINED, "nothing"} and table["nothing", "", "f1"] == table[TRAINED, "", "f1"]
+    assert table[TRAINED, "NP", "top_share"] == 100 and table[TRAINED, "NP", "lift"] == 1
+    assert table[TRAINED, "NP", "on_head_word"] == pytest.approx(table[TRAINED, "NP", "on_head_word_chance"])
+    assert ("head at its mean", "NP", "label_f1") in table
 
 
 def test_nothing_to_test():
