@@ -24,11 +24,10 @@ from tqdm import tqdm
 from lalkit.chart.machine import keep_memory
 from lalkit.cli import (
     analysis_commands,
-    classifier_commands,
+    companion_commands,
     data_commands,
     model_commands,
     parser_commands,
-    summarizer_commands,
 )  # fmt: skip
 from lalkit.errors import LalkitError
 
@@ -42,8 +41,8 @@ for command in (
     app.command()(command)
 app.add_typer(data_commands.app, name="data")
 app.add_typer(model_commands.app, name="models")
-app.add_typer(classifier_commands.app, name="transparent")
-app.add_typer(summarizer_commands.app, name="summarize")
+app.add_typer(companion_commands.classifiers, name="transparent")
+app.add_typer(companion_commands.summarizers, name="summarize")
 
 
 class Messages(logging.Handler):

@@ -1,10 +1,12 @@
-"""bAbI (Weston et al. 2015), tasks 1 to 3: stories of our own making in its form, and its files read, supporting facts kept.
+"""bAbI (Weston et al. 2015), tasks 1 to 3: a generator of stories in its form, and a reader of its files.
 
-A line is `N sentence.`, N restarting at 1 with every story; a question's is `N question?<TAB>answer<TAB>lines of the facts`.
+A line is `N sentence.`, and N begins at 1 in every story. The line of a question is
+`N question?<TAB>answer<TAB>numbers of the supporting lines`.
 
-Any place may be the answer, spoken of or not: the authors' program can leave out what a text does not name (and does so for
-CNN), but the mask that it is given for bAbI, by the preprocessing of Jain and Wallace (2019), is all ones. It matters: with a
-mask of the places named, vanilla attention settles on places in every seed; without, in some on the full stops behind them.
+Any place can be the answer, even if the story does not name it. The authors' program can exclude what a text does not name,
+and does so for CNN. But for bAbI the preprocessing of Jain and Wallace (2019) gives it a mask of ones only. This matters: with
+a mask of the named places, vanilla attention is on places in every seed. Without it, in some seeds it is on the full stops
+behind them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ OBJECTS = ("apple", "football", "milk")
 MOVE = ("went to", "journeyed to", "travelled to", "moved to")
 GET = ("grabbed", "took", "got", "picked up")
 DROP = ("dropped", "put down", "left", "discarded")
-QUESTIONS = 5  # of a story
+QUESTIONS = 5  # in a story
 TAGS = {
     "NOUN": (*PEOPLE, *PLACES, *OBJECTS),
     "VERB": ("went", "journeyed", "travelled", "moved", "grabbed", "took", "got", "picked", "dropped", "put", "left",
@@ -34,10 +36,17 @@ TAG = {word.lower(): tag for tag, words in TAGS.items() for word in words}
 
 
 def generate(task: int, train: int = 5000, test: int = 1000, seed: int = 0, extractive: bool = False) -> Dataset:
-    """So many questions each to train on (15% of them dev [P]) and to test on. The data do not change with a study's seeds.
+    """Generate questions about stories. The data do not change with the seeds of a study.
 
-    extractive: only places that the story names can be the answer. A question of dev or test whose story is in train word by
-    word is left out. Raises CorpusError for another task.
+    Args:
+        task: 1, 2 or 3.
+        train: Number of questions for training; 15% of them become dev [P].
+        test: Number of questions for testing.
+        seed: The seed of the stories.
+        extractive: Only places that the story names can be the answer.
+
+    A question of dev or test is left out if the same story and question are in an earlier part. Raises CorpusError for another
+    task.
     """
     if task not in (1, 2, 3):
         raise CorpusError(f"there is no generator for bAbI {task}", remedy="Tasks 1, 2 and 3; for others give files.")
@@ -46,12 +55,15 @@ def generate(task: int, train: int = 5000, test: int = 1000, seed: int = 0, extr
     for part, size in enumerate((train - dev, dev, test)):
         lines = stories(task, size, np.random.default_rng([seed, task, part]))
         parts.append(tuple(read(lines))[:size])
-    fitted, chosen, held = parts[0], unseen(parts[1], parts[0]), unseen(parts[2], parts[0] + parts[1])
-    return Dataset(f"babi-{task}", fitted, chosen, held, extractive)
+    fitted, chosen, tested = parts[0], unseen(parts[1], parts[0]), unseen(parts[2], parts[0] + parts[1])
+    return Dataset(f"babi-{task}", fitted, chosen, tested, extractive)
 
 
 def read(lines: Iterable[str], where: str = "bAbI") -> Iterator[Example]:
-    """An Example for every question: the story so far, without its earlier questions. Raises CorpusError with the line."""
+    """Yield an Example for every question, with the story so far but without its earlier questions.
+
+    Raises CorpusError, with the number of the line, if a line is not in bAbI's form.
+    """
     facts: dict[int, tuple[str, ...]] = {}
     for place, line in enumerate(lines, 1):
         if not line.strip():
@@ -59,8 +71,8 @@ def read(lines: Iterable[str], where: str = "bAbI") -> Iterator[Example]:
         number, _, rest = line.strip().partition(" ")
         parts = rest.split("\t")
         if not number.isdigit() or len(parts) not in (1, 3):
-            raise CorpusError("is no line of bAbI's", where=f"{where}, line {place}",
-                              remedy="Wanted: N sentence.   or: N question?<TAB>answer<TAB>lines")  # fmt: skip
+            remedy = "Write: N sentence.   or: N question?<TAB>answer<TAB>lines"
+            raise CorpusError("is no line of bAbI's", where=f"{where}, line {place}", remedy=remedy)
         if number == "1":
             facts = {}
         words = tuple(parts[0].lower().replace(".", " .").replace("?", " ?").split())
@@ -80,15 +92,13 @@ def read(lines: Iterable[str], where: str = "bAbI") -> Iterator[Example]:
 
 
 def stories(task: int, questions: int, rng: np.random.Generator) -> Iterator[str]:
-    """Lines of stories with at least so many questions."""
-    asked = 0
-    while asked < questions:
+    """Yield the lines of stories that have at least `questions` questions."""
+    for _ in range(0, questions, QUESTIONS):
         yield from (one_move_story(rng) if task == 1 else story(task, rng))
-        asked += QUESTIONS
 
 
 def one_move_story(rng: np.random.Generator) -> list[str]:
-    """Task 1: two moves, then where one of those is who have moved; five times."""
+    """Tell a story of task 1. Five times: two persons move, then a question asks where one of those who moved is."""
     world = World(rng)
     for _ in range(QUESTIONS):
         for _ in range(2):
@@ -99,7 +109,7 @@ def one_move_story(rng: np.random.Generator) -> list[str]:
 
 
 def story(task: int, rng: np.random.Generator) -> list[str]:
-    """Tasks 2 and 3: moves, gets and drops at random; after more than two facts a question with probability 1/2."""
+    """Tell a story of task 2 or 3: random moves, gets and drops. After at least three facts, ask with probability 1/2."""
     world, asked, since = World(rng), 0, 0
     while asked < QUESTIONS:
         world.act()
@@ -113,7 +123,7 @@ def story(task: int, rng: np.random.Generator) -> list[str]:
 
 @dataclass
 class World:
-    """Who is where, who holds what, and the lines that say so. Objects are somewhere before they are first spoken of."""
+    """Who is where, who holds what, and the lines that tell it. Every object lies somewhere before a line names it."""
 
     rng: np.random.Generator
     lines: list[str] = field(default_factory=list)
@@ -122,12 +132,13 @@ class World:
     holder: dict[str, str] = field(default_factory=dict)  # object -> person
     trail: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)  # object -> (place, its move, its get)
     last: dict[str, int] = field(default_factory=dict)  # object -> line of its last get or drop
-    proof: dict[str, int] = field(default_factory=dict)  # dropped object -> line of the move that says where
+    proof: dict[str, int] = field(default_factory=dict)  # dropped object -> line of the move that tells where
 
     def __post_init__(self):
         self.lies = {thing: pick(self.rng, PLACES) for thing in OBJECTS}
 
     def say(self, text: str) -> int:
+        """Add a line and return its number."""
         self.lines.append(f"{len(self.lines) + 1} {text}")
         return len(self.lines)
 
@@ -135,7 +146,7 @@ class World:
         self.say(f"{question}\t{answer}\t{' '.join(map(str, sorted(facts)))}")
 
     def move(self) -> None:
-        """Somebody goes to where they are not."""
+        """Let a person go to another place."""
         person = pick(self.rng, PEOPLE)
         place = pick(self.rng, [p for p in PLACES if p != self.at.get(person)])
         line = self.say(f"{person} {pick(self.rng, MOVE)} the {place}.")
@@ -146,7 +157,7 @@ class World:
                 self.trail[thing].append((place, line, self.last[thing]))
 
     def act(self) -> None:
-        """One valid action: a get needs the same place, a drop needs holding."""
+        """Let one possible thing happen. A get needs person and object at the same place; a drop needs an object that is held."""
         gets = [(p, o) for p in self.at for o in OBJECTS if o not in self.holder and self.lies[o] == self.at[p]]
         drops = [(p, o) for o, p in self.holder.items()]
         kind = pick(self.rng, ["move", *["get"] * bool(gets), *["drop"] * bool(drops)])
@@ -165,7 +176,7 @@ class World:
             self.proof[thing] = self.moved[person]
 
     def where(self) -> tuple[str, str, list[int]] | None:
-        """Task 2: the last get or drop of a thing, and the last move of who did it."""
+        """Task 2: ask where a thing is. The facts: its last get or drop, and the last move of the person who did that."""
         if not self.trail:
             return None
         thing = pick(self.rng, list(self.trail))
@@ -173,10 +184,13 @@ class World:
         return f"Where is the {thing}?", self.trail[thing][-1][0], [self.last[thing], move]
 
     def before(self) -> tuple[str, str, list[int]] | None:
-        """Task 3: where a thing was before it came to a place: its get, the move to that place, and the move before."""
-        known = [(thing, i) for thing, trail in self.trail.items() for i in range(1, len(trail))]
-        known = [(thing, i) for thing, i in known if self.trail[thing][i][0] not in
-                 {place for place, _, _ in self.trail[thing][i + 1 :]}]  # fmt: skip
+        """Task 3: ask where a thing was before it came to a place. Facts: its get, the move to that place, the move before."""
+        known = [
+            (thing, i)
+            for thing, trail in self.trail.items()
+            for i in range(1, len(trail))
+            if trail[i][0] not in {place for place, _, _ in trail[i + 1 :]}
+        ]
         if not known:
             return None
         thing, i = pick(self.rng, known)
@@ -185,4 +199,5 @@ class World:
 
 
 def pick(rng: np.random.Generator, options):
+    """Return one of the options, each with the same probability."""
     return options[int(rng.integers(len(options)))]

@@ -1,33 +1,36 @@
-"""The study's tables: seeds first (a number a run), then their mean and spread; and what was expected beside what was seen.
+"""The study of classifiers: every kind on every data set with every seed is trained once and measured once; then its tables.
 
-The study: every kind of classifier on every data set with every seed, trained once, measured once, resumed after a kill.
+The tables first have one number for each run, then the mean and the spread over seeds, and last what was expected.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
-from lalkit.companions.classifiers import text_corpora as corpora
 from lalkit.companions.classifiers.classifier import KINDS, usual
 from lalkit.companions.classifiers.classifier_training import load_classifier, train
 from lalkit.companions.classifiers.examples import Dataset, shorten, tagged
 from lalkit.companions.classifiers.faithfulness import attention_by_tag, measure
-from lalkit.errors import CorpusError, ModelError, ParameterError
+from lalkit.companions.classifiers.text_corpora import load
+from lalkit.companions.frame import grid, judge, kept_tables, run_folder
+from lalkit.errors import CorpusError, ParameterError
 from lalkit.evaluation.provenance import parts_hash
-from lalkit.files import write_text
-from lalkit.training.checkpoint import fingerprint
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything: examples of each part and epochs (0: all, the usual number), permutations, and for how many
-    texts gradients and integrated gradients are computed (0: all)."""
+    """How large a study is. 0 means all, or the usual number.
+
+    train, dev, test: examples of each part; epochs: of the training; rounds: permutations; attributed, integrated: examples for
+    which gradients and integrated gradients are computed.
+    """
 
     train: int = 0
     dev: int = 0
@@ -39,150 +42,160 @@ class Size:
 
 
 def study(
-    names: Sequence[str],
-    kinds: Sequence[str],
-    seeds: Sequence[int],
-    folder: str | Path,
-    size: Size | None = None,
-    say: Callable[[str], None] = print,
+    names: Sequence[str], kinds: Sequence[str], seeds: Sequence[int], folder: str | Path, size: Size | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """(long table of all probes on the test parts, attention by tag), both with a column data; runs in folder/DATA/KIND-SEED.
+    """Train and measure every kind of classifier on every data set with every seed. Runs are in FOLDER/DATA/KIND-SEED.
 
-    What is finished is read, not done again, as long as settings, data and classifier are the same. Raises ModelError for an
-    unknown kind, or a run there of other data, CorpusError for data that are not here, ParameterError for two of one name.
+    A finished run is read and not repeated, as long as its settings, data and classifier are the same.
+
+    Returns: the long table of all probes on the test parts, and the table of attention by tag. Both have a column data.
+
+    Raises: ModelError for an unknown kind or a run of other data, CorpusError for data that are not here, ParameterError for two
+        data sets with the same name.
     """
     size = size or Size()
-    wrong = [kind for kind in kinds if kind not in KINDS]
-    if wrong:
-        raise ModelError(f"there is no classifier {wrong[0]!r}", remedy=f"Kinds: {', '.join(KINDS)}.")
-    known = [shorten(corpora.load(name), train=size.train, dev=size.dev, test=size.test) for name in names]
-    called = [data.name for data in known]
-    twice = [name for name in called if called.count(name) > 1]
-    if twice:
+    sets = [shorten(load(name), train=size.train, dev=size.dev, test=size.test) for name in names]
+    titles = [data.name for data in sets]
+    if twice := [title for title in titles if titles.count(title) > 1]:
         raise ParameterError(f"two data sets are named {twice[0]!r}", remedy="Give each an --out of its own.")
-    measured, by_tag = [], []
-    for data in known:
-        data = with_tags(data, say)
-        for seed in seeds:
-            for kind in kinds:
-                run = Path(folder) / data.name / f"{kind}-{seed}"
-                config = usual(data.name, kind, seed)
-                train(replace(config, epochs=size.epochs or config.epochs), data, run, resume=True, say=say)
-                tables = probed(run, data, size, say)
-                measured.append(tables[0].assign(data=data.name))
-                by_tag.append(tables[1].assign(data=data.name))
-    return pd.concat(measured, ignore_index=True), pd.concat(by_tag, ignore_index=True)
+    measures, tags = [], []
+    for data in sets:
+        data = with_tags(data)
+        for seed, kind in grid("classifier", kinds, KINDS, seeds):
+            tables = probed(trained(folder, data, kind, seed, size.epochs), data, size)
+            measures.append(tables[0].assign(data=data.name))
+            tags.append(tables[1].assign(data=data.name))
+    return pd.concat(measures, ignore_index=True), pd.concat(tags, ignore_index=True)
 
 
-def probed(
-    run: Path, data: Dataset, size: Size, say: Callable[[str], None] = print
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The two tables of a trained classifier, kept in its folder under a name made of all that they depend on."""
-    task = [fingerprint(run), asdict(size), parts_hash([("test", data.test)])]
-    key = hashlib.sha256(json.dumps(task).encode()).hexdigest()[:12]
-    files = run / f"measures-{key}.csv", run / f"tags-{key}.csv"
-    if not all(file.exists() for file in files):
-        say(f"measuring {run}")
+def trained(folder: str | Path, data: Dataset, kind: str, seed: int, epochs: int = 0) -> Path:
+    """Train a classifier of the study, unless that is done already, and return its folder. epochs: 0 means the usual number."""
+    run, config = run_folder(folder, data.name, kind, seed), usual(data.name, kind, seed)
+    train(replace(config, epochs=epochs or config.epochs), data, run, resume=True)
+    return run
+
+
+def probed(run: Path, data: Dataset, size: Size) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the two tables of a trained classifier. They are kept in its folder."""
+
+    def measured() -> dict[str, pd.DataFrame]:
         model = load_classifier(run)
-        tables = (
-            measure(model, data.test, size.rounds, size.attributed, size.integrated),
-            attention_by_tag(model, data.test),
-        )
-        for file, table in zip(files, tables):
-            write_text(file, table.to_csv(index=False))
-    return tuple(pd.read_csv(file) for file in files)
+        return {
+            "measures": measure(model, data.test, size.rounds, size.attributed, size.integrated),
+            "tags": attention_by_tag(model, data.test),
+        }
+
+    tables = kept_tables(run, ["measures", "tags"], [asdict(size), parts_hash([("test", data.test)])], measured)
+    return tables["measures"], tables["tags"]
 
 
-def with_tags(data: Dataset, say: Callable[[str], None] = print) -> Dataset:
-    """The test part with parts of speech; without, and with a word on why, where there is no tagger."""
+def with_tags(data: Dataset) -> Dataset:
+    """Return the data with parts of speech in the test part. Without a tagger, log why and return them as they are."""
     try:
         return replace(data, test=tuple(tagged(data.test)))
     except CorpusError as error:
-        say(f"no parts of speech for {data.name}: {error.problem}")
+        logger.info("no parts of speech for %s: %s", data.name, error.problem)
         return data
 
 
-SENTENCES = ("sentence_polarity", "subjectivity")
-RUN = ["data", "system", "seed"]
+# ---------------------------------------------------------------- tables
+
+GROUPS = ["data", "system"]
 
 
 def runs(measures: pd.DataFrame) -> pd.DataFrame:
-    """A row a run: for every measure its mean over texts (measure), its median (measure_median), texts for which it is not
-    defined left out; accuracy in percent. measures: the long table of `study`."""
-    groups = measures.groupby([*RUN, "measure"], sort=False)["value"]
+    """Return a row for each run, with the mean of every measure over texts (MEASURE) and its median (MEASURE_median).
+
+    Texts for which a measure is not defined are left out of it. The accuracy is in percent. measures: from `study`.
+    """
+    groups = measures.groupby([*GROUPS, "seed", "measure"], sort=False)["value"]
     mean, median = groups.mean().unstack("measure"), groups.median().unstack("measure").add_suffix("_median")
-    found = mean.join(median).reset_index()
-    return found.assign(accuracy=100 * found["right"])
+    table = mean.join(median).reset_index()
+    return table.assign(accuracy=100 * table["right"])
 
 
 def over_seeds(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Mean and standard deviation over seeds of the columns of `runs`, and how many seeds: indexed by data and system."""
-    groups = table.groupby(["data", "system"], sort=False)
-    found = groups[columns].agg(["mean", "std"])
-    found[("seeds", "")] = groups.size()
-    return found
+    """Return mean and standard deviation over seeds of some columns of `runs`, and the number of seeds, by data and system."""
+    groups = table.groupby(GROUPS, sort=False)
+    means = groups[columns].agg(["mean", "std"])
+    means[("seeds", "")] = groups.size()
+    return means
 
 
 def erased_if_right(texts: pd.DataFrame) -> pd.DataFrame:
-    """Medians of erased and erased_random over all texts, and over those classified rightly, with their numbers (all, right).
+    """Return medians of erased and erased_random over all texts, and over those that are classified rightly; and their numbers.
 
-    texts: a row a text (`by_text`), with data. The paper keeps wrong decisions too."""
-    rows = []
-    for name, some in (("all", texts), ("right", texts[texts["right"] == 1])):
-        groups = some.groupby(["data", "system"], sort=False)
-        rows.append(groups[["erased", "erased_random"]].median().assign(texts=groups.size()).add_suffix(f", {name}"))
-    return pd.concat(rows, axis=1)
+    texts: a row for each text (`by_text`), with a column data. The paper uses wrong decisions too.
+    """
+    tables = []
+    for name, rows in (("all", texts), ("right", texts[texts["right"] == 1])):
+        groups = rows.groupby(GROUPS, sort=False)
+        tables.append(groups[["erased", "erased_random"]].median().assign(texts=groups.size()).add_suffix(f", {name}"))
+    return pd.concat(tables, axis=1)
 
 
 def erasure(texts: pd.DataFrame) -> pd.DataFrame:
-    """Figure 3's boxes: data, system, ranking (erased, erased_random), p5, low, median, high, p95, n; of all seeds' texts."""
+    """Return the boxes of figure 3: data, system, ranking (erased, erased_random), p5, low, median, high, p95 and n.
+
+    Each box is over the texts of all seeds.
+    """
     names, rows = {"p5": 0.05, "low": 0.25, "median": 0.5, "high": 0.75, "p95": 0.95}, []
-    for (data, system), some in texts.groupby(["data", "system"], sort=False):
+    for (data, system), group in texts.groupby(GROUPS, sort=False):
         for ranking in ("erased", "erased_random"):
-            values = some[ranking].dropna()
-            found = {name: values.quantile(q) for name, q in names.items()}
-            rows.append({"data": data, "system": system, "ranking": ranking, **found, "n": len(values)})
+            values = group[ranking].dropna()
+            box = {name: values.quantile(q) for name, q in names.items()}
+            rows.append({"data": data, "system": system, "ranking": ranking, **box, "n": len(values)})
     return pd.DataFrame(rows)
 
 
 def undefined(measures: pd.DataFrame) -> pd.DataFrame:
-    """data, system, measure, n, n_nan: texts for which a measure is not defined (two words, attention that does not vary)."""
-    groups = measures.groupby(["data", "system", "measure"], sort=False)["value"]
-    found = pd.DataFrame({"n": groups.count(), "n_nan": groups.size() - groups.count()}).reset_index()
-    return found[found["n_nan"] > 0]
+    """Return data, system, measure, n and n_nan: the number of texts for which a measure is not defined.
+
+    Examples are texts of two words, and attention that is equal everywhere.
+    """
+    groups = measures.groupby([*GROUPS, "measure"], sort=False)["value"]
+    table = pd.DataFrame({"n": groups.count(), "n_nan": groups.size() - groups.count()}).reset_index()
+    return table[table["n_nan"] > 0]
+
+
+ACCURACY, FALL = "accuracy, percent", "conicity falls by, percent"
+BELOW, LIKENESS = "accuracy: points below vanilla", "conicity / isotropic"
+SHARE, DROP = "erased by attention / at random", "erased, median: below vanilla"
+TVD, PEARSON = "TVD, median: times vanilla", "Pearson, gradient: above vanilla"
+# How each line is computed from the means of a model (m) and of the vanilla model (v) on the same data.
+COMPUTED = {
+    ACCURACY: lambda m, v: m["accuracy"],
+    BELOW: lambda m, v: v["accuracy"] - m["accuracy"],
+    FALL: lambda m, v: 100 * (1 - m["conicity"] / v["conicity"]),
+    LIKENESS: lambda m, v: m["conicity"] / m["isotropic"],
+    SHARE: lambda m, v: m["erased_median"] / m["erased_random_median"],
+    DROP: lambda m, v: v["erased_median"] - m["erased_median"],
+    TVD: lambda m, v: m["tvd_median"] / v["tvd_median"],
+    PEARSON: lambda m, v: m["pearson_gradient_fixed"] - v["pearson_gradient_fixed"],
+}
+AT_MOST = (BELOW, LIKENESS, SHARE)
+SENTENCES = {DROP: 0.3, TVD: 2, PEARSON: 0.2}
+# The bounds that small runs must reach, for each data set and model: upper bounds for lines in AT_MOST, lower bounds for others.
+BOUNDS = {
+    ("babi-1", "diversity"): {ACCURACY: 97, FALL: 70, SHARE: 0.25, PEARSON: 0.3},
+    ("babi-1", "orthogonal"): {ACCURACY: 97, FALL: 45, SHARE: 0.25},
+    ("sentence_polarity", "diversity"): {ACCURACY: 70, BELOW: 4, FALL: 55, LIKENESS: 1.15, **SENTENCES},
+    ("sentence_polarity", "orthogonal"): {ACCURACY: 70, BELOW: 4, FALL: 40, **SENTENCES},
+    ("subjectivity", "diversity"): {ACCURACY: 85, BELOW: 4, FALL: 55, LIKENESS: 1.15, **SENTENCES},
+    ("subjectivity", "orthogonal"): {ACCURACY: 85, BELOW: 4, FALL: 40, **SENTENCES},
+}
 
 
 def expected(table: pd.DataFrame) -> pd.DataFrame:
-    """data, model, what, wanted, found, holds: the lines that small runs must reach, from means over seeds of `runs`. Only for
-    data and models that are in the table beside a vanilla one."""
-    means, rows = table.groupby(["data", "system"]).mean(numeric_only=True), []
-    for (name, system), row in means.iterrows():
-        if system not in ("diversity", "orthogonal") or (name, "vanilla") not in means.index:
-            continue
-        plain = means.loc[(name, "vanilla")]
-        fall = 100 * (1 - row["conicity"] / plain["conicity"])
-        gain = row["pearson_gradient_fixed"] - plain["pearson_gradient_fixed"]
-        if name == "babi-1":
-            rows += [(name, system, "accuracy, percent", ">=", 97, row["accuracy"])]
-            rows += [
-                (name, system, "conicity falls by, percent", ">=", {"diversity": 70, "orthogonal": 45}[system], fall)
-            ]
-            share = row["erased_median"] / row["erased_random_median"]
-            rows += [(name, system, "erased by attention / at random", "<=", 0.25, share)]
-            rows += [(name, system, "Pearson, gradient: above vanilla", ">=", 0.3, gain)] * (system == "diversity")
-        elif name in SENTENCES:
-            least = {"sentence_polarity": 70, "subjectivity": 85}[name]
-            rows += [(name, system, "accuracy, percent", ">=", least, row["accuracy"])]
-            rows += [(name, system, "accuracy: points below vanilla", "<=", 4, plain["accuracy"] - row["accuracy"])]
-            rows += [
-                (name, system, "conicity falls by, percent", ">=", {"diversity": 55, "orthogonal": 40}[system], fall)
-            ]
-            if system == "diversity":
-                rows += [(name, system, "conicity / isotropic", "<=", 1.15, row["conicity"] / row["isotropic"])]
-            drop = plain["erased_median"] - row["erased_median"]
-            rows += [(name, system, "erased, median: below vanilla", ">=", 0.3, drop)]
-            rows += [(name, system, "TVD, median: times vanilla", ">=", 2, row["tvd_median"] / plain["tvd_median"])]
-            rows += [(name, system, "Pearson, gradient: above vanilla", ">=", 0.2, gain)]
-    found = pd.DataFrame(rows, columns=["data", "model", "what", "is", "wanted", "found"])
-    above = found["found"] >= found["wanted"]
-    return found.assign(holds=above.where(found["is"] == ">=", found["found"] <= found["wanted"]))
+    """Return the lines that small runs must reach, judged by the means over seeds of `runs`.
+
+    There are lines only for data and models that the table has together with a vanilla model.
+    """
+    means, lines = table.groupby(GROUPS).mean(numeric_only=True), []
+    for (data, system), bounds in BOUNDS.items():
+        if {(data, system), (data, "vanilla")} <= set(means.index):
+            model, vanilla = means.loc[(data, system)], means.loc[(data, "vanilla")]
+            for what, bound in bounds.items():
+                sign = "<=" if what in AT_MOST else ">="
+                lines.append((data, system, what, sign, bound, COMPUTED[what](model, vanilla)))
+    return judge(lines, "data", "model")

@@ -1,6 +1,6 @@
-"""What a classifier is given: a text, for some tasks a question about it, and the class that is right.
+"""The examples of a classifier: a text, for some tasks a question about it, and the right class.
 
-Universal parts of speech (Petrov et al. 2012) for texts that have none: NLTK's tagger, and a table from the Penn tags.
+Texts without parts of speech get universal ones (Petrov et al. 2012) from NLTK's tagger and a table of the Penn tags.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from lalkit.errors import CorpusError
 
 @dataclass(frozen=True)
 class Example:
-    """words: the text that is attended to. supports: positions in it that the answer rests on, where the data say so.
+    """One text with its class.
 
-    tags: one universal part of speech per word, or none. Raises CorpusError for a text, or a tagging, that cannot be.
+    words: the text, on which attention is; supports: the positions of the facts that give the answer, if the data name them;
+    tags: a universal part of speech for every word, or nothing. Raises CorpusError for an empty text, or for tags that do not
+    fit the words.
     """
 
     words: tuple[str, ...]
@@ -35,10 +37,10 @@ class Example:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Three parts and the classes of the training part. extractive: an answer is a word of its text, and a
-    class that the text does not name is out of the question [C, for CNN].
+    """Three parts, and the classes of the training part.
 
-    Raises CorpusError for an empty part, for a class that only dev or test have, for pairs mixed with single texts.
+    extractive: the answer is a word of the text, so a class that the text does not name is impossible [C, for CNN]. Raises
+    CorpusError for an empty part, for a class that only dev or test have, and if only some examples have a question.
     """
 
     name: str
@@ -73,28 +75,26 @@ class Dataset:
 
 
 def split(name: str, examples: Iterable[Example], dev: float = 0.1, test: float = 0.1) -> Dataset:
-    """A split of our own: the same for every seed of a study. What occurs twice is taken once, so that no part knows another."""
+    """Split examples at random, in the same way for every seed of a study. An example that occurs twice is taken once."""
     once = list(dict.fromkeys(examples))
     order = np.random.default_rng(0).permutation(len(once))
     ends = np.cumsum([round(test * len(once)), round(dev * len(once))])
-    parts = [tuple(once[i] for i in some) for some in np.split(order, ends)]
-    return Dataset(name, parts[2], parts[1], parts[0])
+    tested, chosen, trained = (tuple(once[i] for i in part) for part in np.split(order, ends))
+    return Dataset(name, trained, chosen, tested)
 
 
 def unseen(examples: Iterable[Example], seen: Sequence[Example]) -> tuple[Example, ...]:
-    """Those whose text and question no other part has."""
+    """Return the examples whose text and question are not among those seen."""
     known = {(example.words, example.question) for example in seen}
     return tuple(example for example in examples if (example.words, example.question) not in known)
 
 
 def shorten(data: Dataset, words: int = 0, train: int = 0, dev: int = 0, test: int = 0) -> Dataset:
-    """The first so many words of every text, and the first so many examples of each part; 0: all."""
+    """Keep the first `words` words of every text, and the first examples of each part. 0 means all."""
 
     def cut(e: Example) -> Example:
-        if not words or len(e.words) <= words:
-            return e
-        supports = tuple(i for i in e.supports if i < words)
-        return Example(e.words[:words], e.label, e.question, supports, e.tags[:words])
+        most = words or len(e.words)
+        return replace(e, words=e.words[:most], supports=tuple(i for i in e.supports if i < most), tags=e.tags[:most])
 
     parts = [tuple(map(cut, part[: size or None])) for part, size in
              ((data.train, train), (data.dev, dev), (data.test, test))]  # fmt: skip
@@ -114,17 +114,17 @@ OF_PENN = {penn: tag for tag, several in _PENN.items() for penn in several.split
 
 
 def universal(penn: str) -> str:
-    """The universal tag of a Penn tag; X for what the table has not (FW, LS, SYM, UH, and tags never seen)."""
+    """Return the universal tag of a Penn tag. A tag that is not in the table (FW, LS, SYM, UH and unknown ones) has X."""
     return OF_PENN.get(penn, "X")
 
 
 def of_dependencies(tag: str) -> str:
-    """The universal tag (of twelve) of a tag of Universal Dependencies (of seventeen)."""
+    """Return the universal tag (one of twelve) of a tag of Universal Dependencies (one of seventeen)."""
     return OF_UD.get(tag, tag if tag in UNIVERSAL else "X")
 
 
 def tagged(examples: Sequence[Example]) -> list[Example]:
-    """Examples with tags; those that have some keep them. Raises CorpusError where NLTK's tagger is not on this machine."""
+    """Return the examples with tags. Tags that are there stay. Raises CorpusError if NLTK's tagger is not on this machine."""
     if all(example.tags for example in examples):
         return list(examples)
     from nltk.tag import PerceptronTagger

@@ -1,4 +1,4 @@
-"""The study's data by name, or by path.
+"""The data sets of the study, by name or by path.
 
 | name              | from                  | train / dev / test                          | stands for the paper's   |
 |-------------------|-----------------------|---------------------------------------------|--------------------------|
@@ -9,14 +9,13 @@
 | qc                | NLTK                  | 9 : 1 of train, ours / as published         |                          |
 | rte               | NLTK                  | 9 : 1 of all other sets, ours / RTE-3 test  | SNLI, QQP (at chance)    |
 
-A folder has train, dev and test as .csv, .tsv or .jsonl, or bAbI's own qaN_..._train.txt and qaN_..._test.txt.
+A folder has train, dev and test as .csv, .tsv or .jsonl files, or the files qaN_..._train.txt and qaN_..._test.txt of bAbI.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +23,13 @@ import pandas as pd
 
 from lalkit.companions.classifiers import babi
 from lalkit.companions.classifiers.examples import Dataset, Example, shorten, split, unseen
+from lalkit.companions.frame import json_lines
 from lalkit.errors import CorpusError
 from lalkit.treebank.brackets import read_text
 
 NLTK = ("sentence_polarity", "subjectivity", "movie_reviews", "qc", "rte")
 NAMES = ("babi-1", "babi-2", "babi-3", *NLTK)
-# What files call the columns: ours, and those of SNLI, QQP and others.
+# The names that files give to our columns: our own, and those of SNLI, QQP and others.
 COLUMNS = {
     "label": ("label", "gold_label", "is_duplicate", "class", "sentiment"),
     "text": ("text", "sentence", "sentence1", "premise", "question1"),
@@ -38,8 +38,8 @@ COLUMNS = {
 
 
 def load(name: str) -> Dataset:
-    """Raises CorpusError for an unknown name, for what is not on this machine, and for files with something wrong."""
-    if name in ("babi-1", "babi-2", "babi-3"):
+    """Return a data set. Raises CorpusError if it is unknown, not on this machine, or damaged."""
+    if name.startswith("babi-") and name in NAMES:
         return babi.generate(int(name[-1]))
     if name in NLTK:
         try:
@@ -55,7 +55,7 @@ def load(name: str) -> Dataset:
 
 
 def tokens(text: str) -> tuple[str, ...]:
-    """Lower-cased Penn Treebank tokens."""
+    """Return the tokens of a text by the rules of the Penn Treebank, in small letters."""
     from nltk.tokenize import TreebankWordTokenizer
 
     return tuple(word.lower() for word in TreebankWordTokenizer().tokenize(text))
@@ -71,21 +71,20 @@ def _nltk(name: str) -> Dataset:
         documents = [Example(tuple(reader.words(file)), file.split("/")[0]) for file in reader.fileids()]
         return shorten(split(name, documents), words=200)
     if name == "qc":
-        parts = [
-            [Example(tokens(q), label.partition(":")[0]) for label, q in reader.tuples(f)] for f in reader.fileids()
-        ]
-        return _with_dev(name, *parts)
-    files = {test: [f for f in reader.fileids() if (f == "rte3_test.xml") == test] for test in (False, True)}
-    pairs = [
-        [Example(tokens(p.text), str(p.value), tokens(p.hyp)) for p in reader.pairs(files[test])]
-        for test in (False, True)
-    ]
-    return _with_dev(name, *pairs)
+        train, test = (
+            [Example(tokens(question), label.partition(":")[0]) for label, question in reader.tuples(file)]
+            for file in reader.fileids()
+        )
+    else:
+        train, test = (
+            [Example(tokens(p.text), str(p.value), tokens(p.hyp)) for p in reader.pairs(files)]
+            for files in ([f for f in reader.fileids() if f != "rte3_test.xml"], ["rte3_test.xml"])
+        )
+    return _with_dev(name, train, test)
 
 
-def _with_dev(name: str, train: Iterable[Example], test: Iterable[Example]) -> Dataset:
-    """A tenth of train as dev; what test has is left out of both."""
-    test = list(test)
+def _with_dev(name: str, train: Iterable[Example], test: Sequence[Example]) -> Dataset:
+    """Make a tenth of train the dev part. Examples of the test part are left out of both."""
     once = list(dict.fromkeys(unseen(train, test)))
     order = np.random.default_rng(0).permutation(len(once))
     dev, rest = np.split(order, [max(len(once) // 10, 1)])
@@ -93,9 +92,9 @@ def _with_dev(name: str, train: Iterable[Example], test: Iterable[Example]) -> D
 
 
 def read_folder(folder: Path) -> Dataset:
-    """A folder of tables, or of bAbI's own files of one task. Without dev, a tenth of train is it."""
+    """Read a folder of tables, or of the bAbI files of one task. Without a dev part, a tenth of train becomes it."""
     texts = {part: sorted(folder.glob(f"qa*_{part}.txt")) for part in ("train", "test")}
-    if all(len(found) == 1 for found in texts.values()):
+    if all(len(files) == 1 for files in texts.values()):
         train, test = (list(babi.read(read_text(file).splitlines(), str(file))) for (file,) in texts.values())
         task = re.match("qa([0-9]*)", texts["train"][0].name)[1]
         return _with_dev(f"babi-{task}", train, test)
@@ -112,38 +111,25 @@ def read_folder(folder: Path) -> Dataset:
 
 
 def _table(folder: Path, part: str) -> list[Example]:
-    """The examples of part.csv, .tsv or .jsonl; none where there is no such file."""
+    """Read the examples of part.csv, part.tsv or part.jsonl. There are none if there is no such file."""
     file = next((f for kind in ("csv", "tsv", "jsonl") if (f := folder / f"{part}.{kind}").exists()), None)
     if file is None:
         return []
     try:
         if file.suffix == ".jsonl":
-            table = pd.DataFrame(list(_objects(file)))
+            table = pd.DataFrame([row for _, row in json_lines(file)])
         else:
             table = pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:  # not UTF-8, or no table
+    except (OSError, ValueError) as error:  # it is not UTF-8, or not a table
         problem = " ".join(str(error).split())
         raise CorpusError(f"cannot be read ({problem})", where=str(file), remedy="Is it whole, and UTF-8?") from None
-    found = {ours: next((c for c in theirs if c in table), None) for ours, theirs in COLUMNS.items()}
+    columns = {ours: next((c for c in theirs if c in table), None) for ours, theirs in COLUMNS.items()}
     for needed in ("label", "text"):
-        if found[needed] is None:
+        if columns[needed] is None:
             raise CorpusError(
                 f"has no column {needed}", where=str(file), remedy=f"Any of {', '.join(COLUMNS[needed])}."
             )
-    return list(_examples(table, found, file))
-
-
-def _objects(file: Path) -> Iterator[dict]:
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict):
-            raise CorpusError("is no JSON object", where=f"{file}, line {number}", remedy="One object a line.")
-        yield row
+    return list(_examples(table, columns, file))
 
 
 def _examples(table: pd.DataFrame, columns: dict[str, str | None], file: Path) -> Iterator[Example]:
@@ -153,7 +139,7 @@ def _examples(table: pd.DataFrame, columns: dict[str, str | None], file: Path) -
                 f"has no {lacking[0]}", where=f"{file}, row {row}", remedy="Give it, or leave the row out."
             )
         label = str(record[columns["label"]])
-        if label == "-":  # SNLI: its annotators did not agree
+        if label == "-":  # in SNLI: the annotators did not agree
             continue
         question = tokens(str(record[columns["question"]])) if columns["question"] else ()
         try:

@@ -1,6 +1,6 @@
-"""Summaries: the best next word each time, or a beam with the constraints of the paper's decoder [C].
+"""Summaries, greedily or by a beam search with the constraints of the paper's decoder [C]; and their ROUGE scores.
 
-ROUGE of summaries, by the rouge-score package; and what it cannot say of generated news.
+ROUGE does not tell whether the names of made-up news were copied rightly, so `score` counts exact summaries and copied words too.
 """
 
 from __future__ import annotations
@@ -12,27 +12,29 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from lalkit.companions.frame import PADDING, UNKNOWN, in_order
 from lalkit.companions.summarizers.documents import Document
-from lalkit.companions.summarizers.summarizer import PAD, START, STOP, UNKNOWN, Batch, Change, Summarizer, Vocabulary
+from lalkit.companions.summarizers.summarizer import START, STOP, UNCHANGED, Batch, Change, Summarizer, Vocabulary
 
 KINDS = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeLsum"}
+FREE = (".", "<t>", "</t>")  # trigrams with one of these may occur again [C]
 
 
 def score(
-    documents: Sequence[Document], found: Sequence[Sequence[str]], vocabulary: Vocabulary | None = None
+    documents: Sequence[Document], summaries: Sequence[Sequence[str]], vocabulary: Vocabulary | None = None
 ) -> pd.DataFrame:
-    """A row per document: id, rouge1, rouge2, rougeL (F, from 0 to 1; an empty summary has 0), exact, and, given a vocabulary,
-    unknown (words of the true summary that it lacks but the document has) and copied (those of them that were said).
+    """Return a row for each document: id, rouge1, rouge2, rougeL (F, from 0 to 1; 0 for an empty summary) and exact.
 
-    Raises ValueError unless there is a summary for every document, and a true one to hold it against.
+    With a vocabulary also: unknown, the number of words of the true summary that it lacks and the document has; and copied, how
+    many of these words the summary has. Raises ValueError unless there is a summary and a true summary for every document.
     """
     from rouge_score.rouge_scorer import RougeScorer
 
-    if len(documents) != len(found) or not all(d.summary for d in documents):
-        raise ValueError(f"{len(found)} summaries for {len(documents)} documents, each of which needs a true one")
+    if len(documents) != len(summaries) or not all(d.summary for d in documents):
+        raise ValueError(f"{len(summaries)} summaries for {len(documents)} documents, each of which needs a true one")
     scorer = RougeScorer(list(KINDS.values()), use_stemmer=True)
     rows = []
-    for document, words in zip(documents, found):
+    for document, words in zip(documents, summaries):
         scores = scorer.score(" ".join(document.summary), " ".join(words))
         row = {"id": document.id, **{name: scores[kind].fmeasure for name, kind in KINDS.items()}}
         row["exact"] = tuple(words) == document.summary
@@ -43,13 +45,13 @@ def score(
     return pd.DataFrame(rows)
 
 
-FREE = (".", "<t>", "</t>")  # trigrams with these may come again [C]
-
-
 @dataclass(frozen=True)
 class Beam:
-    """width 1 without constraints is greedy. least: words before the end; length: Wu et al.'s alpha; coverage: beta of the
-    summary coverage penalty, over the copy head's attention; repeat: may a trigram come again?"""
+    """How summaries are searched. A width of 1 without constraints is greedy.
+
+    least: fewest words before the end; most: the most words; length: alpha of Wu et al.; coverage: beta of the summary coverage
+    penalty, over the copy head's attention; repeat: whether a trigram may occur again.
+    """
 
     width: int = 10
     least: int = 35
@@ -62,6 +64,48 @@ class Beam:
 GREEDY = Beam(1, 0, 100, 0.0, 0.0, True)
 
 
+def summarize_all(
+    model: Summarizer, documents: Sequence[Document], beam: Beam = GREEDY, size: int = 100
+) -> list[list[str]]:
+    """Return the words of every document's summary. size: documents in a batch."""
+    groups = (model.vocabulary.collate(group, model.config) for group in in_order(documents, size))
+    return [words for batch in groups for words in summarize(model, batch, beam)]
+
+
+@torch.inference_mode()
+def summarize(model: Summarizer, batch: Batch, beam: Beam = GREEDY, change: Change = UNCHANGED) -> list[list[str]]:
+    """Return the words of the summary of every document of a batch.
+
+    change: as for the network, but without `weights`. Its `copy` must have one row for all queries, since the number of words is
+    not known yet.
+    """
+    model.eval()
+    memory, _ = model.encode(batch, change)
+    if replace(beam, most=GREEDY.most) == GREEDY:
+        summaries = _greedy(model, batch, memory, beam.most, change)
+    else:
+        summaries = []
+        for b in range(len(memory)):
+            own = change if change.copy is None else replace(change, copy=change.copy[b : b + 1])
+            summaries.append(_search(model, _repeated(batch, b), memory[b : b + 1], beam, own))
+    return [[model.vocabulary.word(index, batch) for index in words] for words in summaries]
+
+
+def _greedy(model: Summarizer, batch: Batch, memory: Tensor, most: int, change: Change) -> list[list[int]]:
+    before = torch.full((len(memory), 1), START)
+    summary = torch.zeros(len(memory), 0, dtype=torch.long)
+    ended = torch.zeros(len(memory), dtype=torch.bool)
+    for _ in range(most):
+        probs, _, _ = model.decode(batch, memory, before, change)
+        word = probs[:, -1].argmax(-1).masked_fill(ended, PADDING)
+        ended |= word == STOP
+        summary = torch.cat([summary, word[:, None]], 1)
+        before = torch.cat([before, _known(model, word)[:, None]], 1)
+        if ended.all():
+            break
+    return [[w for w in row if w not in (PADDING, STOP)] for row in summary.tolist()]
+
+
 @dataclass(order=True)
 class _Hypothesis:
     score: float
@@ -70,39 +114,13 @@ class _Hypothesis:
     covered: Tensor = field(compare=False)  # [T], attention so far
 
 
-@torch.inference_mode()
-def summarize(model: Summarizer, batch: Batch, beam: Beam = GREEDY, change: Change = Change()) -> list[list[str]]:  # noqa: B008
-    """The words of every document's summary. change: see `Change`; its weights and copy do not fit what is not yet said."""
-    model.eval()
-    memory, _ = model.encode(batch, change)
-    if replace(beam, most=GREEDY.most) == GREEDY:
-        found = _greedy(model, batch, memory, beam.most, change)
-    else:
-        found = [_search(model, _one(batch, b), memory[b : b + 1], beam, _of(change, b)) for b in range(len(memory))]
-    return [[model.vocabulary.word(index, batch) for index in words] for words in found]
-
-
-def _greedy(model: Summarizer, batch: Batch, memory: Tensor, most: int, change: Change) -> list[list[int]]:
-    before = torch.full((len(memory), 1), START)
-    said = torch.zeros(len(memory), 0, dtype=torch.long)
-    ended = torch.zeros(len(memory), dtype=torch.bool)
-    for _ in range(most):
-        probs, _, _ = model.decode(batch, memory, before, change)
-        word = probs[:, -1].argmax(-1).masked_fill(ended, PAD)
-        ended |= word == STOP
-        said = torch.cat([said, word[:, None]], 1)
-        before = torch.cat([before, _known(model, word)[:, None]], 1)
-        if ended.all():
-            break
-    return [[w for w in row if w not in (PAD, STOP)] for row in said.tolist()]
-
-
 def _search(model: Summarizer, batch: Batch, memory: Tensor, beam: Beam, change: Change) -> list[int]:
-    """Of one document. A beam's hypotheses are all of one length; what has ended waits, and the best of all ends wins."""
+    """Summarize one document. All hypotheses of a beam have one length. Those that have ended wait, and the best of them wins."""
     alive, done = [_Hypothesis(0.0, [], 0.0, torch.zeros(batch.source.shape[1], dtype=memory.dtype))], []
     for step in range(beam.most + 1):
-        before = torch.tensor([[START, *(int(_known(model, torch.tensor(w))) for w in h.words)] for h in alive])
-        wide = _one(batch, 0, len(alive))
+        words = torch.tensor([hypothesis.words for hypothesis in alive], dtype=torch.long)
+        before = torch.cat([torch.full((len(alive), 1), START), _known(model, words)], 1)
+        wide = _repeated(batch, 0, len(alive))
         probs, _, weights = model.decode(wide, memory.expand(len(alive), -1, -1), before, change)
         log = torch.log(probs[:, -1])
         if step < beam.least:
@@ -113,48 +131,41 @@ def _search(model: Summarizer, batch: Batch, memory: Tensor, beam: Beam, change:
         candidates = []
         for row, hypothesis in enumerate(alive):
             if not beam.repeat:
-                log[row, _again(model, hypothesis.words, batch)] = -torch.inf
+                log[row, _repeating(model, hypothesis.words, batch)] = -torch.inf
             covered = hypothesis.covered + copied[row]
-            values, words = log[row].topk(min(beam.width + 1, log.shape[1]))
-            for value, word in zip(values.tolist(), words.tolist()):
+            values, ids = log[row].topk(min(beam.width + 1, log.shape[1]))
+            for value, word in zip(values.tolist(), ids.tolist()):
                 if value > -torch.inf:
-                    said = hypothesis.words if word == STOP else [*hypothesis.words, word]
+                    summary = hypothesis.words if word == STOP else [*hypothesis.words, word]
                     total = hypothesis.log + value
-                    found = _Hypothesis(_score(total, len(said) + (word == STOP), covered, beam), said, total, covered)
-                    (done if word == STOP else candidates).append(found)
+                    penalised = _penalised(total, len(summary) + (word == STOP), covered, beam)
+                    (done if word == STOP else candidates).append(_Hypothesis(penalised, summary, total, covered))
         alive = sorted(candidates, reverse=True)[: beam.width]
         best = max(done, default=None)
-        # Without penalties a score only falls: nothing alive can overtake what has ended.
+        # Without penalties a score only falls, so no hypothesis that is alive can overtake one that has ended.
         if not alive or (best and not beam.length and not beam.coverage and best.score >= alive[0].score):
             break
     return (best or alive[0]).words if (best or alive) else []
 
 
-def _score(log: float, length: int, covered: Tensor, beam: Beam) -> float:
+def _penalised(log: float, length: int, covered: Tensor, beam: Beam) -> float:
     penalty = ((5 + length) / 6) ** beam.length
     return log / penalty - beam.coverage * float((covered.clamp(min=1) - 1).sum())
 
 
-def _again(model: Summarizer, said: list[int], batch: Batch) -> list[int]:
-    """Words that would end a trigram that was said before."""
-    last, found = said[-2:], []
-    for i in range(len(said) - 2):
-        if said[i : i + 2] == last and not any(model.vocabulary.word(w, batch) in FREE for w in said[i : i + 3]):
-            found.append(said[i + 2])
-    return found
+def _repeating(model: Summarizer, words: list[int], batch: Batch) -> list[int]:
+    """Return the words that would repeat a trigram of the summary."""
+    trigrams = zip(words, words[1:], words[2:])
+    is_free = {word: model.vocabulary.word(word, batch) in FREE for word in words}
+    return [t[2] for t in trigrams if [*t[:2]] == words[-2:] and not any(is_free[word] for word in t)]
 
 
 def _known(model: Summarizer, word: Tensor) -> Tensor:
+    """Replace ids that the network does not know by that of the unknown word."""
     return word.masked_fill(word >= len(model.vocabulary), UNKNOWN)
 
 
-def _of(change: Change, b: int) -> Change:
-    return change if change.copy is None else replace(change, copy=change.copy[b : b + 1])
-
-
-def _one(batch: Batch, b: int, times: int = 1) -> Batch:
-    """A document, so many times."""
-    parts = [
-        getattr(batch, name)[b : b + 1].expand(times, -1) for name in ("source", "extended", "mask", "before", "target")
-    ]
-    return Batch(*parts, batch.unknown)
+def _repeated(batch: Batch, b: int, times: int = 1) -> Batch:
+    """Return a batch of one document, `times` times."""
+    names = ("source", "extended", "mask", "before", "target")
+    return Batch(*(getattr(batch, name)[b : b + 1].expand(times, -1) for name in names), batch.unknown)

@@ -1,152 +1,147 @@
-"""How many heads are needed? Hard-concrete gates on every head of a trained summarizer, with a price on open ones.
+"""How many heads does a summarizer need? A gate on every head of a trained summarizer, and a price for open gates.
 
     loss = -log P + lambda * mean over all gated heads of P(gate open)
 
-Training goes on from the converged model, gates open at first (log a = 2) and with a rate of their own. A control goes on for as
-many steps without gates: what pruning seems to gain may be the training alone. lambda is ours (a mean over heads): it compares
-with no other paper's.
+Training goes on from the trained model. The gates are open at first (log a = 2), and have a learning rate of their own. A
+control goes on for the same number of steps without gates, because what pruning seems to gain may come from the training alone.
+Our lambda multiplies a mean over heads, so it cannot be compared with that of another paper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import copy
+import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from lalkit.companions.summarizers.documents import Dataset, Document
+from lalkit.companions.frame import fill, fit, one_epoch, read_run
+from lalkit.companions.summarizers.documents import Dataset
 from lalkit.companions.summarizers.summarizer import Batch, Change, Output, Summarizer, SummarizerConfig, Vocabulary
 from lalkit.companions.summarizers.summarizer_training import likelihood, shuffled, task_of
 from lalkit.config import from_dict, to_dict
-from lalkit.probes.gates import HardConcreteGate
-from lalkit.training.small_loop import fill, fit, read_fitted
 
 FORMAT = "lalkit-gated-summarizer-1"
+BETA, LOW, HIGH = 0.33, -0.1, 1.1  # the temperature, and the two ends to which the concrete distribution is stretched
+SMALL = 1e-6  # the uniform draw is from SMALL to 1 - SMALL
+FIRST_EPOCH = 10_000  # pruning numbers its epochs from here, so that its random numbers are not those of the training
+
+
+class HardConcreteGate(nn.Module):
+    """Gates [n] in [0, 1] that can close exactly, and can be learned by gradients (hard-concrete, Louizos et al. 2018).
+
+    In training they are drawn, once for each batch. In evaluation a gate is clip(1.2 sigmoid(log a) - 0.1, 0, 1): exactly 0 if
+    log a <= -log 11, and exactly 1 if log a >= log 11 (2.398).
+    """
+
+    def __init__(self, size: int, start: float = 2.0):
+        super().__init__()
+        self.log_a = nn.Parameter(torch.full((size,), start))
+
+    def forward(self, noise: Tensor | None = None) -> Tensor:
+        """Return the gates [n]. noise: uniform draws [n] for training; by default they are drawn here."""
+        s = torch.sigmoid(self.log_a)
+        if self.training or noise is not None:
+            u = (torch.rand_like(self.log_a) if noise is None else noise).clamp(SMALL, 1 - SMALL)
+            s = torch.sigmoid((torch.log(u) - torch.log1p(-u) + self.log_a) / BETA)
+        return (s * (HIGH - LOW) + LOW).clamp(0, 1)
+
+    def open(self) -> Tensor:
+        """Return P(gate > 0) = sigmoid(log a + beta log 11), [n]. A loss adds lambda times its mean."""
+        return torch.sigmoid(self.log_a - BETA * math.log(-LOW / HIGH))
 
 
 @dataclass(frozen=True)
 class PruneConfig:
-    """lam: the price of an open head; None: no gates, the control. Everything else as the summarizer was trained."""
+    """lam: the price of an open head; None: no gates, the control. All other settings are those of the summarizer."""
 
     lam: float | None = 0.3
     epochs: int = 6  # [D]
-    rate: float = 5e-4  # [D] of the weights, half of what they were trained with
+    rate: float = 5e-4  # [D] of the weights: half of the rate in training
     gate_rate: float = 0.05  # [D] of log a
     seed: int = 1
 
 
 class Gated(nn.Module):
-    """A summarizer with a gate on every head that is measured; its `forward` is the summarizer's through the gates."""
+    """A summarizer with a gate on every head that is measured. Its `forward` is the summarizer's, through the gates."""
 
     def __init__(self, summarizer: Summarizer, gated: bool = True):
         super().__init__()
         self.summarizer = summarizer
-        names = summarizer.blocks if gated else ()
-        self.gates = nn.ModuleDict({_key(name): HardConcreteGate(summarizer.config.heads) for name in names})
+        blocks = summarizer.blocks if gated else ()
+        # The name of a module cannot have a dot.
+        self.gates = nn.ModuleDict({b.replace(".", "-"): HardConcreteGate(summarizer.config.heads) for b in blocks})
 
     def change(self) -> Change:
-        """The gates as they are: drawn in training, fixed in evaluation."""
-        return Change(
-            gates={name: self.gates[_key(name)]() for name in self.summarizer.blocks if _key(name) in self.gates}
-        )
+        """Return the gates as they are now: drawn in training, fixed in evaluation."""
+        return Change(gates={name.replace("-", "."): gate() for name, gate in self.gates.items()})
 
     def forward(self, batch: Batch) -> Output:
         return self.summarizer(batch, self.change())
 
     def price(self) -> Tensor:
-        """Mean over all gated heads of P(open); 0 without gates."""
+        """Return the mean over all gated heads of P(open). It is 0 without gates."""
         opened = [gate.open() for gate in self.gates.values()]
         return torch.cat(opened).mean() if opened else torch.zeros(())
 
     @torch.no_grad()
     def table(self) -> pd.DataFrame:
-        """head, gate (its fixed value), kept (is it above 0?)."""
-        self.eval()
-        gates = self.change().gates or {}
-        rows = [
-            {"head": f"{name}.{h}", "gate": float(value), "kept": bool(value > 0)}
-            for name, values in gates.items()
-            for h, value in enumerate(values)
-        ]
+        """Return head, gate (its fixed value), and kept (whether that is above 0)."""
+        gates = self.eval().change().gates
+        rows = [(f"{b}.{h}", float(g), bool(g > 0)) for b, values in gates.items() for h, g in enumerate(values)]
         return pd.DataFrame(rows, columns=["head", "gate", "kept"])
 
     @torch.no_grad()
     def cut(self) -> Summarizer:
-        """A summarizer without gates: what is behind a closed one is no more, what is behind another is scaled by it."""
+        """Return a summarizer without gates. The outputs of closed heads are removed, those of other heads are scaled."""
         self.eval()
-        found = Summarizer(self.summarizer.config, self.summarizer.vocabulary).to(self.summarizer.say.weight.dtype)
-        found.load_state_dict(self.summarizer.state_dict())
-        size = found.config.d_model // found.config.heads
-        for name, values in (self.change().gates or {}).items():
-            kind, number = name.split(".")
-            layer = found.encoder[int(number)].own if kind == "enc" else found.decoder[int(number)].cross
-            layer.output.weight *= values.repeat_interleave(size)[None]
-        return found.eval()
+        model = copy.deepcopy(self.summarizer)
+        size = model.config.d_model // model.config.heads
+        for block, values in self.change().gates.items():
+            model.attention(block).output.weight *= values.repeat_interleave(size)[None]
+        return model.eval()
 
 
 def prune(
-    summarizer: Summarizer,
-    data: Dataset,
-    out: str | Path,
-    config: PruneConfig = PruneConfig(),  # noqa: B008 (frozen)
-    *,
-    resume: bool = False,
-    say: Callable[[str], None] = print,
+    summarizer: Summarizer, data: Dataset, out: str | Path, config: PruneConfig | None = None, *, resume: bool = False
 ) -> Gated:
-    """Trains on, from a copy of the summarizer; leaves the last state in `out` (see `lalkit.training.small_loop.fit`). Raises ModelError
-    where `out` holds another run, CorpusError for data without train or dev."""
+    """Train a copy of the summarizer on, with gates, and leave the last state in `out` (see `frame.fit`).
+
+    Raises ModelError if `out` holds another run, and CorpusError for data without train or dev.
+    """
+    config = config or PruneConfig()
     task = task_of(FORMAT, data, to_dict(config) | {"summarizer": to_dict(summarizer.config)})
-    model = Gated(_copy(summarizer), config.lam is not None)
+    model = Gated(copy.deepcopy(summarizer), config.lam is not None)
+    own, vocabulary = summarizer.config, summarizer.vocabulary
     parts = [{"params": [*model.summarizer.parameters()], "lr": config.rate}]
     if config.lam is not None:
         parts.append({"params": [*model.gates.parameters()], "lr": config.gate_rate})
     optimizer = torch.optim.Adam(parts, fused=True)
+
+    def loss(group: list) -> Tensor:
+        says = model.summarizer.loss(vocabulary.collate(group, own), model.change())
+        return says + (config.lam or 0.0) * model.price()
+
+    def run_epoch(number: int) -> float:
+        torch.manual_seed((config.seed << 20) + FIRST_EPOCH + number)
+        batches = shuffled(data.train, own.batch, config.seed, FIRST_EPOCH + number)
+        return one_epoch(optimizer, batches, loss, ([*model.summarizer.parameters()], own.clip))
+
     fit(
-        model, optimizer, out, task, epochs=config.epochs,
-        one_epoch=lambda number: _epoch(model, optimizer, data.train, config, number),
-        score=lambda: likelihood(model.cut(), data.dev), last=True,  # gates close late, when the likelihood is past its best
-        kept={"vocabulary": summarizer.vocabulary.words}, resume=resume, name=f"{data.name} lambda {config.lam}", say=say,
+        model, optimizer, out, task, epochs=config.epochs, run_epoch=run_epoch,
+        score=lambda: likelihood(model.cut(), data.dev), last=True,  # gates close late, after the best likelihood
+        kept={"vocabulary": vocabulary.words}, resume=resume, name=f"{data.name} lambda {config.lam}",
     )  # fmt: skip
     return load_gated(out)
 
 
 def load_gated(folder: str | Path) -> Gated:
-    """Raises ModelError for anything that is not a whole gated summarizer of lalkit's."""
-    content, tensors = read_fitted(
-        folder, FORMAT, "gated summarizer", "Give a folder written by `summarize.prune.prune`."
-    )
-    own = from_dict(SummarizerConfig, content["config"]["summarizer"], f"{folder}/model.json: config")
-    model = Gated(Summarizer(own, Vocabulary(tuple(content["vocabulary"]))), content["config"]["lam"] is not None)
-    fill(model, tensors, folder)
-    return model.eval()
-
-
-def _epoch(
-    model: Gated, optimizer: torch.optim.Optimizer, documents: Sequence[Document], config: PruneConfig, number: int
-) -> float:
-    own = model.summarizer.config
-    torch.manual_seed((config.seed << 20) + 10_000 + number)
-    total, batches = 0.0, 0
-    for group in shuffled(documents, own.batch, config.seed, 10_000 + number):
-        optimizer.zero_grad(set_to_none=True)
-        loss = model.summarizer.loss(model.summarizer.vocabulary.collate(group, own), model.change())
-        loss = loss + (config.lam or 0.0) * model.price()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.summarizer.parameters(), own.clip)
-        optimizer.step()
-        total, batches = total + float(loss.detach()), batches + 1
-    return total / batches
-
-
-def _copy(summarizer: Summarizer) -> Summarizer:
-    found = Summarizer(replace(summarizer.config), summarizer.vocabulary)
-    found.load_state_dict(summarizer.state_dict())
-    return found
-
-
-def _key(block: str) -> str:
-    """A module's name has no dots."""
-    return block.replace(".", "-")
+    """Return the gated summarizer of a run. Raises ModelError unless the folder holds a whole one of lalkit."""
+    remedy = "Give a folder written by `lalkit summarize prune`."
+    content, tensors = read_run(folder, FORMAT, "gated summarizer", remedy)
+    config = from_dict(SummarizerConfig, content["config"]["summarizer"], f"{folder}/model.json: config")
+    summarizer = Summarizer(config, Vocabulary(tuple(content["vocabulary"])))
+    return fill(Gated(summarizer, content["config"]["lam"] is not None), tensors, folder)

@@ -1,28 +1,30 @@
-"""The study: every variant of the summarizer with every seed, trained once; some pruned at several prices, beside a control;
-each measured once, and resumed after a kill."""
+"""The study of summarizers: every variant with every seed is trained once, some are pruned, and each run is measured once.
+
+The tables have the form of Baan et al. (2019), tables 1 to 4. The last one has what was expected of each seed.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
 import torch
 
-from lalkit.companions.summarizers import documents as corpora
+from lalkit.companions.frame import grid, in_order, judge, kept_tables, run_folder
 from lalkit.companions.summarizers.attention_heads import ablate_heads, head_table, tag_table
-from lalkit.companions.summarizers.documents import Dataset, Document
-from lalkit.companions.summarizers.headlines import GREEDY, Beam, score, summarize
+from lalkit.companions.summarizers.documents import Dataset, Document, load
+from lalkit.companions.summarizers.headlines import GREEDY, Beam, score, summarize_all
 from lalkit.companions.summarizers.pruning import Gated, PruneConfig, load_gated, prune
 from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary
 from lalkit.companions.summarizers.summarizer_training import load_summarizer, train
-from lalkit.errors import CorpusError, ModelError
+from lalkit.errors import CorpusError
 from lalkit.evaluation.provenance import parts_hash
-from lalkit.files import write_text
-from lalkit.training.checkpoint import fingerprint
+
+logger = logging.getLogger(__name__)
 
 # Where attention is sparse, and how ([P] section 5; the last is ours).
 VARIANTS = {
@@ -33,17 +35,20 @@ VARIANTS = {
     "sparse-all": {"sparse": "all"},
     "entmax-all": {"sparse": "all", "normaliser": "entmax15"},
 }
-PRICES = {"soft": (0.03, 0.1, 0.3, 1.0), "sparse-tl": (0.3,)}  # lambdas; each variant here has a control besides
+PRICES = {"soft": (0.03, 0.1, 0.3, 1.0), "sparse-tl": (0.3,)}  # lambdas; each of these variants also has a control
 ABLATED = ("soft", "sparse-tl")
 ABLATED_PRICE = 0.3
-GROUP = 100
 CONTROL = "control"
+GROUP = 100  # documents in a batch
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything (0: all, the usual number): documents of each part, epochs of training and of pruning, test
-    documents on which heads are taken away; documents of GUM (-1: none)."""
+    """How large a study is. 0 means all, or the usual number.
+
+    train, dev, test: documents of each part; epochs, prune_epochs: of training and pruning; ablated: test documents for taking
+    heads away; gum: documents of GUM (-1: none).
+    """
 
     train: int = 0
     dev: int = 0
@@ -56,11 +61,11 @@ class Size:
 
 @dataclass(frozen=True)
 class Study:
-    """Tables whose rows begin with variant, seed and price (a lambda, "control", or "": not pruned).
+    """Tables whose first columns are variant, seed and price (a lambda, "control", or "": not pruned). A table may be empty.
 
-    folders: where each run is; scores: a row per test document; heads, tags: what heads look at, on the test part; ablation:
-    heads taken away; gates: a row per head of a pruned model; cuts: how far cutting moves a probability, at most; gum: as heads,
-    on GUM, with untrained (True: before any training). Empty where there is nothing.
+    folders: the folder of each run; scores: a row for each test document; heads, tags: what heads attend to in the test part;
+    ablation: heads taken away; gates: a row for each head of a pruned model; cuts: the most by which cutting moves a probability;
+    gum: as heads, on GUM, with the column untrained (True: before any training).
     """
 
     folders: pd.DataFrame
@@ -74,141 +79,304 @@ class Study:
 
 
 def study(
-    data: str,
-    variants: Sequence[str],
-    seeds: Sequence[int],
-    folder: str | Path,
-    size: Size | None = None,
-    say: Callable[[str], None] = print,
+    data: str, variants: Sequence[str], seeds: Sequence[int], folder: str | Path, size: Size | None = None
 ) -> Study:
-    """Runs are in folder/DATA/VARIANT-SEED and VARIANT-SEED-PRICE; what is finished is read, not done again, as long as settings,
-    documents and model are the same. Raises ModelError for an unknown variant, or a run there of other documents, CorpusError for
-    data that are not here or lack tags."""
+    """Train, prune and measure every variant with every seed. Runs are in FOLDER/DATA/VARIANT-SEED and VARIANT-SEED-PRICE.
+
+    A finished run is read and not repeated, as long as its settings, documents and model are the same. Raises ModelError for an
+    unknown variant or a run of other documents, and CorpusError for data that are not here or have no tags.
+    """
     size = size or Size()
-    wrong = [name for name in variants if name not in VARIANTS]
-    if wrong:
-        raise ModelError(f"there is no variant {wrong[0]!r}", remedy=f"Variants: {', '.join(VARIANTS)}.")
-    documents = shorten(corpora.load(data), size)
-    if not all(d.tags and d.entities and d.summary for d in documents.test):  # before anything is trained
-        raise CorpusError(
-            "test documents with tags, entities and summaries are needed", where=data, remedy="Such as news."
-        )
-    real = _gum(size, say)
-    found: dict[str, list[pd.DataFrame]] = {name: [] for name in Study.__dataclass_fields__}
-    for seed in seeds:
-        for variant in variants:
-            run = Path(folder) / documents.name / f"{variant}-{seed}"
-            config = replace(SummarizerConfig(), seed=seed, **VARIANTS[variant])
-            train(replace(config, epochs=size.epochs or config.epochs), documents, run, resume=True, say=say)
-            runs = [("", run)]
-            for lam in (None, *PRICES[variant]) if variant in PRICES else ():
-                name = CONTROL if lam is None else f"{lam:g}"
-                runs.append((name, run.with_name(f"{run.name}-{name}")))
-                chosen = PruneConfig(lam=lam, seed=seed)
-                chosen = replace(chosen, epochs=size.prune_epochs or chosen.epochs)
-                prune(load_summarizer(run), documents, runs[-1][1], chosen, resume=True, say=say)
-            for price, place in runs:
-                tables = measured(place, variant, price, documents, real, size, say)
-                tables["folders"] = pd.DataFrame([{"folder": str(place)}])
-                for name, table in tables.items():
-                    table.insert(0, "variant", variant)
-                    table.insert(1, "seed", seed)
-                    table.insert(2, "price", price)
-                    found[name].append(table)
-    return Study(**{n: pd.concat(parts, ignore_index=True) if parts else pd.DataFrame() for n, parts in found.items()})
+    documents = shorten(load(data), size)
+    if not all(d.tags and d.entities and d.summary for d in documents.test):  # checked before any training
+        problem = "test documents with tags, entities and summaries are needed"
+        raise CorpusError(problem, where=data, remedy="Such as news.")
+    real = _gum(size)
+    tables: dict[str, list[pd.DataFrame]] = {field.name: [] for field in fields(Study)}
+    for seed, variant in grid("variant", variants, VARIANTS, seeds):
+        run = trained(folder, documents, variant, seed, size.epochs)
+        for price, place in {"": run, **_pruned(run, documents, variant, seed, size.prune_epochs)}.items():
+            of_run = measured(place, variant, price, documents, real, size)
+            of_run["folders"] = pd.DataFrame([{"folder": str(place)}])
+            for name, table in of_run.items():
+                key = pd.DataFrame({"variant": variant, "seed": seed, "price": price}, index=table.index)
+                tables[name].append(pd.concat([key, table], axis=1))
+    return Study(**{n: pd.concat(parts, ignore_index=True) if parts else pd.DataFrame() for n, parts in tables.items()})
 
 
 def shorten(data: Dataset, size: Size) -> Dataset:
-    """The first documents of each part, under another name where anything is left out."""
-    asked = {part: getattr(size, part) for part in ("train", "dev", "test")}
-    parts = {part: getattr(data, part)[: count or None] for part, count in asked.items()}
+    """Keep the first documents of each part. If that leaves any out, the data get another name."""
+    counts = {part: getattr(size, part) for part in ("train", "dev", "test")}
+    parts = {part: getattr(data, part)[: count or None] for part, count in counts.items()}
     same = all(len(parts[part]) == len(getattr(data, part)) for part in parts)
     return data if same else Dataset("-".join([data.name, *(str(len(p)) for p in parts.values())]), **parts)
 
 
+def trained(folder: str | Path, data: Dataset, variant: str, seed: int, epochs: int = 0) -> Path:
+    """Train a summarizer of the study, unless that is done already, and return its folder. epochs: 0 means the usual number."""
+    run = run_folder(folder, data.name, variant, seed)
+    config = replace(SummarizerConfig(), seed=seed, **VARIANTS[variant])
+    train(replace(config, epochs=epochs or config.epochs), data, run, resume=True)
+    return run
+
+
+def _pruned(run: Path, data: Dataset, variant: str, seed: int, epochs: int) -> dict[str, Path]:
+    """Prune a trained summarizer at every price of its variant, and train its control. Return the folders by price."""
+    folders = {}
+    for lam in (None, *PRICES[variant]) if variant in PRICES else ():
+        price = CONTROL if lam is None else f"{lam:g}"
+        folders[price] = run.with_name(f"{run.name}-{price}")
+        config = PruneConfig(lam=lam, seed=seed)
+        prune(load_summarizer(run), data, folders[price], replace(config, epochs=epochs or config.epochs), resume=True)
+    return folders
+
+
 def measured(
-    run: Path,
-    variant: str,
-    price: str,
-    data: Dataset,
-    real: Sequence[Document],
-    size: Size,
-    say: Callable[[str], None] = print,
+    run: Path, variant: str, price: str, data: Dataset, real: Sequence[Document], size: Size
 ) -> dict[str, pd.DataFrame]:
-    """The tables of one run, kept in its folder under a name made of all that they depend on."""
-    taken = variant in ABLATED and price in ("", f"{ABLATED_PRICE:g}")
-    on_gum = variant == "soft" and not price and bool(real)
-    names = ["scores", "heads", "tags"] + ["ablation"] * taken + ["gates", "cuts"] * bool(price) + ["gum"] * on_gum
-    known = parts_hash([("test", data.test), ("gum", real if on_gum else ())])
-    task = [fingerprint(run), asdict(size), known, names]
-    key = hashlib.sha256(json.dumps(task).encode()).hexdigest()[:12]
-    files = {name: run / f"{name}-{key}.csv" for name in names}
-    if not all(file.exists() for file in files.values()):
-        say(f"measuring {run.name}")
+    """Return the tables of one run. They are kept in its folder. real: documents of GUM."""
+    ablated = variant in ABLATED and price in ("", f"{ABLATED_PRICE:g}")
+    on_real = variant == "soft" and not price and bool(real)
+    names = ["scores", "heads", "tags"] + ["ablation"] * ablated + ["gates", "cuts"] * bool(price) + ["gum"] * on_real
+
+    def measure() -> dict[str, pd.DataFrame]:
         gated = load_gated(run) if price else None
         model = gated.cut() if gated else load_summarizer(run)
+        summaries = summarize_all(model, data.test, greedy(data.test), GROUP)
         tables = {"heads": head_table(model, data.test), "tags": tag_table(model, data.test)}
-        tables["scores"] = scores(model, data.test)
+        tables["scores"] = score(data.test, summaries, model.vocabulary)
         if gated:
             tables |= {"gates": gated.table(), "cuts": pd.DataFrame([{"moved": cutting(gated, data.test)}])}
-        if taken:
-            kept = None if gated is None else tables["gates"].query("kept")["head"].tolist()
-            some = data.test[: size.ablated or None]
-            tables["ablation"] = ablate_heads(model, some, beam=greedy(some), heads=kept, say=say)
-        if on_gum:
+        if ablated:
+            kept = tables["gates"].query("kept")["head"].tolist() if gated else None
+            documents = data.test[: size.ablated or None]
+            tables["ablation"] = ablate_heads(model, documents, beam=greedy(documents), heads=kept)
+        if on_real:
             tables["gum"] = null(model, real)
-        for name, file in files.items():
-            write_text(file, tables[name].to_csv(index=False))
-    return {name: pd.read_csv(file) for name, file in files.items()}
+        return tables
 
-
-def scores(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame:
-    """`rouge.score` of greedy summaries."""
-    groups = [documents[i : i + GROUP] for i in range(0, len(documents), GROUP)]
-    beam = greedy(documents)
-    said = [words for g in groups for words in summarize(model, model.vocabulary.collate(g, model.config), beam)]
-    return score(documents, said, model.vocabulary)
+    known = parts_hash([("test", data.test), ("gum", real if on_real else ())])
+    return kept_tables(run, names, [asdict(size), known, names], measure)
 
 
 def greedy(documents: Sequence[Document]) -> Beam:
-    """Greedy; twice the longest true summary is where a summary without an end is cut off."""
+    """Return a greedy search. A summary without an end is cut at twice the length of the longest true summary."""
     return replace(GREEDY, most=2 * max(len(d.summary) for d in documents))
 
 
 @torch.inference_mode()
 def cutting(gated: Gated, documents: Sequence[Document]) -> float:
-    """The most that any probability moves when gates are replaced by cuts."""
+    """Return the most by which any probability moves if closed heads are cut out instead of gated."""
     gated, cut, moved = gated.eval(), gated.cut(), 0.0
-    for start in range(0, len(documents), GROUP):
-        batch = cut.vocabulary.collate(documents[start : start + GROUP], cut.config)
+    for group in in_order(documents, GROUP):
+        batch = cut.vocabulary.collate(group, cut.config)
         moved = max(moved, float((gated(batch).probs - cut(batch).probs).abs().max()))
     return moved
 
 
 def null(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame:
-    """`head_table` of the model, and of one with the same settings and random weights (untrained)."""
+    """Return `head_table` of the model, and of a model with the same settings and random weights (the column untrained)."""
     torch.manual_seed(model.config.seed)
     fresh = Summarizer(model.config, Vocabulary(model.vocabulary.words)).eval()
     parts = [head_table(m, documents).assign(untrained=m is fresh) for m in (fresh, model)]
     return pd.concat(parts, ignore_index=True)
 
 
-def _gum(size: Size, say: Callable[[str], None]) -> tuple[Document, ...]:
+def _gum(size: Size) -> tuple[Document, ...]:
+    """Return the documents of GUM, cut to the length that the summarizers read."""
     if size.gum < 0:
         return ()
     try:
-        documents = corpora.load("gum").test
+        documents = load("gum").test
     except CorpusError as error:
-        say(f"without GUM: {error.problem} ({error.where})")
+        logger.info("without GUM: %s (%s)", error.problem, error.where)
         return ()
-    # Cut here to what the summarizers read, once and with one word on it.
     most = SummarizerConfig().source
     long = sum(len(d.words) > most for d in documents)
-    say(f"GUM: {long} of {len(documents)} documents are longer than {most} tokens; {most} of them are read")
+    logger.info("GUM: %d of %d documents are longer than %d tokens, and are cut there", long, len(documents), most)
     return tuple(cut(d, most) for d in documents if d.summary)[: size.gum or None]
 
 
 def cut(document: Document, most: int) -> Document:
-    """The first so many words, with what is known of them."""
+    """Keep the first `most` words of a document, with their tags and entity flags."""
     tags, entities = (None if v is None else v[:most] for v in (document.tags, document.entities))
     return replace(document, words=document.words[:most], tags=tags, entities=entities)
+
+
+# ---------------------------------------------------------------- tables
+
+RUN = ["variant", "seed", "price"]
+ROUGE = ("rouge1", "rouge2", "rougeL")
+LEVEL = 0.05  # of Holm's p
+PRICE = f"{ABLATED_PRICE:g}"
+SIDES = {"enc": "enc", "dec": "cross"}  # the side in a column's name: the first part of its heads' names
+NEAR_ZERO = 0.05  # nats: the largest POS-KL of a head before any training
+
+
+def runs(study: Study) -> pd.DataFrame:
+    """Return a row for each run, with nan for what was not measured.
+
+    rouge1, rouge2, rougeL, exact, and copied (of the unknown words of true summaries) are in percent. zeros_enc, zeros_dec:
+    percent of weights that are exactly zero; significant_enc, significant_dec: number of heads whose loss is significant after
+    Holm; pruned_enc, pruned_dec, kept: numbers of heads.
+    """
+    rows = []
+    for key, table in study.scores.fillna({"price": ""}).groupby(RUN, sort=False):
+        row = dict(zip(RUN, key)) | {name: 100 * table[name].mean() for name in (*ROUGE, "exact")}
+        row["copied"] = 100 * table["copied"].sum() / max(1, table["unknown"].sum())
+        row |= _by_side("zeros", _of(study.heads, key), lambda heads: 100 * heads["sparsity"].mean())
+        row |= _by_side("significant", _of(study.ablation, key), _significant)
+        gates = _of(study.gates, key)
+        row |= _by_side("pruned", gates, lambda heads: int((~heads["kept"].astype(bool)).sum()))
+        rows.append(row | {"kept": int(gates["kept"].astype(bool).sum()) if len(gates) else float("nan")})
+    return pd.DataFrame(rows)
+
+
+def _of(table: pd.DataFrame, key: tuple) -> pd.DataFrame:
+    """Return the rows of one run. key: variant, seed, price."""
+    if not len(table):
+        return table
+    variant, seed, price = key
+    return table[(table["variant"] == variant) & (table["seed"] == seed) & (table["price"].fillna("") == price)]
+
+
+def _by_side(name: str, heads: pd.DataFrame, number: Callable[[pd.DataFrame], float]) -> dict[str, float]:
+    """Return a number for the encoder's heads and one for the decoder's, or nan for both if there are no rows."""
+    if not len(heads):
+        return {f"{name}_{side}": float("nan") for side in SIDES}
+    kinds = heads["head"].str.split(".").str[0]
+    return {f"{name}_{side}": number(heads[kinds == kind]) for side, kind in SIDES.items()}
+
+
+def _significant(heads: pd.DataFrame) -> int:
+    return int(((heads["mode"] == "context") & (heads["p_holm"] < LEVEL) & (heads["difference"] < 0)).sum())
+
+
+def seeds_apart(study: Study) -> pd.DataFrame:
+    """Return variant, first, second and points: how far rouge1 of two seeds is apart, as a mean over documents."""
+    rows = []
+    plain = study.scores[study.scores["price"].fillna("") == ""]
+    for variant, table in plain.groupby("variant", sort=False):
+        wide = table.pivot(index="id", columns="seed", values="rouge1")
+        rows += [(variant, a, b, 100 * (wide[a] - wide[b]).abs().mean()) for a, b in combinations(wide.columns, 2)]
+    return pd.DataFrame(rows, columns=["variant", "first", "second", "points"])
+
+
+def beside(table: pd.DataFrame, published: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Put our runs and the paper's under the same columns. The column whose tells which is which.
+
+    table: from `runs`; number: of the paper's table: 1 soft, 2 soft and pruned, 3 sparse, 4 sparse and pruned.
+    """
+    pruned, sparse = table["price"] != "", table["variant"] != "soft"
+    ours = table[(pruned == (number in (2, 4))) & (sparse == (number in (3, 4)))]
+    names = ours["variant"] + ours["price"].map(lambda p: "" if not p else ", no gates" if p == CONTROL else f", {p}")
+    ours = ours.rename(columns={"pruned_enc": "pruned_encoder", "pruned_dec": "pruned_decoder"})
+    ours = ours.assign(whose="ours, made-up news", model=names)
+    theirs = published[published["table"] == number].assign(whose="NOT OURS: the paper, CNN/DailyMail")
+    columns = ["whose", "model", "seed", "pruned_encoder", "pruned_decoder", *ROUGE, "exact", "copied"]
+    columns += ["zeros_enc", "zeros_dec", "significant_enc", "significant_dec"]
+    return pd.concat([ours, theirs], ignore_index=True).reindex(columns=columns).dropna(axis=1, how="all")
+
+
+def sharpest(study: Study, variant: str, seed: int, kind: str, count: int = 3) -> pd.DataFrame:
+    """Figures 2 and 5: return the rows of `tags` of the heads with the highest POS-KL. kind: "enc" or "cross"."""
+    heads, tags = (_of(table, (variant, seed, "")) for table in (study.heads, study.tags))
+    chosen = heads[heads["head"].str.startswith(kind)].nlargest(count, "pos_kl")["head"]
+    return pd.concat([tags[tags["head"] == head] for head in chosen], ignore_index=True)
+
+
+def folder(study: Study, variant: str, seed: int, price: str = "") -> str:
+    """Return the folder of a run."""
+    return _of(study.folders, (variant, seed, price))["folder"].iloc[0]
+
+
+def lost(study: Study, variant: str, seed: int, price: str = "") -> pd.DataFrame:
+    """Return `heads` of one run, with the difference without each head (points of rouge1; negative: worse), p_holm, and cut."""
+    heads, ablation, gates = (_of(t, (variant, seed, price)) for t in (study.heads, study.ablation, study.gates))
+    heads = heads[["head", "pos_kl", "ne_ratio", "ne_share", "position", "sparsity"]].reset_index(drop=True)
+    if len(ablation):
+        ablation = ablation[ablation["mode"] == "context"].set_index("head")
+        heads["difference"] = 100 * heads["head"].map(ablation["difference"])
+        heads["p_holm"] = heads["head"].map(ablation["p_holm"])
+    kept = gates["head"][gates["kept"]] if len(gates) else heads["head"]
+    return heads.assign(cut=~heads["head"].isin(set(kept)))
+
+
+def examples(heads: pd.DataFrame) -> list[str]:
+    """Return three heads to show, from the table of `lost`.
+
+    They are the encoder's most positional head, its head with the highest POS-KL, and the head that copies.
+    """
+    encoder = heads[heads["head"].str.startswith("enc")]
+    chosen = [encoder.loc[encoder[name].idxmax(), "head"] for name in ("position", "pos_kl")]
+    copying = heads["head"].iloc[-1].rpartition(".")[0] + ".0"
+    return list(dict.fromkeys([*chosen, copying]))
+
+
+def copy_head(study: Study) -> pd.DataFrame:
+    """Return the rows of `ablation` for the heads that copy, in each mode."""
+    ablation = study.ablation.fillna({"price": ""})
+    heads = ablation[ablation["mode"] == "copy"]["head"].unique()
+    columns = ["head", "mode", "rouge1", "difference", "low", "high", "p_holm", "same"]
+    return ablation[ablation["head"].isin(heads)][[*RUN, *columns]].reset_index(drop=True)
+
+
+def prices(table: pd.DataFrame) -> pd.DataFrame:
+    """Return seed, price (nan: no gates), kept and rouge1 of the pruned soft summarizers, for `price_lines`."""
+    pruned = table[(table["variant"] == "soft") & (table["price"] != "")]
+    return pruned.assign(price=pd.to_numeric(pruned["price"], errors="coerce"))[["seed", "price", "kept", "rouge1"]]
+
+
+def on_gum(study: Study) -> pd.DataFrame:
+    """Return for each seed, before and after training, means and extremes over heads of what they attend to in GUM."""
+    if not len(study.gum):
+        return pd.DataFrame()
+    heads = study.gum.assign(away=(study.gum["ne_ratio"] - study.gum["ne_share"]).abs())
+    columns = {
+        "documents": "documents max", "named": "named max", "pos_kl": "pos_kl mean", "pos_kl_max": "pos_kl max",
+        "ne_share": "ne_share mean", "ne_ratio": "ne_ratio mean", "ne_ratio_max": "ne_ratio max", "away_max": "away max",
+        "position_max": "position max",
+    }  # fmt: skip
+    groups = heads.groupby(["variant", "seed", "untrained"], sort=False)
+    return groups.agg(**{name: tuple(of.split()) for name, of in columns.items()}).reset_index()
+
+
+def expected(study: Study) -> pd.DataFrame:
+    """Return the lines that small runs must reach, for what the study has of each seed.
+
+    No line is about summarizers that are sparse everywhere.
+    """
+    table, lines = runs(study), []
+    for seed in dict.fromkeys(table["seed"]):
+        of_seed = table[table["seed"] == seed].set_index(["variant", "price"]).to_dict("index")
+        soft, sparse = of_seed.get(("soft", "")), of_seed.get(("sparse-enc", ""))
+        gated, control = of_seed.get(("soft", PRICE)), of_seed.get(("soft", CONTROL))
+        if soft:
+            lines += [
+                ("soft", seed, "ROUGE-1, percent", ">=", 90, soft["rouge1"]),
+                ("soft", seed, "unknown words copied, percent", ">=", 80, soft["copied"]),
+                ("soft", seed, "encoder heads whose loss is significant (Holm)", ">=", 1, soft["significant_enc"]),
+            ]
+        if soft and sparse:
+            below = soft["rouge1"] - sparse["rouge1"]
+            lines.append(("sparse-enc", seed, "ROUGE-1: points below soft", "<=", 5, below))
+            lines.append(("sparse-enc", seed, "zeros in the encoder, percent", ">=", 60, sparse["zeros_enc"]))
+        if gated and control:
+            closed, below = gated["pruned_enc"] + gated["pruned_dec"], control["rouge1"] - gated["rouge1"]
+            lines.append(("soft", seed, f"heads closed at {PRICE}", ">=", 6, closed))
+            lines.append(("soft", seed, f"ROUGE-1 at {PRICE}: points below the control", "<=", 3, below))
+        kept = [of_seed[key]["kept"] for p in PRICES["soft"] if (key := ("soft", f"{p:g}")) in of_seed]
+        if len(kept) > 1:
+            rise = max(b - a for a, b in zip(kept, kept[1:]))
+            lines.append(("soft", seed, "kept heads: largest rise from a price to the next", "<=", 0, rise))
+        moved = study.cuts[study.cuts["seed"] == seed]["moved"] if len(study.cuts) else []
+        if len(moved):
+            lines.append(
+                ("all pruned", seed, "cutting instead of gating moves a probability by", "<=", 1e-5, max(moved))
+            )
+        fresh = study.gum[(study.gum["seed"] == seed) & study.gum["untrained"]] if len(study.gum) else ()
+        if len(fresh):
+            away, most = (fresh["ne_ratio"] - fresh["ne_share"]).abs().max(), fresh["pos_kl"].max()
+            lines.append(("untrained, on GUM", seed, "largest POS-KL of a head", "<=", NEAR_ZERO, most))
+            lines.append(("untrained, on GUM", seed, "NE-ratio: furthest from the share of tokens", "<=", 0.03, away))
+    return judge([line for line in lines if not pd.isna(line[-1])], "variant", "seed")

@@ -56,7 +56,7 @@ def test_sides_are_drawn_by_lot_and_the_key_knows_them():
 def test_rationales_have_a_row_for_every_text(data):
     model = untrained("vanilla", data).float()
     before = {k: v.clone() for k, v in model.state_dict().items()}
-    found = rationales(model, data, epochs=1, hidden=4, say=lambda text: None)
+    found = rationales(model, data, epochs=1, hidden=4)
     assert len(found) == len(data.test) and (found["length"] > 0).all() and (found["length"] <= 1).all()
     assert found["attention"].between(0, 1 + 1e-6).all() and not found["attention"].isna().any()
     whole = np.isclose(found["length"], 1)

@@ -6,8 +6,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lalkit.companions.classifiers.classifier import KINDS, shuffled, usual
-from lalkit.companions.classifiers.classifier_training import accuracy, area, class_weights, load_classifier, train
+from lalkit.companions.classifiers.classifier import KINDS, usual
+from lalkit.companions.classifiers.classifier_training import (
+    accuracy,
+    area,
+    class_weights,
+    load_classifier,
+    shuffled,
+    train,
+)
 from lalkit.companions.classifiers.examples import Dataset
 from lalkit.errors import ModelError
 from tests.companions.classifiers.small import config, questions, sentences, untrained
@@ -25,31 +32,25 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_seed_is_a_run_and_a_resumed_run_is_the_same_run(kind, tmp_path):
+def test_a_seed_is_a_run_and_a_resumed_run_is_the_same_run(kind, tmp_path, killed, caplog):
     asked = config(kind, epochs=3, rate=0.01)
-    said = []
-    history = train(asked, DATA, tmp_path / "a", say=said.append)["history"]
-    assert [row["epoch"] for row in history] == [1, 2, 3] and len(said) == 3 and "dev" in said[0]
-    other = train(config(kind, epochs=3, rate=0.01, seed=2), DATA, tmp_path / "b", say=said.append)["history"]
+    caplog.set_level("INFO", logger="lalkit")
+    history = train(asked, DATA, tmp_path / "a")["history"]
+    assert [row["epoch"] for row in history] == [1, 2, 3]
+    assert len(caplog.messages) == 3 and "epoch 1/3" in caplog.messages[0] and "dev" in caplog.messages[0]
+    other = train(config(kind, epochs=3, rate=0.01, seed=2), DATA, tmp_path / "b")["history"]
     assert other[0]["loss"] != history[0]["loss"]
 
-    class Stop(Exception):
-        pass
-
-    def stop(text):
-        if "epoch 2/" in text:
-            raise Stop
-
-    with pytest.raises(Stop):
-        train(asked, DATA, tmp_path / "c", say=stop)  # cut off in its second epoch, before that is saved
-    resumed = train(asked, DATA, tmp_path / "c", resume=True, say=said.append)["history"]
+    with killed():
+        train(asked, DATA, tmp_path / "c")
+    resumed = train(asked, DATA, tmp_path / "c", resume=True)["history"]
     assert [(r["loss"], r["dev"]) for r in resumed] == [(r["loss"], r["dev"]) for r in history]
     assert same(weights(tmp_path / "a"), weights(tmp_path / "c"))
 
 
 def test_the_best_on_dev_is_kept_and_its_settings(tmp_path):
     asked = config(epochs=4, rate=0.05)
-    state = train(asked, DATA, tmp_path / "run", say=lambda text: None)
+    state = train(asked, DATA, tmp_path / "run")
     kept = load_classifier(tmp_path / "run")
     assert accuracy(kept, DATA.dev) == state["best"] == max(row["dev"] for row in state["history"])
     assert json.loads((tmp_path / "run" / "config.json").read_text())["config"]["rate"] == 0.05
@@ -58,7 +59,7 @@ def test_the_best_on_dev_is_kept_and_its_settings(tmp_path):
 
 def test_chosen_by_the_area_under_the_curve_where_that_is_asked_for(tmp_path):
     asked = config(epochs=4, rate=0.05, choose_by="roc_auc", sentinels=True)
-    state = train(asked, DATA, tmp_path / "run", say=lambda text: None)
+    state = train(asked, DATA, tmp_path / "run")
     kept = load_classifier(tmp_path / "run")
     assert area(kept, DATA.dev) == state["best"] == max(row["dev"] for row in state["history"])
     batch = kept.vocabulary.collate(DATA.dev)
@@ -75,7 +76,7 @@ def test_balanced_classes_are_the_authors_weighted_binary_loss(tmp_path):
     data = Dataset("few", tuple(e for i, e in enumerate(DATA.train) if e.label == "bad" or i % 3), DATA.dev, DATA.test)
     positive = sum(e.label == "good" for e in data.train)
     asked = config(epochs=1, balanced=True)
-    train(asked, data, tmp_path / "run", say=lambda text: None)
+    train(asked, data, tmp_path / "run")
     model = load_classifier(tmp_path / "run")
     assert model.weight.tolist() == pytest.approx([1, len(data.train) / positive - 1])
     assert torch.equal(model.weight, class_weights(model, data.train)) and model.weight[1] != 1
@@ -91,18 +92,18 @@ def test_pairs_can_be_learned(tmp_path):
     """A few questions of bAbI 1 by heart."""
     data = Dataset("heart", *[questions().train[:20]] * 3, extractive=True)
     asked = config(epochs=40, batch=5, rate=0.01, hidden=16, stop_at=0.85)
-    state = train(asked, data, tmp_path / "run", say=lambda text: None)
+    state = train(asked, data, tmp_path / "run")
     assert state["history"][0]["dev"] < 0.7 and state["best"] >= 0.85
     assert load_classifier(tmp_path / "run").paired
 
 
 def test_training_ends_when_dev_is_good_enough(tmp_path):
-    assert len(train(config(epochs=9, stop_at=0.0), DATA, tmp_path / "run", say=lambda t: None)["history"]) == 1
+    assert len(train(config(epochs=9, stop_at=0.0), DATA, tmp_path / "run")["history"]) == 1
 
 
 def test_folders_that_are_refused(tmp_path):
     run = tmp_path / "run"
-    train(config(epochs=1), DATA, run, say=lambda text: None)
+    train(config(epochs=1), DATA, run)
     with pytest.raises(ModelError, match="holds a run already"):
         train(config(epochs=1), DATA, run)
     with pytest.raises(ModelError, match="another config"):
@@ -130,7 +131,7 @@ def test_folders_that_are_refused(tmp_path):
 
 def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
     with pytest.raises(ModelError, match="the loss is"):
-        train(config(epochs=3, rate=1e30), DATA, tmp_path / "run", say=lambda text: None)
+        train(config(epochs=3, rate=1e30), DATA, tmp_path / "run")
 
 
 def test_epochs_are_shuffled_by_seed_and_complete():

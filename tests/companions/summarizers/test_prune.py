@@ -15,10 +15,6 @@ DATA = news(40, 10, 10)
 SMALL = PruneConfig(lam=1.0, epochs=2)
 
 
-def quiet(text):
-    pass
-
-
 @pytest.fixture
 def summarizer():
     torch.manual_seed(0)
@@ -44,32 +40,25 @@ def test_open_gates_are_no_gates_and_closed_ones_are_cuts(summarizer):
 
 def test_a_price_closes_gates_and_no_price_has_none(summarizer, tmp_path):
     dear = dataclasses.replace(SMALL, lam=300.0, gate_rate=0.3, epochs=6)
-    closed = prune(summarizer, DATA, tmp_path / "dear", dear, say=quiet)
+    closed = prune(summarizer, DATA, tmp_path / "dear", dear)
     assert not closed.table()["kept"].any()
-    control = prune(summarizer, DATA, tmp_path / "control", dataclasses.replace(SMALL, lam=None), say=quiet)
+    control = prune(summarizer, DATA, tmp_path / "control", dataclasses.replace(SMALL, lam=None))
     assert control.table().empty and float(control.price()) == 0
     changed = control.cut().state_dict()
     assert any(not torch.equal(changed[k], v) for k, v in summarizer.state_dict().items()), "it went on learning"
 
 
-def test_a_resumed_pruning_is_the_same(summarizer, tmp_path):
-    whole = prune(summarizer, DATA, tmp_path / "a", SMALL, say=quiet)
+def test_a_resumed_pruning_is_the_same(summarizer, tmp_path, killed):
+    whole = prune(summarizer, DATA, tmp_path / "a", SMALL)
 
-    class Stop(Exception):
-        pass
-
-    def stop(text):
-        if "epoch 2/" in text:
-            raise Stop
-
-    with pytest.raises(Stop):
-        prune(summarizer, DATA, tmp_path / "b", SMALL, say=stop)
-    again = prune(summarizer, DATA, tmp_path / "b", SMALL, resume=True, say=quiet)
+    with killed():
+        prune(summarizer, DATA, tmp_path / "b", SMALL)
+    again = prune(summarizer, DATA, tmp_path / "b", SMALL, resume=True)
     assert all(torch.equal(p, q) for p, q in zip(whole.state_dict().values(), again.state_dict().values()))
     assert all(torch.equal(p, q) for p, q in zip(load_gated(tmp_path / "a").parameters(), whole.parameters()))
     with pytest.raises(ModelError, match="holds a run already"):
-        prune(summarizer, DATA, tmp_path / "a", SMALL, say=quiet)
+        prune(summarizer, DATA, tmp_path / "a", SMALL)
     with pytest.raises(ModelError, match="is of other data"):
-        prune(summarizer, dataclasses.replace(DATA, dev=DATA.dev[1:]), tmp_path / "a", SMALL, resume=True, say=quiet)
+        prune(summarizer, dataclasses.replace(DATA, dev=DATA.dev[1:]), tmp_path / "a", SMALL, resume=True)
     with pytest.raises(ModelError, match="no gated summarizer here"):
         load_gated(tmp_path)

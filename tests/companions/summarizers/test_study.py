@@ -1,6 +1,7 @@
 """The study leaves runs and tables, does nothing twice, and judges by its own lines."""
 
 import dataclasses
+import logging
 import os
 from pathlib import Path
 
@@ -14,19 +15,24 @@ from lalkit.companions.summarizers import summarizer_study as module
 from lalkit.companions.summarizers.attention_heads import head_table
 from lalkit.companions.summarizers.documents import Document, gum, news
 from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary
-from lalkit.companions.summarizers.summarizer_study import Size, Study, cut, null, shorten, study
-from lalkit.companions.summarizers.summarizer_tables import (
+from lalkit.companions.summarizers.summarizer_study import (
+    Size,
+    Study,
     beside,
     copy_head,
+    cut,
     examples,
     expected,
     folder,
     lost,
+    null,
     on_gum,
     prices,
     runs,
     seeds_apart,
     sharpest,
+    shorten,
+    study,
 )
 from lalkit.errors import CorpusError, ModelError, ParameterError
 
@@ -36,20 +42,25 @@ SIZE = Size(train=40, dev=10, test=8, epochs=1, prune_epochs=1, ablated=4, gum=-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """Two variants, one of them pruned, of summarizers that are small."""
-    folder, said = tmp_path_factory.mktemp("study"), []
+    folder, records = tmp_path_factory.mktemp("study"), []
+    handler = logging.Handler()
+    handler.emit = lambda record: records.append(record.getMessage())
+    logging.getLogger("lalkit").addHandler(handler)
+    logging.getLogger("lalkit").setLevel("INFO")
     with pytest.MonkeyPatch.context() as patch:
         small = dataclasses.replace(SummarizerConfig(), d_model=16, d_ff=32, heads=2)
         patch.setattr(module, "SummarizerConfig", lambda: small)
         patch.setattr(module, "PRICES", {"soft": (0.3,)})
-        first = study("news", ["soft", "sparse-enc"], [1], folder, SIZE, say=said.append)
+        first = study("news", ["soft", "sparse-enc"], [1], folder, SIZE)
         kept = {p: p.stat().st_mtime_ns for p in folder.rglob("*.*") if p.is_file()}
-        again = study("news", ["soft", "sparse-enc"], [1], folder, SIZE, say=said.append)
+        again = study("news", ["soft", "sparse-enc"], [1], folder, SIZE)
         assert kept == {p: p.stat().st_mtime_ns for p in folder.rglob("*.*") if p.is_file()}, "nothing was done again"
-        yield first, again, folder, said
+    logging.getLogger("lalkit").removeHandler(handler)
+    return first, again, folder, records
 
 
 def test_runs_and_tables(small):
-    first, again, place, said = small
+    first, again, place, messages = small
     names = {"soft-1", "soft-1-0.3", "soft-1-control", "sparse-enc-1"}
     assert {p.name for p in (place / "news-0-40-10-8").iterdir()} == names
     for name in Study.__dataclass_fields__:
@@ -59,17 +70,17 @@ def test_runs_and_tables(small):
     assert first.cuts["moved"].max() < 1e-5 and len(first.cuts) == 2
     assert len(first.gum) == 0
     assert set(first.ablation.groupby(["variant", "price"]).size()) == {10}
-    assert any("epoch 1/1" in text for text in said) and any("measuring soft-1" in text for text in said)
+    assert any("epoch 1/1" in text for text in messages) and any("measuring" in text for text in messages)
 
 
-def test_other_documents_are_measured_anew(small):
+def test_other_documents_are_measured_anew(small, caplog):
     run = small[2] / "news-0-40-10-8" / "sparse-enc-1"
     data = shorten(news(), SIZE)
-    said = []
+    caplog.set_level("INFO", logger="lalkit")
     for test, measures in ((data.test, 0), (data.test[::-1], 1)):
         other = dataclasses.replace(data, test=test)
-        found = module.measured(run, "sparse-enc", "", other, (), SIZE, say=said.append)
-        assert list(found["scores"]["id"]) == [d.id for d in test] and len(said) == measures
+        found = module.measured(run, "sparse-enc", "", other, (), SIZE)
+        assert list(found["scores"]["id"]) == [d.id for d in test] and len(caplog.messages) == measures
 
 
 def test_the_report_of_it(small):

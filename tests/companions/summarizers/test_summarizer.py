@@ -3,24 +3,23 @@
 import dataclasses
 import itertools
 import math
+from typing import get_args
 
 import pytest
 import torch
 
+from lalkit.companions.frame import PADDING, UNKNOWN
 from lalkit.companions.summarizers.documents import Document
 from lalkit.companions.summarizers.headlines import GREEDY, Beam, summarize
 from lalkit.companions.summarizers.summarizer import (
     LEAST,
-    PAD,
-    SPARSE,
     STOP,
-    UNKNOWN,
     Change,
+    Sparse,
     Summarizer,
     SummarizerConfig,
     Vocabulary,
     normalisers,
-    paper,
 )
 from lalkit.errors import CorpusError, ModelError
 
@@ -83,7 +82,7 @@ def test_what_cannot_be_said_is_wanted_as_unknown():
     zork = len(model.vocabulary)
     assert batch.target[0].tolist() == [zork, model.vocabulary.index["c"], STOP]
     assert batch.target[1].tolist() == [UNKNOWN, model.vocabulary.index["a"], STOP], "not in its document"
-    assert (batch.target_mask == (batch.target != PAD)).all()
+    assert (batch.target_mask == (batch.target != PADDING)).all()
 
 
 def test_alone_and_in_a_batch_the_probabilities_are_the_same():
@@ -133,7 +132,7 @@ def test_given_weights_are_used():
     assert not torch.allclose(model(batch, Change(weights={"enc.0": other})).probs, found.probs, atol=1e-6)
 
 
-@pytest.mark.parametrize("sparse", SPARSE)
+@pytest.mark.parametrize("sparse", get_args(Sparse))
 def test_sparse_heads_are_where_they_are_meant_to_be(sparse):
     model = make(dataclasses.replace(CONFIG, sparse=sparse), (KNOWN, NEW))
     encoder, cross = normalisers(model.config)
@@ -215,7 +214,9 @@ def test_bad_documents():
 
 
 def test_the_papers_size_has_the_papers_shape():
-    config = dataclasses.replace(paper(), d_model=64, d_ff=64)  # as many layers and heads, narrower
+    config = SummarizerConfig(
+        layers=4, heads=8, d_model=64, d_ff=64, dropout=0.2, min_count=1
+    )  # the paper's layers and heads, narrower
     model = make(config, (KNOWN, NEW))
     assert len(model.heads) == 64 and model.heads[0] == "enc.0.0" and model.heads[-1] == "cross.3.7"
     weights = model(collate(model, NEW)).weights

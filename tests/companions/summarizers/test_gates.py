@@ -6,8 +6,8 @@ import pytest
 import torch
 from scipy.integrate import quad
 
+from lalkit.companions.summarizers.pruning import BETA, HardConcreteGate
 from lalkit.network.label_attention import NORMALISERS, normalise
-from lalkit.probes.gates import BETA, HardConcreteGate
 
 
 def gate(log_a, size=1):

@@ -1,0 +1,311 @@
+"""`lalkit transparent` (LSTM classifiers with attention) and `lalkit summarize` (summarizers that copy)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lalkit.cli import options
+from lalkit.cli.options import documented
+from lalkit.errors import ModelError, ParameterError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lalkit.companions.summarizers.summarizer import Summarizer
+
+logger = logging.getLogger(__name__)
+
+ABOUT_CLASSIFIERS = "Train LSTM classifiers with attention, and measure how far their attention explains them."
+ABOUT_SUMMARIZERS = "Train summarizers that copy; measure their heads, take them away, and prune them."
+classifiers = typer.Typer(no_args_is_help=True, help=ABOUT_CLASSIFIERS)
+summarizers = typer.Typer(no_args_is_help=True, help=ABOUT_SUMMARIZERS)
+
+Texts = Annotated[
+    str, typer.Option("--data", help="A data set: babi-1, sentence_polarity, subjectivity, ..., or a folder of files.")
+]
+Documents = Annotated[
+    str, typer.Option("--data", help="Documents: news, hf:NAME, or a folder of .jsonl files; gum only for measuring.")
+]
+Out = Annotated[Path, typer.Option(help="The folder of the run. A study repeats nothing that is finished there.")]
+Table = Annotated[Path | None, typer.Option("--out", help="A .csv file for the table.")]
+Seed = Annotated[int, typer.Option(help="The number that all random choices depend on.")]
+Seeds = Annotated[str, typer.Option(help="Seeds of the trainings, between commas.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")]
+Train = Annotated[int, typer.Option("--train", help="The number of examples for training; 0 means all.")]
+Test = Annotated[int, typer.Option(help="The number of examples of the test part; 0 means all.")]
+Epochs = Annotated[int, typer.Option(help="How often the training examples are seen; 0 means the usual number.")]
+
+
+def chosen(named: dict, epochs: int, set_: list[str] | None) -> dict:
+    """Return the settings that a command changes."""
+    return named | ({"epochs": epochs} if epochs else {}) | dict(options.pairs(set_ or []))
+
+
+def between_commas(seeds: str, **lists: str) -> tuple[list[int], ...]:
+    """Split lists between commas, the seeds first. Raises ParameterError for an empty list, or a seed that is not a number."""
+    texts = [seeds, *lists.values()]
+    numbers, *names = ([part.strip() for part in text.split(",") if part.strip()] for text in texts)
+    if not all([numbers, *names]) or not all(number.isdigit() for number in numbers):
+        named = " and ".join(f"--{name}" for name in (*lists, "seeds"))
+        raise ParameterError(f"{named} are lists between commas", remedy="E.g. --seeds 1,2,3")
+    return [int(number) for number in numbers], *names
+
+
+def write_tables(out: Path, tables: Iterable[tuple[str, pd.DataFrame, str]]) -> None:
+    """Write tables into a folder: (name, table, format of its numbers)."""
+    from lalkit.files import write_text
+
+    for name, table, format in tables:
+        write_text(out / f"{name}.csv", table.to_csv(index=False, float_format=format))
+        logger.info("%d rows in %s", len(table), out / f"{name}.csv")
+
+
+@classifiers.command("train")
+@documented
+def train_classifier(
+    data: Texts,
+    out: Out,
+    model: Annotated[str, typer.Option()] = "vanilla",
+    seed: Seed = 1,
+    epochs: Epochs = 0,
+    threads: options.Threads = 1,
+    resume: Resume = False,
+    set_: options.Set = None,
+) -> None:
+    """Train one classifier, and keep in --out the one that is best on the dev part.
+
+    Example: lalkit transparent train --data babi-1 --model orthogonal --out runs/orthogonal
+
+    Args:
+        model: The kind of classifier: vanilla, diversity, orthogonal or mlp.
+    """
+    from lalkit.companions.classifiers import text_corpora
+    from lalkit.companions.classifiers.classifier import usual
+    from lalkit.companions.classifiers.classifier_training import train
+    from lalkit.config import override
+
+    options.set_threads(threads)
+    known = text_corpora.load(data)
+    config = override(usual(known.name), chosen({"model": model, "seed": seed}, epochs, set_))
+    train(config, known, out, resume=resume)
+
+
+@classifiers.command("probe")
+@documented
+def probe_classifier(run: Path, data: Texts, out: Table = None, test: Test = 0, threads: options.Threads = 1) -> None:
+    """Measure a classifier's attention on the test part: where it is, and what other attention would change.
+
+    Example: lalkit transparent probe runs/orthogonal --data babi-1 --test 100
+
+    Args:
+        run: The folder of a trained classifier.
+    """
+    from lalkit.companions.classifiers import text_corpora
+    from lalkit.companions.classifiers.classifier_study import Size
+    from lalkit.companions.classifiers.classifier_training import load_classifier
+    from lalkit.companions.classifiers.examples import shorten
+    from lalkit.companions.classifiers.faithfulness import measure
+    from lalkit.files import write_text
+    from lalkit.probes.tables import summary
+
+    options.set_threads(threads)
+    classifier, size = load_classifier(run), Size()
+    examples = shorten(text_corpora.load(data), test=test).test
+    table = measure(classifier, examples, size.rounds, size.attributed, size.integrated)
+    if out:
+        write_text(out, table.to_csv(index=False))
+    print(summary(table).drop(columns=["system", "seed"]).round(3).to_string(index=False))
+
+
+@classifiers.command("study")
+@documented
+def study_classifiers(
+    data: Annotated[str, typer.Option()],
+    out: Out,
+    models: str = "vanilla,diversity,orthogonal",
+    seeds: Seeds = "1,2,3",
+    train: Train = 0,
+    test: Test = 0,
+    epochs: Epochs = 0,
+    threads: options.Threads = 1,
+) -> None:
+    """Train and measure every model on all data with every seed, and write OUT/summary.csv and OUT/tags.csv.
+
+    After an interruption the same command continues. Example: lalkit transparent study --data babi-1 --out runs/transparent
+
+    Args:
+        data: Names of data sets or folders, between commas.
+        models: Kinds of classifiers, between commas.
+    """
+    from lalkit.companions.classifiers.classifier_study import Size, study
+    from lalkit.probes.tables import summary
+
+    options.set_threads(threads)
+    numbers, names, kinds = between_commas(seeds, data=data, models=models)
+    table, tags = study(names, kinds, numbers, out, replace(Size(), train=train, test=test, epochs=epochs))
+    table = summary(table, ("data", "system", "seed", "measure"))
+    write_tables(out, [("summary", table, "%.4f"), ("tags", tags, "%.4f")])
+
+
+@summarizers.command("train")
+@documented
+def train_summarizer(
+    data: Documents,
+    out: Out,
+    sparse: str = "none",
+    seed: Seed = 1,
+    epochs: Epochs = 0,
+    threads: options.Threads = 1,
+    resume: Resume = False,
+    set_: options.Set = None,
+) -> None:
+    """Train a summarizer, and keep in --out the one that is best on the dev part.
+
+    Example: lalkit summarize train --data news --sparse encoder --out runs/sparse
+
+    Args:
+        sparse: The heads with sparse attention: none, encoder, but-top, but-copy or all.
+    """
+    from lalkit.companions.summarizers import documents
+    from lalkit.companions.summarizers.summarizer import SummarizerConfig
+    from lalkit.companions.summarizers.summarizer_training import train
+    from lalkit.config import override
+
+    options.set_threads(threads)
+    config = override(SummarizerConfig(), chosen({"sparse": sparse, "seed": seed}, epochs, set_))
+    train(config, documents.load(data), out, resume=resume)
+
+
+@summarizers.command("prune")
+@documented
+def prune_summarizer(
+    run: Path,
+    data: Documents,
+    out: Out,
+    lam: Annotated[float | None, typer.Option("--lambda")] = None,
+    seed: Seed = 1,
+    epochs: Epochs = 6,
+    threads: options.Threads = 1,
+    resume: Resume = False,
+) -> None:
+    """Train on with a gate on every head and a price for open gates, and print which heads are kept.
+
+    Example: lalkit summarize prune runs/soft --data news --lambda 0.3 --out runs/soft-0.3
+
+    Args:
+        run: The folder of a trained summarizer.
+        lam: The price of an open head; without it there are no gates (the control).
+    """
+    from lalkit.companions.summarizers import documents
+    from lalkit.companions.summarizers.pruning import PruneConfig, prune
+    from lalkit.companions.summarizers.summarizer_training import load_summarizer
+
+    options.set_threads(threads)
+    config = PruneConfig(lam=lam, epochs=epochs, seed=seed)
+    model = prune(load_summarizer(run), documents.load(data), out, config, resume=resume)
+    print(model.table().to_string(index=False) if lam is not None else "no gates: the control")
+
+
+@summarizers.command("score")
+@documented
+def score_summarizer(run: Path, data: Documents, test: Test = 0, show: int = 3, threads: options.Threads = 1) -> None:
+    """Summarize the test part greedily; print ROUGE, exact summaries, and the unknown words that were copied.
+
+    Example: lalkit summarize score runs/soft --data news --test 50
+
+    Args:
+        run: The folder of a trained summarizer, pruned or not.
+        show: The number of summaries to print.
+    """
+    from lalkit.companions.summarizers import documents
+    from lalkit.companions.summarizers.headlines import score, summarize_all
+
+    options.set_threads(threads)
+    model, tested = _loaded(run), documents.load(data).test[: test or None]
+    summaries = summarize_all(model, tested)
+    for document, words in list(zip(tested, summaries))[:show]:
+        print(f"{document.id}: {' '.join(words)}\n  true: {' '.join(document.summary)}")
+    table = score(tested, summaries, model.vocabulary)
+    for name in ("rouge1", "rouge2", "rougeL", "exact"):
+        print(f"{name:8}{table[name].mean():8.4f}")
+    print(f"unknown words copied: {table['copied'].sum()} of {table['unknown'].sum()}")
+
+
+@summarizers.command("heads")
+@documented
+def measure_heads(
+    run: Path, data: Documents, out: Table = None, test: Test = 0, ablate: bool = False, threads: options.Threads = 1
+) -> None:
+    """Measure what every head attends to (parts of speech, names, neighbours, few words), or what is lost without it.
+
+    Example: lalkit summarize heads runs/soft --data news --out heads.csv
+
+    Args:
+        run: The folder of a trained summarizer, pruned or not.
+        ablate: Take the heads away one by one instead, and score the summaries.
+    """
+    from lalkit.companions.summarizers import documents
+    from lalkit.companions.summarizers.attention_heads import ablate_heads, head_table
+    from lalkit.files import write_text
+
+    options.set_threads(threads)
+    model, tested = _loaded(run), documents.load(data).test[: test or None]
+    table = ablate_heads(model, tested) if ablate else head_table(model, tested)
+    if out:
+        write_text(out, table.to_csv(index=False))
+    print(table.round(4).to_string(index=False))
+
+
+@summarizers.command("study")
+@documented
+def study_summarizers(
+    data: Documents,
+    out: Out,
+    variants: str = "soft,sparse-enc,sparse-tl,sparse-ch,sparse-all,entmax-all",
+    seeds: Seeds = "1,2",
+    train: Train = 0,
+    test: Test = 0,
+    epochs: Epochs = 0,
+    prune_epochs: int = 0,
+    ablated: int = 0,
+    gum: int = 0,
+    threads: options.Threads = 1,
+) -> None:
+    """Train every variant with every seed, prune some at several prices, and write OUT/runs.csv and OUT/expected.csv.
+
+    After an interruption the same command continues. Example: lalkit summarize study --data news --out runs/summarize
+
+    Args:
+        variants: Where attention is sparse, between commas.
+        prune_epochs: How often the training examples are seen in pruning; 0 means the usual number.
+        ablated: The number of test documents on which heads are taken away; 0 means all.
+        gum: The number of documents of GUM; 0 means all, -1 means none.
+    """
+    from lalkit.companions.summarizers.summarizer_study import Size, expected, runs, study
+
+    options.set_threads(threads)
+    numbers, names = between_commas(seeds, variants=variants)
+    tables = study(data, names, numbers, out, Size(train, 0, test, epochs, prune_epochs, ablated, gum))
+    lines = expected(tables)
+    write_tables(out, [("runs", runs(tables), "%.4f"), ("expected", lines, "%.6g")])
+    print(lines.round(4).to_string(index=False))
+
+
+def _loaded(run: Path) -> Summarizer:
+    """Return a summarizer, or a pruned one with its closed heads cut out."""
+    from lalkit.companions.summarizers.pruning import load_gated
+    from lalkit.companions.summarizers.summarizer_training import load_summarizer
+
+    try:
+        return load_summarizer(run)
+    except ModelError as error:
+        try:
+            return load_gated(run).cut()
+        except ModelError:
+            raise error from None
