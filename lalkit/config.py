@@ -92,6 +92,14 @@ def to_dict(config: Any) -> dict:
     return dataclasses.asdict(config)
 
 
+def flatten(values: dict, path: str = "") -> dict[str, Any]:
+    """Return nested settings by their full names: {'train.epochs': 8, 'model.label_attention.heads': 32}."""
+    flat = {}
+    for name, value in values.items():
+        flat |= flatten(value, f"{path}{name}.") if isinstance(value, dict) else {f"{path}{name}": value}
+    return flat
+
+
 def from_dict(kind: type, values: dict, where: str = "config") -> Any:
     """The inverse of `to_dict`. Raises ModelError for anything unknown: a foreign config is not guessed at."""
     hints = get_type_hints(kind)

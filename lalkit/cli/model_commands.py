@@ -52,7 +52,7 @@ def models_check(names: Annotated[list[str] | None, typer.Argument()] = None) ->
 
     same = True
     for name in names or named.names():
-        for quantity, stated, measured in verify(name, options.say):
+        for quantity, stated, measured in verify(name):
             same &= stated == measured
             print(f"{'ok ' if stated == measured else '-- '}{name:15}{quantity:20}{stated!s:>14}{measured!s:>14}")
     raise typer.Exit(0 if same else 1)
@@ -87,7 +87,7 @@ def models_ship(
 
     options.set_threads(threads)
     if add:
-        print(ship.add(runs or [], name, controls=control or [], say=options.say))
+        print(ship.add(runs or [], name, controls=control or []))
     else:
         facts = {"seed": seed, "controls": control or [], "licence": licence, "language": language}
-        print(ship.ship(runs or [], name, **facts, say=options.say))
+        print(ship.ship(runs or [], name, **facts))

@@ -1,4 +1,4 @@
-"""Where a number comes from: which code, which data, which versions, on what device, with how much memory."""
+"""Say where a number comes from: which code, data and versions, on what device, and with how much memory."""
 
 from __future__ import annotations
 
@@ -19,57 +19,56 @@ PACKAGE = Path(__file__).parents[1]
 
 
 def code_hash(package: Path = PACKAGE) -> str:
-    """SHA-256 of the names and contents of a package's Python files, as they are on disk now."""
+    """Return the SHA-256 of the names and contents of a package's Python files, as they are on disk now."""
     return files_hash(package, "*.py")
 
 
 def files_hash(folder: Path, pattern: str = "*") -> str:
-    """SHA-256 of the names and contents of a folder's files, as they are on disk now."""
-    found = hashlib.sha256()
-    files = (path for path in folder.rglob(pattern) if path.is_file())
-    for path in sorted(files, key=lambda path: path.relative_to(folder).as_posix()):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        found.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
-    return found.hexdigest()
+    """Return the SHA-256 of the names and contents of a folder's files, as they are on disk now."""
+    digest = hashlib.sha256()
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob(pattern) if path.is_file()}
+    for name, path in sorted(files.items()):
+        digest.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 def data_hash(treebank: str, tasks: Collection[str] = ("joint",)) -> str:
-    """SHA-256 of all that the sentences of a treebank hold, of every split it has, as they are read for each of the tasks.
+    """Return the SHA-256 of all sentences of a treebank, in every split it has, as they are read for each of the tasks.
 
-    Raises CorpusError where it is not on this machine, TreebankError where it cannot be read.
+    Raises CorpusError if the treebank is not on this machine, TreebankError if it cannot be read.
     """
     return parts_hash(part for task in sorted(tasks) for part in splits(treebank, task).items())
 
 
 def parts_hash(parts: Iterable[tuple[str, Sequence]]) -> str:
-    """SHA-256 of data in parts, (name, members): of all that their members hold, in their order."""
-    found = hashlib.sha256()
+    """Return the SHA-256 of data in parts, (name, members), with all that their members hold, in their order."""
+    digest = hashlib.sha256()
     for name, members in parts:
-        found.update(f"{name} {len(members)}\n".encode())
+        digest.update(f"{name} {len(members)}\n".encode())
         for member in members:
-            found.update(f"{member!r}\n".encode())
-    return found.hexdigest()
+            digest.update(f"{member!r}\n".encode())
+    return digest.hexdigest()
 
 
 def json_hash(value) -> str:
-    """Return the SHA-256 of a JSON value; the order of its keys does not matter. Cached results are found again by it."""
+    """Return the SHA-256 of a JSON value, whatever the order of its keys. Cached results are found again by it."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def splits(treebank: str, task: str) -> dict:
-    """split -> sentences, of those splits that the treebank has; CRAFT has no test part. Raises as `data_hash` does."""
-    found = {}
-    for split in SPLITS:
+def splits(treebank: str, task: str = "joint", names: Sequence[str] = SPLITS) -> dict:
+    """Return split -> sentences, without a test part if the treebank has none, as CRAFT. Raises as `data_hash` does."""
+    parts = {}
+    for split in names:
         try:
-            found[split] = load(treebank, split, task=task).sentences
+            parts[split] = load(treebank, split, task=task).sentences
         except CorpusError:
             if split != "test":
                 raise
-    return found
+    return parts
 
 
 def git_revision(root: Path) -> str | None:
-    """The commit the repository stands on, with "+changes" if tracked files differ from it; None outside git."""
+    """Return the repository's commit, with "+changes" if tracked files differ from it; None outside git."""
 
     def ask(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True)
@@ -82,29 +81,27 @@ def git_revision(root: Path) -> str | None:
 
 
 def versions() -> dict[str, str | None]:
-    """Of lalkit, Python, and what the numbers come from."""
-    found: dict[str, str | None] = {"lalkit": lalkit.__version__, "python": platform.python_version()}
+    """Return the versions of lalkit, Python, and the packages that the numbers come from."""
+    names: dict[str, str | None] = {"lalkit": lalkit.__version__, "python": platform.python_version()}
     for package in ("torch", "transformers"):
         try:
-            found[package] = version(package)
+            names[package] = version(package)
         except PackageNotFoundError:
-            found[package] = None
-    return found
+            names[package] = None
+    return names
 
 
 def device() -> str:
-    """What torch would compute on: the name of the GPU, or the processor's architecture."""
-    try:
-        import torch
-    except ImportError:
-        return f"cpu ({platform.machine()})"
+    """Return what torch would compute on: the name of the GPU, or the processor's architecture."""
+    import torch
+
     return torch.cuda.get_device_name(0) if torch.cuda.is_available() else f"cpu ({platform.machine()})"
 
 
 def peak_memory() -> float | None:
-    """MB (of 1024 x 1024 bytes) this process has had in memory at most; None on Windows.
+    """Return the most memory this process has used, in MB of 1024 x 1024 bytes; None on Windows.
 
-    Linux hands ru_maxrss on to a program that a large process starts; VmHWM begins anew with the program.
+    On Linux a program that a large process starts inherits its ru_maxrss, while VmHWM starts anew with the program.
     """
     try:
         status = Path("/proc/self/status").read_text()

@@ -1,13 +1,28 @@
-"""Is a difference more than chance? Tests for scores that are ratios of sums over sentences, and for many tests at once; and
-the area under a ROC curve."""
+"""Say whether a difference is more than chance, for one test or for many, and measure the area under a ROC curve.
+
+The scores of a corpus are ratios of sums over sentences. Therefore they are tested by randomisation over sentences, which no
+library we know offers for such ratios. Holm's correction is not in scipy either.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Score -> the columns of a table of sentences (`Evaluation.table`) that it is made of: right, in gold, predicted.
+COUNTS = {
+    "f1": ["matched", "gold", "predicted"],
+    "uas": ["arcs_right", "arcs", "arcs"],
+    "las": ["labels_right", "arcs", "arcs"],
+}
 
 
 @dataclass(frozen=True)
@@ -20,27 +35,39 @@ class Difference:
 
 
 def f1_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int = 0) -> Difference:
-    """Approximate randomisation (Noreen 1989) of corpus F1 over per-sentence counts (matched, gold, predicted): [N, 3] each.
+    """Test the difference of two corpus F1 scores by approximate randomisation (Noreen 1989).
 
-    If the two systems were the same, it would not matter whose counts of a sentence are whose: p is the share of `rounds`
-    random exchanges, the one that was observed among them, in which F1 differs by at least as much. UAS is such a ratio
-    too: (right, arcs, arcs). A t-test on the F1 of sentences would test another thing, their unweighted mean.
+    If the two systems were the same, it would not matter which system has which counts of a sentence. So p is the share of
+    `rounds` random exchanges, with the observed one among them, in which F1 differs by at least as much as observed. UAS is
+    such a ratio too: (right, arcs, arcs). A t-test on the F1 of sentences would test their unweighted mean instead.
 
-    Raises ValueError unless the counts are of the same sentences.
+    Args:
+        first, second: counts of every sentence, (matched, gold, predicted): [N, 3] each.
+        rounds, seed: of the random exchanges.
+
+    Raises:
+        ValueError: the counts are not of the same sentences.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 2 or a.shape[1] != 3 or not len(a):
         raise ValueError(f"counts of the same sentences are needed, [N, 3] each, not {a.shape} and {b.shape}")
-    rng, delta = np.random.default_rng(seed), a - b
+    delta = a - b
+
+    def exchanged(swaps: np.ndarray) -> np.ndarray:
+        moved = swaps.astype(np.float64) @ delta
+        return _f1(a.sum(0) - moved) - _f1(b.sum(0) + moved)
+
     observed = _f1(a.sum(0)) - _f1(b.sum(0))
-    reached, done = 0, 0
-    while done < rounds:
-        size = min(1000, rounds - done)
-        moved = rng.integers(0, 2, (size, len(a))).astype(np.float64) @ delta
-        found = _f1(a.sum(0) - moved) - _f1(b.sum(0) + moved)
-        reached += int((np.abs(found) >= abs(observed) - 1e-9).sum())
-        done += size
-    return Difference(float(observed), (reached + 1) / (rounds + 1), len(a))
+    return Difference(float(observed), _share(exchanged, observed, len(a), rounds, seed), len(a))
+
+
+def score_test(first: Sequence[pd.DataFrame], second: Sequence[pd.DataFrame], score: str) -> Difference:
+    """Test one of the scores in `COUNTS` over several pairs of runs, such as seeds.
+
+    first, second: the tables of sentences of every run. The counts of a sentence are added up over the runs.
+    """
+    sides = (sum(table[COUNTS[score]].fillna(0).to_numpy(float) for table in tables) for tables in (first, second))
+    return f1_test(*sides)
 
 
 @dataclass(frozen=True)
@@ -56,10 +83,10 @@ class Paired:
 
 
 def paired_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int = 0) -> Paired:
-    """Two measurements of the same examples, [N] each; pairs with a nan are left out.
+    """Test two measurements of the same examples, [N] each. Pairs with a nan are left out.
 
-    Where all differences are equal a t-test has none to go by: p is then 1 for no difference at all and 0 for another.
-    Raises ValueError for other shapes, or fewer than two pairs.
+    If all differences are equal, a t-test has no spread to measure them by: p is then 1 if they are 0, and 0 if not. Raises
+    ValueError for other shapes, or fewer than two pairs.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1:
@@ -72,37 +99,45 @@ def paired_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed:
         half, p = stats.t.ppf(0.975, len(d) - 1) * error, float(2 * stats.t.sf(abs(mean) / error, len(d) - 1))
     else:
         half, p = 0.0, 1.0 if mean == 0 else 0.0
-    rng, reached, done = np.random.default_rng(seed), 0, 0
-    while done < rounds:
-        size = min(1000, rounds - done)
-        signs = rng.integers(0, 2, (size, len(d))) * 2 - 1
-        reached += int((np.abs(signs @ d) >= abs(d.sum()) - 1e-9).sum())
-        done += size
-    return Paired(mean, mean - half, mean + half, p, (reached + 1) / (rounds + 1), len(d))
+    permutation_p = _share(lambda swaps: (swaps * 2 - 1) @ d, d.sum(), len(d), rounds, seed)
+    return Paired(mean, mean - half, mean + half, p, permutation_p, len(d))
+
+
+def _share(statistic: Callable, observed: float, n: int, rounds: int, seed: int) -> float:
+    """Return the share of random exchanges, the observed one among them, whose statistic is at least as far from 0.
+
+    statistic: [rounds, n] of 0 (keep) and 1 (exchange) -> [rounds].
+    """
+    rng, reached = np.random.default_rng(seed), 0
+    for start in range(0, rounds, 1000):  # in pieces, to save memory
+        swaps = rng.integers(0, 2, (min(1000, rounds - start), n))
+        reached += int((np.abs(statistic(swaps)) >= abs(observed) - 1e-9).sum())
+    return (reached + 1) / (rounds + 1)
 
 
 def holm(p: ArrayLike) -> np.ndarray:
-    """p-values corrected for their number (Holm 1979): the chance of any false alarm stays what it is for one test."""
+    """Correct p-values for their number (Holm 1979), so that the chance of any false alarm is that of a single test."""
     p = np.asarray(p, dtype=np.float64)
     order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order])
     corrected = np.empty_like(p)
-    corrected[order] = np.minimum(stepped, 1.0)
+    corrected[order] = np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order]).clip(max=1.0)
     return corrected
 
 
 def roc_auc(scores: ArrayLike, positive: ArrayLike) -> float:
-    """The area under the ROC curve: the chance that a positive example has a higher score than a negative one, ties counted
-    half (Mann and Whitney 1947). Raises ValueError without examples of both kinds."""
-    positive = np.asarray(positive, dtype=bool)
+    """Return the area under the ROC curve (Mann and Whitney 1947).
+
+    It is the chance that a positive example has a higher score than a negative one; ties count half. Raises ValueError
+    without examples of both kinds.
+    """
+    scores, positive = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
     count, others = positive.sum(), (~positive).sum()
     if not count or not others:
         raise ValueError(f"{count} positive and {others} negative examples: some of both are needed")
-    ranks = stats.rankdata(np.asarray(scores, dtype=np.float64))  # ties have their mean rank
-    return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * others))
+    return float(stats.mannwhitneyu(scores[positive], scores[~positive], method="asymptotic")[0] / (count * others))
 
 
 def _f1(counts: np.ndarray) -> np.ndarray:
-    """Percent, from sums [..., 3]; 0 of nothing."""
+    """Return percent, from sums [..., 3]; 0 where there is nothing to count."""
     matched, gold, predicted = np.moveaxis(counts, -1, 0)
     return 200 * matched / np.maximum(gold + predicted, 1e-12)

@@ -1,45 +1,47 @@
-"""What a card says of a run: its scores in 16 bits, how its config differs from a preset, how it compares with controls."""
+"""Measure what a card states about a run: its scores in 16 bits, its recipe, and how it compares with its controls."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import torch
 
 from lalkit.api import Parser
-from lalkit.config import PRESETS, Config
-from lalkit.errors import CorpusError
+from lalkit.config import PRESETS, Config, flatten, to_dict
+from lalkit.evaluation.provenance import splits
 from lalkit.evaluation.scores import Evaluation, evaluate
-from lalkit.evaluation.statistics import f1_test
+from lalkit.evaluation.statistics import score_test
 from lalkit.training.checkpoint import read_content
-from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
+logger = logging.getLogger(__name__)
+
 SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
-TESTED = {"f1": ("matched", "gold", "predicted"), "uas": ("arcs_right", "arcs", "arcs")}  # against a control
+TESTED = ("f1", "uas")  # against a control
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A run: what a card says of it, how its config differs from a preset, and a table of sentences for each split."""
+    """A run. row: what a card states about it; recipe: see `settings`; tables: split -> table of its sentences."""
 
     row: dict
     recipe: dict
     tables: dict[str, pd.DataFrame]
 
 
-def measure(run: str | Path, treebank: str, say: Callable[[str], None]) -> Scored:
-    """What is known of a run, and what its parser in 16 bits scores."""
+def measure(run: str | Path, treebank: str) -> Scored:
+    """Score the parser of a run in 16 bits, as it would be shipped, and read what its files state about its training."""
     content, state = read_content(run, "model"), read_content(run, "resume")["state"]
     parser = halved(Parser.load(run))
     config = parser.config
-    scores, tables = tables_of(parser, treebank)
-    for split, found in scores.items():
-        say(f"{run}: {split} {found}")
+    scores, tables = score(parser, treebank)
+    for split, values in scores.items():
+        logger.info("%s: %s %s", run, split, values)
     row = {
         "seed": config.train.seed,
         "epochs": state["epoch"],
@@ -53,84 +55,79 @@ def measure(run: str | Path, treebank: str, say: Callable[[str], None]) -> Score
     return Scored(row, settings(config), tables)
 
 
-def tables_of(parser: Parser, treebank: str) -> tuple[dict[str, dict], dict[str, pd.DataFrame]]:
-    """split -> scores, split -> table of sentences; of dev and test."""
-    scores, tables = {}, {}
-    for split, gold in splits(treebank):
-        if split != "train":
-            result = evaluate(gold, [r.sentence for r in parser.parse_all(bare(gold))])
-            scores[split], tables[split] = rounded(result), result.table()
-    return scores, tables
+def score(parser: Parser, treebank: str) -> tuple[dict[str, dict], dict[str, pd.DataFrame]]:
+    """Return (split -> scores, split -> table of sentences) for dev and, if the treebank has one, test.
 
-
-def groups(scored: Sequence[Scored]) -> list[list[Scored]]:
-    """Runs of one recipe together."""
-    found: dict[str, list[Scored]] = {}
-    for one in scored:
-        found.setdefault(json.dumps(one.recipe), []).append(one)
-    return list(found.values())
+    Raises CorpusError if the treebank is not on this machine.
+    """
+    parts = splits(treebank, names=("dev", "test"))
+    evaluations = {split: evaluate(gold, reparse(parser, gold)) for split, gold in parts.items()}
+    return (
+        {split: rounded(evaluation) for split, evaluation in evaluations.items()},
+        {split: evaluation.table() for split, evaluation in evaluations.items()},
+    )
 
 
 def control_of(group: Sequence[Scored], ours: Sequence[Scored], recipe: dict) -> dict:
-    """Runs of another recipe: how it differs (of a part that it does not have, no settings), their scores, and whether ours are
-    better by more than chance: a randomisation test over sentences, counts added up over the seeds that both have."""
+    """Return what a card states about runs of another recipe.
+
+    That is how their recipe differs, their scores, and whether ours are better by more than chance: a randomisation test
+    over sentences, with the counts added up over the seeds that both recipes have. Of a part that they do not have, no
+    settings are named.
+    """
     theirs = group[0].recipe
-    ours_only = dict.fromkeys(recipe.keys() - theirs.keys(), "as in the preset")
-    differs = ours_only | {key: value for key, value in theirs.items() if key not in recipe or recipe[key] != value}
-    without = tuple(f"{key}." for key, value in theirs.items() if value is None)
-    differs = {key: value for key, value in sorted(differs.items()) if not key.startswith(without)}
-    pairs = [(a, b) for a in ours for b in group if a.row["seed"] == b.row["seed"]]
+    differs = dict.fromkeys(recipe.keys() - theirs.keys(), "as in the preset")
+    differs |= {name: value for name, value in theirs.items() if name not in recipe or recipe[name] != value}
+    without = tuple(f"{name}." for name, value in theirs.items() if value is None)
+    pairs = [(a.tables, b.tables) for a in ours for b in group if a.row["seed"] == b.row["seed"]]
     tests = {}
     for split in group[0].tables if pairs else ():
-        sides = [[pair[side].tables[split] for pair in pairs] for side in (0, 1)]
-        tests[split] = {}
-        for score, columns in TESTED.items():
-            first, second = (sum(table[list(columns)].to_numpy(float) for table in tables) for tables in sides)
-            found = f1_test(first, second)
-            tests[split][score] = {"difference": round(found.difference, 2), "p": round(found.p, 4)}
-    return {"differs": differs, "seeds": [one.row for one in group], "paired": len(pairs), "tests": tests}
+        sides = [[tables[split] for tables in side] for side in zip(*pairs)]
+        results = {score: score_test(*sides, score) for score in TESTED}
+        tests[split] = {s: {"difference": round(r.difference, 2), "p": round(r.p, 4)} for s, r in results.items()}
+    return {
+        "differs": {name: value for name, value in sorted(differs.items()) if not name.startswith(without)},
+        "seeds": [run.row for run in group], "paired": len(pairs), "tests": tests,
+    }  # fmt: skip
+
+
+def by_recipe(runs: Sequence[Scored]) -> list[list[Scored]]:
+    """Return the runs in groups of one recipe."""
+    groups: dict[str, list[Scored]] = {}
+    for run in runs:
+        groups.setdefault(json.dumps(run.recipe), []).append(run)
+    return list(groups.values())
 
 
 def settings(config: Config) -> dict:
-    """How a config differs from the nearest preset, its seed apart: {'preset': 'minilm', 'train.epochs': 8}."""
-    ours = _flat(asdict(config))
-    found = []
+    """Return how a config differs from the nearest preset, except for its seed: {'preset': 'minilm', 'train.epochs': 8}."""
+    ours = flatten(to_dict(config))
+    del ours["train.seed"]
+    recipes = []
     for name, make in PRESETS.items():
-        theirs = _flat(asdict(make()))
-        differs = {k: v for k, v in ours.items() if k != "train.seed" and (k not in theirs or theirs[k] != v)}
-        found.append({"preset": name, **differs})
-    return min(found, key=len)
+        theirs = flatten(to_dict(make()))
+        recipes.append({"preset": name, **{k: v for k, v in ours.items() if k not in theirs or theirs[k] != v}})
+    return min(recipes, key=len)
 
 
-def _flat(values: dict, path: str = "") -> dict:
-    found = {}
-    for key, value in values.items():
-        found |= _flat(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}": value}
-    return found
+def rounded(evaluation: Evaluation) -> dict[str, float]:
+    summary = evaluation.summary()
+    return {name: round(summary[name], 2) for name in SCORES}
 
 
-def rounded(result: Evaluation) -> dict[str, float]:
-    summary = result.summary()
-    return {key: round(summary[key], 2) for key in SCORES}
+def reparse(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Parse sentences from their words alone."""
+    return [result.sentence for result in parser.parse_all(words_only(sentences))]
 
 
-def bare(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Their words alone."""
+def words_only(sentences: Sequence[Sentence]) -> list[Sentence]:
     return [Sentence(s.words, id=s.id) for s in sentences]
 
 
 def halved(parser: Parser) -> Parser:
-    """The parser as it is after it was saved in 16 bits and loaded again."""
+    """Return the parser as it is after it was saved in 16 bits and loaded again."""
     with torch.no_grad():
         for p in parser.network.parameters():
             if p.requires_grad:
                 p.copy_(p.half())
     return parser
-
-
-def splits(treebank: str):
-    for split in ("train", "dev", "test"):
-        try:
-            yield split, load(treebank, split).sentences
-        except CorpusError:
-            continue

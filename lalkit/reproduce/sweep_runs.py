@@ -231,12 +231,11 @@ def carry_out(folder: Path, task: dict) -> dict:
     begun = time.perf_counter()
     loaded, state = load_model(parser), read_content(parser, "resume")["state"]
     lam, scores = loaded.config.train.lam, {}
-    for split, gold in provenance.splits(task["treebank"], loaded.config.model.task).items():
-        if split != "train":
-            parses = predict(loaded.network, loaded.collator, gold, lam=lam, threads=THREADS)
-            evaluation = evaluate(gold, [p.sentence for p in parses])
-            scores[split] = evaluation.summary()
-            write_text(folder / f"{split}.csv", evaluation.table().to_csv(index=False))
+    for split, gold in provenance.splits(task["treebank"], loaded.config.model.task, ("dev", "test")).items():
+        parses = predict(loaded.network, loaded.collator, gold, lam=lam, threads=THREADS)
+        evaluation = evaluate(gold, [p.sentence for p in parses])
+        scores[split] = evaluation.summary()
+        write_text(folder / f"{split}.csv", evaluation.table().to_csv(index=False))
     result = {
         **task, "status": "ok", "error": None, "scores": scores, "epochs": state["epoch"],
         "best_epoch": loaded.info["epoch"], "history": state["history"],

@@ -112,4 +112,4 @@ def test_in_another_process(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_scores_of_a_card(name):
     """Where the treebank is missing, only the parses are compared."""
-    assert all(stated == found for _, stated, found in verify(name, str))
+    assert all(stated == found for _, stated, found in verify(name))

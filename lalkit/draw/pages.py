@@ -1,0 +1,45 @@
+"""Write pages: Markdown and HTML from templates, tables as Markdown, and figures as the bytes of a PNG file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def render(template: str, filters: dict[str, Callable] | None = None, **values) -> str:
+    """Return the text of a jinja template.
+
+    Args:
+        template: its path in the package, such as "models/card.md.jinja". HTML is escaped if the name says .html.
+        filters: functions that the template may use as filters.
+        values: what the template names. A name that it uses and that is not given is an error.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(PACKAGE), autoescape=".html" in template, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters |= filters or {}
+    return environment.get_template(template).render(values)
+
+
+def markdown_table(head: Iterable, rows: Iterable[Iterable]) -> str:
+    """Return a table as Markdown. Bars inside the cells are escaped."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def png(figure: Figure) -> bytes:
+    """Return a figure as a PNG file of 150 dots per inch."""
+    stream = BytesIO()
+    figure.savefig(stream, format="png", dpi=150)
+    return stream.getvalue()
