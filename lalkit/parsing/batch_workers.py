@@ -1,8 +1,8 @@
 """Parse the batches of a window, in this process or in several worker processes of this machine.
 
 Several processes with one thread each are faster than one process with several threads, because whole batches are shared
-out. A worker that dies is replaced, and its batch is computed again. Whoever computes gets the same batches and gives the
-same trees. `cluster` holds the workers of other machines.
+out. A worker that dies is replaced, and its batch is computed again. Everybody who computes gets the same batches and
+gives the same trees. The workers of other machines are in `cluster`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing.connection import Connection, wait
-from typing import Protocol
 
 import torch
 
@@ -30,7 +29,6 @@ from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
 
-Batch = Sequence[Sentence]
 REST = 10  # free memory is given back to the system after every so many batches
 FALSE_STARTS = 3  # this many workers may die, one after the other, before they have loaded the parser
 SPLIT = "Split the sentence, or parse on a machine with more memory."
@@ -38,20 +36,49 @@ SPLIT = "Split the sentence, or parse on a machine with more memory."
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed", "bad_alloc")
 
 
-class Compute(Protocol):
-    """Something that parses batches.
+@dataclass
+class Task:
+    """Sentences to parse as one batch, with their places in the window. deaths: how many processes died of them."""
 
-    size: how many batches it works on at the same time. device: "cpu" or "cuda", which decides the size of batches.
+    places: Sequence[int]
+    sentences: Sequence[Sentence]
+    deaths: int = 0
+
+    def again(self, most: int = 1) -> list[Task]:
+        """Return what to do after one more process has died with this task.
+
+        The first `most` times that is the same task, then its two halves: most likely the system killed the process
+        because memory ran out. Raises TooLongError if one sentence alone has killed more processes than that.
+        """
+        self.deaths += 1
+        if self.deaths <= most:
+            return [self]
+        if len(self.sentences) == 1:
+            (sentence,) = self.sentences
+            problem = f"{self.deaths} processes died of these {len(sentence)} words; perhaps memory ran out"
+            remedy = f"Use fewer processes, so that each has more memory. {SPLIT}"
+            raise TooLongError(problem, where=sentence.id, remedy=remedy)
+        middle = len(self.sentences) // 2
+        return [Task(self.places[part], self.sentences[part]) for part in (slice(middle), slice(middle, None))]
+
+
+Results = Iterator[tuple[Task, list[Prediction]]]
+
+
+class Compute:
+    """Parse tasks. Its kinds differ in who computes.
+
+    size: how many tasks it works on at the same time. device: "cpu" or "cuda", which decides the size of batches.
     """
 
-    size: int
-    device: str
+    size, device = 1, "cpu"
 
-    def __call__(self, batches: Sequence[Batch]) -> Iterator[tuple[int, list[Prediction]]]:
-        """Yield (number of a batch, its predictions in order), with the batches in any order.
+    def __call__(self, tasks: Sequence[Task]) -> Results:
+        """Yield tasks with the predictions of their sentences, in any order. A task may come back as several parts.
 
         Raises LalkitError with the file and line of a sentence that cannot be parsed.
         """
+        raise NotImplementedError
 
     def close(self) -> None:
         """Stop every process that was started."""
@@ -73,10 +100,8 @@ class Source:
         return loaded
 
 
-class ThisProcess:
+class ThisProcess(Compute):
     """Parse batches in this process. The parser is loaded when the first batch comes."""
-
-    size = 1
 
     def __init__(self, source: Source, device: str | torch.device | None = None, threads: int | None = None):
         """device: by default a GPU if there is one. threads: for decoding; None: one per core."""
@@ -90,11 +115,11 @@ class ThisProcess:
         loaded.network.to(self.torch_device)
         return loaded
 
-    def parse(self, batch: Batch) -> list[Prediction]:
+    def parse(self, sentences: Sequence[Sentence]) -> list[Prediction]:
         """Parse one batch, in smaller parts if the memory is too small for it."""
         loaded = self.loaded  # outside `in_halves`: an error in the parser is not the fault of a sentence
 
-        def predict_once(part: Batch) -> list[Prediction]:
+        def predict_once(part: Sequence[Sentence]) -> list[Prediction]:
             budget = len(part) * max(map(len, part))  # so that it stays one batch
             lam = loaded.config.train.lam
             return predict(loaded.network, loaded.collator, part, lam=lam, budget=budget, threads=self.threads)
@@ -102,35 +127,32 @@ class ThisProcess:
         self.batches += 1
         if self.batches % REST == 0:
             give_back()
-        return in_halves(predict_once, batch)
+        return in_halves(predict_once, sentences)
 
-    def __call__(self, batches: Sequence[Batch]) -> Iterator[tuple[int, list[Prediction]]]:
-        for number, batch in enumerate(batches):
-            yield number, self.parse(batch)
-
-    def close(self) -> None:
-        pass
+    def __call__(self, tasks: Sequence[Task]) -> Results:
+        for task in tasks:
+            yield task, self.parse(task.sentences)
 
 
-def in_halves(parse: Callable[[Batch], list[Prediction]], batch: Batch) -> list[Prediction]:
+def in_halves(parse: Callable, sentences: Sequence[Sentence]) -> list[Prediction]:
     """Parse a batch, and if this fails, its two halves, and so on.
 
     So a batch that is too large for the memory is parsed in parts, and a sentence that cannot be parsed is found.
     Raises LalkitError with the id (file and line) of that sentence; TooLongError if memory runs out for it alone.
     """
     try:
-        return parse(batch)
+        return parse(sentences)
     except (MemoryError, RuntimeError, LalkitError) as error:
         if not (isinstance(error, LalkitError) or out_of_memory(error)):
             raise
-        if len(batch) == 1:
-            raise _with_place(error, batch[0]) from None
+        if len(sentences) == 1:
+            raise _with_place(error, sentences[0]) from None
     # Only here, after the `except` block, are the error, its frames and their tensors gone.
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    middle = len(batch) // 2
-    return [*in_halves(parse, batch[:middle]), *in_halves(parse, batch[middle:])]
+    middle = len(sentences) // 2
+    return [*in_halves(parse, sentences[:middle]), *in_halves(parse, sentences[middle:])]
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -154,60 +176,6 @@ def answer(compute: Callable):
         return error
     except Exception:
         return RuntimeError(f"in another process:\n{traceback.format_exc()}")
-
-
-@dataclass
-class Task:
-    """Neighbouring sentences of a batch, sent to a process that may die of them.
-
-    batch: the number of the batch. start: the place of the first sentence in it. deaths: how many processes have died.
-    """
-
-    batch: int
-    start: int
-    sentences: Batch
-    deaths: int = 0
-
-    def again(self, most: int = 1) -> list[Task]:
-        """Return what to do after one more process has died with this task.
-
-        The first `most` times that is the same task, then its two halves: most likely the system killed the process
-        because memory ran out. Raises TooLongError if one sentence alone has killed more processes than that.
-        """
-        self.deaths += 1
-        if self.deaths <= most:
-            return [self]
-        if len(self.sentences) == 1:
-            (sentence,) = self.sentences
-            problem = (
-                f"{self.deaths} processes died while they parsed these {len(sentence)} words; memory may have run out"
-            )
-            remedy = f"Use fewer processes, so that each has more memory. {SPLIT}"
-            raise TooLongError(problem, where=sentence.id, remedy=remedy)
-        middle = len(self.sentences) // 2
-        return [
-            Task(self.batch, self.start, self.sentences[:middle]),
-            Task(self.batch, self.start + middle, self.sentences[middle:]),
-        ]
-
-
-class Collected:
-    """The predictions of batches that may come back in pieces. True while anything is missing."""
-
-    def __init__(self, batches: Sequence[Batch]):
-        self.tasks = [Task(number, 0, batch) for number, batch in enumerate(batches)]
-        self._missing: dict[int, list[Prediction | None]] = {n: [None] * len(batch) for n, batch in enumerate(batches)}
-
-    def add(self, task: Task, predictions: Sequence[Prediction]) -> list[tuple[int, list[Prediction]]]:
-        """Add the predictions of a task. Return its batch, with its number, if it is complete now."""
-        batch = self._missing[task.batch]
-        batch[task.start : task.start + len(predictions)] = predictions
-        if any(prediction is None for prediction in batch):
-            return []
-        return [(task.batch, self._missing.pop(task.batch))]
-
-    def __bool__(self) -> bool:
-        return bool(self._missing)
 
 
 class Worker:
@@ -235,10 +203,8 @@ class Worker:
         self.process.join()
 
 
-class Workers:
+class Workers(Compute):
     """Parse batches in `size` processes with a parser each. They are started when the first batches come."""
-
-    device = "cpu"
 
     def __init__(self, source: Source, size: int):
         if size < 1:
@@ -247,11 +213,10 @@ class Workers:
         self.workers: list[Worker] = []
         self.false_starts = 0
 
-    def __call__(self, batches: Sequence[Batch]) -> Iterator[tuple[int, list[Prediction]]]:
-        collected = Collected(batches)
-        waiting = deque(collected.tasks)
-        self.workers += [Worker(self.source) for _ in range(min(self.size, len(batches)) - len(self.workers))]
-        while collected:
+    def __call__(self, tasks: Sequence[Task]) -> Results:
+        waiting, missing = deque(tasks), sum(len(task.sentences) for task in tasks)
+        self.workers += [Worker(self.source) for _ in range(min(self.size, len(tasks)) - len(self.workers))]
+        while missing:
             for worker in self.workers:
                 if worker.ready and worker.task is None and waiting:
                     worker.give(waiting.popleft())
@@ -266,7 +231,8 @@ class Workers:
                     raise message
                 task, worker.task = worker.task, None
                 if worker.ready:
-                    yield from collected.add(task, message)
+                    missing -= len(message)
+                    yield task, message
                 worker.ready, self.false_starts = True, 0
 
     def _replace(self, worker: Worker) -> list[Task]:
@@ -296,5 +262,5 @@ def serve(pipe: Connection, source: Source) -> None:
     with contextlib.suppress(EOFError, OSError):
         pipe.send(answer(lambda: here.loaded and None))
         while True:
-            batch = pipe.recv()
-            pipe.send(answer(lambda: here.parse(batch)))  # noqa: B023 (called at once)
+            sentences = pipe.recv()
+            pipe.send(answer(lambda: here.parse(sentences)))  # noqa: B023 (called at once)

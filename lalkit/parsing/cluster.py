@@ -12,7 +12,7 @@ Every machine must have lalkit, and the same parser under the same path. The fin
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from functools import lru_cache
 
@@ -20,8 +20,9 @@ import torch
 
 from lalkit.errors import LalkitError
 from lalkit.network.predict import Prediction
-from lalkit.parsing.batch_workers import Batch, Collected, Source, Task, ThisProcess, answer
+from lalkit.parsing.batch_workers import Compute, Results, Source, Task, ThisProcess, answer
 from lalkit.training.parallel import Team
+from lalkit.treebank.tree import Sentence
 
 SILENCE = 60  # seconds to wait for a scheduler and for its first worker
 
@@ -51,40 +52,37 @@ def connect(address: str, patience: float = SILENCE):
     return client
 
 
-class Cluster:
+class Cluster(Compute):
     """Parse batches on the workers of a dask scheduler.
 
     Each worker computes one batch at a time with one thread, so start them like this:
-    `dask worker ADDRESS --nworkers N --nthreads 1`. Raises LalkitError as `connect` does.
+    `dask worker ADDRESS --nworkers N --nthreads 1`. The size of batches is that of a CPU. Raises LalkitError as `connect`.
     """
-
-    device = "cpu"  # an assumption; only the size of batches depends on it
 
     def __init__(self, source: Source, address: str, patience: float = SILENCE):
         self.source, self.address = source, address
         self.client = connect(address, patience)
         self.size = len(self.client.nthreads())
 
-    def __call__(self, batches: Sequence[Batch]) -> Iterator[tuple[int, list[Prediction]]]:
+    def __call__(self, tasks: Sequence[Task]) -> Results:
         from distributed import KilledWorker, as_completed
 
-        collected = Collected(batches)
-        tasks = {self._submit(task): task for task in collected.tasks}
-        done = as_completed(tasks, loop=self.client.loop)
+        pending = {self._submit(task): task for task in tasks}
+        done = as_completed(pending, loop=self.client.loop)
         for future in done:
-            task = tasks.pop(future)
+            task = pending.pop(future)
             try:
                 predictions = future.result()
             except KilledWorker:  # several workers died while they had this task, perhaps because of another one
                 for smaller in task.again(most=int(len(task.sentences) == 1)):
                     again = self._submit(smaller)
-                    tasks[again] = smaller
+                    pending[again] = smaller
                     done.add(again)
                 continue
             except CancelledError as error:
                 problem = f"the scheduler is gone ({error})"
                 raise LalkitError(problem, where=self.address, remedy="Start it again, then --resume.") from None
-            yield from collected.add(task, predictions)
+            yield task, predictions
 
     def _submit(self, task: Task):
         return self.client.submit(compute, self.source, task.sentences, pure=False)
@@ -96,10 +94,10 @@ class Cluster:
 _lock = threading.Lock()  # a dask worker may have several threads, but a tokenizer serves one at a time
 
 
-def compute(source: Source, batch: Batch) -> list[Prediction]:
+def compute(source: Source, sentences: Sequence[Sentence]) -> list[Prediction]:
     """Parse a batch in a dask worker, which keeps the parser for the next batch."""
     with _lock:
-        return _parser(source).parse(batch)
+        return _parser(source).parse(sentences)
 
 
 @lru_cache(maxsize=1)
@@ -108,16 +106,16 @@ def _parser(source: Source) -> ThisProcess:
     return ThisProcess(source, threads=1)
 
 
-class Ranks:
-    """Parse batches in all processes of `accelerate launch`. The first one calls it with batches; the others `serve`."""
+class Ranks(Compute):
+    """Parse batches in all processes of `accelerate launch`. The first one calls it with tasks; the others `serve`."""
 
     def __init__(self, source: Source, team: Team):
         self.team, self.size, self.first = team, team.size, team.rank == 0
         self.here = ThisProcess(source, team.device, threads=torch.get_num_threads())
         self.device = self.here.device
 
-    def __call__(self, batches: Sequence[Batch]) -> Iterator[tuple[int, list[Prediction]]]:
-        yield from self._together((self.here.source, batches))
+    def __call__(self, tasks: Sequence[Task]) -> Results:
+        yield from self._together((self.here.source, tasks))
 
     def serve(self) -> None:
         """Compute the shares of this rank until the first rank closes."""
@@ -128,22 +126,22 @@ class Ranks:
         if self.first:
             self._together(None)
 
-    def _together(self, task: tuple[Source, Sequence[Batch]] | None) -> list[tuple[int, list[Prediction]]] | None:
-        """Share out the batches of the first rank, and return all predictions there.
+    def _together(self, work: tuple[Source, Sequence[Task]] | None) -> list[tuple[Task, list[Prediction]]] | None:
+        """Share out the tasks of the first rank, and return all predictions there.
 
-        Returns an empty list in the other ranks, and None in all ranks when the first one has no more batches.
+        Returns an empty list in the other ranks, and None in all ranks when the first one has no more tasks.
         """
         from accelerate.utils import gather_object
 
-        task = self.team.from_first(task)
-        if task is None:
+        work = self.team.from_first(work)
+        if work is None:
             return None
-        self.here.source, batches = task  # with the fingerprint of the first rank: all must have the same parser
-        share = self.team.share(range(len(batches)))
-        answers = gather_object([answer(lambda: [(number, self.here.parse(batches[number])) for number in share])])
+        self.here.source, tasks = work  # with the fingerprint of the first rank: all must have the same parser
+        share = self.team.share(tasks)
+        answers = gather_object([answer(lambda: list(self.here(share)))])
         if not self.first:
             return []
         for part in answers:
             if isinstance(part, Exception):
                 raise part
-        return [item for part in answers for item in part]
+        return [result for part in answers for result in part]

@@ -16,7 +16,7 @@ from lalkit.api import ParseResult
 from lalkit.chart.machine import give_back, progress
 from lalkit.errors import LalkitError
 from lalkit.network.batches import batches, usual
-from lalkit.parsing.batch_workers import Compute, Source, ThisProcess, Workers
+from lalkit.parsing.batch_workers import Compute, Source, Task, ThisProcess, Workers
 from lalkit.parsing.cluster import Cluster, Ranks
 from lalkit.parsing.journaled_output import Journal, Part, StandardOutput, skip_done
 from lalkit.parsing.text_windows import Lines, Window, windows
@@ -92,14 +92,15 @@ def parse(
         bar = stack.enter_context(progress(desc="parsing", unit=" words"))
         budget = budget or usual(compute.device)
         words = (window or max(WINDOW, BATCHES * budget)) * min(compute.size, MOST)
+
+        def write_all(result: ParseResult | None) -> list[str]:
+            return [write(result, t, pretty) for t in to]
+
         for part in windows(lines, form, words):
             if lines.size:  # foretell the words to come from the words per byte so far
                 read = bar.n + sum(map(len, part.present))
                 bar.total = round(read * (lines.size - before.read) / (part.bytes - before.read))
-            texts = parse_window(
-                part, compute, lambda result: [write(result, t, pretty) for t in to], budget, svg, bar.update
-            )
-            output.commit(texts, part)
+            output.commit(parse_window(part, compute, write_all, budget, svg, bar.update), part)
             give_back()
         if not output.journal.sentences:
             raise LalkitError("there is nothing to parse", where=lines.prefix, remedy="Give at least one sentence.")
@@ -107,8 +108,7 @@ def parse(
     done, seconds = output.journal, time.monotonic() - start
     if lines.size is not None:
         rate = (done.words - before.words) / max(seconds, 1e-9)
-        counts = f"{done.sentences} sentences, {done.words} words"
-        logger.info("%s, %.0f words/s in %s", counts, rate, bar.format_interval(seconds))
+        logger.info(f"{done.sentences} sentences, {done.words} words, {rate:.0f} words/s in {seconds:.0f} s")
     if done.empty:
         logger.info("%d empty line(s) skipped", done.empty)
     if svg:
@@ -151,18 +151,17 @@ def parse_window(
     Returns:
         The text of the window for every output, in the order of its lines.
     """
-    places = [place for place, s in enumerate(window.sentences) if s is not None]
-    present = window.present
-    groups = batches([len(s) for s in present], budget)
+    places = [place for place, sentence in enumerate(window.sentences) if sentence is not None]
+    groups = [[places[i] for i in group] for group in batches([len(s) for s in window.present], budget)]
     texts = [write_all(None)] * len(window.sentences)
-    for number, predictions in compute([[present[i] for i in group] for group in groups]):
-        for i, prediction in zip(groups[number], predictions):
+    for task, predictions in compute([Task(group, [window.sentences[place] for place in group]) for group in groups]):
+        for place, sentence, prediction in zip(task.places, task.sentences, predictions):
             result = ParseResult(prediction)
-            texts[places[i]] = write_all(result)
+            texts[place] = write_all(result)
             if svg:
-                line, _, sentence = present[i].id.rpartition(":")[2].partition(".")  # big.txt:12.3 -> 0012-3.svg
-                result.save(svg / (f"{int(line):04d}" + (f"-{sentence}" if sentence else "") + ".svg"))
-        tick(sum(len(present[i]) for i in groups[number]))
+                line, _, part = sentence.id.rpartition(":")[2].partition(".")  # big.txt:12.3 -> 0012-3.svg
+                result.save(svg / (f"{int(line):04d}" + (f"-{part}" if part else "") + ".svg"))
+        tick(sum(map(len, task.sentences)))
     return ["".join(column) for column in zip(*texts)]
 
 

@@ -8,7 +8,7 @@ import torch
 
 from lalkit.errors import LalkitError, ModelError, TooLongError
 from lalkit.network.predict import predict
-from lalkit.parsing.batch_workers import Collected, Source, Task, ThisProcess, answer, in_halves, out_of_memory
+from lalkit.parsing.batch_workers import Source, Task, ThisProcess, answer, in_halves, out_of_memory
 from lalkit.training.checkpoint import fingerprint
 from lalkit.treebank.tree import Sentence
 
@@ -93,7 +93,8 @@ def test_a_batch_is_one_batch(tiny_parser, sample):
     here, calls = ThisProcess(Source(str(tiny_parser)), device="cpu"), []
     usual = here.loaded.network.forward
     here.loaded.network.forward = lambda batch: (calls.append(len(batch.lengths)), usual(batch))[1]
-    assert dict(here([sample[:40], sample[40:43]])).keys() == {0, 1}
+    tasks = [Task(range(40), sample[:40]), Task(range(40, 43), sample[40:43])]
+    assert [task for task, _ in here(tasks)] == tasks
     assert calls == [40, 3]
 
 
@@ -123,21 +124,13 @@ def test_what_is_wrong_with_the_parser_is_not_blamed_on_a_sentence(tmp_path):
 
 
 def test_deaths():
-    task = Task(3, 0, sentences(1, 2, 3))
+    task = Task([5, 0, 2], sentences(1, 2, 3))
     assert task.again() == [task]
     first, second = task.again()
-    assert [(t.batch, t.start, len(t.sentences), t.deaths) for t in (first, second)] == [(3, 0, 1, 0), (3, 1, 2, 0)]
+    assert [(t.places, len(t.sentences), t.deaths) for t in (first, second)] == [([5], 1, 0), ([0, 2], 2, 0)]
     assert first.again() == [first]
-    with pytest.raises(TooLongError, match="^f:1: 2 processes died while they parsed these 1 words"):
+    with pytest.raises(TooLongError, match="^f:1: 2 processes died of these 1 words"):
         first.again()
-
-
-def test_pieces_come_together():
-    found = Collected([sentences(1, 2, 3), sentences(4)])
-    first, second = found.tasks[0].again(most=0)
-    assert found.add(second, ["b", "c"]) == [] and found
-    assert found.add(found.tasks[1], ["d"]) == [(1, ["d"])] and found
-    assert found.add(first, ["a"]) == [(0, ["a", "b", "c"])] and not found
 
 
 def test_answers_can_be_sent():

@@ -12,7 +12,7 @@ from lalkit.api import ParseResult
 from lalkit.errors import LalkitError, ModelError, TooLongError
 from lalkit.network.batches import batches
 from lalkit.parsing import cluster, parse_corpus
-from lalkit.parsing.batch_workers import Source, Worker, Workers
+from lalkit.parsing.batch_workers import Source, Task, Worker, Workers
 from lalkit.parsing.cluster import Cluster
 from lalkit.parsing.text_windows import open_lines
 from lalkit.training.checkpoint import fingerprint
@@ -33,16 +33,15 @@ def source(tiny_parser):
     return Source(str(tiny_parser), fingerprint(tiny_parser))
 
 
-def trees(compute, sentences, budget=40, after=lambda number: None):
-    """Brackets by a compute, an empty line never; after(k): the k-th group (from 0) has come."""
+def trees(compute, sentences, budget=40):
+    """Brackets by a compute, an empty line never."""
     groups = batches([len(s) for s in sentences], budget)
-    found = [None] * len(sentences)
-    for count, (number, predictions) in enumerate(compute([[sentences[i] for i in group] for group in groups])):
-        for i, prediction in zip(groups[number], predictions):
-            assert found[i] is None, "a sentence came twice"
-            found[i] = ParseResult(prediction).to_ptb() + "\n"
-        after(count)
-    return "".join(found)
+    lines = [None] * len(sentences)
+    for task, predictions in compute([Task(group, [sentences[i] for i in group]) for group in groups]):
+        for i, prediction in zip(task.places, predictions, strict=True):
+            assert lines[i] is None, "a sentence came twice"
+            lines[i] = ParseResult(prediction).to_ptb() + "\n"
+    return "".join(lines)
 
 
 @pytest.fixture
@@ -89,8 +88,8 @@ def test_a_sentence_that_kills_is_named(source, sentences, monkeypatch):
     monkeypatch.setattr(Worker, "give", kill_for_the_tenth)
     workers = Workers(source, 1)
     try:
-        with pytest.raises(TooLongError, match=f"^{sentences[9].id}: 2 processes died .* memory may have run out"):
-            list(workers([sentences[9:11]]))
+        with pytest.raises(TooLongError, match=f"^{sentences[9].id}: 2 processes died .* perhaps memory ran out"):
+            list(workers([Task([9, 10], sentences[9:11])]))
     finally:
         workers.close()
 
@@ -100,7 +99,7 @@ def test_workers_report_errors(source, sentences):
     for wrong, says in ((Source(source.folder, "0" * 64), "is not the parser"), (Source("nowhere"), "no parser here")):
         workers = Workers(wrong, 1)
         with pytest.raises(ModelError, match=says):
-            list(workers([sentences[:2]]))
+            list(workers([Task([0, 1], sentences[:2])]))
         workers.close()
 
 
@@ -114,7 +113,7 @@ def test_workers_that_cannot_live(source, sentences, monkeypatch):
     monkeypatch.setattr("lalkit.parsing.batch_workers.Worker", Dying)
     workers = Workers(source, 1)
     with pytest.raises(LalkitError, match="3 workers died before they had loaded the parser"):
-        list(workers([sentences[:2]]))
+        list(workers([Task([0, 1], sentences[:2])]))
     workers.close()
 
 
@@ -161,7 +160,7 @@ def test_a_cluster_reports_errors(source, sentences, local_cluster, monkeypatch)
     with closing(Cluster(Source(source.folder, "0" * 64), local_cluster.scheduler_address)) as compute:
         assert compute.size == 2
         with pytest.raises(ModelError, match="is not the parser that this run started with"):
-            list(compute([sentences[:2]]))
+            list(compute([Task([0, 1], sentences[:2])]))
         submit = Cluster._submit
 
         def submit_in_vain(compute, task):  # a scheduler that goes away cancels what it has
@@ -171,7 +170,7 @@ def test_a_cluster_reports_errors(source, sentences, local_cluster, monkeypatch)
 
         monkeypatch.setattr(Cluster, "_submit", submit_in_vain)
         with pytest.raises(LalkitError, match="the scheduler is gone"):
-            list(compute([sentences]))
+            list(compute([Task(range(len(sentences)), sentences)]))
 
 
 @pytest.mark.slow
@@ -189,7 +188,7 @@ def test_a_sentence_that_kills_the_cluster_is_named(source, sentences, local_clu
     local_cluster.scheduler.allowed_failures = 0
     with closing(Cluster(source, local_cluster.scheduler_address)) as compute:
         with pytest.raises(TooLongError, match=f"^{poison.id}: 2 processes died"):
-            list(compute([sentences[9:11]]))
+            list(compute([Task([9, 10], sentences[9:11])]))
 
 
 @pytest.mark.slow
