@@ -1,16 +1,14 @@
-"""What the runs of a sweep reached: a row per run, a row per cell, and the counts that tests are made of.
+"""Read a sweep's results: a row per run, a row per cell, every pair of cells compared, and its claims judged.
 
-What is claimed of a sweep's cells, judged by its runs: holds, does not hold, or cannot be told at this size.
-
-One cell is better than another where the difference of their corpus scores, over the seeds both have, has the same sign for
-every seed, and the randomisation test over sentences (the counts of all seeds added up sentence by sentence) finds it
-significant at 5% after Holm's correction for all comparisons made. The first asks whether another training would say the
-same, the second whether other sentences would; neither alone is enough.
+A cell is one combination of the grid's values. One cell is better than another if both of the following hold. The difference of
+their corpus scores has the same sign for every seed that both have. And the randomisation test over sentences, with the counts
+of all seeds added up sentence by sentence, finds it significant at 5% after Holm's correction for all comparisons made. The first
+asks whether another training would show the same, the second whether other sentences would; neither is enough alone.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -19,24 +17,26 @@ import numpy as np
 import pandas as pd
 
 from lalkit.errors import ParameterError
-from lalkit.evaluation.statistics import f1_test, holm
-from lalkit.reproduce.sweep_plan import ALL_OTHERS
-from lalkit.reproduce.sweep_runs import read_result
+from lalkit.evaluation.statistics import COUNTS, holm, score_test
+from lalkit.files import read_json
+from lalkit.reproduce.sweep_plan import ALL_OTHERS, describe
+from lalkit.reproduce.sweep_runs import finished, read_result
 from lalkit.treebank.corpora import repository
 
 SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
-# measure -> columns of a run's table of sentences: (right, in gold, predicted)
-COUNTED = {
-    "f1": ("matched", "gold", "predicted"),
-    "uas": ("arcs_right", "arcs", "arcs"),
-    "las": ("labels_right", "arcs", "arcs"),
-}
+COUNTED = tuple(COUNTS)  # the scores that are compared
+LEVEL = 0.05
+HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "cannot be told at this size", "not in this sweep"
+COMPARED = ["seeds", "difference", "least", "most", "p"]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep's folder, read. content: its file; axes: names; runs: results of those that ended well, in the plan's order;
-    missing: what is to be said of the others."""
+    """A sweep's folder, read.
+
+    content: its file; axes: their names; runs: the results of the runs that ended well, in the plan's order; missing: for
+    each of the others, a few words.
+    """
 
     folder: Path
     name: str
@@ -48,88 +48,69 @@ class Sweep:
 
     @property
     def cells(self) -> list[dict[str, str]]:
-        """Those with a run, in the plan's order."""
+        """The cells that have a run, in the plan's order."""
         return list({tuple(run["cell"].items()): run["cell"] for run in self.runs}.values())
 
     def of(self, cell: dict) -> dict[int, dict]:
-        """seed -> run of a cell; values are compared as text."""
+        """Return seed -> run of a cell. Values are compared as text."""
         wanted = {str(axis): str(value) for axis, value in cell.items()}
         return {run["seed"]: run for run in self.runs if run["cell"] == wanted}
 
 
 def read_sweep(folder: str | Path) -> Sweep:
-    """Raises ParameterError where the folder holds no sweep, or none of its runs has ended well."""
+    """Read a sweep's folder. Raises ParameterError if it holds no sweep, or if none of its runs ended well."""
     folder = Path(folder)
-    try:
-        plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
-        planned, content = plan["runs"], plan["file"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ParameterError(
-            f"holds no sweep ({getattr(error, 'strerror', None) or error})",
-            where=str(folder),
-            remedy="Give the folder that `lalkit sweep` wrote, such as runs/sweeps/ablation-1-sample.",
-        ) from None
+    plan = read_json(folder / "sweep.json")
+    if not plan or not {"name", "profile", "runs", "file"} <= set(plan):
+        remedy = "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/ablation-1-sample."
+        raise ParameterError("holds no sweep", where=str(folder), remedy=remedy)
     runs, missing = [], []
-    for run in planned:
-        result = read_result(folder / run["folder"])
-        if result.get("status") == "ok" and result.get("key") == run["key"]:
-            # its key says that it is this run's, though another sweep, with other names for it, may have made it
+    for run in plan["runs"]:
+        if result := finished(folder / run["folder"], run["key"]):
+            # By its key it is this run's result, even if another sweep, with other names of cells, made it.
             runs.append(result | {"cell": run["cell"], "folder": run["folder"]})
         else:
-            cell = ", ".join(f"{axis}: {value}" for axis, value in run["cell"].items())
-            missing.append(f"{cell}, seed {run['seed']}: {'failed' if result.get('status') == 'failed' else 'not run'}")
+            failed = read_result(folder / run["folder"]).get("status") == "failed"
+            missing.append(f"{describe(run['cell'])}, seed {run['seed']}: {'failed' if failed else 'not run'}")
     if not runs:
         raise ParameterError("no run of it has ended well", where=str(folder), remedy="Give `lalkit sweep` again.")
-    return Sweep(
-        folder, plan["name"], plan["profile"], content, tuple(runs[0]["cell"]), tuple(runs), tuple(missing)
-    )  # fmt: skip
+    axes = tuple(runs[0]["cell"])
+    return Sweep(folder, plan["name"], plan["profile"], plan["file"], axes, tuple(runs), tuple(missing))
 
 
 def split_of(sweep: Sweep) -> str:
-    """test where the treebank has one, else dev."""
+    """Return the split that is reported: test if the treebank has one, else dev."""
     return "test" if all("test" in run["scores"] for run in sweep.runs) else "dev"
 
 
 def run_table(sweep: Sweep) -> pd.DataFrame:
-    """A row per run and split: the axes, seed, split, scores in percent, weights trained, minutes, peak MB, best epoch."""
-    rows = []
-    for run in sweep.runs:
-        for split, scores in run["scores"].items():
-            rows.append(
-                {
-                    **run["cell"],
-                    "seed": run["seed"],
-                    "split": split,
-                    **{name: scores[name] for name in SCORES},
-                    "parameters": run["parameters"],
-                    "minutes": round(run["seconds"] / 60, 1),
-                    "peak_mb": run["peak_memory_mb"],
-                    "best_epoch": run["best_epoch"],
-                }
-            )
+    """Return a row per run and split: the axes, seed, split, scores in percent, weights trained, minutes, peak MB, best epoch."""
+    rows = [
+        {
+            **run["cell"], "seed": run["seed"], "split": split, **{name: scores[name] for name in SCORES},
+            "parameters": run["parameters"], "minutes": round(run["seconds"] / 60, 1),
+            "peak_mb": run["peak_memory_mb"], "best_epoch": run["best_epoch"],
+        }
+        for run in sweep.runs for split, scores in run["scores"].items()
+    ]  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def cell_table(sweep: Sweep, split: str) -> pd.DataFrame:
-    """A row per cell: the axes, seeds, mean and standard deviation (n - 1) of every score, weights, minutes and peak MB in the
-    mean, and the paper's scores where the sweep's file says which row is meant (`paper f1` and so on)."""
-    table = run_table(sweep)
-    table = table[table["split"] == split]
-    rows = []
-    for cell in sweep.cells:
-        of_cell = table[(table[list(sweep.axes)] == pd.Series(cell)).all(axis=1)]
-        row: dict = {**cell, "seeds": len(of_cell)}
-        for name in SCORES:
-            values = of_cell[name].to_numpy(float)
-            row[name] = values.mean()
-            row[f"{name} sd"] = values.std(ddof=1) if len(values) > 1 else np.nan
-        row |= {name: of_cell[name].mean() for name in ("parameters", "minutes", "peak_mb")}
-        rows.append(row | paper_scores(sweep, cell))
-    return pd.DataFrame(rows)
+    """Return a row per cell: the axes, number of seeds, mean and standard deviation (n - 1) of every score, and means of
+    weights, minutes and peak MB; with `paper f1` and so on where the sweep's file names a row of the paper."""
+    table, sizes = run_table(sweep), ["parameters", "minutes", "peak_mb"]
+    table = table[table["split"] == split].astype(dict.fromkeys(SCORES, float))
+    groups = table.groupby(list(sweep.axes), sort=False)
+    spreads = groups[list(SCORES)].std(ddof=1).add_suffix(" sd")
+    cells = pd.concat([groups.size().rename("seeds"), groups[[*SCORES, *sizes]].mean(), spreads], axis=1)
+    columns = [column for score in SCORES for column in (score, f"{score} sd")]
+    papers = pd.DataFrame([paper_scores(sweep, cell) for cell in sweep.cells])
+    return pd.concat([cells[["seeds", *columns, *sizes]].reset_index(), papers], axis=1)
 
 
 def paper_scores(sweep: Sweep, cell: dict[str, str]) -> dict[str, float]:
-    """The paper's f1, uas and las for a cell, prefixed 'paper '; empty where it has none."""
+    """Return the paper's f1, uas and las for a cell, prefixed 'paper '; nothing if it has none."""
     paper = sweep.content.get("paper")
     if not paper:
         return {}
@@ -143,95 +124,82 @@ def paper_scores(sweep: Sweep, cell: dict[str, str]) -> dict[str, float]:
     return {f"paper {name}": float(table[name].iloc[0]) for name in COUNTED} if len(table) == 1 else {}
 
 
-def counts(sweep: Sweep, run: dict, split: str, measure: str) -> np.ndarray:
-    """[N, 3] of a run's sentences: right, in gold, predicted; the ratios `f1_test` is about."""
-    table = pd.read_csv(sweep.folder / run["folder"] / f"{split}.csv")
-    return table[list(COUNTED[measure])].fillna(0).to_numpy(float)
-
-
-LEVEL = 0.05
-HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "cannot be told at this size", "not in this sweep"
-
-
 def compare(sweep: Sweep, first: dict, second: dict, measure: str, split: str) -> dict | None:
-    """{seeds, difference (of mean scores, points, first minus second), least, most (of the seeds' differences), p}; None where
-    no seed has both cells, with this score: a parser of one layer lacks the other's."""
-    one, other = sweep.of(first), sweep.of(second)
-    both = sorted(set(one) & set(other))
-    seeds = [s for s in both if all(runs[s]["scores"][split][measure] is not None for runs in (one, other))]
+    """Compare two cells by one measure, over the seeds that both have.
+
+    Returns:
+        seeds (their number); difference, of the mean scores in points, first minus second; least and most, of the
+        differences of the seeds; p. None if no seed has both cells with this score: a parser of one layer lacks the scores of
+        the other.
+    """
+    both = [sweep.of(cell) for cell in (first, second)]
+    scores = [{seed: run["scores"][split][measure] for seed, run in runs.items()} for runs in both]
+    seeds = [s for s in sorted(set(scores[0]) & set(scores[1])) if None not in (scores[0][s], scores[1][s])]
     if not seeds:
         return None
-    own = [counts(sweep, one[seed], split, measure) for seed in seeds]
-    their = [counts(sweep, other[seed], split, measure) for seed in seeds]
-    differences = [one[s]["scores"][split][measure] - other[s]["scores"][split][measure] for s in seeds]
-    found = f1_test(sum(own), sum(their))
+    differences = [scores[0][s] - scores[1][s] for s in seeds]
+    tables = [[pd.read_csv(sweep.folder / runs[s]["folder"] / f"{split}.csv") for s in seeds] for runs in both]
     return {
         "seeds": len(seeds), "difference": float(np.mean(differences)), "least": min(differences),
-        "most": max(differences), "p": found.p,
+        "most": max(differences), "p": score_test(*tables, measure).p,
     }  # fmt: skip
 
 
 def all_pairs(sweep: Sweep, split: str) -> pd.DataFrame:
-    """Every pair of cells by every measure: as `compare`, with the cells' names and p corrected within each measure."""
-    rows = []
-    for measure in COUNTED:
-        for first, second in combinations(sweep.cells, 2):
-            if found := compare(sweep, first, second, measure, split):
-                rows.append({"first": name(first), "second": name(second), "measure": measure, **found})
-    table = pd.DataFrame(rows, columns=["first", "second", "measure", "seeds", "difference", "least", "most", "p"])
+    """Compare every pair of cells by every measure, as `compare` does, with p corrected within each measure."""
+    rows = [
+        {"first": describe(first), "second": describe(second), "measure": measure, **compared}
+        for measure in COUNTED
+        for first, second in combinations(sweep.cells, 2)
+        if (compared := compare(sweep, first, second, measure, split))
+    ]
+    table = pd.DataFrame(rows, columns=["first", "second", "measure", *COMPARED])
     table["p_holm"] = table.groupby("measure")["p"].transform(lambda p: holm(p.to_numpy()))
     return table
 
 
 def judge(sweep: Sweep, split: str) -> pd.DataFrame:
-    """A row per claim of the sweep's file: says, by, against (the cell in `than`; of all others, the closest), seeds, difference,
-    least, most, p, p_holm, verdict.
+    """Return a row per claim of the sweep's file, with its verdict.
 
-    A claim about all others holds if it holds against each of them, and does not hold if it does not against one.
+    The columns are says, by, against (the cell it is compared with; of all others, the closest), those of `compare`, p_holm
+    and verdict. A claim about all others holds if it holds against each of them; it does not hold if it does not against one.
     """
     claims = sweep.content.get("claims") or []
     compared = [
-        (i, other, compare(sweep, c["better"], other, c["by"], split)) for i, c, other in _against(sweep, claims)
+        (number, {"against": describe(other), **comparison})
+        for number, claim, other in _opponents(sweep, claims)
+        if (comparison := compare(sweep, claim["better"], other, claim["by"], split))
     ]
-    compared = [(i, other, found) for i, other, found in compared if found]
-    corrected = holm([found["p"] for _, _, found in compared]) if compared else []
-    for (_, _, found), p in zip(compared, corrected):
-        found["p_holm"] = float(p)
+    for (_, comparison), p in zip(compared, holm([comparison["p"] for _, comparison in compared])):
+        comparison["p_holm"] = float(p)
     rows = []
-    for i, claim in enumerate(claims):
-        own = [(other, found) for j, other, found in compared if j == i]
-        row = {"says": claim["says"], "by": claim["by"]}
-        if own:
-            other, closest = min(own, key=lambda pair: pair[1]["difference"])
-            row |= {"against": name(other), **closest}
-        rows.append(row | {"verdict": _together([verdict(found) for _, found in own])})
-    columns = ["says", "by", "against", "seeds", "difference", "least", "most", "p", "p_holm", "verdict"]
-    return pd.DataFrame(rows).reindex(columns=columns)
+    for number, claim in enumerate(claims):
+        against = [comparison for of, comparison in compared if of == number]
+        closest = min(against, key=lambda comparison: comparison["difference"], default={})
+        verdicts = _together({verdict(comparison) for comparison in against})
+        rows.append({"says": claim["says"], "by": claim["by"], **closest, "verdict": verdicts})
+    return pd.DataFrame(rows).reindex(columns=["says", "by", "against", *COMPARED, "p_holm", "verdict"])
 
 
-def verdict(found: dict) -> str:
-    """Of one comparison with its corrected p. One seed shows nothing of what another training would say."""
-    sure = found["p_holm"] < LEVEL and found["seeds"] > 1
-    if sure and found["least"] > 0:
+def verdict(comparison: dict) -> str:
+    """Judge one comparison with its corrected p. One seed says nothing about another training."""
+    sure = comparison["p_holm"] < LEVEL and comparison["seeds"] > 1
+    if sure and comparison["least"] > 0:
         return HOLDS
-    return NOT if sure and found["most"] < 0 else UNKNOWN
+    return NOT if sure and comparison["most"] < 0 else UNKNOWN
 
 
-def name(cell: dict) -> str:
-    return ", ".join(f"{axis}: {value}" for axis, value in cell.items())
-
-
-def _against(sweep: Sweep, claims: list[dict]):
-    """(claim's number, claim, a cell that it is held against)."""
-    for i, claim in enumerate(claims):
+def _opponents(sweep: Sweep, claims: list[dict]) -> Iterator[tuple[int, dict, dict]]:
+    """Yield (number of the claim, claim, a cell that it is compared with)."""
+    for number, claim in enumerate(claims):
         better = {str(axis): str(value) for axis, value in claim["better"].items()}
         others = [c for c in sweep.cells if c != better] if claim["than"] == ALL_OTHERS else [claim["than"]]
-        yield from ((i, claim, other) for other in others)
+        yield from ((number, claim, other) for other in others)
 
 
-def _together(verdicts: list[str]) -> str:
+def _together(verdicts: set[str]) -> str:
     if not verdicts:
         return ABSENT
     if NOT in verdicts:
         return NOT
-    return HOLDS if set(verdicts) == {HOLDS} else UNKNOWN
+    return HOLDS if verdicts == {HOLDS} else UNKNOWN
