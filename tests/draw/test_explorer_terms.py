@@ -16,13 +16,14 @@ DATA = terms_data()
 S = ("sentences", 1, "spans", 1)
 R = (*S, "readings", 0)
 WRONG = [
-    (("boundary",), "wide", "boundary is 'wide'"),
-    ((*S, "readings"), [], "the span's own label's"),
+    (("boundary",), "wide", "boundary: 'wide' is not one of full, lean, glass"),
+    ((*S, "readings"), [], "readings: the list is empty"),
     ((*R, "label"), "XX", "the span's own label's"),
     ((*R, "attention"), [1.0], r"spans\[1\].readings\[0\].attention: 1 entries for"),
     ((*R, "evidence", 0), float("inf"), "inf is not a finite number"),
     ((*R, "rest", "first"), 99.0, "do not add up to the score"),
-    ((*S, "then"), [], "then has 0 entries"),
+    ((*S, "then", 0), ["NP"], r"then\[0\]: .* is not a label and its score"),
+    ((*S, "then"), [], "then: 0 entries for"),
 ]
 
 

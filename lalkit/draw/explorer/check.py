@@ -1,61 +1,15 @@
-"""Is it data the explorer can show? Every complaint names the place.
+"""Check that data have the form that the explorer can show. Every error names its place, such as sentences[1].spans[0].end.
 
-Of what form is a value? Every complaint names the place.
+The form is written as tables of fields, which `verify` walks through. Rules about several fields at once follow each table.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from lalkit.errors import LalkitError
-
-
-def get(holder: Any, key: str, where: str) -> Any:
-    if not isinstance(holder, dict):
-        raise LalkitError(f"it has to be a dict, not {type(holder).__name__}", where=where)
-    if key not in holder:
-        raise LalkitError(f"{key!r} is missing", where=where)
-    return holder[key]
-
-
-def text(holder: dict, key: str, where: str, empty: bool = False) -> None:
-    value = get(holder, key, where)
-    if not isinstance(value, str) or not (value or empty):
-        raise LalkitError(f"{key} is {value!r}, not a text", where=where)
-
-
-def texts(values: Sequence, where: str) -> None:
-    for value in values:
-        if not isinstance(value, str) or not value:
-            raise LalkitError(f"{value!r} is not a text", where=where)
-
-
-def listed(holder: dict, key: str, where: str, length: int | None = None, of: str = "words") -> list | tuple:
-    value = get(holder, key, where)
-    if not isinstance(value, (list, tuple)):
-        raise LalkitError(f"{key} has to be a list, not {type(value).__name__}", where=where)
-    if length is not None and len(value) != length:
-        raise LalkitError(f"{key} has {len(value)} entries for {length} {of}", where=where)
-    return value
-
-
-def whole(values: Sequence, low: int, high: float, where: str) -> None:
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            limits = f"of {low} or more" if high == math.inf else f"from {low} to {high}"
-            raise LalkitError(f"{value!r} is not a whole number {limits}", where=where)
-
-
-def numbers(values: Any, length: int, where: str, of: str) -> None:
-    if not isinstance(values, (list, tuple)) or len(values) != length:
-        found = f"{len(values)} entries" if isinstance(values, (list, tuple)) else type(values).__name__
-        raise LalkitError(f"{found} for {length} {of}", where=where)
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise LalkitError(f"{value!r} is not a finite number", where=where)
-
 
 NORMS = {
     "raw": "raw: the sum over the label head's slice of the span vector.",
@@ -64,150 +18,156 @@ NORMS = {
     "share": "share: the size of raw, |raw|, divided by the sum of all label heads' |raw|.",
     "exact": "exact: how much lower the label's score is without the label head.",
 }
-BOUNDARIES = ("full", "lean", "glass")
-CLOSE = 0.01  # how far from one a row of attention may add up to, or terms from their score: they may have been rounded
+EDGES = {
+    "full": ["boundary"],
+    "lean": ["boundary"],
+    "glass": ["first", "last", "constant"],
+}  # boundary -> terms besides words
+CLOSE = 0.01  # a sum may be wrong by this much, because the numbers may have been rounded
+
+
+class Value(NamedTuple):
+    """The form of a single value: what it has to be, in words, and the test for it."""
+
+    what: str
+    test: Callable[[Any], bool]
+
+
+class Many(NamedTuple):
+    """The form of a list: that of its entries, and their number: `length`, one for each `of` something, or at `least` so many.
+
+    distribution: the entries are numbers of 0 or more that add up to 1.
+    """
+
+    entry: Any
+    length: int | None = None
+    of: str = "words"
+    least: int = 0
+    distribution: bool = False
+
+
+TEXT = Value("a text", lambda value: isinstance(value, str) and value != "")
+STRING = Value("a text", lambda value: isinstance(value, str))
+NUMBER = Value(
+    "a finite number",
+    lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value),
+)
+LABEL_AND_SCORE = Value(
+    "a label and its score",
+    lambda value: (
+        isinstance(value, (list, tuple)) and len(value) == 2 and TEXT.test(value[0]) and NUMBER.test(value[1])
+    ),
+)
+
+
+def whole(low: int, high: float = math.inf) -> Value:
+    limits = f"of {low} or more" if high == math.inf else f"from {low} to {high}"
+    return Value(f"a whole number {limits}", lambda value: type(value) is int and low <= value <= high)
+
+
+def one_of(names: Iterable[str]) -> Value:
+    return Value(f"one of {', '.join(names)}", lambda value: value in list(names))
+
+
+def verify(value: Any, form: Value | Many | dict, where: str = "") -> None:
+    """Raise LalkitError unless a value has this form.
+
+    A dict as a form names the fields that a dict must have, and their forms. It may have other fields too. A field whose name
+    ends in "?" may be missing or None.
+    """
+    if isinstance(form, Value):
+        if not form.test(value):
+            raise LalkitError(f"{value!r} is not {form.what}", where=where)
+    elif isinstance(form, Many):
+        if not isinstance(value, (list, tuple)):
+            raise LalkitError(f"this has to be a list, not {type(value).__name__}", where=where)
+        if form.length not in (None, len(value)):
+            raise LalkitError(f"{len(value)} entries for {form.length} {form.of}", where=where)
+        if len(value) < form.least:
+            raise LalkitError("the list is empty", where=where)
+        for i, entry in enumerate(value):
+            verify(entry, form.entry, f"{where}[{i}]")
+        if form.distribution and (min(value) < 0 or abs(sum(value) - 1) > CLOSE):
+            raise LalkitError(
+                f"these are not numbers of 0 or more that add up to 1: the sum is {sum(value):.4g}", where=where
+            )
+    else:
+        if not isinstance(value, dict):
+            raise LalkitError(f"this has to be a dict, not {type(value).__name__}", where=where)
+        for key, field in form.items():
+            name = key.removesuffix("?")
+            if name == key and name not in value:
+                raise LalkitError(f"{name!r} is missing", where=where)
+            if name == key or value.get(name) is not None:
+                verify(value[name], field, f"{where}.{name}".lstrip("."))
 
 
 def check(data: dict) -> None:
-    """Raises LalkitError unless data is what `explorer` describes."""
-    if not isinstance(data, dict):
-        raise LalkitError(f"the explorer takes a dict, not {type(data).__name__}")
-    terms = "boundary" in data
-    for key in ("title", "model", "boundary" if terms else "norm"):
-        text(data, key, "data")
-    if data.get("note") is not None:
-        text(data, "note", "data")
-    if terms and data["boundary"] not in BOUNDARIES:
-        raise LalkitError(f"boundary is {data['boundary']!r}", where="data", remedy=f"One of {', '.join(BOUNDARIES)}.")
-    if not terms:
-        _norms(data)
-    sentences = listed(data, "sentences", "data")
-    if not sentences:
-        raise LalkitError("there is no sentence to show", where="data")
-    heads = None
-    for i, sentence in enumerate(sentences):
-        where = f"sentences[{i}]"
-        if isinstance(sentence, dict) and sentence.get("id"):
-            where += f" ({sentence['id']})"
-        n = _layers(sentence, where)
-        heads = None if terms else _attention(sentence, n, heads, where)
-        for k, span in enumerate(listed(sentence, "spans", where)):
-            place = f"{where}.spans[{k}]"
-            _span(span, n, place)
-            if span.get("head") is not None:
-                whole([span["head"]], span["start"] + 1, span["end"], f"{place}.head")
-            if terms:
-                _readings(span, place)
-            else:
-                _values(span, data["norms"], heads, place)
-        if sentence.get("gold") is not None:
-            _gold(sentence["gold"], n, f"{where}.gold")
+    """Raise LalkitError unless the data are what `explorer` describes."""
+    sentences = Many({"id": STRING, "words": Many(TEXT)}, least=1)
+    verify(data, {"title": TEXT, "model": TEXT, "note?": TEXT, "sentences": sentences})
+    terms, label_heads = "boundary" in data, None
+    if terms:
+        verify(data, {"boundary": one_of(EDGES)})
+    else:
+        verify(data, {"norms": Many(one_of(NORMS), least=1)})
+        verify(data, {"norm": one_of(data["norms"])})
+    for i, sentence in enumerate(data["sentences"]):
+        where = f"sentences[{i}]" + (f" ({sentence['id']})" if sentence["id"] else "")
+        _check_layers(sentence, where)
+        if terms:
+            for k, span in enumerate(sentence["spans"]):
+                _check_readings(span, EDGES[data["boundary"]], f"{where}.spans[{k}]")
+        else:
+            label_heads = _check_label_heads(sentence, data["norms"], label_heads, where)
     if data.get("profile") is not None:
-        _profile(data["profile"], heads)
+        _check_profile(data["profile"], label_heads)
 
 
-def _norms(data: dict) -> None:
-    norms = listed(data, "norms", "data")
-    if not norms or len(set(map(str, norms))) < len(norms):
-        raise LalkitError(f"norms is {norms!r}", where="data", remedy="Name at least one norm, each once.")
-    for norm in norms:
-        if norm not in NORMS:
-            raise LalkitError(f"there is no norm {norm!r}", where="data", remedy=f"The norms are {', '.join(NORMS)}.")
-    if data["norm"] not in norms:
-        raise LalkitError(f"the norm shown first, {data['norm']!r}, is not among the norms {norms}", where="data")
-
-
-def _layers(sentence: dict, where: str) -> int:
-    """Returns the number of words."""
-    text(sentence, "id", where, empty=True)
-    n = len(listed(sentence, "words", where))
-    for key in ("words", "tags", "heads", "arc_labels"):
-        values = listed(sentence, key, where, n)
-        whole(values, 0, n, f"{where}.{key}") if key == "heads" else texts(values, f"{where}.{key}")
-    return n
-
-
-def _attention(sentence: dict, n: int, heads: int | None, where: str) -> int:
-    """Returns the number of label heads, which has to be `heads` where that is known."""
-    attention = listed(sentence, "attention", where, heads, "label heads")
-    if not attention:
-        raise LalkitError("there is no label head", where=f"{where}.attention")
-    for h, row in enumerate(attention):
-        _distribution(row, n + 2, f"{where}.attention[{h}]", "columns (START, words, STOP)")
-    return len(attention)
-
-
-def _distribution(row: Sequence, length: int, where: str, of: str) -> None:
-    numbers(row, length, where, of)
-    if min(row) < 0 or abs(sum(row) - 1) > CLOSE:
-        raise LalkitError(f"the row is no distribution: it adds up to {sum(row):.4g}", where=where)
-
-
-def _values(span: dict, norms: Sequence[str], heads: int, where: str) -> None:
-    values = span.get("values")
-    if not isinstance(values, dict):
-        raise LalkitError("values has to be a dict from norm to numbers", where=where)
-    for norm in norms:
-        if norm not in values:
-            raise LalkitError(f"there are no values by {norm!r}", where=where)
-    for norm, row in values.items():
-        if norm not in norms:
-            raise LalkitError(f"there are values by {norm!r}, which is not among the norms", where=where)
-        numbers(row, heads, f"{where}.values[{norm!r}]", "label heads")
-
-
-def _readings(span: dict, where: str) -> None:
-    k, readings = span["end"] - span["start"], listed(span, "readings", where)
-    if len(readings) not in (1, 2) or get(readings[0], "label", where) != span["label"]:
-        raise LalkitError("readings are the span's own label's and, if there is one, the second's", where=where)
-    for i, reading in enumerate(readings):
-        place = f"{where}.readings[{i}]"
-        text(reading, "label", place)
-        _distribution(listed(reading, "attention", place), k, f"{place}.attention", "words")
-        for key in ("evidence", "value"):
-            numbers(get(reading, key, place), k, f"{place}.{key}", "words")
-        rest, score = get(reading, "rest", place), get(reading, "score", place)
-        numbers([*rest.values(), score], len(rest) + 1, place, "edges and a score")
-        if abs(sum(reading["value"]) + sum(rest.values()) - score) > CLOSE * max(1, abs(score)):
-            raise LalkitError("the terms do not add up to the score", where=place)
-    for label, score in listed(span, "then", where, k):
-        texts([label], f"{where}.then")
-        numbers([score], 1, f"{where}.then", "score")
-
-
-def _gold(gold: dict, n: int, where: str) -> None:
-    seen = set()
-    for k, span in enumerate(listed(gold, "spans", where)):
-        _span(span, n, f"{where}.spans[{k}]")
-        pair = span["start"], span["end"]
-        if pair in seen:
+def _check_layers(sentence: dict, where: str) -> None:
+    n = len(sentence["words"])
+    span = {"label": TEXT, "start": whole(0, n - 1), "end": whole(1, n), "head?": whole(1, n)}
+    layers = {"heads": Many(whole(0, n), n), "arc_labels": Many(TEXT, n), "spans": Many(span)}
+    verify(sentence, {"tags": Many(TEXT, n), **layers, "gold?": layers}, where)
+    gold = (sentence.get("gold") or {"spans": ()})["spans"]
+    for name, spans in (("spans", sentence["spans"]), ("gold.spans", gold)):
+        for k, span in enumerate(spans):
+            start, end = span["start"], span["end"]
+            verify(span, {"end": whole(start + 1, n), "head?": whole(start + 1, end)}, f"{where}.{name}[{k}]")
+    ends = [(span["start"], span["end"]) for span in gold]
+    for pair in ends:
+        if ends.count(pair) > 1:
             raise LalkitError(f"two gold constituents over {pair}", where=where, remedy="Join a unary chain with '::'.")
-        seen.add(pair)
-    whole(listed(gold, "heads", where, n), 0, n, f"{where}.heads")
-    texts(listed(gold, "arc_labels", where, n), f"{where}.arc_labels")
 
 
-def _profile(profile: dict, heads: int) -> None:
-    where = "profile"
-    text(profile, "corpus", where)
-    labels = listed(profile, "labels", where)
-    texts(labels, f"{where}.labels")
-    every = listed(profile, "all", where, len(labels), "labels")
-    whole([profile.get("spans")], 0, math.inf, f"{where}.spans")
-    whole(every, 0, math.inf, f"{where}.all")
-    for h, row in enumerate(listed(profile, "led", where, heads, "label heads")):
-        place = f"{where}.led[{h}]"
-        if not isinstance(row, (list, tuple)) or len(row) != len(labels):
-            raise LalkitError(f"the row does not have {len(labels)} numbers, one per label", where=place)
-        whole(row, 0, math.inf, place)
-        for label, led, total in zip(labels, row, every):
+def _check_label_heads(sentence: dict, norms: Sequence[str], label_heads: int | None, where: str) -> int:
+    """Check attention and values, and return the number of label heads. It has to be `label_heads`, unless that is None."""
+    row = Many(NUMBER, len(sentence["words"]) + 2, "columns (START, words, STOP)", distribution=True)
+    verify(sentence, {"attention": Many(row, label_heads, "label heads", least=1)}, where)
+    label_heads = len(sentence["attention"])
+    values = dict.fromkeys(norms, Many(NUMBER, label_heads, "label heads"))
+    verify(sentence, {"spans": Many({"values": values})}, where)
+    return label_heads
+
+
+def _check_readings(span: dict, edges: Sequence[str], where: str) -> None:
+    k = span["end"] - span["start"]
+    words = {"attention": Many(NUMBER, k, distribution=True), "evidence": Many(NUMBER, k), "value": Many(NUMBER, k)}
+    reading = {"label": TEXT, "score": NUMBER, **words, "rest": dict.fromkeys(edges, NUMBER)}
+    verify(span, {"readings": Many(reading, least=1), "then": Many(LABEL_AND_SCORE, k)}, where)
+    if len(span["readings"]) > 2 or span["readings"][0]["label"] != span["label"]:
+        raise LalkitError("readings are the span's own label's and, if there is one, the second label's", where=where)
+    for i, reading in enumerate(span["readings"]):
+        terms, score = [*reading["value"], *reading["rest"].values()], reading["score"]
+        if abs(sum(terms) - score) > CLOSE * max(1, abs(score)):
+            raise LalkitError("the terms do not add up to the score", where=f"{where}.readings[{i}]")
+
+
+def _check_profile(profile: dict, label_heads: int | None) -> None:
+    verify(profile, {"corpus": TEXT, "labels": Many(TEXT), "spans": whole(0), "norm?": TEXT}, "profile")
+    counts = Many(whole(0), len(profile["labels"]), "labels")
+    verify(profile, {"all": counts, "led": Many(counts, label_heads, "label heads")}, "profile")
+    for h, row in enumerate(profile["led"]):
+        for label, led, total in zip(profile["labels"], row, profile["all"]):
             if led > total:
-                raise LalkitError(f"it leads {led} {label}, but there are {total}", where=place)
-    if profile.get("norm") is not None:
-        text(profile, "norm", where)
-
-
-def _span(span: dict, n: int, where: str) -> None:
-    text(span, "label", where)
-    whole([span.get("start")], 0, n - 1, f"{where}.start")
-    whole([span.get("end")], span["start"] + 1, n, f"{where}.end")
+                raise LalkitError(f"it leads {led} {label}, but there are {total}", where=f"profile.led[{h}]")
