@@ -22,31 +22,21 @@ UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 def parse_tree(text: str) -> Node:
     """Read one bracketed tree. Raises TreebankError with the number of the tree in which the brackets go wrong."""
     trees = [tree for _, tree in scan_trees(text)]
+    for tree in trees:
+        if isinstance(tree, TreebankError):
+            raise tree
     if len(trees) != 1:
         raise TreebankError(f"expected one tree, found {len(trees)}: {text[:60]!r}")
     return trees[0]
 
 
-def read_trees(path: str | Path, lenient: bool = False) -> Iterator[tuple[int, Node | TreebankError]]:
-    """Read the trees of a file, as `scan_trees`."""
-    return scan_trees(read_text(path), str(path), lenient)
-
-
-def scan_trees(text: str, place: str = "", lenient: bool = False) -> Iterator[tuple[int, Node | TreebankError]]:
+def scan_trees(text: str, place: str = "") -> Iterator[tuple[int, Node | TreebankError]]:
     """Yield the trees of a text, each with the line (from 1) on which it starts. A tree may take several lines.
 
-    place: the name of the file, for error messages. lenient: yield the error of a malformed tree in its place, and go on at
-    the next '(' in the first column of a line. Otherwise the first error is raised (TreebankError).
+    A malformed tree gives its error, and reading goes on at the next '(' in the first column of a line. If the brackets of the
+    whole text do not balance, such a '(' starts a new tree even if the tree before it is still open. So one missing bracket does
+    not swallow the rest of a file. place: the name of the file, for error messages.
     """
-    for line, item in _scan(text, place):
-        if isinstance(item, TreebankError) and not lenient:
-            raise item
-        yield line, item
-
-
-def _scan(text: str, place: str) -> Iterator[tuple[int, Node | TreebankError]]:
-    """If the brackets of the whole text do not balance, a '(' in the first column of a line starts a new tree, even if the tree
-    before it is still open. So one missing bracket does not swallow the rest of a file."""
     balanced = text.count("(") == text.count(")")
     open_phrases: list[tuple[list[str], list[Node | str]]] = []  # labels (none or one), children or words
     line, start, number, skipping = 1, 1, 0, False

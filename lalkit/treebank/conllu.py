@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from lalkit.errors import TreebankError
-from lalkit.treebank.brackets import read_text, unescape
+from lalkit.treebank.brackets import unescape
 from lalkit.treebank.tree import Sentence
 
 
@@ -26,16 +25,11 @@ class Dependencies:
     comments: dict[str, str] = field(default_factory=dict)
 
 
-def read_conll(path: str | Path, lenient: bool = False) -> Iterator[Dependencies | TreebankError]:
-    """Read the sentences of a dependency file, as `scan_conll`."""
-    return scan_conll(read_text(path), str(path), lenient)
+def scan_conll(text: str, place: str = "") -> Iterator[Dependencies | TreebankError]:
+    """Yield the sentences of a text; a malformed sentence gives its error, which names line and sentence.
 
-
-def scan_conll(text: str, place: str = "", lenient: bool = False) -> Iterator[Dependencies | TreebankError]:
-    """Yield the sentences of a text. Multi-word ranges (3-4) and empty nodes (3.1) are left out.
-
-    The tag is the fifth column (XPOS) or, if that is '_', the fourth. lenient: yield the error of a malformed sentence in its
-    place. Otherwise the first error is raised (TreebankError). It names line and sentence.
+    Multi-word ranges (3-4) and empty nodes (3.1) are left out. The tag is the fifth column (XPOS) or, if that is '_', the fourth.
+    place: the name of the file, for error messages.
     """
     rows: list[tuple[int, list[str]]] = []  # line number, columns
     comments: dict[str, str] = {}
@@ -53,10 +47,7 @@ def scan_conll(text: str, place: str = "", lenient: bool = False) -> Iterator[De
             try:
                 yield _read_rows(rows, comments)
             except TreebankError as error:
-                place_of_error = f"{place + ', ' if place else ''}line {rows[0][0]}, sentence {number}"
-                if not lenient:
-                    raise error.at(place_of_error) from None
-                yield error.at(place_of_error)
+                yield error.at(f"{place + ', ' if place else ''}line {rows[0][0]}, sentence {number}")
             rows, comments = [], {}
 
 
@@ -84,17 +75,13 @@ def _read_rows(rows: list[tuple[int, list[str]]], comments: dict[str, str]) -> D
     return Dependencies(forms, tags, heads, None if None in labels else labels, rows[0][0], comments)
 
 
-def format_conllu(sentences: Iterable[Sentence], comments: Iterable[dict[str, str]] | None = None) -> str:
-    """Write CoNLL-U text. Tags go to XPOS; UPOS, lemma and features are '_' because lalkit does not know them.
-
-    comments: for each sentence, further comments (key -> value).
-    """
+def format_conllu(sentences: Iterable[Sentence]) -> str:
+    """Write CoNLL-U text. Tags go to XPOS; UPOS, lemma and features are '_' because lalkit does not know them."""
     blocks = []
-    for sentence, extra in zip(sentences, comments if comments is not None else iter(dict, None)):
+    for sentence in sentences:
         if sentence.heads is None:
             raise TreebankError("this sentence has no dependencies to write", where=sentence.id)
         lines = [f"# sent_id = {sentence.id}"] if sentence.id else []
-        lines += [f"# {key} = {value}" for key, value in extra.items()]
         blank = ("_",) * len(sentence)
         columns = (sentence.words, sentence.tags or blank, sentence.heads, sentence.arc_labels or blank)
         for i, (word, tag, head, label) in enumerate(zip(*columns), 1):

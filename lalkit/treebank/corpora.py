@@ -17,6 +17,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,7 +117,7 @@ def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
     ours = [brackets.unescape(word) for word in sentence.words]
     theirs = [brackets.unescape(word) for word in gold.words]
     if ours != theirs:
-        at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
+        at = next(i for i, (a, b) in enumerate(zip_longest(ours, theirs)) if a != b)
         raise TreebankError(
             f"the tree has {len(ours)} words, the dependencies {len(theirs)}; they differ from word {at + 1}: "
             f"{' '.join(ours[at : at + 3])!r} against {' '.join(theirs[at : at + 3])!r}",
@@ -155,7 +156,7 @@ def pair(
         unwrap: labels of layout brackets, see `brackets.clean`.
         use_sent_id: take the ids of the sentences from gold, if it has any.
     """
-    dependencies = conllu.scan_conll(gold.text, gold.place, lenient=True) if gold else iter(())
+    dependencies = conllu.scan_conll(gold.text, gold.place) if gold else iter(())
     for place, id, tree in trees:
         arcs = next(dependencies, None)
         if gold and arcs is None:
@@ -261,7 +262,7 @@ def _read_folder(folder: Path, split: str, task: str) -> Sentences:
 
 def _dependencies_alone(source: Source, prefix: str) -> Sentences:
     """Yield sentences without constituents, as Universal Dependencies have them."""
-    for number, item in enumerate(conllu.scan_conll(source.text, source.place, lenient=True), 1):
+    for number, item in enumerate(conllu.scan_conll(source.text, source.place), 1):
         if isinstance(item, TreebankError):
             yield item
             continue
@@ -322,7 +323,7 @@ def _pair_files(trees: Source, gold: Source | None, prefix: str, task: str, unwr
     """Yield the sentences of a file of trees and a file of dependencies. Ids begin with the prefix, unless gold has its own."""
     numbered = (
         NumberedTree(f"{trees.place}, line {line}", f"{prefix}.{number}", tree)
-        for number, (line, tree) in enumerate(brackets.scan_trees(trees.text, trees.place, lenient=True), 1)
+        for number, (line, tree) in enumerate(brackets.scan_trees(trees.text, trees.place), 1)
     )
     both = task != "constituents"
     for item in pair(numbered, gold if both else None, derive if both else None, unwrap):

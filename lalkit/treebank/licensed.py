@@ -14,13 +14,13 @@ The new folder has {train,dev,test}.trees and .conllu, and joint.csv: how many c
 
 from __future__ import annotations
 
-import csv
-import io
 import logging
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import pandas as pd
 
 from lalkit.errors import CorpusError, TreebankError
 from lalkit.files import write_json, write_text
@@ -147,9 +147,8 @@ def import_treebank(
     for split, pairs in parts.items():
         write_text(Path(out) / f"{split}.trees", "".join(f"{format_tree(tree)}\n" for tree, _ in pairs))
         write_text(Path(out) / f"{split}.conllu", format_conllu([sentence for _, sentence in pairs]))
-    table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([("split", "id", "words", "constituents", "joint"), *rows])
-    write_text(Path(out) / "joint.csv", table.getvalue())
+    table = pd.DataFrame(rows, columns=["split", "id", "words", "constituents", "joint"])
+    write_text(Path(out) / "joint.csv", table.to_csv(index=False, lineterminator="\n"))
     write_json(Path(out) / "import.json", {"treebank": name, "automatic tags": automatic_tags, **counts})
     return counts
 
@@ -249,7 +248,7 @@ def _number_trees(files: list[Path]) -> Iterator[NumberedTree]:
         lines = _read_text(file).split("\n")
         text = "\n".join("" if MARKUP.match(line) else line for line in lines)
         number = 0
-        for number, (line, tree) in enumerate(brackets.scan_trees(text, str(file), lenient=True), 1):
+        for number, (line, tree) in enumerate(brackets.scan_trees(text, str(file)), 1):
             yield NumberedTree(f"{file}, line {line}", f"{file.stem}.{number}", tree)
         if not number:
             problem = TreebankError("has no trees", where=str(file), remedy="Is it the bracketed annotation?")

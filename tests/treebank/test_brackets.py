@@ -44,11 +44,11 @@ def test_there_and_back(tree):
 )
 def test_bad_brackets_name_their_place(text, says):
     with pytest.raises(TreebankError, match=says):
-        list(brackets.scan_trees(text))
+        brackets.parse_tree(text)
 
 
 def test_one_missing_bracket_does_not_swallow_the_rest():
-    items = [item for _, item in brackets.scan_trees("(S (X a))\n(S (X b)\n(S (X c))\n(S (X d))\n", lenient=True)]
+    items = [item for _, item in brackets.scan_trees("(S (X a))\n(S (X b)\n(S (X c))\n(S (X d))\n")]
     assert [str(i) if isinstance(i, Node) else "bad" for i in items] == ["(S (X a))", "bad", "(S (X c))", "(S (X d))"]
 
 
@@ -102,7 +102,7 @@ def test_wrong_bytes(tmp_path, raw, says):
     file = tmp_path / "x.trees"
     file.write_bytes(raw)
     with pytest.raises(TreebankError, match=says):
-        list(brackets.read_trees(file))
+        brackets.read_text(file)
 
 
 def test_brackets_inside_words_are_escaped():

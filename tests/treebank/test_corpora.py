@@ -130,7 +130,7 @@ def test_a_damaged_archive(monkeypatch, tmp_path):
 
 def test_conllu_there_and_back():
     sentence = build(parse_tree(TREE), None, "x-1")
-    (read,) = conllu.scan_conll(conllu.format_conllu([sentence], [{"text": "The end came"}]))
+    (read,) = conllu.scan_conll("# text = The end came\n" + conllu.format_conllu([sentence]))
     assert (read.words, read.tags, read.heads, read.labels) == (
         sentence.words,
         sentence.tags,

@@ -233,7 +233,7 @@ def test_craft_gets_trees_and_few_unnamed_arcs():
         pytest.skip("needs craft/structural-annotation/treebank/penn/*.tree in $LALKIT_DATA")
     counts, heads_by_mark = Counter(), 0
     for file in files:
-        for _, tree in brackets.read_trees(file):
+        for _, tree in brackets.scan_trees(brackets.read_text(file)):
             tree = brackets.clean(tree)
             heads, labels = dependencies(tree)
             check_heads(heads)

@@ -30,7 +30,7 @@ def read(split):
     """(tree, its dependencies with comments) of every sentence of a split, straight from the files."""
     folder = sample_folder()
     trees = (folder / f"{split}.trees").read_text(encoding="utf-8").splitlines()
-    gold = list(conllu.read_conll(folder / f"{split}.conllu"))
+    gold = list(conllu.scan_conll(brackets.read_text(folder / f"{split}.conllu")))
     assert len(trees) == len(gold)  # also: one tree a line
     return [(brackets.parse_tree(tree), deps) for tree, deps in zip(trees, gold)]
 

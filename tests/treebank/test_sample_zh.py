@@ -22,7 +22,7 @@ def sentences():
     found = []
     for split in SPLITS:
         trees = (sample_folder("sample-zh") / f"{split}.trees").read_text(encoding="utf-8").splitlines()
-        gold = list(conllu.read_conll(sample_folder("sample-zh") / f"{split}.conllu"))
+        gold = list(conllu.scan_conll(brackets.read_text(sample_folder("sample-zh") / f"{split}.conllu")))
         assert len(trees) == len(gold)  # also: one tree a line
         found += [(split, brackets.parse_tree(tree), deps) for tree, deps in zip(trees, gold)]
     return found
