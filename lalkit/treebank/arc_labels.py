@@ -166,8 +166,8 @@ def _coordination(parent: str, categories: Sequence[str], head: int, child: int,
     Next to it: on the side of the head; adverbs and quotes may stand between. A colon counts as a comma. same_role: whether
     child and head child have the same function tag.
     """
-    mine, other = categories[child], categories[head]
-    if parent != "UCP" and mine != other and (mine not in EQUALS or EQUALS[mine] != EQUALS.get(other)):
+    alike = {EQUALS.get(categories[i], categories[i]) for i in (head, child)}
+    if parent != "UCP" and len(alike) > 1:
         return ""
     step = 1 if child < head else -1
     neighbours, i = set(), child + step

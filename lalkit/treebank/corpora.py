@@ -114,13 +114,13 @@ def build(
 
 
 def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
-    ours = [brackets.unescape(word) for word in sentence.words]
-    theirs = [brackets.unescape(word) for word in gold.words]
-    if ours != theirs:
-        at = next(i for i, (a, b) in enumerate(zip_longest(ours, theirs)) if a != b)
+    in_tree = [brackets.unescape(word) for word in sentence.words]
+    in_gold = [brackets.unescape(word) for word in gold.words]
+    if in_tree != in_gold:
+        at = next(i for i, (a, b) in enumerate(zip_longest(in_tree, in_gold)) if a != b)
         raise TreebankError(
-            f"the tree has {len(ours)} words, the dependencies {len(theirs)}; they differ from word {at + 1}: "
-            f"{' '.join(ours[at : at + 3])!r} against {' '.join(theirs[at : at + 3])!r}",
+            f"the tree has {len(in_tree)} words, the dependencies {len(in_gold)}; they differ from word {at + 1}: "
+            f"{' '.join(in_tree[at : at + 3])!r} against {' '.join(in_gold[at : at + 3])!r}",
             where=f"sentence {sentence.id}",
         )
 

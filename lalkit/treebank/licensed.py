@@ -242,17 +242,13 @@ def _read_part(treebank: Licensed, files: list[Path], gold: Path | None, lenient
 
 
 def _number_trees(files: list[Path]) -> Iterator[NumberedTree]:
-    """Yield the trees of files, without the lines of markup around them. The id is the file's name and the number in the
-    file."""
+    """Yield the trees of files, without the lines of markup around them. An id is the file's name and a number: wsj_0001.1."""
     for file in files:
         lines = _read_text(file).split("\n")
         text = "\n".join("" if MARKUP.match(line) else line for line in lines)
-        number = 0
-        for number, (line, tree) in enumerate(brackets.scan_trees(text, str(file)), 1):
+        no_trees = TreebankError("has no trees", where=str(file), remedy="Is it the bracketed annotation?")
+        for number, (line, tree) in enumerate(list(brackets.scan_trees(text, str(file))) or [(1, no_trees)], 1):
             yield NumberedTree(f"{file}, line {line}", f"{file.stem}.{number}", tree)
-        if not number:
-            problem = TreebankError("has no trees", where=str(file), remedy="Is it the bracketed annotation?")
-            yield NumberedTree(f"{file}, line 1", "", problem)
 
 
 def _read_text(file: Path) -> str:

@@ -96,11 +96,11 @@ def read_text(text: str, id: str = "") -> list[Sentence]:
     return [replace(s, id=f"{id}.{i}" if id else str(i)) for i, s in enumerate(filter(None, sentences), 1)]
 
 
-def split_sentences(text: str, language: str = "en") -> list[str]:
-    """Split running text into sentences by the rules of sentencex for a language (abbreviations, quotations, numbers)."""
+def split_sentences(text: str) -> list[str]:
+    """Split running text into sentences by the rules of sentencex for English (abbreviations, quotations, numbers)."""
     from sentencex import segment
 
-    return [part.strip() for part in segment(language, text) if part.strip()]
+    return [part.strip() for part in segment("en", text) if part.strip()]
 
 
 def tokenize(text: str) -> tuple[str, ...]:
