@@ -22,13 +22,7 @@ import typer
 from tqdm import tqdm
 
 from lalkit.chart.machine import keep_memory
-from lalkit.cli import (
-    analysis_commands,
-    companion_commands,
-    data_commands,
-    model_commands,
-    parser_commands,
-)  # fmt: skip
+from lalkit.cli import analysis_commands, companion_commands, data_commands, model_commands, parser_commands
 from lalkit.errors import LalkitError
 
 HELP = "Train parsers with label attention, parse with them, and look inside them."
@@ -55,6 +49,7 @@ class Messages(logging.Handler):
 
 @app.callback()
 def show_messages(context: typer.Context) -> None:
+    # Only while a command runs, so that a program that imports this module decides about messages itself.
     logger, handler = logging.getLogger("lalkit"), Messages()
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
@@ -66,11 +61,11 @@ def main() -> None:
     keep_memory()
     try:
         app()
-    except LalkitError as error:
-        print(f"lalkit: {error}", file=sys.stderr)
-        sys.exit(2)
-    except OSError as error:  # for example a path that is not a folder, or a full disk
-        if not error.filename:
-            raise
-        print(f"lalkit: {error.filename}: {error.strerror}", file=sys.stderr)
+    except (LalkitError, OSError) as error:
+        problem = str(error)
+        if isinstance(error, OSError):  # for example a path that is not a folder, or a full disk
+            if not error.filename:
+                raise
+            problem = f"{error.filename}: {error.strerror}"
+        print(f"lalkit: {problem}", file=sys.stderr)
         sys.exit(2)

@@ -67,12 +67,12 @@ def data_stats(name: Name) -> None:
 
     Example: lalkit data stats sample
     """
+    import pandas as pd
+
     from lalkit.treebank.check import stats
 
-    columns = {split: stats(corpus) for split, corpus in _splits(name)}
-    print(f"{name:28}" + "".join(f"{split:>10}" for split in columns))
-    for row in next(iter(columns.values())):
-        print(f"{row:28}" + "".join(f"{column[row]:>10}" for column in columns.values()))
+    table = pd.DataFrame({split: pd.Series(stats(corpus), dtype=object) for split, corpus in _splits(name)})
+    print(table.rename_axis(columns=name).to_string())
 
 
 @app.command("check")
@@ -95,18 +95,14 @@ def data_check(name: Name) -> None:
 
 
 def _splits(name: str) -> Iterator[tuple]:
-    """Yield (split, corpus) for every split. Only the first one must be there."""
+    """Yield (split, corpus) for every split. Only the training part must be there."""
     from lalkit.errors import CorpusError
     from lalkit.treebank.corpora import SPLITS, load
 
-    count = 0
     for split in SPLITS:
         try:
-            corpus = load(name, split, lenient=True)
+            yield split, load(name, split, lenient=True)
         except CorpusError as error:
-            if split == "train" or not count:
+            if split == "train":
                 raise
             logger.info("%s: %s", split, error.problem)
-            continue
-        count += 1
-        yield split, corpus

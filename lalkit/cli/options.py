@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated, get_args, get_origin, get_type_hints
 
@@ -62,7 +61,3 @@ def set_threads(count: int | None) -> None:
     if count is not None and count < 0:
         raise ParameterError(f"--threads is {count}", remedy="Give 1 or more, or 0 for one thread per core.")
     torch.set_num_threads(count or cpu_count())
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
