@@ -1,9 +1,11 @@
-"""The best labelled binary tree of a constituency chart (CKY), on the CPU, over the sentences of a batch.
+"""Find the best labelled binary tree of a constituency chart (CKY), on the CPU, for all sentences of a batch.
 
-A tree over n words is a binary bracketing with one label per span, the empty label (index 0) included; its score is
-the sum over all 2n - 1 spans. The whole sentence has a real label, a single word never has <H> (Kitaev and Klein
-2018, section 2; Mrini et al. 2020, eq. 7). Ties: smallest split first, smallest label index first. Score of a span:
-label + (left + right).
+A tree over n words has 2n - 1 spans: every span of two words and more is split into two. Each span has one label, which may
+be the empty label (index 0). The score of the tree is the sum of its labels' scores. The whole sentence must have a real
+label, and a single word never has <H> (Kitaev and Klein 2018, section 2; Mrini et al. 2020, eq. 7).
+
+Of trees with equal scores, the one with the smallest split wins, and of equal labels the one with the smallest index. The
+score of a span is added up as label + (left + right).
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ import numpy as np
 
 from lalkit.chart.machine import compiled, map_threads
 
-EMPTY, SUBHEAD, FIRST_REAL = 0, 1, 2  # label indices: no label, <H>, the first label of the treebank
+EMPTY, SUBHEAD, FIRST_REAL = 0, 1, 2  # label indices: no label; <H>; the first label of the treebank
 
 
 class ConstituencyTree(NamedTuple):
-    """score: the maximum. spans: (start, end, label index) of the labelled spans, in pre-order."""
+    """score: the maximum. spans: (start, end, label index) of the labelled spans, from the top down and left to right."""
 
     score: float
     spans: list[tuple[int, int, int]]
@@ -28,12 +30,17 @@ class ConstituencyTree(NamedTuple):
 def cky_batch(
     charts: Sequence[np.ndarray] | np.ndarray, lengths: Sequence[int] | None = None, threads: int | None = None
 ) -> list[ConstituencyTree]:
-    """The best tree of every chart.
+    """Return the best tree of every chart.
 
-    charts: one [n+1, n+1, L] array per sentence, cells i < j are read, index 0 is the empty label with whatever score
-    it has; or one padded array [B, N+1, N+1, L] with lengths [B]. threads: None for one per core. float64 stays
-    float64, all else is float32. Raises ValueError for wrong shapes and for NaN or infinite scores, naming the
-    sentence.
+    Args:
+        charts: One array [n+1, n+1, L] per sentence, of which the cells i < j are read; or one padded array
+            [B, N+1, N+1, L]. Index 0 is the empty label; its scores need not be 0. float64 stays float64, any other type
+            becomes float32.
+        lengths: [B], the numbers of words, for a padded array.
+        threads: The number of threads; None: one per core.
+
+    Raises:
+        ValueError: A shape is wrong, or a score is NaN or infinite. The message names the sentence.
     """
     charts = list(charts)
     if lengths is None:
@@ -66,9 +73,9 @@ def _parse(chart: np.ndarray, where: str) -> ConstituencyTree:
 
 
 def best_brackets(best: np.ndarray, lengths: Sequence[int], threads: int | None = None) -> list[np.ndarray]:
-    """The spans [2n-1, 2] (start, end), in pre-order, of the best binary tree of every sentence.
+    """Return the spans [2n-1, 2] (start, end) of the best binary tree of every sentence, from the top down.
 
-    best: [B, N+1, N+1], per span the score of its best label; cells i < j <= n are read and must be finite.
+    best: [B, N+1, N+1], the score of the best label of every span. Cells i < j <= n are read and must be finite.
     """
     best = np.ascontiguousarray(best)
     return map_threads(lambda b: _cky(best[b], lengths[b])[1], range(len(lengths)), threads)
@@ -76,7 +83,10 @@ def best_brackets(best: np.ndarray, lengths: Sequence[int], threads: int | None 
 
 @compiled
 def _best_labels(chart, best, label):
-    """Per span the best admissible label and its score. Returns the first span with a score not finite, or (-1, -1)."""
+    """Write the best allowed label and its score of every span into `label` and `best`.
+
+    Returns the first span with a score that is not finite, or (-1, -1).
+    """
     n, labels = chart.shape[0] - 1, chart.shape[2]
     for i in range(n):
         for j in range(i + 1, n + 1):
@@ -94,7 +104,7 @@ def _best_labels(chart, best, label):
 
 @compiled
 def _cky(best, n):
-    """(score, spans [2n-1, 2] in pre-order) of the best binary tree over the first n words; best: [N+1, N+1]."""
+    """Return (score, spans [2n-1, 2] from the top down) of the best binary tree over the first n words."""
     chart = np.empty((n + 1, n + 1), best.dtype)
     splits = np.zeros((n + 1, n + 1), np.int32)
     for width in range(1, n + 1):
@@ -121,7 +131,7 @@ def _cky(best, n):
         count += 1
         if j - i > 1:
             k = splits[i, j]
-            stack[depth, 0], stack[depth, 1] = k, j  # the right part waits below the left one
+            stack[depth, 0], stack[depth, 1] = k, j  # the left part is taken from the stack first
             stack[depth + 1, 0], stack[depth + 1, 1] = i, k
             depth += 2
     return chart[0, n], spans

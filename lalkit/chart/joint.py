@@ -1,29 +1,32 @@
-"""The compiled part of joint decoding: what `joint` says, for one sentence, in the order of additions it says.
+"""Exact joint decoding of constituents and dependencies (simplified HPSG) in O(n^4), on the CPU.
 
-Exact joint decoding of constituents and dependencies on the CPU: simplified HPSG in O(n^4).
+The model (Zhou and Zhao 2019; Mrini et al. 2020). A joint tree over n words is a binary tree in which every span has one
+head word. A span (i, j) with head word h is split at k into two parts:
 
-Model (Zhou and Zhao 2019; Mrini et al. 2020): a joint tree over n words is a binary derivation in which
-every span has one head word. Span (i, j) with head h is split at k; of the two parts,
+* the part that contains h may be labelled or not;
+* the other part, with head word d, must be labelled or be a single word. The arc d -> h attaches it.
 
-* the one that holds h may be labelled or not,
-* the other, with head d, must be labelled or be a single word, and is attached by the arc d -> h.
+A single word can only have a real label (index >= 2); wider spans can also have <H> (index 1). The whole sentence must have
+a real label, and its head word depends on the root. The decoder maximises
 
-A single word is labelled only with a real label (index >= 2); wider spans also with <H> (index 1); the whole sentence
-must have a real label, and its head word hangs on the root. What is maximised:
-lam * (labels of labelled spans) + (1 - lam) * (arcs).
+    lam * (scores of the labels) + (1 - lam) * (scores of the arcs).
 
-One chart T[i, j, h] holds two things. With U[i, j, h] the best unlabelled content of (i, j) headed by h:
+The algorithm. U[i, j, h] is the best score of what is inside the span (i, j) with head word h, without its own label. One
+chart T[i, j, h] holds two different things, which depend on where the word h is:
 
-    h inside (i, j):   T = U + max(0, label)                                  the part that holds the head
-    h outside (i, j):  T = max_d ((U[i, j, d] + obligatory label) + arc(d, h))    the best dependent for a head h
+    h inside (i, j):   T = U + max(0, label)                              the part that contains the head word
+    h outside (i, j):  T = max_d ((U[i, j, d] + obligatory) + arc(d, h))   the other part, attached to a head word h
 
-(obligatory: the best label, for a single word max(0, best label)). Then U[i, j, h] = max_k (T[i, k, h] + T[k, j, h])
-whichever side holds h. The second line makes it O(n^4) where trying every pair (d, h) at every split is O(n^5).
+`label` is the best label of the span. `obligatory` is the same; for a single word, it is max(0, label). Then
 
-Ties, the same everywhere: smallest split, then smallest dependent, smallest root; smallest label index; a label
-replaces 'no label' only if it is > 0. Scores are compared after weighting and in the order of additions written
-above, so float32 and float64 results are bit-identical to `joint_torch`. The final score is
-(U[0, n, h] + label) + arc(root, h).
+    U[i, j, h] = max_k (T[i, k, h] + T[k, j, h])
+
+on whichever side of k the word h is. The second line of T makes this O(n^4). Trying every pair (d, h) at every split would
+take O(n^5).
+
+Ties. The smallest split wins, then the smallest dependent, and the smallest root; of labels, the smallest index. A label
+replaces 'no label' only if its score is > 0. Scores are compared after weighting, and added in the order written above; the
+final score is (U[0, n, h] + label) + arc(root, h). Therefore `joint_torch` gives the same bits, in float32 and float64.
 """
 
 from __future__ import annotations
@@ -40,9 +43,114 @@ from lalkit.chart.cky import FIRST_REAL
 from lalkit.chart.machine import compiled, cpu_count, map_threads
 
 
+class JointTree(NamedTuple):
+    """The best joint tree of a sentence of n words.
+
+    score: the maximum. spans: (start, end, label index, head word) of the labelled spans, <H> included, from the top down.
+    heads: int64 [n], each word's head. Words are counted from 1, as in `treebank`, and 0 is the root.
+    """
+
+    score: float
+    spans: list[tuple[int, int, int, int]]
+    heads: np.ndarray
+
+
+def decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5) -> JointTree:
+    """Return the best joint tree of one sentence.
+
+    Args:
+        label_scores: [n+1, n+1, L], of which the cells i < j are read. Index 0 is the empty label and must be 0.
+        arc_scores: [n, n+1], dependent by head. Column 0 is the root, column h+1 is word h; [d, d+1] is not read.
+            If one of the two is float64, everything is computed in float64, otherwise in float32.
+        lam: The weight of labels; arcs have weight 1 - lam.
+
+    Raises:
+        ValueError: A shape is wrong, lam is outside [0, 1], or a score is NaN or infinite.
+        TooLongError: The chart would not fit into memory.
+    """
+    return decode_batch([(label_scores, arc_scores)], lam, threads=1)[0]
+
+
+def decode_batch(
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]], lam: float = 0.5, threads: int | None = None
+) -> list[JointTree]:
+    """Return the best joint tree of every (label_scores, arc_scores) pair, see `decode`. An error names the sentence.
+
+    threads: None for one per core. Fewer threads run if their charts would not fit into memory together.
+    """
+    check_weight(lam)
+    pairs = [as_arrays(labels, arcs, f"sentence {b}") for b, (labels, arcs) in enumerate(pairs)]
+    needed = [memory.chart_bytes(len(arcs), arcs.itemsize) for _, arcs in pairs]
+    largest = max(needed, default=0)
+    limit = memory.available_bytes() if largest > memory.SMALL else None
+    for b, (_, arcs) in enumerate(pairs):
+        memory.check_fits(len(arcs), needed[b], limit, f"sentence {b}")
+    workers = cpu_count() if threads is None else threads
+    if limit is not None and largest and workers > 1:
+        workers = max(1, min(workers, limit // largest))
+    return map_threads(lambda b: _decode(*pairs[b], lam, f"sentence {b}"), range(len(pairs)), workers)
+
+
+def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, where: str) -> JointTree:
+    number = arc_scores.dtype.type
+    fine, *tree = solve(label_scores, arc_scores, number(lam), number(1 - lam))
+    if not fine:
+        check_scores(label_scores, arc_scores, where)
+    return _tree(*tree, where)
+
+
+def unwind(chart, best, label, arcs, n: int, where: str = "") -> JointTree:
+    """Return the best tree of a filled chart. Raises ValueError if its score is not finite, because a sum overflowed.
+
+    chart: [N+1, N+1, N]; best, label: [N+1, N+1]; arcs: [N, N+1], weighted. The first n words are this sentence.
+    """
+    return _tree(*unwind_kernel(chart, best, label, arcs, n), where)
+
+
+def _tree(score: float, spans: np.ndarray, heads: np.ndarray, where: str) -> JointTree:
+    if not math.isfinite(score):
+        raise ValueError(f"{where or 'sentence'}: the best score is {score}: the scores are too large to add up")
+    return JointTree(float(score), list(map(tuple, spans.tolist())), heads)
+
+
+def check_weight(lam: float) -> None:
+    if not 0 <= lam <= 1:
+        raise ValueError(f"lam must lie in [0, 1], not {lam}")
+
+
+def as_arrays(label_scores, arc_scores, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return both as contiguous arrays of one type: float64 if one of them is, else float32. Raises ValueError."""
+    label_scores, arc_scores = np.asarray(label_scores), np.asarray(arc_scores)
+    n = len(arc_scores) if arc_scores.ndim else 0
+    if n < 1 or arc_scores.shape != (n, n + 1):
+        raise ValueError(f"{where}: arc_scores must be [n, n+1] with n >= 1, not {list(arc_scores.shape)}")
+    if label_scores.ndim != 3 or label_scores.shape[:2] != (n + 1, n + 1) or label_scores.shape[2] <= FIRST_REAL:
+        raise ValueError(
+            f"{where}: label_scores must be [{n + 1}, {n + 1}, L] with L >= 3 (empty, <H>, a label) for {n} words, "
+            f"not {list(label_scores.shape)}"
+        )
+    dtype = np.float64 if np.float64 in (label_scores.dtype, arc_scores.dtype) else np.float32
+    return np.ascontiguousarray(label_scores, dtype), np.ascontiguousarray(arc_scores, dtype)
+
+
+def check_scores(label_scores: np.ndarray, arc_scores: np.ndarray, where: str) -> None:
+    """Raise ValueError for the first score that is NaN or infinite, or for an empty label that does not score 0."""
+    i, j, k = first_wrong_label(label_scores)
+    if i >= 0:
+        value, reason = label_scores[i, j, k], "scores must be finite"
+        if np.isfinite(value):
+            reason = "the empty label (index 0) must score exactly 0"
+        raise ValueError(f"{where}: label_scores[{i}, {j}, {k}] is {value}: {reason}")
+    wrong = ~np.isfinite(arc_scores)
+    np.fill_diagonal(wrong[:, 1:], False)
+    if wrong.any():
+        d, h = np.argwhere(wrong)[0]
+        raise ValueError(f"{where}: arc_scores[{d}, {h}] is {arc_scores[d, h]}: scores must be finite")
+
+
 @compiled
 def first_wrong_label(label_scores):
-    """Indices of the first score that is not finite, or of an empty label that is not 0; -1, -1, -1 if there is none."""
+    """Return the indices of the first score that is not finite, or of an empty label that is not 0; else -1, -1, -1."""
     size, _, labels = label_scores.shape
     for i in range(size):
         for j in range(i + 1, size):
@@ -54,9 +162,9 @@ def first_wrong_label(label_scores):
     return -1, -1, -1
 
 
-@partial(compiled, relaxed=["reassoc"])  # added in any order, maximised without a thought of NaN: eight at a time
+@partial(compiled, relaxed=["reassoc"])  # any order of additions: eight at a time
 def _zeros(row):
-    """The sum of row[0] * row[k], where row[0] is 0: 0, or NaN if a score is not finite."""
+    """Return the sum of row[0] * row[k], where row[0] is 0. The sum is 0, or NaN if a score is not finite."""
     zero = row[0]
     total = zero
     for k in range(1, row.shape[0]):
@@ -64,7 +172,7 @@ def _zeros(row):
     return total
 
 
-@partial(compiled, relaxed=["nnan", "nsz"])
+@partial(compiled, relaxed=["nnan", "nsz"])  # NaN was excluded before
 def _maximum(row, weight):
     top = weight * row[0]
     for k in range(1, row.shape[0]):
@@ -74,14 +182,14 @@ def _maximum(row, weight):
 
 @compiled
 def _best_labels(label_scores, weight, best, label):
-    """Per span the best admissible label other than the empty one, and its weighted score; first index wins.
+    """Write the best allowed label and its weighted score of every span into `label` and `best`. The first index wins.
 
-    Returns False, the rest undefined, if a score is not finite or an empty label not 0.
+    Returns False if a score is not finite or an empty label is not 0. The rest is then undefined.
     """
     n = label_scores.shape[0] - 1
     for i in range(n):
         for j in range(i + 1, n + 1):
-            # <H> stands for a group of several words inside a constituent: never one word, never the sentence.
+            # <H> is a group of several words inside a constituent. It is never one word, and never the whole sentence.
             first = 2 if j - i == 1 or j - i == n else 1
             row = label_scores[i, j]
             if row[0] != 0 or not _zeros(row) == 0:
@@ -95,14 +203,14 @@ def _best_labels(label_scores, weight, best, label):
 
 @compiled
 def _content(chart, i, j, out):
-    """out[h] = U[i, j, h] = max_k (T[i, k, h] + T[k, j, h]) for h in i..j-1; nothing (0) below a single word."""
+    """Write out[h] = U[i, j, h] = max_k (T[i, k, h] + T[k, j, h]) for h in i..j-1; 0 for a single word."""
     if j - i == 1:
         out[i] = 0
         return
     for h in range(i, j):
         out[h] = chart[i, i + 1, h] + chart[i + 1, j, h]
     k = i + 2
-    while k + 3 < j:  # four splits at a time: a quarter of the loads and stores of `out` (no branches: it vectorises)
+    while k + 3 < j:  # four splits at a time read and write `out` a quarter as often; no branches, so it vectorises
         left0, left1, left2, left3 = chart[i, k], chart[i, k + 1], chart[i, k + 2], chart[i, k + 3]
         right0, right1, right2, right3 = chart[k, j], chart[k + 1, j], chart[k + 2, j], chart[k + 3, j]
         for h in range(i, j):
@@ -119,7 +227,7 @@ def _content(chart, i, j, out):
 
 @compiled
 def _attached(content, obligatory, rows, i, j, out):
-    """out[h] = max_d ((U[i, j, d] + obligatory) + arc(d, h)) over the dependents d of i..j-1, for every head h."""
+    """Write out[h] = max_d ((U[i, j, d] + obligatory) + arc(d, h)) over d in i..j-1, for every head h."""
     n = rows.shape[0]
     first, row0 = content[i] + obligatory, rows[i]
     for h in range(n):
@@ -143,7 +251,10 @@ def _attached(content, obligatory, rows, i, j, out):
 
 @compiled
 def _fill(chart, best, arcs):
-    """chart: empty [n+1, n+1, n] -> T. Spans end by end, longest last, so that T[k, j] stays in the processor cache."""
+    """Write T into an empty chart [n+1, n+1, n].
+
+    All spans with one end come together, the longest last, so that T[k, j] stays in the processor's cache.
+    """
     n = arcs.shape[0]
     zero = arcs.dtype.type(0)  # a literal 0.0 would make float32 sums float64
     rows = arcs[:, 1:].copy()  # [dependent, head word]
@@ -163,12 +274,15 @@ def _fill(chart, best, arcs):
 
 @compiled
 def unwind_kernel(chart, best, label, arcs, n):
-    """The tree of a filled chart: (score, spans [m, 4], heads [n]). What won is found again on the way down, which
-    costs O(n^3) and saves two charts of back-pointers."""
+    """Return (score, spans [m, 4], heads [n]) of the best tree of a filled chart.
+
+    On the way down, the splits and dependents that won are searched again. This takes O(n^3) and saves two charts of
+    back-pointers.
+    """
     content = np.empty(n, chart.dtype)
     heads = np.zeros(n, np.int64)
     spans = np.empty((2 * n - 1, 4), np.int64)
-    stack = np.empty((2 * n, 4), np.int64)  # spans to open: start, end, label, head word
+    stack = np.empty((2 * n, 4), np.int64)  # spans still to open: start, end, label, head word
 
     _content(chart, 0, n, content)
     score, root = (content[0] + best[0, n]) + arcs[0, 0], 0
@@ -192,19 +306,19 @@ def unwind_kernel(chart, best, label, arcs, n):
             value = chart[i, k, h] + chart[k, j, h]
             if value > top:
                 split, top = k, value
-        a, b = (split, j) if h < split else (i, split)  # the dependent's side
+        a, b = (split, j) if h < split else (i, split)  # the part without the head word
         _content(chart, a, b, content)
         dependent_label = label[a, b]
         obligatory = best[a, b]
         if b - a == 1 and not best[a, b] > 0:
-            dependent_label, obligatory = 0, content[a]  # content is 0 below a single word
+            dependent_label, obligatory = 0, content[a]  # content is 0 inside a single word
         dependent, top = a, (content[a] + obligatory) + arcs[a, h + 1]
         for d in range(a + 1, b):
             value = (content[d] + obligatory) + arcs[d, h + 1]
             if value > top:
                 dependent, top = d, value
         heads[dependent] = h + 1
-        for side in range(2):  # the right part first: the left one must come off the stack before it
+        for side in range(2):  # the right part first, because the left part must leave the stack first
             left, right = (split, j) if side == 0 else (i, split)
             stack[depth, 0], stack[depth, 1] = left, right
             if left == a:
@@ -217,9 +331,9 @@ def unwind_kernel(chart, best, label, arcs, n):
 
 @compiled
 def solve(label_scores, arc_scores, lam, other):
-    """(fine, score, spans [m, 4], heads [n]) of the best joint tree, lam and other = 1 - lam of the charts' type.
+    """Return (fine, score, spans [m, 4], heads [n]) of the best joint tree. other = 1 - lam; both have the charts' type.
 
-    fine: False if a score is not finite or an empty label not 0; then nothing else is said.
+    fine is False if a score is not finite or an empty label is not 0. The rest is then undefined.
     """
     n, dtype = arc_scores.shape[0], arc_scores.dtype
     arcs = np.empty((n, n + 1), dtype)
@@ -236,103 +350,3 @@ def solve(label_scores, arc_scores, lam, other):
     _fill(chart, best, arcs)
     score, spans, heads = unwind_kernel(chart, best, label, arcs, n)
     return True, score, spans, heads
-
-
-class JointTree(NamedTuple):
-    """score: the maximum. spans: (start, end, label index, head word) of labelled spans in pre-order, <H> included.
-    heads: int64 [n], 0 for the root. Head words and heads are 1-based as in `treebank`: start < head word <= end."""
-
-    score: float
-    spans: list[tuple[int, int, int, int]]
-    heads: np.ndarray
-
-
-def decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5) -> JointTree:
-    """The best joint tree of one sentence.
-
-    label_scores: [n+1, n+1, L], cells i < j are read; index 0 is the empty label and must be 0 there.
-    arc_scores: [n, n+1], dependent word by head; column 0 is the root, column h+1 is word h; [d, d+1] is not read.
-    float64 is computed as float64, all else as float32. Raises ValueError for shapes that do not fit, lam outside
-    [0, 1], NaN or infinite scores; TooLongError if the chart would not fit into memory.
-    """
-    check_weight(lam)
-    label_scores, arc_scores = as_arrays(label_scores, arc_scores, "sentence 0")
-    needed = memory.chart_bytes(len(arc_scores), arc_scores.itemsize)
-    if needed > memory.SMALL:
-        memory.check_fits(len(arc_scores), needed, memory.available_bytes(), "sentence 0")
-    return _decode(label_scores, arc_scores, lam, "sentence 0")
-
-
-def decode_batch(
-    pairs: Sequence[tuple[np.ndarray, np.ndarray]], lam: float = 0.5, threads: int | None = None
-) -> list[JointTree]:
-    """The best joint trees of (label_scores, arc_scores) pairs, as `decode`, over threads (None: one per core).
-
-    Fewer threads run if their charts would not fit into memory together. An error names the sentence (from 0).
-    """
-    check_weight(lam)
-    pairs = [as_arrays(labels, arcs, f"sentence {b}") for b, (labels, arcs) in enumerate(pairs)]
-    needed = [memory.chart_bytes(len(arcs), arcs.itemsize) for _, arcs in pairs]
-    largest = max(needed, default=0)
-    limit = memory.available_bytes() if largest > memory.SMALL else None
-    for b, (_, arcs) in enumerate(pairs):
-        memory.check_fits(len(arcs), needed[b], limit, f"sentence {b}")
-    workers = cpu_count() if threads is None else threads
-    if limit is not None and largest and workers > 1:
-        workers = max(1, min(workers, limit // largest))
-    return map_threads(lambda b: _decode(*pairs[b], lam, f"sentence {b}"), range(len(pairs)), workers)
-
-
-def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, where: str) -> JointTree:
-    number = arc_scores.dtype.type
-    fine, *found = solve(label_scores, arc_scores, number(lam), number(1 - lam))
-    if not fine:
-        check_scores(label_scores, arc_scores, where)
-    return _tree(*found, where)
-
-
-def unwind(chart, best, label, arcs, n: int, where: str = "") -> JointTree:
-    """Filled chart -> tree. chart [N+1, N+1, N], best and label [N+1, N+1], arcs [N, N+1] (weighted), of which the
-    first n words are this sentence. Raises ValueError if the score is not finite (sums that overflow)."""
-    return _tree(*unwind_kernel(chart, best, label, arcs, n), where)
-
-
-def _tree(score: float, spans: np.ndarray, heads: np.ndarray, where: str) -> JointTree:
-    if not math.isfinite(score):
-        raise ValueError(f"{where or 'sentence'}: the best score is {score}: the scores are too large to add up")
-    return JointTree(float(score), list(map(tuple, spans.tolist())), heads)
-
-
-def check_weight(lam: float) -> None:
-    if not 0 <= lam <= 1:
-        raise ValueError(f"lam must lie in [0, 1], not {lam}")
-
-
-def as_arrays(label_scores, arc_scores, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Both as contiguous arrays of one type (float64 if either is, else float32). ValueError for wrong shapes."""
-    label_scores, arc_scores = np.asarray(label_scores), np.asarray(arc_scores)
-    n = len(arc_scores) if arc_scores.ndim else 0
-    if n < 1 or arc_scores.shape != (n, n + 1):
-        raise ValueError(f"{where}: arc_scores must be [n, n+1] with n >= 1, not {list(arc_scores.shape)}")
-    if label_scores.ndim != 3 or label_scores.shape[:2] != (n + 1, n + 1) or label_scores.shape[2] <= FIRST_REAL:
-        raise ValueError(
-            f"{where}: label_scores must be [{n + 1}, {n + 1}, L] with L >= 3 (empty, <H>, a label) for {n} words, "
-            f"not {list(label_scores.shape)}"
-        )
-    dtype = np.float64 if np.float64 in (label_scores.dtype, arc_scores.dtype) else np.float32
-    return np.ascontiguousarray(label_scores, dtype), np.ascontiguousarray(arc_scores, dtype)
-
-
-def check_scores(label_scores: np.ndarray, arc_scores: np.ndarray, where: str) -> None:
-    """Raises ValueError naming the first score that is NaN or infinite, or an empty label that does not score 0."""
-    i, j, k = first_wrong_label(label_scores)
-    if i >= 0:
-        value, reason = label_scores[i, j, k], "scores must be finite"
-        if np.isfinite(value):
-            reason = "the empty label (index 0) must score exactly 0"
-        raise ValueError(f"{where}: label_scores[{i}, {j}, {k}] is {value}: {reason}")
-    wrong = ~np.isfinite(arc_scores)
-    np.fill_diagonal(wrong[:, 1:], False)
-    if wrong.any():
-        d, h = np.argwhere(wrong)[0]
-        raise ValueError(f"{where}: arc_scores[{d}, {h}] is {arc_scores[d, h]}: scores must be finite")

@@ -1,9 +1,9 @@
 """Exact joint decoding of a padded batch with torch, on any device: the chart of `joint`, one span width at a time.
 
-All spans of one width, of all sentences, all splits and all heads, are one broadcast sum and one maximum. Only maxima
-are computed here; which split or dependent won is found on the CPU (`joint.unwind`) from charts copied over once, so
-nothing waits for the device inside a loop. The additions are those of `joint`, in the same order: same trees,
-bit-equal scores.
+One broadcast sum and one maximum compute all spans of one width, for all sentences, splits and heads. Only maxima are
+computed here. The charts are then copied to the CPU once, where `joint.unwind` finds which splits and dependents won, so
+that nothing waits for the device inside a loop. The additions are those of `joint`, in the same order: the trees are the
+same, and the scores have the same bits.
 """
 
 from __future__ import annotations
@@ -25,12 +25,19 @@ CHUNK = 2**24  # elements of the largest temporary: 64 MB of float32, while a wi
 def decode_batch_torch(
     label_scores: Tensor, arc_scores: Tensor, lengths: Tensor | Sequence[int], lam: float = 0.5
 ) -> list[JointTree]:
-    """The best joint tree of every sentence; what it is, and how ties break, is said in `joint`.
+    """Return the best joint tree of every sentence, see `joint`.
 
-    label_scores: [B, N+1, N+1, L]; arc_scores: [B, N, N+1]; lengths: [B], 1..N. Padding may hold anything, NaN
-    included. float64 is computed as float64, all else as float32. A batch whose charts do not fit into memory
-    together is decoded in parts. Raises ValueError for wrong shapes, lam outside [0, 1], NaN or infinite scores
-    (naming the sentence), TooLongError if one sentence's chart would not fit.
+    Args:
+        label_scores: [B, N+1, N+1, L]. Padding may contain anything, also NaN.
+        arc_scores: [B, N, N+1]. If one of the two is float64, everything is computed in float64, otherwise in float32.
+        lengths: [B], the numbers of words, 1..N.
+        lam: The weight of labels; arcs have weight 1 - lam.
+
+    A batch whose charts do not fit into memory together is decoded in parts.
+
+    Raises:
+        ValueError: A shape is wrong, lam is outside [0, 1], or a score is NaN or infinite. The message names the sentence.
+        TooLongError: The chart of one sentence would not fit into memory.
     """
     check_weight(lam)
     lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
@@ -40,7 +47,7 @@ def decode_batch_torch(
 
     trees: list[JointTree] = []
     for start, end in parts(lengths, dtype.itemsize, available_bytes(arc_scores.device)):
-        n = max(lengths[start:end])  # the part's own padding
+        n = max(lengths[start:end])  # this part's padding
         labels = label_scores[start:end, : n + 1, : n + 1].to(dtype)
         arcs = arc_scores[start:end, :n, : n + 1].to(dtype)
         trees += _decode(labels, arcs, lengths[start:end], lam, start)
@@ -70,7 +77,7 @@ def _decode(label_scores: Tensor, arc_scores: Tensor, lengths: list[int], lam: f
 
 
 def used_cells(lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-    """Which cells belong to a sentence: spans [B, N+1, N+1] (i < j <= n), arcs [B, N, N+1] (root or another word)."""
+    """Return which cells belong to a sentence: spans [B, N+1, N+1] (i < j <= n), arcs [B, N, N+1] (root or another word)."""
     posts = torch.arange(longest + 1, device=lengths.device)
     words = posts[:longest]
     spans = (posts[:, None] < posts) & (posts <= lengths[:, None, None])
@@ -79,9 +86,9 @@ def used_cells(lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
 
 
 def best_labels(label_scores: Tensor, lengths: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Per span the best admissible label other than the empty one and its weighted score: score, label [B, N+1, N+1].
+    """Return the weighted score and the index of the best allowed label of every span, two [B, N+1, N+1].
 
-    <H> is for spans of several words that are not the sentence; of equal labels the first (torch.max returns it).
+    <H> is allowed for spans of several words that are not the whole sentence. Of equal labels torch.max returns the first.
     """
     weighted = label_scores * weight
     best, label = weighted[..., FIRST_REAL:].max(-1)
@@ -95,10 +102,10 @@ def best_labels(label_scores: Tensor, lengths: Tensor, weight: Tensor) -> tuple[
 
 
 def fill(best: Tensor, arcs: Tensor) -> Tensor:
-    """best [B, N+1, N+1] and arcs [B, N, N+1], weighted -> the chart T [B, N+1, N+1, N] of `joint`.
+    """Return the chart T [B, N+1, N+1, N] of `joint`, from the weighted best [B, N+1, N+1] and arcs [B, N, N+1].
 
-    Cells i >= j are not set. Cells of a sentence depend on cells of this sentence alone, so padding need not be masked:
-    it computes spans and head words beyond the sentence, NaN perhaps, that nobody reads.
+    Cells i >= j are not set. Cells of a sentence depend only on cells of the same sentence. Therefore padding needs no mask:
+    it computes cells beyond the sentence, perhaps NaN, which nobody reads.
     """
     size, n = arcs.shape[:2]
     heads = arcs[:, :, 1:].contiguous()
@@ -135,24 +142,26 @@ def _larger(a: Tensor | None, b: Tensor) -> Tensor:
 
 
 def chunks(start: int, stop: int, elements: int) -> Iterator[tuple[int, int]]:
-    """start..stop cut so that a piece times `elements` stays near CHUNK."""
+    """Cut start..stop into pieces so that a piece times `elements` is at most about CHUNK."""
     step = max(1, CHUNK // elements)
     for low in range(start, stop, step):
         yield low, min(low + step, stop)
 
 
 def available_bytes(device: torch.device) -> int | None:
-    """Memory for the charts, which live on the device and are then copied to the CPU."""
+    """Return the bytes that charts may take. They are computed on the device and then copied to the CPU."""
     limit = memory.available_bytes()
     if device.type == "cuda":
         free = torch.cuda.mem_get_info(device)[0]
-        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch's own idle blocks
+        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
+            device
+        )  # blocks that torch keeps but does not use
         limit = free if limit is None else min(limit, free)
     return limit
 
 
 def parts(lengths: list[int], itemsize: int, limit: int | None) -> Iterator[tuple[int, int]]:
-    """Neighbouring sentences (start, end) whose padded charts fit together, with room for the temporaries.
+    """Yield ranges (start, end) of sentences whose padded charts fit into memory together, with their temporary tensors.
 
     Raises TooLongError for a sentence that does not fit alone.
     """
@@ -173,7 +182,7 @@ def parts(lengths: list[int], itemsize: int, limit: int | None) -> Iterator[tupl
 
 
 def check_shapes(label_scores: Tensor, arc_scores: Tensor, lengths: list[int]) -> None:
-    """Raises ValueError unless the shapes are [B, N+1, N+1, L >= 3], [B, N, N+1] and B lengths within 1..N."""
+    """Raise ValueError unless the shapes are [B, N+1, N+1, L >= 3], [B, N, N+1] and B lengths within 1..N."""
     size, n = arc_scores.shape[:2] if arc_scores.dim() == 3 else (len(lengths), 0)
     if arc_scores.shape != (size, n, n + 1):
         raise ValueError(f"arc_scores must be [B, N, N+1], not {list(arc_scores.shape)}")

@@ -1,6 +1,6 @@
-"""Losses on charts: max-margin over labelled spans (Mrini et al. 2020, eq. 7-9), likelihood of arcs (eq. 11).
+"""Losses on charts: maximum margin for labelled spans (Mrini et al. 2020, eq. 7-9), likelihood for arcs (eq. 11).
 
-Both return a sum; the caller divides (the released program by the number of sentences).
+Both return a sum over sentences, which the caller divides by their number, as the released program does.
 """
 
 from __future__ import annotations
@@ -22,18 +22,25 @@ def span_margin_loss(
     threads: int | None = None,
     scores_at: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """sum over sentences of max(0, max_T (s(T) + distance(T, gold)) - s(gold)): a scalar, in the type of the scores
-    (float32 for half precision).
+    """Return the sum over sentences of max(0, max_T (s(T) + distance(T, gold)) - s(gold)), a scalar.
 
-    label_scores: [B, N+1, N+1, L], index 0 the empty label, scoring 0; lengths: [B]; gold: per sentence its labelled
-    spans (start, end, label index). T ranges over the binary trees of `cky`; distance(T, gold) counts the spans of T
-    whose label is not gold's label there (gold's label is empty where gold has no span), so the loss is 0 exactly if
-    gold scores at least as much as every tree plus its distance.
+    T is any binary tree of `cky`. distance(T, gold) counts the spans of T whose label differs from gold's label of this span,
+    which is the empty label where gold has no span. So the loss is 0 exactly if gold scores at least as much as every
+    tree plus its distance.
 
-    The best tree is found without gradients: the maximum over labels on the scores' device, CKY on the CPU, to which
-    only that [B, N+1, N+1] chart is copied. The gradient reaches label_scores through the spans of that tree and of
-    gold, or, where scores_at is given, whatever that scores these spans from: (sentence, start, end, label), [m] each ->
-    the same scores, [m]. Raises ValueError for gold spans that no tree can have.
+    The best tree is found without gradients: the maximum over labels on the scores' device, CKY on the CPU, to which only a
+    [B, N+1, N+1] chart is copied. Gradients then flow through the spans of this tree and of gold.
+
+    Args:
+        label_scores: [B, N+1, N+1, L]; index 0 is the empty label, which scores 0. Half precision is computed in float32.
+        lengths: [B], the numbers of words.
+        gold: The labelled spans (start, end, label index) of every sentence.
+        threads: Threads for CKY; None: one per core.
+        scores_at: A function (sentence, start, end, label), [m] each -> the same scores [m], through which the gradients
+            flow instead of label_scores.
+
+    Raises:
+        ValueError: No tree can have these gold spans.
     """
     lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     check_gold(gold, lengths, label_scores.shape)
@@ -57,13 +64,13 @@ def span_margin_loss(
     margin = label_scores.new_zeros(len(lengths))
     read = scores_at or (lambda *at: label_scores[at])
     both = torch.cat([torch.stack([sentence, start, end, predicted]), gold_at], dim=1)
-    found, wanted = read(*both).to(label_scores.dtype).split([len(sentence), gold_at.shape[1]])
-    margin = margin.index_add(0, sentence, found + distance).index_add(0, gold_at[0], -wanted)
+    best_scores, gold_scores = read(*both).to(label_scores.dtype).split([len(sentence), gold_at.shape[1]])
+    margin = margin.index_add(0, sentence, best_scores + distance).index_add(0, gold_at[0], -gold_scores)
     return margin.clamp(min=0).sum()
 
 
 def augmented_maximum(label_scores: Tensor, gold_label: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:
-    """Per span the best admissible score, 1 added to every label but gold's, and its label: both [B, N+1, N+1]."""
+    """Add 1 to every label except gold's. Return the best allowed score of every span and its label, two [B, N+1, N+1]."""
     augmented = label_scores + 1
     augmented.scatter_add_(-1, gold_label[..., None], torch.full_like(augmented[..., :1], -1))
     n = augmented.shape[1] - 1
@@ -75,34 +82,33 @@ def augmented_maximum(label_scores: Tensor, gold_label: Tensor, lengths: list[in
 
 
 def check_gold(gold: Gold, lengths: list[int], shape: torch.Size) -> None:
-    """Raises ValueError unless every sentence's gold spans are distinct, nested, inside it, admissibly labelled, and
-    one is the sentence."""
+    """Raise ValueError unless a sentence's gold spans are different and nested, have allowed labels, and one is the sentence."""
     if len(gold) != len(lengths) or len(lengths) != shape[0]:
         raise ValueError(f"{len(gold)} gold trees and {len(lengths)} lengths for {shape[0]} sentences")
     for b, (spans, n) in enumerate(zip(gold, lengths)):
         where = f"sentence {b} of {n} words"
         if not 1 <= n < shape[1]:
             raise ValueError(f"{where}: the chart has room for 1 to {shape[1] - 1}")
-        open_: list[tuple[int, int]] = []
+        open_spans: list[tuple[int, int]] = []
         for i, j, label in sorted(spans, key=lambda span: (span[0], -span[1])):
             if not (0 <= i < j <= n and EMPTY < label < shape[3]):
                 raise ValueError(f"{where}: the gold span {(i, j, label)} does not fit its chart")
             if label == SUBHEAD and (j - i == 1 or j - i == n):
                 raise ValueError(f"{where}: the gold span {(i, j, label)} may not be <H>")
-            while open_ and open_[-1][1] <= i:
-                open_.pop()
-            if open_ and (open_[-1][1] < j or open_[-1] == (i, j)):
-                raise ValueError(f"{where}: the gold spans {open_[-1]} and {(i, j)} cross or are the same")
-            open_.append((i, j))
+            while open_spans and open_spans[-1][1] <= i:
+                open_spans.pop()
+            if open_spans and (open_spans[-1][1] < j or open_spans[-1] == (i, j)):
+                raise ValueError(f"{where}: the gold spans {open_spans[-1]} and {(i, j)} cross or are the same")
+            open_spans.append((i, j))
         if (0, n) not in {(i, j) for i, j, _ in spans}:
             raise ValueError(f"{where}: gold has no label for the whole sentence")
 
 
 def arc_loss(log_probabilities: Tensor, heads: Tensor, mask: Tensor) -> Tensor:
-    """Negative log-likelihood of every word's head (eq. 11), summed over words: a scalar, in float32 at least.
+    """Return the negative log-likelihood of every word's head (eq. 11), summed over words: a scalar, at least float32.
 
-    log_probabilities: [B, N, N+1] over the heads of every word (column 0 the root, h+1 word h), normalised over those it may
-    have; heads: [B, N], 1-based, 0 = root, read where mask: bool [B, N], True for words.
+    log_probabilities: [B, N, N+1] over the heads that a word may have; column 0 is the root, h+1 is word h.
+    heads: [B, N], 1-based, 0 is the root. mask: bool [B, N], True for words; heads are read there only.
     """
     mask = mask.bool()
     gold = log_probabilities.gather(2, heads.masked_fill(~mask, 0)[..., None])[..., 0]
