@@ -89,10 +89,12 @@ def row(
 
 
 def milliseconds(function: Callable, device: str = "cpu") -> float:
+    """Return the time of one call. On a GPU it waits for the work before the call, and for that of the call."""
+    wait = torch.cuda.synchronize if device != "cpu" else lambda: None
+    wait()
     started = time.perf_counter()
     function()
-    if device != "cpu":
-        torch.cuda.synchronize()
+    wait()
     return 1000 * (time.perf_counter() - started)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
@@ -111,31 +111,16 @@ def _clocks(network: Network, device: str) -> Iterator[dict[str, float]]:
         for part, places in timed.items():
             for owner, name in places:
                 if owner is not None:
-                    undo.enter_context(_clock(owner, name, spent, part, device))
+                    clocked = partial(_clocked, getattr(owner, name), spent, part, device)
+                    undo.enter_context(patch.object(owner, name, clocked))
         yield spent
 
 
-@contextlib.contextmanager
-def _clock(owner, name: str, spent: dict[str, float], part: str, device: str) -> Iterator[None]:
-    """Let the function `owner.name` add its time to spent[part] while the block runs."""
-    function, is_own = getattr(owner, name), name in vars(owner)
-
-    def clocked(*args, **kwargs):
-        if device != "cpu":
-            torch.cuda.synchronize()
-        started = time.perf_counter()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            if device != "cpu":
-                torch.cuda.synchronize()
-            spent[part] += 1000 * (time.perf_counter() - started)
-
-    setattr(owner, name, clocked)
-    try:
-        yield
-    finally:
-        setattr(owner, name, function) if is_own else delattr(owner, name)
+def _clocked(function: Callable, spent: dict[str, float], part: str, device: str, /, *args, **kwargs):
+    """Call a function and add its time to spent[part]."""
+    results = []
+    spent[part] += milliseconds(lambda: results.append(function(*args, **kwargs)), device)
+    return results[0]
 
 
 def look(settings: Settings) -> list[dict]:

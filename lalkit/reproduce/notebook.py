@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import runpy
@@ -186,12 +187,10 @@ def _make_folder(runs: Path, out: str | Path | None, record: dict) -> Path:
         return folder
     key = provenance.json_hash([record["notebook_sha256"], record["parameters"]])[:8]
     base = runs / f"{datetime.now():%Y%m%d-%H%M%S}-{key}"
-    for attempt in range(1, 1000):
-        folder = base if attempt == 1 else base.with_name(f"{base.name}-{attempt}")
+    for folder in itertools.chain([base], (base.with_name(f"{base.name}-{number}") for number in itertools.count(2))):
         with contextlib.suppress(FileExistsError):
             folder.mkdir(parents=True)
             return folder
-    raise NotebookError(f"{base} and its successors all exist", remedy="Remove old runs.")
 
 
 def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, timeout: float, progress: bool) -> None:

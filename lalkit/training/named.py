@@ -1,23 +1,24 @@
-"""Trained parsers by name: those shipped in data/models, a folder, or a repository on the Hugging Face hub."""
+"""Find trained parsers by name: those shipped in data/models, a folder, or a repository on the Hugging Face hub."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from lalkit.errors import ModelError
+from lalkit.files import read_json
 from lalkit.treebank.corpora import repository
 
-# One parser serves reading and interpretation: without feed-forward and residual dropout nothing was lost
-# (data/models/README.md), and every label head's part in a score can be told.
+# Each of these parsers serves both for parsing and for interpretation. It has no feed-forward and no residual dropout after the
+# label attention, so what every label head adds to a score can be told, and nothing was lost by it (data/models/README.md).
 ALIASES = {"en-craft-x": "en-craft", "en-news-x": "en-news"}
 HUB = "hf:"
+PROFILE = ("corpus", "norm", "spans", "labels", "led", "all")  # what profile.json holds
 
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of a shipped parser: its folder, and card.json in it."""
+    """What is known of a shipped parser: its folder, and what card.json in it holds."""
 
     folder: Path
     facts: dict
@@ -33,70 +34,68 @@ class Card:
 
 
 def folder() -> Path:
+    """Return the folder of the shipped parsers."""
     return repository() / "data" / "models"
 
 
 def names() -> list[str]:
-    """Those shipped, without their other names."""
+    """Return the names of the shipped parsers, without their other names."""
     return sorted(file.parent.name for file in folder().glob("*/model.json"))
 
 
 def find(name: str | Path) -> Path:
-    """The folder of a parser: itself a folder, or shipped under this name, or downloaded from the hub ('hf:owner/name').
+    """Return the folder of a parser: a folder, a shipped parser's name, or a repository on the hub ('hf:owner/name').
 
-    Raises ModelError where there is none, and where a shipped or downloaded one has no card with a licence.
+    Raises ModelError if there is none, or if a shipped or downloaded one has no card with a licence.
     """
     if str(name) and Path(name).is_dir():
         return Path(name)
     if str(name).startswith(HUB):
         return read_card(_download(str(name).removeprefix(HUB))).folder
-    found = folder() / ALIASES.get(str(name), str(name))
-    if found.parent == folder() and found.is_dir():
-        return read_card(found).folder
-    raise ModelError(
-        "no parser here, and none is shipped under this name",
-        where=str(name),
-        remedy=f"Give a folder written by `lalkit train`, or one of {', '.join([*names(), *ALIASES])}.",
-    )
+    shipped = folder() / ALIASES.get(str(name), str(name))
+    if shipped.parent == folder() and shipped.is_dir():
+        return read_card(shipped).folder
+    problem = "no parser here, and none is shipped under this name"
+    remedy = f"Give a folder written by `lalkit train`, or one of {', '.join([*names(), *ALIASES])}."
+    raise ModelError(problem, where=str(name), remedy=remedy)
 
 
 def read_card(folder: Path) -> Card:
-    """Raises ModelError where card.json is missing, damaged, or names no licence: such a parser is not to be passed on."""
+    """Read a parser's card. Raises ModelError if card.json is missing or damaged, or names no licence.
+
+    A parser without a licence must not be passed on.
+    """
     file = folder / "card.json"
+    facts = read_json(file)
+    if facts and facts.get("licence"):
+        return Card(folder, facts)
+    problem = "is not there" if not file.exists() else "is damaged" if facts is None else "names no licence"
     remedy = "Get the folder again, or write its card with `lalkit models ship`."
-    try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        licence = facts.get("licence")
-    except OSError as error:
-        raise ModelError(f"cannot be read ({error.strerror})", where=str(file), remedy=remedy) from None
-    except (ValueError, AttributeError):
-        raise ModelError("is damaged or not lalkit's", where=str(file), remedy=remedy) from None
-    if not licence:
-        raise ModelError("names no licence", where=str(file), remedy=remedy)
-    return Card(folder, facts)
+    raise ModelError(problem, where=str(file), remedy=remedy)
 
 
 def read_profile(folder: Path) -> dict | None:
-    """profile.json, if there is one: which labels each label head led in a corpus. Raises ModelError where it is damaged."""
+    """Return profile.json, which counts the labels that each label head led in a corpus; None if there is none.
+
+    Raises ModelError if it is damaged.
+    """
     file = folder / "profile.json"
     if not file.exists():
         return None
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return {key: found[key] for key in ("corpus", "norm", "spans", "labels", "led", "all")}
-    except (OSError, ValueError, KeyError, TypeError):
-        raise ModelError("is damaged or not lalkit's", where=str(file), remedy="Get it again, or delete it.") from None
+    profile = read_json(file) or {}
+    if missing := set(PROFILE) - set(profile):
+        problem = f"is damaged or not lalkit's: it has no {', '.join(sorted(missing))}"
+        raise ModelError(problem, where=str(file), remedy="Get it again, or delete it.")
+    return {key: profile[key] for key in PROFILE}
 
 
 def _download(repository: str) -> Path:
-    """What a parser consists of, from the hub, or from its cache."""
+    """Return the folder of a parser from the hub, or from the cache of earlier downloads."""
     from huggingface_hub import snapshot_download
 
     try:
         return Path(snapshot_download(repository, allow_patterns=["*.json", "*.safetensors", "README.md"]))
     except Exception as error:
-        raise ModelError(
-            f"cannot be downloaded ({type(error).__name__}: {str(error).splitlines()[0][:120]})",
-            where=f"{HUB}{repository}",
-            remedy="Check the name and the network, or give a folder.",
-        ) from None
+        problem = f"cannot be downloaded ({type(error).__name__}: {str(error).splitlines()[0][:120]})"
+        remedy = "Check the name and the network, or give a folder."
+        raise ModelError(problem, where=f"{HUB}{repository}", remedy=remedy) from None
