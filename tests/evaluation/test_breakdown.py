@@ -31,7 +31,7 @@ def test_by_label():
     ]
 
 
-def test_the_parts_are_the_whole():
+def test_groups_and_labels_add_up_to_the_whole_corpus():
     gold = load("sample", "dev").sentences
     found = [replace(s, constituents=(*s.constituents[:-1], s.constituents[-1]._replace(label="X"))) for s in gold]
     whole = evaluate(gold, found)

@@ -1,4 +1,4 @@
-"""EVALB against hand-made cases and a slow twin; attachment, corpus totals and the table per sentence."""
+"""EVALB against hand-made cases and a slow twin; attachment, corpus totals, and the table with a row per sentence."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_hand_made_case(case):
             assert getattr(count, name) == expected, case.reason
 
 
-def test_there_are_enough_cases_and_none_twice():
+def test_there_are_enough_cases_and_all_differ():
     assert len(CASES) >= 40
     assert len({case.name for case in CASES}) == len(CASES)
     assert len({(case.gold, case.predicted, case.rules) for case in CASES}) == len(CASES)
@@ -111,7 +111,7 @@ def test_the_slow_twin_agrees(pair):
 
 
 @given(tree_pairs())
-def test_sides_can_be_exchanged_but_for_an_empty_side(pair):
+def test_sides_can_be_exchanged_unless_one_is_empty(pair):
     there, back = score_brackets(*pair), score_brackets(*pair[::-1])
     if there.status == back.status == "ok":
         assert (there.matched, there.gold, there.predicted) == (back.matched, back.predicted, back.gold)
@@ -139,7 +139,7 @@ def test_totals_are_sums_not_means_of_sentences():
     assert totals.f1 == pytest.approx(2 * 75 * 50 / (75 + 50))
 
 
-def test_totals_of_nothing():
+def test_totals_without_sentences():
     totals = BracketTotals.of([])
     assert (totals.precision, totals.recall, totals.f1, totals.exact, totals.tag_accuracy) == (0, 0, 0, 0, 0)
 
@@ -182,7 +182,7 @@ def test_which_tags_are_punctuation():
     assert not PUNCTUATION & {"-LRB-", "-RRB-", "$", "#", "SYM", "POS"}
 
 
-def test_unknown_labels_are_wrong_and_no_more():
+def test_unknown_labels_are_wrong_but_no_error():
     found = dataclasses.replace(GOLD, arc_labels=("xyzzy",) * 6)
     assert dataclasses.astuple(attachment(GOLD, found, punctuation=True)) == (6, 6, 0)
 
@@ -192,7 +192,7 @@ def test_unknown_labels_are_wrong_and_no_more():
     [None, Sentence(WORDS), Sentence(WORDS[:-1], heads=GOLD.heads[:-1]), dataclasses.replace(GOLD, words=WORDS[::-1])],
     ids=["no parse", "no heads", "other length", "other words"],
 )
-def test_what_is_not_there_is_wrong(found):
+def test_missing_predictions_are_wrong(found):
     assert dataclasses.astuple(attachment(GOLD, found, punctuation=True)) == (6, 0, 0)
 
 
@@ -296,7 +296,7 @@ def without(sentence: Sentence | None, *layers: str) -> Sentence | None:
     ids=["no trees", "no arcs", "no arc labels"],
 )
 @pytest.mark.parametrize("side", ["gold", "predicted"])
-def test_a_missing_layer_is_none_and_the_rest_stays(layers, missing, side):
+def test_scores_of_a_missing_layer_are_none_and_the_others_stay(layers, missing, side):
     gold, found = corpus()
     full = evaluate(gold, found).summary()
     if side == "gold":
@@ -353,7 +353,7 @@ def test_an_empty_corpus():
     assert len(evaluation.table()) == 0
 
 
-def test_unequal_numbers_are_said():
+def test_unequal_numbers_of_sentences_are_an_error():
     gold, found = corpus()
     with pytest.raises(LalkitError, match="4 gold sentences but 3 predicted"):
         evaluate(gold, found[:3])
@@ -368,7 +368,7 @@ def test_scoring_needs_no_torch():
 
 
 @pytest.mark.data
-def test_normalising_the_ptb_sample_changes_nothing_evalb_sees():
+def test_normalising_the_ptb_sample_does_not_change_its_brackets():
     """Raw trees (traces, function tags) against what a parser is trained on: all brackets, but for the one ADVP|PRT."""
     nltk = pytest.importorskip("nltk")
     if "NLTK_DATA" in os.environ and os.environ["NLTK_DATA"] not in nltk.data.path:
@@ -385,7 +385,7 @@ def test_normalising_the_ptb_sample_changes_nothing_evalb_sees():
     assert totals.crossing == 0
 
 
-def test_a_wrong_punctuation_tag_leaves_no_sentence_out():
+def test_no_sentence_is_left_out_because_of_a_wrong_punctuation_tag():
     """Brackets under the gold tags; tag accuracy under the parser's own. Each side under its own tags: as the C program."""
     spans = (Span(0, 4, "S"), Span(0, 2, "NP"))
     gold = Sentence(("The", "end", "came", "."), ("DT", "NN", "VBD", "."), spans)
@@ -397,7 +397,7 @@ def test_a_wrong_punctuation_tag_leaves_no_sentence_out():
     assert theirs.summary()["skipped"] == 1
 
 
-def test_tags_of_sides_of_different_lengths_are_compared_where_evalb_pairs_them():
+def test_tags_are_compared_for_the_words_that_evalb_pairs():
     gold, found = joint("(NP (DT a) (, ,) (NN b))"), joint("(NP (DT a) (NN b))")
     summary = evaluate([gold], [found]).summary()
     assert (summary["f1"], summary["tag_accuracy"]) == (100.0, 100.0)

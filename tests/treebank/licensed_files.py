@@ -1,4 +1,4 @@
-"""Folders of files in the forms of the Penn and the Chinese Treebank, with sentences of our own in them."""
+"""Folders of files in the form of the Penn and the Chinese Treebank, with our own sentences."""
 
 from pathlib import Path
 

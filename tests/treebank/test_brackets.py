@@ -1,4 +1,4 @@
-"""Brackets in, out, and what is done to a treebank's tree before a parser sees it."""
+"""Reading and writing brackets, and preparing a treebank's tree for a parser."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Chinese text: one form for a word that can be written in several."""
+"""Chinese words: all ways of writing a word get one form."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_what_is_chinese():
     assert not is_chinese("abc é カ 한 ，１")
 
 
-def test_words_are_looked_up_by_their_one_form_and_stay_as_they_are():
+def test_words_are_looked_up_by_one_form_and_keep_their_own_form():
     sentence = Sentence(("１２", "12", "ab"), ("M", "M", "N"), (Span(0, 3, "X"),), (2, 0, 2), ("a", "ROOT", "a"))
     vocab = Vocab.build([sentence], min_count=2)
     assert vocab.words[2:] == ("12",) and set(vocab.chars[2:]) == set("12ab")

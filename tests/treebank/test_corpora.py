@@ -1,4 +1,4 @@
-"""Reading named treebanks and folders, and everything that can be wrong with them."""
+"""Reading named treebanks and folders, and the errors for wrong files."""
 
 import zipfile
 
@@ -31,7 +31,7 @@ def test_a_folder_with_and_without_dependencies(tmp_path):
     assert given.arc_labels == ("DET", "SBJ", "ROOT") == derived.arc_labels
 
 
-def test_two_files_of_one_part_are_not_chosen_between(tmp_path):
+def test_two_files_for_one_part_are_an_error(tmp_path):
     for name in ("en_ewt", "en_gum"):
         (tmp_path / f"{name}-ud-train.conllu").write_text(ROWS)
     with pytest.raises(CorpusError, match="2 files could be the train part: en_ewt-ud-train.conllu, en_gum"):
@@ -73,7 +73,7 @@ def test_crossing_dependencies(tmp_path):
         load(folder(tmp_path, tree, rows + "\n"), "train")
 
 
-def test_of_constituents_no_dependencies_are_asked(tmp_path):
+def test_the_task_constituents_needs_no_dependencies(tmp_path):
     strange = "( (S (NP (Nh \u4ed6)) (VP (VC \u4f86) (Di \u4e86))) )\n"  # no head rules for these tags
     for trees, rows in ((strange, None), (TREE, ROWS.replace("\t0\tROOT", "\t2\tDEP"))):
         with pytest.raises(TreebankError, match="head rules|cycle"):
@@ -82,7 +82,7 @@ def test_of_constituents_no_dependencies_are_asked(tmp_path):
         assert sentence.heads is None and len(sentence.constituents) == 3
 
 
-def test_dependencies_of_which_nothing_can_be_read(tmp_path):
+def test_no_sentence_of_the_dependencies_can_be_read(tmp_path):
     broken = ROWS.replace("\t", " ")
     some = load(folder(tmp_path, None, broken + ROWS), "train", task="dependencies")
     assert (len(some), len(some.problems)) == (1, 1)
@@ -145,7 +145,7 @@ def test_conllu_ranges_and_empty_nodes_are_left_out():
     assert next(conllu.scan_conll(text)).words == ("The", "end", "came")
 
 
-def test_stats_of_our_own(sample):
+def test_stats_of_our_sample(sample):
     counts = stats(load("sample", "train"))
     assert counts["sentences"] == len(sample) >= 160
     assert counts["words"] == sum(map(len, sample))

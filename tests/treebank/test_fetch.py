@@ -1,4 +1,4 @@
-"""Fetching: what is here is not fetched again; a failure is said and leaves nothing behind; an archive is unpacked."""
+"""Fetching: no corpus is fetched twice; a failure gives an error and leaves no files; an archive is unpacked."""
 
 import io
 import urllib.request
@@ -53,14 +53,14 @@ def test_craft_is_unpacked_where_the_reader_looks(empty_machine, monkeypatch):
         (lambda url, timeout: io.BytesIO(b"<html>moved</html>"), "not a zip"),
     ],
 )
-def test_failures_leave_nothing_behind(empty_machine, monkeypatch, answer, says):
+def test_failures_leave_no_files(empty_machine, monkeypatch, answer, says):
     monkeypatch.setattr(urllib.request, "urlopen", answer)
     with pytest.raises(CorpusError, match=says):
         fetch.fetch("craft")
     assert not list(empty_machine.rglob("*.zip")) and not list(empty_machine.rglob("*.tree"))
 
 
-def test_our_own_is_not_fetched(monkeypatch):
+def test_our_samples_are_not_fetched(monkeypatch):
     monkeypatch.setattr(fetch, "find", lambda name: None)
     with pytest.raises(CorpusError, match="belongs to the repository"):
         fetch.fetch("sample")

@@ -159,7 +159,7 @@ def test_every_label_is_documented_and_every_name_in_the_tables_is_known():
     assert not misspelt
 
 
-def test_a_role_is_only_read_off_constituents():
+def test_only_constituents_have_a_role():
     node = Node("VP", (Node("VB", word="go"), Node("NN-TMP", word="today")))
     assert arc_label(node, 0, 1) == "OBJ"
 

@@ -1,4 +1,4 @@
-"""The importers of licensed treebanks, on files of the same form with our own sentences, and on broken ones."""
+"""The importers of licensed treebanks, on files of the same form with our own sentences, and on broken files."""
 
 import csv
 import json
@@ -78,7 +78,7 @@ def test_dependencies_of_another_converter(tmp_path, name, make, sizes, text):
     assert all(row["constituents"] == row["joint"] for row in rows)
 
 
-def test_what_the_joint_form_cannot_represent_is_counted(tmp_path):
+def test_constituents_without_a_joint_form_are_counted(tmp_path):
     """was: the head of the outer VP and root; seen depends on it, but The and river hang apart, so the NP has two heads."""
     text = forms.PTB_CONLL.replace("1\tThe\t_\tDT\tDT\t_\t2\tdet", "1\tThe\t_\tDT\tDT\t_\t4\tdet")
     files = forms.dependency_files(tmp_path, PTB_SIZES, text)

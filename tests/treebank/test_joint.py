@@ -1,4 +1,4 @@
-"""tree -> joint spans -> tree is the identity, on any tree that has a joint form, and on the corpora."""
+"""A sentence stays the same when it is turned into joint spans and back: any sentence with a joint form, and the corpora."""
 
 import pytest
 from hypothesis import given
@@ -37,7 +37,7 @@ def test_a_chain_of_any_length(n):
         ((), (0,), "no constituent covers"),
     ],
 )
-def test_what_has_no_joint_form_says_why(spans, heads, says):
+def test_the_error_says_why_there_is_no_joint_form(spans, heads, says):
     with pytest.raises(JointError, match=says):
         to_joint(Sentence(words(len(heads)), constituents=spans, heads=heads))
 

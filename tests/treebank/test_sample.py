@@ -1,4 +1,4 @@
-"""Our own treebank in data/sample: large enough, one form throughout, and its dependencies those of the head rules."""
+"""Our own treebank in data/sample is large enough and uniform, and its dependencies are those of the head rules."""
 
 from __future__ import annotations
 

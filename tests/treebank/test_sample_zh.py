@@ -1,4 +1,4 @@
-"""Our own Chinese treebank in data/sample-zh: both scripts, one form throughout, its dependencies those of the rules."""
+"""Our own Chinese treebank in data/sample-zh has both scripts and is uniform; its dependencies are those of the rules."""
 
 import re
 from collections import Counter
@@ -66,6 +66,6 @@ def test_texts_are_the_words_and_no_sentence_occurs_twice(sentences):
         assert len({deps.comments[key] for _, _, deps in sentences}) == len(sentences) == 100
 
 
-def test_what_it_promises_is_in_it(sentences):
+def test_it_contains_the_promised_phenomena(sentences):
     found = Counter(name for _, _, deps in sentences for name in deps.comments["phenomena"].split())
     assert [name for name in PHENOMENA if found[name] < 2] == []

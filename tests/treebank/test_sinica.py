@@ -1,4 +1,4 @@
-"""The Sinica Treebank: roles and head marks become heads and arc labels; odd lines are mended or named. Clauses made up here."""
+"""The Sinica Treebank: heads and arc labels come from roles; unusual lines are repaired or named. The clauses are made up."""
 
 import zipfile
 
@@ -73,7 +73,7 @@ def test_broken_lines(line, says):
         read_line(line)
 
 
-def test_lines_are_dealt_out_in_turn_and_a_broken_one_is_named():
+def test_splits_take_lines_in_turn_and_a_broken_line_is_named():
     text = "\r\n".join([LINE + PUNCTUATION] * 19 + ["#20 S(", ""])
     parts = {split: list(sinica.read(text, split, "parsed")) for split in ("train", "dev", "test")}
     assert {split: len(items) for split, items in parts.items()} == {"train": 16, "dev": 2, "test": 2}

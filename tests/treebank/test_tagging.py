@@ -1,4 +1,4 @@
-"""The tagger learns, knows words it has not seen by their letters and neighbours, and jackknifing never looks at what it tags."""
+"""The tagger learns and guesses the tags of new words; in jackknifing, no tagger has seen the sentences that it tags."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_the_order_of_sentences_is_kept():
     assert list(jackknife(sentences, 10)) == [[tag] for _, (tag,) in sentences]
 
 
-def test_too_little():
+def test_too_few_sentences():
     with pytest.raises(TreebankError, match="9 sentences cannot be tagged in 10 folds"):
         list(jackknife([(("a",), ("A",))] * 9))
     with pytest.raises(TreebankError, match="no tagged sentences"):

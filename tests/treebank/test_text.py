@@ -1,4 +1,4 @@
-"""Typed text -> sentences."""
+"""Typed text becomes sentences."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_a_line_of_unusual_spaces_has_no_words():
     assert read_line("\u00a0", "tokens").words == ("\u00a0",)
 
 
-def test_lines_may_begin_later():
+def test_the_first_line_may_have_another_number():
     assert [s.id for (s,) in read_lines(["a", "b"], place="f", first=8)] == ["f:8", "f:9"]
 
 
@@ -56,7 +56,7 @@ def test_running_text_is_split_into_sentences():
     assert split_sentences(" \n ") == [] == read_text("\u00a0")
 
 
-def test_sentences_of_running_text_say_where_they_stand():
+def test_ids_of_running_text_name_line_and_sentence():
     lines = list(read_lines(["One. Two.", "", "Three."], "text", "f"))
     assert [[s and s.id for s in line] for line in lines] == [["f:1.1", "f:1.2"], [None], ["f:3.1"]]
 

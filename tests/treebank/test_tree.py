@@ -1,4 +1,4 @@
-"""Sentences refuse to be wrong, and say how."""
+"""Wrong sentences are refused with a message that says what is wrong."""
 
 import pytest
 from hypothesis import given
@@ -31,7 +31,7 @@ from lalkit.treebank.tree import Node, Sentence, Span, check_heads, find_crossin
         (lambda: Sentence(("a",), arc_labels=("X",)), "no heads"),
     ],
 )
-def test_refuses(build, says):
+def test_wrong_trees_and_sentences_are_refused(build, says):
     with pytest.raises(TreebankError, match=says):
         build()
 
@@ -47,7 +47,7 @@ def test_tree_expands_chains_and_keeps_words():
     assert s.constituents[0] == (0, 2, "S"), "pre-order"
 
 
-def test_a_deep_tree_is_no_trouble():
+def test_a_deep_tree():
     n = 3000
     s = Sentence(("w",) * n, ("T",) * n, tuple(Span(i, n, "X") for i in range(n - 1)))
     assert len(s.tree.leaves()) == n
