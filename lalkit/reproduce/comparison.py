@@ -6,8 +6,6 @@ interrupted comparison, or one with another run, goes on from there.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +18,9 @@ import pandas as pd
 from lalkit.api import Parser
 from lalkit.config import Config, from_dict
 from lalkit.errors import LalkitError, ParameterError
-from lalkit.evaluation.provenance import code_hash
+from lalkit.evaluation.provenance import code_hash, json_hash
 from lalkit.evaluation.statistics import f1_test, holm, paired_test
-from lalkit.files import write_json
+from lalkit.files import read_json, write_json
 from lalkit.interpret import layer_of
 from lalkit.interpret.controls import TESTED
 from lalkit.reproduce.comparison_measures import TRAINED, Row, measure, usual_labels
@@ -157,22 +155,21 @@ class Kept:
         self, folder: str | Path | None, gold: Sequence[Sentence], train: Sequence[Sentence], settings: Sequence
     ):
         self.folder = None if folder is None else Path(folder)
-        self.common = _hash([[repr(s) for s in gold], [repr(s) for s in train], list(settings), code_hash()])
+        self.common = json_hash([[repr(s) for s in gold], [repr(s) for s in train], list(settings), code_hash()])
 
     def path(self, parser: str | Path) -> Path | None:
-        return None if self.folder is None else self.folder / f"{_hash([fingerprint(parser), self.common])[:16]}.json"
+        return (
+            None if self.folder is None else self.folder / f"{json_hash([fingerprint(parser), self.common])[:16]}.json"
+        )
 
     def find(self, parser: str | Path) -> Measured | None:
         """Return the measurements of a parser; None if there are none, or the file is damaged."""
         path = self.path(parser)
-        if path is None:
+        content = read_json(path) if path is not None else None
+        if content is None or not {"rows", "tables"} <= set(content):
             return None
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            tables = {name: pd.DataFrame(counts) for name, counts in content["tables"].items()}
-            return [tuple(row) for row in content["rows"]], tables
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            return None
+        tables = {name: pd.DataFrame(counts) for name, counts in content["tables"].items()}
+        return [tuple(row) for row in content["rows"]], tables
 
     def keep(self, parser: str | Path, measured: Measured) -> None:
         path = self.path(parser)
@@ -180,10 +177,6 @@ class Kept:
             rows, tables = measured
             counts = {name: table[COUNTED].fillna(0).astype(int).to_dict("list") for name, table in tables.items()}
             write_json(path, {"rows": [(*row[:3], float(row[3])) for row in rows], "tables": counts})
-
-
-def _hash(parts: list) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def tests(counts: dict[tuple[str, int], dict[str, pd.DataFrame]]) -> pd.DataFrame:

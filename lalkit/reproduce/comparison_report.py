@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lalkit.draw.figures import drawn, heads_figure
+from lalkit.draw.pages import markdown_table, png
 from lalkit.files import write_bytes, write_text
 from lalkit.reproduce.comparison import Compared
 from lalkit.reproduce.comparison_measures import TRAINED
@@ -34,14 +34,13 @@ PROBES = {
 
 def write(found: Compared, out: str | Path, title: str) -> list[Path]:
     """table.csv, tests.csv, heads.md, heads.png and heads.csv, which it draws."""
-    out, picture = Path(out), BytesIO()
-    heads_figure(found.table).savefig(picture, dpi=150)
+    out = Path(out)
     return [
         write_text(out / "table.csv", found.table.to_csv(index=False)),
         write_text(out / "tests.csv", found.tests.to_csv(index=False)),
         write_text(out / "heads.md", page(found, title)),
         write_text(out / "heads.csv", drawn(found.table).to_csv(index=False)),
-        write_bytes(out / "heads.png", picture.getvalue()),
+        write_bytes(out / "heads.png", png(heads_figure(found.table))),
     ]
 
 
@@ -50,7 +49,7 @@ def page(found: Compared, title: str) -> str:
     parts = [f"# {title}\n", "Means over seeds (± standard deviation).\n"]
     for name, table in summaries(found).items():
         if len(table):
-            parts.append(f"## {name}\n\n{_markdown(table)}\n")
+            parts.append(f"## {name}\n\n{markdown_table(table.columns, table.astype(object).fillna('').to_numpy())}\n")
     return "\n".join(parts)
 
 
@@ -144,9 +143,3 @@ def _cell(row: pd.Series) -> str:
     digits = 0 if abs(row["mean"]) >= 1000 else 1 if abs(row["mean"]) >= 10 else 2
     spread = f" ± {row['sd']:,.{digits}f}" if np.isfinite(row["sd"]) and row["sd"] > 0 else ""
     return f"{row['mean']:,.{digits}f}{spread}"
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    rows = [["" if pd.isna(value) else str(value) for value in row] for row in table.itertuples(index=False)]
-    lines = [list(table.columns), ["---"] * len(table.columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

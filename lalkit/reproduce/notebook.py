@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import patch
 
 from lalkit.errors import CorpusError, LalkitError, TreebankError
 from lalkit.evaluation import provenance
@@ -110,20 +111,12 @@ def run_notebook(
     root = find_root(path.parent)
     record = {
         "notebook": path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name,
-        "notebook_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "parameters": complete,
-        "seed": complete.get("seed"),
-        "code_sha256": code_hash(),
-        "data_sha256": _data_hash(complete, root),
-        "status": "running",
-        "error": None,
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": None,
-        "peak_memory_mb": None,  # of the kernel; None if it was killed
-        "git": provenance.git_revision(root),
-        "versions": provenance.versions(),
-        "device": provenance.device(),
-    }
+        "notebook_sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "parameters": complete,
+        "seed": complete.get("seed"), "code_sha256": code_hash(), "data_sha256": _data_hash(complete, root),
+        "status": "running", "error": None, "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": None, "peak_memory_mb": None,  # of the kernel; None if it was killed
+        "git": provenance.git_revision(root), "versions": provenance.versions(), "device": provenance.device(),
+    }  # fmt: skip
     runs = root / "runs" / path.stem
     if cache and (earlier := _finished(record, path.name, [Path(out)] if out else runs.glob("*"))):
         return earlier
@@ -256,13 +249,8 @@ def _environment(folder: Path) -> Iterator[None]:
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",
             "PYTHONWARNINGS": "ignore:IProgress not found",  # bars are text here
         }
-        before = {name: os.environ.get(name) for name in changes}
-        os.environ.update(changes)
-        try:
+        with patch.dict(os.environ, changes):
             yield
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
 
 
 def _tidy(path: Path, name: str) -> None:
