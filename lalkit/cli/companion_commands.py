@@ -44,7 +44,7 @@ Epochs = Annotated[int, typer.Option(help="How often the training examples are s
 
 def chosen(named: dict, epochs: int, set_: list[str] | None) -> dict:
     """Return the settings that a command changes."""
-    return named | ({"epochs": epochs} if epochs else {}) | dict(options.pairs(set_ or []))
+    return named | ({"epochs": epochs} if epochs else {}) | options.pairs(set_)
 
 
 def between_commas(seeds: str, **lists: str) -> tuple[list[int], ...]:

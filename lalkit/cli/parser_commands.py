@@ -68,7 +68,7 @@ def train(
         "train.seed": seed, "train.start": start, "train.epochs": epochs, "train.max_minutes": max_minutes,
         "model.task": task,
     }  # fmt: skip
-    settings = dict(options.pairs(set_ or [])) | {name: value for name, value in named.items() if value is not None}
+    settings = options.pairs(set_) | {name: value for name, value in named.items() if value is not None}
     config = override(preset_(preset), settings)
     if "train.workers" not in settings:
         config = override(config, {"train.workers": workers or (1 if threads else usual_size(config))})

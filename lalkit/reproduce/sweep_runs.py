@@ -138,9 +138,9 @@ def on_cluster(address: str, tasks: Sequence[Task]) -> Iterator[str]:
 
     Raises LalkitError without dask, scheduler or workers, and if the scheduler goes away.
     """
+    client = connect(address)
     from distributed import KilledWorker, as_completed
 
-    client = connect(address)
     try:
         futures = {
             client.submit(launch, folder, task, where=os.getcwd(), pure=False, retries=RETRIES): (folder, task)
