@@ -24,7 +24,6 @@ from lalkit.network.predict import predict
 from lalkit.network.scores import fenceposts
 from lalkit.probes.view import AttentionView, Outcome
 
-DECISIONS = ("spans", "arcs")
 STRIDE = 1_000_000  # The number of a span is the number of its sentence * STRIDE + start * 1000 + end.
 
 
@@ -46,7 +45,8 @@ def view_of_paper_layer(
     Returns: weights [B, H, 1, T], over T positions with START and STOP; values [B, H, T, d_kv], V_h x.
     Raises: ModelError without label attention, or with a query matrix; ValueError for an unknown decision.
     """
-    check_decision(decide)
+    if decide not in ("spans", "arcs"):
+        raise ValueError(f"no decision {decide!r}: spans or arcs")
     network, collator, layer = source.network, source.collator, source.layer
     if layer is None or layer.config.query != "vector":
         raise ModelError("has no label attention with one query a head", remedy="Use a parser with query=vector.")
@@ -144,12 +144,6 @@ def of_spans(values: Sequence[Sequence[int]], spans: Spans) -> Tensor:
     rows = [list(row[start:end]) for row, in_row in zip(values, spans, strict=True) for start, end, _ in in_row]
     most = max(map(len, rows))
     return torch.tensor([row + [-1] * (most - len(row)) for row in rows])
-
-
-def check_decision(decide: str) -> None:
-    """Raise ValueError for an unknown decision."""
-    if decide not in DECISIONS:
-        raise ValueError(f"no decision {decide!r}: {' or '.join(DECISIONS)}")
 
 
 def layer_input(network: Network, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -131,7 +131,9 @@ def cancellation(
     own = network(batch, posts=True)
     x, mask = layer_input(network, batch)
     contexts = layer.contexts(x, layer.attend(x, mask))
-    words = per_head(layer.reduce(x), contexts.shape[1])
+    words = layer.reduce(x)
+    if words.dim() == 3:  # R is shared: R x is the same for every head.
+        words = words[:, :, None].expand(-1, -1, contexts.shape[1], -1)
     heads = layer.reduce.per_head(layer.project.per_head(contexts))[:, None]
     before = [fenceposts(part.expand(-1, x.shape[1], -1, -1).contiguous(), network.slice)[0] for part in (words, heads)]
     with layer.hooked(**source.controls(mean)["mean"]):
@@ -145,8 +147,3 @@ def cancellation(
         rows.append((start, end, label, *lengths, *scores))
     names = ["start", "end", "label", "words", "contexts", "after", "moved", "score", "score_mean"]
     return pd.DataFrame(rows, columns=names)
-
-
-def per_head(rx: Tensor, heads: int) -> Tensor:
-    """Return R x for every head: [B, T, H, d]. A shared R gives [B, T, d]."""
-    return rx[:, :, None].expand(-1, -1, heads, -1) if rx.dim() == 3 else rx

@@ -30,17 +30,7 @@ from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError
 from lalkit.interpret.attention_views import view_of_paper_layer
 from lalkit.interpret.contributions import NORMS, UNITS, contributions, normalise
-from lalkit.interpret.source import (
-    AttributionSource,
-    Hooks,
-    Span,
-    SpanAttribution,
-    derangement,
-    gold_spans,
-    head_of_span,
-    opening,
-    parsed_spans,
-)
+from lalkit.interpret.source import AttributionSource, Sentences, Span, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.label_attention import LabelAttention
 from lalkit.network.parser import Network
 from lalkit.network.predict import Prediction, predict_batches
@@ -127,16 +117,18 @@ class PaperLayer(AttributionSource):
                 )
         return looks
 
-    def paragraph(self, look: Look, span: Span, norm: str, top: int, profile: dict | None) -> str:
-        place = look.spans.index(span)
-        values = normalise(look.raw, look.exact, norm)[place]
+    def score(self, look: Look, span: Span) -> float:
+        return look.scores[look.spans.index(span)]
+
+    def reasons(self, look: Look, span: Span, norm: str, top: int, profile: dict | None) -> str:
+        values = normalise(look.raw, look.exact, norm)[look.spans.index(span)]
         order = np.argsort(-values, kind="stable")[:top]
         heads = [f"label head {head} ({UNITS[norm].format(values[head])})" for head in order]
         first = int(order[0])
         focus = int(look.attention[first].argmax())
         word = ("the start", *(f"“{word}”" for word in look.sentence.words), "the end")[focus]
         text = (
-            f"{opening(look.prediction, span, look.scores[place])}most by {heads[0]}"
+            f"most by {heads[0]}"
             + (f", then {', '.join(heads[1:])}" if heads[1:] else "")
             + f". Head {first} attends most to {word} ({look.attention[first, focus]:.0%}), for this span as for every other "
             "of the sentence."
@@ -144,22 +136,16 @@ class PaperLayer(AttributionSource):
         same_norm = profile is not None and profile["norm"] == norm
         return text + (_in_corpus(first, span[2], profile) if same_norm else "")
 
-    def page_fields(self, looks: Sequence[Look], norm: str, profile: dict | None) -> dict:
-        norms = _page_norms(looks[0])
-        return {"norm": norm if norm in norms else norms[0], "norms": norms, "profile": profile}
+    def page_fields(self, norm: str, profile: dict | None) -> dict:
+        return {"norm": norm, "norms": list(self.norms), "profile": profile}
 
     def page_sentence(self, look: Look) -> dict:
-        values = {norm: normalise(look.raw, look.exact, norm) for norm in _page_norms(look)}
-        parsed = parsed_spans(look.prediction)
-        spans = [
-            {
-                "start": span[0], "end": span[1], "label": span[2], "head": head_of_span(look.prediction, span),
-                "score": float(f"{look.scores[place]:.4g}"),
-                "values": {norm: _rounded(rows[place]) for norm, rows in values.items()},
-            }
-            for place, span in enumerate(look.spans) if span in parsed
-        ]  # fmt: skip
-        return {"spans": spans, "attention": [_rounded(row) for row in look.attention]}
+        return {"attention": [_rounded(row) for row in look.attention]}
+
+    def page_span(self, look: Look, span: Span) -> dict:
+        place = look.spans.index(span)
+        values = {norm: _rounded(normalise(look.raw, look.exact, norm)[place]) for norm in self.norms}
+        return {"score": _rounded([look.scores[place]])[0], "values": values}
 
     def view(
         self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
@@ -182,7 +168,9 @@ class PaperLayer(AttributionSource):
 
     def mean(self, sentences: Sentences) -> Float[Tensor, "h d"]:
         """Return the mean of each head's context c_h over sentences."""
-        self._refuse_controls()
+        refuse_mixed(self.network)
+        if self.layer.config.query != "vector":
+            raise LalkitError("a query matrix gives every word contexts of its own", remedy="Use query=vector.")
         sums = []
 
         def remember(contexts: Tensor) -> Tensor:
@@ -194,45 +182,28 @@ class PaperLayer(AttributionSource):
                 pass
         return (sum(sums) / len(sentences)).to(next(self.layer.parameters()).dtype)
 
-    def controls(self, mean: Tensor, seed: int = 0) -> dict[str, Hooks]:
-        self._refuse_controls()
-        order = derangement(len(mean), seed).to(mean.device)
+    def controls(self, mean: Tensor, seed: int = 0) -> dict[str, dict]:
+        order = self.order(mean, seed)
 
         def uniform(attention: Tensor, mask: Tensor) -> Tensor:
             return (mask / mask.sum(-1, keepdim=True)).to(attention)[:, None].expand_as(attention)
 
-        def shuffled(y: Tensor, attention: Tensor) -> tuple[Tensor, Tensor]:
-            return y[:, :, order], attention[:, order]
-
         return {
             "uniform attention": {"attention": uniform},
             "zeroed": {"contexts": torch.zeros_like},
-            "mean": {"contexts": lambda contexts: mean.to(contexts.dtype).expand_as(contexts)},
+            "mean": {"contexts": lambda contexts: mean.to(contexts).expand_as(contexts)},
             "swapped sentences": {"contexts": lambda contexts: contexts.roll(1, 0)},
             "swapped heads": {"contexts": lambda contexts: contexts[:, order]},
-            "shuffled heads": {"contexts": unchanged, "output": shuffled},
+            "shuffled heads": {"contexts": unchanged, "output": lambda y, attention: (y[:, :, order], attention)},
         }
 
-    def without(self, head: int, mean: Tensor) -> dict[str, Hooks]:
+    def without(self, head: int, mean: Tensor) -> dict[str, dict]:
         """`head out` sets the head's slice to zero. This also removes its constant part, which `head at its mean` leaves."""
-        self._refuse_controls()
-
-        def without(y: Tensor, attention: Tensor) -> tuple[Tensor, Tensor]:
-            y = y.clone()
-            y[:, :, head] = 0
-            return y, attention
-
-        def at_mean(contexts: Tensor) -> Tensor:
-            contexts = contexts.clone()
-            contexts[:, head] = mean[head].to(contexts)
-            return contexts
-
-        return {"head out": {"output": without}, "head at its mean": {"contexts": at_mean}}
-
-    def _refuse_controls(self) -> None:
-        refuse_mixed(self.network)
-        if self.layer.config.query != "vector":
-            raise LalkitError("a query matrix gives every word contexts of its own", remedy="Use query=vector.")
+        this = (torch.arange(len(mean), device=mean.device) == head)[:, None]
+        return {
+            "head out": {"output": lambda y, attention: (y.masked_fill(this, 0), attention)},
+            "head at its mean": {"contexts": lambda contexts: torch.where(this, mean.to(contexts), contexts)},
+        }
 
 
 def unchanged(contexts: Tensor) -> Tensor:
@@ -335,11 +306,7 @@ def _in_corpus(head: int, label: str, profile: dict) -> str:
     return f" In {profile['corpus']} it is on top of {share:.0%} of {label}{lift}."
 
 
-def _page_norms(look: Look) -> list[str]:
-    return [norm for norm in NORMS if norm != "exact" or look.exact is not None]
-
-
-def _rounded(values: np.ndarray) -> list[float]:
+def _rounded(values: Sequence[float]) -> list[float]:
     """Round to four significant digits, so that a page of 40 sentences stays below a few megabytes."""
     return [float(f"{value:.4g}") for value in values]
 

@@ -78,14 +78,21 @@ class AttributionSource(Protocol):
     def look(self, sentences: Sentences, besides: Spans | None = None) -> list:
         """Parse sentences, and keep what the layer did. besides: more spans of each sentence to look at."""
 
-    def paragraph(self, look, span: Span, norm: str, top: int, profile: dict | None) -> str:
-        """Explain the score of one span in words; see `explain`."""
+    def reasons(self, look, span: Span, norm: str, top: int, profile: dict | None) -> str:
+        """Say in words what made the score of one span. The text goes on after the score; see `explain`."""
 
-    def page_fields(self, looks: Sequence, norm: str, profile: dict | None) -> dict:
+    def score(self, look, span: Span) -> float:
+        """Return the score of one span for its label."""
+
+    def page_fields(self, norm: str, profile: dict | None) -> dict:
         """Return what the page to explore shows once, beside the title."""
 
     def page_sentence(self, look) -> dict:
-        """Return what the page to explore shows of one sentence: its spans, and more."""
+        """Return what the page to explore shows of one sentence, beside its spans."""
+        return {}
+
+    def page_span(self, look, span: Span) -> dict:
+        """Return what the page to explore shows of one constituent."""
 
     def explain(
         self, look, label: str | None = None, norm: str = "exact", top: int = 3, profile: dict | None = None
@@ -102,7 +109,14 @@ class AttributionSource(Protocol):
         if not spans:
             there = ", ".join(dict.fromkeys(name for *_, name in look.spans))
             raise LalkitError(f"there is no {label} in this parse", remedy=f"It has: {there}.")
-        return "\n\n".join(self.paragraph(look, span, norm, top, profile) for span in spans)
+        paragraphs = []
+        for start, end, label in spans:
+            words, span = look.prediction.sentence.words, (start, end, label)
+            head = _head_word(look.prediction, span)
+            opening = f"{label} “{' '.join(words[start:end])}”" + (f", head word “{words[head - 1]}”" if head else "")
+            reasons = self.reasons(look, span, norm, top, profile)
+            paragraphs.append(f"{opening}, score {self.score(look, span):.2f}: {reasons}")
+        return "\n\n".join(paragraphs)
 
     def page(
         self,
@@ -122,11 +136,16 @@ class AttributionSource(Protocol):
         """
         if not looks:
             raise LalkitError("there is no sentence to show", remedy="Give at least one.")
-        sentences = [
-            {**_frame(look.prediction.sentence, gold[i] if gold else None), **self.page_sentence(look)}
-            for i, look in enumerate(looks)
-        ]
-        return {"title": title, "model": model, **self.page_fields(looks, norm, profile), "sentences": sentences}
+        sentences = []
+        for i, look in enumerate(looks):
+            spans = [
+                {"start": span[0], "end": span[1], "label": span[2], "head": _head_word(look.prediction, span)}
+                | self.page_span(look, span)
+                for span in parsed_spans(look.prediction)
+            ]
+            frame = _frame(look.prediction.sentence, gold[i] if gold else None)
+            sentences.append({**frame, "spans": spans, **self.page_sentence(look)})
+        return {"title": title, "model": model, **self.page_fields(norm, profile), "sentences": sentences}
 
     # Measure many sentences
 
@@ -148,6 +167,14 @@ class AttributionSource(Protocol):
     def mean(self, sentences: Sentences) -> Tensor:
         """Return the mean, over sentences, of what each head passes on: [heads, ...]. The controls put it in place."""
 
+    @staticmethod
+    def order(mean: Tensor, seed: int) -> Tensor:
+        """Return a random order of the heads in which no head stays in its place (if there are two or more)."""
+        order = torch.randperm(len(mean), generator=torch.Generator().manual_seed(seed))
+        exchanged = torch.empty_like(order)
+        exchanged[order] = order.roll(1)
+        return exchanged.to(mean.device)
+
     def controls(self, mean: Tensor, seed: int = 0) -> dict[str, Hooks]:
         """Return the controls by name, for `with source.layer.hooked(**hooks):`.
 
@@ -168,24 +195,9 @@ def parsed_spans(prediction: Prediction) -> list[Span]:
     return [(s.start, s.end, s.label) for s in prediction.spans if s.label != GROUP]
 
 
-def head_of_span(prediction: Prediction, span: Span) -> int:
-    """Return the number of a span's head word; 0 if the span is not in the parse or has no head word."""
-    return next((s.head for s in prediction.spans if (s.start, s.end, s.label) == span), 0)
-
-
-def opening(prediction: Prediction, span: Span, score: float) -> str:
-    """Return the first words of a paragraph about a span: its label, words, head word and score."""
-    (start, end, label), words = span, prediction.sentence.words
-    head = head_of_span(prediction, span)
-    return f"{label} “{' '.join(words[start:end])}”{f', head word “{words[head - 1]}”' if head else ''}, score {score:.2f}: "
-
-
-def derangement(size: int, seed: int) -> Tensor:
-    """Return a random order of 0 ... size - 1 in which no number stays in its place (if there are two or more)."""
-    order = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
-    target = torch.empty(size, dtype=torch.long)
-    target[order] = order.roll(1)
-    return target
+def _head_word(prediction: Prediction, span: Span) -> int | None:
+    """Return the number of a span's head word; None if the span is not in the parse or has no head word."""
+    return next((s.head for s in prediction.spans if s[:3] == span), 0) or None
 
 
 def _frame(s: Sentence, gold: Sentence | None) -> dict:

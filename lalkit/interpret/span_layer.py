@@ -9,7 +9,7 @@ and a constant. So nothing here is estimated: without a word's evidence, the sco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -21,30 +21,16 @@ from torch import Tensor
 
 from lalkit.config import ModelConfig
 from lalkit.errors import ModelError
-from lalkit.interpret.attention_views import check_decision, view_of_span_layer
+from lalkit.interpret.attention_views import view_of_span_layer
 from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.source import (
-    AttributionSource,
-    Hooks,
-    Span,
-    SpanAttribution,
-    derangement,
-    gold_spans,
-    head_of_span,
-    opening,
-    parsed_spans,
-)
+from lalkit.interpret.source import AttributionSource, Sentences, Span, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.parser import ParserOutput
 from lalkit.network.predict import Prediction, predict_batches
 from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
 
-COLUMNS = (
-    "start", "end", "label", "role", "term", "position", "word", "attention", "evidence", "value", "score", "then",
-    "then_score",
-)  # fmt: skip
-ROLES = {"parse": "the parse's own label", "second": "the label that comes second there", "asked": "asked for besides"}
+COLUMNS = "start end label role term position word attention evidence value score then then_score".split()
 EDGES = {"first": "its first word", "last": "its last word", "constant": "a constant", "boundary": "its boundaries"}
 VIEWED = 20  # sentences measured at a time
 
@@ -53,8 +39,9 @@ VIEWED = 20  # sentences measured at a time
 class Terms:
     """Hold the terms of the scores of one parsed sentence.
 
-    table has the `COLUMNS`, and a row for each term. role: see `ROLES`. term: word, first, last, constant or boundary. position:
-    of the word, from 1 (missing for constant and boundary). value: what the term adds to the score. score: the sum of the values.
+    table has the `COLUMNS`, and a row for each term. role: "parse" for the parse's own label, "second" for the label that comes
+    second there, "asked" for a span asked for besides. term: word, first, last, constant or boundary. position: of the word, from
+    1 (missing for constant and boundary). value: what the term adds to the score. score: the sum of the values.
     then, then_score: the label that would come first over the span without any evidence of the word, and its score.
     """
 
@@ -117,22 +104,17 @@ class SpanLayer(AttributionSource):
         Each constituent has the terms of its own label and of the label that comes second there. besides: more spans of each
         sentence. Raises ModelError for a label that the parser does not know.
         """
-        layer, vocab = self.layer, self.collator.vocab
+        layer = self.layer
         looks: list[Terms | None] = [None] * len(sentences)
         for group, predictions, output in predict_batches(self.network, self.collator, sentences, self.lam):
             for b, (place, prediction) in enumerate(zip(group, predictions)):
                 roles = self._roles(prediction, output.label_scores[b], besides[place] if besides else ())
                 rows = []
-                for (start, end), spans in groupby(roles, key=lambda span: span[:2]):
-                    all_heads = _all_heads(layer, output, b, start, end)
-                    for span in spans:
-                        head = vocab.label_index[span[2]] - 1
-                        terms = _terms(layer, output, b, span, head, prediction.sentence.words, all_heads)
-                        rows += [
-                            {"role": roles[span], **row, "then": row.get("then") and vocab.labels[row["then"]]}
-                            for row in terms
-                        ]
-                table = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"position": "Int64"})
+                for _, spans in groupby(roles, key=lambda span: span[:2]):
+                    rows += self._rows(
+                        layer, output, b, prediction.sentence.words, {span: roles[span] for span in spans}
+                    )
+                table = pd.DataFrame(rows, columns=COLUMNS).astype({"position": "Int64"})
                 looks[place] = Terms(prediction, table)
         return looks
 
@@ -152,15 +134,57 @@ class SpanLayer(AttributionSource):
             roles.setdefault((start, end, label), "asked")
         return roles
 
-    def paragraph(self, look: Terms, span: Span, norm: str, top: int, profile: dict | None) -> str:
+    @torch.inference_mode()
+    def _rows(
+        self, layer: SpanLabelAttention, output: ParserOutput, b: int, words: Sequence[str], roles: dict[Span, str]
+    ) -> Iterator[dict]:
+        """Yield the rows of spans over the same words. b: the place of the sentence in the batch. roles: of these spans."""
+        start, end, _ = next(iter(roles))
+        logits, evidence, *edges = output.span_parts
+        every = torch.arange(evidence.shape[-1], device=evidence.device)
+        sentence, starts, ends = (torch.full_like(every, value) for value in (b, start, end))
+        scores = layer.at(*output.span_parts, b=sentence, i=starts, j=ends, label=every + 1).double()
+        attention = layer.attention(logits, sentence, starts, ends, every)[:, start:end].double()  # [H, words]
+        evidence = evidence[b, start:end].T.double()
+        values = attention * evidence
+        without = scores[:, None] - values
+        without[0] = -torch.inf  # <H> is not a constituent.
+        then_score, then = without.max(0)
+        for (_, _, label), role in roles.items():
+            head = self.collator.vocab.label_index[label] - 1
+            score = float(scores[head])
+            span = {"start": start, "end": end, "label": label, "role": role, "score": score}
+            for k in range(end - start):
+                numbers = {"attention": attention[head, k], "evidence": evidence[head, k], "value": values[head, k]}
+                yield {
+                    **span, "term": "word", "position": start + k + 1, "word": words[start + k],
+                    "then": self.collator.vocab.labels[int(then[k]) + 1], "then_score": float(then_score[k]),
+                    **{name: float(number) for name, number in numbers.items()},
+                }  # fmt: skip
+            if layer.config.boundary == "glass":
+                first, last = edges
+                constant = float(layer.boundary.last.bias[head])
+                last_word = float(last[b, end - 1, head]) - constant
+                for term, place, value in (
+                    ("first", start, float(first[b, start, head])),
+                    ("last", end - 1, last_word),
+                ):
+                    yield {**span, "term": term, "position": place + 1, "word": words[place], "value": value}
+                yield {**span, "term": "constant", "value": constant}
+            else:
+                yield {**span, "term": "boundary", "value": score - float(values[head].sum())}
+
+    def score(self, look: Terms, span: Span) -> float:
+        return look.of(span)[0]["score"].iloc[0]
+
+    def reasons(self, look: Terms, span: Span, norm: str, top: int, profile: dict | None) -> str:
         """Name the words with the largest terms, and compare with the label that comes second."""
         words, rest = look.of(span)
-        label, score = span[2], words["score"].iloc[0]
+        label, score = span[2], self.score(look, span)
         best = words.loc[words["value"].abs().sort_values(ascending=False, kind="stable").index[:top]]
         largest = [f"“{r.word}” {r.value:+.2f} ({r.attention:.0%} of the attention)" for r in best.itertuples()]
         edges = ", ".join(f"{EDGES[r.term]} {r.value:+.2f}" for r in rest.itertuples())
-        text = opening(look.prediction, span, score)
-        text += f"its words give {words['value'].sum():+.2f} ({', '.join(largest)}), {edges}."
+        text = f"its words give {words['value'].sum():+.2f} ({', '.join(largest)}), {edges}."
         second, _ = look.of(span, "second")
         if not len(second):
             return text
@@ -173,26 +197,24 @@ class SpanLayer(AttributionSource):
             + ("come first." if first["then"] in (label, other) else f"come first with {first['then_score']:.2f}.")
         )
 
-    def page_fields(self, looks: Sequence[Terms], norm: str, profile: dict | None) -> dict:
+    def page_fields(self, norm: str, profile: dict | None) -> dict:
         return {"boundary": self.layer.config.boundary}
 
-    def page_sentence(self, look: Terms) -> dict:
-        """Return for each constituent its two readings: its own label, then the label that comes second."""
-        spans = []
-        for span in look.spans:
-            (words, rest), second = look.of(span), look.of(span, "second")
-            readings = [_reading(*terms) for terms in ((words, rest), second) if len(terms[0])]
-            then = list(zip(words["then"], _rounded(words["then_score"])))
-            head = head_of_span(look.prediction, span) or None
-            place = {"start": span[0], "end": span[1], "label": span[2], "head": head}
-            spans.append({**place, "readings": readings, "then": then})
-        return {"spans": spans}
+    def page_span(self, look: Terms, span: Span) -> dict:
+        """Return two readings of the span: its own label, and the label that comes second."""
+        readings = []
+        for words, rest in (look.of(span), look.of(span, "second")):
+            if len(words):
+                reading = {"label": words["label"].iloc[0], "score": _rounded(words["score"])[0]}
+                reading |= {key: _rounded(words[key]) for key in ("attention", "evidence", "value")}
+                readings.append({**reading, "rest": dict(zip(rest["term"], _rounded(rest["value"])))})
+        words, _ = look.of(span)
+        return {"readings": readings, "then": list(zip(words["then"], _rounded(words["then_score"])))}
 
     def view(
         self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
     ) -> AttentionView:
-        check_decision(decide)
-        if decide == "arcs":
+        if decide != "spans":
             raise ValueError("arcs see nothing of label attention inside the span: decide spans")
         return view_of_span_layer(self, sentences, spans, examples)
 
@@ -226,17 +248,14 @@ class SpanLayer(AttributionSource):
             count += int((lengths * (lengths + 1) // 2).sum())
         return total / count
 
-    def controls(self, mean: Tensor, seed: int = 0) -> dict[str, Hooks]:
-        order = derangement(len(mean), seed).to(mean.device)
-
-        def uniform(logits: Tensor, lengths: Tensor) -> Tensor:
-            return torch.zeros_like(logits)
+    def controls(self, mean: Tensor, seed: int = 0) -> dict[str, dict]:
+        order = self.order(mean, seed)
 
         def swapped(x: Tensor, lengths: Tensor) -> Tensor:
             return x[..., order]
 
         return {
-            "uniform attention": {"logits": uniform},
+            "uniform attention": {"logits": lambda logits, lengths: torch.zeros_like(logits)},
             "swapped attention": {"logits": of_next},  # The evidence stays.
             "swapped sentences": {"logits": of_next, "evidence": of_next},
             "swapped heads": {"logits": swapped, "evidence": swapped},
@@ -244,19 +263,13 @@ class SpanLayer(AttributionSource):
             "zeroed": {"evidence": lambda evidence, lengths: torch.zeros_like(evidence)},
         }
 
-    def without(self, head: int, mean: Tensor) -> dict[str, Hooks]:
-        return {"head out": only(head), "head at its mean": only(head, mean[head])}
-
-
-def only(head: int, value: float | Tensor = 0.0) -> Hooks:
-    """Replace the evidence of one head. With 0 the head is out; with its mean it says the same of every span."""
-
-    def change(evidence: Tensor, lengths: Tensor) -> Tensor:
-        evidence = evidence.clone()
-        evidence[..., head] = value
-        return evidence
-
-    return {"evidence": change}
+    def without(self, head: int, mean: Tensor) -> dict[str, dict]:
+        """`head out` sets the head's evidence to zero. With its mean, the head says the same of every span."""
+        this = torch.arange(len(mean), device=mean.device) == head
+        return {
+            "head out": {"evidence": lambda evidence, lengths: evidence.masked_fill(this, 0)},
+            "head at its mean": {"evidence": lambda evidence, lengths: torch.where(this, mean.to(evidence), evidence)},
+        }
 
 
 def of_next(x: Float[Tensor, "b n h"], lengths: Tensor) -> Float[Tensor, "b n h"]:
@@ -291,58 +304,6 @@ def balance(looks: Sequence[Terms]) -> pd.DataFrame:
     means[["words_alone", "edges_alone"]] *= 100
     means.insert(0, "spans", groups.size())
     return means.sort_values("spans", ascending=False, kind="stable").reset_index()
-
-
-@torch.inference_mode()
-def _all_heads(scorer: SpanLabelAttention, output: ParserOutput, b: int, start: int, end: int) -> tuple[Tensor, ...]:
-    """Return for one span of k words and all H heads: (attention [H, k], evidence [H, k], scores [H])."""
-    logits, evidence, *_ = output.span_parts
-    head = torch.arange(evidence.shape[-1], device=evidence.device)
-    sentence, starts, ends = (torch.full_like(head, value) for value in (b, start, end))
-    attention = scorer.attention(logits, sentence, starts, ends, head)[:, start:end].double()
-    scores = scorer.at(*output.span_parts, b=sentence, i=starts, j=ends, label=head + 1)
-    return attention, evidence[b, start:end].T.double(), scores.double()
-
-
-@torch.inference_mode()
-def _terms(
-    scorer: SpanLabelAttention, output: ParserOutput, b: int, span: Span, head: int, words: Sequence[str],
-    all_heads: tuple[Tensor, ...],
-) -> list[dict]:  # fmt: skip
-    """Return the rows of one span and one head. all_heads: what `_all_heads` returns for the span."""
-    (start, end, name), (attention, evidence, scores) = span, all_heads
-    values = attention * evidence
-    without = scores[:, None] - values
-    without[0] = -torch.inf  # <H> is not a constituent.
-    then_score, then = without.max(0)
-    score = float(scores[head])
-    rows = [
-        {"term": "word", "position": start + k + 1, "word": words[start + k], "attention": float(attention[head, k]),
-         "evidence": float(evidence[head, k]), "value": float(values[head, k]), "then": int(then[k]) + 1,
-         "then_score": float(then_score[k])}
-        for k in range(end - start)
-    ]  # fmt: skip
-    if scorer.config.boundary == "glass":
-        _, _, first, last = output.span_parts
-        constant = float(scorer.boundary.last.bias[head])
-        edges = {"first": (start + 1, float(first[b, start, head]))}
-        edges["last"] = end, float(last[b, end - 1, head]) - constant
-        rows += [
-            {"term": term, "position": at, "word": words[at - 1], "value": value} for term, (at, value) in edges.items()
-        ]
-        rows.append({"term": "constant", "value": constant})
-    else:
-        rows.append({"term": "boundary", "value": score - float(values[head].sum())})
-    return [{"start": start, "end": end, "label": name, **row, "score": score} for row in rows]
-
-
-def _reading(words: pd.DataFrame, rest: pd.DataFrame) -> dict:
-    """Return one label of a span as the page shows it."""
-    return {
-        "label": words["label"].iloc[0], "score": round(float(words["score"].iloc[0]), 6),
-        **{key: _rounded(words[key]) for key in ("attention", "evidence", "value")},
-        "rest": dict(zip(rest["term"], _rounded(rest["value"]))),
-    }  # fmt: skip
 
 
 def _rounded(values: pd.Series) -> list[float]:

@@ -6,7 +6,7 @@ import torch
 from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import ModelError
-from lalkit.interpret.span_layer import SpanLayer, of_next, only
+from lalkit.interpret.span_layer import SpanLayer, of_next
 from lalkit.network.parser import Network
 
 
@@ -87,7 +87,7 @@ def test_uniform_attention_is_nothing_new_to_a_parser_made_for_it(parser, sample
 def test_a_head_without_evidence_is_not_missed_and_others_never_notice(parser, sample):
     head = parser.vocab.label_index["NP"] - 1
     before = scores(parser, sample[:3])
-    with hooked(parser, only(head)):
+    with hooked(parser, parser.attribution.without(head, torch.zeros(before.shape[-1] - 1))["head out"]):
         without = scores(parser, sample[:3])
     others = [k for k in range(before.shape[-1]) if k != head + 1]
     assert torch.equal(without[..., others], before[..., others])
@@ -95,7 +95,7 @@ def test_a_head_without_evidence_is_not_missed_and_others_never_notice(parser, s
     with torch.no_grad():
         parser.network.spans.evidence.weight[head] = 0
     same(scores(parser, sample[:3]), without)
-    with hooked(parser, only(head)):
+    with hooked(parser, parser.attribution.without(head, torch.zeros(before.shape[-1] - 1))["head out"]):
         same(scores(parser, sample[:3]), without)
 
 
@@ -109,10 +109,10 @@ def test_the_mean_is_over_all_spans_whatever_the_batches(parser, sample):
         words = terms.table[(terms.table["term"] == "word") & (terms.table["label"] == "NP")]
         sums += words.groupby(["start", "end"])["value"].sum().tolist()
     assert len(sums) == sum(map(len, asked))
-    mean = parser.attribution.mean(some)
-    assert float(mean[labels.index("NP") - 1]) == pytest.approx(sum(sums) / len(sums), abs=1e-5)
-    with hooked(parser, only(labels.index("NP") - 1, 1.5)):
-        assert float(parser.attribution.mean(some)[labels.index("NP") - 1]) == pytest.approx(1.5)
+    mean, head = parser.attribution.mean(some), labels.index("NP") - 1
+    assert float(mean[head]) == pytest.approx(sum(sums) / len(sums), abs=1e-5)
+    with hooked(parser, parser.attribution.without(head, torch.full((len(labels) - 1,), 1.5))["head at its mean"]):
+        assert float(parser.attribution.mean(some)[head]) == pytest.approx(1.5)
 
 
 def test_the_papers_layer_is_refused(tiny_parser, sample):

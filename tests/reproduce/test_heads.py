@@ -15,7 +15,7 @@ from lalkit.evaluation.scores import by_label, evaluate
 from lalkit.interpret.contributions import Contributions
 from lalkit.interpret.controls import CONTROLS
 from lalkit.interpret.paper_layer import PaperLayer
-from lalkit.interpret.source import SpanAttribution, gold_spans, opening, parsed_spans
+from lalkit.interpret.source import AttributionSource, SpanAttribution, gold_spans, parsed_spans
 from lalkit.network.predict import predict
 from lalkit.reproduce.comparison import COLUMNS, Compared, HeadsRun, Kept, compare_heads, read_runs, system_of
 from lalkit.reproduce.comparison import tests as make_tests
@@ -326,10 +326,20 @@ def test_labels_that_are_usual(gold):
     assert not [name for name in usual_labels(gold, 99) if "::" in name]
 
 
-class OneHead(PaperLayer):
+class OneHead(AttributionSource):
     """A third layer, in this file alone: its only head contributes the length of a span, and one control does nothing."""
 
-    question, content, norms, top_norm = "Why?", "lengths", (), "raw"
+    question, content, top_norm = "Why?", "lengths", "raw"
+
+    @property
+    def layer(self):
+        return self.network.label_attention
+
+    def weights(self):
+        return []
+
+    def view(self, sentences, decide="spans", spans=None, examples=()):
+        return PaperLayer(self.network, self.collator).view(sentences, decide, spans, examples)
 
     def look(self, sentences, besides=None):
         return [
@@ -337,14 +347,17 @@ class OneHead(PaperLayer):
             for p in predict(self.network, self.collator, sentences)
         ]
 
-    def paragraph(self, look, span, norm, top, profile):
-        return f"{opening(look.prediction, span, 0)}{span[1] - span[0]} words."
+    def score(self, look, span):
+        return span[1] - span[0]
 
-    def page_fields(self, looks, norm, profile):
+    def reasons(self, look, span, norm, top, profile):
+        return f"it has {span[1] - span[0]} words."
+
+    def page_fields(self, norm, profile):
         return {"kind": "lengths"}
 
-    def page_sentence(self, look):
-        return {"spans": [{"start": start, "end": end} for start, end, _ in look.spans]}
+    def page_span(self, look, span):
+        return {"length": span[1] - span[0]}
 
     def measure(self, sentences, mean):
         spans = [(b, span) for b, inside in enumerate(gold_spans(sentences)) for span in inside]
@@ -373,7 +386,10 @@ def test_a_third_layer_is_explained_and_compared_through_the_interface(tiny_pars
     result = parser.parse("The clerk counted the ballots.")
     paragraphs = result.explain().split("\n\n")
     spans = [span for span in result.spans if span.label != "<H>"]
-    assert all(text.endswith(f" {s.end - s.start} words.") for s, text in zip(spans, paragraphs, strict=True))
+    assert all(
+        text.endswith(f"score {s.end - s.start:.2f}: it has {s.end - s.start} words.")
+        for s, text in zip(spans, paragraphs, strict=True)
+    )
     page = parser.attribution.page([result._look], title="t", model="m")
     assert page["kind"] == "lengths" and len(page["sentences"][0]["spans"]) == len(spans)
     rows, counts = measure(parser, gold, gold, LABELS, 2, 2)
