@@ -29,20 +29,15 @@ STRIDE = 1_000_000  # The number of a span is the number of its sentence * STRID
 
 @torch.no_grad()
 def view_of_paper_layer(
-    source: AttributionSource,
-    sentences: Sentences,
-    decide: str,
-    spans: Spans | None,
-    examples: Sequence[int],
-    apart: bool,
+    source: AttributionSource, sentences: Sentences, decide: str, spans: Spans | None, examples: Sequence[int]
 ) -> AttentionView:
     """Return the view of the paper's layer on a batch of sentences.
 
     Args: decide: with "spans", a unit is a span, its classes are all labels and the empty one, and its score counts (label is
         as given, 1); with "arcs", a unit is a word, and its classes are its possible head words, 0 the root. spans: those to
-        decide; None: those of the parse. examples: the numbers of the sentences in their data. apart:
-        the heads are not mixed; then the view has `without_slices`, which sets a head's output to zero at every word.
-    Returns: weights [B, H, 1, T], over T positions with START and STOP; values [B, H, T, d_kv], V_h x.
+        decide; None: those of the parse. examples: the numbers of the sentences in their data.
+    Returns: weights [B, H, 1, T], over T positions with START and STOP; values [B, H, T, d_kv], V_h x. If
+        the heads are not mixed, there is `without_slices`, which sets a head's output to zero at every word.
     Raises: ModelError without label attention, or with a query matrix; ValueError for an unknown decision.
     """
     if decide not in ("spans", "arcs"):
@@ -83,7 +78,7 @@ def view_of_paper_layer(
 
     return AttentionView(
         weights, values, mask, torch.ones_like(mask[:, :1]), [f"lal.{h:03d}" for h in range(weights.shape[1])],
-        _from_weights(values, from_contexts), tuple(examples), from_contexts, without_slices if apart else None,
+        _from_weights(values, from_contexts), tuple(examples), from_contexts, None if source.mixed else without_slices,
     )  # fmt: skip
 
 
@@ -137,13 +132,6 @@ def view_of_span_layer(
         [f"span.{name}" for name in vocab.labels[1:]], _from_weights(values, from_contexts),
         tuple(numbers[s] * STRIDE + i * 1000 + j for s, i, j, _ in places), from_contexts, without_slices,
     )  # fmt: skip
-
-
-def of_spans(values: Sequence[Sequence[int]], spans: Spans) -> Tensor:
-    """Return a number of every word (such as its tag) at the keys of a view of these spans: [B, T], -1 on padding."""
-    rows = [list(row[start:end]) for row, in_row in zip(values, spans, strict=True) for start, end, _ in in_row]
-    most = max(map(len, rows))
-    return torch.tensor([row + [-1] * (most - len(row)) for row in rows])
 
 
 def layer_input(network: Network, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -32,7 +32,6 @@ from lalkit.interpret.attention_views import view_of_paper_layer
 from lalkit.interpret.contributions import NORMS, UNITS, contributions, normalise
 from lalkit.interpret.source import AttributionSource, Sentences, Span, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.label_attention import LabelAttention
-from lalkit.network.parser import Network
 from lalkit.network.predict import Prediction, predict_batches
 from lalkit.network.scores import SpanScorer
 from lalkit.probes.view import AttentionView
@@ -87,6 +86,30 @@ class PaperLayer(AttributionSource):
     def layer(self) -> LabelAttention:
         return self.network.label_attention
 
+    @property
+    def mixed(self) -> str | None:
+        """The reason why the part of one head in the score of a span cannot be separated; None if it can."""
+        config = self.network.config
+        lal = config.label_attention
+        reasons = {
+            "it gives dependencies alone": config.task == "dependencies",
+            "its label attention is inside the span": config.span_attention,
+            "it has no label attention": lal is None,
+            "a feed-forward after the label attention mixes its heads": lal and lal.feedforward,
+            "its heads are projected together": lal and lal.combine == "project",
+        }
+        return next((reason for reason, holds in reasons.items() if holds), None)
+
+    def _refuse_mixed(self) -> None:
+        if self.mixed:
+            raise ModelError(
+                f"contributions of label heads are not defined for this parser: {self.mixed}",
+                remedy="Its scores are sums of words' terms: ask for these (`Parser.terms`, `lalkit explain`)."
+                if self.network.config.span_attention
+                else "Use a parser whose heads stay apart: en-news-x, en-craft-x, or one trained with "
+                "model.label_attention.feedforward=false and combine=concat.",
+            )
+
     def weights(self) -> list[Tensor]:
         return list(self.layer.parameters())
 
@@ -96,7 +119,7 @@ class PaperLayer(AttributionSource):
         Args: besides: more spans of each sentence to look at. exact: compute exact contributions too.
         Raises: ModelError for a parser whose heads are mixed, so that the part of one head cannot be separated.
         """
-        refuse_mixed(self.network)
+        self._refuse_mixed()
         looks: list[Look | None] = [None] * len(sentences)
         keep = {"attention": True, "posts": True}
         for group, predictions, output in predict_batches(self.network, self.collator, sentences, self.lam, **keep):
@@ -150,7 +173,7 @@ class PaperLayer(AttributionSource):
     def view(
         self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
     ) -> AttentionView:
-        return view_of_paper_layer(self, sentences, decide, spans, examples, _mixed(self.network) is None)
+        return view_of_paper_layer(self, sentences, decide, spans, examples)
 
     def measure(self, sentences: Sentences, mean: Tensor) -> SpanAttribution:
         """Measure exact contributions. The attention is that of the whole sentence, at the words of the span."""
@@ -168,7 +191,7 @@ class PaperLayer(AttributionSource):
 
     def mean(self, sentences: Sentences) -> Float[Tensor, "h d"]:
         """Return the mean of each head's context c_h over sentences."""
-        refuse_mixed(self.network)
+        self._refuse_mixed()
         if self.layer.config.query != "vector":
             raise LalkitError("a query matrix gives every word contexts of its own", remedy="Use query=vector.")
         sums = []
@@ -269,31 +292,6 @@ def exact_effects(
     without = without_heads(scorer, posts, places)
     without = without.gather(2, label[:, None, None].expand(-1, without.shape[1], 1))[..., 0]
     return _to_numpy((whole - without).masked_fill((label == 0)[:, None], torch.nan))
-
-
-def refuse_mixed(network: Network) -> None:
-    """Raise ModelError if the part of one head in the score of a span cannot be separated from the others."""
-    if reason := _mixed(network):
-        raise ModelError(
-            f"contributions of label heads are not defined for this parser: {reason}",
-            remedy="Its scores are sums of words' terms: ask for these (`Parser.terms`, `lalkit explain`)."
-            if network.config.span_attention
-            else "Use a parser whose heads stay apart: en-news-x, en-craft-x, or one trained with "
-            "model.label_attention.feedforward=false and combine=concat.",
-        )
-
-
-def _mixed(network: Network) -> str | None:
-    """Return why heads cannot be separated; None if they can."""
-    lal = network.config.label_attention
-    reasons = {
-        "it gives dependencies alone": network.config.task == "dependencies",
-        "its label attention is inside the span": network.config.span_attention,
-        "it has no label attention": lal is None,
-        "a feed-forward after the label attention mixes its heads": lal and lal.feedforward,
-        "its heads are projected together": lal and lal.combine == "project",
-    }
-    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def _in_corpus(head: int, label: str, profile: dict) -> str:

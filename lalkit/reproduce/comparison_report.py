@@ -1,4 +1,4 @@
-"""The comparison on paper: Markdown, and all files of a folder."""
+"""Write a comparison down: tables, a figure, a page in Markdown, and sentences with its numbers."""
 
 from __future__ import annotations
 
@@ -32,34 +32,36 @@ PROBES = {
 }  # fmt: skip
 
 
-def write(found: Compared, out: str | Path, title: str) -> list[Path]:
-    """table.csv, tests.csv, heads.md, heads.png and heads.csv, which it draws."""
+def write(comparison: Compared, out: str | Path, title: str) -> list[Path]:
+    """Write table.csv, tests.csv, heads.md, heads.png, and heads.csv with the rows of the figure, into a folder."""
     out = Path(out)
+    tables = {"table.csv": comparison.table, "tests.csv": comparison.tests, "heads.csv": drawn(comparison.table)}
     return [
-        write_text(out / "table.csv", found.table.to_csv(index=False)),
-        write_text(out / "tests.csv", found.tests.to_csv(index=False)),
-        write_text(out / "heads.md", page(found, title)),
-        write_text(out / "heads.csv", drawn(found.table).to_csv(index=False)),
-        write_bytes(out / "heads.png", png(heads_figure(found.table))),
+        *(write_text(out / name, table.to_csv(index=False)) for name, table in tables.items()),
+        write_text(out / "heads.md", page(comparison, title)),
+        write_bytes(out / "heads.png", png(heads_figure(comparison.table))),
     ]
 
 
-def page(found: Compared, title: str) -> str:
-    """Markdown: means over seeds, with the standard deviation (n - 1) where there are several."""
+def page(comparison: Compared, title: str) -> str:
+    """Return a page in Markdown: means over seeds, with the standard deviation (n - 1) if there are several."""
     parts = [f"# {title}\n", "Means over seeds (± standard deviation).\n"]
-    for name, table in summaries(found).items():
+    for name, table in summaries(comparison).items():
         if len(table):
-            parts.append(f"## {name}\n\n{markdown_table(table.columns, table.astype(object).fillna('').to_numpy())}\n")
+            cells = table.astype(object).where(table.notna(), "")
+            parts.append(f"## {name}\n\n{markdown_table(table.columns, cells.itertuples(index=False))}\n")
     return "\n".join(parts)
 
 
-def summaries(found: Compared) -> dict[str, pd.DataFrame]:
-    """The tables of the page, by their titles: cells as text."""
-    table, tests = found.table, found.tests
+def summaries(comparison: Compared) -> dict[str, pd.DataFrame]:
+    """Return the tables of the page by their titles, with cells as text."""
+    table, tests = comparison.table, comparison.tests
     trained = table[(table["what"] == TRAINED) & (table["label"] == "")]
     scores = table[(table["measure"] == "f1") & (table["label"] == "")]
     removed = table[table["measure"].isin(REMOVED)]
     labelled = table[(table["what"] == TRAINED) & (table["label"] != "")]
+    whats = dict.fromkeys(removed["what"])
+    removed = removed.assign(measure=removed["measure"].map(REMOVED) + ", " + removed["what"])
     return {
         "Systems": _means(trained, ["system"], SIZES),
         "F1 with other attention or contexts at test": _means(
@@ -67,72 +69,73 @@ def summaries(found: Compared) -> dict[str, pd.DataFrame]:
         ),
         "Label heads": _means(labelled, ["label", "system"], HEADS),
         "A label without its head": _means(
-            removed.assign(measure=removed["measure"].map(REMOVED) + ", " + removed["what"]),
-            ["label", "system"],
-            {f"{name}, {what}": None for name in REMOVED.values() for what in dict.fromkeys(removed["what"])},
+            removed, ["label", "system"], {f"{name}, {what}": None for name in REMOVED.values() for what in whats}
         ),
         "Probes of attention (gold spans)": _means(table[table["what"] == "probe"], ["system"], PROBES),
         "Tests": tests.round(4) if len(tests) else tests,
     }
 
 
-def seen(found: Compared) -> list[str]:
-    """What the runs say, a few sentences a system, with their numbers: scores; the control that costs most; what each label loses
-    with its head at its mean; how often its head looks at the head word, in the least and the most of the seeds."""
-    said = []
-    for system, own in found.table.groupby("system", sort=False):
-        scores = own[(own["what"] == TRAINED) & (own["label"] == "")].groupby("measure")["value"].mean()
-        seeds = own["seed"].nunique()
-        said.append(f"{system}: F1 {scores['f1']:.2f}, UAS {scores['uas']:.2f} ({seeds} seed{'s' * (seeds > 1)}).")
-        said += [*_control_seen(found.tests, system), *_removal_seen(system, own), *_looks_seen(system, own)]
-    return said
+def seen(comparison: Compared) -> list[str]:
+    """Return what the runs show, as a few sentences for each system.
+
+    They give the scores, the control that costs most, what each label loses with its head at its mean, and how often its head
+    attends most to the head word, in the lowest and the highest of the seeds.
+    """
+    sentences = []
+    for system, rows in comparison.table.groupby("system", sort=False):
+        scores = rows[(rows["what"] == TRAINED) & (rows["label"] == "")].groupby("measure")["value"].mean()
+        seeds = rows["seed"].nunique()
+        sentences.append(f"{system}: F1 {scores['f1']:.2f}, UAS {scores['uas']:.2f} ({seeds} seed{'s' * (seeds > 1)}).")
+        parts = (*_controls_seen(comparison.tests, system), *_removal_seen(rows), *_head_words_seen(rows))
+        sentences += [f"{system}: {part}" for part in parts]
+    return sentences
 
 
-def _control_seen(tests: pd.DataFrame, system: str) -> Iterator[str]:
-    if not len(tests):
-        return
-    own = tests[(tests["system"] == system) & (tests["family"] == "control") & (tests["measure"] == "f1")]
-    if len(own):
-        worst = own.loc[own["difference"].idxmax()]
-        beyond = own["p_holm"] < 0.05
+def _controls_seen(tests: pd.DataFrame, system: str) -> Iterator[str]:
+    if len(tests):
+        tests = tests[(tests["system"] == system) & (tests["family"] == "control") & (tests["measure"] == "f1")]
+    if len(tests):
+        worst = tests.loc[tests["difference"].idxmax()]
         yield (
-            f"{system}: of {len(own)} controls at test, '{worst['what']}' costs most, {worst['difference']:.2f} F1 (p after Holm "
-            f"{worst['p_holm']:.3f}); {beyond.sum()} of them differ by more than chance at 0.05."
+            f"of {len(tests)} controls at test, '{worst['what']}' costs most, {worst['difference']:.2f} F1 (p after Holm "
+            f"{worst['p_holm']:.3f}); {(tests['p_holm'] < 0.05).sum()} of them differ by more than chance at 0.05."
         )
 
 
-def _removal_seen(system: str, own: pd.DataFrame) -> Iterator[str]:
-    means = own.groupby(["what", "label", "measure"])["value"].mean()
-    labels = dict.fromkeys(own.loc[(own["what"] == REMOVAL) & (own["measure"] == "label_f1"), "label"])
+def _removal_seen(rows: pd.DataFrame) -> Iterator[str]:
+    labels = dict.fromkeys(rows.loc[(rows["what"] == REMOVAL) & (rows["measure"] == "label_f1"), "label"])
     if labels:
-        before, lost = means[TRAINED], (means[TRAINED] - means[REMOVAL]).unstack("measure")
-        others = lost.reindex(columns=["label_f1_of_others"]).squeeze("columns")  # nan: sentences of one label
-        told = [
-            f"{label} {lost.loc[label, 'label_f1']:.1f} of {before[label, 'label_f1']:.1f} ({others[label]:.1f})"
+        means = rows.groupby(["what", "measure", "label"])["value"].mean()
+        before, lost = means[TRAINED], means[TRAINED] - means[REMOVAL]
+        others = lost.get("label_f1_of_others", {})  # A sentence with one label only has no others.
+        parts = [
+            f"{label} {lost['label_f1', label]:.1f} of {before['label_f1', label]:.1f} ({others.get(label, np.nan):.1f})"
             for label in labels
         ]
-        yield f"{system}: F1 that a label loses with its head at its mean (that all others lose): {', '.join(told)}."
+        yield f"F1 that a label loses with its head at its mean (that all others lose): {', '.join(parts)}."
 
 
-def _looks_seen(system: str, own: pd.DataFrame) -> Iterator[str]:
-    told = []
-    for label, some in own[own["measure"] == "on_head_word"].groupby("label", sort=False)["value"]:
-        chance = own.loc[(own["label"] == label) & (own["measure"] == "on_head_word_chance"), "value"].mean()
-        told.append(f"{label} {some.min():.0f} to {some.max():.0f}% (chance {chance:.0f})")
-    if told:
-        yield f"{system}: spans whose most attended word is their head word, least to most over seeds: {', '.join(told)}."
+def _head_words_seen(rows: pd.DataFrame) -> Iterator[str]:
+    parts = []
+    for label, shares in rows[rows["measure"] == "on_head_word"].groupby("label", sort=False)["value"]:
+        chance = rows.loc[(rows["label"] == label) & (rows["measure"] == "on_head_word_chance"), "value"].mean()
+        parts.append(f"{label} {shares.min():.0f} to {shares.max():.0f}% (chance {chance:.0f})")
+    if parts:
+        yield f"spans whose most attended word is their head word, least to most over seeds: {', '.join(parts)}."
 
 
-def _means(table: pd.DataFrame, by: list[str], names: dict[str, str | None] | None = None) -> pd.DataFrame:
-    """A row per group, a column per measure, as text."""
+def _means(table: pd.DataFrame, by: list[str], names: dict[str, str | None]) -> pd.DataFrame:
+    """Return a row for each group and a column for each measure, with cells as text.
+
+    names: the measures in their order, with the names of their columns; None keeps the name of the measure.
+    """
     if not len(table):
         return table
-    names = dict.fromkeys(table["measure"]) if names is None else names
     groups = table.groupby([*by, "measure"], sort=False)["value"]
-    cells = pd.DataFrame({"mean": groups.mean(), "sd": groups.std(ddof=1)}).apply(_cell, axis=1)
-    wide = cells.unstack("measure")
-    order = {column: list(dict.fromkeys(table[column])) for column in by}
+    wide = pd.DataFrame({"mean": groups.mean(), "sd": groups.std(ddof=1)}).apply(_cell, axis=1).unstack("measure")
     wide = wide[[name for name in names if name in wide.columns]].rename(columns={k: v or k for k, v in names.items()})
+    order = {column: list(dict.fromkeys(table[column])) for column in by}
     wide = wide.reset_index().sort_values(by, key=lambda column: column.map(order[column.name].index))
     return wide.fillna("").reset_index(drop=True).rename_axis(columns=None)
 

@@ -7,7 +7,6 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.errors import ModelError
-from lalkit.interpret.attention_views import of_spans
 from lalkit.interpret.span_layer import SpanLayer
 from lalkit.probes.perturbation import ablate, erasure_flip, permutation_tvd
 from lalkit.probes.tables import ask, look_at
@@ -135,7 +134,9 @@ def test_probes_are_the_same_alone_and_in_a_batch(parser, some):
     def probes(which, numbers):
         spans = [spans_of(some[b]) for b in which]
         view = parser.view([some[b] for b in which], spans=spans, examples=numbers)
-        table = pd.concat([look_at(view, of_spans([tags[b] for b in which], spans), 3), ask(view, 10)])
+        rows = [tags[b][start:end] for b, inside in zip(which, spans) for start, end, _ in inside]
+        numbers_of_tags = torch.tensor([row + [-1] * (view.weights.shape[-1] - len(row)) for row in rows])
+        table = pd.concat([look_at(view, numbers_of_tags, 3), ask(view, 10)])
         keys = ["measure", "example", "head", "unit"]
         return table[table["example"].notna()].astype(dict.fromkeys(keys, str)).set_index(keys)["value"].sort_index()
 
@@ -144,12 +145,6 @@ def test_probes_are_the_same_alone_and_in_a_batch(parser, some):
     for b, number in ((0, 3), (3, 13)):
         alone = probes([b], [number])
         assert np.allclose(alone, together.loc[alone.index], atol=1e-9, equal_nan=True)
-
-
-def test_numbers_of_words_in_the_place_of_keys():
-    spans = [[(0, 2, "A"), (1, 4, "B")], [(0, 1, "C")]]
-    found = of_spans([[5, 6, 7, 8], [9]], spans)
-    assert found.tolist() == [[5, 6, -1], [6, 7, 8], [9, -1, -1]]
 
 
 def test_by_default_the_spans_are_those_of_the_parse(parser, some):
