@@ -1,1 +1,1 @@
-"""Measuring instruments that all studies share: numbers, tensors and functions in, tables out."""
+"""Probes of attention that all studies share: tensors and functions in, numbers and tables out."""

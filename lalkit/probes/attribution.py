@@ -1,4 +1,4 @@
-"""Do gradients name the words that attention names? (Mohankumar et al. 2020, table 4.)"""
+"""Do gradients and attention choose the same words? (Mohankumar et al. 2020, table 4.)"""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import torch
 from captum.attr import InputXGradient, IntegratedGradients
 from torch import Tensor
 
+from lalkit.probes.weights import share
+
 METHODS = ("gradient", "integrated")
 STEPS = 50
 
@@ -15,46 +17,49 @@ STEPS = 50
 def attribute(
     function: Callable[..., Tensor], embedded: Tensor, target: Tensor, method: str = "gradient", *rest: Tensor
 ) -> Tensor:
-    """[B, U, T]: sum_e of gradient x input, or of integrated gradients from zero vectors, of each unit's target, signed.
+    """Return for each unit and word the signed attribution of the target, summed over the vector's dimensions: [B, U, T].
 
-    function: embedded [B, T, e], *rest (first axis B) -> probabilities [B, U, C]; target [B, U]: classes. Integrated gradients
-    by Gauss-Legendre's rule, 50 steps: they add up to f(x) - f(0) to 1e-5, unless the function detaches its attention.
+    Args:
+        function: Embedded words [B, T, e] and the rest -> probabilities [B, U, C].
+        embedded: [B, T, e].
+        target: Classes [B, U].
+        method: "gradient" (times the input) or "integrated" (gradients integrated from zero vectors).
+        rest: More arguments of the function, whose first axis is B.
+
+    Integrated gradients use the rule of Gauss and Legendre with 50 steps. They add up to f(x) - f(0) within 1e-5, unless the
+    function detaches its attention.
     """
     if method not in METHODS:
         raise ValueError(f"no method {method!r}: {' or '.join(METHODS)}")
-    embedded, found = embedded.detach().requires_grad_(), []
+    embedded, attributions = embedded.detach().requires_grad_(), []
     for u in range(target.shape[1]):
 
         def unit(x: Tensor, *others: Tensor, u: int = u) -> Tensor:
             return function(x, *others)[:, u]
 
-        given = {"target": target[:, u], "additional_forward_args": rest or None}
-        if method == "gradient":
-            part = InputXGradient(unit).attribute(embedded, **given)
-        else:
-            part = IntegratedGradients(unit).attribute(
-                embedded, n_steps=STEPS, method="gausslegendre", internal_batch_size=max(len(embedded), 512), **given
-            )
-        found.append(part.sum(-1).detach())
-    return torch.stack(found, dim=1)
+        explainer, settings = InputXGradient(unit), {}
+        if method == "integrated":
+            explainer = IntegratedGradients(unit)
+            settings = {"n_steps": STEPS, "method": "gausslegendre", "internal_batch_size": max(len(embedded), 512)}
+        part = explainer.attribute(embedded, target=target[:, u], additional_forward_args=rest or None, **settings)
+        attributions.append(part.sum(-1).detach())
+    return torch.stack(attributions, dim=1)
 
 
 def agree(attributions: Tensor, attention: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """(Pearson's correlation, Jensen-Shannon divergence in nats) of |attributions| [B, U, T] and attention [B, T]: [B, U] each.
+    """Return Pearson's correlation and Jensen-Shannon divergence, [B, U] each, of |attributions| [B, U, T] and attention [B, T].
 
-    Both are normalised over valid words. nan where attributions are all zero; the correlation also for fewer than three
-    words and where either side does not vary. The divergence is in [0, log 2].
+    Both sides are normalised over valid words. The divergence is in nats, from 0 to log 2. Both are nan if all attributions are
+    zero; the correlation also for fewer than three words, and if one side does not vary.
     """
     valid = mask[:, None].to(attributions.dtype)
-    a = attributions.abs() * valid
-    total = a.sum(-1, keepdim=True)
-    a = a / total.where(total > 0, torch.nan)
+    a = share(attributions.abs() * valid)
     b = attention[:, None] * valid
     b = b / b.sum(-1, keepdim=True)
     count = valid.sum(-1, keepdim=True)
     x, y = ((v - v.sum(-1, keepdim=True) / count) * valid for v in (a, b))
     sizes = [v.square().sum(-1) for v in (x, y)]
-    # Equal weights are not always equal in their last bit: what varies by less than 1e-12 does not vary.
+    # Equal weights can differ in their last bit. So a side that varies by less than 1e-12 counts as not varying.
     varies = (sizes[0] > 1e-24) & (sizes[1] > 1e-24) & (count[..., 0] >= 3)
     pearson = (x * y).sum(-1) / (sizes[0] * sizes[1]).sqrt().where(varies, torch.nan)
     middle = (a + b) / 2

@@ -1,8 +1,8 @@
-"""How much must be taken away, in the order of the weights, before the decision changes? (Serrano and Smith 2019.)
+"""What follows from other attention weights?
 
-Does it matter which word has which weight? Weights permuted (Jain and Wallace 2019; Mohankumar et al. 2020, section 5.2).
-
-Heads taken away, or made to look elsewhere: which of their parts is gone is part of the result.
+Erasure: how many words must go, in the order of the weights, before the decision changes (Serrano and Smith 2019)? Permutation:
+does it matter which word has which weight (Jain and Wallace 2019; Mohankumar et al. 2020, section 5.2)? Ablation: what is the
+outcome without some heads, and which of their parts is taken away? Focus: what if a head attends to one place?
 """
 
 from __future__ import annotations
@@ -17,15 +17,23 @@ from torch import Tensor
 
 from lalkit.probes.view import AttentionView, Outcome, chosen
 
-MOST = 2**22  # numbers of a chunk of weights
+MOST = 2**22  # numbers in a chunk of weights
 DRAWS = 5  # random rankings of an example
+BINS = (0.0, 0.25, 0.5, 0.75, 1.0)
+MODES = {
+    "context": "what the head attended to, at zero",
+    "mean": "what the head attended to, at a given mean",
+    "uniform": "the head attends to every key alike",
+    "slice": "all that the head hands on, at zero: attention and what goes past it",
+}
 
 
 @dataclass(frozen=True)
 class Erasure:
-    """fraction [B, U]: of the keys that had to go before the decision of the unit changed, 1 where it never did; nan on padding.
+    """How much had to be erased.
 
-    exhausted [B, U]: it never did, and before the keys ran out nothing had any weight (sparse attention).
+    fraction [B, U]: the share of keys that had to go before the decision changed; 1 if it never did, nan on padding. exhausted
+    [B, U]: it never did, and at some point no key that was left had any weight (as sparse attention allows).
     """
 
     fraction: Tensor
@@ -35,19 +43,26 @@ class Erasure:
 def erasure_flip(
     view: AttentionView, ranking: str | Tensor = "attention", heads: int | Sequence[int] | None = None, seed: int = 0
 ) -> Erasure:
-    """The smallest k, as a share of T, with another decision when the first k keys are gone and the rest is normalised again.
+    """Find the smallest k, as a share of T, for which the decision changes if the first k keys go and the rest is normalised.
 
-    ranking: "attention" (each row by its own weights, equal ones from left to right), "random" or "ties" (by weights, equal
-    ones at random), both the mean over 5 draws; or scores [B, H, Q, T], first the largest. k runs from 1 to T - 1: with
-    nothing left there is no decision. A decision that is wrong from the start is kept, as in the paper.
+    Args:
+        ranking: Which keys go first. "attention": those with the largest weight, equal ones from left to right. "ties": the
+            same, but equal ones in random order. "random". Or scores [B, H, Q, T], the largest first.
+        heads: The heads whose keys go; None means all.
+        seed: The seed of random orders. Their result is the mean over 5 draws.
+
+    k runs from 1 to T - 1, because without any key there is no decision. As in the paper, decisions that are wrong from the start
+    count too. Raises ValueError for another ranking.
     """
-    if isinstance(ranking, str) and ranking in ("random", "ties"):
-        runs = [_flip(view, _drawn(view, seed + draw, ranking), heads) for draw in range(DRAWS)]
-        fractions, exhausted = (torch.stack([getattr(r, name) for r in runs]) for name in ("fraction", "exhausted"))
-        return Erasure(fractions.mean(0), exhausted.all(0))
-    if isinstance(ranking, str) and ranking != "attention":
+    if not isinstance(ranking, str):
+        return _flip(view, ranking, heads)
+    if ranking == "attention":
+        return _flip(view, view.weights, heads)
+    if ranking not in ("random", "ties"):
         raise ValueError(f"no ranking {ranking!r}: attention, random, ties, or scores")
-    return _flip(view, view.weights if isinstance(ranking, str) else ranking, heads)
+    runs = [_flip(view, _drawn(view, seed + draw, ranking), heads) for draw in range(DRAWS)]
+    fractions, exhausted = (torch.stack([getattr(run, name) for run in runs]) for name in ("fraction", "exhausted"))
+    return Erasure(fractions.mean(0), exhausted.all(0))
 
 
 def _flip(view: AttentionView, scores: Tensor, heads: int | Sequence[int] | None) -> Erasure:
@@ -55,7 +70,7 @@ def _flip(view: AttentionView, scores: Tensor, heads: int | Sequence[int] | None
     length = view.key_mask.sum(-1)
     shape = *view.weights.shape[:3], view.weights.shape[3]
     rank = ranks(scores.expand(shape), view.key_mask)
-    first = torch.zeros_like(base.decision)  # the k of the first flip, 0: none yet
+    first = torch.zeros_like(base.decision)  # the k of the first change; 0: none yet
     empty = torch.zeros_like(view.key_mask[:, 0])
     step = max(1, MOST // view.weights.numel())
     for start in range(1, int(length.max()), step):
@@ -76,68 +91,59 @@ def _flip(view: AttentionView, scores: Tensor, heads: int | Sequence[int] | None
 
 
 def ranks(scores: Tensor, key_mask: Tensor) -> Tensor:
-    """[B, H, Q, T]: the place of each valid key when keys are ordered by falling score, equal ones from left to right."""
+    """Return the place of each valid key by falling score, equal ones from left to right: [B, H, Q, T]."""
     last = scores.masked_fill(~key_mask[:, None, None], -torch.inf)
     return torch.argsort(torch.argsort(last, dim=-1, descending=True, stable=True), dim=-1, stable=True)
 
 
 def _drawn(view: AttentionView, seed: int, kind: str) -> Tensor:
-    """[B, H, Q, T]: random scores; for "ties" the number of keys with less weight, plus a random number below 1."""
-    b, h, q, t = view.weights.shape
-    found = np.zeros((b, h, q, t))
+    """Return random scores [B, H, Q, T]. For "ties": the number of keys with less weight, plus a random number."""
+    h = len(view.heads)
+    scores = np.zeros(view.weights.shape)
     for i, example in enumerate(view.examples):
         queries, keys = (mask[i].nonzero()[:, 0].cpu().numpy() for mask in (view.query_mask, view.key_mask))
         rng = np.random.default_rng([seed, example])
-        found[i][np.ix_(range(h), queries, keys)] = rng.random((h, len(queries), len(keys)))
-    drawn = torch.from_numpy(found).to(view.weights.device)
+        scores[i][np.ix_(range(h), queries, keys)] = rng.random((h, len(queries), len(keys)))
+    drawn = torch.from_numpy(scores).to(view.weights.device)
     if kind == "random":
         return drawn
     valid = view.key_mask[:, None, None, None]
     return ((view.weights[..., :, None] > view.weights[..., None, :]) & valid).sum(-1) + drawn
 
 
-BINS = (0.0, 0.25, 0.5, 0.75, 1.0)
-
-
 def total_variation(p: Tensor, q: Tensor) -> Tensor:
-    """0.5 sum_c |p_c - q_c|, over the last axis: in [0, 1]."""
+    """Return 0.5 sum_c |p_c - q_c| over the last axis. It is from 0 to 1."""
     return 0.5 * (p - q).abs().sum(-1)
 
 
 def permutation_tvd(
     view: AttentionView, rounds: int = 100, heads: int | Sequence[int] | None = None, seed: int = 0
 ) -> Tensor:
-    """[B, U]: the median over so many uniform permutations of TVD(outcome, outcome with the weights permuted).
+    """Return the median over random permutations of TVD(outcome, outcome with permuted weights), [B, U].
 
-    Each row of the chosen heads is permuted among its valid keys. Texts of one word give 0 (leave them out of statistics);
-    nan for units that are padding.
+    Each row of the chosen heads is permuted among its valid keys. A text of one word has 0, so leave it out of statistics. A unit
+    that is padding has nan.
     """
-    base = view.predict(view.weights)
-    which, order = chosen(view, heads), key_order(view)
+    base, which = view.predict(view.weights), chosen(view, heads)
     step = max(1, MOST // view.weights.numel())
     streams = [np.random.default_rng([seed, example]) for example in view.examples]
-    found = []
+    distances = []
     for start in range(0, rounds, step):
-        size = min(step, rounds - start)
-        permuted = torch.where(which, permute(view, size, streams, order), view.weights)
-        found.append(total_variation(view.predict(permuted).probs, base.probs))
-    median = torch.cat(found).quantile(0.5, dim=0)
+        permuted = torch.where(which, permute(view, min(step, rounds - start), streams), view.weights)
+        distances.append(total_variation(view.predict(permuted).probs, base.probs))
+    median = torch.cat(distances).quantile(0.5, dim=0)
     return median.masked_fill(~base.unit_mask, torch.nan)
 
 
-def key_order(view: AttentionView) -> Tensor:
-    """[B, T]: positions, the valid ones first, each group from left to right."""
-    return torch.argsort(~view.key_mask, dim=-1, stable=True)
-
-
-def permute(view: AttentionView, size: int, streams: Sequence[np.random.Generator], order: Tensor) -> Tensor:
-    """[size, B, H, Q, T]: the weights, each row permuted among its valid keys, by each example's own random numbers."""
+def permute(view: AttentionView, size: int, streams: Sequence[np.random.Generator]) -> Tensor:
+    """Permute each row of the weights among its valid keys, `size` times: [size, B, H, Q, T]. streams: one for each example."""
     b, h, q, t = view.weights.shape
     places = np.broadcast_to(np.arange(t), (size, b, h, q, t)).copy()
     counts, queries = view.key_mask.sum(-1).tolist(), view.query_mask.sum(-1).tolist()
     for i, stream in enumerate(streams):
         drawn = stream.random((size, h, queries[i], counts[i])).argsort(-1)
         places[:, i, :, view.query_mask[i].cpu().numpy(), : counts[i]] = np.moveaxis(drawn, 2, 0)
+    order = torch.argsort(~view.key_mask, dim=-1, stable=True)  # valid keys first, from left to right
     source = order[:, None, None].expand(b, h, q, t)
     sorted_first = view.weights.gather(-1, source).expand(size, b, h, q, t)
     moved = sorted_first.gather(-1, torch.from_numpy(places).to(order.device))
@@ -145,34 +151,28 @@ def permute(view: AttentionView, size: int, streams: Sequence[np.random.Generato
 
 
 def by_max_attention(table: pd.DataFrame, value: str = "tvd", by: Sequence[str] = ("system",)) -> pd.DataFrame:
-    """Figure 4: median and quartiles of `value` for texts whose largest weight lies in each quarter of [0, 1], with their
-    number; bins without texts stay, their statistics nan. table: max_attention, length, `value` and the columns `by`; texts
-    of one word are left out."""
+    """Figure 4: group texts by their largest weight, in quarters of [0, 1]. Return n, median and quartiles of `value`.
+
+    A bin without texts has nan. Texts of one word are left out. table: max_attention, length, `value`, and the columns `by`.
+    """
     rows, names = [], [f"[{a:g}, {b:g}{']' if b == 1 else ')'}" for a, b in zip(BINS, BINS[1:])]
     for key, group in table[table["length"] > 1].groupby(list(by), sort=False):
         place = np.minimum((group["max_attention"].to_numpy() * 4).astype(int), 3)
         for i, name in enumerate(names):
-            some = group[value].to_numpy()[place == i]
-            low, median, high = np.nanquantile(some, [0.25, 0.5, 0.75]) if len(some) else [np.nan] * 3
-            rows.append({**dict(zip(by, key)), "bin": name, "n": len(some), "low": low, "median": median, "high": high})
-    return pd.DataFrame(rows)
-
-
-MODES = {
-    "context": "what the head attended to, at zero",
-    "mean": "what the head attended to, at a given mean",
-    "uniform": "the head attends to every key alike",
-    "slice": "all that the head hands on, at zero: attention and what goes past it",
-}
+            values = group[value].to_numpy()[place == i]
+            low, median, high = np.nanquantile(values, [0.25, 0.5, 0.75]) if len(values) else [np.nan] * 3
+            rows.append((*key, name, len(values), low, median, high))
+    return pd.DataFrame(rows, columns=[*by, "bin", "n", "low", "median", "high"])
 
 
 def ablate(
     view: AttentionView, heads: int | Sequence[int] | None = None, mode: str = "uniform", mean: Tensor | None = None
 ) -> Outcome:
-    """The outcome without the chosen heads (None: all). mean [H, D]: contexts' means on training data, for mode "mean".
+    """Return the outcome without the chosen heads (None: all).
 
-    "context", "mean" and "uniform" ask whether attention matters; "slice" whether the head does. Raises ValueError for a
-    mode that there is not, that this system does not offer, or that lacks its mean.
+    mode: one of MODES. "context", "mean" and "uniform" test whether attention matters, "slice" tests whether the head does.
+    mean: [H, D], the heads' mean contexts on training data, for the mode "mean". Raises ValueError for an unknown mode, for one
+    that this system does not have, and for a missing mean.
     """
     which = chosen(view, heads)
     if mode == "uniform":
@@ -189,13 +189,13 @@ def ablate(
 
 
 def uniform(view: AttentionView) -> Tensor:
-    """[B, H, Q, T]: 1/T on every valid key."""
+    """Return weights of 1/T on every valid key, [B, H, Q, T]."""
     valid = view.key_mask[:, None, None].to(view.weights.dtype)
     return (valid / valid.sum(-1, keepdim=True)).expand_as(view.weights)
 
 
 def focus(weights: Tensor, position: Tensor, beta: float) -> Tensor:
-    """(1 - beta) w + beta onehot(position): attention drawn to a place. position [B], or [B, Q]; beta in [0, 1]."""
+    """Move a share beta (0 to 1) of the attention to one place: (1 - beta) w + beta onehot(position). position [B] or [B, Q]."""
     if not 0 <= beta <= 1:
         raise ValueError(f"beta is {beta}; a share, from 0 to 1, is wanted")
     index = (position if position.dim() == 2 else position[:, None].expand(-1, weights.shape[2]))[:, None, :, None]

@@ -1,13 +1,14 @@
-"""A few words from which the classifier still decides the same (Lei et al. 2016; Mohankumar et al. 2020, section 5.3).
+"""Rationales: a few words from which a classifier makes the same decision (Lei et al. 2016; Mohankumar et al. 2020, section 5.3).
 
-A generator reads a text and keeps or drops each word; the classifier, which is not trained, sees the kept words as a text of
-their own. What is rewarded is p(class | Z) - a |Z| / T [P], by REINFORCE. Departure: several Z are drawn for a text, and the
-mean reward of the others is each one's baseline; the authors have none. A Z without any word is worth 0 in training: were it
-worth what its likeliest word is, no word would ever have to be kept.
+A generator reads a text and keeps or drops each word. The classifier is not trained, and reads the kept words Z as a text. The
+reward is p(class | Z) - a |Z| / T [P], and the generator learns by REINFORCE. We depart from the paper: we draw several Z for a
+text, and the mean reward of the others is the baseline of each; the authors have no baseline. In training, a Z without words has
+the reward 0. With the reward of its likeliest word, the generator would never have to keep a word.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
 import torch
@@ -16,8 +17,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lalkit.probes.weights import mass_ratio
 
+logger = logging.getLogger(__name__)
+
 Classify = Callable[[Tensor, Tensor], Tensor]  # embedded [B, T, e], mask [B, T] -> probabilities [B, C]
-SAMPLES = 4
+SAMPLES = 4  # rationales that are drawn for a text
 
 
 class RationaleGenerator(nn.Module):
@@ -43,9 +46,13 @@ def train_rationale(
     rate: float = 1e-3,
     seed: int = 0,
 ) -> list[dict]:
-    """Trains the generator; per epoch the mean reward and length. batches: epoch -> (embedded, mask, class [B], classify).
+    """Train the generator, and return the mean reward and length of each epoch.
 
-    weight: a, what a whole text costs. Comparing two classifiers, give both the same a and generators of the same size.
+    Args:
+        batches: The number of an epoch -> (embedded [B, T, e], mask [B, T], class [B], classify) of each batch.
+        weight: a, the cost of a whole text. To compare two classifiers, give both the same a and generators of one size.
+        rate: The learning rate of Adam.
+        seed: The seed of the draws.
     """
     optimizer = torch.optim.Adam(generator.parameters(), lr=rate)
     draws = torch.Generator().manual_seed(seed)
@@ -73,25 +80,26 @@ def train_rationale(
             count += 1
         means = (sums / max(count, 1)).tolist()
         history.append({"epoch": epoch + 1, "reward": means[0], "length": means[1]})
+        logger.info("rationales: epoch %d/%d, reward %.3f, length %.2f", epoch + 1, epochs, *means)
     return history
 
 
 @torch.no_grad()
 def reward(embedded: Tensor, keep: Tensor, mask: Tensor, label: Tensor, classify: Classify, weight: float) -> Tensor:
-    """[B]: p(class | kept words) - weight |Z| / T."""
+    """Return p(class | kept words) - weight |Z| / T, [B]."""
     probs = classify(*compact(embedded, keep))
     return probs.gather(1, label[:, None])[:, 0] - weight * share(keep, mask)
 
 
 @torch.no_grad()
 def rationale(generator: RationaleGenerator, embedded: Tensor, mask: Tensor) -> Tensor:
-    """[B, T] bool: the words kept with p > 0.5, or the likeliest one where there is none."""
+    """Return [B, T], True at the words kept with p > 0.5. If there is none, it is the likeliest word."""
     logits = generator(embedded, mask)
     return _not_empty((logits > 0) & mask, logits, mask)
 
 
 def compact(embedded: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-    """The kept words as texts of their own, in their order: (embedded [B, most, e], mask [B, most])."""
+    """Return the kept words as texts: (embedded [B, most, e], mask [B, most]). Their order stays."""
     size = keep.sum(1)
     order = torch.argsort(~keep, dim=1, stable=True)[:, : int(size.max())]
     mask = torch.arange(order.shape[1], device=keep.device)[None] < size[:, None]
@@ -99,16 +107,19 @@ def compact(embedded: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def share(keep: Tensor, mask: Tensor) -> Tensor:
-    """[B]: |Z| / T."""
+    """Return |Z| / T, [B]."""
     return keep.sum(1) / mask.sum(1)
 
 
 def attention_on(attention: Tensor, keep: Tensor) -> Tensor:
-    """[B]: the attention [B, T] of the whole text on its rationale. (The authors' program measures it on a text whose other
-    words were replaced by padding.)"""
+    """Return how much of the attention [B, T] of the whole text is on its rationale, [B].
+
+    The authors' program measures it on a text whose other words are padding.
+    """
     return mass_ratio(attention[:, None], keep)[:, 0]
 
 
 def _not_empty(z: Tensor, logits: Tensor, mask: Tensor) -> Tensor:
+    """Add the likeliest word to a rationale without words."""
     best = logits.masked_fill(~mask, -torch.inf).argmax(1, keepdim=True)
     return z | ((~z.any(1, keepdim=True)) & torch.zeros_like(z).scatter(1, best, True))

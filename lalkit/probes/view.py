@@ -1,6 +1,6 @@
-"""What every probe is given: attention weights, what they mix, and the means to ask what would follow from other weights.
+"""What every probe gets: attention weights, the vectors that they mix, and a function that computes the outcome of other weights.
 
-The smallest system with attention: heads' contexts side by side, a matrix, a softmax. For examples whose answer is known.
+`linear_view` is the smallest system with attention, for examples with a known answer.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a system says, for every unit that it decides: U a sentence; for other systems steps, spans, words.
+    """What a system decides, for each of U units: one for a text, or one for each step, span or word.
 
-    probs [..., B, U, C]; unit_mask [B, U]; decision [..., B, U]; score [..., B, S] counts that add up over examples, such
-    as (right, 1) or (matched, gold, predicted).
+    probs [..., B, U, C]; unit_mask [B, U]; decision [..., B, U]; score [..., B, S]: counts that add up over examples, such as
+    (right, 1) or (matched, gold, predicted).
     """
 
     probs: Tensor
@@ -30,15 +30,20 @@ class Outcome:
 class AttentionView:
     """One attention of one system on a batch of B examples: H heads, Q queries, T keys, vectors of size D.
 
-    weights [B, H, Q, T], rows summing to 1 over valid keys, 0 elsewhere; values [B, H, T, D], what they mix; key_mask [B, T]
-    (True: may be attended to); query_mask [B, Q]; heads: H names. predict: weights [B, H, Q, T] or [K, B, H, Q, T] ->
-    Outcome. examples: the number of each example in its data; random draws depend on it and on nothing else, so that an
-    example's are the same alone and in any batch.
+    Args:
+        weights: [B, H, Q, T]. Rows sum to 1 over valid keys, and are 0 elsewhere.
+        values: [B, H, T, D], the vectors that the weights mix.
+        key_mask: [B, T], True where a key may be attended to.
+        query_mask: [B, Q], True where there is a query.
+        heads: The names of the H heads.
+        predict: Weights [B, H, Q, T] or [K, B, H, Q, T] -> Outcome.
+        examples: The number of each example in its data. Random draws depend on it alone, so they are the same for an example
+            alone and in any batch.
+        from_contexts: If the system has it: as predict, but from contexts [..., B, H, Q, D] instead of weights @ values.
+        without_slices: If the system has it: heads -> Outcome without anything that these heads contribute (section 3.3).
 
-    Where a system has them: from_contexts, as predict but from contexts [..., B, H, Q, D] in place of weights @ values; and
-    without_slices: heads -> Outcome with what these heads contribute taken out, attention or not (section 3.3).
-
-    Raises ValueError where the shapes do not fit, or an example has weight on padding or no valid key.
+    Raises:
+        ValueError: The shapes do not fit, or an example has weight on padding, or no valid key.
     """
 
     weights: Tensor
@@ -53,9 +58,8 @@ class AttentionView:
 
     def __post_init__(self):
         b, h, q, t = self.weights.shape
-        shapes = {"values": self.values.shape[:3], "key_mask": self.key_mask.shape, "query_mask": self.query_mask.shape}
         wanted = {"values": (b, h, t), "key_mask": (b, t), "query_mask": (b, q)}
-        wrong = [name for name in wanted if tuple(shapes[name]) != wanted[name]]
+        wrong = [name for name, shape in wanted.items() if tuple(getattr(self, name).shape[:3]) != shape]
         if wrong or len(self.heads) != h or len(self.examples) not in (0, b):
             raise ValueError(f"weights {(b, h, q, t)} do not fit {wrong or 'the names of heads or examples'}")
         empty = ~self.key_mask.any(-1)
@@ -68,27 +72,23 @@ class AttentionView:
         if not self.examples:
             object.__setattr__(self, "examples", tuple(range(b)))
 
-    @property
-    def rows(self) -> Tensor:
-        """[B, 1, Q, T]: the weights that count."""
-        return self.key_mask[:, None, None] & self.query_mask[:, None, :, None]
-
 
 def chosen(view: AttentionView, heads: int | Sequence[int] | None) -> Tensor:
-    """[1, H, 1, 1], True at the heads that are meant; None: all. Raises ValueError for a head there is not."""
+    """Return [1, H, 1, 1], True at the chosen heads; None means all. Raises ValueError for a head that does not exist."""
     count = len(view.heads)
     indices = list(range(count)) if heads is None else [heads] if isinstance(heads, int) else list(heads)
     if any(not 0 <= h < count for h in indices):
         raise ValueError(f"heads {indices} of {count}")
-    found = torch.zeros(count, dtype=torch.bool, device=view.weights.device)
-    found[indices] = True
-    return found[None, :, None, None]
+    which = torch.zeros(count, dtype=torch.bool, device=view.weights.device)
+    which[indices] = True
+    return which[None, :, None, None]
 
 
 def linear_view(weights: Tensor, values: Tensor, read: Tensor, key_mask: Tensor | None = None) -> AttentionView:
-    """weights [B, H, Q, T], values [B, H, T, D], read [H D, C] -> a view that decides once for each query: U = Q.
+    """Return a view with one decision for each query: the contexts of all heads side by side, a matrix, a softmax.
 
-    key_mask [B, T]: by default every key is there. Raises ValueError as AttentionView does.
+    weights [B, H, Q, T], values [B, H, T, D], read [H D, C]; key_mask [B, T]: by default all keys are valid. Raises ValueError as
+    `AttentionView` does.
     """
     b, _, q, t = weights.shape
     keys = torch.ones(b, t, dtype=torch.bool) if key_mask is None else key_mask

@@ -20,7 +20,15 @@ from lalkit.companions.summarizers.headlines import GREEDY, Beam, score, summari
 from lalkit.companions.summarizers.summarizer import STOP, UNCHANGED, Batch, Change, Summarizer
 from lalkit.errors import CorpusError
 from lalkit.evaluation.statistics import holm, paired_test
-from lalkit.probes.weights import mass_ratio, pool_queries, pos_kl, relative_position, sparsity, tag_histogram
+from lalkit.probes.weights import (
+    mass_ratio,
+    places_near,
+    pool_queries,
+    pos_kl,
+    relative_position,
+    sparsity,
+    tag_histogram,
+)
 
 SIZE = 50  # documents in a batch
 OFFSETS = {"enc": (-1, 1), "cross": (-1, 0, 1)}
@@ -75,7 +83,7 @@ def _measure(model: Summarizer, documents: Sequence[Document], names: Sequence[s
         own = torch.arange(w.shape[2])[None].expand(w.shape[:1] + w.shape[2:3]) if kind == "enc" else places
         kl, ratio = pos_kl(pooled, tags, len(names)), mass_ratio(pooled, named)
         near = relative_position(w, own, batch.mask, queries, OFFSETS[kind])
-        asked = _asked(own, batch.mask, queries, OFFSETS[kind])
+        asked = [int(places_near(own, offset, batch.mask, queries)[1].sum()) for offset in OFFSETS[kind]]
         zeros = sparsity(w, batch.mask, queries)
         cells = int((batch.mask[:, None] & queries[:, :, None]).sum())
         for h in range(w.shape[1]):
@@ -134,16 +142,6 @@ def reference(batch: Batch, copying: Tensor) -> Tensor:
     same = (batch.target[..., None] == batch.extended[:, None]) & batch.mask[:, None]
     best = copying.masked_fill(~same, -1.0).argmax(-1)
     return best.masked_fill(~same.any(-1), -1)
-
-
-def _asked(own: Tensor, mask: Tensor, queries: Tensor, offsets: Sequence[int]) -> list[int]:
-    """Return for each offset how many queries have a word at that offset from their own place."""
-    counts = []
-    for offset in offsets:
-        target = own + offset
-        inside = (target >= 0) & (target < mask.shape[1]) & (own >= 0) & queries
-        counts.append(int((inside & mask.gather(1, target.clamp(0, mask.shape[1] - 1))).sum()))
-    return counts
 
 
 def _queries(batch: Batch, block: str) -> Tensor:
