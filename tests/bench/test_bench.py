@@ -1,4 +1,4 @@
-"""The table: its rows, what it measures, and that every pair it compares computes the same. No test depends on time."""
+"""The rows of the table, what they measure, and that both functions of a pair compute the same. No test depends on time."""
 
 import pytest
 import torch
@@ -10,9 +10,9 @@ from lalkit.config import LabelAttentionConfig, SpanAttentionConfig, override, p
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.network import predict
 from lalkit.network.label_attention import LabelAttention, Masks
-from lalkit.network.word_vectors import random_encoder
 from lalkit.network.scores import fenceposts
 from lalkit.network.span_attention import SpanLabelAttention
+from lalkit.network.word_vectors import random_encoder
 from tests.reference import span_attention_literal
 from tests.reference.label_attention_literal import literal
 
@@ -30,7 +30,7 @@ def test_ratio_and_memory_of_a_row():
     assert row["ratio_min"] <= row["ratio"] <= row["ratio_max"]
 
 
-def test_peak_is_what_is_held_at_once():
+def test_the_peak_is_the_memory_held_at_one_time():
     def function():
         a = torch.ones(1000, dtype=torch.float64)
         del a
@@ -44,7 +44,7 @@ def test_growth():
     assert growth((40, 1.0), (120, 81.0)) == pytest.approx(4)
 
 
-def test_the_batched_twin_is_the_literal_one():
+def test_the_batched_twin_computes_what_the_literal_one_does():
     torch.manual_seed(0)
     layer = LabelAttention(LabelAttentionConfig(heads=5, d_kv=6, d_out=8), 7, 4).double().eval()
     x, mask = torch.randn(3, 6, 11, dtype=torch.float64), torch.arange(6) < torch.tensor([[6], [4], [3]])
@@ -53,7 +53,7 @@ def test_the_batched_twin_is_the_literal_one():
 
 
 @pytest.mark.parametrize("boundary", ["full", "lean", "glass"])
-def test_the_batched_twin_of_the_span_is_the_literal_one(boundary):
+def test_the_batched_twin_of_the_span_computes_what_the_literal_one_does(boundary):
     torch.manual_seed(0)
     module = (
         SpanLabelAttention(SpanAttentionConfig(d_key=5, boundary=boundary, d_lean=4), 12, 7, 6, 0.0).double().eval()
@@ -156,7 +156,7 @@ def test_unknown_routine_and_device():
 
 
 @pytest.mark.parametrize("routine", [whole_parser.parse, whole_parser.train])
-def test_an_encoder_from_scratch_has_nothing_to_compare_with(routine):
+def test_an_encoder_from_scratch_cannot_be_compared_with_a_bare_encoder(routine):
     with pytest.raises(ParameterError, match="the preset chinese has no pretrained encoder .*\n.*--preset minilm"):
         routine(Settings(repeats=1, memory=False, preset="chinese"))
 

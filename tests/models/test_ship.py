@@ -1,4 +1,4 @@
-"""From runs to a shipped parser whose card can be checked."""
+"""Ship a parser from its runs, and check its card."""
 
 import json
 import shutil
@@ -46,7 +46,7 @@ def test_the_best_is_chosen_and_halved(shipped, tiny_parser):
     )
 
 
-def test_the_card_is_what_a_check_finds(shipped):
+def test_a_check_gives_the_numbers_of_the_card(shipped):
     rows = verify("en-tiny")
     assert {what for what, *_ in rows} >= {"parses", "dev f1", "dev uas", "test f1", "test las"}
     assert all(stated == found for _, stated, found in rows)
@@ -161,7 +161,7 @@ def test_a_recipe_is_how_a_config_differs_from_a_preset():
     ]  # fmt: skip
 
 
-def test_a_control_without_label_attention_is_called_so():
+def test_settings_of_a_part_that_a_control_lacks_are_not_named():
     ours = {
         "preset": "minilm",
         "train.epochs": 8,
@@ -212,14 +212,14 @@ def test_seeds_and_controls_are_added_to_a_card(tiny_parser, second, shipped, tm
     shutil.rmtree(path)
 
 
-def test_runs_must_belong_together(tiny_parser, second, shipped):
+def test_runs_of_different_recipes_are_an_error(tiny_parser, second, shipped):
     with pytest.raises(ModelError, match="differ in their recipe"):
         ship([tiny_parser, second], "both")
     with pytest.raises(ModelError, match="no run to ship"):
         ship([], "none")
 
 
-def test_what_may_not_be_passed_on(tiny_parser, shipped, tmp_path):
+def test_a_treebank_without_a_known_licence_is_an_error(tiny_parser, shipped, tmp_path):
     content = json.loads((tiny_parser / "model.json").read_text())
     content["info"]["treebank"] = "mine"
     (tmp_path / "run").mkdir()

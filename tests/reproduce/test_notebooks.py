@@ -1,4 +1,4 @@
-"""Notebooks are really executed here, tiny ones, by papermill: what a run leaves behind, and how one fails."""
+"""Run tiny notebooks with papermill: what a run leaves behind, how a run fails, and when an earlier run is used again."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def test_a_run_leaves_the_notebook_its_files_and_a_complete_record(root):
     assert str(root) not in json.dumps(executed.metadata)  # no path of this machine
 
 
-def test_a_failed_run_is_kept_and_names_the_cell_as_the_reader_counts_it(root):
+def test_a_failed_run_stays_and_its_error_has_the_number_of_the_cell(root):
     book = write_notebook(root / "notebooks" / "bad.ipynb", "1", "n: int = 0", "reached = n", "1 / n", "never = 1")
     with pytest.raises(NotebookError) as error:
         run_notebook(book, {"n": 0}, out=root / "here", progress=False)
@@ -98,7 +98,7 @@ def test_wrong_parameters_stop_a_run_before_anything_is_written(root):
     assert not (root / "runs").exists()
 
 
-def test_run_dir_is_the_runs_folder_or_one_for_runs_by_hand(root, monkeypatch):
+def test_run_dir_is_the_folder_of_the_run_or_runs_by_hand(root, monkeypatch):
     monkeypatch.setenv(RUN_DIR, str(root / "given"))
     assert run_dir() == root / "given"
     assert run_dir().is_dir()
@@ -126,11 +126,11 @@ def test_git_revision_says_when_files_were_changed(root):
 
 @pytest.fixture
 def no_kernel(monkeypatch):
-    """Every notebook reaches its end at once: for tests of what is run, not of how."""
+    """Let every notebook end at once, for tests that do not depend on its cells."""
     monkeypatch.setattr("lalkit.reproduce.notebook._execute", lambda *given: None)
 
 
-def test_a_cached_run_is_one_of_the_same_notebook_parameters_code_and_data(root, monkeypatch, no_kernel):
+def test_the_cache_compares_notebook_parameters_code_and_data(root, monkeypatch, no_kernel):
     book = write_notebook(root / "notebooks" / "a.ipynb", "1", "n: int = 0\nseed: int = 1\ntreebank: str = ''", "2")
 
     def run(**parameters):
@@ -157,7 +157,7 @@ def test_a_cached_run_is_one_of_the_same_notebook_parameters_code_and_data(root,
     assert run(n=2).folder not in (second.folder, third.folder)
 
 
-def test_a_cached_run_knows_the_treebank(root, no_kernel):
+def test_the_cache_compares_the_treebank(root, no_kernel):
     book = write_notebook(root / "a.ipynb", "1", "treebank: str = ''", "2")
     corpus = root / "corpus"
     corpus.mkdir()
@@ -177,7 +177,7 @@ def test_a_cached_run_knows_the_treebank(root, no_kernel):
 @pytest.mark.parametrize(
     "line", ["data: list[str] = ['babi-1', 'films']", "data: str = 'films'", "classifier_data: str = 'films'"]
 )
-def test_a_cached_run_knows_folders_of_data(root, no_kernel, line):
+def test_the_cache_compares_folders_of_data(root, no_kernel, line):
     book = write_notebook(root / "a.ipynb", "1", line, "2")
     (root / "films").mkdir()
     (root / "films" / "train.tsv").write_text("label\ttext\n")

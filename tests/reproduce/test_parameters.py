@@ -1,4 +1,4 @@
-"""The parameters cell: what is read, what is converted, and what is refused with a useful message."""
+"""The parameters cell: how it is read, how values are converted, and which errors a user sees."""
 
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def test_values_become_the_declared_type(name, given, wanted):
         ("model", 3),
     ],
 )
-def test_ill_typed_values_are_refused_with_everything_one_needs_to_know(name, given):
+def test_the_error_for_a_wrong_type_names_notebook_parameter_type_and_value(name, given):
     declared = parse_declarations(CELL)
     with pytest.raises(ParameterError) as error:
         convert_all(declared, {name: given}, "03_train.ipynb")
@@ -85,7 +85,7 @@ def test_ill_typed_values_are_refused_with_everything_one_needs_to_know(name, gi
         assert part in str(error.value)
 
 
-def test_an_unknown_name_is_refused_with_the_nearest_known_one():
+def test_the_error_for_an_unknown_name_suggests_the_nearest_known_one():
     with pytest.raises(ParameterError, match=r"unknown parameter epoch\n.*Did you mean epochs\?.*Known: model, epochs"):
         convert_all(parse_declarations(CELL), {"epoch": "3"})
     with pytest.raises(ParameterError) as error:
@@ -107,7 +107,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_known_one():
         ("epochs: int = = 3", "line 1 is not Python"),
     ],
 )
-def test_cells_of_another_form_are_refused_with_their_line(line, message):
+def test_the_error_for_a_wrong_line_of_the_cell_names_the_line(line, message):
     with pytest.raises(ParameterError, match="line") as error:
         parse_declarations(line, "x.ipynb, cell 2")
     assert message in str(error.value)
@@ -121,7 +121,7 @@ def write_notebook(path, *cells):
     return path
 
 
-def test_exactly_one_parameters_cell_is_wanted(tmp_path):
+def test_a_notebook_has_exactly_one_parameters_cell(tmp_path):
     none = write_notebook(tmp_path / "none.ipynb", (CELL, None))
     with pytest.raises(ParameterError, match="none.ipynb: has 0 cells tagged 'parameters'"):
         read_parameters(none)
@@ -132,7 +132,7 @@ def test_exactly_one_parameters_cell_is_wanted(tmp_path):
     assert read_parameters(one)["epochs"].default == 3
 
 
-def test_files_that_are_no_notebooks_are_refused(tmp_path):
+def test_a_file_that_is_not_a_notebook_is_an_error(tmp_path):
     (tmp_path / "x.ipynb").write_text("hello")
     with pytest.raises(ParameterError, match="not a Jupyter notebook"):
         read_parameters(tmp_path / "x.ipynb")

@@ -1,4 +1,4 @@
-"""From a file to its runs; and what each mistake in a file is told."""
+"""Read a sweep's file, plan its runs, and show a clear error for each mistake in the file."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def write(content, tmp_path):
     return write
 
 
-def test_every_combination_with_every_seed(write):
+def test_a_plan_has_every_combination_with_every_seed(write):
     grid = {
         "dropout": {"none": {"model.dropout": 0.0}, "half": {"model.dropout": 0.5}},
         "label attention": {"yes": {}, "no": {"model.label_attention": None}},
@@ -50,7 +50,7 @@ def test_a_profile_replaces_and_adds_settings(write):
     assert [run.cell for run in plan(write(profiles=other), "one", hashes=False).runs] == [{"layers": "3"}]
 
 
-def test_a_key_is_of_config_treebank_data_and_code(write, few, monkeypatch, tmp_path):
+def test_the_key_of_a_run_depends_on_config_treebank_data_and_code(write, few, monkeypatch, tmp_path):
     path = write()
     first = [run.key for run in plan(path).runs]
     assert len(set(first)) == 2 and all(len(key) == 64 for key in first)
@@ -112,7 +112,7 @@ LAYERS = {"layers": {1: {"model.layers": 1}}}
         ({"profiles": {"a": {"grid": {"b": {"c": {"d": 1}}}}}}, "a", r"profiles.a.grid: b: c: there is no setting 'd'"),
     ],
 )
-def test_a_mistake_is_told(write, changes, profile, says):
+def test_the_error_for_a_mistake_names_its_place(write, changes, profile, says):
     with pytest.raises(ParameterError, match=says) as error:
         plan(write(**changes), profile, hashes=False)
     assert "a.yml" in str(error.value)
@@ -128,7 +128,7 @@ def test_a_mistake_is_told(write, changes, profile, says):
         ("grid: {a: {1: {}, '1': {}}}", r"'1' is there twice"),
     ],
 )
-def test_a_file_of_another_form(tmp_path, text, says):
+def test_a_file_that_is_not_the_yaml_of_a_sweep_is_an_error(tmp_path, text, says):
     (tmp_path / "a.yml").write_text(text)
     with pytest.raises(ParameterError, match=says):
         plan(tmp_path / "a.yml", hashes=False)
@@ -136,7 +136,7 @@ def test_a_file_of_another_form(tmp_path, text, says):
         plan(tmp_path / "b.yml", hashes=False)
 
 
-def test_a_treebank_that_is_not_there(write):
+def test_a_missing_treebank_is_an_error_when_hashes_are_made(write):
     path = write(treebank="nowhere")
     assert len(plan(path, hashes=False).runs) == 2, "asked for only where hashes are"
     with pytest.raises(CorpusError, match="there is no treebank 'nowhere'"):
@@ -167,7 +167,7 @@ def test_a_shipped_sweep_can_be_planned(path, profile):
 
 
 @pytest.mark.parametrize("profile", ["sample", "biomedical", "chinese"])
-def test_heads_have_one_kind_of_label_attention_or_none(profile):
+def test_every_system_of_the_sweep_heads_has_at_most_one_layer_of_label_attention(profile):
     path = next(path for path in SHIPPED if path.stem == "heads")
     kinds = {run.cell["heads"]: run.config.model for run in plan(path, profile, hashes=False).runs}
     assert len(kinds) == {"sample": 8, "biomedical": 3, "chinese": 4}[profile]

@@ -1,4 +1,4 @@
-"""A report says what the runs' files say, and judges claims as one would by hand."""
+"""A report shows what the files of the runs hold, and judges claims as one would by hand."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ SENTENCES = 60
 
 
 @pytest.fixture
-def made(tmp_path):
+def make_sweep(tmp_path):
     """make(how, **file): a sweep's folder with one axis `kind`; how: kind -> right brackets of ten in a sentence, by seed."""
 
     def make(how, **file):
@@ -65,7 +65,7 @@ def claim(better, than, by="f1"):
     return {"says": f"{better} > {than}", "better": {"kind": better}, "than": than, "by": by}
 
 
-def test_claims_are_judged_by_seeds_and_by_sentences(made):
+def test_claims_are_judged_by_seeds_and_by_sentences(make_sweep):
     how = {
         "good": {1: 8, 2: 8, 3: 8},
         "bad": {1: 6, 2: 6, 3: 6},
@@ -75,7 +75,7 @@ def test_claims_are_judged_by_seeds_and_by_sentences(made):
         claim("good", "bad"), claim("bad", "good"), claim("good", "mixed"), claim("good", "all others", "uas"),
         claim("bad", "all others"), claim("good", "none such"),
     ]  # fmt: skip
-    table = judge(read_sweep(made(how, claims=claims)), "dev")
+    table = judge(read_sweep(make_sweep(how, claims=claims)), "dev")
     assert list(table["verdict"]) == [HOLDS, NOT, UNKNOWN, UNKNOWN, NOT, ABSENT]
     first = table.iloc[0]
     assert first["seeds"] == 3 and first["difference"] == pytest.approx(20, abs=2) and first["p_holm"] < 0.01
@@ -83,23 +83,23 @@ def test_claims_are_judged_by_seeds_and_by_sentences(made):
     assert table["against"][3] == "kind: mixed", "of all others, the closest"
 
 
-def test_equal_cells_cannot_be_told_apart(made):
-    sweep = read_sweep(made({"a": {1: 7, 2: 7}, "b": {1: 7, 2: 7}}, claims=[claim("a", "b")]))
+def test_equal_cells_cannot_be_told_apart(make_sweep):
+    sweep = read_sweep(make_sweep({"a": {1: 7, 2: 7}, "b": {1: 7, 2: 7}}, claims=[claim("a", "b")]))
     assert judge(sweep, "dev")["verdict"][0] == UNKNOWN
     pairs = all_pairs(sweep, "dev")
     assert set(pairs["measure"]) == {"f1", "uas", "las"} and len(pairs) == 3
     assert (pairs["p"] > 0.05).all()
 
 
-def test_seeds_that_only_one_cell_has_are_not_compared(made):
-    sweep = read_sweep(made({"a": {1: 8, 2: 1}, "b": {1: 6}}, claims=[claim("a", "b")]))
+def test_seeds_that_only_one_cell_has_are_not_compared(make_sweep):
+    sweep = read_sweep(make_sweep({"a": {1: 8, 2: 1}, "b": {1: 6}}, claims=[claim("a", "b")]))
     found = judge(sweep, "dev").loc[0]
     assert (found["seeds"], found["verdict"]) == (1, UNKNOWN) and found["p_holm"] < 0.01, "one seed is not enough"
 
 
-def test_cells_have_mean_spread_and_the_papers_row(made):
+def test_cells_have_mean_deviation_and_the_scores_of_the_paper(make_sweep):
     paper = {"table": "table5", "rows": {"kind": {"column": "layers", "values": {"a": "3"}}}}
-    sweep = read_sweep(made({"a": {1: 8, 2: 6}, "b": {1: 6}}, paper=paper))
+    sweep = read_sweep(make_sweep({"a": {1: 8, 2: 6}, "b": {1: 6}}, paper=paper))
     cells = cell_table(sweep, "dev").set_index("kind")
     runs = run_table(sweep)
     own = runs.loc[runs["kind"] == "a", "f1"]
@@ -127,8 +127,8 @@ def test_a_real_sweep_becomes_files(done, tmp_path):
     assert r"\begin{tabular}" in (tmp_path / "two.tex").read_text()
 
 
-def test_what_is_missing_is_said(made):
-    folder = made({"a": {1: 8, 2: 8}, "b": {1: 6}})
+def test_the_report_names_missing_runs(make_sweep):
+    folder = make_sweep({"a": {1: 8, 2: 8}, "b": {1: 6}})
     result = next(folder.glob("runs/b1*/result.json"))
     result.write_text(json.dumps(json.loads(result.read_text()) | {"status": "failed"}))
     next(folder.glob("runs/a2*/result.json")).unlink()
@@ -139,8 +139,8 @@ def test_what_is_missing_is_said(made):
     assert "Which &lt; kind?" in (folder / "report" / "report.html").read_text()
 
 
-def test_parsers_of_one_layer_are_compared_by_what_they_have(made):
-    folder = made({"a": {1: 8, 2: 8}, "b": {1: 6, 2: 6}}, claims=[claim("a", "b")])
+def test_dependency_parsers_are_compared_by_uas_and_las_only(make_sweep):
+    folder = make_sweep({"a": {1: 8, 2: 8}, "b": {1: 6, 2: 6}}, claims=[claim("a", "b")])
     for path in folder.glob("runs/*/result.json"):
         result = json.loads(path.read_text())
         result["scores"]["dev"] |= {"f1": None, "exact": None}
@@ -153,32 +153,32 @@ def test_parsers_of_one_layer_are_compared_by_what_they_have(made):
     assert "nan" not in text and "## Every pair, by UAS" in text
 
 
-def test_a_result_of_another_sweep_is_told_by_its_key(made):
-    folder = made({"a": {1: 8}, "b": {1: 6}})
+def test_a_result_of_another_sweep_counts_if_its_key_is_the_same(make_sweep):
+    folder = make_sweep({"a": {1: 8}, "b": {1: 6}})
     path = next(folder.glob("runs/a1*/result.json"))
     path.write_text(json.dumps(json.loads(path.read_text()) | {"cell": {"other": "name"}}))
     assert read_sweep(folder).cells == [{"kind": "a"}, {"kind": "b"}]
 
 
-def test_two_sweeps_of_one_name_are_not_written_over_each_other(made, tmp_path):
-    folder = made({"a": {1: 8}})
+def test_two_sweeps_of_one_name_are_an_error(make_sweep, tmp_path):
+    folder = make_sweep({"a": {1: 8}})
     again = shutil.copytree(folder, tmp_path / "again")
     with pytest.raises(ParameterError, match=f"two sweeps are called made-small, .*{folder} and {again}"):
         report([folder, again], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_no_axis_is_called_as_a_column(made):
-    sweep = read_sweep(made({"a": {1: 8}}))
+def test_the_names_that_an_axis_may_not_have_are_those_of_the_columns(make_sweep):
+    sweep = read_sweep(make_sweep({"a": {1: 8}}))
     assert set(run_table(sweep).columns) | set(cell_table(sweep, "dev").filter(regex="^(?!.* sd$)").columns) == {
         "kind", *COLUMNS
     }  # fmt: skip
 
 
-def test_no_sweep_no_report(made, tmp_path):
+def test_a_folder_without_a_finished_run_is_an_error(make_sweep, tmp_path):
     with pytest.raises(ParameterError, match="holds no sweep"):
         read_sweep(tmp_path)
-    folder = made({"a": {1: 8}})
+    folder = make_sweep({"a": {1: 8}})
     next(folder.glob("runs/*/result.json")).unlink()
     with pytest.raises(ParameterError, match="no run of it has ended well"):
         report([folder], tmp_path / "out")

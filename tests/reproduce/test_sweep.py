@@ -1,4 +1,4 @@
-"""A sweep of two small runs: what it leaves, that it repeats nothing, and what survives a failure and a kill."""
+"""Carry out a sweep of two small runs: its files, no run twice, and how it goes on after a failure or a kill."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def copy(done, tmp_path):
 
 
 def numbers(out, runs):
-    """All that must not depend on who computed a run and when."""
+    """Everything in a run's files that must not depend on who computed it and when."""
     found = []
     for run in runs:
         result = read_result(out / run.folder)
@@ -50,19 +50,19 @@ def numbers(out, runs):
 
 
 def stamps(out):
-    """When and with what every result was written."""
+    """The time and the content of every result file."""
     return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in out.glob("runs/*/*") if p.name in FILES}
 
 
 @pytest.fixture
 def no_run(monkeypatch):
-    """Runs that would be computed, which are not."""
+    """Carry out no run; return the folders of those that would be carried out."""
     asked = []
     monkeypatch.setattr(sweep_runs, "launch", lambda folder, *given: asked.append(Path(folder)))
     return asked
 
 
-def test_what_a_sweep_leaves(done, file, few):
+def test_a_sweep_leaves_its_results_and_no_words_of_the_treebank(done, file, few):
     out, messages = done
     planned = plan(file)
     record = json.loads((out / "sweep.json").read_text())
@@ -86,7 +86,7 @@ def test_what_a_sweep_leaves(done, file, few):
     assert not list(out.rglob("resume-*.safetensors")) and not list(out.rglob("*.part"))
 
 
-def test_a_run_is_what_training_by_hand_gives(done, file, tmp_path):
+def test_a_run_gives_the_numbers_of_training_by_hand(done, file, tmp_path):
     run = plan(file).runs[0]
     best = train(run.config, run.treebank, tmp_path / "by hand")
     scores = read_result(done[0] / run.folder)["scores"]["dev"]
@@ -117,7 +117,7 @@ def test_a_second_start_repeats_nothing(copy, file, no_run, caplog):
 
 
 @pytest.mark.parametrize("spoil", ["failed", "of another key", "half", "none"])
-def test_what_does_not_count_is_repeated(copy, file, no_run, spoil):
+def test_a_result_that_does_not_count_is_made_again(copy, file, no_run, spoil):
     planned = plan(file)
     place = copy / planned.runs[1].folder / "result.json"
     whole = json.loads(place.read_text())
@@ -157,7 +157,7 @@ def test_a_failure_ends_in_one_line_and_exit_code_1(copy, file, tmp_path):
     assert stamps(copy).items() >= before.items()
 
 
-def test_a_process_that_dies_has_failed(file, tmp_path):
+def test_a_run_whose_process_dies_has_failed(file, tmp_path):
     run = plan(file).runs[0]
     working = set()
     given = (str(tmp_path / "run"), task(run, code_hash()), threading.Event(), working)
@@ -172,13 +172,13 @@ def test_a_process_that_dies_has_failed(file, tmp_path):
     assert (result["cell"], result["key"]) == (run.cell, run.key)
 
 
-def test_a_run_with_other_code_than_planned_is_refused(file, tmp_path):
+def test_a_run_with_other_code_than_planned_is_an_error(file, tmp_path):
     with pytest.raises(ModelError, match="source is not what it was when the sweep was planned"):
         carry_out(tmp_path, task(plan(file).runs[0], "other"))
     assert not (tmp_path / "parser").exists()
 
 
-def test_the_folder_of_another_sweep_is_refused(copy, file, no_run):
+def test_the_folder_of_another_sweep_is_an_error(copy, file, no_run):
     before = (copy / "sweep.json").read_bytes()
     with pytest.raises(ParameterError, match="holds another sweep\n  Give another --out"):
         sweep(plan(file, "other"), copy)
@@ -243,7 +243,7 @@ def test_a_cluster_that_loses_a_worker_completes(done, file, tmp_path, monkeypat
 
 
 @pytest.mark.slow
-def test_a_cluster_that_is_not_there(file, tmp_path, monkeypatch):
+def test_a_missing_cluster_is_an_error(file, tmp_path, monkeypatch):
     pytest.importorskip("distributed", reason="dask.distributed is not installed: lalkit[cluster]")
     connect = sweep_runs.connect
     monkeypatch.setattr(sweep_runs, "connect", lambda address: connect(address, patience=0.5))
