@@ -8,7 +8,7 @@ arcs of a projective tree never cross. Words move apart until every label fits o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lalkit.draw import svg, tree
@@ -26,19 +26,19 @@ ARROW = 7
 PAD = 3  # white around a label
 UNDER_WORDS = 8  # in a joint drawing: from the words' baseline to where the arcs begin
 
-Offsets = dict[
-    tuple[int, int], float
-]  # (dependent, word) -> how far from the word's centre the dependent's arc meets it
 
-
-@dataclass(frozen=True)
+@dataclass
 class Arc:
-    """The arc from a head word (0 for the root) to its dependent, both 1-based. level: 1 for the lowest arcs."""
+    """The arc from a head word (0 for the root) to its dependent, both 1-based.
+
+    level: 1 for the lowest arcs. offsets: word -> how far from the word's centre the arc meets it, for the arc's two words.
+    """
 
     dependent: int
     head: int
     label: str
     level: int
+    offsets: dict[int, float] = field(default_factory=dict)
 
     @property
     def left(self) -> int:
@@ -62,17 +62,14 @@ class JointDrawing(NamedTuple):
 def draw_arcs(sentence: Sentence) -> str:
     """Return the dependencies as an SVG, arcs above the words and tags below. Raises TreebankError if there are no heads."""
     arcs = read_arcs(sentence)
-    words = [unescape(word) for word in sentence.words]
-    offsets = leg_offsets(arcs)
-    slots = arc_slots(tree.slot_widths(words, sentence.tags), offsets)
-    xs = spread(arcs, offsets, lambda pads: in_a_row(slots, pads))
+    layers = tree.Layers([unescape(word) for word in sentence.words], sentence.tags, sentence.heads)
+    slots = arc_slots(tree.slot_widths(layers), arcs)
+    xs = spread(arcs, lambda pads: in_a_row(slots, pads))
     base = MARGIN + arcs_height(arcs)
-    parts = [
-        *arc_parts(arcs, offsets, xs, base, upwards=True),
-        *tree.word_parts(words, xs, base, sentence.tags, sentence.heads, tag_shift=2 * TAG_TO_WORD),
-    ]
+    words = tree.word_parts(layers, xs, base, tag_shift=2 * TAG_TO_WORD)
+    parts = [*arc_parts(arcs, xs, base, upwards=True), *words]
     height = base + TAG_TO_WORD * (2 if sentence.tags else 1) + MARGIN - 4
-    return svg.document(arcs_width(arcs, xs, slots), height, parts, "Dependencies: " + " ".join(words))
+    return svg.document(arcs_width(arcs, xs, slots), height, parts, "Dependencies: " + " ".join(layers.words))
 
 
 def draw_joint(sentence: Sentence) -> str:
@@ -83,7 +80,7 @@ def draw_joint(sentence: Sentence) -> str:
 
 
 def joint_drawing(
-    layers: tree.Tree, arcs: Sequence[Arc], under_words: float, kinds: Mapping[int, str] | None = None
+    layers: tree.Layers, arcs: Sequence[Arc], under_words: float, kinds: Mapping[int, str] | None = None
 ) -> JointDrawing:
     """Lay out the constituents above the words and the dependencies below them.
 
@@ -92,24 +89,19 @@ def joint_drawing(
         under_words: from the words' baseline to where the arcs begin.
         kinds: dependent -> a class for the line of its arc.
     """
-    root, words, tags, heads = layers
-    offsets = leg_offsets(arcs)
-    word_slots = tree.slot_widths(words, tags)
-    slots = arc_slots(word_slots, offsets)
-    xs = spread(arcs, offsets, lambda pads: tree.place(root, slots, pads))
-    base = MARGIN + tree.LABEL + root.level * tree.LEVEL
+    word_slots = tree.slot_widths(layers)
+    slots = arc_slots(word_slots, arcs)
+    xs = spread(arcs, lambda pads: tree.place(layers.root, slots, pads))
+    base = MARGIN + tree.LABEL + layers.root.level * tree.LEVEL
     under = base + TAG_TO_WORD + under_words
-    parts = [
-        *tree.tree_parts(layers, base),
-        *tree.word_parts(words, xs, base, tags, heads),
-        *arc_parts(arcs, offsets, xs, under, upwards=False, kinds=kinds),
-    ]
-    width = max(tree.tree_width(root, word_slots), arcs_width(arcs, xs, slots))
+    above = [*tree.tree_parts(layers, base), *tree.word_parts(layers, xs, base)]
+    parts = [*above, *arc_parts(arcs, xs, under, upwards=False, kinds=kinds)]
+    width = max(tree.tree_width(layers.root, word_slots), arcs_width(arcs, xs, slots))
     return JointDrawing(parts, xs, base, width, under + arcs_height(arcs) + MARGIN)
 
 
 def read_arcs(sentence: Sentence) -> list[Arc]:
-    """Return the arcs with their levels, short ones first and the root's last. An arc without a label has the label ''."""
+    """Return the arcs with levels and offsets, short ones first and the root's last. A missing label is ''."""
     if sentence.heads is None:
         raise TreebankError("this sentence has no dependencies to draw", where=sentence.id)
     labels = sentence.arc_labels or ("",) * len(sentence)
@@ -121,26 +113,20 @@ def read_arcs(sentence: Sentence) -> list[Arc]:
         inside = [arc.level for arc in arcs if left <= arc.left and arc.right <= right]
         arcs.append(Arc(i, head, labels[i - 1], 1 + max(inside, default=0)))
     root = sentence.heads.index(0) + 1
-    return [*arcs, Arc(root, 0, labels[root - 1] or "root", 1 + max((arc.level for arc in arcs), default=0))]
-
-
-def leg_offsets(arcs: Sequence[Arc]) -> Offsets:
-    """Return, for both ends of every arc, how far from the word's centre the arc meets the word."""
-    root = arcs[-1].dependent
-    offsets = {(root, root): 0.0}
-    for word in {end for arc in arcs for end in (arc.left, arc.right)} - {0}:
+    for word in range(1, len(sentence) + 1):
         first = LEG if word == root else LEG / 2  # the root's own line stands in the centre
         for side in (-1, 1):
-            meeting = [arc for arc in arcs[:-1] if (arc.right if side < 0 else arc.left) == word]
+            meeting = [arc for arc in arcs if (arc.right if side < 0 else arc.left) == word]
             for k, arc in enumerate(sorted(meeting, key=lambda arc: arc.left - arc.right)):
-                offsets[arc.dependent, word] = side * (first + k * LEG)
-    return offsets
+                arc.offsets[word] = side * (first + k * LEG)
+    level = 1 + max((arc.level for arc in arcs), default=0)
+    return [*arcs, Arc(root, 0, labels[root - 1] or "root", level, {root: 0.0})]
 
 
-def arc_slots(slots: Sequence[float], offsets: Offsets) -> list[float]:
+def arc_slots(slots: Sequence[float], arcs: Sequence[Arc]) -> list[float]:
     """Return the room each word needs if the ends of its arcs are to stand within it."""
     wide = list(slots)
-    for (_, word), offset in offsets.items():
+    for word, offset in (pair for arc in arcs for pair in arc.offsets.items()):
         wide[word - 1] = max(wide[word - 1], 2 * abs(offset) + GAP)
     return wide
 
@@ -154,7 +140,7 @@ def in_a_row(slots: Sequence[float], pads: Sequence[float]) -> list[float]:
     return xs
 
 
-def spread(arcs: Sequence[Arc], offsets: Offsets, place: Callable[[list[float]], list[float]]) -> list[float]:
+def spread(arcs: Sequence[Arc], place: Callable[[list[float]], list[float]]) -> list[float]:
     """Return the words' centres, far enough apart for every label. place: extra room left of each word -> centres."""
     pads = [0.0] * max(arc.right for arc in arcs)
     xs = place(pads)
@@ -167,7 +153,7 @@ def spread(arcs: Sequence[Arc], offsets: Offsets, place: Callable[[list[float]],
         pads[0] += max(beyond, 0.0)
         moved = list(xs)
         for arc in arcs[:-1]:
-            start, end = (moved[word - 1] + offsets[arc.dependent, word] for word in (arc.left, arc.right))
+            start, end = (moved[word - 1] + arc.offsets[word] for word in (arc.left, arc.right))
             missing = label_room(arc) - (end - start)
             if missing > 0.01:
                 too_narrow = True
@@ -195,12 +181,7 @@ def arcs_width(arcs: Sequence[Arc], xs: Sequence[float], slots: Sequence[float])
 
 
 def arc_parts(
-    arcs: Sequence[Arc],
-    offsets: Offsets,
-    xs: Sequence[float],
-    base: float,
-    upwards: bool,
-    kinds: Mapping[int, str] | None = None,
+    arcs: Sequence[Arc], xs: Sequence[float], base: float, upwards: bool, kinds: Mapping[int, str] | None = None
 ) -> list[str]:
     """Return arcs and labels, from the line y = base away from the words. The other arguments: see `joint_drawing`."""
     sign = -1 if upwards else 1
@@ -208,11 +189,11 @@ def arc_parts(
     lines, labels = [], []
     for arc in arcs:
         far = base + sign * (FIRST + (arc.level - 1) * STEP)
-        tip_x, tip_y = xs[arc.dependent - 1] + offsets[arc.dependent, arc.dependent], base + sign * 2
+        tip_x, tip_y = xs[arc.dependent - 1] + arc.offsets[arc.dependent], base + sign * 2
         neck = tip_y + sign * ARROW
         if arc.head:
             colour, text_colour = svg.BLUE, svg.BLACK
-            from_x = xs[arc.head - 1] + offsets[arc.dependent, arc.head]
+            from_x = xs[arc.head - 1] + arc.offsets[arc.head]
             turn, way = far - sign * CORNER, CORNER if tip_x > from_x else -CORNER
             line = f"M{n(from_x)} {n(tip_y)} V{n(turn)} Q{n(from_x)} {n(far)} {n(from_x + way)} {n(far)} "
             line += f"H{n(tip_x - way)} Q{n(tip_x)} {n(far)} {n(tip_x)} {n(turn)} V{n(neck)}"

@@ -44,13 +44,13 @@ class Placed:
     children: list[Placed] = field(default_factory=list)
 
 
-class Tree(NamedTuple):
-    """What a drawing needs of a sentence; the words are as they were written, without the treebank's escapes."""
+class Layers(NamedTuple):
+    """What is drawn of a sentence. The words are as they were written, without the treebank's escapes."""
 
-    root: Placed
     words: list[str]
     tags: tuple[str, ...] | None
     heads: tuple[int, ...] | None
+    root: Placed | None = None
 
 
 def draw_tree(sentence: Sentence | Node, notes: Mapping[tuple[int, int], str] | None = None) -> str:
@@ -59,18 +59,18 @@ def draw_tree(sentence: Sentence | Node, notes: Mapping[tuple[int, int], str] | 
     notes: (start, end) -> a few characters to write below that constituent's label; in a unary chain, below the top label.
     Raises TreebankError for a Sentence without constituents.
     """
-    tree = read(sentence)
+    layers = read(sentence)
     level = LEVEL + NOTE_LINE if notes else LEVEL
     unused = dict(notes or {})
-    for item in walk(tree.root):  # a unary chain is met from its top
+    for item in walk(layers.root):  # a unary chain is met from its top
         if not item.node.is_leaf:
             item.note = unused.pop((item.start, item.end), "")
-    slots = slot_widths(tree.words, tree.tags)
-    xs = place(tree.root, slots)
-    base = MARGIN + LABEL + tree.root.level * level
-    parts = [*tree_parts(tree, base, level), *word_parts(tree.words, xs, base, tree.tags, tree.heads)]
+    slots = slot_widths(layers)
+    xs = place(layers.root, slots)
+    base = MARGIN + LABEL + layers.root.level * level
+    parts = [*tree_parts(layers, base, level), *word_parts(layers, xs, base)]
     height = base + TAG_TO_WORD + MARGIN - 4
-    return svg.document(tree_width(tree.root, slots), height, parts, "Constituents: " + " ".join(tree.words))
+    return svg.document(tree_width(layers.root, slots), height, parts, "Constituents: " + " ".join(layers.words))
 
 
 def text_tree(sentence: Sentence | Node) -> str:
@@ -82,13 +82,13 @@ def text_tree(sentence: Sentence | Node) -> str:
     │   └── NN end *
     └── VP *
     """
-    tree = read(sentence)
+    layers = read(sentence)
     lines = []
-    stack = [(tree.root, "", "", False)]
+    stack = [(layers.root, "", "", False)]
     while stack:
         item, lead, indent, is_head = stack.pop()
-        word = tree.words[item.start] if item.node.is_leaf else ""
-        label = item.node.label if tree.tags or not word else ""
+        word = layers.words[item.start] if item.node.is_leaf else ""
+        label = item.node.label if layers.tags or not word else ""
         lines.append(lead + " ".join(filter(None, (label, word, "*" if is_head else ""))))
         for child in reversed(item.children):
             last = child is item.children[-1]
@@ -97,8 +97,8 @@ def text_tree(sentence: Sentence | Node) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read(sentence: Sentence | Node) -> Tree:
-    """Return the tree with levels and head words, but without places, and the words, tags and heads."""
+def read(sentence: Sentence | Node) -> Layers:
+    """Return the layers of a sentence; the nodes of the tree have levels and head words, but no places yet."""
     tree, heads = (sentence, None) if isinstance(sentence, Node) else (sentence.tree, sentence.heads)
     root = Placed(tree)
     order, words = [], []
@@ -115,7 +115,7 @@ def read(sentence: Sentence | Node) -> Tree:
         item.level = 1 + max(child.level for child in item.children)
         item.head = external_head(heads, item.start, item.end) if heads else None
     tags = tuple(leaf.label for leaf in tree.leaves()) if isinstance(sentence, Node) else sentence.tags
-    return Tree(root, words, tags, heads)
+    return Layers(words, tags, heads, root)
 
 
 def walk(root: Placed) -> Iterator[Placed]:
@@ -138,12 +138,10 @@ def label_width(item: Placed) -> float:
     return max(svg.text_width(item.node.label, LABEL), svg.text_width(item.note, NOTE)) + GAP
 
 
-def slot_widths(words: Sequence[str], tags: Sequence[str] | None) -> list[float]:
+def slot_widths(layers: Layers) -> list[float]:
     """Return the room that each word and its tag need."""
-    widths = [svg.text_width(svg.shorten(word), WORD) for word in words]
-    if tags:
-        widths = [max(width, svg.text_width(tag, TAG)) for width, tag in zip(widths, tags)]
-    return [width + GAP for width in widths]
+    pairs = zip(layers.words, layers.tags or [""] * len(layers.words))
+    return [max(svg.text_width(svg.shorten(word), WORD), svg.text_width(tag, TAG)) + GAP for word, tag in pairs]
 
 
 def place(root: Placed, slots: Sequence[float], pads: Sequence[float] | None = None) -> list[float]:
@@ -181,11 +179,11 @@ def tree_width(root: Placed, slots: Sequence[float]) -> float:
     return max(item.x + room / 2 for item, room in rooms) + MARGIN
 
 
-def tree_parts(tree: Tree, base: float, level: float = LEVEL) -> list[str]:
+def tree_parts(layers: Layers, base: float, level: float = LEVEL) -> list[str]:
     """Return lines and labels of all constituents. base: the y of the tags' baseline, even if there are no tags."""
     plain, thick, labels = [], [], []
     n = svg.number
-    for item in walk(tree.root):
+    for item in walk(layers.root):
         if item.node.is_leaf:
             continue
         y = base - item.level * level
@@ -196,7 +194,7 @@ def tree_parts(tree: Tree, base: float, level: float = LEVEL) -> list[str]:
             start += NOTE_LINE
             labels.append(svg.text(item.x, start - 2, item.note, NOTE, colour=svg.GREY))
         for child in item.children:
-            size = (TAG if tree.tags else 0) if child.node.is_leaf else LABEL
+            size = (TAG if layers.tags else 0) if child.node.is_leaf else LABEL
             end = base - child.level * level - size + (0 if size else TAG_TO_WORD - WORD)
             # The line slants down to the next level's labels, and goes straight down from there.
             bend = end if item.level - child.level == 1 else y + level - LABEL
@@ -208,28 +206,21 @@ def tree_parts(tree: Tree, base: float, level: float = LEVEL) -> list[str]:
     return plain + thick + labels
 
 
-def word_parts(
-    words: Sequence[str],
-    xs: Sequence[float],
-    base: float,
-    tags: Sequence[str] | None,
-    heads: Sequence[int] | None,
-    tag_shift: float = 0.0,
-) -> list[str]:
+def word_parts(layers: Layers, xs: Sequence[float], base: float, tag_shift: float = 0.0) -> list[str]:
     """Return tags and words; the root of the dependencies is underlined.
 
     Args:
-        words, tags, heads: of the sentence; tags and heads may be None.
+        layers: of these the words, tags and heads are used.
         xs: the centre of each word.
-        base: the y that the words stand TAG_TO_WORD below.
-        tag_shift: how far below base the tags stand.
+        base: the words' baseline is TAG_TO_WORD below this y.
+        tag_shift: the tags' baseline is so far below base.
     """
     parts = []
-    for i, (word, x) in enumerate(zip(words, xs)):
-        is_root = heads is not None and heads[i] == 0
+    for i, (word, x) in enumerate(zip(layers.words, xs)):
+        is_root = layers.heads is not None and layers.heads[i] == 0
         colour = svg.VERMILION if is_root else svg.BLACK
-        if tags:
-            parts.append(svg.text(x, base + tag_shift, tags[i], TAG, colour=svg.GREY))
+        if layers.tags:
+            parts.append(svg.text(x, base + tag_shift, layers.tags[i], TAG, colour=svg.GREY))
         y, short = base + TAG_TO_WORD, svg.shorten(word)
         parts.append(svg.text(x, y, short, WORD, bold=is_root, colour=colour, tooltip=f"{i + 1}: {word}"))
         if is_root:

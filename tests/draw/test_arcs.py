@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 
-from lalkit.draw.arcs import LEG, draw_arcs, in_a_row, label_room, leg_offsets, read_arcs, spread
+from lalkit.draw.arcs import LEG, draw_arcs, in_a_row, label_room, read_arcs, spread
 from lalkit.treebank.tree import Sentence
 from tests.draw.pictures import SVG, read
 from tests.draw.sentences import random_sentence
@@ -31,10 +31,10 @@ def test_an_arc_lies_above_the_arcs_it_spans_and_no_higher_than_it_must(seed):
 def test_arcs_that_end_at_one_word_stand_apart_in_an_order_that_does_not_cross(seed):
     arcs = read_arcs(random_sentence(20, seed))
     at = defaultdict(list)
-    heads = {arc.dependent: arc.head for arc in arcs}
-    for (dependent, word), offset in leg_offsets(arcs).items():
-        other = heads[dependent] if dependent == word else dependent
-        at[word].append((offset, 0 if heads[dependent] == 0 else other - word))
+    for arc in arcs:
+        for word, offset in arc.offsets.items():
+            other = arc.head if arc.dependent == word else arc.dependent
+            at[word].append((offset, 0 if arc.head == 0 else other - word))
     for places in at.values():
         places.sort()
         offsets = [offset for offset, _ in places]
@@ -49,12 +49,11 @@ def test_arcs_that_end_at_one_word_stand_apart_in_an_order_that_does_not_cross(s
 @pytest.mark.parametrize("seed", range(10))
 def test_words_move_apart_until_every_label_fits(seed):
     arcs = read_arcs(random_sentence(15, seed))
-    offsets = leg_offsets(arcs)
     narrow = [4.0] * 15
-    xs = spread(arcs, offsets, lambda pads: in_a_row(narrow, pads))
+    xs = spread(arcs, lambda pads: in_a_row(narrow, pads))
     for arc in arcs:
         if arc.head:
-            start, end = (xs[w - 1] + offsets[arc.dependent, w] for w in (arc.left, arc.right))
+            start, end = (xs[w - 1] + arc.offsets[w] for w in (arc.left, arc.right))
             assert end - start >= label_room(arc) - 0.02
     assert xs == sorted(xs)
 

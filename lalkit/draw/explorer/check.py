@@ -18,11 +18,8 @@ NORMS = {
     "share": "share: the size of raw, |raw|, divided by the sum of all label heads' |raw|.",
     "exact": "exact: how much lower the label's score is without the label head.",
 }
-EDGES = {
-    "full": ["boundary"],
-    "lean": ["boundary"],
-    "glass": ["first", "last", "constant"],
-}  # boundary -> terms besides words
+# boundary -> the terms of a score besides those of words
+EDGES = {"full": ["boundary"], "lean": ["boundary"], "glass": ["first", "last", "constant"]}
 CLOSE = 0.01  # a sum may be wrong by this much, because the numbers may have been rounded
 
 

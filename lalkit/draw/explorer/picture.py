@@ -88,11 +88,10 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
         TreebankError: the spans or the heads are not a tree.
         LalkitError: two spans cover the same words.
     """
-    layers = [tuple(data[key]) for key in ("words", "tags", "heads", "arc_labels")]
     constituents = tuple(Span(s["start"], s["end"], s["label"]) for s in spans)
-    sentence = Sentence(*layers[:2], constituents, *layers[2:], data["id"])
-    tree, arcs, kinds = read(sentence), read_arcs(sentence), {}
-    chains = _chains(tree.root, {(s["start"], s["end"]): i for i, s in enumerate(spans)})
+    sentence = Sentence(data["words"], data["tags"], constituents, data["heads"], data["arc_labels"], data["id"])
+    layers, arcs, kinds = read(sentence), read_arcs(sentence), {}
+    chains = _chains(layers.root, {(s["start"], s["end"]): i for i, s in enumerate(spans)})
     if len(chains) < len(spans):
         raise LalkitError("a constituent was not drawn", where=data["id"])
     status = comparison["status"] if comparison else [None] * len(spans)
@@ -104,14 +103,12 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
         marks = {"head": f" {EXTRA}", "label": f" {OTHER}", "same": ""}
         arcs = [replace(arc, label=arc.label + marks[comparison["arcs"][arc.dependent - 1]]) for arc in arcs]
         kinds = {i: f"wrong-{what}" for i, what in enumerate(comparison["arcs"], 1) if what != "same"}
-    drawing = joint_drawing(tree, arcs, UNDER_WORDS, kinds)
+    drawing = joint_drawing(layers, arcs, UNDER_WORDS, kinds)
     y = drawing.base + TAG_TO_WORD
     shade = svg.element("rect", class_="shade", x=0, y=drawing.base - 16, width=0, height=TAG_TO_WORD + 24)
-    cells = [
-        part
-        for i, (x, slot) in enumerate(zip(drawing.xs, slot_widths(tree.words, sentence.tags)))
-        for part in _cell(str(i + 1), x, slot - GAP + 8, y)  # column 0 is START
-    ]
+    cells = []
+    for i, (x, slot) in enumerate(zip(drawing.xs, slot_widths(layers)), 1):  # column 0 is START
+        cells += _cell(str(i), x, slot - GAP + 8, y)
     for column, name, x in (
         ("0", "START", MARGIN - SIDE / 2 - 4),
         ("last", "STOP", drawing.width - MARGIN + SIDE / 2 + 4),
@@ -124,7 +121,7 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
     hidden = '<g aria-hidden="true">'
     content = ["", ground, hidden, shade, *cells, "</g>", *boxes, hidden, *drawing.parts, "</g>", ""]
     view = f"{-SIDE} 0 {svg.number(width)} {svg.number(height)}"
-    label = "Constituents of: " + " ".join(tree.words)
+    label = "Constituents of: " + " ".join(layers.words)
     return svg.element(
         "svg", "\n".join(content), class_="parse", width=width, height=height, viewBox=view, role="tree", aria_label=label,
         font_family=svg.CSS,
