@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 from lalkit.draw import svg, tree
@@ -109,9 +110,11 @@ def read_arcs(sentence: Sentence) -> list[Arc]:
     arcs: list[Arc] = []
     pairs = [(i, head) for i, head in enumerate(sentence.heads, 1) if head]
     for i, head in sorted(pairs, key=lambda pair: (abs(pair[0] - pair[1]), pair)):
-        left, right = min(i, head), max(i, head)
-        inside = [arc.level for arc in arcs if left <= arc.left and arc.right <= right]
-        arcs.append(Arc(i, head, labels[i - 1], 1 + max(inside, default=0)))
+        arc = Arc(i, head, labels[i - 1], level=1)
+        arc.level += max(
+            (inner.level for inner in arcs if arc.left <= inner.left and inner.right <= arc.right), default=0
+        )
+        arcs.append(arc)
     root = sentence.heads.index(0) + 1
     for word in range(1, len(sentence) + 1):
         first = LEG if word == root else LEG / 2  # the root's own line stands in the centre
@@ -133,11 +136,8 @@ def arc_slots(slots: Sequence[float], arcs: Sequence[Arc]) -> list[float]:
 
 def in_a_row(slots: Sequence[float], pads: Sequence[float]) -> list[float]:
     """Return the words' centres, side by side from MARGIN on. pads: extra room to the left of each word."""
-    xs, at = [], float(MARGIN)
-    for slot, pad in zip(slots, pads):
-        xs.append(at + pad + slot / 2)
-        at += pad + slot
-    return xs
+    lefts = accumulate((pad + slot for slot, pad in zip(slots, pads)), initial=float(MARGIN))
+    return [left + pad + slot / 2 for left, slot, pad in zip(lefts, slots, pads)]
 
 
 def spread(arcs: Sequence[Arc], place: Callable[[list[float]], list[float]]) -> list[float]:
