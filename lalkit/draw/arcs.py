@@ -111,9 +111,8 @@ def read_arcs(sentence: Sentence) -> list[Arc]:
     pairs = [(i, head) for i, head in enumerate(sentence.heads, 1) if head]
     for i, head in sorted(pairs, key=lambda pair: (abs(pair[0] - pair[1]), pair)):
         arc = Arc(i, head, labels[i - 1], level=1)
-        arc.level += max(
-            (inner.level for inner in arcs if arc.left <= inner.left and inner.right <= arc.right), default=0
-        )
+        inside = [inner.level for inner in arcs if arc.left <= inner.left and inner.right <= arc.right]
+        arc.level += max(inside, default=0)
         arcs.append(arc)
     root = sentence.heads.index(0) + 1
     for word in range(1, len(sentence) + 1):

@@ -180,10 +180,18 @@ def heads_figure(table: pd.DataFrame) -> Figure:
             _points(panels[3], points.get((system, TRAINED, label, "on_head_word")), "value", y + shift, style)
     chance = table[table["measure"] == "on_head_word_chance"].groupby("label")["value"].mean()
     panels[3].plot(chance.reindex(labels), range(len(labels)), "|", color="black", ms=22, mew=2)
-    _finish(panels[0], controls, "F1, change in points: contexts, or A,\nchanged at test", zero=True)
-    for axis, what in zip(panels[1:3], REMOVED):
-        _finish(axis, labels, f"F1 of the label, change in points, {what}\n(hollow: of all other labels)", zero=True)
-    _finish(panels[3], labels, "percent of spans whose most attended word\nis the head word (bar: chance)")
+    captions = [
+        "F1, change in points: contexts, or A,\nchanged at test",
+        *(f"F1 of the label, change in points, {what}\n(hollow: of all other labels)" for what in REMOVED),
+        "percent of spans whose most attended word\nis the head word (bar: chance)",
+    ]
+    for axis in panels[:3]:
+        axis.axvline(0, color="black", lw=0.8)
+    for axis, names, caption in zip(panels, (controls, labels, labels, labels), captions):
+        _name_rows(axis, names, caption)
+        axis.set_ylim(len(names) - 0.4, -0.6)
+        for y in range(1, len(names)):
+            axis.axhline(y - 0.5, color="#DDDDDD", lw=0.6)
     figure.legend(
         *panels[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4, frameon=False
     )
@@ -222,16 +230,6 @@ def _name_rows(axis: Axes, names: Sequence[str], measure: str) -> None:
 def _points(axis: Axes, rows: pd.DataFrame | None, column: str, y: float, style: dict) -> None:
     if rows is not None:
         axis.plot(rows[column], [y] * len(rows), **style)
-
-
-def _finish(axis: Axes, names: Sequence[str], measure: str, zero: bool = False) -> None:
-    """Name the rows and draw lines between them; zero: also draw a line at no change."""
-    if zero:
-        axis.axvline(0, color="black", lw=0.8)
-    _name_rows(axis, names, measure)
-    axis.set_ylim(len(names) - 0.4, -0.6)
-    for y in range(1, len(names)):
-        axis.axhline(y - 0.5, color="#DDDDDD", lw=0.6)
 
 
 def _order(values: np.ndarray) -> np.ndarray:
