@@ -5,7 +5,10 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
+from lalkit import cli
+from lalkit.cli.options import documented
 from lalkit.treebank import brackets, conllu
 from tests.command import lalkit
 
@@ -225,3 +228,31 @@ def test_as_a_process_of_its_own(tmp_path):
     )
     assert done.returncode == 2 and done.stdout == b""
     assert b"there is no treebank 'nowhere'" in done.stderr and b"Traceback" not in done.stderr
+
+
+def commands(group, path="lalkit"):
+    """Yield (name, command) for every command of a group and of the groups in it."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands(typer.main.get_command(cli.app))))
+def test_every_command_has_an_example_and_every_option_a_sentence(name, command):
+    assert f"Example: {name}" in command.help
+    texts = {option.name: option.help or "" for option in command.params}
+    assert [option for option, text in texts.items() if not text.endswith(".")] == []
+
+
+def test_an_option_without_a_sentence_is_refused():
+    def command(out: str = "x") -> None:
+        """Do something.
+
+        Args:
+            other: Something else.
+        """
+
+    with pytest.raises(KeyError, match="out"):
+        documented(command)
