@@ -94,7 +94,7 @@ def test_every_word_and_edge_is_listed_for_either_label_and_their_difference(pag
     assert len(wanted) == 13
     total = sum(value for _, value in wanted)
     said = page.locator("#terms-say").inner_text()
-    assert number(re.search(r"in sum (\S+)\. ", said)[1]) == pytest.approx(total, abs=0.01)
+    assert number(re.search(r"together (\S+)\. ", said)[1]) == pytest.approx(total, abs=0.01)
     page.select_option("#order", "size")
     agree(bars(page), sorted(wanted, key=lambda item: -abs(item[1])))
     assert [row[4] for row in rows(page, "#terms")] == [
@@ -172,7 +172,7 @@ def test_what_a_screen_reader_says_and_the_keys(page):
     assert page.locator("#status").inner_text().startswith("pinned: ")
     page.locator("button.bar").first.focus()
     page.keyboard.press("Enter")
-    assert page.locator("#status").inner_text().startswith("Had it no evidence")
+    assert page.locator("#status").inner_text().startswith("If this word had no evidence")
     tip = page.locator("button.bar").first.get_attribute("title")
     assert "of the attention, evidence" in tip and "adds" in tip
 

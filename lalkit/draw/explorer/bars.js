@@ -6,7 +6,7 @@ const values = (of) => of.values[state.norm];
 // A value by the chosen norm: shares in percent.
 const show = (value) => (state.norm === "share" || state.norm === "softmax" ? percent(value) : plain(value));
 
-// Label heads, first the one to be listed first; of equals, the lowest number.
+// The label heads in the chosen order. Among equal ones the lowest number comes first.
 function ranked(of) {
   const found = values(of).map((value, head) => ({ head, value }));
   const key = { value: (x) => -x.value, size: (x) => -Math.abs(x.value), number: (x) => x.head }[state.order];

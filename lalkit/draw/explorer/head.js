@@ -11,7 +11,7 @@ function chooseHead(head) {
   say(head === null ? "no label head chosen" : `label head ${head}: ${byId("head-says").textContent}`);
 }
 
-// Its attention on START, the words and STOP.
+// The attention of the chosen label head to START, the words and STOP.
 function heat() {
   if (state.head === null) return null;
   const row = sentence().attention[state.head];
@@ -37,7 +37,7 @@ function showHead() {
   const here = of ? `${show(values(of)[head])} by ${state.norm} in this ${of.label}, rank ${rank} of ${values(of).length}. ` : "";
   byId("head-title").textContent = `Label head ${head}`;
   byId("head-says").textContent = `${here}It attends most to ${most.map((i) => `${names[i]} (${percent(row[i])})`).join(", ")}.`;
-  byId("heat-says").textContent = `Heat on the words: darkest is ${percent(Math.max(...row))}; numbers below words are percent.`;
+  byId("heat-says").textContent = `Shade on the words: the darkest is ${percent(Math.max(...row))} of its attention. The numbers below the words are percent.`;
   const rows = names.map((name, i) => cells(i === 0 || i === names.length - 1 ? "" : i, name, percent(row[i])));
   byId("attention").querySelector("tbody").replaceChildren(...rows);
   showProfile(head);
@@ -50,7 +50,7 @@ function showProfile(head) {
   table.hidden = true;
   more.hidden = true;
   if (!profile) {
-    byId("profile-says").textContent = "There is no profile: no corpus was counted for this page.";
+    byId("profile-says").textContent = "There is no profile, because no corpus was counted for this page.";
     return;
   }
   const led = profile.led[head];
@@ -58,7 +58,7 @@ function showProfile(head) {
   const all = sum(profile.all);
   const measure = profile.norm ? ` by ${profile.norm}` : "";
   byId("profile-says").textContent = `It is the top label head${measure} of ${spans} of the ${profile.spans} spans of `
-    + `${profile.corpus}${spans ? ". Shares of labels among these, and among all spans; lift is the one over the other." : "."}`;
+    + `${profile.corpus}.${spans ? " The table shows each label's share of these spans (led) and of all spans (all). Lift is led divided by all." : ""}`;
   if (!spans) return;
   const rows = profile.labels
     .map((label, i) => ({ label, led: led[i] / spans, all: profile.all[i] / all, count: led[i] }))

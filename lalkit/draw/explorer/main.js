@@ -1,4 +1,4 @@
-// Choosing a sentence, gold, and what happens at the start.
+// Choose a sentence, show how it differs from gold, and start the page.
 function showSentence(index) {
   if (index < 0 || index >= data.sentences.length) return;
   const focused = drawing.contains(document.activeElement);

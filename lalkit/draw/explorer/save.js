@@ -1,5 +1,5 @@
-// The tree as shown, as a file of its own: its styles go with it.
-const MOST_PIXELS = 12000; // what browsers draw on one side of a canvas
+// Save the tree as it is shown, with its styles, as a file.
+const MOST_PIXELS = 12000; // the longest side of a canvas that browsers draw
 
 function standalone() {
   const copy = picture().cloneNode(true);

@@ -1,9 +1,10 @@
-// What is shown now, what it is shown from, and how numbers are written.
+// The data of the page, what is shown now, and how numbers are written.
 const data = JSON.parse(document.getElementById("data").textContent);
 const FEW = 10; // bars listed before more are asked for
 const state = { sentence: 0, span: null, pinned: false }; // span: the constituent in the panel
-// What stands beside the drawing is one of two kinds, label heads (bars.js, head.js) or words (terms.js, word.js). Either gives:
-// showPanel(), letGo() (Escape), behind(of): a constituent's best in a few words, and heat(): null, or what words are shaded by.
+// The panel beside the drawing shows either label heads (bars.js, head.js) or words (terms.js, word.js). Both kinds define
+// showPanel(); letGo(), for Escape; behind(of), which describes the best of a constituent in a few words; and heat(), which
+// returns null or what the words are shaded by.
 
 const byId = (id) => document.getElementById(id);
 const sentence = () => data.sentences[state.sentence];
@@ -22,7 +23,7 @@ const percent = (value) => {
   return `${minus((100 * value).toFixed(digits))}\u00a0%`;
 };
 
-// With about three digits.
+// Write a number with about three digits.
 function plain(value) {
   const size = Math.abs(value);
   if (value !== 0 && size < 0.0005) return minus(value.toExponential(1));
@@ -45,13 +46,13 @@ function describe(of) {
 const headWord = (of) => (of.head ? `, head word ${sentence().words[of.head - 1]}` : "");
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-// The panel's first two lines; what: what it lists. False where there is no constituent to list anything of.
+// Write the panel's first two lines. what: the things it lists. Returns false if no constituent is shown.
 function showTitle(of, what) {
-  byId("constituent").textContent = of ? `${of.label}${of.group ? " (a group, no constituent)" : ""}: ${wordsOf(of)}` : "Point at a constituent";
+  byId("constituent").textContent = of ? `${of.label}${of.group ? " (a group, not a constituent)" : ""}: ${wordsOf(of)}` : "Point at a constituent";
   byId("about").textContent = of
-    ? `${capital(range(of))}${headWord(of)}${against(of)}. ${state.pinned ? "Pinned; Esc lets it go." : ""}`
+    ? `${capital(range(of))}${headWord(of)}${against(of)}. ${state.pinned ? "Pinned; press Esc to unpin it." : ""}`
     : sentence().spans.length
-      ? `The ${what} behind it will be listed here. A click (or Enter) pins it, Esc lets it go.`
+      ? `Its ${what} will be listed here. Click (or press Enter) to pin it; press Esc to unpin it.`
       : "This sentence has no constituents.";
   return Boolean(of);
 }

@@ -1,15 +1,16 @@
-// The terms of a constituent's score as bars: every word's attention times its evidence, and what the edges add.
-// reading: 0 the parse's own label, 1 the label that comes second, 2 the one less the other; word: whose evidence is taken out.
+// The terms of a constituent's score as bars: for every word its attention times its evidence, and what the edges add.
+// reading: 0 for the parse's own label, 1 for the label that comes second, 2 for the difference between the two.
+// word: the word whose evidence is taken out.
 Object.assign(state, { reading: 0, order: "size", shading: "value", word: null, allTerms: false });
 const EDGES = { first: "first word", last: "last word", constant: "constant", boundary: "boundaries" };
 const BOUNDARY = {
-  full: "The boundaries are one number, by a scorer of fenceposts: what is behind it is not shown.",
-  lean: "The boundaries are one number, by a small scorer of the first and the last word: what is behind it is not shown.",
-  glass: "Nothing is left out: words, the first and the last word once more as edges, and the label's constant add up to the score.",
+  full: "The boundaries add one number, which a scorer of fenceposts computes. The page cannot show what is behind it.",
+  lean: "The boundaries add one number, which a small scorer computes from the first and the last word. The page cannot show what is behind it.",
+  glass: "The terms add up to the score: those of the words, those of the first and the last word as edges, and the label's constant.",
 };
 const chosenReading = (of) => Math.min(state.reading, of.readings.length === 1 ? 0 : 2);
 
-// What is listed now: label, score, words (position from 1, attention, evidence, value) and edges (kind, value).
+// The reading that is listed: label, score, words (position from 1, attention, evidence, value) and edges (kind, value).
 function reading(of) {
   const [own, second] = of.readings;
   const which = chosenReading(of);
@@ -17,7 +18,7 @@ function reading(of) {
   const [a, b] = [unfold(of, own), unfold(of, second)];
   const less = (first, other) => ({ ...first, attention: null, evidence: null, value: first.value - other.value });
   return {
-    label: `${own.label} less ${second.label}`,
+    label: `${own.label} minus ${second.label}`,
     score: own.score - second.score,
     words: a.words.map((word, i) => less(word, b.words[i])),
     edges: a.edges.map((edge, i) => less(edge, b.edges[i])),
@@ -69,13 +70,13 @@ function showTerms(of) {
   byId("more-terms").hidden = found.length <= FEW;
   byId("more-terms").textContent = state.allTerms ? `Show the first ${FEW} only` : `Show all ${found.length} terms`;
   const whole = [sum(words.map((term) => term.value)), sum(edges.map((term) => term.value))];
-  byId("terms-say").textContent = `${label}: words ${signed(whole[0])}, edges ${signed(whole[1])}, in sum ${plain(score)}. ${BOUNDARY[data.boundary]}`;
+  byId("terms-say").textContent = `${label}: the words add ${signed(whole[0])}, the edges ${signed(whole[1])}, together ${plain(score)}. ${BOUNDARY[data.boundary]}`;
   byId("terms").querySelector("tbody").replaceChildren(...all.map((term) => termRow(of, term)));
 }
 
 function choices(of) {
   const [own, second] = of.readings.map((one) => one.label);
-  return second ? [own, `${second}, the second`, `${own} less ${second}`] : [own];
+  return second ? [own, `${second}, the second`, `${own} minus ${second}`] : [own];
 }
 
 function nameOf(of, term) {
@@ -103,7 +104,7 @@ function termRow(of, term) {
   return cells(term.position ?? "edge", nameOf(of, term), ...numbers, signed(term.value));
 }
 
-// The words of the constituent by what they add, or by attention. Numbers: percent, of what words add in size, or of attention.
+// Shade the words of the constituent by what they add, or by attention. The numbers are percent of the sum over its words.
 function heat() {
   const of = span();
   if (!of) return null;
@@ -114,8 +115,8 @@ function heat() {
   const size = sum(values.map(Math.abs)) || 1;
   const at = (column) => values[column - 1 - of.start];
   byId("heat-says").textContent = byAttention
-    ? `Shade and numbers on the words: percent of the attention of ${label}'s head.`
-    : `Shade on the words: what each adds to ${label} (blue) or takes from it (orange); numbers: percent of all that words add and take.`;
+    ? `Shade and numbers on the words: percent of the attention of the label head of ${label}.`
+    : `Shade on the words: what each word adds to ${label} (blue) or takes from it (orange). Numbers: each word's percent of everything that words add or take.`;
   return {
     colour: (column) => shadeOf(at(column) / most),
     tip: (column) => (byAttention ? `${percent(at(column))} of the attention` : `${at(column) < 0 ? "takes" : "adds"} ${plain(Math.abs(at(column)))}`),

@@ -1,4 +1,4 @@
-// The drawing: pointing, pinning, heat, and the way through it by keys.
+// The drawing: pointing at constituents, pinning them, shading words, and moving by keys.
 const drawing = byId("drawing");
 const picture = () => drawing.firstElementChild;
 const boxes = () => [...picture().querySelectorAll(".constituent")];
@@ -45,7 +45,7 @@ function markSpan() {
   shade(span(), "pointed");
 }
 
-// A background behind the words of a constituent; kind: "pointed", or "ghost" for one of gold's that is missing.
+// Shade the words of a constituent. kind: "pointed", or "ghost" for a constituent of gold that is missing.
 function shade(of, kind) {
   const rect = picture().querySelector(".shade");
   rect.setAttribute("class", of ? `shade ${kind}` : "shade");
@@ -56,13 +56,13 @@ function shade(of, kind) {
   rect.setAttribute("width", edge(of.end, "x") + edge(of.end, "width") + 4 - left);
 }
 
-// From white to #56b4e9, or for less than zero to #e69f00: black text stays readable on it.
+// From white to #56b4e9, or to #e69f00 for numbers below 0. Black text stays readable on both.
 function shadeOf(part) {
   const mix = (low) => Math.round(255 + (low - 255) * Math.abs(part));
   return `rgb(${(part < 0 ? [230, 159, 0] : [86, 180, 233]).map(mix).join(", ")})`;
 }
 
-// Words, START and STOP shaded as the panel has it; a column without a number is left white.
+// Shade words, START and STOP as the panel says. A column without a number stays white.
 function markHeat() {
   const shown = heat();
   picture().classList.toggle("attended", shown !== null);

@@ -1,4 +1,4 @@
-// One word: what the scores of the constituent would be without its evidence. Exact: its terms are taken out of the sums.
+// What the scores of the constituent would be without the evidence of one word. This is exact: its terms leave the sums.
 function chooseWord(position) {
   state.word = position;
   for (const button of byId("bars").querySelectorAll("button.bar")) {
@@ -17,8 +17,8 @@ function showWord() {
   byId("without").hidden = !inside;
   byId("word-title").textContent = inside ? `Without \u201c${wordAt(state.word)}\u201d` : "Without a word";
   byId("word-says").textContent = inside ? verdict(of, place)
-    : of && state.word !== null ? "The word that was chosen is not in this constituent: what is outside adds nothing to it."
-      : "Click a word's bar: what would this constituent score if that word had no evidence?";
+    : of && state.word !== null ? "The chosen word is outside this constituent, so it adds nothing to the score."
+      : "Click a word's bar to see what this constituent would score if that word had no evidence.";
   if (!inside) return;
   const rows = of.readings.map((one, i) => cells(
     one.label, i ? "second" : "here", plain(one.score), plain(one.score - one.value[place]), signed(-one.value[place]),
@@ -29,8 +29,8 @@ function showWord() {
 function verdict(of, place) {
   const [label, score] = of.then[place];
   const first = label === of.label ? `${label} would still come first` : `${label} would come first instead of ${of.label}`;
-  return `Had it no evidence for any label, ${first} over these words, with ${plain(score)}${
-    score < 0 ? ": less than 0, the score of no constituent" : ""}.`;
+  return `If this word had no evidence for any label, ${first} over these words, with the score ${plain(score)}.${
+    score < 0 ? " This is less than 0, the score of no constituent." : ""}`;
 }
 
 byId("bars").addEventListener("click", (event) => {
