@@ -34,13 +34,13 @@ def test_one_result_many_forms(parser, tmp_path):
         result.save(tmp_path / "x.doc")
 
 
-def test_tags_that_are_brackets_do_not_break_the_brackets(parser):
+def test_tags_that_are_brackets_are_escaped(parser):
     result = parser.parse(Sentence(("(", "so", ")"), ("(", "UH", ")")))
     leaves = brackets.parse_tree(brackets.format_tree(replace(result.sentence, tags=("(", "UH", ")")).tree)).leaves()
     assert [(leaf.label, leaf.word) for leaf in leaves] == [("-LRB-", "-LRB-"), ("UH", "so"), ("-RRB-", "-RRB-")]
 
 
-def test_a_parse_is_explained_and_no_other(tmp_path):
+def test_the_explanation_uses_the_tags_that_were_given(tmp_path):
     """A parser that takes given tags is asked again with these, not with the tags it gave."""
     train(override(tiny(), {"model.tag_input": "given", "train.epochs": 1}), "sample", tmp_path)
     for text in ("He said so .", Sentence(("He", "said", "so", "."), ("PRP", "VBD", "RB", "."))):
@@ -48,7 +48,7 @@ def test_a_parse_is_explained_and_no_other(tmp_path):
         assert result.look.prediction == result.prediction
 
 
-def test_what_is_saved_is_loaded(tiny_parser, tmp_path):
+def test_a_saved_parser_loads(tiny_parser, tmp_path):
     parser, profile = (
         lalkit.load(tiny_parser),
         {name: [] for name in ("corpus", "norm", "spans", "labels", "led", "all")},
@@ -64,7 +64,7 @@ def test_text_words_and_sentences_are_all_parsed(parser):
 
 
 @pytest.mark.parametrize("nothing", ["", "  \n", []])
-def test_nothing_to_parse(parser, nothing):
+def test_texts_without_words_are_refused(parser, nothing):
     with pytest.raises(LalkitError, match="sentence 1: there is nothing to parse"):
         parser.parse(nothing)
 
@@ -74,12 +74,12 @@ def test_a_one_word_sentence_is_a_constituent(parser):
     assert result.sentence.heads == (0,) and result.sentence.constituents[0][:2] == (0, 1)
 
 
-def test_a_form_there_is_not(parser):
+def test_an_unknown_form_is_refused(parser):
     with pytest.raises(LalkitError, match="there is no form 'tokns'\n.*tagged"):
         parser.parse("The_DT end_NN", form="tokns")
 
 
-def test_no_parser_there(tmp_path):
+def test_a_folder_without_a_parser_is_refused(tmp_path):
     with pytest.raises(ModelError, match="no parser here"):
         lalkit.load(tmp_path)
 
@@ -101,7 +101,7 @@ def test_files_appear_whole_or_not_at_all(tmp_path):
     assert target.read_text() == "old" and [p.name for p in target.parent.iterdir()] == ["x.txt"]
 
 
-def test_whether_a_file_check_writable_is_asked_before(tmp_path):
+def test_paths_are_checked_before_work(tmp_path):
     (tmp_path / "file").write_text("")
     check_writable(None, tmp_path / "file", tmp_path / "new" / "er.csv", "new.csv")
     for place, says in ((tmp_path, "is a folder"), (tmp_path / "file" / "x.csv", "cannot be written into .*file")):

@@ -44,26 +44,20 @@ class Look:
     """Hold what the layer did in one parsed sentence: H label heads, n words, m spans.
 
     spans: the constituents of the parse, then those asked for besides. attention: [H, n + 2], over START, words, STOP.
-    sums: [n + 1, H], the sum of each head's slice of each fencepost. scores [m] and exact [m, H] are for the spans' own labels;
-    they are nan for a label that the parser does not know. exact is None if it was not asked for.
+    raw: [m, H], the sum of each head's slice of each span vector. scores [m] and exact [m, H] are for the spans' own labels; they
+    are nan for a label that the parser does not know. exact is None if it was not asked for.
     """
 
     prediction: Prediction
     spans: tuple[Span, ...]
     attention: np.ndarray = field(repr=False)
-    sums: np.ndarray = field(repr=False)
+    raw: np.ndarray = field(repr=False)
     scores: np.ndarray = field(repr=False)
     exact: np.ndarray | None = field(repr=False)
 
     @property
     def sentence(self) -> Sentence:
         return self.prediction.sentence
-
-    @property
-    def raw(self) -> np.ndarray:
-        """The raw contributions: [m, H]."""
-        starts, ends = [s for s, _, _ in self.spans], [e for _, e, _ in self.spans]
-        return self.sums[ends] - self.sums[starts]
 
 
 class PaperLayer(AttributionSource):
@@ -123,18 +117,18 @@ class PaperLayer(AttributionSource):
         looks: list[Look | None] = [None] * len(sentences)
         keep = {"attention": True, "posts": True}
         for group, predictions, output in predict_batches(self.network, self.collator, sentences, self.lam, **keep):
-            sums = output.posts.sum(-1)
             for b, (index, prediction) in enumerate(zip(group, predictions)):
                 n, spans = len(prediction.sentence), parsed_spans(prediction)
                 spans += [span for span in (besides[index] if besides else ()) if span not in spans]
                 labels = [self.collator.vocab.label_index.get(label, 0) for _, _, label in spans]
                 chart, posts = output.label_scores[b], output.posts[b, : n + 1]
+                sums = _to_numpy(posts.sum(-1))
                 scores = [float(chart[start, end, k]) if k else np.nan for (start, end, _), k in zip(spans, labels)]
                 looks[index] = Look(
                     prediction,
                     tuple(spans),
                     _to_numpy(output.attention[b, :, : n + 2]),
-                    _to_numpy(sums[b, : n + 1]),
+                    sums[[end for _, end, _ in spans]] - sums[[start for start, _, _ in spans]],
                     np.array(scores, dtype=np.float32),
                     exact_effects(self.network.spans, posts, spans, labels) if exact else None,
                 )
@@ -245,21 +239,6 @@ def notes(look: Look, norm: str = "share") -> dict[tuple[int, int], str]:
 
 
 @torch.no_grad()
-def parts(
-    scorer: SpanScorer, posts: Float[Tensor, "f h d"], spans: Int[Tensor, "m 2"]
-) -> tuple[Float[Tensor, "m h k"], Float[Tensor, "k"]]:
-    """Return (W1[:, h] s_ij[h] for every head, b1). Their sum over heads is the input of the scorer's norm."""
-    weight = scorer.first.weight.unflatten(1, posts.shape[1:]).permute(1, 2, 0)  # [H, d, hidden]
-    start, end = spans.unbind(1)
-    if len(spans) < len(posts):  # Project whatever is fewer: span vectors or fenceposts.
-        projected = (posts[end] - posts[start]).transpose(0, 1) @ weight
-    else:
-        each = posts.transpose(0, 1) @ weight
-        projected = each[:, end] - each[:, start]
-    return projected.transpose(0, 1), scorer.bias
-
-
-@torch.no_grad()
 def without_heads(
     scorer: SpanScorer, posts: Float[Tensor, "f h d"], spans: Int[Tensor, "m 2"]
 ) -> Float[Tensor, "m h l"]:
@@ -267,9 +246,14 @@ def without_heads(
 
     posts: the fenceposts of one sentence, f = n + 1. The empty label scores 0. This takes m * h * hidden floats of memory.
     """
-    each, bias = parts(scorer, posts, spans)
-    each = each.transpose(0, 1)
-    before = (each.sum(0) + bias) - each
+    weight = scorer.first.weight.unflatten(1, posts.shape[1:]).permute(1, 2, 0)  # [H, d, hidden]
+    start, end = spans.unbind(1)
+    if len(spans) < len(posts):  # Project whatever is fewer: span vectors or fenceposts.
+        each = (posts[end] - posts[start]).transpose(0, 1) @ weight  # W1[:, h] s_ij[h]: [H, m, hidden]
+    else:
+        projected = posts.transpose(0, 1) @ weight
+        each = projected[:, end] - projected[:, start]
+    before = (each.sum(0) + scorer.bias) - each
     scores = scorer.second(torch.relu_(scorer.norm(before))).transpose(0, 1)
     return torch.cat([torch.zeros_like(scores[..., :1]), scores], dim=-1)
 

@@ -1,4 +1,4 @@
-"""The context of a sentence in the vector of a span: gone before the norm, and what is left is what the norm leaves."""
+"""A sentence's context cancels in a span vector before the norm; only the norm leaves a part of it."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ def parser(tiny_parser):
     return Parser.load(tiny_parser)
 
 
-def test_contexts_cancel_and_the_rest_is_the_parsers_own(parser, sample):
+def test_contexts_cancel_before_the_norm_and_the_other_columns_are_those_of_the_parser(parser, sample):
     network, sentence = parser.network, sample[4]
     table = cancellation(network, parser.collator, sentence, sample[:10])
     spans = [(s.start, s.end, s.label) for s in parser.parse(sentence).spans if s.label != "<H>"]
@@ -34,7 +34,7 @@ def test_contexts_cancel_and_the_rest_is_the_parsers_own(parser, sample):
         assert [row.score, row.score_mean] == pytest.approx(scores, abs=1e-4)
 
 
-def test_the_words_part_is_r_x(parser, sample):
+def test_the_part_of_the_words_is_r_x(parser, sample):
     network, sentence = parser.network, sample[4]
     table = cancellation(network, parser.collator, sentence, sample[:10])
     with torch.no_grad():
@@ -55,7 +55,7 @@ def test_the_words_part_is_r_x(parser, sample):
     assert row["words"] == pytest.approx(float((ends[1] - ends[0]).norm()) * heads**0.5, rel=1e-4)
 
 
-def test_heads_inside_the_span_are_another_thing(tiny_span_parser, sample):
+def test_label_attention_inside_the_span_is_refused(tiny_span_parser, sample):
     other = Parser.load(tiny_span_parser)
     with pytest.raises(ModelError, match="inside the span"):
         cancellation(other.network, other.collator, sample[0], sample[:2])

@@ -103,7 +103,7 @@ def test_without_a_head_its_slice_is_zero_inside_the_block(parser, sample):
     torch.testing.assert_close(scores(parser, sample[:1]), before)
 
 
-def test_words_are_computed_once_and_the_same(parser, sample):
+def test_word_vectors_are_computed_once_and_stay_the_same(parser, sample):
     before, calls = scores(parser, sample[:3]), []
     hook = parser.network.encoder.register_forward_hook(lambda *_: calls.append(1))
     usual = parser.network.words.forward
@@ -118,7 +118,7 @@ def test_words_are_computed_once_and_the_same(parser, sample):
     torch.testing.assert_close(scores(parser, sample[:3]), before)
 
 
-def test_a_context_cancels_in_a_span_but_for_the_norm():
+def test_only_the_norm_keeps_a_context_from_cancelling_in_a_span():
     words, contexts = torch.randn(1, 7, 1, 8, dtype=torch.double), torch.randn(2, 1, 1, 5, 8, dtype=torch.double)
     before = [fenceposts(words + c, (4, 4)) for c in contexts]
     after = [fenceposts(torch.nn.functional.layer_norm(words + c, (8,)), (4, 4)) for c in contexts]

@@ -3,7 +3,7 @@
 import torch
 
 from lalkit.bench import twins
-from lalkit.interpret.paper_layer import parts, without_heads
+from lalkit.interpret.paper_layer import without_heads
 from lalkit.network.scores import SpanScorer
 
 
@@ -27,14 +27,6 @@ def test_without_each_head():
     assert (found - whole[:, None]).abs().amax((0, 2)).min() > 1e-3, (
         "a head without effect: the test would prove nothing"
     )
-
-
-def test_the_parts_add_up_to_what_the_norm_is_given():
-    scorer, posts = scorer_and_posts()
-    for spans in (torch.triu_indices(9, 9, 1).T, torch.tensor([[0, 3], [2, 8]])):
-        each, bias = parts(scorer, posts, spans)
-        vectors = (posts[spans[:, 1]] - posts[spans[:, 0]]).flatten(1)
-        torch.testing.assert_close(each.sum(1) + bias, scorer.first(vectors) + scorer.bias, rtol=0, atol=1e-10)
 
 
 def test_the_chart_is_that_of_the_equations():

@@ -1,4 +1,4 @@
-"""Errors are classed as defined, each wrong span once; and traced to heads and words."""
+"""Every wrong span is in one class of errors, and is traced to its label heads and words."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is said of a constituent is what the tables say."""
+"""The explanations in words and the page to explore agree with the tables."""
 
 import json
 
@@ -22,7 +22,7 @@ def result(parser):
     return parser.parse("The clerk counted the ballots in the hall.")
 
 
-def test_the_top_head_and_where_it_looks(result):
+def test_the_text_names_the_top_head_and_its_most_attended_word(result):
     seen = result.look
     label = seen.spans[0][2]
     text = result.explain(label, top=2)
@@ -39,7 +39,7 @@ def test_the_top_head_and_where_it_looks(result):
     assert len(result.explain().split("\n\n")) == len(seen.spans)
 
 
-def test_the_answer_stands_beside_the_corpus(parser, result, sample):
+def test_the_text_compares_with_a_corpus(parser, result, sample):
     counts = profile(contributions(parser.look(sample[:30])), "exact", "sample train")
     seen = result.look
     place, label = next((i, span[2]) for i, span in enumerate(seen.spans) if span[2] in counts["labels"])
@@ -59,7 +59,7 @@ def test_tables_of_a_result(result):
     assert result.attention().groupby("head")["attention"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
 
 
-def test_what_there_is_not(parser, result):
+def test_unknown_labels_and_norms_are_refused(parser, result):
     with pytest.raises(LalkitError, match="there is no ZZ in this parse\n.*It has: "):
         result.explain("ZZ")
     with pytest.raises(LalkitError, match="top must be at least 1"):

@@ -1,4 +1,4 @@
-"""What a look sees is what the scorer used: sums, effects and attention, alone and in any batch."""
+"""A look has the sums, effects and attention that the scorer used, alone and in any batch."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def looks(parser, sample):
     return parser.look(sample[:12])
 
 
-def test_it_parses_as_usual(parser, looks, sample):
+def test_a_look_has_the_usual_parse(parser, looks, sample):
     for seen, result in zip(looks, parser.parse_all(sample[:12])):
         assert seen.sentence == result.sentence
         assert seen.spans == tuple((s.start, s.end, s.label) for s in result.spans if s.label != GROUP)
@@ -70,7 +70,7 @@ def test_nothing_depends_on_the_batch(parser, looks, sample):
             assert getattr(alone, name) == pytest.approx(getattr(looks[number], name), abs=2e-4)
 
 
-def test_spans_may_be_asked_for(parser, sample):
+def test_more_spans_can_be_looked_at(parser, sample):
     (seen,) = parser.look(sample[:1], besides=[[(0, 2, "NP"), (1, 3, "NEVER")]])
     assert seen.spans[-1] == (1, 3, "NEVER") and np.isnan([*seen.exact[-1], seen.scores[-1]]).all()
     found = contributions([seen], sample[:1])
@@ -105,7 +105,7 @@ def test_the_tidy_table(looks, sample):
     assert set(NORMS) == {"raw", "minmax", "softmax", "share", "exact"}
 
 
-def test_nothing_to_look_at():
+def test_no_looks_are_refused():
     with pytest.raises(LalkitError, match="no span to look at"):
         contributions([])
 

@@ -1,4 +1,4 @@
-"""What is changed inside the span is changed as said, and given back; identities that a mistake would break."""
+"""Controls inside the span change what their names say, inside their block only; and identities hold that a mistake would break."""
 
 import pytest
 import torch
@@ -32,7 +32,7 @@ def same(found, wanted):
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
 
 
-def test_every_control_changes_scores_and_is_given_back(parser, sample):
+def test_every_control_changes_scores_inside_its_block_only(parser, sample):
     before = scores(parser, sample[:3])
     controls = parser.attribution.controls(parser.attribution.mean(sample[:20]))
     assert len(controls) == 6
@@ -53,14 +53,14 @@ def test_a_sentence_swapped_with_itself_is_the_same(parser, sample):
                 same(scores(parser, some), before)
 
 
-def test_another_sentence_is_the_next_one_repeated():
+def test_a_shorter_next_sentence_is_repeated():
     x = torch.arange(10.0).reshape(2, 5, 1)
     found = of_next(x, torch.tensor([5, 2]))[..., 0]
     assert found[0].tolist() == [5, 6, 5, 6, 5]
     assert found[1].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_a_sentence_has_the_terms_of_the_other_where_both_are_as_long(parser, sample):
+def test_sentences_of_one_length_exchange_their_terms(parser, sample):
     """Two sentences of one length: what words add is exchanged, boundaries stay."""
     one = next(s for s in sample if len(s) == 9)
     two = next(s for s in sample if len(s) == 9 and s is not one)
@@ -72,7 +72,7 @@ def test_a_sentence_has_the_terms_of_the_other_where_both_are_as_long(parser, sa
         same(scores(parser, [one, two]), edges + inside[[1, 0]])
 
 
-def test_uniform_attention_is_nothing_new_to_a_parser_made_for_it(parser, sample):
+def test_uniform_attention_is_that_of_a_parser_trained_with_it(parser, sample):
     network = Network(override(parser.config, {"model.span_attention.attention": "uniform"}).model, parser.vocab).eval()
     network.load_state_dict(parser.network.state_dict())
     uniform = parser.attribution.controls(torch.zeros(len(parser.vocab.labels) - 1))["uniform attention"]
@@ -84,7 +84,7 @@ def test_uniform_attention_is_nothing_new_to_a_parser_made_for_it(parser, sample
         same(scores(parser, sample[:3]), made)
 
 
-def test_a_head_without_evidence_is_not_missed_and_others_never_notice(parser, sample):
+def test_taking_out_a_head_is_zero_evidence_and_leaves_other_labels_alone(parser, sample):
     head = parser.vocab.label_index["NP"] - 1
     before = scores(parser, sample[:3])
     with hooked(parser, parser.attribution.without(head, torch.zeros(before.shape[-1] - 1))["head out"]):
@@ -99,7 +99,7 @@ def test_a_head_without_evidence_is_not_missed_and_others_never_notice(parser, s
         same(scores(parser, sample[:3]), without)
 
 
-def test_the_mean_is_over_all_spans_whatever_the_batches(parser, sample):
+def test_the_mean_is_over_all_spans_in_any_batches(parser, sample):
     """Against the terms of every span, summed one by one."""
     some = sorted(sample, key=len)[20:24]
     labels = parser.vocab.labels

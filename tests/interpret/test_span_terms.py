@@ -1,4 +1,4 @@
-"""The terms of a score add up to it, and taking one out changes it by what was said."""
+"""The terms of a score add up to it; without a word's evidence the score is less by its term."""
 
 import pytest
 import torch
@@ -66,7 +66,7 @@ def test_without_a_words_evidence_the_score_is_less_by_its_term(parser, sample):
             )
 
 
-def test_every_constituent_stands_beside_the_label_that_comes_second(parser, sample):
+def test_every_constituent_has_the_terms_of_two_labels(parser, sample):
     (terms,) = parser.terms([sample[3]])
     own = {(s.start, s.end, s.label) for s in terms.prediction.spans if s.label != "<H>"}
     there = terms.table.groupby(["start", "end"])["label"].unique()
@@ -74,7 +74,7 @@ def test_every_constituent_stands_beside_the_label_that_comes_second(parser, sam
         assert label in there[start, end] and len(there[start, end]) == 2
 
 
-def test_what_would_come_first_without_a_word(parser, sample):
+def test_the_label_that_comes_first_without_a_word(parser, sample):
     """Evidence of one word really at zero, for every label; <H> and the empty label are no constituents."""
     sentence = next(s for s in sample if len(s) == 6)
     (terms,) = parser.terms([sentence])
@@ -89,7 +89,7 @@ def test_what_would_come_first_without_a_word(parser, sample):
             assert row.then == labels[2 + int(scores.argmax())]
 
 
-def test_words_say_what_the_table_says(parser, sample):
+def test_the_text_has_the_numbers_of_the_table(parser, sample):
     (terms,) = parser.terms([sample[5]])
     own = terms.table[terms.table["role"] == "parse"]
     text = parser.attribution.explain(terms, top=1)
@@ -106,7 +106,7 @@ def test_words_say_what_the_table_says(parser, sample):
         parser.attribution.explain(terms, top=0)
 
 
-def test_words_say_which_label_would_come_first_without_the_word(parser, sample):
+def test_the_text_names_the_label_that_comes_first_without_the_word(parser, sample):
     """Also one that came neither first nor second: with its score."""
     endings = set()
     for terms in parser.terms(sample[:10]):
@@ -125,7 +125,7 @@ def test_words_say_which_label_would_come_first_without_the_word(parser, sample)
     assert {"still", "third"} <= endings
 
 
-def test_a_result_explains_itself_by_words_and_as_a_page(parser, tmp_path):
+def test_a_result_has_the_text_and_the_page(parser, tmp_path):
     result = parser.parse("The clerk counted the ballots in the hall.")
     assert result.explain(top=2) == parser.attribution.explain(result.terms, top=2)
     html = result.explore(gold=result.sentence).save(tmp_path / "page.html").read_text(encoding="utf-8")
@@ -151,7 +151,7 @@ def test_the_page_has_the_terms_of_both_labels(parser, sample):
             assert [label for label, _ in span["then"]] == words["then"].tolist()
 
 
-def test_what_cannot_be_explained(parser, tiny_parser, sample):
+def test_unknown_labels_and_other_layers_are_refused(parser, tiny_parser, sample):
     with pytest.raises(ModelError, match="there is no label 'ZZ'"):
         parser.terms([sample[0]], besides=[[(0, 1, "ZZ")]])
     other = Parser.load(tiny_parser)
@@ -159,7 +159,7 @@ def test_what_cannot_be_explained(parser, tiny_parser, sample):
         other.terms([sample[0]])
 
 
-def test_who_puts_a_label_first(parser, sample):
+def test_balance_between_words_and_edges(parser, sample):
     found = parser.terms(sample[:8])
     table = balance(found).set_index("label")
     leads = {}

@@ -1,4 +1,4 @@
-"""Label attention inside the span as the shared probes see it: what they find is what computing it directly gives."""
+"""The view of label attention inside the span: the probes find what a direct computation gives."""
 
 import numpy as np
 import pandas as pd
@@ -56,7 +56,7 @@ def probabilities(scores):
     return torch.softmax(scores.double(), -1).tolist()
 
 
-def test_it_says_what_the_parser_says(parser, some, seen, parts):
+def test_the_view_has_the_decisions_of_the_parser(parser, some, seen, parts):
     outcome = seen.predict(seen.weights)
     assert seen.heads[0] == "span.<H>" and len(seen.heads) == len(parser.vocab.labels) - 1
     for k, (b, start, end, label) in enumerate(each(some)):
@@ -74,7 +74,7 @@ def test_it_says_what_the_parser_says(parser, some, seen, parts):
     assert torch.allclose(several.probs[1], outcome.probs) and several.score.shape == (2, len(each(some)), 2)
 
 
-def test_ablations_are_what_the_sums_are_without(parser, some, seen, parts):
+def test_ablations_are_sums_without_a_head(parser, some, seen, parts):
     head = parser.vocab.label_index["NP"] - 1
     for mode in ("context", "uniform", "slice"):
         found = ablate(seen, head, mode).probs
@@ -115,7 +115,7 @@ def test_erasure_takes_words_of_the_span_in_the_order_of_attention(some, seen, p
     assert flips > 0
 
 
-def test_permutations_move_what_they_should_and_nothing_where_evidence_is_equal(parser, some, seen):
+def test_permutations_change_nothing_if_evidence_is_equal(parser, some, seen):
     found = permutation_tvd(seen, 10)
     lengths = torch.tensor([end - start for _, start, end, _ in each(some)])
     assert (found[lengths == 1] == 0).all() and found[lengths > 1].max() > 1e-6
@@ -154,7 +154,7 @@ def test_by_default_the_spans_are_those_of_the_parse(parser, some):
     assert outcome.score[:, 1].sum() == len(seen.weights)
 
 
-def test_what_it_is_not_for(parser, some, tiny_parser):
+def test_arcs_and_other_layers_are_refused(parser, some, tiny_parser):
     with pytest.raises(ValueError, match="arcs see nothing"):
         parser.view(some, decide="arcs")
     other = Parser.load(tiny_parser)

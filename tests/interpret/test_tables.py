@@ -1,4 +1,4 @@
-"""Shares, lifts and averages on contributions whose answer is known; matching finds a permutation again."""
+"""Shares, lifts and averages are right on contributions with a known answer; `match` recovers a permutation."""
 
 import numpy as np
 import pandas as pd
@@ -66,7 +66,7 @@ def test_the_profile_counts_every_span():
     assert found["led"] == [[3, 0], [2, 3], [1, 0], [0, 1]]
 
 
-def test_what_there_is_not():
+def test_unknown_labels_and_heads_are_refused():
     found = made(LABELS, TOPS)
     with pytest.raises(LalkitError, match="no span is labelled 'QP'\n.*NP, VP"):
         top_shares(found, "raw", ["NP", "QP"])

@@ -1,4 +1,4 @@
-"""The parser as the shared probes see it: what it says, what the other routes say, and the same alone as in a batch."""
+"""The view of the paper's layer: it has the decisions of the parser, alone and in a batch, and agrees with the controls."""
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,7 @@ def spans_of(sentence):
     return [(0, len(sentence), "S"), (0, 1, "NP"), (len(sentence) - 1, len(sentence), "no such label")]
 
 
-def test_it_says_what_the_parser_says(parser, some):
+def test_the_view_has_the_decisions_of_the_parser(parser, some):
     network, spans = parser.network, [spans_of(s) for s in some]
     seen = parser.view(some, spans=spans)
     with torch.no_grad():
@@ -65,7 +65,7 @@ def test_arcs_are_those_of_the_parser(parser, some):
         assert torch.equal(probs[b, :n].argmax(-1), best)
 
 
-def test_ablations_are_the_ones_that_exist_already(parser, some):
+def test_ablations_agree_with_controls_and_exact_effects(parser, some):
     network, spans = parser.network, [spans_of(s) for s in some]
     seen = parser.view(some, spans=spans)
     mean = parser.attribution.mean(some)
@@ -88,7 +88,7 @@ def test_ablations_are_the_ones_that_exist_already(parser, some):
             assert torch.allclose(found[b, : len(places)], torch.softmax(scores.double(), -1), atol=1e-6)
 
 
-def test_attention_moves_what_it_should_and_nothing_if_all_values_are_equal(parser, some):
+def test_permutations_change_nothing_if_values_are_equal(parser, some):
     seen = parser.view(some, spans=[spans_of(s) for s in some])
     found = permutation_tvd(seen, 10)
     assert found.max() > 1e-9 and found.min() >= 0
@@ -119,7 +119,7 @@ def test_probes_are_the_same_alone_and_in_a_batch(parser, some):
         assert np.allclose(alone, together.loc[alone.index], atol=1e-6, equal_nan=True)
 
 
-def test_parsers_it_is_not_for(parser, some):
+def test_parsers_without_such_a_view_are_refused(parser, some):
     config, vocab = parser.config, parser.vocab
     for setting in ({"model.label_attention": None}, {"model.label_attention.query": "matrix"}):
         network = Network(override(config, setting).model, vocab)

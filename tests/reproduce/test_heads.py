@@ -1,4 +1,4 @@
-"""Runs of both layers under one set of controls: every number is what computing it directly gives; tests, tables, files."""
+"""Runs of both layers are compared under the same controls: the numbers agree with a direct computation."""
 
 from types import SimpleNamespace
 
@@ -60,7 +60,7 @@ def test_a_tidy_table_of_every_control(found):
         assert set(some["what"]) == set(controls)
 
 
-def test_as_trained_is_what_evaluation_says(found, tiny_span_parser):
+def test_scores_as_trained_are_those_of_evaluation(found, tiny_span_parser):
     gold = load("sample", "dev").sentences  # ten of them, evenly spread
     gold = [gold[i * len(gold) // 10] for i in range(10)]
     parser = Parser.load(tiny_span_parser)
@@ -72,7 +72,7 @@ def test_as_trained_is_what_evaluation_says(found, tiny_span_parser):
     assert own["head_parameters"] == sum(p.numel() for p in sizes) < own["parameters"]
 
 
-def test_a_label_without_its_head_is_parsed_anew(tiny_span_parser, gold):
+def test_a_head_out_is_evidence_of_zero(tiny_span_parser, gold):
     """The head's evidence really gone from the weights, against what the table says."""
     parser = Parser.load(tiny_span_parser)
     rows, _ = measure(parser, gold, gold, ["NP"], 2, 2)
@@ -86,7 +86,7 @@ def test_a_label_without_its_head_is_parsed_anew(tiny_span_parser, gold):
     assert table["head out", "NP", "label_f1_of_others"] == pytest.approx(wanted)
 
 
-def test_labels_that_evalb_takes_for_one_have_a_head_each():
+def test_labels_that_evalb_takes_as_equal_are_counted_apart():
     """ADVP is not found by PRT's head; and what is found where gold has none of that label counts against the others."""
     trees = ("(S (VP (V a) (PRT (R b)) (ADVP (R c))))", "(S (VP (V a) (PRT (R b)) (X (R c))))")
     gold, found = ([build(parse_tree(tree), None, "1")] for tree in trees)
@@ -96,7 +96,7 @@ def test_labels_that_evalb_takes_for_one_have_a_head_each():
     assert "PRT" not in set(by_label(gold, found)["label"])
 
 
-def test_labels_that_are_not_there_are_refused_at_once(tiny_span_parser):
+def test_unknown_labels_are_refused_before_the_work(tiny_span_parser):
     with pytest.raises(LalkitError, match="sample dev: no constituent of these sentences is 'np'") as caught:
         compare_heads([HeadsRun("span", 1, tiny_span_parser)], "sample", "dev", sentences=4, labels=["NP", "np"])
     assert "NP" in caught.value.remedy
@@ -112,7 +112,7 @@ def test_two_runs_of_one_parser_are_the_same(found):
 
 
 @pytest.mark.parametrize("layer", ["paper", "span"])
-def test_where_heads_look_and_who_is_on_top(layer, tiny_parser, tiny_span_parser, gold):
+def test_head_words_and_top_shares_agree_with_a_direct_count(layer, tiny_parser, tiny_span_parser, gold):
     parser = Parser.load(tiny_parser if layer == "paper" else tiny_span_parser)
     source = parser.attribution
     attribution = source.measure(gold, source.mean(gold))
@@ -152,7 +152,7 @@ def test_uniform_heads_look_at_the_head_word_by_chance(tiny_span_parser, gold):
     assert table["probe", "", "tvd_uniform"] == pytest.approx(0, abs=1e-6)
 
 
-def test_heads_without_evidence_are_not_missed(tiny_span_parser, gold):
+def test_controls_change_nothing_for_heads_without_evidence(tiny_span_parser, gold):
     parser = Parser.load(tiny_span_parser)
     parser.network.spans.evidence.weight.data.zero_()
     rows, counts = measure(parser, gold, gold, LABELS, 2, 2)
@@ -219,7 +219,7 @@ def test_the_page_the_figure_and_the_files(found, tmp_path):
     assert round(uniform - values(found, "span", what=TRAINED, label="")["f1"], 6) in shown
 
 
-def test_what_was_seen_is_said_with_its_numbers(found):
+def test_the_sentences_have_the_numbers_of_the_table(found):
     sentences = seen(found)
     trained = values(found, "paper", what=TRAINED, label="")
     assert f"paper: F1 {trained['f1']:.2f}, UAS {trained['uas']:.2f} (1 seed)." in sentences
@@ -278,7 +278,7 @@ def said(caplog):
     return lines
 
 
-def test_what_was_measured_is_not_measured_again(tmp_path, tiny_parser, tiny_span_parser, monkeypatch, caplog):
+def test_kept_measurements_are_not_repeated(tmp_path, tiny_parser, tiny_span_parser, monkeypatch, caplog):
     caplog.set_level("INFO", logger="lalkit")
     runs = [HeadsRun("paper", 1, tiny_parser), HeadsRun("span", 1, tiny_span_parser)]
     asked = {"treebank": "sample", "split": "dev", "sentences": 6, "labels": LABELS, "probed": 2, "rounds": 2}
@@ -311,7 +311,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path, tiny_parser, tiny_spa
         assert said(caplog) == ["span, seed 1 ..."]
 
 
-def test_what_is_kept_is_kept_for_all_that_it_follows_from(tmp_path, tiny_parser, tiny_span_parser, gold, monkeypatch):
+def test_the_name_of_a_kept_file_depends_on_all_inputs(tmp_path, tiny_parser, tiny_span_parser, gold, monkeypatch):
     def path(parser=tiny_parser, gold=gold, train=gold, settings=(["NP"], 2, 2)):
         return Kept(tmp_path, gold, train, settings).path(parser)
 
@@ -321,7 +321,7 @@ def test_what_is_kept_is_kept_for_all_that_it_follows_from(tmp_path, tiny_parser
     assert len({*paths, path()}) == 6
 
 
-def test_labels_that_are_usual(gold):
+def test_the_most_frequent_labels(gold):
     assert usual_labels(gold, 2) == ["NP", "VP"]
     assert not [name for name in usual_labels(gold, 99) if "::" in name]
 
@@ -400,5 +400,5 @@ def test_a_third_layer_is_explained_and_compared_through_the_interface(tiny_pars
     assert ("head at its mean", "NP", "label_f1") in table
 
 
-def test_nothing_to_test():
+def test_no_runs_give_no_tests():
     assert isinstance(Compared(pd.DataFrame(columns=list(COLUMNS)), make_tests({})), Compared)
