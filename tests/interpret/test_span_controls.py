@@ -1,4 +1,4 @@
-"""Controls inside the span change what their names say, inside their block only; and identities hold that a mistake would break."""
+"""Controls inside the span change what their names say, inside their block only; identities hold that a mistake would break."""
 
 import pytest
 import torch
