@@ -1,6 +1,6 @@
-"""Partitioned self-attention over content and position (Kitaev and Klein 2018), before the label attention.
+"""The building blocks before and inside the label attention, and the encoder: partitioned self-attention.
 
-Linear maps that keep content and position apart (Kitaev and Klein 2018: two blocks, no weights between them).
+Partitioned (Kitaev and Klein 2018): a word's vector has two halves, content and position, and no linear map mixes them.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class HookedModule(nn.Module):
 
 
 class PartitionedLinear(nn.Module):
-    """[.., content + position] -> [.., out_content + out_position], each half from its own half; `heads` copies if given.
+    """A linear map in two blocks: [.., content + position] -> [.., out_content + out_position], each from its own half.
 
-    heads: the output is [.., heads, out], each head's matrix initialised as the matrix it is.
+    heads: the number of copies of the map, one for each head; the output is then [.., heads, out].
     """
 
     def __init__(self, d_in: tuple[int, int], d_out: tuple[int, int], heads: int | None = None, bias: bool = False):
@@ -66,7 +66,7 @@ class PartitionedLinear(nn.Module):
 
     @property
     def blocks(self) -> tuple[Tensor, Tensor]:
-        """The matrices of content and of position, [(heads,) out, in] each."""
+        """The matrices of content and of position, both [(heads,) out, in]."""
         return self.content, self.position
 
     def forward(self, x: Float[Tensor, "... d"]) -> Float[Tensor, "..."]:
@@ -75,28 +75,29 @@ class PartitionedLinear(nn.Module):
         return out if self.bias is None else out + self.bias
 
     def per_head(self, x: Float[Tensor, "... h d"]) -> Float[Tensor, "... h o"]:
-        """Head h's matrix applied to head h's vector (with heads None: the one matrix to all)."""
+        """Apply the matrix of head h to the vector of head h; with heads None, the one matrix to all of them."""
         index = "...hd,od->...ho" if self.heads is None else "...hd,hod->...ho"
         return block_einsum(index, x, self.blocks, self.d_in)
 
 
 def block_einsum(index: str, x: Tensor, blocks: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
-    """The same product for each part of x's last axis with its own matrix, side by side."""
+    """Multiply each part of x's last axis by its own matrix. Return the products side by side."""
     return torch.cat([torch.einsum(index, part, block) for part, block in zip(x.split(sizes, dim=-1), blocks)], dim=-1)
 
 
 def xavier(*shape: int) -> Tensor:
-    """Glorot-uniform over the last two axes: every head's matrix as a matrix of its own."""
+    """Return a Glorot-uniform tensor. Each matrix (the last two axes) is initialised by itself."""
     bound = (6.0 / (shape[-1] + shape[-2])) ** 0.5
     return torch.empty(*shape).uniform_(-bound, bound)
 
 
 def halve(size: int) -> tuple[int, int]:
+    """Return the sizes of content and position: two halves; content is larger by one if the size is odd."""
     return size - size // 2, size // 2
 
 
 class PartitionedLayer(nn.Module):
-    """One layer: self-attention whose logits are content.content + position.position, then a feed-forward in two blocks."""
+    """One layer: self-attention with logits content.content + position.position, then a feed-forward map in two blocks."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -122,10 +123,10 @@ class PartitionedLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """content [B, T, d_content] -> [B, T, d_content + d_position]: position appended, then `layers` partitioned layers.
+    """content [B, T, d_content] -> [B, T, d_content + d_position]: append the position, then apply partitioned layers.
 
-    Positions are sinusoids (Vaswani et al. 2017) through a learned matrix, so that no length is too long [D; K&K learn a
-    table of 300].
+    Positions are sinusoids (Vaswani et al. 2017) times a learned matrix, so that no sentence is too long [D]. Kitaev and
+    Klein (2018) learn a table of 300 positions.
     """
 
     def __init__(self, config: ModelConfig):
@@ -145,6 +146,7 @@ class Encoder(nn.Module):
 
 
 def sinusoids(length: int, size: int) -> Float[Tensor, "t p"]:
+    """Return the positions 0..length-1 as sines and cosines of `size` different rates."""
     rates = torch.exp(torch.arange(0, size, 2) * (-math.log(10000.0) / size))
     angles = torch.arange(length)[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :size]

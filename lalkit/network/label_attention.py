@@ -1,22 +1,22 @@
-"""The Label Attention Layer (Mrini et al. 2020, eq. 1-4): every head has one learned query and stands for labels.
+"""The Label Attention Layer (Mrini et al. 2020, eq. 1-4): every label head has one learned query and stands for labels.
+
+The equations of label head h, for the word vectors X of a sentence:
 
     K_h = W^K_h X    a_h = softmax(q_h . K_h / sqrt(d_kv))    V_h = W^V_h X    c_h = a_h V_h          (eq. 1-4)
     y_h[t] = LN(R (x_t + P c_h))                              heads side by side: [T, heads, d_out]
 
-computed folded: since q_h does not depend on the input, u_h = W^K_h^T q_h makes the logits X u_h; attend first, project
-once: z_h = a_h X, c_h = W^V_h z_h; R is linear: R x_t + R P c_h, with R P formed first unless dropout stands between them.
-Parsing keeps u_h and R P W^V_h as they are (`cached`). Tests hold all this to the equations, outputs and gradients. A query
-matrix (the ablation) makes a_h a [T, T] map and cannot be folded.
+How they are computed here, "folded", with the same results:
 
-Departures from the released program: logits are divided by sqrt(d_kv), not sqrt(d_model); head h of every sentence meets
-query h (there, in a batch of B sentences, head h of sentence b met query (h B + b) mod heads).
+* The query does not depend on the input. So u_h = W^K_h^T q_h is formed first, and the logits are X u_h.
+* The layer attends first and projects once: z_h = a_h X, then c_h = W^V_h z_h.
+* R is linear: R (x_t + P c_h) = R x_t + R P c_h. The product R P is formed first, unless dropout stands between R and P.
+* In parsing, u_h and R P W^V_h are kept from batch to batch (`cached`).
 
-Scores -> attention, by name: softmax, and its sparse relatives (Martins and Astudillo 2016; Peters et al. 2019), by entmax.
+Tests compare outputs and gradients with the equations. A query matrix (an ablation) makes a_h a [T, T] map, which cannot be
+folded.
 
-Products of per-head vectors and matrices whose gradients are made where they are kept.
-
-The forward passes are einsums. Left to autograd, the gradient of a [H, o, d] matrix comes out transposed and is copied (a fifth
-of a training step of the layer), and that of the folded query is a matrix product with an inner axis of one.
+Departures from the released program: logits are divided by sqrt(d_kv), not by sqrt(d_model). Head h of every sentence uses
+query h; in the program, head h of sentence b of a batch of B sentences used query (h B + b) mod heads.
 """
 
 from __future__ import annotations
@@ -35,30 +35,33 @@ from lalkit.network.encoder import HookedModule, PartitionedLinear, block_einsum
 from lalkit.network.residual_norm import residual_norm
 
 NORMALISERS = {"softmax": torch.softmax, "entmax15": entmax15, "sparsemax": sparsemax}
-# A score for padding: exactly 0 after every one of them, and safe in their sums. A row of -inf would have no sparsemax, and
-# its softmax is nan.
+# The logit of padding. Its attention is exactly 0 under every normaliser. With -inf instead, a row of padding would have no
+# sparsemax, and its softmax would be NaN.
 OUTSIDE = -1e9
 
 
 def normalise(scores: Tensor, mask: Tensor, kind: str = "softmax") -> Tensor:
-    """Over the last axis, 0 where mask (of the same shape, or broadcast) is False. Raises ValueError for an unknown kind."""
+    """Turn scores into attention over the last axis: softmax, or its sparse relatives from entmax; 0 where mask is False.
+
+    Sources: Martins and Astudillo 2016 (sparsemax), Peters et al. 2019 (entmax). Raises ValueError for an unknown kind.
+    """
     if kind not in NORMALISERS:
         raise ValueError(f"no normaliser {kind!r}: {', '.join(NORMALISERS)}")
     return NORMALISERS[kind](scores.masked_fill(~mask, OUTSIDE), dim=-1) * mask
 
 
 def fold(query: Float[Tensor, "h k"], key: Float[Tensor, "h k d"]) -> Float[Tensor, "h d"]:
-    """W_h^T q_h for every head: u_h."""
+    """Return u_h = W_h^T q_h of every head."""
     return _Fold.apply(*_cast(query, key))
 
 
 def per_head(x: Float[Tensor, "b h d"], weight: Float[Tensor, "h o d"]) -> Float[Tensor, "b h o"]:
-    """W_h x_h for every head."""
+    """Return W_h x_h of every head."""
     return _PerHead.apply(*_cast(x, weight))
 
 
 def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """What autocast does for operations it knows."""
+    """Cast tensors as autocast does for the operations that it knows."""
     device = tensors[0].device.type
     if not torch.is_autocast_enabled(device):
         return tensors
@@ -66,6 +69,8 @@ def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 class _Fold(torch.autograd.Function):
+    """`fold`. Autograd would compute its gradient as a matrix product with an inner axis of one."""
+
     @staticmethod
     def forward(ctx, query: Tensor, key: Tensor) -> Tensor:
         ctx.save_for_backward(query, key)
@@ -79,6 +84,8 @@ class _Fold(torch.autograd.Function):
 
 
 class _PerHead(torch.autograd.Function):
+    """`per_head`. Autograd would return the gradient of the weight transposed and copy it: a fifth of a training step."""
+
     @staticmethod
     def forward(ctx, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
@@ -91,15 +98,15 @@ class _PerHead(torch.autograd.Function):
         return torch.einsum("bho,hod->bhd", grad, weight), grad.permute(1, 2, 0) @ x.transpose(0, 1)
 
 
-Blocks = tuple[Tensor, Tensor]  # content's matrix and position's
+Blocks = tuple[Tensor, Tensor]  # the matrix of content, the matrix of position
 
 
 @dataclass(frozen=True)
 class Masks:
     """Dropout masks, already scaled by 1 / (1 - p). None: no dropout.
 
-    attention: [B, H, T] (query vector) or [B, H, T, T] (matrix); residual: on P c_h, per sentence and head, the same for all
-    words: [B, H, d_model] ([B, 1, d_model] where heads are projected together).
+    attention: [B, H, T]; for a query matrix [B, H, T, T]. residual: for P c_h, one mask per sentence and head, the same for
+    all words: [B, H, d_model]; [B, 1, d_model] if one matrix projects all heads together.
     """
 
     attention: Tensor | None = None
@@ -109,11 +116,11 @@ class Masks:
 class LabelAttention(HookedModule):
     """x: [B, T, d_content + d_position], mask: [B, T] -> (y, attention).
 
-    y: [B, T, H, d_out], or [B, T, 1, d_model] with combine='project'. attention: [B, H, T], how much of each word head h's
-    context holds; with query='matrix' [B, H, T, T], for every word of its own. Padded positions get no attention.
+    y: [B, T, H, d_out]; with combine='project' [B, T, 1, d_model]. attention: [B, H, T], the weight of each word in the
+    context of head h; with query='matrix' [B, H, T, T], one row for every word. Padding gets no attention.
 
-    Where nothing is learned (evaluation, without gradients) what depends on weights alone is computed once and kept until a
-    weight changes. Change weights in place under `torch.no_grad()`: a change through `.data` cannot be seen.
+    In evaluation without gradients, products of weights are computed once and kept until a weight changes. Change weights
+    in place under `torch.no_grad()`: the layer does not notice a change through `.data`.
 
     Hook points: attention(attention, mask) -> attention, before dropout; contexts(contexts [B, H, d_kv]) -> contexts;
     output(y, attention) -> (y, attention).
@@ -146,13 +153,13 @@ class LabelAttention(HookedModule):
 
     @property
     def d_out(self) -> tuple[int, tuple[int, int]]:
-        """(heads, (content, position)) of the output's last two axes."""
+        """The sizes of the output's last two axes: (heads, (content, position))."""
         return (self.config.heads, halve(self.config.d_out)) if self.config.combine == "concat" else (1, self.sizes)
 
     def forward(
         self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"], dropout: Masks | None = None
     ) -> tuple[Tensor, Tensor]:
-        """dropout: masks to use; by default they are drawn in training and absent in evaluation."""
+        """dropout: the masks to use. By default they are drawn in training, and there are none in evaluation."""
         inside_hooked = "attention" in self.hooks or "contexts" in self.hooks
         if self.folds and dropout is None and not (self.training or torch.is_grad_enabled() or inside_hooked):
             y, attention = self._infer(x, mask)
@@ -164,21 +171,21 @@ class LabelAttention(HookedModule):
         return self.hooks["output"](y, attention) if "output" in self.hooks else (y, attention)
 
     def _infer(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> tuple[Tensor, Tensor]:
-        """`forward` from the weights' products in the cache."""
+        """Do the same as `forward` with the cached products of weights."""
         folded, value = self.cached()
         attention = self.normalise(torch.einsum("btd,hd->bht", x, folded), mask)
         heads = block_einsum("bhd,hdo->bho", torch.einsum("bht,btd->bhd", attention, x), value, self.sizes)
         return residual_norm(self.reduce(x), heads, self.gain, self.offset), attention
 
     def cached(self) -> tuple[Tensor, Blocks]:
-        """u [H, d_model], and R P W^V_h in its two blocks [H, content or position, d_out / 2], of the weights as they are.
+        """Return u [H, d_model] and R P W^V_h, in two blocks [H, content or position, d_out / 2], for the present weights.
 
-        The memory of the weights is kept with their products: were it free, other weights could stand there and be taken for
-        these (3 of 200 times, with queries exchanged by `functional_call`).
+        The cache recognises weights by their place in memory, so it holds on to them. Otherwise new weights could be put
+        at the same place and be mistaken for the old ones: this happened 3 of 200 times, with `functional_call`.
         """
         weights = (*self.parameters(),)
         state = tuple((id(w), w.data_ptr(), w.device, 0 if w.is_inference() else w._version) for w in weights)
-        state += (torch.is_autocast_enabled(weights[0].device.type),)  # which makes the products coarser
+        state += (torch.is_autocast_enabled(weights[0].device.type),)  # it changes the precision of the products
         if self._cached is None or self._cached[0] != state:
             products = [r @ p for r, p in zip(self.reduce.blocks, self.project.blocks)]
             value = tuple(torch.einsum("ok,hkd->hdo", rp, v).contiguous() for rp, v in zip(products, self.value.blocks))
@@ -187,36 +194,36 @@ class LabelAttention(HookedModule):
 
     def train(self, mode: bool = True) -> LabelAttention:
         if mode:
-            self._cached = None  # memory that training can use
+            self._cached = None  # free its memory for training
         return super().train(mode)
 
     def folded_query(self) -> Float[Tensor, "h d"]:
-        """u_h = W^K_h^T q_h."""
+        """Return u_h = W^K_h^T q_h: [H, d_model]."""
         parts = zip(self.query.split(halve(self.config.d_kv), dim=-1), self.key.blocks)
         return torch.cat([fold(query, key) for query, key in parts], dim=-1)
 
     def attend(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> Tensor:
-        """a_h for every head (eq. 1): [B, H, T], or [B, H, T, T] for a query matrix."""
+        """Return a_h of every head (eq. 1): [B, H, T]; for a query matrix [B, H, T, T]."""
         if self.config.query == "vector":
             return self.normalise(torch.einsum("btd,hd->bht", x, self.folded_query()), mask)
         return self.normalise(torch.einsum("bqhk,bthk->bhqt", self.query(x), self.key(x)), mask)
 
     def normalise(self, logits: Tensor, mask: Bool[Tensor, "b t"]) -> Tensor:
-        """Logits over the words of a sentence, the last axis -> attention."""
+        """Turn logits into attention over the words of a sentence, which are the last axis."""
         mask = mask[:, None, :] if logits.dim() == 3 else mask[:, None, None, :]
         logits = (logits / math.sqrt(self.config.d_kv)).masked_fill(~mask, OUTSIDE)
         return NORMALISERS[self.config.normaliser](logits, dim=-1)
 
     def contexts(self, x: Float[Tensor, "b t d"], attention: Tensor) -> Tensor:
-        """c_h (eq. 3, 4): [B, H, d_kv], or [B, T, H, d_kv] for a query matrix."""
+        """Return c_h of every head (eq. 3, 4): [B, H, d_kv]; for a query matrix [B, T, H, d_kv]."""
         if attention.dim() == 3:
             parts = torch.einsum("bht,btd->bhd", attention, x).split(self.sizes, dim=-1)
             return torch.cat([per_head(part, value) for part, value in zip(parts, self.value.blocks)], dim=-1)
         return torch.einsum("bhqt,bthk->bqhk", attention, self.value(x))
 
     def combine(self, x: Float[Tensor, "b t d"], contexts: Tensor, residual: Tensor | None) -> Tensor:
-        """The residual per head, R and the norm: y."""
-        everywhere = contexts.dim() == 3  # one context for all words of a sentence
+        """Return y: the residual of every head, then R and the norm. residual: the dropout mask."""
+        everywhere = contexts.dim() == 3  # a head has one context for all words of a sentence
         if self.config.combine == "project":
             inner = halve(self.config.d_kv)
             blocks = [part.flatten(-2) for part in contexts.split(inner, dim=-1)]
@@ -242,7 +249,7 @@ class LabelAttention(HookedModule):
         return F.layer_norm(y, y.shape[-1:]) * self.gain + self.offset
 
     def draw(self, x: Tensor) -> Masks:
-        """Fresh dropout masks for a batch."""
+        """Draw new dropout masks for a batch."""
         b, t, d = x.shape
         h = self.config.heads
         words = (t,) if self.config.query == "vector" else (t, t)

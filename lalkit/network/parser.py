@@ -1,4 +1,4 @@
-"""The assembly: encoder -> label attention -> scores; or encoder -> scores with label attention in them."""
+"""The whole network: encoder -> label attention -> scores, or encoder -> scores with label attention inside the span."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from lalkit.network.word_vectors import PretrainedEncoder, ScratchEncoder
 
 @dataclass
 class ParserOutput:
-    """label_scores [B, N+1, N+1, L], 0 beyond a sentence's length; arc_scores [B, N, N+1], log-probabilities over heads;
-    tag_scores [B, N, tags].
+    """What the network says about a batch.
 
-    Arc labels wait for heads: `Network.arc_labels(output, heads)`. attention [B, H, T] and posts [B, N+1, H, d_out], the
-    fenceposts that spans are made of, only if asked for. Gradients reach the span scorer through
-    `Network.label_scores_at(output, ...)` where label_scores were asked for without them.
+    label_scores: [B, N+1, N+1, L], 0 beyond the end of a sentence. arc_scores: [B, N, N+1], log-probabilities over heads.
+    tag_scores: [B, N, tags]. attention: [B, H, T] and posts, the fenceposts of spans: [B, N+1, H, d_out], only on request.
+
+    Arc labels need heads: `Network.arc_labels(output, heads)`. If label_scores were computed without gradients,
+    `Network.label_scores_at(output, ...)` computes some of them again with gradients.
     """
 
     label_scores: Tensor
@@ -39,22 +40,22 @@ class ParserOutput:
 
 
 class Network(nn.Module):
-    """The whole parser as one differentiable function of a `Batch`; decoding is `chart`'s."""
+    """The whole parser as one differentiable function of a `Batch`. Decoding is done in `lalkit.chart`."""
 
     def __init__(self, config: ModelConfig, vocab: Vocab, weights: bool = True):
-        """weights: load the pretrained encoder's; False where a checkpoint will fill them."""
+        """weights: load the pretrained encoder's weights. False: leave them random, because a checkpoint will replace them."""
         super().__init__()
         if config.label_attention and config.span_attention:
-            raise ModelError(
-                "model.label_attention and model.span_attention are both set", remedy="Set one of the two to none."
-            )
+            problem = "model.label_attention and model.span_attention are both set"
+            raise ModelError(problem, remedy="Set one of the two to none.")
         self.config = config
         if config.encoder.pretrained is None:
             self.words = ScratchEncoder(config.encoder, config.d_content, len(vocab.words), len(vocab.chars))
         else:
             self.words = PretrainedEncoder(config.encoder, config.d_content, weights)
-        self.tag_scorer = nn.Linear(config.d_content, max(len(vocab.tags), 1))
-        self.tags = nn.Embedding(max(len(vocab.tags), 1), config.d_content) if config.tag_input != "none" else None
+        tags = max(len(vocab.tags), 1)
+        self.tag_scorer = nn.Linear(config.d_content, tags)
+        self.tags = nn.Embedding(tags, config.d_content) if config.tag_input != "none" else None
         self.encoder = Encoder(config)
         lal = config.label_attention
         self.label_attention = LabelAttention(lal, config.d_content, config.d_position) if lal else None
@@ -70,19 +71,20 @@ class Network(nn.Module):
     def forward(
         self, batch: Batch, attention: bool = False, posts: bool = False, chart_gradient: bool = True
     ) -> ParserOutput:
-        """chart_gradient False: label_scores are numbers only, and nothing is kept for a backward pass through all spans."""
+        """Score a batch.
+
+        attention, posts: also return these. chart_gradient False: compute label_scores without gradients, so that nothing is
+        kept for a backward pass through all spans.
+        """
         content = self.words(batch)
         tag_scores = self.tag_scorer(content[:, 1:-1]).float()
         if self.tags is not None:
-            # Only words have tags: in a batch, the STOP of a short sentence stands where a longer one has a word.
+            # Only words have tags. In a batch, the STOP of a short sentence has the place of a word of a longer one.
             vectors = self._tag_vectors(tag_scores, batch.tags) * batch.word_mask[..., None]
             content = content + F.pad(vectors, (0, 0, 1, 1))
         x = self.encoder(content, batch.mask)
-        weights = None
-        if self.label_attention is None:
-            y = x[:, :, None]
-        else:
-            y, weights = self.label_attention(x, batch.mask)
+        layer = self.label_attention
+        y, weights = layer(x, batch.mask) if layer is not None else (x[:, :, None], None)
         if self.feedforward is not None:
             y = self.feedforward(y)
         fences = fenceposts(y, self.slice)
@@ -91,29 +93,26 @@ class Network(nn.Module):
         with torch.set_grad_enabled(chart_gradient and torch.is_grad_enabled()):
             chart = self.spans.chart(*spans, lengths=batch.lengths)
         parts = self.arcs.parts(y.flatten(-2))
-        return ParserOutput(
-            chart,
-            arc_log_probabilities(self.arcs.arcs(parts), batch.word_mask),
-            tag_scores,
-            parts,
-            spans,
-            weights if attention else None,
-            fences if posts else None,
-        )
+        arcs = arc_log_probabilities(self.arcs.arcs(parts), batch.word_mask)
+        weights, fences = weights if attention else None, fences if posts else None
+        return ParserOutput(chart, arcs, tag_scores, parts, spans, weights, fences)
 
     def arc_labels(self, output: ParserOutput, heads: Tensor) -> Tensor:
-        """Scores [B, N, arc labels] of each word's arc to the given head (1-based, 0 = root)."""
+        """Return scores [B, N, arc labels] of each word's arc to the given head (1-based, 0 = root)."""
         return self.arcs.labels(output.arc_parts, heads)
 
     def label_scores_at(
         self, output: ParserOutput, sentence: Tensor, start: Tensor, end: Tensor, label: Tensor
     ) -> Tensor:
-        """output.label_scores[sentence, start, end, label] of m spans, scored again, with gradients: [m]."""
+        """Compute output.label_scores[sentence, start, end, label] of m spans again, with gradients: [m]."""
         return self.spans.at(*output.span_parts, b=sentence, i=start, j=end, label=label)
 
     def _tag_vectors(self, tag_scores: Tensor, given: Tensor) -> Tensor:
-        """[B, N, d_content]. 'given': the sentence's own tags, and where it has none, as for 'predicted', the expected
-        embedding under our own tag head, through which no gradient goes back to the tagger."""
+        """Return an embedding of each word's tag: [B, N, d_content].
+
+        'given': of the sentence's tags. 'predicted', and words without a tag: the expected embedding under the predicted
+        tags. No gradient flows from it to the tag scorer.
+        """
         expected = torch.softmax(tag_scores.detach(), -1).to(self.tags.weight.dtype) @ self.tags.weight
         if self.config.tag_input == "predicted":
             return expected
@@ -121,7 +120,7 @@ class Network(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Position-wise, after the label attention (table 1, PFL). It mixes heads: contributions end here."""
+    """A feed-forward map after the label attention (table 1, PFL). It mixes heads, so they have no contributions."""
 
     def __init__(self, size: int, hidden: int, dropout: float):
         super().__init__()
@@ -135,10 +134,12 @@ class FeedForward(nn.Module):
 
 
 def arc_log_probabilities(scores: Tensor, word_mask: Tensor) -> Tensor:
-    """[B, N, N+1] -> log-probabilities over heads: no word is its own head, padding is nobody's; padded rows are 0."""
+    """Turn arc scores [B, N, N+1] into log-probabilities over heads.
+
+    No word is its own head, and padding is no word's head. Rows of padding are 0.
+    """
     n = scores.shape[1]
-    allowed = torch.cat([torch.ones_like(word_mask[:, :1]), word_mask], dim=1)[:, None] & ~torch.eye(
-        n, n + 1, dtype=torch.bool, device=scores.device
-    ).roll(1, dims=1)
+    itself = torch.eye(n, n + 1, dtype=torch.bool, device=scores.device).roll(1, dims=1)
+    allowed = torch.cat([torch.ones_like(word_mask[:, :1]), word_mask], dim=1)[:, None] & ~itself
     log = torch.log_softmax(scores.masked_fill(~allowed, -1e9), dim=-1)
     return log.masked_fill(~allowed | ~word_mask[..., None], 0.0)

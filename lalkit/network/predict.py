@@ -1,4 +1,4 @@
-"""Sentences -> parsed sentences: batches, the network, exact joint decoding, arc labels for the decoded heads."""
+"""Sentences -> parsed sentences: batches, the network, exact joint decoding, and arc labels for the decoded heads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from lalkit.treebank.tree import Sentence
 
 @dataclass(frozen=True)
 class Prediction:
-    """A parsed sentence, its joint spans (<H> included; head 0 where a parser has constituents only), the score of its tree."""
+    """A parsed sentence, its joint spans, and the score of its tree.
+
+    The spans include <H>. Their head word is 0 if the parser has constituents only.
+    """
 
     sentence: Sentence
     spans: tuple[JointSpan, ...]
@@ -38,16 +41,23 @@ def predict(
     threads: int | None = None,
     tick: Callable[[int], None] = lambda done: None,
 ) -> list[Prediction]:
-    """The joint tree of every sentence, in order; the same alone and in any batch.
+    """Parse every sentence. The trees are in order, and the same alone and in any batch.
 
-    budget: words of a batch, None for what is usual on the device. tick(k): k more are done.
+    Args:
+        network: The parser's network.
+        collator: It makes batches for this network.
+        sentences: The sentences; only their words count, and their tags if the network reads given tags.
+        lam: The weight of labels against arcs in decoding.
+        budget: Words of a batch; None: the usual number for the device.
+        threads: Threads of the decoder; None: one per core.
+        tick: It is called with the number of sentences that each batch has finished.
     """
-    found: list[Prediction | None] = [None] * len(sentences)
+    parses: list[Prediction | None] = [None] * len(sentences)
     for group, predictions, _ in predict_batches(network, collator, sentences, lam, budget, threads):
         for index, prediction in zip(group, predictions):
-            found[index] = prediction
+            parses[index] = prediction
         tick(len(group))
-    return found
+    return parses
 
 
 def predict_batches(
@@ -59,9 +69,9 @@ def predict_batches(
     threads: int | None = None,
     **asked: bool,
 ) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:
-    """Groups of indices with their predictions, longest sentences first, and what the network gave for them.
+    """Yield groups of indices with their predictions and the network's output, longest sentences first.
 
-    asked: what of it is asked for besides scores, see `Network.forward`.
+    asked: options of `Network.forward`, which add to the output.
     """
     training, device = network.training, next(network.parameters()).device
     network.eval()
@@ -84,29 +94,25 @@ def predict_batches(
 def decode_output(
     output: ParserOutput, lengths: Sequence[int], lam: float, threads: int | None = None, task: str = "joint"
 ) -> list[JointTree]:
-    """The joint trees of a batch's scores: where they are, batched on a GPU, over threads on the CPU. The same trees.
+    """Return the joint trees of a batch's scores: batched on a GPU, over threads on a CPU. Both give the same trees.
 
-    task 'dependencies': the best projective tree, which is the best joint one where labels weigh nothing. 'constituents':
-    the best tree of labelled spans (CKY), with 0 for every head.
+    task 'dependencies': the best projective tree, which is the best joint tree if labels have weight 0. task 'constituents':
+    the best tree of labelled spans (CKY), with 0 as every head.
     """
     if task == "constituents":
-        found = cky_batch(output.label_scores.float().cpu().numpy(), lengths, threads)
-        return [
-            JointTree(tree.score, [(*span, 0) for span in tree.spans], np.zeros(n, np.int64))
-            for tree, n in zip(found, lengths)
-        ]
+        trees = zip(cky_batch(output.label_scores.float().cpu().numpy(), lengths, threads), lengths)
+        return [JointTree(t.score, [(*span, 0) for span in t.spans], np.zeros(n, np.int64)) for t, n in trees]
     lam = 0.0 if task == "dependencies" else lam
     if output.label_scores.is_cuda:
         sizes = torch.tensor(lengths, device=output.label_scores.device)
         return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam)
     labels, arcs = output.label_scores.float().numpy(), output.arc_scores.float().numpy()
-    return decode_batch(
-        [(labels[b, : n + 1, : n + 1], arcs[b, :n, : n + 1]) for b, n in enumerate(lengths)], lam, threads
-    )
+    pairs = [(labels[b, : n + 1, : n + 1], arcs[b, :n, : n + 1]) for b, n in enumerate(lengths)]
+    return decode_batch(pairs, lam, threads)
 
 
 def best_labels(network: Network, output: ParserOutput, trees: Sequence[JointTree]) -> tuple[list, list]:
-    """Indices of the best arc label of every word under its decoded head, and of its best tag: two lists [B][N]."""
+    """Return the indices of every word's best arc label under its decoded head, and of its best tag: two lists [B][N]."""
     n = output.arc_scores.shape[1]
     heads = torch.zeros(len(trees), n, dtype=torch.long)
     for b, tree in enumerate(trees):
@@ -118,7 +124,7 @@ def best_labels(network: Network, output: ParserOutput, trees: Sequence[JointTre
 def assemble(
     sentence: Sentence, tree: JointTree, vocab: Vocab, labels: Sequence[int], tags: Sequence[int], config: ModelConfig
 ) -> Prediction:
-    """Indices -> names. A parser of one layer gives that layer only. Tags that were input stay."""
+    """Turn indices into names. A parser of one layer returns that layer only. Tags that the network was given are kept."""
     n, keep_tags = len(sentence), config.tag_input == "given"
     names = tuple(vocab.tags[t] for t in tags[:n]) if vocab.tags else None
     names = sentence.tags if keep_tags and sentence.tags else names

@@ -1,4 +1,4 @@
-"""Scores of spans (eq. 5, 6), arcs (eq. 10) and arc labels given the head (eq. 11)."""
+"""Score spans (Mrini et al. 2020, eq. 5, 6), arcs (eq. 10), and arc labels for a given head (eq. 11)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from torch import Tensor, nn
 
 from lalkit.network.encoder import xavier
 
-# Spans scored at a time: on a CPU what caches hold, so that a long sentence takes no more memory than short ones.
+# Spans scored at a time. On a CPU: what fits into caches, so that a long sentence needs no more memory than short ones.
 CHUNK = {"cpu": 2048}
-MOST = 2**20  # elsewhere
+MOST = 2**20  # on other devices
 
 
 def fenceposts(y: Float[Tensor, "b t h d"], parts: tuple[int, int]) -> Float[Tensor, "b f h d"]:
-    """f_k = forward half of y_h[k], backward half of y_h[k + 1], within each head's slice; k = 0..n ([P], section 3.2).
+    """Return the fenceposts f_k, k = 0..n ([P], section 3.2). f_k stands between the words k and k + 1.
 
-    parts: how many features of a slice are content and how many position. Each half holds the first, or the second, half of
-    either (Kitaev and Klein 2018), which halves of the slice as it lies would not.
+    In each head's slice, f_k is the forward half of y[k] beside the backward half of y[k + 1]. The forward half holds the
+    first half of the content and of the position, and the backward half the second halves (Kitaev and Klein 2018). parts:
+    how many features of a slice are content, and how many position.
     """
     return _Fenceposts.apply(y, parts)
 
 
 class _Fenceposts(torch.autograd.Function):
-    """One copy in either pass; autograd's own would fill and add several tensors of y's size on the way back."""
+    """One copy in each direction. Autograd would fill and add several tensors of y's size in the backward pass."""
 
     @staticmethod
     def forward(ctx, y: Tensor, parts: tuple[int, int]) -> Tensor:
@@ -41,31 +42,31 @@ class _Fenceposts(torch.autograd.Function):
         y = grad.new_empty(b, f + 1, h, d)
         for words, features, place in quarters(ctx.parts):
             y[:, words, :, features] = grad[..., place]
-            y[:, -1 if words.start is None else 0, :, features] = 0  # the word that this half is not taken from
+            y[:, -1 if words.start is None else 0, :, features] = 0  # this half is not taken from this word
         return y, None
 
 
 def quarters(parts: tuple[int, int]) -> list[tuple[slice, slice, slice]]:
-    """(words, features of y, features of the fencepost): the four quarters that make it."""
+    """Return the four quarters of a fencepost: (words, features of y, features of the fencepost)."""
     content, position = parts
     forward, backward = slice(None, -1), slice(1, None)
     middles = (content + 1) // 2, content + (position + 1) // 2
-    four = [
+    sources = [
         (forward, 0, middles[0]), (forward, content, middles[1]),
         (backward, middles[0], content), (backward, middles[1], content + position),
     ]  # fmt: skip
-    found, place = [], 0
-    for words, start, stop in four:
-        found.append((words, slice(start, stop), slice(place, place + stop - start)))
+    slices, place = [], 0
+    for words, start, stop in sources:
+        slices.append((words, slice(start, stop), slice(place, place + stop - start)))
         place += stop - start
-    return found
+    return slices
 
 
 class SpanScorer(nn.Module):
-    """S(i, j) = W2 ReLU(LN(W1 (f_j - f_i) + b1)) + b2; the empty label (index 0) scores 0.
+    """S(i, j) = W2 ReLU(LN(W1 (f_j - f_i) + b1)) + b2. The empty label (index 0) scores 0.
 
-    Fenceposts are projected before they are paired: W1 s_ij = W1 f_j - W1 f_i, so no [n, n, heads d] tensor is formed. A
-    sentence's spans share one dropout mask [D], so that a few spans of a chart can be scored again, with gradients.
+    Fenceposts are projected before they are paired, W1 (f_j - f_i) = W1 f_j - W1 f_i, so that no [n, n, heads d] tensor is
+    needed. All spans of a sentence share one dropout mask [D], so that a few of them can be scored again with gradients.
     """
 
     def __init__(self, features: int, hidden: int, labels: int, dropout: float):
@@ -82,7 +83,7 @@ class SpanScorer(nn.Module):
         return self.chart(*self.project(posts), lengths)
 
     def project(self, posts: Float[Tensor, "b f h d"]) -> tuple[Float[Tensor, "b f k"], Float[Tensor, "b k"] | None]:
-        """(W1 f of every fencepost, in training a dropout mask for every sentence)."""
+        """Return (W1 f of every fencepost, a dropout mask for every sentence or None)."""
         projected = self.first(posts.flatten(-2))
         dropping = self.training and self.dropout.p > 0
         return projected, self.dropout(torch.ones_like(projected[:, 0])) if dropping else None
@@ -93,7 +94,7 @@ class SpanScorer(nn.Module):
         kept: Float[Tensor, "b k"] | None,
         lengths: Int[Tensor, "b"] | None = None,
     ) -> Float[Tensor, "b f f l"]:
-        """The scores of all spans; 0 where i >= j, and beyond a sentence's length where lengths are given."""
+        """Return the scores of all spans; 0 where i >= j and, with lengths, beyond the end of a sentence."""
         size = projected.shape[1]
         starts, ends = projected.flatten(0, 1), (projected + self.bias).flatten(0, 1)
         scores = projected.new_zeros(len(starts) * size, self.second.out_features + 1, dtype=_at_least_float(projected))
@@ -101,20 +102,20 @@ class SpanScorer(nn.Module):
         spans = (part.split(step) for part in all_spans(len(projected), size, lengths, projected.device))
         for b, i, j in zip(*spans):
             hidden = torch.relu(self.norm(ends.index_select(0, b * size + j) - starts.index_select(0, b * size + i)))
-            found = self.second(hidden if kept is None else hidden * kept.index_select(0, b))
-            scores[(b * size + i) * size + j, 1:] = found.to(scores.dtype)
+            labels = self.second(hidden if kept is None else hidden * kept.index_select(0, b))
+            scores[(b * size + i) * size + j, 1:] = labels.to(scores.dtype)
         return scores.view(len(projected), size, size, -1)
 
     def at(
         self, projected: Float[Tensor, "b f k"], kept: Float[Tensor, "b k"] | None, b: Tensor, i: Tensor, j: Tensor,
         label: Tensor,
     ) -> Float[Tensor, "m"]:  # fmt: skip
-        """The scores of m spans (sentence, start, end), each for one label: those the chart has there."""
+        """Return the scores of m spans (sentence b, start i, end j), each for one label: the same as in the chart."""
         hidden = torch.relu(self.norm(projected[b, j] - projected[b, i] + self.bias))
         hidden = hidden if kept is None else hidden * kept[b]
         index = label.clamp(min=1) - 1
-        found = (hidden * self.second.weight[index]).sum(-1) + self.second.bias[index]
-        return found.to(_at_least_float(found)).masked_fill(label == 0, 0.0)
+        scores = (hidden * self.second.weight[index]).sum(-1) + self.second.bias[index]
+        return scores.to(_at_least_float(scores)).masked_fill(label == 0, 0.0)
 
 
 def _at_least_float(x: Tensor) -> torch.dtype:
@@ -122,7 +123,7 @@ def _at_least_float(x: Tensor) -> torch.dtype:
 
 
 def all_spans(count: int, size: int, lengths: Tensor | None, device) -> tuple[Tensor, Tensor, Tensor]:
-    """(sentence, start, end) of every span over `size` fenceposts, or over the fenceposts of each sentence's own length."""
+    """Return (sentence, start, end) of every span over `size` fenceposts; with lengths, only those inside its sentence."""
     i, j = torch.triu_indices(size, size, 1, device=device)
     if lengths is None or bool((lengths == size - 1).all()):
         sentence = torch.arange(count, device=device)
@@ -132,29 +133,32 @@ def all_spans(count: int, size: int, lengths: Tensor | None, device) -> tuple[Te
 
 
 class ArcScorer(nn.Module):
-    """Biaffine scores of arcs, and of arc labels given dependent *and* head. START stands for the root."""
+    """Biaffine scores of arcs, and of arc labels given the dependent *and* its head. START stands for the root.
+
+    Biaffine: a product of the dependent's vector, a matrix and the head's vector, with a 1 added to the vectors.
+    """
 
     def __init__(self, features: int, hidden: int, label_hidden: int, labels: int, dropout: float):
         super().__init__()
         self.sizes = hidden, hidden, label_hidden, label_hidden
         self.project = nn.Linear(features, sum(self.sizes))
         self.norms = nn.ModuleList(nn.LayerNorm(size) for size in self.sizes)
-        self.arc = nn.Parameter(xavier(hidden + 1, hidden))  # the row of ones scores the head alone
+        self.arc = nn.Parameter(xavier(hidden + 1, hidden))  # the row for the added 1 scores the head alone
         self.label = nn.Parameter(xavier(max(labels, 1), label_hidden + 1, label_hidden + 1))
         self.dropout = nn.Dropout(dropout)
 
     def parts(self, words: Float[Tensor, "b t f"]) -> list[Tensor]:
-        """Arc dependent, arc head, label dependent, label head of every position: [B, T, hidden] each."""
+        """Return four vectors [B, T, hidden] of every position: as dependent and as head of an arc, and the same for labels."""
         split = self.project(words).split(self.sizes, dim=-1)
         return [self.dropout(torch.relu(norm(part))) for norm, part in zip(self.norms, split)]
 
     def arcs(self, parts: list[Tensor]) -> Float[Tensor, "b n m"]:
-        """[B, N, N + 1]: dependent word by head (column 0 the root). A word is not its own head: the caller decides."""
+        """Return [B, N, N + 1]: dependent by head; column 0 is the root. The caller excludes a word as its own head."""
         dependents, heads = _with_one(parts[0][:, 1:-1]), parts[1][:, :-1]
         return torch.einsum("bdk,kl,bhl->bdh", dependents, self.arc, heads).float() / heads.shape[-1] ** 0.5
 
     def labels(self, parts: list[Tensor], heads: Int[Tensor, "b n"]) -> Float[Tensor, "b n a"]:
-        """[B, N, arc labels] for each word under the given head (1-based, 0 = root): P(l | d, h) before the softmax."""
+        """Return P(l | d, h) before the softmax, [B, N, arc labels], of each word with the given head (1-based, 0 = root)."""
         dependents = _with_one(parts[2][:, 1:-1])
         chosen = _with_one(parts[3].gather(1, heads.clamp(min=0)[..., None].expand(-1, -1, parts[3].shape[-1])))
         return torch.einsum("bnk,akl,bnl->bna", dependents, self.label, chosen).float()

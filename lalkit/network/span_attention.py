@@ -1,16 +1,19 @@
-"""Label attention inside the span [D]: one head per label, whose attention is over the words of the span it scores.
+"""Label attention inside the span [D]: one label head per label, which attends to the words of the span that it scores.
 
-    A(i, j, l) = sum_t a_t v_t,l      a = softmax over t in (i, j] of s_t,l      s_t,l = q_l . K x_t / sqrt(d_key)
-    v_t,l = w_l . x_t                 S(i, j, l) = A(i, j, l) + B(i, j, l)
+    S(i, j, l) = A(i, j, l) + B(i, j, l)      A(i, j, l) = sum_t a_t v_t,l      v_t,l = w_l . x_t  (the evidence)
+    a = softmax over t in (i, j] of s_t,l     s_t,l = q_l . K x_t / sqrt(d_key)
 
-In the paper's layer a head has one context per sentence, and a span is a difference of two fenceposts, so what it attends to can
-reach the span's score only through a norm. Here it is a term of the score. B sees the span's edges: `full`, the two-layer
-scorer of fenceposts; `lean`, a narrow one of the first and the last word; `glass`, linear in these two words, so that a score
-is a sum of named terms: every word's attention times its evidence, two edges, and a constant.
+Why: in the paper's layer a head has one context per sentence, and a span is the difference of two fenceposts. So what a head
+attends to reaches the span's score only through a norm. Here it is a term of the score.
 
-All spans at once, by sums that run on from every start: numerators and denominators, in float64, of powers of logits less the
-sentence's greatest (and no less than FLOOR below it). Differences of sums from the sentence's start would cost less and lose
-what a span far from the greatest logit holds. Training needs few spans: these are computed as written above.
+B scores the boundary of the span. `full` is the two-layer scorer of fenceposts. `lean` is a narrow scorer of the first and the
+last word. `glass` is linear in these two words, so that a score is a sum of named terms: the attention of every word times
+its evidence, two edges, and a constant.
+
+All spans are computed at once: for every start, numerators and denominators are running sums in float64. Logits are taken
+relative to the greatest one of the sentence, but not lower than FLOOR below it. Differences of sums from the sentence's
+start would be cheaper, but would lose spans far from the greatest logit. Training needs few spans, so it computes them
+directly (`at`).
 """
 
 from __future__ import annotations
@@ -25,11 +28,11 @@ from lalkit.config import SpanAttentionConfig
 from lalkit.network.encoder import HookedModule, xavier
 from lalkit.network.scores import SpanScorer
 
-FLOOR = 600.0  # e^-600 is far above the least float64: a span always has a sum to divide by
+FLOOR = 600.0  # e^-600 is far above the least float64, so no span divides by 0
 
 
 class EdgeScorer(nn.Module):
-    """B(i, j) of the first and the last word of a span: linear, or (hidden) W2 ReLU(LN(W_f x_i+1 + W_l x_j)) + b2."""
+    """B(i, j) from the first and the last word of a span: linear, or (hidden) W2 ReLU(LN(W_f x_i+1 + W_l x_j)) + b2."""
 
     def __init__(self, features: int, hidden: int | None, labels: int):
         super().__init__()
@@ -42,12 +45,12 @@ class EdgeScorer(nn.Module):
         return self.first(words), self.last(words)
 
     def score(self, first: Float[Tensor, "*s k"], last: Float[Tensor, "*z k"]) -> Float[Tensor, "*y l"]:
-        """From the projected first and last words of spans, whose axes are broadcast."""
+        """Return scores from the projected first and last words of spans. Their other axes are broadcast."""
         return first + last if self.second is None else self.second(torch.relu(self.norm(first + last)))
 
 
 class SpanLabelAttention(HookedModule):
-    """Scores of labelled spans, in the place of a `SpanScorer`; the empty label (index 0) scores 0.
+    """Score labelled spans, like a `SpanScorer`. The empty label (index 0) scores 0.
 
     Hook points: logits(logits [B, N, L - 1], lengths [B]) -> logits; evidence(evidence [B, N, L - 1], lengths) -> evidence.
     """
@@ -55,7 +58,7 @@ class SpanLabelAttention(HookedModule):
     points = ("logits", "evidence")
 
     def __init__(self, config: SpanAttentionConfig, features: int, hidden: int, labels: int, dropout: float):
-        """features: of a word's vector; hidden: of the full boundary scorer; labels: the empty one included."""
+        """features: of a word's vector. hidden: of the full boundary scorer. labels: their number, with the empty one."""
         super().__init__()
         self.config, heads = config, labels - 1
         self.key = nn.Linear(features, config.d_key, bias=False)
@@ -69,8 +72,10 @@ class SpanLabelAttention(HookedModule):
     def project(
         self, x: Float[Tensor, "b t d"], posts: Float[Tensor, "b f h d"], lengths: Int[Tensor, "b"] | None = None
     ) -> tuple[Tensor | None, ...]:
-        """(logits [B, N, L - 1], evidence [B, N, L - 1], what the boundary scorer makes of it), of START words STOP and of the
-        fenceposts between them."""
+        """Return logits and evidence, both [B, N, L - 1], and what the boundary scorer needs.
+
+        x: the vectors of START, the words and STOP. posts: the fenceposts between them.
+        """
         words = x[:, 1:-1]
         logits = self.key(words) @ self.query.T / math.sqrt(self.config.d_key)
         evidence = self.evidence(words)
@@ -85,7 +90,7 @@ class SpanLabelAttention(HookedModule):
     def chart(
         self, logits: Tensor, evidence: Tensor, *edges: Tensor | None, lengths: Int[Tensor, "b"] | None = None
     ) -> Float[Tensor, "b f f l"]:
-        """The scores of all spans; 0 where i >= j, and beyond a sentence's length where lengths are given."""
+        """Return the scores of all spans; 0 where i >= j and, with lengths, beyond the end of a sentence."""
         if self.config.boundary == "full":
             scores = self.boundary.chart(*edges, lengths)
         else:
@@ -104,7 +109,7 @@ class SpanLabelAttention(HookedModule):
     def at(
         self, logits: Tensor, evidence: Tensor, *edges: Tensor | None, b: Tensor, i: Tensor, j: Tensor, label: Tensor
     ) -> Float[Tensor, "m"]:
-        """The scores of m spans (sentence, start, end), each for one label: those the chart has there."""
+        """Return the scores of m spans (sentence b, start i, end j), each for one label: the same as in the chart."""
         head = label.clamp(min=1) - 1
         attention = self.attention(logits, b, i, j, head)
         inside = (attention * evidence[b, :, head].to(attention.dtype)).sum(-1)
@@ -116,12 +121,12 @@ class SpanLabelAttention(HookedModule):
 
     @classmethod
     def attention(cls, logits: Tensor, b: Tensor, i: Tensor, j: Tensor, head: Tensor) -> Float[Tensor, "m n"]:
-        """a of m spans, each by one head: 0 outside the span, 1 in sum."""
+        """Return the attention of one label head inside each of m spans: 0 outside the span, with sum 1."""
         return torch.softmax(cls.logits_inside(logits, b, i, j, head), dim=-1)
 
     @staticmethod
     def logits_inside(logits: Tensor, b: Tensor, i: Tensor, j: Tensor, head: Tensor) -> Float[Tensor, "m n"]:
-        """s of m spans, each by one head: minus infinity outside the span."""
+        """Return the logits of one label head inside each of m spans: minus infinity outside the span."""
         place = torch.arange(logits.shape[1], device=logits.device)
         inside = (place >= i[:, None]) & (place < j[:, None])
         chosen = logits[b, :, head].to(torch.promote_types(logits.dtype, torch.float32))

@@ -17,6 +17,10 @@ WHOLE = "TOP"
 UNKNOWN, PADDING = "<unk>", "<pad>"
 
 
+def _index(field: str) -> cached_property[dict[str, int]]:
+    return cached_property(lambda vocab: {name: i for i, name in enumerate(getattr(vocab, field))})
+
+
 @dataclass(frozen=True)
 class Vocab:
     """Names by index. labels[0] is the empty label, labels[1] is <H>; words and chars start with padding and unknown.
@@ -30,25 +34,11 @@ class Vocab:
     words: tuple[str, ...] = (PADDING, UNKNOWN)
     chars: tuple[str, ...] = (PADDING, UNKNOWN)
 
-    @cached_property
-    def label_index(self) -> dict[str, int]:
-        return _index(self.labels)
-
-    @cached_property
-    def tag_index(self) -> dict[str, int]:
-        return _index(self.tags)
-
-    @cached_property
-    def arc_label_index(self) -> dict[str, int]:
-        return _index(self.arc_labels)
-
-    @cached_property
-    def word_index(self) -> dict[str, int]:
-        return _index(self.words)
-
-    @cached_property
-    def char_index(self) -> dict[str, int]:
-        return _index(self.chars)
+    label_index = _index("labels")  # each of these: the index of every name
+    tag_index = _index("tags")
+    arc_label_index = _index("arc_labels")
+    word_index = _index("words")
+    char_index = _index("chars")
 
     @classmethod
     def build(cls, sentences: Iterable[Sentence], min_count: int = 2, task: str = "joint") -> "Vocab":
@@ -90,10 +80,6 @@ class Vocab:
     @classmethod
     def from_dict(cls, values: dict) -> "Vocab":
         return cls(**{name: tuple(names) for name, names in values.items()})
-
-
-def _index(names: tuple[str, ...]) -> dict[str, int]:
-    return {name: i for i, name in enumerate(names)}
 
 
 def _ranked(counts: Counter, min_count: int = 1) -> tuple[str, ...]:

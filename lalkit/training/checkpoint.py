@@ -1,8 +1,8 @@
-"""Parsers on disk: a folder with `model.json` (config, vocabulary, encoder, results) and the weights file it names.
+"""Parsers on disk: a folder with `model.json` (config, vocabulary, encoder, results) and the file of weights that it names.
 
-Weights are safetensors and are written under a new name first; renaming `model.json` into place is the one moment at which
-the new checkpoint becomes the checkpoint. A kill at any instant leaves the old one or the new one, whole. What the encoder
-keeps frozen is not stored: it comes from the encoder itself, and is recognised by its hash.
+Weights (safetensors) are written under a new name first. The new checkpoint counts from the moment at which `model.json` is
+renamed. If the process is killed at any time, the old or the new checkpoint is left, complete. Frozen weights of the encoder
+are not stored: they come from the encoder itself, and their hash is checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, cop
 
 @dataclass
 class Loaded:
-    """A parser as it was saved."""
+    """A parser that was loaded from a folder. info: its results and where it comes from."""
 
     network: Network
     vocab: Vocab
@@ -43,8 +43,15 @@ class Loaded:
 def save_model(
     folder: str | Path, network: Network, config: Config, vocab: Vocab, tag: str, info: dict, half: bool = False
 ) -> None:
-    """tag: what distinguishes these weights (step), part of their file's name. info: results and provenance, JSON. half:
-    in 16 bits (they are loaded as 32)."""
+    """Save a parser.
+
+    Args:
+        folder: The folder to write to.
+        network, config, vocab: The parser.
+        tag: A part of the name of the weights' file that tells these weights from others, such as the step.
+        info: Results and provenance, as JSON values.
+        half: Save the weights in 16 bits. They are loaded as 32 bits.
+    """
     content = {
         "format": FORMAT,
         "config": to_dict(config),
@@ -52,16 +59,12 @@ def save_model(
         "vocab": (vocab.without_words() if config.model.encoder.pretrained else vocab).to_dict(),
         "info": info,
     }
-    tensors = trained(network)
-    save_tensors(folder, "model", tag, _halved(tensors) if half else tensors, content)
-
-
-def _halved(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {k: v.half() if v.is_floating_point() else v for k, v in tensors.items()}
+    tensors = {k: v.half() if half and v.is_floating_point() else v for k, v in trained(network).items()}
+    save_tensors(folder, "model", tag, tensors, content)
 
 
 def load_model(folder: str | Path) -> Loaded:
-    """Raises ModelError for anything that is not a whole checkpoint of lalkit's, or whose encoder is not the same."""
+    """Load a parser. Raises ModelError if it is not a complete checkpoint of lalkit, or if its encoder has changed."""
     content, tensors = load_tensors(folder, "model")
     if content.get("format") != FORMAT:
         raise ModelError(
@@ -85,37 +88,37 @@ def load_model(folder: str | Path) -> Loaded:
 
 
 def fingerprint(folder: str | Path) -> str:
-    """What tells one parser from every other, wherever it lies: a SHA-256 of its two files. Raises ModelError if it is none."""
+    """Return the SHA-256 of a parser's two files, which identifies it in any folder. Raises ModelError if it has none."""
     content = read_content(folder, "model")
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in ("model.json", Path(content["weights"]).name):
         file = Path(folder) / name
         try:
             with file.open("rb") as stream:
-                found.update(hashlib.file_digest(stream, "sha256").digest())
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
         except OSError as error:
             raise ModelError(f"cannot be read ({error.strerror})", where=str(file), remedy=RETRAIN) from None
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def trained(network: Network) -> dict[str, Tensor]:
-    """The state to keep: all but frozen parameters."""
+    """Return the tensors to save: everything except frozen parameters."""
     frozen = {name for name, p in network.named_parameters() if not p.requires_grad}
     return {k: v.detach().cpu().contiguous() for k, v in network.state_dict().items() if k not in frozen}
 
 
 def frozen_hash(network: Network) -> str | None:
-    """SHA-256 of the parameters that stay as the encoder has them, wherever it came from; None if there are none."""
+    """Return the SHA-256 of the frozen parameters, which are those of the encoder; None if there are none."""
     frozen = sorted((name, p) for name, p in network.named_parameters() if not p.requires_grad)
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, p in frozen:
-        found.update(f"{name} {p.dtype} {[*p.shape]}".encode())
-        found.update(p.detach().cpu().contiguous().numpy().data)
-    return found.hexdigest() if frozen else None
+        digest.update(f"{name} {p.dtype} {[*p.shape]}".encode())
+        digest.update(p.detach().cpu().contiguous().numpy().data)
+    return digest.hexdigest() if frozen else None
 
 
 def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
-    """Put saved tensors into a network. Raises ModelError unless they are exactly what it needs."""
+    """Put saved tensors into a network. Raises ModelError if a tensor is missing, unknown or of another shape."""
     expected = trained(network)
     wrong = sorted(set(expected) ^ set(tensors)) or sorted(
         k for k, v in tensors.items() if v.shape != expected[k].shape
@@ -125,7 +128,7 @@ def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
     network.load_state_dict(tensors, strict=False)
 
 
-# Parameters with a row (after the first `skipped`) for every label, tag, arc label, or word and character from scratch.
+# The parameters that have a row for every entry of a vocabulary: its name, and the number of its first entries without a row.
 ROWS = {
     "words.word.": ("words", 0),
     "words.char.": ("chars", 0),
@@ -137,13 +140,16 @@ ROWS = {
     "tags.": ("tags", 0),
     "arcs.label": ("arc_labels", 0),
 }
-# With linear boundaries the edges have a row for every label too.
+# With a `glass` boundary, the edges have a row for every label, too.
 GLASS = {"spans.boundary.first.": ("labels", 1), "spans.boundary.last.": ("labels", 1)}
 
 
 def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
-    """Give a new network the weights of a trained parser; labels, tags, words and characters are matched by their
-    names, and what is new keeps its random row. Raises ModelError unless all else is of the same config."""
+    """Initialise a new network from the weights of a trained parser.
+
+    Labels, tags, words and characters are matched by their names; new ones keep their random rows. Raises ModelError if
+    anything else has another shape.
+    """
     loaded = load_model(folder)
     theirs, inside = trained(loaded.network), network.config.span_attention
     glass = inside is not None and inside.boundary == "glass"
@@ -155,7 +161,7 @@ def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
             kind = next((names for prefix, names in rows.items() if name.startswith(prefix)), None)
             if name not in theirs or theirs[name].shape[bool(kind) :] != p.shape[bool(kind) :]:
                 raise ModelError(
-                    f"cannot be started from: its {name} is not of this config",
+                    f"cannot be a start: its {name} does not fit this config",
                     where=str(folder),
                     remedy="Start from a parser of the same sizes (its model.json has them).",
                 )
@@ -170,7 +176,7 @@ def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
 
 
 def save_tensors(folder: str | Path, name: str, tag: str, tensors: dict[str, Tensor], content: dict) -> None:
-    """folder/name.json (committed by rename, last) + folder/name-tag.safetensors; older weights are removed after that."""
+    """Write folder/name-tag.safetensors, then rename folder/name.json into place, then remove older weights."""
     folder = Path(folder)
     weights = folder / f"{name}-{tag}.safetensors"
     write_bytes(weights, save(tensors))
@@ -181,13 +187,13 @@ def save_tensors(folder: str | Path, name: str, tag: str, tensors: dict[str, Ten
 
 
 def _being_written(path: Path) -> bool:
-    """A part file of a process that still runs is not ours to remove."""
+    """Return whether a process that still runs is writing this file, so that we must not remove it."""
     pid = path.name.rsplit(".", 2)[-2] if path.name.endswith(".part") else ""
     return pid.isdigit() and Path(f"/proc/{pid}").exists() and int(pid) != os.getpid()
 
 
 def read_content(folder: str | Path, name: str) -> dict:
-    """name.json. Raises ModelError where it is missing, damaged, or names no weights."""
+    """Read name.json. Raises ModelError if it is missing or damaged, or names no weights."""
     file = Path(folder) / f"{name}.json"
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -200,7 +206,7 @@ def read_content(folder: str | Path, name: str) -> dict:
 
 
 def load_tensors(folder: str | Path, name: str) -> tuple[dict, dict[str, Tensor]]:
-    """(content of name.json, tensors). Raises ModelError naming the file that is missing, truncated or foreign."""
+    """Return (content of name.json, tensors). Raises ModelError for a file that is missing or cannot be read."""
     content = read_content(folder, name)
     weights = Path(folder) / Path(content["weights"]).name
     try:

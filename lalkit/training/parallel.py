@@ -1,8 +1,8 @@
-"""Data-parallel training: one process per core of one machine, or those that `accelerate launch` started, one per GPU.
+"""Training in several processes: one per core of this machine, or those that `accelerate launch` started, one per GPU.
 
-Most of a parser's operations are too small to be shared by threads; whole sentences are not. Every worker holds the whole
-network, takes every k-th sentence of each batch, and adds up the gradients; all make the same update, so all hold the same
-weights. Worker 0 is the caller; it alone evaluates and writes.
+Most operations of a parser are too small to be shared by threads, but whole sentences can be shared. Every worker has the
+whole network and takes every k-th sentence of each batch. The gradients are added up, so that all workers make the same
+update and keep the same weights. Worker 0 is the caller. Only it evaluates and writes files.
 """
 
 from __future__ import annotations
@@ -21,39 +21,42 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.distributed.nn  # noqa: F401  before any group: what is first imported later keeps the group of that moment for good
+import torch.distributed.nn  # noqa: F401  If imported after a process group exists, it would keep that group for ever.
 
 from lalkit.chart.machine import ONE_THREAD, cpu_count, keep_memory
 from lalkit.config import Config
 from lalkit.errors import LalkitError
 
-PATIENCE = timedelta(hours=6)  # of a process for the others, who may evaluate, or wait for standard input
+PATIENCE = timedelta(hours=6)  # how long a process waits for the others, which may evaluate or wait for standard input
 
 
 @dataclass(frozen=True)
 class Team:
-    """This process's place among the workers; a team of one does nothing. device: where what they exchange must be."""
+    """This process among the workers. In a team of one, nothing is exchanged.
+
+    device: the device of the tensors that workers exchange.
+    """
 
     rank: int = 0
     size: int = 1
     device: torch.device | None = None
 
     def share(self, items: Sequence) -> Sequence:
-        """This worker's part of a batch; may be empty."""
+        """Return this worker's part of a batch, which may be empty."""
         return items[self.rank :: self.size]
 
     def add_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Every gradient becomes the sum over workers, the same bits in all of them."""
+        """Replace every gradient by its sum over workers, which has the same bits in all of them."""
         if self.size == 1:
             return
-        zero = [p.grad if p.grad is not None else torch.zeros_like(p) for p in parameters]
-        flat = torch.cat([g.flatten() for g in zero])
+        gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in parameters]
+        flat = torch.cat([g.flatten() for g in gradients])
         dist.all_reduce(flat)
         for p, g in zip(parameters, flat.split([p.numel() for p in parameters])):
             p.grad = g.view_as(p)
 
     def add(self, values: Sequence[float]) -> list[float]:
-        """Sums of numbers over workers."""
+        """Return the sum of each number over workers."""
         if self.size == 1:
             return list(values)
         total = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -61,7 +64,7 @@ class Team:
         return total.tolist()
 
     def from_first(self, value: Any) -> Any:
-        """Worker 0's value, in every worker."""
+        """Return the value that worker 0 has."""
         box = [value]
         if self.size > 1:
             dist.broadcast_object_list(box, src=0, device=self.device)
@@ -69,14 +72,16 @@ class Team:
 
 
 def several() -> bool:
-    """Does the environment say that this process is one of several, started by `accelerate launch`?"""
+    """Return whether `accelerate launch` started this process as one of several."""
     return os.environ.get("WORLD_SIZE", "1") not in ("", "1") and "RANK" in os.environ
 
 
 @contextlib.contextmanager
 def launched() -> Iterator[Team]:
-    """The team of the processes that `accelerate launch` started, on one or several machines. Only the first says what is wrong
-    with the input, since all find it; the others exit with 2."""
+    """Yield the team of the processes that `accelerate launch` started, on one or several machines.
+
+    All of them meet the same error in the input. Only the first raises it; the others exit with code 2.
+    """
     from accelerate import PartialState
 
     state = PartialState(cpu=not torch.cuda.is_available(), timeout=PATIENCE)
@@ -92,13 +97,13 @@ def launched() -> Iterator[Team]:
 
 
 def usual_size(config: Config) -> int:
-    """One worker per core, at most 4, where a batch is enough work to share (a pretrained encoder) and no GPU does it all."""
+    """Return the default number of workers: one per core, at most 4; only 1 with a GPU or without a pretrained encoder."""
     shared = config.model.encoder.pretrained is not None and not torch.cuda.is_available()
     return min(cpu_count(), 4) if shared else 1
 
 
 def join(meeting: str, rank: int, size: int) -> Team:
-    """Meet the other workers at a file."""
+    """Wait for the other workers, which know the same file, and return the team."""
     if sys.platform == "linux":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=size)
@@ -107,9 +112,10 @@ def join(meeting: str, rank: int, size: int) -> Team:
 
 @contextlib.contextmanager
 def gather(size: int, program: str, task: dict) -> Iterator[Team]:
-    """Starts size - 1 workers, each `python -m program`, which calls `serve`, with `task` (JSON); yields worker 0's team.
+    """Start size - 1 workers with `task` (JSON), and yield the team of worker 0, the caller.
 
-    The workers end with the caller: when it leaves this block, and when it is killed, since they then lose their connection.
+    program: a module that calls `serve` when it is run. The workers end when the caller leaves this block, and also when it
+    is killed, because they then lose their connection.
     """
     if size == 1:
         yield Team()
@@ -132,11 +138,11 @@ def gather(size: int, program: str, task: dict) -> Iterator[Team]:
 
 
 def serve(work: Callable[[dict, Team], None]) -> None:
-    """A worker's life: python -m PROGRAM MEETING SIZE TASK RANK."""
+    """Run a worker: python -m PROGRAM MEETING SIZE TASK RANK."""
     meeting, size, task, rank = sys.argv[1:]
     keep_memory()
     torch.set_num_threads(1)
     team = join(meeting, int(rank), int(size))
-    # The caller was killed, or meets the same error and says it.
+    # Either the caller was killed, or it meets the same error and shows it.
     with contextlib.suppress(RuntimeError, KeyboardInterrupt, LalkitError):
         work(json.loads(task), team)

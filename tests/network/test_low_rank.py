@@ -88,5 +88,5 @@ def test_a_parser_can_be_started_from_one_of_the_same_rank_only(saved):
     start_from(network, theirs.vocab, folder)
     assert all(torch.equal(a.up, b.up) for a, b in zip(learning(network), learning(theirs.network), strict=True))
     other = Network(override(theirs.config, {"model.encoder.rank": 8}).model, theirs.vocab)
-    with pytest.raises(ModelError, match="cannot be started from: its .*up is not of this config"):
+    with pytest.raises(ModelError, match="cannot be a start: its .*up does not fit this config"):
         start_from(other, theirs.vocab, folder)

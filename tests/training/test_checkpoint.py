@@ -107,7 +107,7 @@ def test_starting_from_another_parser(tiny_parser):
     assert torch.equal(network.spans.second.weight[2:], theirs.network.spans.second.weight[1:].flip(0))
     assert torch.equal(network.tag_scorer.bias, theirs.network.tag_scorer.bias[:5])
     larger = Network(override(theirs.config, {"model.label_hidden": 40}).model, theirs.vocab)
-    with pytest.raises(ModelError, match="cannot be started from: its spans.bias is not"):
+    with pytest.raises(ModelError, match="cannot be a start: its spans.bias does not"):
         start_from(larger, theirs.vocab, tiny_parser)
 
 
