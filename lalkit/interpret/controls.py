@@ -21,7 +21,7 @@ from scipy.stats import rankdata
 from torch import Tensor
 
 from lalkit.evaluation.scores import evaluate
-from lalkit.evaluation.statistics import f1_test
+from lalkit.evaluation.statistics import score_test
 from lalkit.interpret.attention_views import layer_input
 from lalkit.interpret.contributions import Contributions, contributions
 from lalkit.interpret.paper_layer import PaperLayer, unchanged
@@ -42,8 +42,7 @@ CONTROLS = {
     "swapped heads": "every head has the context of another head",
     "shuffled heads": "the heads' outputs in another order",
 }
-# The counts of a sentence from which a score is computed.
-TESTED = {"f1": ["matched", "gold", "predicted"], "uas": ["arcs_right", "arcs", "arcs"]}
+TESTED = ("f1", "uas")  # the scores that are tested
 
 
 def compare(
@@ -68,10 +67,10 @@ def compare(
             looks = source.look(gold, exact="exact" in norms)
         evaluation, effects = evaluate(gold, [look.sentence for look in looks]), contributions(looks)
         trained = trained or (evaluation.table(), effects)
-        scores, counts = evaluation.summary(), (trained[0], evaluation.table())
+        scores = evaluation.summary()
         row = {"contexts": name, "meaning": meaning, **{key: scores[key] for key in ("f1", "uas", "las")}}
-        for score, columns in TESTED.items():
-            row[f"{score}_p"] = f1_test(*(table[columns].to_numpy(float) for table in counts)).p
+        for score in TESTED:
+            row[f"{score}_p"] = score_test([trained[0]], [evaluation.table()], score).p
         for norm in norms:
             row[f"same_top_{norm}"], row[f"rho_{norm}"] = likeness(trained[1], effects, norm)
         rows.append(row)

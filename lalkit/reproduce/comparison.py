@@ -19,7 +19,7 @@ from lalkit.api import Parser
 from lalkit.config import Config, from_dict
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.provenance import code_hash, json_hash
-from lalkit.evaluation.statistics import f1_test, holm, paired_test
+from lalkit.evaluation.statistics import COUNTS, holm, paired_test, score_test
 from lalkit.files import read_json, write_json
 from lalkit.interpret import layer_of
 from lalkit.interpret.controls import TESTED
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 MEANS = 200  # training sentences over which means are taken
 COLUMNS = ("system", "seed", "what", "label", "measure", "value")
-COUNTED = list(dict.fromkeys(column for counts in TESTED.values() for column in counts))
+COUNTED = list(dict.fromkeys(column for score in TESTED for column in COUNTS[score]))
 
 
 @dataclass(frozen=True)
@@ -206,9 +206,9 @@ def tests(counts: dict[tuple[str, int], dict[str, pd.DataFrame]]) -> pd.DataFram
 
 def _test(pairs: list[tuple[pd.DataFrame, pd.DataFrame]], score: str) -> dict:
     """Test one score on pairs of tables of sentences, one pair for each seed."""
-    sides = [[pair[side][TESTED[score]].fillna(0).to_numpy(float) for pair in pairs] for side in (0, 1)]
-    over_sentences = f1_test(*(np.sum(side, axis=0) for side in sides))
-    scores = [[_f1(counts) for counts in side] for side in sides]
+    sides = list(zip(*pairs))
+    over_sentences = score_test(*sides, score)
+    scores = [[_f1(table[COUNTS[score]].fillna(0).to_numpy(float)) for table in side] for side in sides]
     over_seeds = paired_test(*scores, rounds=1) if len(pairs) > 1 else None
     return {
         "measure": score, "seeds": len(pairs), "difference": over_sentences.difference, "p": over_sentences.p,
