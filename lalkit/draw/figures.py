@@ -5,7 +5,7 @@ Colours are those of Okabe and Ito (2008), which colour-blind people can tell ap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -62,10 +62,10 @@ def label_by_head(table: pd.DataFrame, value: str, title: str = "") -> Figure:
     values = grid.to_numpy(float)
     rows, columns = _order(values), _order(values.T)
     size = min(0.16 * values.shape[1] + 2.2, 13), 0.24 * values.shape[0] + 1.6
-    axis = _heat_map(values[np.ix_(rows, columns)], grid.index[rows], value, size, words=grid.index, cmap=HEAT)
+    figure, axis = _heat_map(values[np.ix_(rows, columns)], grid.index[rows], value, size, words=grid.index, cmap=HEAT)
     axis.set_xticks(range(len(columns)), grid.columns[columns], fontsize=6, rotation=90)
     axis.set(xlabel="label head", title=title)
-    return axis.figure
+    return figure
 
 
 def attention_heat(
@@ -78,11 +78,13 @@ def attention_heat(
     names = ["START", *words, "STOP"]
     size = min(0.42 * len(names) + 1.8, 16), 0.28 * len(heads) + 1.4
     colours = {"cmap": "Greys", "vmin": 0, "vmax": max(attention.max(), 1e-9)}
-    axis = _heat_map(attention[list(heads)], [f"head {h}" for h in heads], "attention", size, words=words, **colours)
+    figure, axis = _heat_map(
+        attention[list(heads)], [f"head {h}" for h in heads], "attention", size, words=words, **colours
+    )
     axis.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
     for column in marks:
         axis.axvspan(column - 0.5, column + 0.5, fill=False, edgecolor=RED, lw=1.5)
-    return axis.figure
+    return figure
 
 
 def error_flow(table: pd.DataFrame, most: int = 12) -> Figure:
@@ -203,7 +205,7 @@ def drawn(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["measure"].isin(["f1", "label_f1", "label_f1_of_others", "on_head_word", "on_head_word_chance"])]
 
 
-def _panels(count: int, width: float, height: float, words: Sequence[str] = (), **options) -> tuple[Figure, np.ndarray]:
+def _panels(count: int, width: float, height: float, words: Iterable[str] = (), **options) -> tuple[Figure, np.ndarray]:
     """Return a figure (in inches) and its panels, side by side. words: those that it will show, in whatever script."""
     use_fonts(words)
     figure, panels = plt.subplots(1, count, figsize=(width, height), squeeze=False, layout="constrained", **options)
@@ -211,13 +213,13 @@ def _panels(count: int, width: float, height: float, words: Sequence[str] = (), 
 
 
 def _heat_map(
-    values: np.ndarray, rows: Sequence[str], label: str, size: tuple[float, float], words: Sequence[str], **colours
-) -> Axes:
+    values: np.ndarray, rows: Sequence[str], label: str, size: tuple[float, float], words: Iterable[str], **colours
+) -> tuple[Figure, Axes]:
     figure, (axis,) = _panels(1, *size, words=words)
     image = axis.imshow(values, aspect="auto", **colours)
     axis.set_yticks(range(len(rows)), rows, fontsize=8)
     figure.colorbar(image, ax=axis, label=label, shrink=0.9)
-    return axis
+    return figure, axis
 
 
 def _name_rows(axis: Axes, names: Sequence[str], measure: str) -> None:

@@ -45,9 +45,7 @@ CSS = ", ".join(f"'{name}'" if " " in name else name for name in (*LATIN, *CHINE
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 INCH = 72  # pixels of a drawing per inch of paper: one pixel is one point, so text is printed in its own size
-NARROWER = (
-    0.88  # drawings are laid out for Helvetica; matplotlib's own font, DejaVu Sans, is wider by about this factor
-)
+NARROWER = 0.88  # drawings are laid out for Helvetica, which is narrower than matplotlib's DejaVu Sans by this factor
 
 
 def element(tag: str, *content: str, **attributes: str | float | None) -> str:
@@ -184,8 +182,9 @@ def as_figure(drawing: str) -> Figure:
                 axis.add_patch(PathPatch(_matplotlib_path(get("d")), capstyle="butt", **line))
             case "text":
                 visible = (item.text or "") + "".join(child.tail or "" for child in item)  # a <title> is a tooltip
-                font = {"size": NARROWER * float(get("font-size")), "weight": get("font-weight", "normal")}
-                axis.text(x, y, visible, color=fill, ha="center", va="baseline", parse_math=False, **font)
+                size, weight = NARROWER * float(get("font-size")), get("font-weight", "normal")
+                place = {"ha": "center", "va": "baseline"}
+                axis.text(x, y, visible, place, color=fill, size=size, weight=weight, parse_math=False)
     return figure
 
 

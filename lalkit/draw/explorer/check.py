@@ -45,15 +45,10 @@ class Many(NamedTuple):
 
 TEXT = Value("a text", lambda value: isinstance(value, str) and value != "")
 STRING = Value("a text", lambda value: isinstance(value, str))
-NUMBER = Value(
-    "a finite number",
-    lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value),
-)
+NUMBER = Value("a finite number", lambda x: isinstance(x, (int, float)) and type(x) is not bool and math.isfinite(x))
 LABEL_AND_SCORE = Value(
     "a label and its score",
-    lambda value: (
-        isinstance(value, (list, tuple)) and len(value) == 2 and TEXT.test(value[0]) and NUMBER.test(value[1])
-    ),
+    lambda x: isinstance(x, (list, tuple)) and len(x) == 2 and TEXT.test(x[0]) and NUMBER.test(x[1]),
 )
 
 
@@ -85,9 +80,8 @@ def verify(value: Any, form: Value | Many | dict, where: str = "") -> None:
         for i, entry in enumerate(value):
             verify(entry, form.entry, f"{where}[{i}]")
         if form.distribution and (min(value) < 0 or abs(sum(value) - 1) > CLOSE):
-            raise LalkitError(
-                f"these are not numbers of 0 or more that add up to 1: the sum is {sum(value):.4g}", where=where
-            )
+            problem = f"these are not numbers of 0 or more that add up to 1: the sum is {sum(value):.4g}"
+            raise LalkitError(problem, where=where)
     else:
         if not isinstance(value, dict):
             raise LalkitError(f"this has to be a dict, not {type(value).__name__}", where=where)

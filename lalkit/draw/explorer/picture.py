@@ -109,10 +109,8 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
     cells = []
     for i, (x, slot) in enumerate(zip(drawing.xs, slot_widths(layers)), 1):  # column 0 is START
         cells += _cell(str(i), x, slot - GAP + 8, y)
-    for column, name, x in (
-        ("0", "START", MARGIN - SIDE / 2 - 4),
-        ("last", "STOP", drawing.width - MARGIN + SIDE / 2 + 4),
-    ):
+    beyond = SIDE / 2 + 4 - MARGIN  # from the edges of the joint drawing to the centres of START and STOP
+    for column, name, x in (("0", "START", -beyond), ("last", "STOP", drawing.width + beyond)):
         cells += _cell(column, x, svg.text_width(name, NUMBER) + 8, y)
         cells.append(svg.element("g", svg.text(x, y, name, NUMBER, colour=svg.GREY), class_="end"))
     boxes = [_box(i, chains[i], drawing.base, spans, status[i]) for i in range(len(spans))]
@@ -154,8 +152,8 @@ def _box(i: int, chain: list[Placed], base: float, spans: list[dict], status: st
 def _cell(column: str, x: float, width: float, y: float) -> list[str]:
     """Return a box behind a word that the script can shade, and a place for a number below it."""
     box = {"x": x - width / 2, "y": y - WORD, "width": width, "height": WORD + 6, "rx": 3}
-    number = {"x": x, "y": y + 18, "font_size": NUMBER, "text_anchor": "middle"}
+    number = {"x": x, "y": y + 18, "font_size": NUMBER}
     return [
         svg.element("rect", "<title></title>", class_="heat", data_column=column, **box),
-        svg.element("text", "", class_="number", data_column=column, **number),
+        svg.element("text", "", class_="number", data_column=column, **number, text_anchor="middle"),
     ]
