@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -57,13 +56,13 @@ def between_commas(seeds: str, **lists: str) -> tuple[list[int], ...]:
     return [int(number) for number in numbers], *names
 
 
-def write_tables(out: Path, tables: Iterable[tuple[str, pd.DataFrame, str]]) -> None:
-    """Write tables into a folder: (name, table, format of its numbers)."""
+def save(table: pd.DataFrame, file: Path | None, numbers: str | None = None) -> None:
+    """Write a table as a .csv file, if there is a name for it. numbers: the format of its numbers."""
     from lalkit.files import write_text
 
-    for name, table, format in tables:
-        write_text(out / f"{name}.csv", table.to_csv(index=False, float_format=format))
-        logger.info("%d rows in %s", len(table), out / f"{name}.csv")
+    if file:
+        write_text(file, table.to_csv(index=False, float_format=numbers))
+        logger.info("%d rows in %s", len(table), file)
 
 
 @classifiers.command("train")
@@ -111,15 +110,13 @@ def probe_classifier(run: Path, data: Texts, out: Table = None, test: Test = 0, 
     from lalkit.companions.classifiers.classifier_training import load_classifier
     from lalkit.companions.classifiers.examples import shorten
     from lalkit.companions.classifiers.faithfulness import measure
-    from lalkit.files import write_text
     from lalkit.probes.tables import summary
 
     options.set_threads(threads)
     classifier, size = load_classifier(run), Size()
     examples = shorten(text_corpora.load(data), test=test).test
     table = measure(classifier, examples, size.rounds, size.attributed, size.integrated)
-    if out:
-        write_text(out, table.to_csv(index=False))
+    save(table, out)
     print(summary(table).drop(columns=["system", "seed"]).round(3).to_string(index=False))
 
 
@@ -150,7 +147,8 @@ def study_classifiers(
     numbers, names, kinds = between_commas(seeds, data=data, models=models)
     table, tags = study(names, kinds, numbers, out, replace(Size(), train=train, test=test, epochs=epochs))
     table = summary(table, ("data", "system", "seed", "measure"))
-    write_tables(out, [("summary", table, "%.4f"), ("tags", tags, "%.4f")])
+    save(table, out / "summary.csv", "%.4f")
+    save(tags, out / "tags.csv", "%.4f")
 
 
 @summarizers.command("train")
@@ -252,13 +250,11 @@ def measure_heads(
     """
     from lalkit.companions.summarizers import documents
     from lalkit.companions.summarizers.attention_heads import ablate_heads, head_table
-    from lalkit.files import write_text
 
     options.set_threads(threads)
     model, tested = _loaded(run), documents.load(data).test[: test or None]
     table = ablate_heads(model, tested) if ablate else head_table(model, tested)
-    if out:
-        write_text(out, table.to_csv(index=False))
+    save(table, out)
     print(table.round(4).to_string(index=False))
 
 
@@ -293,7 +289,8 @@ def study_summarizers(
     numbers, names = between_commas(seeds, variants=variants)
     tables = study(data, names, numbers, out, Size(train, 0, test, epochs, prune_epochs, ablated, gum))
     lines = expected(tables)
-    write_tables(out, [("runs", runs(tables), "%.4f"), ("expected", lines, "%.6g")])
+    save(runs(tables), out / "runs.csv", "%.4f")
+    save(lines, out / "expected.csv", "%.6g")
     print(lines.round(4).to_string(index=False))
 
 

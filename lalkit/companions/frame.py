@@ -189,11 +189,11 @@ def _resume(out: Path, task: dict, model: nn.Module, optimizer: torch.optim.Opti
     if content.get("config") != task["config"]:
         raise ModelError("was started with another config", where=str(out), remedy="Give another --out.")
     if any(content.get(key) != task[key] for key in ("data", "data_sha256")):
-        raise ModelError(
-            f"is of other data than this {task['data']!r}, or was trained before lalkit took note of what data are",
-            where=str(out),
-            remedy="Give another --out, or move that folder away to train it again.",
+        problem = (
+            f"is of other data than this {task['data']!r}, or was trained before lalkit took note of what data are"
         )
+        remedy = "Give another --out, or move that folder away to train it again."
+        raise ModelError(problem, where=str(out), remedy=remedy)
     fill(model, {name: tensor for name, tensor in tensors.items() if not name.startswith("adam.")}, out)
     for name, p in model.named_parameters():
         moments = {key: tensors[f"adam.{key}.{name}"] for key in MOMENTS if f"adam.{key}.{name}" in tensors}

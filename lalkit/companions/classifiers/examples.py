@@ -58,10 +58,9 @@ class Dataset:
                 raise CorpusError(f"some examples of {self.name} {part} have a question, others none")
             unknown = sorted({example.label for example in examples} - set(self.classes))
             if unknown:
-                raise CorpusError(
-                    f"{self.name}: the class {unknown[0]!r} is in {part} and not in train: it can never be predicted",
-                    remedy="Leave its examples out, or split the data anew.",
-                )
+                problem = f"the class {unknown[0]!r} is in {part} and not in train: it can never be predicted"
+                remedy = "Leave its examples out, or split the data anew."
+                raise CorpusError(f"{self.name}: {problem}", remedy=remedy)
         if len(self.classes) < 2:
             raise CorpusError(f"{self.name} has one class only: {self.classes[0]!r}")
 
@@ -132,10 +131,8 @@ def tagged(examples: Sequence[Example]) -> list[Example]:
     try:
         tagger = PerceptronTagger()
     except LookupError:
-        raise CorpusError(
-            "NLTK's tagger is not on this machine",
-            remedy="Get it with: python -m nltk.downloader averaged_perceptron_tagger_eng",
-        ) from None
+        remedy = "Get it with: python -m nltk.downloader averaged_perceptron_tagger_eng"
+        raise CorpusError("NLTK's tagger is not on this machine", remedy=remedy) from None
     return [
         example if example.tags else replace(example, tags=tuple(universal(t) for _, t in tagger.tag(example.words)))
         for example in examples

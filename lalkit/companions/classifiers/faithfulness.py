@@ -27,10 +27,8 @@ from lalkit.probes.weights import mass_ratio
 SIZE = 100  # texts in a batch
 # (name in the table, method, whether gradients go through the attention): the authors hold attention fixed.
 ATTRIBUTIONS = (
-    ("gradient", "gradient", True),
-    ("gradient_fixed", "gradient", False),
-    ("integrated", "integrated", True),
-)
+    ("gradient", "gradient", True), ("gradient_fixed", "gradient", False), ("integrated", "integrated", True),
+)  # fmt: skip
 
 
 def measure(

@@ -45,10 +45,8 @@ def load(name: str) -> Dataset:
         try:
             return _nltk(name)
         except LookupError:
-            raise CorpusError(
-                f"NLTK's corpus {name} is not on this machine",
-                remedy=f"Get it with: python -m nltk.downloader {name}   (or set NLTK_DATA to the folder that has it)",
-            ) from None
+            remedy = f"Get it with: python -m nltk.downloader {name}   (or set NLTK_DATA to the folder that has it)"
+            raise CorpusError(f"NLTK's corpus {name} is not on this machine", remedy=remedy) from None
     if Path(name).is_dir():
         return read_folder(Path(name))
     raise CorpusError(f"there are no data {name!r}", remedy=f"Give one of {', '.join(NAMES)}, or a folder of files.")
@@ -100,11 +98,8 @@ def read_folder(folder: Path) -> Dataset:
         return _with_dev(f"babi-{task}", train, test)
     parts = {part: _table(folder, part) for part in ("train", "dev", "test")}
     if not parts["train"] or not parts["test"]:
-        raise CorpusError(
-            "has no data that can be read",
-            where=str(folder),
-            remedy="Wanted: train and test (dev, if any) .csv, .tsv or .jsonl; or the two files of one bAbI task.",
-        )
+        remedy = "Give train and test (and dev, if any) as .csv, .tsv or .jsonl; or the two files of one bAbI task."
+        raise CorpusError("has no data that can be read", where=str(folder), remedy=remedy)
     if parts["dev"]:
         return Dataset(folder.name, *map(tuple, parts.values()))
     return _with_dev(folder.name, parts["train"], parts["test"])
@@ -126,18 +121,16 @@ def _table(folder: Path, part: str) -> list[Example]:
     columns = {ours: next((c for c in theirs if c in table), None) for ours, theirs in COLUMNS.items()}
     for needed in ("label", "text"):
         if columns[needed] is None:
-            raise CorpusError(
-                f"has no column {needed}", where=str(file), remedy=f"Any of {', '.join(COLUMNS[needed])}."
-            )
+            remedy = f"Name it one of {', '.join(COLUMNS[needed])}."
+            raise CorpusError(f"has no column {needed}", where=str(file), remedy=remedy)
     return list(_examples(table, columns, file))
 
 
 def _examples(table: pd.DataFrame, columns: dict[str, str | None], file: Path) -> Iterator[Example]:
     for row, record in enumerate(table.to_dict("records"), 1):
         if lacking := [c for c in filter(None, columns.values()) if record[c] is None or record[c] != record[c]]:  # nan
-            raise CorpusError(
-                f"has no {lacking[0]}", where=f"{file}, row {row}", remedy="Give it, or leave the row out."
-            )
+            where, remedy = f"{file}, row {row}", "Give it, or leave the row out."
+            raise CorpusError(f"has no {lacking[0]}", where=where, remedy=remedy)
         label = str(record[columns["label"]])
         if label == "-":  # in SNLI: the annotators did not agree
             continue
