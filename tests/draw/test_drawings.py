@@ -86,7 +86,7 @@ def test_the_joint_drawing_has_the_tree_above_and_the_arcs_below_the_words():
     assert y["root"] < y["nsubj"] == y["det"] < y["cat"] < y["NN"]
 
 
-def test_a_layer_that_is_missing_is_said_so():
+def test_a_missing_layer_raises_an_error():
     bare = Sentence(CAT.words)
     with pytest.raises(TreebankError, match="no constituents"):
         draw_tree(bare)
@@ -96,7 +96,7 @@ def test_a_layer_that_is_missing_is_said_so():
         draw_joint(Sentence(CAT.words, None, CAT.constituents))
 
 
-def test_what_xml_cannot_hold_is_replaced_and_what_it_can_is_kept():
+def test_only_characters_that_xml_cannot_hold_are_replaced():
     words = ("<b>&\"'", "\x01\ufffe", "\u2009", "x" * 80)
     spans = (Span(0, 4, "A&B"),)
     sentence = Sentence(words, ("<", ">", "&", '"'), spans, (2, 0, 2, 2), ("<", "&", ">", '"'))

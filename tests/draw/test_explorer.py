@@ -66,7 +66,7 @@ def test_the_page_is_one_file_that_asks_for_nothing():
     assert "{{" not in page
 
 
-def test_text_stays_in_its_place():
+def test_markup_in_the_data_is_shown_as_text():
     plain, page = explorer(explorer_data()), explorer(nasty())
     kinds = [[tag for tag, _ in Page(text).tags if tag in ("script", "template", "img", "b")] for text in (plain, page)]
     assert kinds[0] == kinds[1]
@@ -92,14 +92,14 @@ def test_the_page_holds_the_data():
                 assert span["values"][norm] == pytest.approx(wanted["values"][norm], rel=1e-4)
 
 
-def test_the_data_is_left_as_it_was():
+def test_the_data_are_not_changed():
     data = explorer_data()
     before = copy.deepcopy(data)
     explorer(data)
     assert data == before
 
 
-def test_some_norms_and_no_profile_will_do():
+def test_a_page_needs_neither_all_norms_nor_a_profile():
     data = explorer_data()
     data["norms"], data["profile"] = ["share"], None
     for span in (span for item in data["sentences"] for span in item["spans"]):
@@ -146,7 +146,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("path", "value", "message"), WRONG, ids=lambda x: str(x)[:40])
-def test_wrong_data_is_refused_and_its_place_named(path, value, message):
+def test_wrong_data_raise_an_error_with_the_place(path, value, message):
     with pytest.raises(LalkitError) as caught:
         explorer(with_value(explorer_data(), path, value))
     assert re.search(message, str(caught.value))
@@ -155,7 +155,7 @@ def test_wrong_data_is_refused_and_its_place_named(path, value, message):
 @pytest.mark.parametrize(
     "path", [("model",), (*S, "words"), (*S, "spans"), (*S, "spans", 0, "label"), (*S, "attention")]
 )
-def test_what_is_missing_is_named(path):
+def test_the_error_names_a_missing_field(path):
     data = explorer_data()
     holder = data
     for key in path[:-1]:

@@ -28,7 +28,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("path", "value", "message"), WRONG, ids=lambda x: str(x)[:40])
-def test_wrong_terms_are_refused_and_their_place_named(path, value, message):
+def test_wrong_terms_raise_an_error_with_the_place(path, value, message):
     with pytest.raises(LalkitError) as caught:
         explorer(with_value(terms_data(), path, value))
     assert re.search(message, str(caught.value))

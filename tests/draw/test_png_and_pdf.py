@@ -1,4 +1,4 @@
-"""PNG and PDF show what the SVG shows; Chinese is drawn in a font that has it, or one is told what to install."""
+"""PNG and PDF show what the SVG shows. Chinese is drawn in a font that has its characters, or a warning says what to install."""
 
 import warnings
 from xml.etree import ElementTree
@@ -64,7 +64,7 @@ def test_forms():
     assert redraw(drawing, "png").startswith(b"\x89PNG") and redraw(drawing, "pdf").startswith(b"%PDF")
 
 
-def test_without_a_font_one_is_told_what_to_install(monkeypatch, chinese):
+def test_without_a_font_for_chinese_a_warning_says_what_to_install(monkeypatch, chinese):
     monkeypatch.setattr(fonts, "chinese", lambda: None)
     for make in (
         lambda: as_figure(draw_joint(chinese)),
