@@ -77,7 +77,7 @@ def alternate(settings: Settings, *functions: Callable) -> list[tuple[float, ...
 
 def row(
     settings: Settings, routine: str, case: str, mode: str, baseline: str,
-    pairs: Sequence[tuple[float, float]], ratios: Sequence[float],
+    pairs: Sequence[tuple[float, ...]], ratios: Sequence[float],
 ) -> dict:  # fmt: skip
     """Return a row of the table: medians over the rounds. pairs: milliseconds of (ours, baseline) in each round."""
     return {
@@ -139,7 +139,7 @@ def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[S
         collator = Collator(vocab, model.encoder)
     if sum(p.numel() for p in network.words.parameters()) > LARGE:
         test, name = test[:: max(1, len(test) // FEW)], f"{name}, {FEW} sentences"
-    return network.to(settings.device), collator, test, name
+    return network.to(settings.device), collator, list(test), name
 
 
 def transformer(settings: Settings, network: Network) -> nn.Module:

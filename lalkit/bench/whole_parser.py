@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -98,7 +99,7 @@ def _parts(settings: Settings, network: Network, parse_all: Callable, name: str)
 @contextlib.contextmanager
 def _clocks(network: Network, device: str) -> Iterator[dict[str, float]]:
     """Count the milliseconds spent in each part of the parser while the block runs."""
-    timed = {
+    timed: dict[str, list[tuple[Any, str]]] = {
         "encoder": [(network.words.transformer, "forward")],
         "self-attention": [(network.encoder, "forward")],
         "label attention": [(network.label_attention, "forward"), (network.feedforward, "forward")],
@@ -211,7 +212,7 @@ def together(settings: Settings) -> list[dict]:
     where batches are not divided, and none for an encoder from scratch, which has no rows of sub-words.
     """
     network, collator, sentences, name = network_and_sentences(settings)
-    encoder: PretrainedEncoder = network.words
+    encoder = network.words
     if settings.device != "cpu" or not isinstance(encoder, PretrainedEncoder):
         return []
     chosen, autocast = _training_batches(settings, sentences)

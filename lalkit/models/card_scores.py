@@ -82,8 +82,8 @@ def control_of(group: Sequence[Scored], ours: Sequence[Scored], recipe: dict) ->
     pairs = [(a.tables, b.tables) for a in ours for b in group if a.row["seed"] == b.row["seed"]]
     tests = {}
     for split in group[0].tables if pairs else ():
-        sides = [[tables[split] for tables in side] for side in zip(*pairs)]
-        results = {score: score_test(*sides, score) for score in TESTED}
+        first, second = ([tables[split] for tables in side] for side in zip(*pairs))
+        results = {score: score_test(first, second, score) for score in TESTED}
         tests[split] = {s: {"difference": round(r.difference, 2), "p": round(r.p, 4)} for s, r in results.items()}
     return {
         "differs": {name: value for name, value in sorted(differs.items()) if not name.startswith(without)},

@@ -56,7 +56,9 @@ def verify(name: str) -> list[tuple[str, object, object]]:
     """
     card = read_card(folder() / name)
     parser, parses = Parser.load(card.folder), card.facts["parses"]
-    rows = [("parses", parses["sha256"][:12], checksum(parser, parses["treebank"])[:12])]
+    rows: list[tuple[str, object, object]] = [
+        ("parses", parses["sha256"][:12], checksum(parser, parses["treebank"])[:12])
+    ]
     try:
         scores, _ = score(parser, card.facts["treebank"])
     except CorpusError as error:
@@ -155,10 +157,10 @@ def add(runs: Sequence[str | Path], name: str, *, controls: Sequence[str | Path]
     for run in (*runs, *controls):
         _only("treebank", [treebank, read_content(run, "model")["info"]["treebank"]])
     scored = [measure(run, treebank) for run in runs]
-    for run in scored:
-        _only("recipe", [recipe, run.recipe])
-        if run.row["seed"] in [row["seed"] for row in facts["seeds"]]:
-            raise ModelError(f"its card has seed {run.row['seed']} already", where=name, remedy="Leave that run out.")
+    for added in scored:
+        _only("recipe", [recipe, added.recipe])
+        if added.row["seed"] in [row["seed"] for row in facts["seeds"]]:
+            raise ModelError(f"its card has seed {added.row['seed']} already", where=name, remedy="Leave that run out.")
     row = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
     shipped = Scored(row, recipe, score(Parser.load(card.folder), treebank)[1])
     others = [measure(run, treebank) for run in controls]

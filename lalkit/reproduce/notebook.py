@@ -12,7 +12,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import runpy
@@ -179,11 +178,13 @@ def _make_folder(runs: Path, out: str | Path | None, record: dict) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
     key = provenance.json_hash([record["notebook_sha256"], record["parameters"]])[:8]
-    base = runs / f"{datetime.now():%Y%m%d-%H%M%S}-{key}"
-    for folder in itertools.chain([base], (base.with_name(f"{base.name}-{number}") for number in itertools.count(2))):
+    name, number = f"{datetime.now():%Y%m%d-%H%M%S}-{key}", 1
+    while True:
+        folder = runs / (name if number == 1 else f"{name}-{number}")
         with contextlib.suppress(FileExistsError):
             folder.mkdir(parents=True)
             return folder
+        number += 1
 
 
 def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, timeout: float, progress: bool) -> None:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from types import GenericAlias
 from typing import Annotated, Any, Union
 
 from pydantic import AllowInfNan, TypeAdapter, ValidationError
@@ -146,7 +147,7 @@ def _read_type(node: ast.expr) -> Any:
         case ast.BinOp(op=ast.BitOr()):
             return Union[_read_type(node.left), _read_type(node.right)]  # noqa: UP007 (Python cannot say `None | None`)
         case ast.Subscript(value=ast.Name(id="list")):
-            return list[_read_type(node.slice)]
+            return GenericAlias(list, (_read_type(node.slice),))
         case ast.Name() | ast.Constant(value=None) if ast.unparse(node) in SCALARS:
             return SCALARS[ast.unparse(node)]
     raise ValueError(f"the type {ast.unparse(node)} is not one of {', '.join(SCALARS)}, list[...] and X | None")

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import closing
 from datetime import UTC, datetime
@@ -117,7 +117,7 @@ def task(run: Run, code: str) -> dict:
     }  # fmt: skip
 
 
-def here(tasks: Sequence[Task], jobs: int) -> Iterator[str]:
+def here(tasks: Sequence[Task], jobs: int) -> Generator[str, None, None]:
     """Carry out runs on this machine, and yield their folders as they end. Closing it ends the runs at work."""
     stopped, working = threading.Event(), set()
     with ThreadPoolExecutor(jobs) as pool:
@@ -133,7 +133,7 @@ def here(tasks: Sequence[Task], jobs: int) -> Iterator[str]:
                 process.kill()
 
 
-def on_cluster(address: str, tasks: Sequence[Task]) -> Iterator[str]:
+def on_cluster(address: str, tasks: Sequence[Task]) -> Generator[str, None, None]:
     """Carry out runs on the workers of a dask cluster, and yield their folders as they end.
 
     Raises LalkitError without dask, scheduler or workers, and if the scheduler goes away.

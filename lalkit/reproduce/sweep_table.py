@@ -138,10 +138,10 @@ def compare(sweep: Sweep, first: dict, second: dict, measure: str, split: str) -
     if not seeds:
         return None
     differences = [scores[0][s] - scores[1][s] for s in seeds]
-    tables = [[pd.read_csv(sweep.folder / runs[s]["folder"] / f"{split}.csv") for s in seeds] for runs in both]
+    one, other = [[pd.read_csv(sweep.folder / runs[s]["folder"] / f"{split}.csv") for s in seeds] for runs in both]
     return {
         "seeds": len(seeds), "difference": float(np.mean(differences)), "least": min(differences),
-        "most": max(differences), "p": score_test(*tables, measure).p,
+        "most": max(differences), "p": score_test(one, other, measure).p,
     }  # fmt: skip
 
 
