@@ -35,10 +35,11 @@ PROBES = {
 def write(comparison: Compared, out: str | Path, title: str) -> list[Path]:
     """Write table.csv, tests.csv, heads.md, heads.png, and heads.csv with the rows of the figure, into a folder."""
     out = Path(out)
-    tables = {"table.csv": comparison.table, "tests.csv": comparison.tests, "heads.csv": drawn(comparison.table)}
     return [
-        *(write_text(out / name, table.to_csv(index=False)) for name, table in tables.items()),
+        write_text(out / "table.csv", comparison.table.to_csv(index=False)),
+        write_text(out / "tests.csv", comparison.tests.to_csv(index=False)),
         write_text(out / "heads.md", page(comparison, title)),
+        write_text(out / "heads.csv", drawn(comparison.table).to_csv(index=False)),
         write_bytes(out / "heads.png", png(heads_figure(comparison.table))),
     ]
 
