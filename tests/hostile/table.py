@@ -1,0 +1,124 @@
+"""Tables of hostile inputs. Every case says what must happen, and whether that happens today.
+
+A case is one of two kinds. Its input is accepted, with the result that the case names; or it is refused: with exactly one
+LalkitError (on the command line: exit code 2) that names what is wrong and says what to do. A refusal leaves every file as
+it was. No case may end in a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lalkit.errors import LalkitError
+from tests.command import lalkit
+
+# What is wrong today, by name. A case that names a defect must fail until the defect is mended; then its mark must go.
+DEFECTS = {
+    "adam moments": "a resumed run takes any Adam moments: missing, of another shape or of another kind",
+    "another network": "a result is explained with the network of today, although another network made it",
+    "autocast": "the user's autocast context shifts the scores of a parse",
+    "bytes of a log": "a writing error has no remedy, or ends in a traceback, because the system's error has no file name",
+    "chart of dev": "a dev sentence that is too long for the chart ends the run after the epoch, and the epoch is lost",
+    "closed output": "a closed standard output ends in a traceback or in silence",
+    "deep json": "JSON, YAML or a tree that is nested too deeply ends in a RecursionError",
+    "deep trees": "a deep tree ends in a RecursionError",
+    "default dtype": "load and parse take over the default dtype or device of the process, and cannot work with it",
+    "diverged": "weights that turn NaN on the last step of an epoch end in a raw error, or the parser is not kept",
+    "duplicates": "the last of two equal keys counts, and nobody hears of it",
+    "empty part": "`data check` counts an empty file as a part without problems",
+    "encoding of input": "the remedy for UTF-16 names another encoding",
+    "encoding of output": "a standard output that is not UTF-8 ends in a traceback",
+    "evaluate skips nothing": "one sentence that cannot be read stops the evaluation of all others",
+    "foreign part": "`parse --resume` empties a part file that is not its own",
+    "group label": "a constituent called <H> is accepted, and lost in the joint form",
+    "huge numbers": "a number with thousands of digits ends in a ValueError",
+    "kinds of arguments": "an argument of a wrong type is read as something else, or ends in a raw error",
+    "kinds of json": "JSON with values of a wrong type ends in a raw error, or is accepted",
+    "kinds of weights": "weights of a wrong kind are loaded, and parse wrongly",
+    "long line": "a very long sentence is computed without a word of warning",
+    "lost journal": "`parse --resume` starts again in silence when the journal is lost",
+    "newline in a name": "a newline in a file name becomes a line of the output",
+    "no lock": "two trainings write into one folder at the same time",
+    "no models": "without shipped parsers, `lalkit models` and the advice of `load` do not say what to do",
+    "no remedy": "the message does not say what to do",
+    "notebook format": "a notebook without the fields of its format ends in a raw error",
+    "numbers of options": "a number out of its range ends in a raw error or in nonsense",
+    "own quotes": "the quotes '' and \" are two words, so that a tree and its dependencies do not agree",
+    "pickle": "a parser or a result cannot be pickled or copied",
+    "random state": "load or parse changes the state of the process: random numbers, threads, grad mode, stderr",
+    "threads": "a parse in one thread and a change of mode in another disturb each other",
+    "unbounded": "a setting has no bounds",
+    "values of weights": "weights that are not finite, or far too large, are found only when a sentence is parsed",
+}
+
+EVERY = 12  # one case of so many is not slow: a sample for the fast tests
+
+
+def case(name: str, *values, defect: str = "") -> tuple:
+    """Return one row of a table: its name, the values of its columns, and the name of a defect that makes it fail today."""
+    assert defect in DEFECTS or not defect, defect
+    return name, values, defect
+
+
+def table(columns: str, cases: Iterable[tuple], sample: bool = True) -> pytest.MarkDecorator:
+    """Return the decorator that runs a test on every case. A case with a defect must fail. Most cases are marked slow."""
+    rows = []
+    for number, (name, values, defect) in enumerate(cases):
+        marks = [] if sample and number % EVERY == 0 and not defect else [pytest.mark.slow]
+        if defect:
+            marks.append(pytest.mark.xfail(strict=True, reason=f"{defect}: {DEFECTS[defect]}"))
+        rows.append(pytest.param(*values, id=name, marks=marks))
+    return pytest.mark.parametrize(columns, rows)
+
+
+def words_of(says: str | Sequence[str]) -> Sequence[str]:
+    return (says,) if isinstance(says, str) else says
+
+
+@contextmanager
+def refused(says: str | Sequence[str]) -> Iterator[None]:
+    """Expect a LalkitError whose text contains all these words, and that says what to do."""
+    with pytest.raises(LalkitError) as caught:
+        yield
+    for word in words_of(says):
+        assert word in str(caught.value)
+    assert caught.value.remedy, f"no remedy: {caught.value}"
+
+
+def files_of(folder: Path) -> dict[str, bytes | str | None]:
+    """Return the path of everything in a folder with its bytes, to see what a command did to it."""
+    everything = {}
+    for path in sorted(Path(folder).rglob("*")):
+        name = str(path.relative_to(folder))
+        everything[name] = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+    return everything
+
+
+def command_refused(folder: Path, arguments: Sequence, says: str | Sequence[str], stdin: bytes = b"") -> None:
+    """Expect that a command, called in this folder, ends with exit code 2 and one message, and changes no file."""
+    before = files_of(folder)
+    code, _, err = lalkit(*arguments, stdin=stdin, cwd=folder)
+    check_refusal(code, err, says)
+    assert files_of(folder) == before
+
+
+def check_refusal(code: int, err: str, says: str | Sequence[str]) -> None:
+    """Check exit code 2 and one message on standard error: it names what is wrong, and says what to do in a second line."""
+    assert code == 2, (code, err)
+    assert "Traceback" not in err
+    for word in words_of(says):
+        assert word in err
+    if "Usage: " not in err:
+        _, message = err.rsplit("lalkit: ", 1)
+        assert "\n  " in message.rstrip(), f"no remedy: {message}"
+
+
+def nothing_half_written(folder: Path) -> None:
+    """Check that no part file and no hidden file is left behind."""
+    left = [name for name in files_of(folder) if name.endswith(".part") or Path(name).name.startswith(".")]
+    assert left == []

@@ -1,0 +1,175 @@
+"""Settings of a training, from `--set` and from `override`: out of bounds or of a wrong type, they are refused by name.
+
+No case builds a network: a size that is too large must be refused before any memory is asked for.
+"""
+
+import pytest
+
+from lalkit.config import minilm, minilm_span, override, tiny
+from lalkit.errors import LalkitError
+from tests.hostile.table import case, command_refused, refused, table
+
+SIZES = (
+    "model.encoder.word_dim",
+    "model.encoder.char_dim",
+    "model.encoder.char_hidden",
+    "model.encoder.lstm_layers",
+    "model.encoder.window",
+    "model.label_attention.heads",
+    "model.label_attention.d_kv",
+    "model.label_attention.d_out",
+    "model.label_attention.d_ff",
+    "model.span_attention.d_key",
+    "model.span_attention.d_lean",
+    "model.d_content",
+    "model.d_position",
+    "model.attention_heads",
+    "model.d_head",
+    "model.d_ff",
+    "model.label_hidden",
+    "model.arc_hidden",
+    "model.arc_label_hidden",
+)
+MAY_BE_ZERO = ("model.layers", "model.encoder.rank", "model.encoder.lstm")
+RATES = ("train.rate", "train.encoder_rate", "train.eps", "train.weight_decay", "train.clip", "train.arc_weight",
+         "train.tag_weight", "train.head_word_weight", "train.max_minutes")  # fmt: skip
+SHARES = ("model.dropout", "train.lam", "model.encoder.word_dropout", "model.label_attention.attention_dropout",
+          "model.label_attention.residual_dropout")  # fmt: skip
+SWITCHES = ("train.autocast", "model.encoder.mix_layers", "model.label_attention.shared")
+NAMES = ("train.decay", "model.task", "model.tag_input", "model.label_attention.query", "model.encoder.subword")
+
+
+def preset(name):
+    return minilm_span() if name.startswith("model.span_attention") else minilm()
+
+
+@table(
+    ("name", "value"),
+    [
+        *(case(f"{name} {value}", name, value, defect="unbounded") for name in SIZES for value in ("0", "1e12")),
+        *(case(f"{name} 1e8", name, "1e8", defect="unbounded") for name in (*SIZES, *MAY_BE_ZERO, "train.workers")),
+        *(case(f"{name} -1", name, "-1") for name in (*SIZES, *MAY_BE_ZERO)),
+    ],
+)
+def test_sizes(name, value):
+    with refused(name.split(".")[-1]):
+        override(preset(name), {name: value})
+
+
+@table(
+    ("name", "value"),
+    [
+        *(case(f"{name} {value}", name, value) for name in RATES for value in ("nan", "-1e-9")),
+        *(case(f"{name} inf", name, "inf", defect="unbounded") for name in RATES),
+        *(case(f"{name} {value}", name, value) for name in SHARES for value in ("1.01", "-0.01", "nan", "inf")),
+        case("betas of one number", "train.betas", "0.9"),
+        case("betas of three numbers", "train.betas", "0.9,0.9,0.9"),
+        case("betas of NaN", "train.betas", "nan,0.9"),
+        case("epochs 0", "train.epochs", "0"),
+        case("epochs 1e300", "train.epochs", "1e300", defect="unbounded"),
+        case("a batch of 0 words", "train.batch_tokens", "0"),
+        case("patience 0", "train.patience", "0"),
+        case("evaluation every 0 epochs", "train.evaluate_every", "0"),
+        case("workers 0", "train.workers", "0"),
+        case("a seed of 40 digits", "train.seed", "9" * 40),
+        case("a longest sentence of 0 words", "train.max_length", "0", defect="unbounded"),
+    ],
+)
+def test_numbers(name, value):
+    with refused(name.split(".")[-1]):
+        override(minilm(), {name: value})
+
+
+@table(
+    ("name", "value", "says"),
+    [
+        *(
+            case(f"{name}: {kind}", name, value, name, defect="no remedy")
+            for name in ("train.epochs", "train.rate", "model.d_content")
+            for kind, value in (
+                ("text", "many"),
+                ("nothing", ""),
+                ("true", "true"),
+                ("a truth value", True),
+                ("a list", [1]),
+                ("an object", {"a": 1}),
+                ("None", None),
+                ("bytes", b"x"),
+                ("two numbers", "1,2"),
+                ("none", "none"),
+            )
+        ),
+        *(case(f"{name}: a part of one", name, "2.5", name, defect="no remedy") for name in SIZES[:2]),
+        *(case(f"{name}: perhaps", name, "perhaps", name, defect="no remedy") for name in SWITCHES),
+        *(case(f"{name}: 1", name, 1, name, defect="no remedy") for name in SWITCHES),
+        *(case(f"{name}: bogus", name, "bogus", name) for name in NAMES),
+        *(case(f"{name}: capitals", name, "NONE", name) for name in NAMES),
+        *(case(f"{name}: a list", name, ["none"], name) for name in NAMES),
+        case("5,000 digits", "train.epochs", "9" * 5000, "train.epochs", defect="no remedy"),
+        case("a number of 5,000 digits", "train.epochs", 10**4999, "train.epochs", defect="huge numbers"),
+        case("a section as text", "model", "x", "model"),
+        case("a section as a number", "model", 3, "model", defect="no remedy"),
+        case("a section as a list", "train", [], "train", defect="no remedy"),
+        case("JSON that is a list", "model.span_attention", "[1]", "model.span_attention", defect="no remedy"),
+        case("JSON that is a number", "model.span_attention", "3", "model.span_attention", defect="no remedy"),
+        case("JSON that is true", "model.span_attention", "true", "model.span_attention", defect="no remedy"),
+        case("JSON cut off", "model.span_attention", '{"d_key": ', "model.span_attention"),
+        case("JSON with an unknown key", "model.span_attention", '{"keys": 3}', "keys", defect="no remedy"),
+        case("JSON with null", "model.span_attention", '{"d_key": null}', "d_key", defect="no remedy"),
+        case("JSON with NaN", "model.span_attention", '{"d_key": NaN}', "d_key", defect="no remedy"),
+        case("JSON with a size of 0", "model.span_attention", '{"d_key": 0}', "d_key", defect="unbounded"),
+        case("JSON with a key twice", "model.span_attention", '{"d_key": 3, "d_key": 4}', "d_key", defect="duplicates"),
+        case("JSON nested deeply", "model.span_attention", "[" * 100_000, "model.span_attention", defect="deep json"),
+        case("an unknown setting", "train.epoch", "1", "train.epoch"),
+        case("an unknown section", "trains.epochs", "1", "trains.epochs"),
+        case("no name", "", "1", "''"),
+        case("a dot", ".", "1", "'.'"),
+        case("two dots", "train..seed", "1", "train..seed"),
+        case("below a number", "train.seed.x", "1", "train.seed.x"),
+        case("a method", "model.encoder.keeps_weights", "1", "keeps_weights"),
+        case("a private name", "__class__", "1", "__class__"),
+        case("below a layer that is not there", "model.span_attention.d_key", "1", "d_key"),
+    ],
+)
+def test_kinds(name, value, says):
+    with refused(says):
+        override(minilm(), {name: value})
+
+
+TRAIN = ["train", "--treebank", "nowhere", "--preset", "tiny", "--out", "o"]
+
+
+@table(
+    ("options", "says"),
+    [
+        case("a size of 0", ["--set", "model.d_ff=0"], "d_ff", defect="unbounded"),
+        case("a size of 1e12", ["--set", "model.d_ff=1e12"], "d_ff", defect="unbounded"),
+        case("1e8 layers", ["--set", "model.layers=1e8"], "layers", defect="unbounded"),
+        case("1e6 workers", ["--workers", "1000000"], "workers", defect="unbounded"),
+        case("-1 workers", ["--workers", "-1"], "workers"),
+        case("0 epochs", ["--epochs", "0"], "epochs"),
+        case("a negative seed", ["--seed", "-1"], "seed"),
+        case("a negative time", ["--max-minutes", "-1"], "max_minutes"),
+        case("a time of NaN", ["--max-minutes", "nan"], "max_minutes"),
+        case("an infinite time", ["--max-minutes", "inf"], "max_minutes", defect="unbounded"),
+        case("an unknown task", ["--task", "both"], "task"),
+        case("an unknown preset", ["--preset", "huge"], "huge"),
+        case("a setting without a value", ["--set", "train.seed"], "train.seed", defect="no remedy"),
+        case("a setting without a name", ["--set", "=3"], "''"),
+        case("an empty setting", ["--set", ""], "name=value", defect="no remedy"),
+        case("threads -3", ["--threads", "-3"], "threads"),
+        case("threads of 5,000 digits", ["--threads", "9" * 5000], "threads"),
+        case("threads that do not fit 32 bits", ["--threads", str(2**40)], "threads", defect="numbers of options"),
+    ],
+)
+def test_settings_of_the_command(tmp_path, options, says):
+    """The treebank is nowhere: settings are checked before anything is read."""
+    command_refused(tmp_path, [*TRAIN, *options], says)
+
+
+def test_what_is_accepted_stays_within_reach():
+    """Every bound leaves room for the largest published setting."""
+    try:
+        override(tiny(), {"model.d_ff": 16_384, "model.layers": 48, "model.label_attention.heads": 512, "train.workers": 64})
+    except LalkitError as error:
+        pytest.fail(str(error))
