@@ -1,0 +1,255 @@
+"""Files of JSON that are damaged, foreign, or hold values of a wrong type: refused with the name of the file."""
+
+import json
+import shutil
+
+import pytest
+
+import lalkit
+from lalkit.training.named import read_card
+from lalkit.parsing.text_windows import windows
+from tests.command import lalkit as command
+from tests.hostile.table import case, command_refused, refused, table
+
+KINDS = "kinds of json"
+DAMAGES = {
+    "empty": b"",
+    "null": b"null",
+    "a number": b"3",
+    "a text": b'"text"',
+    "an empty list": b"[]",
+    "an empty object": b"{}",
+    "cut off": b'{"format": "lalkit-parser-1", "runs": [',
+    "a NUL byte": b'{"a": 1}\0',
+    "latin-1": b'{"name": "caf\xe9"}',
+    "UTF-16": '{"a": 1}'.encode("utf-16"),
+    "a comma too many": b'{"a": 1,}',
+    "nested deeply": b"[" * 100_000,
+    "a number of 5,000 digits": b'{"weights": ' + b"9" * 5000 + b"}",
+}
+
+
+@pytest.fixture
+def folder(tiny_parser, tmp_path):
+    return shutil.copytree(tiny_parser, tmp_path / "copy")
+
+
+def damage(file, name):
+    if name == "a folder":
+        file.unlink(missing_ok=True)
+        file.mkdir()
+    else:
+        file.write_bytes(DAMAGES[name])
+
+
+def change(file, path, value):
+    """Put a value at a place of a JSON file; `...` takes the place out."""
+    content = json.loads(file.read_text())
+    node, names = content, path.split("/")
+    for name in names[:-1]:
+        node = node[int(name) if isinstance(node, list) else name]
+    if value is ...:
+        del node[names[-1]]
+    else:
+        node[int(names[-1]) if isinstance(node, list) else names[-1]] = value
+    file.write_text(json.dumps(content))
+
+
+def damages(others=""):
+    """Return a case for every damage. JSON that is nested deeply is a known defect of every file.
+
+    others: the defect of all other damages, if they have one.
+    """
+    defects = {"nested deeply": "deep json", "a folder": ""}
+    return [case(name, name, defect=defects.get(name, others)) for name in (*DAMAGES, "a folder")]
+
+
+@table("name", damages())
+def test_model_json(folder, name):
+    damage(folder / "model.json", name)
+    with refused("model.json"):
+        lalkit.load(folder)
+
+
+@table("name", damages())
+def test_profile_json(folder, name):
+    damage(folder / "profile.json", name)
+    with refused("profile.json"):
+        lalkit.load(folder)
+
+
+@table("name", damages())
+def test_card_json(tmp_path, name):
+    damage(tmp_path / "card.json", name)
+    with refused("card.json"):
+        read_card(tmp_path)
+
+
+RESUME = ["train", "--treebank", "sample", "--preset", "tiny", "--epochs", "2", "--workers", "1", "--threads", "1",
+          "--out", "copy", "--resume"]  # fmt: skip
+
+
+@table("name", damages(), sample=False)
+def test_resume_json(folder, tmp_path, name):
+    damage(folder / "resume.json", name)
+    command_refused(tmp_path, RESUME, "resume.json")
+
+
+@table("name", damages())
+def test_journal_of_a_parse(tiny_parser, tmp_path, name):
+    (tmp_path / "text.txt").write_text("One two.\n")
+    (tmp_path / "o.part").write_text("(A a)\n")
+    damage(tmp_path / "o.part.json", name)
+    arguments = ["parse", "--model", tiny_parser, "--file", "text.txt", "--out", "o", "--resume"]
+    command_refused(tmp_path, arguments, "o.part.json")
+
+
+@table("name", damages(others="no remedy"))
+def test_notebook(tmp_path, name):
+    damage(tmp_path / "a.ipynb", name)
+    command_refused(tmp_path, ["run", "a.ipynb", "--out", "o"], "a.ipynb")
+
+
+@table("name", damages())
+def test_plan_of_a_sweep(tmp_path, name):
+    (tmp_path / "s").mkdir()
+    damage(tmp_path / "s" / "sweep.json", name)
+    command_refused(tmp_path, ["report", "s", "--out", "o"], "s")
+
+
+def values(path, *choices, defect=""):
+    """Return a case for every value at a place of a file; `...` stands for a place that is left out."""
+    return [case(f"{path}: {'left out' if v is ... else repr(v)[:40]}", path, v, defect=defect) for v in choices]
+
+
+@table(
+    ("path", "value"),
+    [
+        *values("format", None, 3, "lalkit-parser-2", ...),
+        *values("weights", None, 3, [], "", ..., "nowhere.safetensors", ".", "..", "../copy", "a\0b"),
+        *values("vocab", {}, ...),
+        *values("vocab", None, 3, [], "labels", defect=KINDS),
+        *values("vocab/labels", None, 3, "abc", [1, 2], [None], [["NP"]], {"NP": 1}, ...),
+        *values("vocab/labels", [], defect=KINDS),
+        *values("vocab/labels/1", "NP", defect=KINDS),
+        *values("vocab/labels/2", 3, None, ["NP"], "", "<H>", "VP", defect=KINDS),
+        *values("vocab/tags", None, 3, "abc", [1, 2]),
+        *values("vocab/tags/0", 3, None, ["NN"], "", "N N", defect=KINDS),
+        *values("vocab/arc_labels/0", 3, None, "", defect=KINDS),
+        *values("vocab/words", None, "abc", [[]]),
+        *values("vocab/words/2", None, 3, [], defect=KINDS),
+        *values("config", None, 3, [], "x", ..., defect="no remedy"),
+        *values("config/model", None, 3, [], defect="no remedy"),
+        *values("config/model/d_ff", None, "x", [], 2.5, True, defect="no remedy"),
+        *values("config/model/d_ff", -1, 0),
+        *values("config/model/layers", 0, 2),
+        *values("config/model/surprise", 1, defect="no remedy"),
+        *values("config/train/betas", 3, None, defect=KINDS),
+        *values("config/train/lam", 2, "x", float("nan")),
+        *values("info", None, 3, [], "x", defect=KINDS),
+        *values("frozen_sha256", "0" * 64, 3),
+    ],
+)
+def test_values_of_model_json(folder, path, value):
+    change(folder / "model.json", path, value)
+    with refused("copy"):
+        parser = lalkit.load(folder)
+        parser.parse("One two.").explore()
+
+
+@table(
+    ("path", "value"),
+    [
+        *values("weights", None, ..., "nowhere.safetensors", "../model.json", "a\0b"),
+        *values("config", None, [], ..., defect="no remedy"),
+        *values("config/train/epochs", 3),
+        *values("treebank", None, 3, "craft", ...),
+        *values("data_sha256", "0" * 64, 3),
+        *values("data_sha256", ..., defect=KINDS),
+        *values("state", None, 3, [], "x", {"surprise": 1}, ...),
+        *values("state", {}, defect=KINDS),
+        *values("state/epoch", None, "2", -1, 1.5, [], float("nan"), 10**400, defect=KINDS),
+        *values("state/step", None, "x", -5, defect=KINDS),
+        *values("state/best", None, "x", defect=KINDS),
+        *values("state/scale", None, "x", -1, defect=KINDS),
+        *values("state/history", None, 3, {}, [3], [{}], defect=KINDS),
+        *values("state/history", [], defect=KINDS),
+        *values("state/surprise", 1),
+    ],
+    sample=False,
+)
+def test_values_of_resume_json(folder, tmp_path, path, value):
+    change(folder / "resume.json", path, value)
+    command_refused(tmp_path, RESUME, "copy")
+
+
+@table(
+    ("path", "value"),
+    [
+        *values("corpus", ...),
+        *values("corpus", None, 3, defect=KINDS),
+        *values("labels", ...),
+        *values("labels", None, 3, "NP", [3], defect=KINDS),
+        *values("led", None, 3, [], [[]], [["x"]], defect=KINDS),
+        *values("all", None, 3, [], ["x"], defect=KINDS),
+        *values("spans", None, "x", 0, defect=KINDS),
+        *values("norm", None, 3, "bogus", defect=KINDS),
+    ],
+)
+def test_values_of_profile_json(folder, path, value):
+    labels = json.loads((folder / "model.json").read_text())["vocab"]["labels"][2:]
+    counts = [1] * len(labels)
+    profile = {"corpus": "c", "norm": "exact", "spans": 9, "labels": labels, "led": [counts] * 6, "all": counts}
+    (folder / "profile.json").write_text(json.dumps(profile))
+    assert "c" in lalkit.load(folder).parse("One two.").explain()
+    change(folder / "profile.json", path, value)
+    with refused("profile.json"):
+        lalkit.load(folder).parse("One two.").explain()
+
+
+@table(
+    ("path", "value"),
+    [
+        *values("licence", None, "", 0, ...),
+        *values("licence", 3, [1], defect=KINDS),
+    ],
+)
+def test_values_of_card_json(tmp_path, path, value):
+    (tmp_path / "card.json").write_text('{"licence": "CC BY 4.0"}')
+    change(tmp_path / "card.json", path, value)
+    with refused("card.json"):
+        read_card(tmp_path)
+
+
+def interrupt(arguments, folder):
+    """Leave what a kill after the first line leaves: a part file, and its journal."""
+    (folder / "rest.txt").write_bytes(b"One two.\n\0\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windows, "__defaults__", (1,))  # a window of one line
+        assert command(*["rest.txt" if a == "text.txt" else a for a in arguments], cwd=folder)[0] == 2
+    (folder / "rest.txt").unlink()
+    change(folder / "o.part.json", "file", "text.txt")
+
+
+@table(
+    ("path", "value"),
+    [
+        *values("lines", None, "x", -1, 1.5, 10**30, defect=KINDS),
+        *values("read", None, "x", -1, defect=KINDS),
+        *values("sha256", None, "x", 3, defect=KINDS),
+        *values("written", None, 3, ...),
+        *values("written", [], ["x"], [None], [-1], [1.5], [6, 6], defect=KINDS),
+        *values("written", [10**30], [700]),
+        *values("sentences", None, "x", defect=KINDS),
+        *values("words", None, "x", defect=KINDS),
+        *values("parser", None, "x", ...),
+        *values("format", None, 3, ...),
+        *values("to", "json", ...),
+    ],
+)
+def test_values_of_a_journal(tiny_parser, tmp_path, path, value):
+    (tmp_path / "text.txt").write_text("One two.\nThree.\n")
+    arguments = ["parse", "--model", tiny_parser, "--file", "text.txt", "--out", "o"]
+    interrupt(arguments, tmp_path)
+    change(tmp_path / "o.part.json", path, value)
+    command_refused(tmp_path, [*arguments, "--resume"], "o.part")
