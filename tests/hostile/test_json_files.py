@@ -145,7 +145,9 @@ def values(path, *choices, defect=""):
         *values("config/model/layers", 0, 2),
         *values("config/model/surprise", 1, defect="no remedy"),
         *values("config/train/betas", 3, None, defect=KINDS),
-        *values("config/train/lam", 2, "x", float("nan")),
+        *values("config/train/lam", 2, defect=KINDS),  # the message does not name the file
+        *values("config/train/lam", "x", defect="no remedy"),
+        *values("config/train/lam", float("nan")),
         *values("info", None, 3, [], "x", defect=KINDS),
         *values("frozen_sha256", "0" * 64, 3),
     ],
@@ -234,11 +236,12 @@ def interrupt(arguments, folder):
 @table(
     ("path", "value"),
     [
-        *values("lines", None, "x", -1, 1.5, 10**30, defect=KINDS),
-        *values("read", None, "x", -1, defect=KINDS),
-        *values("sha256", None, "x", 3, defect=KINDS),
-        *values("written", None, 3, ...),
-        *values("written", [], ["x"], [None], [-1], [1.5], [6, 6], defect=KINDS),
+        *values("lines", -1, 10**30),
+        *values("lines", None, "x", 1.5, defect=KINDS),
+        *values("read", None, "x", -1),
+        *values("sha256", None, "x", 3),
+        *values("written", None, 3, [-1], ...),
+        *values("written", [], ["x"], [None], [1.5], [6, 6], defect=KINDS),
         *values("written", [10**30], [700]),
         *values("sentences", None, "x", defect=KINDS),
         *values("words", None, "x", defect=KINDS),
