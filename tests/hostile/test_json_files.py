@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 import lalkit
-from lalkit.training.named import read_card
 from lalkit.parsing.text_windows import windows
+from lalkit.training.named import read_card
 from tests.command import lalkit as command
 from tests.hostile.table import case, command_refused, refused, table
 
@@ -163,11 +163,10 @@ def test_values_of_model_json(folder, path, value):
     ("path", "value"),
     [
         *values("weights", None, ..., "nowhere.safetensors", "../model.json", "a\0b"),
-        *values("config", None, [], ..., defect="no remedy"),
+        *values("config", None, [], ..., defect=KINDS),  # the message does not name the file
         *values("config/train/epochs", 3),
         *values("treebank", None, 3, "craft", ...),
         *values("data_sha256", "0" * 64, 3),
-        *values("data_sha256", ..., defect=KINDS),
         *values("state", None, 3, [], "x", {"surprise": 1}, ...),
         *values("state", {}, defect=KINDS),
         *values("state/epoch", None, "2", -1, 1.5, [], float("nan"), 10**400, defect=KINDS),
@@ -209,13 +208,7 @@ def test_values_of_profile_json(folder, path, value):
         lalkit.load(folder).parse("One two.").explain()
 
 
-@table(
-    ("path", "value"),
-    [
-        *values("licence", None, "", 0, ...),
-        *values("licence", 3, [1], defect=KINDS),
-    ],
-)
+@table(("path", "value"), [*values("licence", None, "", 0, ...), *values("licence", 3, [1], defect=KINDS)])
 def test_values_of_card_json(tmp_path, path, value):
     (tmp_path / "card.json").write_text('{"licence": "CC BY 4.0"}')
     change(tmp_path / "card.json", path, value)

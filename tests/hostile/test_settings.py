@@ -170,6 +170,8 @@ def test_settings_of_the_command(tmp_path, options, says):
 def test_what_is_accepted_stays_within_reach():
     """Every bound leaves room for the largest published setting."""
     try:
-        override(tiny(), {"model.d_ff": 16_384, "model.layers": 48, "model.label_attention.heads": 512, "train.workers": 64})
+        override(
+            tiny(), {"model.d_ff": 16_384, "model.layers": 48, "model.label_attention.heads": 512, "train.workers": 64}
+        )
     except LalkitError as error:
         pytest.fail(str(error))

@@ -1,0 +1,316 @@
+"""Places that cannot be written, and disks that are full: one message with the name of the place, and nothing half-written."""
+
+import contextlib
+import io
+import os
+import resource
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from lalkit import cli
+from lalkit.errors import LalkitError
+from lalkit.files import write_bytes, write_json
+from tests.command import lalkit
+from tests.hostile.table import (
+    case,
+    check_refusal,
+    command_refused,
+    files_of,
+    known,
+    nothing_half_written,
+    refused,
+    table,
+)
+
+FULL, CLOSED, ENCODING = "writing errors", "closed output", "encoding of output"
+TRAIN = "train --treebank small --preset tiny --epochs 1 --workers 1 --threads 1 --out {place}"
+# Every command that writes files: what is typed, and whether it is asked for a file or a folder.
+COMMANDS = {
+    "train": TRAIN,
+    "evaluate --json": "evaluate {parser} --treebank small --json {place}",
+    "evaluate --table": "evaluate {parser} --treebank small --table {place}",
+    "evaluate --parses": "evaluate {parser} --treebank small --parses {place}",
+    "parse --out": "parse --model {parser} One. --out {place}",
+    "parse --out of two forms": "parse --model {parser} One. --to ptb,json --out {place}",
+    "parse --svg": "parse --model {parser} One. --svg {place}",
+    "explain --html": "explain --model {parser} One. --html {place}",
+    "heads": "heads {parser} --treebank small --split dev --label NP --probed 1 --rounds 1 --out {place}",
+    "run": "run small.ipynb --out {place}",
+    "sweep": "sweep small.yml --out {place}",
+}
+FILES = ("evaluate --json", "evaluate --table", "evaluate --parses", "parse --out", "explain --html")
+NOTEBOOK = """{"cells": [{"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": "a: int = 1", "outputs": [],
+"execution_count": null}], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}"""
+SWEEP = """{name: small, question: q, treebank: small, preset: tiny, seeds: [1], grid: {a: {b: {train.epochs: 1}}}}"""
+TREES = "( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n" * 2
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with a treebank of two sentences, a notebook, and things that stand in the way of output."""
+    (tmp_path / "small").mkdir()
+    for part in ("train", "dev"):
+        (tmp_path / "small" / f"{part}.trees").write_text(TREES)
+    (tmp_path / "small.ipynb").write_text(NOTEBOOK)
+    (tmp_path / "small.yml").write_text(SWEEP)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "mine.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    return tmp_path
+
+
+def words(name, parser, place):
+    return [part.format(parser=parser, place=place) for part in COMMANDS[name].split(" ")]
+
+
+CHECKED = ("evaluate --json", "evaluate --table", "evaluate --parses", "parse --out", "parse --out of two forms")
+
+
+def places(what, names, where, says, fine=()):
+    """Return a case for every command; those that are not `fine` do not say what to do, or end in a traceback."""
+    return [case(f"{name}: {what}", name, where, says, defect="" if name in fine else FULL) for name in names]
+
+
+@table(
+    ("name", "where", "says"),
+    [
+        *places("a folder", FILES, "folder", "folder", fine=CHECKED),
+        *(
+            case(f"{name}: no name", name, "", "", defect="" if name in CHECKED[1:3] else "empty place")
+            for name in COMMANDS
+        ),
+        *places("below a file", COMMANDS, "file/x", "file", fine=CHECKED),
+        *places("a file instead of a folder", ("train", "heads", "run", "sweep"), "file", "file"),
+        *places("a very long name", COMMANDS, "x" * 300, "xxx"),
+    ],
+    sample=False,
+)
+def test_places_that_cannot_be_written(tiny_parser, place, name, where, says):
+    command_refused(place, words(name, tiny_parser, where), says)
+
+
+@contextlib.contextmanager
+def full_disk(limit):
+    """Let every write beyond so many bytes of a file fail, as on a full disk: the system's error has no file name."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@table(
+    ("name", "limit"),
+    [case(f"{name}: {limit} bytes", name, limit, defect=FULL) for name in COMMANDS for limit in (0, 20)],
+    sample=False,
+)
+def test_a_full_disk(tiny_parser, place, name, limit):
+    before = files_of(place)
+    with full_disk(limit):
+        code, _, err = lalkit(*words(name, tiny_parser, "new"), cwd=place)
+    check_refusal(code, err, "new")
+    nothing_half_written(place)
+    left = files_of(place)
+    assert {name: left[name] for name in before} == before
+
+
+@table("limit", [case(f"{limit} bytes", limit, defect=FULL) for limit in (0, 1, 100)], sample=False)
+def test_a_file_that_was_there_is_still_whole(tmp_path, limit):
+    write_json(tmp_path / "a.json", {"old": list(range(200))})
+    before = files_of(tmp_path)
+    with full_disk(limit), refused("a.json"):
+        write_bytes(tmp_path / "a.json", b"new" * 1000)
+    assert files_of(tmp_path) == before
+
+
+@contextlib.contextmanager
+def standard_output(stream):
+    before, sys.stdout = sys.stdout, stream
+    try:
+        yield
+    finally:
+        sys.stdout = before
+
+
+def run(arguments, stream, folder):
+    """Call the command line with this standard output; return exit code and standard error. At the end Python flushes it."""
+    threads, argv, err = torch.get_num_threads(), sys.argv, io.StringIO()
+    sys.argv = ["lalkit", *map(str, arguments)]
+    try:
+        with contextlib.chdir(folder), standard_output(stream), contextlib.redirect_stderr(err):
+            try:
+                cli.main()
+                code = 0
+            except SystemExit as end:
+                code = end.code or 0
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    finally:
+        sys.argv = argv
+        torch.set_num_threads(threads)
+    return code, err.getvalue()
+
+
+PRINTING = {
+    "parse": "parse --model {parser} One.",
+    "parse --to json": "parse --model {parser} One. --to json",
+    "evaluate": "evaluate {parser} --treebank small",
+    "evaluate --json -": "evaluate {parser} --treebank small --json -",
+    "explain": "explain --model {parser} One.",
+    "data stats": "data stats small",
+    "data check": "data check small",
+    "models": "models",
+    "train --dry-run": "train --treebank small --preset tiny --workers 1 --dry-run",
+    "help": "parse --help",
+}
+
+
+def open_full():
+    return open("/dev/full", "w")  # noqa: SIM115
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@table("name", [case(name, name, defect=FULL) for name in PRINTING], sample=False)
+def test_a_full_standard_output(tiny_parser, place, name):
+    stream = open_full()
+    try:
+        code, err = run([part.format(parser=tiny_parser) for part in PRINTING[name].split()], stream, place)
+        check_refusal(code, err, "standard output")
+    finally:
+        with contextlib.suppress(OSError):
+            stream.close()
+
+
+@table("name", [case(name, name, defect=CLOSED) for name in PRINTING], sample=False)
+def test_a_closed_standard_output(tiny_parser, place, name):
+    """`lalkit parse ... >&-`: Python has no standard output then."""
+    code, err = run([part.format(parser=tiny_parser) for part in PRINTING[name].split()], None, place)
+    check_refusal(code, err, "standard output")
+
+
+@table("name", [case(name, name) for name in PRINTING if name != "help"], sample=False)
+def test_a_reader_that_has_gone(tiny_parser, place, name):
+    """`lalkit parse ... | head -1`: the command ends without a word."""
+    read, write = os.pipe()
+    os.close(read)
+    stream = os.fdopen(write, "w", buffering=1)
+    try:
+        code, err = run([part.format(parser=tiny_parser) for part in PRINTING[name].split()], stream, place)
+        assert code in (0, 1, 141) and "Traceback" not in err and "lalkit:" not in err
+    finally:
+        with contextlib.suppress(OSError):
+            stream.close()
+
+
+@table(
+    ("text", "encoding"),
+    [
+        case("an accent in ASCII", "Café .", "ascii", defect=ENCODING),
+        case("Chinese in latin-1", "我們 .", "latin-1", defect=ENCODING),
+        case("a smile in cp1252", "\U0001f600 .", "cp1252", defect=ENCODING),
+        case("an accent in latin-1", "Café .", "latin-1"),
+        case("Chinese in UTF-8", "我們 .", "utf-8"),
+    ],
+    sample=False,
+)
+def test_an_encoding_of_standard_output(tiny_parser, tmp_path, text, encoding):
+    """Every character arrives: in the encoding of the terminal where it can, else in UTF-8."""
+    data = io.BytesIO()
+    stream = io.TextIOWrapper(data, encoding=encoding)
+    code, err = run(["parse", "--model", tiny_parser, "--form", "tokens", text], stream, tmp_path)
+    written = data.getvalue()
+    assert code == 0 and (
+        text.split()[0].encode(encoding, "ignore") in written or text.split()[0].encode() in written
+    ), err
+
+
+FOREIGN = "foreign part"
+
+
+@table(
+    ("files", "arguments", "says"),
+    [
+        case("a part without a journal", {"o.part": b"my thesis"}, ["One.", "--out", "o"], "o.part", defect=FOREIGN),
+        case(
+            "a part of another program", {"o.part": bytes(range(256))}, ["One.", "--out", "o"], "o.part", defect=FOREIGN
+        ),
+        case(
+            "the second part of two", {"o.json.part": b"my thesis"}, ["One.", "--to", "ptb,json", "--out", "o"],
+            "o.json.part", defect=FOREIGN,
+        ),
+        case("the text is the part", {"x.part": b"One.\n"}, ["--file", "x.part", "--out", "x"], "x.part", defect=FOREIGN),
+        case("the text is the journal", {"x.part.json": b"One.\n"}, ["--file", "x.part.json", "--out", "x"], "x.part.json",
+             defect=FOREIGN),
+        case("the text is the output", {"x": b"One.\n"}, ["--file", "x", "--out", "x"], "x"),
+        case("the output is there", {"o": b"my thesis"}, ["One.", "--out", "o"], "o"),
+        case("a part that is a folder", {"o.part/mine": b"mine"}, ["One.", "--out", "o"], "o.part"),
+        case("a journal that is a folder", {"o.part.json/mine": b"", "o.part": b"x"}, ["One.", "--out", "o"], "o.part.json"),
+        case("a journal without a part", {"o.part.json": b"{}"}, ["One.", "--out", "o"], "o.part", defect="lost journal"),
+    ],
+    sample=False,
+)  # fmt: skip
+def test_resuming_what_is_not_ours(tiny_parser, tmp_path, files, arguments, says):
+    for name, data in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    command_refused(tmp_path, ["parse", "--model", tiny_parser, *arguments, "--resume"], says)
+
+
+@table(
+    "link",
+    [case("a hard link", os.link, defect=FOREIGN), case("a symbolic link", os.symlink, defect=FOREIGN)],
+    sample=False,
+)
+def test_a_text_that_is_also_the_part(tiny_parser, tmp_path, link):
+    (tmp_path / "text.txt").write_bytes(b"One.\n")
+    link(tmp_path / "text.txt", tmp_path / "o.part")
+    arguments = ["parse", "--model", tiny_parser, "--file", "text.txt", "--out", "o"]
+    command_refused(tmp_path, [*arguments, "--resume"], "o.part")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_folder_that_is_read_only(tiny_parser, place, name):
+    (place / "folder").chmod(0o500)
+    command_refused(place, words(name, tiny_parser, "folder/x"), "folder")
+
+
+@known("no models")
+def test_an_installation_without_parsers_says_what_to_do(tmp_path, monkeypatch):
+    """From a wheel there is no data/models: the table is not just empty, and no name is advised that cannot work."""
+    import lalkit as package
+    from lalkit.training import named
+
+    monkeypatch.setattr(named, "folder", lambda: tmp_path / "data" / "models")
+    code, out, err = lalkit("models", cwd=tmp_path)
+    assert code == 0 and "lalkit train" in out + err
+    with pytest.raises(LalkitError) as caught:
+        package.load("en-news")
+    assert "en-craft-x" not in str(caught.value) and "lalkit train" in str(caught.value)
+
+
+@known("evaluate skips nothing")
+def test_evaluation_without_what_cannot_be_read(tiny_parser, place):
+    (place / "small" / "dev.trees").write_text(TREES + "(S (A a)\n" + TREES)
+    arguments = ["evaluate", tiny_parser, "--treebank", "small", "--json", "-"]
+    command_refused(place, arguments, "dev.trees")
+    code, out, err = lalkit(*arguments, "--skip-unreadable", cwd=place)
+    assert code == 0 and '"sentences": 4' in out and '"unreadable": 1' in out, err
+
+
+@known("long line")
+def test_a_very_long_line_is_announced(tiny_parser, tmp_path, monkeypatch):
+    """Before a sentence that takes minutes, its place, its words and the expected memory or time are said."""
+    monkeypatch.setenv("LALKIT_LONG_SENTENCE", "50")
+    shutil.copyfile(Path(__file__), tmp_path / "x")
+    code, _, err = lalkit("parse", "--model", tiny_parser, "--form", "tokens", "a b c " * 30, cwd=tmp_path)
+    assert code in (0, 2) and "90 words" in err
