@@ -1,0 +1,135 @@
+"""Random inputs: whatever is given, the answer is a result or a LalkitError, and never another error."""
+
+import json
+import shutil
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lalkit
+from lalkit.config import Config, from_dict, minilm, override, to_dict
+from lalkit.errors import LalkitError
+from lalkit.treebank import brackets, conllu
+from lalkit.treebank.text import read_line
+from tests.hostile.table import known
+
+MANY = settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
+VALUES = st.recursive(
+    PLAIN,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=8,
+)
+NAMES = sorted(
+    [f"model.encoder.{name}" for name in to_dict(minilm())["model"]["encoder"]]
+    + [f"model.label_attention.{name}" for name in to_dict(minilm())["model"]["label_attention"]]
+    + [f"model.{name}" for name in to_dict(minilm())["model"]]
+    + [f"train.{name}" for name in to_dict(minilm())["train"]]
+)
+
+
+def answered(function, *arguments, **options):
+    """Return the result, or None where lalkit refuses; any other error goes on."""
+    try:
+        return function(*arguments, **options)
+    except LalkitError:
+        return None
+
+
+@pytest.fixture(scope="module")
+def parser(tiny_parser):
+    return lalkit.load(tiny_parser)
+
+
+@known("kinds of arguments")
+@MANY
+@given(text=VALUES | st.binary(max_size=6) | st.sets(st.text(max_size=4)))
+def test_parse(parser, text):
+    result = answered(parser.parse, text)
+    assert result is None or (isinstance(text, str | list) and len(result.sentence) > 0)
+
+
+@known("kinds of arguments")
+@MANY
+@given(texts=VALUES)
+def test_parse_all(parser, texts):
+    results = answered(parser.parse_all, texts)
+    assert results is None or len(results) == len(texts)
+
+
+@pytest.mark.slow
+@MANY
+@given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_any_text_is_parsed_and_written_in_every_form(parser, text):
+    result = answered(parser.parse, text)
+    if result is not None:
+        assert len(list(brackets.scan_trees(result.to_ptb()))) == 1
+        assert len(list(conllu.scan_conll(result.to_conllu()))) == 1
+        assert json.loads(result.to_json())["words"] == list(result.sentence.words)
+        assert result.draw().startswith("<svg")
+
+
+@pytest.mark.slow
+@MANY
+@given(line=st.text(max_size=40), form=st.sampled_from(["text", "raw", "tokens", "tagged"]))
+def test_any_line_is_read(line, form):
+    answered(read_line, line, form)
+
+
+@pytest.mark.slow
+@MANY
+@given(data=st.binary(max_size=60) | st.text(alphabet="() \nNP<>H:1\t_", max_size=60).map(str.encode))
+def test_any_file_of_brackets_or_dependencies_is_read(data):
+    text = answered(brackets.decode, data, "file")
+    if text is None:
+        return
+    for _, tree in brackets.scan_trees(text):
+        if not isinstance(tree, LalkitError):
+            answered(lambda tree=tree: brackets.tree_to_sentence(brackets.clean(tree)))
+    assert all(isinstance(item, LalkitError | conllu.Dependencies) for item in conllu.scan_conll(text))
+
+
+@known("kinds of arguments")
+@MANY
+@given(name=st.sampled_from(NAMES), value=VALUES)
+def test_any_value_of_a_setting(name, value):
+    answered(override, minilm(), {name: value})
+
+
+@pytest.mark.slow
+@MANY
+@given(name=st.sampled_from(NAMES), text=st.text(max_size=12) | st.integers().map(str) | st.floats().map(str))
+def test_any_text_of_a_setting(name, text):
+    config = answered(override, minilm(), {name: text})
+    assert config is None or from_dict(Config, json.loads(json.dumps(to_dict(config)))) == config
+
+
+PLACES = ["format", "weights", "vocab", "vocab/labels", "vocab/tags", "vocab/arc_labels", "vocab/words", "config",
+          "config/model", "config/train", "config/model/encoder", "info", "frozen_sha256"]  # fmt: skip
+
+
+@known("kinds of json")
+@settings(MANY, max_examples=60)
+@given(place=st.sampled_from(PLACES), value=VALUES)
+def test_any_value_in_model_json(tiny_parser, tmp_path_factory, place, value):
+    folder = shutil.copytree(tiny_parser, tmp_path_factory.mktemp("fuzz") / "copy")
+    content = json.loads((folder / "model.json").read_text())
+    *above, last = place.split("/")
+    node = content
+    for name in above:
+        node = node[name]
+    node[last] = value
+    (folder / "model.json").write_text(json.dumps(content))
+    parser = answered(lalkit.load, folder)
+    if parser is not None:
+        answered(lambda: parser.parse("One two.").explore())
+
+
+@pytest.mark.slow
+@settings(MANY, max_examples=60)
+@given(data=st.binary(max_size=80))
+def test_any_bytes_as_model_json(tiny_parser, tmp_path_factory, data):
+    folder = shutil.copytree(tiny_parser, tmp_path_factory.mktemp("fuzz") / "copy")
+    (folder / "model.json").write_bytes(data)
+    assert answered(lalkit.load, folder) is None
