@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-SECONDS = 10
+SECONDS = 20
 
 
 @pytest.fixture(autouse=True)

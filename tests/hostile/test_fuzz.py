@@ -14,7 +14,7 @@ from lalkit.treebank import brackets, conllu
 from lalkit.treebank.text import read_line
 from tests.hostile.table import known
 
-MANY = settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+MANY = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
 VALUES = st.recursive(
     PLAIN,
@@ -27,6 +27,11 @@ NAMES = sorted(
     + [f"model.{name}" for name in to_dict(minilm())["model"]]
     + [f"train.{name}" for name in to_dict(minilm())["train"]]
 )
+
+
+@pytest.fixture(autouse=True)
+def time_for_many_examples(alarm):
+    alarm(90)
 
 
 def answered(function, *arguments, **options):
@@ -110,7 +115,7 @@ PLACES = ["format", "weights", "vocab", "vocab/labels", "vocab/tags", "vocab/arc
 
 
 @known("kinds of json")
-@settings(MANY, max_examples=60)
+@settings(MANY, max_examples=30)
 @given(place=st.sampled_from(PLACES), value=VALUES)
 def test_any_value_in_model_json(tiny_parser, tmp_path_factory, place, value):
     folder = shutil.copytree(tiny_parser, tmp_path_factory.mktemp("fuzz") / "copy")
@@ -127,7 +132,7 @@ def test_any_value_in_model_json(tiny_parser, tmp_path_factory, place, value):
 
 
 @pytest.mark.slow
-@settings(MANY, max_examples=60)
+@settings(MANY, max_examples=30)
 @given(data=st.binary(max_size=80))
 def test_any_bytes_as_model_json(tiny_parser, tmp_path_factory, data):
     folder = shutil.copytree(tiny_parser, tmp_path_factory.mktemp("fuzz") / "copy")

@@ -3,7 +3,6 @@
 import copy
 import multiprocessing
 import pickle
-import random
 import subprocess
 import sys
 import threading
@@ -38,7 +37,6 @@ def trees(parser):
         case(f"{name} after {verb}", state, use, defect=defect)
         for name, state, defects in (
             ("torch's random numbers", torch.random.get_rng_state, (STATE, "")),
-            ("Python's random numbers", random.getstate, ("", "")),
             ("NumPy's random numbers", lambda: np.random.get_state()[1].tolist(), ("", "")),  # noqa: NPY002
             ("the default dtype", torch.get_default_dtype, ("", "")),
             ("the default device", torch.get_default_device, ("", "")),
