@@ -154,7 +154,7 @@ def test_resuming_another_run(place, change, more, says):
         case("a name there is not", "nowhere", "nowhere"),
         case("an empty folder", "small", "model.json"),
         case("an empty name", "", "", defect="empty place"),
-        case("another network", "{parser}", "of this config"),
+        case("another network", "{parser}", "tiny"),
     ],
     sample=False,
 )
