@@ -47,7 +47,6 @@ def heads(
     from lalkit.reproduce.comparison import compare_heads, read_runs
     from lalkit.reproduce.comparison_report import write
 
-    options.set_threads(threads)
     comparison = compare_heads(
         read_runs(runs), treebank, split, sentences=sentences, labels=label, probed=probed, rounds=rounds,
         keep=out / "measured",
@@ -157,7 +156,6 @@ def bench(
     from lalkit.bench import table
     from lalkit.bench.measure import Settings
 
-    options.set_threads(threads)
     rows = bench_(routines or [], Settings(device, repeats, preset, random_weights))
     print(json.dumps(rows) if json_ == "-" else table(rows))
 

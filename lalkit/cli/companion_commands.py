@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +11,14 @@ import typer
 
 from lalkit.cli import options
 from lalkit.cli.options import documented
+from lalkit.config import C, override
 from lalkit.errors import ModelError, ParameterError
+from lalkit.files import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lalkit.companions.summarizers.documents import Document
     from lalkit.companions.summarizers.summarizer import Summarizer
 
 logger = logging.getLogger(__name__)
@@ -26,40 +29,37 @@ classifiers = typer.Typer(no_args_is_help=True, help=ABOUT_CLASSIFIERS)
 summarizers = typer.Typer(no_args_is_help=True, help=ABOUT_SUMMARIZERS)
 
 Texts = Annotated[
-    str, typer.Option("--data", help="A data set: babi-1, sentence_polarity, subjectivity, ..., or a folder of files.")
+    str, typer.Option(help="A data set: babi-1, sentence_polarity, subjectivity ... or a folder of files.")
 ]
 Documents = Annotated[
-    str, typer.Option("--data", help="Documents: news, hf:NAME, or a folder of .jsonl files; gum only for measuring.")
+    str, typer.Option(help="Documents: news, hf:NAME or a folder of .jsonl files; gum only to measure.")
 ]
 Out = Annotated[Path, typer.Option(help="The folder of the run. A study repeats nothing that is finished there.")]
-Table = Annotated[Path | None, typer.Option("--out", help="A .csv file for the table.")]
+Table = Annotated[Path | None, typer.Option(help="A .csv file for the table.")]
 Seed = Annotated[int, typer.Option(help="The number that all random choices depend on.")]
 Seeds = Annotated[str, typer.Option(help="Seeds of the trainings, between commas.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")]
-Train = Annotated[int, typer.Option("--train", help="The number of examples for training; 0 means all.")]
+Train = Annotated[int, typer.Option(help="The number of examples for training; 0 means all.")]
 Test = Annotated[int, typer.Option(help="The number of examples of the test part; 0 means all.")]
 Epochs = Annotated[int, typer.Option(help="How often the training examples are seen; 0 means the usual number.")]
 
 
-def chosen(named: dict, epochs: int, set_: list[str] | None) -> dict:
-    """Return the settings that a command changes."""
-    return named | ({"epochs": epochs} if epochs else {}) | options.pairs(set_)
+def with_options(config: C, epochs: int, set_: list[str] | None, **settings: str | int) -> C:
+    """Return the settings of a training: the usual ones, changed by the options of its command."""
+    return override(config, settings | ({"epochs": epochs} if epochs else {}) | options.pairs(set_))
 
 
-def between_commas(seeds: str, **lists: str) -> tuple[list[int], ...]:
-    """Split lists between commas, the seeds first. Raises ParameterError for an empty list, or a seed that is not a number."""
-    texts = [seeds, *lists.values()]
-    numbers, *names = ([part.strip() for part in text.split(",") if part.strip()] for text in texts)
+def between_commas(seeds: str, **lists: str) -> tuple[list[int], list[list[str]]]:
+    """Split lists between commas. Raises ParameterError for an empty list, or a seed that is not a number."""
+    numbers, *names = ([part.strip() for part in text.split(",") if part.strip()] for text in (seeds, *lists.values()))
     if not all([numbers, *names]) or not all(number.isdigit() for number in numbers):
-        named = " and ".join(f"--{name}" for name in (*lists, "seeds"))
-        raise ParameterError(f"{named} are lists between commas", remedy="E.g. --seeds 1,2,3")
-    return [int(number) for number in numbers], *names
+        options_ = " and ".join(f"--{name}" for name in (*lists, "seeds"))
+        raise ParameterError(f"{options_} are lists between commas", remedy="E.g. --seeds 1,2,3")
+    return [int(number) for number in numbers], names
 
 
 def save(table: pd.DataFrame, file: Path | None, numbers: str | None = None) -> None:
     """Write a table as a .csv file, if there is a name for it. numbers: the format of its numbers."""
-    from lalkit.files import write_text
-
     if file:
         write_text(file, table.to_csv(index=False, float_format=numbers))
         logger.info("%d rows in %s", len(table), file)
@@ -70,7 +70,7 @@ def save(table: pd.DataFrame, file: Path | None, numbers: str | None = None) -> 
 def train_classifier(
     data: Texts,
     out: Out,
-    model: Annotated[str, typer.Option()] = "vanilla",
+    model: str = "vanilla",
     seed: Seed = 1,
     epochs: Epochs = 0,
     threads: options.Threads = 1,
@@ -84,15 +84,11 @@ def train_classifier(
     Args:
         model: The kind of classifier: vanilla, diversity, orthogonal or mlp.
     """
-    from lalkit.companions.classifiers import text_corpora
-    from lalkit.companions.classifiers.classifier import usual
-    from lalkit.companions.classifiers.classifier_training import train
-    from lalkit.config import override
+    from lalkit.companions.classifiers import classifier, classifier_training, text_corpora
 
-    options.set_threads(threads)
-    known = text_corpora.load(data)
-    config = override(usual(known.name), chosen({"model": model, "seed": seed}, epochs, set_))
-    train(config, known, out, resume=resume)
+    texts = text_corpora.load(data)
+    config = with_options(classifier.usual(texts.name), epochs, set_, model=model, seed=seed)
+    classifier_training.train(config, texts, out, resume=resume)
 
 
 @classifiers.command("probe")
@@ -105,17 +101,13 @@ def probe_classifier(run: Path, data: Texts, out: Table = None, test: Test = 0, 
     Args:
         run: The folder of a trained classifier.
     """
-    from lalkit.companions.classifiers import text_corpora
-    from lalkit.companions.classifiers.classifier_study import Size
-    from lalkit.companions.classifiers.classifier_training import load_classifier
-    from lalkit.companions.classifiers.examples import shorten
+    from lalkit.companions.classifiers import classifier_study, classifier_training, examples, text_corpora
     from lalkit.companions.classifiers.faithfulness import measure
     from lalkit.probes.tables import summary
 
-    options.set_threads(threads)
-    classifier, size = load_classifier(run), Size()
-    examples = shorten(text_corpora.load(data), test=test).test
-    table = measure(classifier, examples, size.rounds, size.attributed, size.integrated)
+    classifier, size = classifier_training.load_classifier(run), classifier_study.Size()
+    texts = examples.shorten(text_corpora.load(data), test=test).test
+    table = measure(classifier, texts, size.rounds, size.attributed, size.integrated)
     save(table, out)
     print(summary(table).drop(columns=["system", "seed"]).round(3).to_string(index=False))
 
@@ -143,9 +135,8 @@ def study_classifiers(
     from lalkit.companions.classifiers.classifier_study import Size, study
     from lalkit.probes.tables import summary
 
-    options.set_threads(threads)
-    numbers, names, kinds = between_commas(seeds, data=data, models=models)
-    table, tags = study(names, kinds, numbers, out, replace(Size(), train=train, test=test, epochs=epochs))
+    numbers, (names, kinds) = between_commas(seeds, data=data, models=models)
+    table, tags = study(names, kinds, numbers, out, Size(train=train, test=test, epochs=epochs))
     table = summary(table, ("data", "system", "seed", "measure"))
     save(table, out / "summary.csv", "%.4f")
     save(tags, out / "tags.csv", "%.4f")
@@ -170,14 +161,10 @@ def train_summarizer(
     Args:
         sparse: The heads with sparse attention: none, encoder, but-top, but-copy or all.
     """
-    from lalkit.companions.summarizers import documents
-    from lalkit.companions.summarizers.summarizer import SummarizerConfig
-    from lalkit.companions.summarizers.summarizer_training import train
-    from lalkit.config import override
+    from lalkit.companions.summarizers import documents, summarizer, summarizer_training
 
-    options.set_threads(threads)
-    config = override(SummarizerConfig(), chosen({"sparse": sparse, "seed": seed}, epochs, set_))
-    train(config, documents.load(data), out, resume=resume)
+    config = with_options(summarizer.SummarizerConfig(), epochs, set_, sparse=sparse, seed=seed)
+    summarizer_training.train(config, documents.load(data), out, resume=resume)
 
 
 @summarizers.command("prune")
@@ -200,14 +187,14 @@ def prune_summarizer(
         run: The folder of a trained summarizer.
         lam: The price of an open head; without it there are no gates (the control).
     """
-    from lalkit.companions.summarizers import documents
-    from lalkit.companions.summarizers.pruning import PruneConfig, prune
-    from lalkit.companions.summarizers.summarizer_training import load_summarizer
+    from lalkit.companions.summarizers import documents, pruning, summarizer_training
 
-    options.set_threads(threads)
-    config = PruneConfig(lam=lam, epochs=epochs, seed=seed)
-    model = prune(load_summarizer(run), documents.load(data), out, config, resume=resume)
-    print(model.table().to_string(index=False) if lam is not None else "no gates: the control")
+    summarizer, config = (
+        summarizer_training.load_summarizer(run),
+        pruning.PruneConfig(lam=lam, epochs=epochs, seed=seed),
+    )
+    gated = pruning.prune(summarizer, documents.load(data), out, config, resume=resume)
+    print(gated.table().to_string(index=False) if lam is not None else "no gates: the control")
 
 
 @summarizers.command("score")
@@ -221,11 +208,9 @@ def score_summarizer(run: Path, data: Documents, test: Test = 0, show: int = 3, 
         run: The folder of a trained summarizer, pruned or not.
         show: The number of summaries to print.
     """
-    from lalkit.companions.summarizers import documents
     from lalkit.companions.summarizers.headlines import score, summarize_all
 
-    options.set_threads(threads)
-    model, tested = _loaded(run), documents.load(data).test[: test or None]
+    model, tested = _to_measure(run, data, test)
     summaries = summarize_all(model, tested)
     for document, words in list(zip(tested, summaries))[:show]:
         print(f"{document.id}: {' '.join(words)}\n  true: {' '.join(document.summary)}")
@@ -248,11 +233,9 @@ def measure_heads(
         run: The folder of a trained summarizer, pruned or not.
         ablate: Take the heads away one by one instead, and score the summaries.
     """
-    from lalkit.companions.summarizers import documents
     from lalkit.companions.summarizers.attention_heads import ablate_heads, head_table
 
-    options.set_threads(threads)
-    model, tested = _loaded(run), documents.load(data).test[: test or None]
+    model, tested = _to_measure(run, data, test)
     table = ablate_heads(model, tested) if ablate else head_table(model, tested)
     save(table, out)
     print(table.round(4).to_string(index=False))
@@ -285,8 +268,7 @@ def study_summarizers(
     """
     from lalkit.companions.summarizers.summarizer_study import Size, expected, runs, study
 
-    options.set_threads(threads)
-    numbers, names = between_commas(seeds, variants=variants)
+    numbers, (names,) = between_commas(seeds, variants=variants)
     tables = study(data, names, numbers, out, Size(train, 0, test, epochs, prune_epochs, ablated, gum))
     lines = expected(tables)
     save(runs(tables), out / "runs.csv", "%.4f")
@@ -294,15 +276,15 @@ def study_summarizers(
     print(lines.round(4).to_string(index=False))
 
 
-def _loaded(run: Path) -> Summarizer:
-    """Return a summarizer, or a pruned one with its closed heads cut out."""
-    from lalkit.companions.summarizers.pruning import load_gated
-    from lalkit.companions.summarizers.summarizer_training import load_summarizer
+def _to_measure(run: Path, data: str, test: int) -> tuple[Summarizer, Sequence[Document]]:
+    """Return a summarizer, or a pruned one with its closed heads cut out, and the documents of the test part."""
+    from lalkit.companions.summarizers import documents, pruning, summarizer_training
 
     try:
-        return load_summarizer(run)
+        model = summarizer_training.load_summarizer(run)
     except ModelError as error:
         try:
-            return load_gated(run).cut()
+            model = pruning.load_gated(run).cut()
         except ModelError:
             raise error from None
+    return model, documents.load(data).test[: test or None]

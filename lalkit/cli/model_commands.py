@@ -85,9 +85,7 @@ def models_ship(
     """
     from lalkit.models import ship
 
-    options.set_threads(threads)
     if add:
         print(ship.add(runs or [], name, controls=control or []))
     else:
-        facts = {"seed": seed, "controls": control or [], "licence": licence, "language": language}
-        print(ship.ship(runs or [], name, **facts))
+        print(ship.ship(runs or [], name, seed=seed, controls=control or [], licence=licence, language=language))

@@ -11,6 +11,19 @@ import typer
 
 from lalkit.errors import ParameterError
 
+
+def set_threads(count: int | None) -> int | None:
+    """Let torch use this many threads, and return the number. None and 0 mean one per core."""
+    import torch
+
+    from lalkit.chart.machine import cpu_count
+
+    if count is not None and count < 0:
+        raise ParameterError(f"--threads is {count}", remedy="Give 1 or more, or 0 for one thread per core.")
+    torch.set_num_threads(count or cpu_count())
+    return count
+
+
 TREEBANK = "A treebank: sample, sample-zh, ptb-sample, craft, sinica, or a folder of .trees and .conllu files."
 PARSER = "A trained parser: a shipped one by name, a folder, or hf:owner/name."
 SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more settings."
@@ -19,7 +32,10 @@ Treebank = Annotated[str, typer.Option("--treebank", help=TREEBANK)]
 Model = Annotated[str, typer.Option("--model", help=PARSER)]
 Parser = Annotated[str, typer.Argument(help=PARSER)]
 Split = Annotated[str, typer.Option(help="A part of the treebank: train, dev or test.")]
-Threads = Annotated[int | None, typer.Option(help="The number of processor threads; 0 means one per core.")]
+# With its callback the option --threads acts by itself, before the command starts.
+Threads = Annotated[
+    int | None, typer.Option(callback=set_threads, help="The number of processor threads; 0 means one per core.")
+]
 Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]
 
 
@@ -52,14 +68,3 @@ def pairs(texts: list[str] | None) -> dict[str, str]:
             raise ParameterError(f"{text!r} is not name=value", remedy="Write it like train.seed=2.")
         values[name.strip()] = value
     return values
-
-
-def set_threads(count: int | None) -> None:
-    """Let torch use this many threads; None or 0: one per core."""
-    import torch
-
-    from lalkit.chart.machine import cpu_count
-
-    if count is not None and count < 0:
-        raise ParameterError(f"--threads is {count}", remedy="Give 1 or more, or 0 for one thread per core.")
-    torch.set_num_threads(count or cpu_count())

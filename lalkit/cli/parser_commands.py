@@ -72,7 +72,6 @@ def train(
     config = override(preset_(preset), settings)
     if "train.workers" not in settings:
         config = override(config, {"train.workers": workers or (1 if threads else usual_size(config))})
-    options.set_threads(threads)
     if dry_run:
         print("\n".join(estimate(config, treebank, random_weights=random_weights).lines(config)))
     else:
@@ -113,7 +112,6 @@ def evaluate(
     from lalkit.treebank.corpora import load
 
     check_writable(rows, parses, None if json_ == "-" else json_)
-    options.set_threads(threads)
     start = time.perf_counter()
     loaded = load_model(find(parser))
     task, lam = loaded.config.model.task, loaded.config.train.lam if lam is None else lam
@@ -188,7 +186,7 @@ def parse(
     if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text that is too long for a path
         raise ParameterError(f"{text[0]} is a parser, not a text", remedy=f"Write: --model {text[0]}")
     if file is None and text and len(text) == 1 and os.path.isfile(text[0]):
-        text, file = None, Path(text[0])
+        text, file = [], Path(text[0])
     forms = parse_corpus.forms(to)
     if file and text:
         raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
@@ -197,11 +195,8 @@ def parse(
     for place in parse_corpus.outputs(out, forms) if file and out else ():
         if place.exists() and place.samefile(file):
             raise ParameterError(f"{place} is the text itself", remedy="Give --out another name.")
-    if text:
-        opened = nullcontext(from_arguments(text))
-    else:
-        opened = open_lines(file) if file else nullcontext(from_stream(sys.stdin.buffer, "standard input", "stdin"))
-    with opened as lines:
+    typed = from_arguments(text) if text else from_stream(sys.stdin.buffer, "standard input", "stdin")
+    with open_lines(file) if file else nullcontext(typed) as lines:
         parse_corpus.parse(
             find(model), lines, form=form, to=forms, pretty=pretty, out=out, svg=svg, resume=resume, workers=workers,
             cluster=cluster,

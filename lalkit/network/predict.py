@@ -39,7 +39,7 @@ def predict(
     lam: float = 0.5,
     budget: int | None = None,
     threads: int | None = None,
-    tick: Callable[[int], None] = lambda done: None,
+    tick: Callable[[int], object] = lambda done: None,
 ) -> list[Prediction]:
     """Parse every sentence. The trees are in order, and the same alone and in any batch.
 

@@ -187,7 +187,8 @@ class Worker:
         self.process = context.Process(target=serve, args=(other_end, source), daemon=True)
         self.process.start()
         other_end.close()  # only the worker holds it now, so the pipe ends when the worker dies
-        self.ready, self.task = False, None
+        self.ready = False
+        self.task: Task | None = None
 
     def give(self, task: Task) -> None:
         self.task = task

@@ -140,11 +140,11 @@ class Part:
         journal = read_journal(self.journal_path)
         if part and journal is None:
             return
-        renamed = journal and [
+        renamed = [
             out.exists() and not path.exists() and out.stat().st_size == size
-            for out, path, size in zip(self.outs, self.paths, journal.written)
+            for out, path, size in zip(self.outs, self.paths, journal.written if journal else ())
         ]
-        if not part and not (renamed and any(renamed)):
+        if not part and not any(renamed):
             remedy = "Leave out --resume to parse again and replace it."
             raise LalkitError("is there already, and has no part file to continue", where=str(out), remedy=remedy)
         journal.check(wanted, str(part or out))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from lalkit.api import ParseResult
 from lalkit.chart.machine import give_back, progress
@@ -87,7 +87,7 @@ def parse(
             return logger.info("%s: finished already", ", ".join(map(str, outs)))
         if before.lines:
             logger.info("resuming after line %d", before.lines)
-            skip_done(lines, before, str(output.paths[0]))
+            skip_done(lines, before, f"{outs[0]}.part")
         start = time.monotonic()
         bar = stack.enter_context(progress(desc="parsing", unit=" words"))
         budget = budget or usual(compute.device)
@@ -121,6 +121,7 @@ def start_compute(source: Source, workers: int | None, cluster: str | None) -> I
     if several() + (workers is not None) + (cluster is not None) > 1:
         raise LalkitError("give only one of --workers, --cluster and `accelerate launch`")
     with ExitStack() as stack:
+        compute: Compute
         if several():
             compute = Ranks(source, stack.enter_context(launched()))
         elif cluster is not None:
@@ -170,7 +171,7 @@ def forms(text: str) -> tuple[To, ...]:
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     if unknown := [name for name in names if name not in get_args(To)]:
         raise LalkitError(f"there is no form {unknown[0]!r}", remedy=f"The forms are {', '.join(get_args(To))}.")
-    return names
+    return cast(tuple[To, ...], names)
 
 
 def outputs(out: str | Path, to: Sequence[To]) -> list[Path]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import resource
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+import psutil
 import torch
 
 from lalkit.chart.machine import available_bytes
@@ -47,22 +45,18 @@ class Estimate:
     seconds: float
     available: int | None
 
-    @property
-    def memory(self) -> int:
-        return self.fixed + self.activations + self.program
-
     def lines(self, config: Config) -> list[str]:
         """Return the estimate as lines for people."""
-        epochs, hours = config.train.epochs, self.seconds * config.train.epochs / 3600
+        epochs, needed = config.train.epochs, self.fixed + self.activations
         minutes = f"{self.seconds:.0f} seconds" if self.seconds < 120 else f"{self.seconds / 60:.0f} minutes"
         lines = [
             f"weights     {self.weights / 1e6:.1f} M, of which {self.trained / 1e6:.1f} M are trained",
-            f"memory      about {_gb(self.memory)}: {_gb(self.fixed)} for weights, gradients and moments, "
+            f"memory      about {_gb(needed + self.program)}: {_gb(self.fixed)} for weights, gradients and moments, "
             f"{_gb(self.activations)} to compute {self.largest} words at once, {_gb(self.program)} for the program",
             f"an epoch    about {minutes}: {self.steps:,} steps, {self.words:,} words; {epochs} epochs take "
-            f"{hours:.1f} hours, without evaluation",
+            f"{self.seconds * epochs / 3600:.1f} hours, without evaluation",
         ]
-        if self.available is not None and self.memory - self.program > self.available:
+        if self.available is not None and needed > self.available:
             now = config.train.part_tokens or config.train.batch_tokens
             lines.append(
                 f"too much    {_gb(self.available)} are free: lower train.part_tokens (now {now}); it changes memory, "
@@ -89,15 +83,16 @@ def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> 
     sentences, _ = trainable(load(treebank, "train", task=task).sentences, train.max_length, task)
     with random_encoder(config.model) if random_weights else nullcontext(config.model) as model:
         learner = Learner(replace(config, model=model), sentences, weights=not random_weights)
-    weights = sum(p.numel() * p.element_size() for p in learner.network.parameters())
-    program = max(_resident() - weights, 0)
-    fixed = weights + sum(p.numel() * (p.element_size() + ADAM) for p in learner.parameters)
-    numbers = [sum(p.numel() for p in group) for group in (learner.network.parameters(), learner.parameters)]
+    parameters, trained = list(learner.network.parameters()), learner.parameters
+    weight_bytes = sum(p.numel() * p.element_size() for p in parameters)
+    program = max(psutil.Process().memory_info().rss - weight_bytes, 0)
+    fixed = weight_bytes + sum(p.numel() * (p.element_size() + ADAM) for p in trained)
+    count, trained_count = (sum(p.numel() for p in group) for group in (parameters, trained))
     groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, 0)
     parts = [part for group in groups for part in in_parts([sentences[i] for i in group], train.part_tokens)]
     parts.sort(key=_size)
     largest, words = _size(parts[-1]), sum(map(_size, parts))
-    logger.info(f"{numbers[0] / 1e6:.1f} M weights, {len(parts):,} parts of batches; a few of them are computed now")
+    logger.info(f"{count / 1e6:.1f} M weights, {len(parts):,} parts of batches; a few of them are computed now")
 
     learner.network.train()
     chosen = [parts[(2 * k + 1) * len(parts) // (2 * PROBES)] for k in range(PROBES)]
@@ -110,16 +105,29 @@ def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> 
     update = _timed(_update, learner)
     spent = sum(_timed(learner.add_gradient, part) for part in chosen)
     seconds = spent / sum(map(_size, chosen)) * words / max(train.workers, 1) + len(groups) * update
+    total = sum(map(len, sentences))
     return Estimate(
-        *numbers, fixed, activations, program, len(groups), sum(map(len, sentences)), largest, seconds, free
+        count, trained_count, fixed, activations, program, len(groups), total, largest, seconds, free
     )  # fmt: skip
 
 
 def _kept(learner: Learner, part: Sequence[Sentence]) -> tuple[int, int]:
-    """Return (words with padding, bytes that a forward pass keeps for its backward pass)."""
-    with _Kept(learner.network) as kept:
+    """Return (words with padding, bytes that a forward pass keeps for its backward pass).
+
+    Weights do not count, and each piece of memory counts once.
+    """
+    weights = {p.untyped_storage().data_ptr() for p in learner.network.parameters()}
+    kept: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept.setdefault(storage.data_ptr(), storage.nbytes())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         learner.add_gradient(part)
-    return _size(part), kept.bytes
+    return _size(part), sum(kept.values())
 
 
 def _size(part: Sequence[Sentence]) -> int:
@@ -142,34 +150,6 @@ def _timed(function: Callable, *arguments) -> float:
     started = time.perf_counter()
     function(*arguments)
     return time.perf_counter() - started
-
-
-class _Kept(torch.autograd.graph.saved_tensors_hooks):
-    """Count the bytes that a forward pass keeps for the backward pass, without weights, and each piece of memory once."""
-
-    def __init__(self, network: torch.nn.Module):
-        self.bytes, self._seen = 0, {p.untyped_storage().data_ptr() for p in network.parameters()}
-        super().__init__(self._pack, lambda tensor: tensor)
-
-    def __enter__(self) -> _Kept:
-        super().__enter__()
-        return self
-
-    def _pack(self, tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in self._seen:
-            self._seen.add(storage.data_ptr())
-            self.bytes += storage.nbytes()
-        return tensor
-
-
-def _resident() -> int:
-    """Return the bytes of memory that this process has or, where the system does not say, the most it has had."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    except OSError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _gb(count: float) -> str:
