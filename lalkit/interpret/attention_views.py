@@ -12,6 +12,7 @@ boundaries. So a probe changes weights within the span, and only the sum is comp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -24,12 +25,16 @@ from lalkit.network.predict import predict
 from lalkit.network.scores import fenceposts
 from lalkit.probes.view import AttentionView, Outcome
 
+if TYPE_CHECKING:
+    from lalkit.interpret.paper_layer import PaperLayer
+    from lalkit.interpret.span_layer import SpanLayer
+
 STRIDE = 1_000_000  # The number of a span is the number of its sentence * STRIDE + start * 1000 + end.
 
 
 @torch.no_grad()
 def view_of_paper_layer(
-    source: AttributionSource, sentences: Sentences, decide: str, spans: Spans | None, examples: Sequence[int]
+    source: PaperLayer, sentences: Sentences, decide: str, spans: Spans | None, examples: Sequence[int]
 ) -> AttentionView:
     """Return the view of the paper's layer on a batch of sentences.
 
@@ -84,7 +89,7 @@ def view_of_paper_layer(
 
 @torch.no_grad()
 def view_of_span_layer(
-    source: AttributionSource, sentences: Sentences, spans: Spans | None, examples: Sequence[int]
+    source: SpanLayer, sentences: Sentences, spans: Spans | None, examples: Sequence[int]
 ) -> AttentionView:
     """Return the view of label attention inside the span, on the spans of all sentences, in their order.
 
@@ -163,8 +168,8 @@ def _span_decisions(network: Network, collator: Collator, spans: Spans, device) 
     places = torch.zeros(len(spans), most, 2, dtype=torch.long, device=device)
     label = torch.full((len(spans), most), -1, device=device)  # -1: padding
     for b, in_sentence in enumerate(spans):
-        for u, (start, end, name) in enumerate(in_sentence):
-            places[b, u] = torch.tensor([start, end])
+        for u, (first, last, name) in enumerate(in_sentence):
+            places[b, u] = torch.tensor([first, last])
             label[b, u] = collator.vocab.label_index.get(name, -2)  # -2: a label that is never right
     start, end = places.unbind(-1)
     sentence, scorer = torch.arange(len(spans), device=device)[:, None], network.spans

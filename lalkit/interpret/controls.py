@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -94,7 +95,8 @@ def likeness(first: Contributions, second: Contributions, norm: str) -> tuple[fl
 @contextmanager
 def words_kept(network: Network) -> Iterator[None]:
     """Compute the vectors of a batch's words only once inside the `with` block. Controls change only what comes after them."""
-    usual, kept = network.words.forward, {}
+    usual = network.words.forward
+    kept: dict[tuple, Tensor] = {}
 
     def forward(batch: Batch) -> Tensor:
         inputs = [x for x in (batch.lengths, batch.subwords, batch.places, batch.words, batch.chars) if x is not None]
@@ -103,11 +105,8 @@ def words_kept(network: Network) -> Iterator[None]:
             kept[key] = usual(batch)
         return kept[key]
 
-    network.words.forward = forward
-    try:
+    with patch.object(network.words, "forward", forward):
         yield
-    finally:
-        network.words.forward = usual
 
 
 @torch.no_grad()

@@ -188,16 +188,17 @@ class PaperLayer(AttributionSource):
         self._refuse_mixed()
         if self.layer.config.query != "vector":
             raise LalkitError("a query matrix gives every word contexts of its own", remedy="Use query=vector.")
-        sums = []
+        total = torch.zeros(())
 
         def remember(contexts: Tensor) -> Tensor:
-            sums.append(contexts.double().sum(0))
+            nonlocal total
+            total = total + contexts.double().sum(0)
             return contexts
 
         with self.layer.hooked(contexts=remember):
             for _ in predict_batches(self.network, self.collator, sentences):
                 pass
-        return (sum(sums) / len(sentences)).to(next(self.layer.parameters()).dtype)
+        return (total / len(sentences)).to(next(self.layer.parameters()).dtype)
 
     def controls(self, mean: Tensor, seed: int = 0) -> dict[str, dict]:
         order = self.order(mean, seed)

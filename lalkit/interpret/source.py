@@ -52,11 +52,13 @@ class AttributionSource(Protocol):
     and `spans`, the spans to explain.
     """
 
+    network: Network
+    collator: Collator
+    lam: float  # the weight of label scores in the score of a tree
     question: str  # the title of the page to explore
     content: str  # what a look holds, in words
     norms: Sequence[str] = ()  # the ways to measure a contribution, if there are several
     top_norm: str  # the norm that decides which head leads a span
-    attends: bool = True  # False for a parser that was trained with the attention switched off
 
     def __init__(self, network: Network, collator: Collator, lam: float = 0.5):
         """lam: the weight of label scores in the score of a tree."""
@@ -65,6 +67,11 @@ class AttributionSource(Protocol):
     @staticmethod
     def system(config: ModelConfig) -> str:
         """Return the name of a parser with this layer in comparisons."""
+
+    @property
+    def attends(self) -> bool:
+        """Return False for a parser that was trained with the attention switched off."""
+        return True
 
     @property
     def layer(self) -> HookedModule:

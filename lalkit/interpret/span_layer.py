@@ -239,7 +239,7 @@ class SpanLayer(AttributionSource):
     @torch.inference_mode()
     def mean(self, sentences: Sentences) -> Float[Tensor, "h"]:
         """Return the mean of A(i, j, l), over all spans of the sentences: the chart less the chart without evidence."""
-        total, count = 0.0, 0
+        total, count = torch.zeros(()), 0
         for group, _, output in predict_batches(self.network, self.collator, sentences):
             logits, evidence, *edges = output.span_parts
             lengths = torch.tensor([len(sentences[i]) for i in group], device=logits.device)
