@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class LalkitError(Exception):
     """Base of every error that lalkit raises on purpose. The command line turns it into one line and exit code 2."""
@@ -14,7 +16,7 @@ class LalkitError(Exception):
         place = f"{self.where}: " if self.where else ""
         return f"{place}{self.problem}" + (f"\n  {self.remedy}" if self.remedy else "")
 
-    def at(self, where: str) -> LalkitError:
+    def at(self, where: str) -> Self:
         """Return the same error with a place (file, line, sentence) in front of its own."""
         return type(self)(self.problem, where=f"{where}: {self.where}" if self.where else where, remedy=self.remedy)
 

@@ -5,7 +5,7 @@ The labels are our own, because the treebanks whose heads we reproduce have none
 An arc arises where a constituent passes its head word on to its parent: the head words of the other children depend on it.
 The label of such an arc is the first of these that applies: punctuation; coordination; the role that the function tags of the
 dependent name (`ROLES`); the first matching line of `TABLE`, which looks at the parent, the head child, the other child and
-its side.
+its side. Both tables are in english_rules.txt.
 
 In any phrase:
     ROOT  the head of the sentence
@@ -55,65 +55,25 @@ from functools import cache
 from typing import NamedTuple
 
 from lalkit.treebank.brackets import strip_function
-from lalkit.treebank.head_rules import COORDINATORS, PUNCTUATION
+from lalkit.treebank.head_rules import COORDINATORS, PUNCTUATION, read_tables
 from lalkit.treebank.tree import Node
-
-# Function tag -> label, strongest first: grammatical roles, then kinds of adverbial, and CLR, which says least, last.
-# Tags of form or style (NOM, TTL, HLN, CLF, IMP, ...) name no relation to the head, so they are not here.
-ROLES = {
-    "SBJ": "SBJ", "LGS": "LGS", "PRD": "PRD", "DTV": "DTV", "BNF": "DTV", "TPC": "TPC", "EXT": "EXT", "DIR": "DIR",
-    "LOC": "LOC", "PUT": "LOC", "MNR": "MNR", "PRP": "PRP", "TMP": "TMP", "ADV": "ADV", "CLR": "CLR",
-}  # fmt: skip
 
 
 class Line(NamedTuple):
     """One line of the table. Categories stand between spaces; side is that of the child as seen from the head; "" fits any."""
 
     label: str
-    parent: str = ""
-    head: str = ""
-    child: str = ""
-    side: str = ""
+    parent: str
+    head: str
+    child: str
+    side: str
 
 
-NOMINAL = "NP NX NML NAC WHNP CIT"
-VERBS = "VB VBD VBG VBN VBP VBZ MD TO"
-CLAUSE = "S SINV SQ SBARQ VP RRC TOP HEADING TITLE CAPTION"
-SENTENCES = "S SBAR SINV SQ SBARQ"
-ADVERBS = "RB RBR RBS ADVP WHADVP"
-GOVERNED = "NP NX NML WHNP QP ADJP ADVP UCP FRAG VP CD NN NNS NNP " + SENTENCES
-QUANTITIES = "CD QP $ #"
-
-TABLE = (
-    Line("PRN", child="PRN"),
-    Line("PRT", child="PRT RP"),
-    Line("TPC", parent="SBARQ", child="WHNP WHADVP WHPP WHADJP", side="left"),
-    Line("IM", parent="VP", child="TO", side="left"),
-    Line("VC", parent="VP SQ SINV S", head=VERBS, child="VP", side="right"),
-    Line("OBJ", parent="VP", child="NP NX NML NN NNS NNP NNPS PRP QP", side="right"),
-    Line("COMP", parent="VP", child=SENTENCES, side="right"),
-    Line("COMP", parent="SINV", child=SENTENCES),
-    Line("ADV", parent=CLAUSE, child=ADVERBS),
-    Line("VMOD", parent=CLAUSE),
-    Line("SUB", parent="SBAR", child="S SQ SINV FRAG VP", side="right"),
-    Line("AMOD", parent="SBAR", child=ADVERBS + " IN NP PP", side="left"),
-    Line("PMOD", parent="PP WHPP", child=GOVERNED, side="right"),
-    Line("PMOD", parent="PP", head="IN TO VBG VBN RB JJ CC", child="PP", side="right"),
-    Line("AMOD", parent="PP WHPP"),
-    Line("DET", parent=NOMINAL, child="DT PDT WDT"),
-    Line("POSS", parent=NOMINAL, child="PRP$ WP$"),
-    Line("NUM", parent=NOMINAL, child=QUANTITIES),
-    Line("RELC", parent=NOMINAL, child=SENTENCES + " VP RRC", side="right"),
-    Line("NMOD", parent=NOMINAL),
-    Line("NUM", parent="QP"),
-    Line("COMP", parent="ADJP ADVP", child=SENTENCES, side="right"),
-    Line("AMOD", parent="ADJP ADVP WHADJP WHADVP"),
-    Line("CC", parent="CONJP"),
-)
-
-# Categories that can be conjuncts of each other, although their labels differ.
-ALIKE = ("NN NNS NNP NNPS PRP", "NP NX NML", "VB VBD VBG VBN VBP VBZ MD", "JJ JJR JJS", "RB RBR RBS", "S SINV SQ SBARQ")
-EQUALS = {name: group for group in ALIKE for name in group.split()}
+TABLES = read_tables("english")
+ROLES = dict(TABLES["roles"])
+TABLE = tuple(Line(*row) for row in TABLES["arcs"])
+EQUALS = {name: group for (group,) in TABLES["alike"] for name in group.split()}
+NOMINAL = dict(TABLES["groups"])["nominal"].split()
 COMMAS = {",", ":"}
 BETWEEN = {"``", "''", "-LRB-", "-RRB-", "RB", "ADVP", "PRN", "INTJ"}  # may stand next to the comma or coordinator
 
@@ -130,7 +90,7 @@ def arc_label(parent: Node, head: int, child: int) -> str:
     label = _coordination(above, categories, head, child, same_role) or role(node)
     if label and (above, label) != ("PP", "LGS"):  # in (PP by (NP-LGS ...)) the whole PP has the role, see `role`
         return label
-    if above in NOMINAL.split() and category in ("NP", "NML") and node.leaves()[-1].label == "POS":
+    if above in NOMINAL and category in ("NP", "NML") and node.leaves()[-1].label == "POS":
         return "POSS"
     return look_up(TABLE, above, categories[head], category, "left" if child < head else "right")
 
@@ -182,7 +142,7 @@ def _coordination(parent: str, categories: Sequence[str], head: int, child: int,
         return "COORD"
     if not same_role:  # (S (S-ADV ...) , (S ...)) is subordination
         return ""
-    return "APPO" if parent in NOMINAL.split() else "COORD"
+    return "APPO" if parent in NOMINAL else "COORD"
 
 
 @cache

@@ -21,10 +21,11 @@ UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
 def parse_tree(text: str) -> Node:
     """Read one bracketed tree. Raises TreebankError with the number of the tree in which the brackets go wrong."""
-    trees = [tree for _, tree in scan_trees(text)]
-    for tree in trees:
+    trees: list[Node] = []
+    for _, tree in scan_trees(text):
         if isinstance(tree, TreebankError):
             raise tree
+        trees.append(tree)
     if len(trees) != 1:
         raise TreebankError(f"expected one tree, found {len(trees)}: {text[:60]!r}")
     return trees[0]
@@ -88,11 +89,9 @@ def _unclosed(open_phrases: list[tuple[list[str], list]], when: str = "") -> str
 def _close(labels: list[str], items: list[Node | str]) -> Node:
     label = "".join(labels)
     words = [item for item in items if isinstance(item, str)]
-    if words:
-        if len(items) > 1:
-            raise TreebankError(f"({label} ...) mixes words and constituents or has several words: {words}")
-        return Node(label, word=words[0])
-    return Node(label, tuple(items))
+    if words and len(items) > 1:
+        raise TreebankError(f"({label} ...) mixes words and constituents or has several words: {words}")
+    return Node(label, tuple(item for item in items if isinstance(item, Node)), words[0] if words else None)
 
 
 def read_text(path: str | Path, encoding: str = "utf-8") -> str:

@@ -30,7 +30,10 @@ SPLITS = ("train", "dev", "test")
 CRAFT_WRAPPERS = ("TITLE", "HEADING", "CAPTION")  # layout over a whole line, not syntax
 OURS = ("sample", "sample-zh")
 NAMES = (*OURS, "ptb-sample", "craft", "sinica")
-NLTK = {"ptb-sample": ("treebank", "dependency_treebank"), "sinica": ("sinica_treebank",)}  # NLTK's names for them
+NLTK: dict[str, tuple[str, ...]] = {
+    "ptb-sample": ("treebank", "dependency_treebank"),
+    "sinica": ("sinica_treebank",),
+}  # NLTK's names for them
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,8 @@ def build(
         heads, labels = gold.heads, gold.labels
         if labels is None and rules:
             derived = rules(cleaned)[1]
-            labels = ["ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in zip(heads, derived)]
+            named = zip(heads, derived)
+            labels = tuple("ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in named)
     elif rules:
         heads, labels = rules(cleaned)
     return Sentence(sentence.words, sentence.tags, sentence.constituents, heads, labels, id)
@@ -162,16 +166,17 @@ def pair(
         if gold and arcs is None:
             yield TreebankError(f"ends before the tree of {place}", where=gold.place)
             return
-        broken = next((item for item in (tree, arcs) if isinstance(item, TreebankError)), None)
-        if broken is not None:
-            yield broken
-            continue
-        if arcs and use_sent_id:
-            id = arcs.comments.get("sent_id") or id
-        try:
-            yield tree, build(tree, arcs, id, unwrap, rules)
-        except TreebankError as error:
-            yield error.at(place)
+        if isinstance(tree, TreebankError):
+            yield tree
+        elif isinstance(arcs, TreebankError):
+            yield arcs
+        else:
+            if arcs and use_sent_id:
+                id = arcs.comments.get("sent_id") or id
+            try:
+                yield tree, build(tree, arcs, id, unwrap, rules)
+            except TreebankError as error:
+                yield error.at(place)
     if next(dependencies, None) is not None:
         yield TreebankError("has more sentences than there are trees", where=gold.place)
 
@@ -196,27 +201,24 @@ def cache_folder() -> Path:
 
 def find(name: str) -> Path | None:
     """Return the folder of a corpus (for NLTK's: their common folder), or None if it is not on this machine."""
+    folders, parts = [Path(name)], NLTK.get(name, ())
     if name in OURS:
         folders, parts = [sample_folder(name)], ("train.trees",)
     elif name in NLTK:
         import nltk.data
 
-        folders = [Path(folder) / "corpora" for folder in (*_folders_of("NLTK_DATA"), *nltk.data.path)]
-        parts = NLTK[name]
+        folders = [Path(str(folder), "corpora") for folder in (*_folders_of("NLTK_DATA"), *nltk.data.path)]
     elif name == "craft":
-        folders = [Path(folder) / "craft" for folder in (*_folders_of("LALKIT_DATA"), cache_folder())]
+        folders = [Path(folder) / "craft" for folder in (*_folders_of("LALKIT_DATA"), str(cache_folder()))]
         parts = ("structural-annotation/treebank/penn",)
-    else:
-        folders, parts = [Path(name)], ()
-    return next((folder for folder in folders if folder.is_dir() and all(_has(folder, part) for part in parts)), None)
+    for folder in folders:
+        if folder.is_dir() and all((folder / part).exists() or (folder / f"{part}.zip").is_file() for part in parts):
+            return folder
+    return None
 
 
 def _folders_of(variable: str) -> list[str]:
     return [folder for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
-
-
-def _has(folder: Path, part: str) -> bool:
-    return (folder / part).exists() or (folder / f"{part}.zip").is_file()
 
 
 def missing(name: str) -> CorpusError:
@@ -250,7 +252,7 @@ def _read_folder(folder: Path, split: str, task: str) -> Sentences:
         dependencies = candidates[0] if candidates else None
     prefix = f"{folder.name}-{split}"
     if trees.exists():
-        return _pair_files(_source(trees), dependencies and _source(dependencies), prefix, task)
+        return _pair_files(_source(trees), _source(dependencies) if dependencies else None, prefix, task)
     if dependencies is None:
         raise CorpusError(
             f"no file {trees.name}",

@@ -5,8 +5,8 @@ so are 把 and 被. Phrases of nouns, measure words, localisers and 的 have the
 head of a clause is its VP, or 的 (DEC) if it has one. Punctuation, sentence particles and aspect marks are heads only if there
 is no other child.
 
-The arc labels are our own, too: they come from function tags if the tree has them, and else from categories. A paper that uses
-their scores should say so. They are:
+The rules are in chinese_rules.txt. The arc labels are our own, too: they come from function tags if the tree has them, and
+else from categories. A paper that uses their scores should say so. They are:
 
     ROOT   the head of the sentence
     P      punctuation
@@ -50,76 +50,23 @@ from __future__ import annotations
 
 from lalkit.treebank.arc_labels import Line, look_up
 from lalkit.treebank.brackets import strip_function
-from lalkit.treebank.head_rules import HeadRule, HeadRules, table
+from lalkit.treebank.head_rules import HeadRule, HeadRules, by_parent, read_tables
 from lalkit.treebank.tree import Node
 
-TAGS = frozenset(
-    "AD AS BA CC CD CS DEC DEG DER DEV DT EM ETC FW IC IJ JJ LB LC M MSP NN NOI NR NT OD ON P PN PU SB SP URL VA VC VE VV".split()
-)
-TYPICAL_TAGS = frozenset("AS DEC DEG DER DEV ETC LC MSP NR NT PU VA VE VV".split())  # no other tag set has these
-VERBS = "VV VA VC VE VCD VCP VNV VPT VRD VSB"
-NOUNS = "NN NR NT PN"
-PHRASES = "NP QP DP LCP"
-
+TABLES = read_tables("chinese")
+TAGS, TYPICAL_TAGS = (frozenset(dict(TABLES["groups"])[name].split()) for name in ("tags", "typical"))
 CHINESE = HeadRules(
-    by_parent=table({
-        "IP": HeadRule("last", "VP > IP > " + VERBS),
-        "CP": HeadRule("last", "DEC > CP > IP > VP"),
-        "VP": HeadRule("first", VERBS + " > BA LB SB > VP > IP"),
-        "VRD VCD VCP VNV VPT": HeadRule("first", "VV VA VC VE"),
-        "VSB": HeadRule("last", VERBS + " VP"),
-        "NP": HeadRule("last", "NP " + NOUNS + " > QP DP > M CD OD > IP"),
-        "DP": HeadRule("first", "DT > DP > CLP M QP CD OD"),
-        "QP": HeadRule("last", "CLP M > QP > CD OD"),
-        "CLP": HeadRule("last", "M > CLP"),
-        "LCP": HeadRule("last", "LC > LCP"),
-        "PP": HeadRule("first", "P > PP"),
-        "DNP": HeadRule("last", "DEG DEC > DNP"),
-        "DVP": HeadRule("last", "DEV"),
-        "ADJP": HeadRule("last", "JJ ADJP > AD " + NOUNS),
-        "ADVP": HeadRule("last", "AD CS ADVP"),
-        "PRN FRAG UCP INTJ LST": HeadRule("last"),
-    }),
+    by_parent(TABLES["heads"]),
     other=HeadRule("last"),
     never=frozenset({"PU"}),
-    seldom=frozenset({"CC", "SP", "AS", "ETC", "MSP", "DER", "LST", "PRN", "FLR"}),
-)  # fmt: skip
-
-# Function tag -> label, strongest first. PN (proper name), SHORT, Q, TTL and others name no relation.
-ROLES = {tag: tag for tag in "SBJ LGS IO OBJ PRD TPC FOC VOC EXT DIR LOC MNR PRP TMP CND BNF ADV".split()} | {
-    "APP": "APPO"
-}
-
-TABLE = (
-    Line("PRN", child="PRN"),
-    Line("CC", child="ETC"),
-    Line("ASP", child="AS DER"),
-    Line("PTC", child="SP MSP IJ INTJ"),
-    Line("RES", parent="VRD VCP VNV VPT"),
-    Line("COORD", parent="VCD"),
-    Line("SERIAL", parent="VSB"),
-    Line("PMOD", parent="PP", head="P", side="right"),
-    Line("PMOD", parent="LCP DNP CP", head="LC DEG DEC", side="left"),
-    Line("MNR", parent="IP VP", child="DVP"),
-    Line("PMOD", parent="DVP"),
-    Line("COMP", parent="VP", head="BA LB SB", side="right"),
-    Line("COMP", parent="VP", head=VERBS, child="VP IP CP", side="right"),
-    Line("SERIAL", parent="VP", head="VP", child="VP"),
-    Line("ADV", parent="IP VP CP", child="AD ADVP CS PP LCP"),
-    Line("OBJ", parent="VP", head=VERBS, child=PHRASES + " " + NOUNS, side="right"),
-    Line("SBJ", parent="IP", head="VP", child=PHRASES + " " + NOUNS, side="left"),
-    Line("VMOD", parent="IP VP CP"),
-    Line("NUM", parent="NP DP QP CLP", child="QP CD OD CLP"),
-    Line("DET", parent="NP QP", child="DP DT"),
-    Line("RELC", parent="NP", child="CP IP VP"),
-    Line("AMOD", parent="NP ADJP ADVP CLP QP", child="ADJP JJ AD ADVP VA"),
-    Line("NMOD", parent="NP DP QP CLP ADJP FRAG"),
+    seldom=frozenset("CC SP AS ETC MSP DER LST PRN FLR".split()),
 )
-ALIKE = {tag: group for group in (VERBS, NOUNS, "CD OD") for tag in group.split()}
+TABLE = tuple(Line(*row) for row in TABLES["arcs"])
+ALIKE = {tag: group for (group,) in TABLES["alike"] for tag in group.split()}
 
 
 def is_ctb(tags: set[str]) -> bool:
-    """Return whether all tags are tags of the Chinese Treebank, and at least one is typical of it."""
+    """Return whether all tags are tags of the Chinese Treebank, and at least one is found in no other tag set."""
     return tags <= TAGS and bool(tags & TYPICAL_TAGS)
 
 
@@ -132,7 +79,7 @@ def arc_label(parent: Node, head: int, child: int) -> str:
     if _is_conjunct(categories, head, child):
         return "COORD"
     tags = parent.children[child].label.split("-")[1:]
-    role = next((label for tag, label in ROLES.items() if tag in tags), "")
+    role = next((label for tag, label in TABLES["roles"] if tag in tags), "")
     if role and above not in ("PP", "LCP"):
         return role
     return look_up(TABLE, above, categories[head], category, "left" if child < head else "right")

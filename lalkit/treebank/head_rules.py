@@ -1,4 +1,4 @@
-"""Choose the head child of an English constituent: one rule for each category, as a table.
+"""Choose the head child of a constituent by a table: one rule for each category. The English rules are in english_rules.txt.
 
 A rule searches the children from one side. It lists ranks of categories, the best rank first, and takes the first child of
 the best rank that is present. Categories inside one rank are equal.
@@ -16,10 +16,10 @@ NP).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from pathlib import Path
 
 # Newer treebanks tag hyphens as HYPH (CRAFT: dose HYPH dependent) and superfluous punctuation as NFP.
 PUNCTUATION = frozenset(", . : `` '' -LRB- -RRB- -LSB- -RSB- -LCB- -RCB- HYPH NFP".split())
@@ -29,9 +29,9 @@ LIST_MARKERS = frozenset({"LST"})  # (FRAG (LST 1 .) (NP Methods)): a number tha
 
 @dataclass(frozen=True)
 class HeadRule:
-    """side: where the search starts. ranks: such as "IN > VBG VBN", the best rank first, with spaces inside a rank."""
+    """side: "first" or "last", where the search starts. ranks: such as "IN > VBG VBN", the best one first."""
 
-    side: Literal["first", "last"]
+    side: str
     ranks: str = ""
 
     @cached_property
@@ -79,46 +79,23 @@ class HeadRules:
         return rule.outermost(usual or candidates or range(len(categories))) if chosen is None else chosen
 
 
-def table(rows: dict[str, HeadRule]) -> dict[str, HeadRule]:
-    """Give each category of a key such as "NP NX" its own entry."""
-    return {parent: rule for parents, rule in rows.items() for parent in parents.split()}
+def read_tables(language: str) -> dict[str, list[list[str]]]:
+    """Return the tables of LANGUAGE_rules.txt by name, as rows of cells. The members of a group replace its name."""
+    tables: dict[str, list[list[str]]] = {"groups": []}
+    text = Path(__file__).with_name(f"{language}_rules.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line.startswith("["):
+            rows = tables.setdefault(line.strip("[]"), [])
+        elif line and not line.startswith("#"):
+            groups = dict(tables["groups"])
+            rows.append([" ".join(groups.get(word, word) for word in cell.split()) for cell in line.split("|")])
+    return tables
 
 
-NOUNS = "NN NNS NNP NNPS POS"
-FINITE = "MD VBD VBP VBZ VB"
+def by_parent(rows: Iterable[Sequence[str]]) -> dict[str, HeadRule]:
+    """Return the rule of each category, from rows of a table `heads`: categories, side, ranks."""
+    return {parent: HeadRule(side, ranks) for parents, side, ranks in rows for parent in parents.split()}
 
-ENGLISH = HeadRules(
-    by_parent=table({
-        # Clauses. TO and IN as children of S occur where the annotation left out a VP or an SBAR.
-        "S TOP HEADING TITLE CAPTION": HeadRule("last", "TO > IN > VP > S > SBAR > ADJP > UCP > NP"),
-        "SBAR": HeadRule("last", "IN WHNP WHPP WHADVP WHADJP > DT > S SQ SINV > SBAR > FRAG"),
-        "SBARQ": HeadRule("last", "SQ > S > SINV > SBARQ > FRAG"),
-        "SINV": HeadRule("last", FINITE + " > VP > S > SINV"),
-        "SQ": HeadRule("first", FINITE + " > VP > SQ"),
-        "RRC": HeadRule("first", "VP > NP > ADJP > PP"),
-        # Verbs and prepositions: the head comes first. TO is not listed under VP: "to" depends on its infinitive.
-        "VP": HeadRule("first", FINITE + " VBN VBG > VP > NN NNS > NP > ADJP"),
-        "PP": HeadRule("first", "IN > TO > VBG VBN > RP RB RBR JJ DT NN NNP SYM ADVP PP > CC"),
-        "WHPP": HeadRule("first", "IN TO"),
-        "PRT": HeadRule("first", "RP"),
-        # Nouns: the last one, also a possessive 's; without a noun, the word most like a noun, then a nominal phrase.
-        "NP NX NML NAC": HeadRule(
-            "last",
-            NOUNS + " > NX NML > JJR > CD > JJ > JJS > RB RBR RBS > QP > NP NAC > PRP EX WP > VBG VBN VBD > ADJP > DT",
-        ),
-        "WHNP": HeadRule("last", "WDT WP WP$ WHADJP WHPP WHNP"),
-        "QP": HeadRule("last", "$ > IN > NNS > NN > JJ > RB > DT > CD"),
-        # Adjectives and adverbs.
-        "ADJP": HeadRule(
-            "last", "QP > NN NNS > $ > ADVP > JJ > VBN > VBG > ADJP > JJR > NP > JJS > DT > RB RBR RBS"
-        ),
-        "ADVP": HeadRule("first", "RB > RBR RBS > ADVP > TO > JJR > JJ > IN > NP > JJS > NN"),
-        "WHADJP WHADVP": HeadRule("first", "WRB"),
-        # The rest have no order of categories: the head is their outermost child.
-        "CONJP": HeadRule("first", "CC RB IN"),
-        "FRAG UCP LST CIT": HeadRule("first"),
-        "PRN INTJ X": HeadRule("last"),
-    }),
-    other=HeadRule("last"),
-    compounds=frozenset({"ADJP"}),  # NN HYPH VBG: "gene - expressing" is headed by the participle, not by the noun
-)  # fmt: skip
+
+# In ADJP, NN HYPH VBG ("gene - expressing") is headed by the participle, not by the noun.
+ENGLISH = HeadRules(by_parent(read_tables("english")["heads"]), HeadRule("last"), compounds=frozenset({"ADJP"}))

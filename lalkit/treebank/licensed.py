@@ -14,6 +14,7 @@ The new folder has {train,dev,test}.trees and .conllu, and joint.csv: how many c
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ from lalkit.files import write_json, write_text
 from lalkit.treebank import brackets
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import SPLITS, NumberedTree, Source, pair
-from lalkit.treebank.head_words import Rules, by_chinese_rules, dependencies
+from lalkit.treebank.head_words import by_chinese_rules, dependencies
 from lalkit.treebank.joint import joint_constituents
 from lalkit.treebank.tagging import Tagger, jackknife
 from lalkit.treebank.tree import Node, Sentence, format_tree
@@ -44,53 +45,28 @@ NAMES_OF_PARTS = {
 
 @dataclass(frozen=True)
 class Licensed:
-    """A treebank as its owners publish it.
+    """A treebank as its owners publish it: an entry of licensed_splits.json.
 
     file: the pattern of the names of its files; its group is the number of the file. suffixes: of these files; empty for any.
-    parts: split -> ranges of file numbers. sections: the numbers (file number // 100) of which each must have a file.
-    sizes: how many sentences published experiments have in each split. rules: head rules.
+    sections: the numbers (file number // 100) of which each must have a file. parts: split -> the first and the last file
+    number of every range. sizes: how many sentences published experiments have in each split. language: of its head rules.
     """
 
-    file: re.Pattern
-    parts: dict[str, tuple[range, ...]]
+    file: str
+    suffixes: list[str]
+    sections: list[int]
+    parts: dict[str, list[tuple[int, int]]]
     sizes: dict[str, int]
-    rules: Rules
-    suffixes: tuple[str, ...] = ()
-    sections: range = range(0)
+    language: str
 
     def part(self, number: int) -> str | None:
         """Return the split of a file, or None if it belongs to no split."""
-        return next((split for split in SPLITS if any(number in numbers for numbers in self.parts[split])), None)
+        splits = (split for split in SPLITS for first, last in self.parts[split] if first <= number <= last)
+        return next(splits, None)
 
 
-CTB_FILE = re.compile(r"chtb_(\d{3,4})")
-TREEBANKS = {
-    "ptb": Licensed(
-        file=re.compile(r"wsj_(\d{4})"),
-        parts={"train": (range(200, 2200),), "dev": (range(2200, 2300),), "test": (range(2300, 2400),)},
-        sizes={"train": 39832, "dev": 1700, "test": 2416},
-        rules=dependencies,
-        suffixes=(".mrg", ".parse", ".tree"),
-        sections=range(2, 24),
-    ),
-    "ctb": Licensed(
-        file=CTB_FILE,
-        parts={"train": (range(271), range(440, 1152)), "dev": (range(301, 326),), "test": (range(271, 301),)},
-        sizes={"train": 17544, "dev": 352, "test": 348},
-        rules=by_chinese_rules,
-    ),
-    "ctb-dependencies": Licensed(
-        file=CTB_FILE,
-        parts={
-            "train": (range(816), range(1001, 1137)),
-            "dev": (range(886, 932), range(1148, 1152)),
-            "test": (range(816, 886), range(1137, 1148)),
-        },
-        sizes={"train": 16091, "dev": 803, "test": 1910},
-        rules=by_chinese_rules,
-    ),
-}
-
+ENTRIES = json.loads(Path(__file__).with_name("licensed_splits.json").read_text(encoding="utf-8"))
+TREEBANKS = {name: Licensed(**entry) for name, entry in ENTRIES.items()}
 Pair = tuple[Node, Sentence]
 
 
@@ -171,7 +147,7 @@ def find(treebank: Licensed, folder: Path) -> dict[str, list[Path]]:
     if not folder.is_dir():
         raise CorpusError("is no folder", where=str(folder), remedy="Give the folder of your copy: --path FOLDER.")
     present = sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith("."))
-    numbered = [file for file in present if treebank.file.match(file.name)]
+    numbered = [file for file in present if re.match(treebank.file, file.name)]
     # A folder `bracketed` stands beside folders with the raw, segmented and tagged text of the same articles.
     if any("bracketed" in file.parts for file in numbered):
         numbered = [file for file in numbered if "bracketed" in file.parts]
@@ -184,7 +160,7 @@ def find(treebank: Licensed, folder: Path) -> dict[str, list[Path]]:
 def _by_number(treebank: Licensed, files: list[Path], folder: Path) -> dict[str, list[Path]]:
     numbers: dict[int, Path] = {}
     for file in files:
-        number = int(treebank.file.match(file.name).group(1))
+        number = int(re.match(treebank.file, file.name).group(1))
         if number in numbers:
             raise CorpusError(
                 f"{numbers[number].relative_to(folder)} and {file.relative_to(folder)} are both number {number}",
@@ -192,7 +168,7 @@ def _by_number(treebank: Licensed, files: list[Path], folder: Path) -> dict[str,
                 remedy="Give the folder that has each file once (one encoding, one annotation).",
             )
         numbers[number] = file
-    missing = sorted({*treebank.sections} - {number // 100 for number in numbers})
+    missing = sorted(set(treebank.sections) - {number // 100 for number in numbers})
     if missing:
         raise CorpusError(
             f"there is no file of section(s) {', '.join(f'{section:02d}' for section in missing)}",
@@ -230,7 +206,8 @@ def _read_part(treebank: Licensed, files: list[Path], gold: Path | None, lenient
     """Return the cleaned trees of a split with their sentences, and how many sentences were left out."""
     pairs, left_out = [], 0
     source = Source(str(gold), _read_text(gold)) if gold else None
-    for item in pair(_number_trees(files), source, treebank.rules, use_sent_id=False):
+    rules = dependencies if treebank.language == "english" else by_chinese_rules
+    for item in pair(_number_trees(files), source, rules, use_sent_id=False):
         if not isinstance(item, TreebankError):
             pairs.append((brackets.clean(item[0]), item[1]))
         elif lenient:
@@ -275,7 +252,9 @@ def _replace_tags(parts: dict[str, list[Pair]], counts: dict[str, dict]) -> None
     tagger = Tagger(gold)
     for split, pairs in parts.items():
         tags = jackknife(gold) if split == "train" else (tagger(sentence.words) for _, sentence in pairs)
-        parts[split] = [(_with_tags(tree, t), replace(s, tags=t)) for (tree, s), t in zip(pairs, tags, strict=True)]
+        parts[split] = [
+            (_with_tags(tree, t), replace(s, tags=tuple(t))) for (tree, s), t in zip(pairs, tags, strict=True)
+        ]
         right = sum(a == b for (_, old), (_, new) in zip(pairs, parts[split]) for a, b in zip(old.tags, new.tags))
         share = 100 * right / sum(len(s) for _, s in pairs)
         counts[split]["tags right"] = round(share, 2)

@@ -57,16 +57,16 @@ def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:
     tokens = [token for token in line.replace("\t", " ").strip(WHITE).split(" ") if token]
     if form == "tokens":
         return Sentence(tuple(tokens), id=id)
-    words, tags = [], []
+    pairs = []
     for token in tokens:
         word, _, tag = token.rpartition("_")
         if not word or not tag:
             raise TreebankError(
                 f"{token!r} is no word_TAG pair", where=id, remedy="Tagged text looks like: The_DT end_NN ._."
             )
-        words.append(word)
-        tags.append(tag)
-    return Sentence(tuple(words), tuple(tags), id=id)
+        pairs.append((word, tag))
+    words, tags = zip(*pairs)
+    return Sentence(words, tags, id=id)
 
 
 def read_lines(
