@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 import torch
@@ -27,6 +28,7 @@ from lalkit.files import write_json, write_text
 from lalkit.training.checkpoint import fingerprint, load_tensors, save_tensors
 
 logger = logging.getLogger(__name__)
+Model = TypeVar("Model", bound=nn.Module)
 
 PADDING, UNKNOWN = 0, 1  # ids that every vocabulary has
 MOMENTS = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")  # what Adam remembers of a parameter
@@ -223,7 +225,7 @@ def read_run(
     return content, tensors
 
 
-def fill(model: nn.Module, tensors: dict[str, Tensor], folder: str | Path) -> nn.Module:
+def fill(model: Model, tensors: dict[str, Tensor], folder: str | Path) -> Model:
     """Load the weights of a run into a model, and return it ready for evaluation. Raises ModelError if they do not fit."""
     try:
         model.load_state_dict(tensors)

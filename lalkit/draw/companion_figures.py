@@ -7,7 +7,7 @@ squares of a grid, bars over parts of speech, and lines over the price of an ope
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -69,9 +69,9 @@ def permutation_lines(table: pd.DataFrame) -> Figure:
         for system, offset in zip(systems, _offsets(systems, 0.24)):
             rows = table[(table["data"] == name) & (table["system"] == system)].set_index("bin").reindex(bins)
             x = np.arange(len(bins)) + offset
-            style = {"fmt": MARKERS.get(system, "o"), "color": COLOURS.get(system, RED), "ms": 6, "capsize": 2}
             errors = [rows["median"] - rows["low"], rows["high"] - rows["median"]]
-            axis.errorbar(x, rows["median"], errors, label=system, **style)
+            colour, mark = COLOURS.get(system, RED), MARKERS.get(system, "o")
+            axis.errorbar(x, rows["median"], errors, fmt=mark, color=colour, ms=6, capsize=2, label=system)
             for at, top, n in zip(x, rows["high"], rows["n"]):
                 if n:
                     axis.text(at, min(top, 1) + 0.03, f"{n:,.0f}", ha="center", fontsize=6, rotation=90, va="bottom")
@@ -293,7 +293,7 @@ def _legend(figure: Figure, handles: list, labels: list[str]) -> None:
     figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels), frameon=False)
 
 
-def _offsets(group: Sequence, step: float) -> np.ndarray:
+def _offsets(group: Sized, step: float) -> np.ndarray:
     """Return the places of a group's members around its middle."""
     return step * (np.arange(len(group)) - (len(group) - 1) / 2)
 

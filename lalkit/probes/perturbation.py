@@ -103,7 +103,7 @@ def _drawn(view: AttentionView, seed: int, kind: str) -> Tensor:
     for i, example in enumerate(view.examples):
         queries, keys = (mask[i].nonzero()[:, 0].cpu().numpy() for mask in (view.query_mask, view.key_mask))
         rng = np.random.default_rng([seed, example])
-        scores[i][np.ix_(range(h), queries, keys)] = rng.random((h, len(queries), len(keys)))
+        scores[i][np.ix_(np.arange(h), queries, keys)] = rng.random((h, len(queries), len(keys)))
     drawn = torch.from_numpy(scores).to(view.weights.device)
     if kind == "random":
         return drawn

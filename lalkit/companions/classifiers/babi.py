@@ -11,28 +11,21 @@ behind them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from lalkit.companions.classifiers.examples import Dataset, Example, unseen
 from lalkit.errors import CorpusError
 
-PEOPLE = ("John", "Mary", "Sandra", "Daniel")
-PLACES = ("bedroom", "kitchen", "garden", "hallway", "bathroom", "office")
-OBJECTS = ("apple", "football", "milk")
-MOVE = ("went to", "journeyed to", "travelled to", "moved to")
-GET = ("grabbed", "took", "got", "picked up")
-DROP = ("dropped", "put down", "left", "discarded")
+# The words of the stories: names, ways to say what happens, and the tag of every word.
+WORDS = json.loads(Path(__file__).with_name("babi.json").read_text(encoding="utf-8"))
+PEOPLE, PLACES, OBJECTS = WORDS["people"], WORDS["places"], WORDS["objects"]
+TAG = {word: tag for tag, words in WORDS["tags"].items() for word in words}
 QUESTIONS = 5  # in a story
-TAGS = {
-    "NOUN": (*PEOPLE, *PLACES, *OBJECTS),
-    "VERB": ("went", "journeyed", "travelled", "moved", "grabbed", "took", "got", "picked", "dropped", "put", "left",
-             "discarded"),
-    "PRT": ("up", "down"), "ADP": ("to",), "DET": ("the",), ".": (".",),
-}  # fmt: skip
-TAG = {word.lower(): tag for tag, words in TAGS.items() for word in words}
 
 
 def generate(task: int, train: int = 5000, test: int = 1000, seed: int = 0, extractive: bool = False) -> Dataset:
@@ -149,7 +142,7 @@ class World:
         """Let a person go to another place."""
         person = pick(self.rng, PEOPLE)
         place = pick(self.rng, [p for p in PLACES if p != self.at.get(person)])
-        line = self.say(f"{person} {pick(self.rng, MOVE)} the {place}.")
+        line = self.say(f"{person} {pick(self.rng, WORDS['move'])} the {place}.")
         self.at[person], self.moved[person] = place, line
         for thing, holder in self.holder.items():
             if holder == person:
@@ -165,13 +158,13 @@ class World:
             self.move()
         elif kind == "get":
             person, thing = pick(self.rng, gets)
-            self.last[thing] = self.say(f"{person} {pick(self.rng, GET)} the {thing}.")
+            self.last[thing] = self.say(f"{person} {pick(self.rng, WORDS['get'])} the {thing}.")
             self.holder[thing] = person
             if thing not in self.trail:
                 self.trail[thing] = [(self.at[person], self.moved[person], self.last[thing])]
         else:
             person, thing = pick(self.rng, drops)
-            self.last[thing] = self.say(f"{person} {pick(self.rng, DROP)} the {thing}.")
+            self.last[thing] = self.say(f"{person} {pick(self.rng, WORDS['drop'])} the {thing}.")
             del self.holder[thing]
             self.proof[thing] = self.moved[person]
 

@@ -44,9 +44,8 @@ class ClassifierConfig:
     batch: int = 32  # [C]
     rate: float = 1e-3  # [P] Adam, in its AMSGrad form [C]
     weight_decay: float = 1e-5  # [C]; 0 on the parameters of the attention
-    choose_by: Literal["accuracy", "roc_auc"] = (
-        "accuracy"  # score on dev [P]; [C] roc_auc (two classes; leave stop_at at 1)
-    )
+    # The score on dev [P]; [C] roc_auc (for two classes; leave stop_at at 1).
+    choose_by: Literal["accuracy", "roc_auc"] = "accuracy"
     balanced: bool = False  # give the rarer class more weight; [C] True for two classes
     sentinels: bool = False  # put a start and an end, never attended to, around texts and questions; [C] True
 
@@ -56,7 +55,7 @@ class ClassifierConfig:
 
 def usual(data: str, model: str = "vanilla", seed: int = 1) -> ClassifierConfig:
     """Return the usual settings for a data set, by its name. A name that is not known has the settings of the sentence sets."""
-    config = replace(ClassifierConfig(), model=model, seed=seed)
+    config = ClassifierConfig(model, seed=seed)  # type: ignore[arg-type]  # `frame.grid` refuses all but KINDS
     if data.startswith("babi"):
         hidden = 64 if data.startswith("babi-1") else 128  # [C] for the first, [P] for the others
         return replace(config, embedding=50, hidden=hidden, batch=50, epochs=40, stop_at=0.998)
@@ -155,13 +154,13 @@ class OrthogonalLSTM(LSTM):
     """
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        w = self.lstm
-        inputs = x @ w.weight_ih_l0.T + (w.bias_ih_l0 + w.bias_hh_l0)
+        from_x, from_h, bias_x, bias_h = self.lstm.all_weights[0]
+        inputs = x @ from_x.T + (bias_x + bias_h)
         everywhere = mask.all(0).tolist()  # positions at which no text of the batch has ended
-        h = c = total = x.new_zeros(len(x), w.hidden_size)
+        h = c = total = x.new_zeros(len(x), self.lstm.hidden_size)
         states = []
         for t, step in enumerate(inputs.unbind(1)):  # unbound at once: the gradient of each x[:, t] is as large as x
-            gates = torch.addmm(step, h, w.weight_hh_l0.T)
+            gates = torch.addmm(step, h, from_h.T)
             i, f, _, o = torch.sigmoid(gates).chunk(4, dim=-1)
             cell = f * c + i * torch.tanh(gates.chunk(4, dim=-1)[2])
             state = o * torch.tanh(cell)
@@ -220,6 +219,8 @@ class Classified:
 class Classifier(nn.Module):
     """Batch -> Classified. A question has its own embeddings and its own encoder; attention is on the text."""
 
+    weight: Tensor  # [C] of the classes, if the config has `balanced`
+
     def __init__(self, config: ClassifierConfig, vocabulary: Vocabulary):
         super().__init__()
         self.config, self.vocabulary = config, vocabulary
@@ -229,9 +230,8 @@ class Classifier(nn.Module):
         self.attention = AdditiveAttention(d)
         self.paired = bool(vocabulary.asked)
         if config.sentinels:
-            self.ends = nn.Parameter(
-                torch.randn(1 + self.paired, 2, e)
-            )  # of texts, of questions; drawn as embeddings are
+            # Of texts, and of questions; drawn as embeddings are.
+            self.ends = nn.Parameter(torch.randn(1 + self.paired, 2, e))
         if config.balanced:
             self.register_buffer("weight", torch.ones(len(vocabulary.classes)))
         if self.paired:
@@ -278,9 +278,8 @@ class Classifier(nn.Module):
         The paper's cosines are signed. With those, training finds one huge state to which all others are opposite.
         """
         output = self(batch)
-        if (
-            self.config.balanced
-        ):  # the mean over examples, each times the weight of its class: not torch's weighted mean
+        if self.config.balanced:
+            # The mean over examples, each times the weight of its class. This is not torch's weighted mean.
             each = F.cross_entropy(output.logits, batch.label, reduction="none")
             loss = (self.weight[batch.label] * each).mean()
         else:
@@ -294,7 +293,7 @@ def framed(x: Tensor, mask: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
     """Put a start before every text, and an end right behind it [C]: x [B, T, e], ends [2, e] -> [B, T + 2, e] and its mask."""
     length, place = mask.sum(1, keepdim=True), torch.arange(x.shape[1] + 2, device=x.device)
     x = F.pad(x, (0, 0, 1, 1))
-    for position, end in zip((0, length + 1), ends):
+    for position, end in zip((torch.zeros_like(length), length + 1), ends):
         x = torch.where((place == position)[..., None].expand(x.shape[:2] + (1,)), end, x)
     return x, place < length + 2
 

@@ -61,7 +61,7 @@ def shuffled(examples: Sequence[Example], size: int, seed: int, epoch: int) -> I
     """
     rng = np.random.default_rng([seed, epoch])
     groups = []
-    for window in in_order(rng.permutation(len(examples)), size * WINDOW):
+    for window in in_order(rng.permutation(len(examples)).tolist(), size * WINDOW):
         groups += in_order(sorted(window, key=lambda i: len(examples[i].words)), size)
     for g in rng.permutation(len(groups)):
         yield [examples[i] for i in groups[g]]
@@ -106,6 +106,6 @@ def load_classifier(folder: str | Path) -> Classifier:
     """Return the classifier of a run. Raises ModelError unless the folder holds a whole classifier of lalkit."""
     remedy = "Give a folder written by `lalkit transparent train`."
     content, tensors = read_run(folder, FORMAT, "classifier", remedy)
-    words = (tuple(content["vocabulary"][name]) for name in ("words", "asked", "classes"))
+    words, asked, classes = (tuple(content["vocabulary"][name]) for name in ("words", "asked", "classes"))
     config = from_dict(ClassifierConfig, content["config"], f"{folder}/model.json: config")
-    return fill(Classifier(config, Vocabulary(*words, content["extractive"])), tensors, folder)
+    return fill(Classifier(config, Vocabulary(words, asked, classes, content["extractive"])), tensors, folder)

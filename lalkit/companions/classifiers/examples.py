@@ -95,9 +95,9 @@ def shorten(data: Dataset, words: int = 0, train: int = 0, dev: int = 0, test: i
         most = words or len(e.words)
         return replace(e, words=e.words[:most], supports=tuple(i for i in e.supports if i < most), tags=e.tags[:most])
 
-    parts = [tuple(map(cut, part[: size or None])) for part, size in
-             ((data.train, train), (data.dev, dev), (data.test, test))]  # fmt: skip
-    return Dataset(data.name, *parts, data.extractive)
+    sizes = {"train": train, "dev": dev, "test": test}
+    parts = {part: tuple(map(cut, getattr(data, part)[: size or None])) for part, size in sizes.items()}
+    return Dataset(data.name, **parts, extractive=data.extractive)
 
 
 UNIVERSAL = ("NOUN", "VERB", "ADJ", "ADV", "PRON", "DET", "ADP", "NUM", "CONJ", "PRT", ".", "X")

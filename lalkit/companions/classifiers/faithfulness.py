@@ -7,6 +7,7 @@ Table 5: whose attention do readers find more helpful? They see the attention of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,7 @@ def measure(
     pearson_ and jsd_ of each kind of attribution.
     """
     model, tables = exact(model), []
-    labels = {"system": model.config.model, "seed": model.config.seed}
+    labels: dict[str, Any] = {"system": model.config.model, "seed": model.config.seed}
     for group in in_order(range(len(examples)), SIZE):
         batch = model.vocabulary.collate([examples[i] for i in group])
         seen = view(model, batch, group)

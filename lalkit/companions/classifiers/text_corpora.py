@@ -96,13 +96,11 @@ def read_folder(folder: Path) -> Dataset:
         train, test = (list(babi.read(read_text(file).splitlines(), str(file))) for (file,) in texts.values())
         task = re.match("qa([0-9]*)", texts["train"][0].name)[1]
         return _with_dev(f"babi-{task}", train, test)
-    parts = {part: _table(folder, part) for part in ("train", "dev", "test")}
-    if not parts["train"] or not parts["test"]:
+    fitted, chosen, tested = (tuple(_table(folder, part)) for part in ("train", "dev", "test"))
+    if not fitted or not tested:
         remedy = "Give train and test (and dev, if any) as .csv, .tsv or .jsonl; or the two files of one bAbI task."
         raise CorpusError("has no data that can be read", where=str(folder), remedy=remedy)
-    if parts["dev"]:
-        return Dataset(folder.name, *map(tuple, parts.values()))
-    return _with_dev(folder.name, parts["train"], parts["test"])
+    return Dataset(folder.name, fitted, chosen, tested) if chosen else _with_dev(folder.name, fitted, tested)
 
 
 def _table(folder: Path, part: str) -> list[Example]:

@@ -12,6 +12,7 @@ https://github.com/amir-zeldes/gum (folder `dep`). Each genre has its own licenc
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -102,16 +103,16 @@ def _hub(name: str) -> Dataset:
 def _document(row: dict, where: str) -> Document:
     for keys in KEYS:
         if all(isinstance(row.get(key), str) for key in keys):
-            return Document(*(tokenize(row[key]) for key in keys), id=str(row.get("id", where)))
+            words, summary = (tokenize(row[key]) for key in keys)
+            return Document(words, summary, id=str(row.get("id", where)))
     raise CorpusError("has no article with highlights", where=where, remedy="Keys: article and highlights, as texts.")
 
 
 # ---------------------------------------------------------------- GUM
 
 PLACE = "LALKIT_DATA"
-MARK = re.compile(
-    r"\(([^()]+)|([^()]*)\)"
-)  # in Entity=: a mention begins, or one ends (by its number, or the last begun)
+# In Entity=: a mention begins, or one ends (by its number, or the last begun).
+MARK = re.compile(r"\(([^()]+)|([^()]*)\)")
 IDENTITY = 7  # the fields of every mention; a name has an eighth field that tells whose name it is
 SKIPPED = re.compile(r"^\d+[-.]")  # multi-word tokens and empty nodes
 
@@ -174,24 +175,10 @@ def _mentions(misc: str) -> tuple[list[tuple[str, bool]], list[str]]:
 
 Token = tuple[str, str, bool]  # word, tag, whether it is part of an entity
 
-STARTS = "B Br C D Dr F G H J K L M N P R S St T Tr V W Z".split()
-VOWELS = "a e i o u ai ea ou".split()
-MIDDLES = "l n r s m nd rt ll v b k ss th".split()
-ENDS = "n r l s ck tt m nd rd st ville ton berg sen ova".split()
-FIRST = "Anna Ben Carla David Elena Frank Grace Hugo Irene Jonas Karin Leo Maria Nils".split()
-ROLES = "minister singer lawyer coach writer mayor banker painter doctor pilot".split()
-KINDS = "bank club museum airline school union hospital newspaper".split()
-TOWNS = "Arlow Benfield Corvale Dunmere Eastry Farholm Gatewick Harrow Ilmouth Kenley Lorne Marwick".split()
-DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-# Ordered by weight, the heaviest first: verbs of the article, the verb of the headline, and to whom it is done.
-VERBS = (
-    (("arrested", "detained"), "arrests", "person"), (("sued", "prosecuted"), "sues", "any"),
-    (("fired", "dismissed"), "fires", "person"), (("bought", "acquired"), "buys", "organisation"),
-    (("closed", "shut"), "closes", "organisation"), (("hired", "employed"), "hires", "person"),
-    (("left", "abandoned"), "leaves", "organisation"), (("joined", "entered"), "joins", "organisation"),
-    (("criticized", "attacked"), "criticizes", "any"), (("met", "received"), "meets", "person"),
-    (("praised", "applauded"), "praises", "any"), (("visited", "toured"), "visits", "any"),
-)  # fmt: skip
+# The words of the news. The verbs are ordered by weight, the heaviest first: `past` in the article, `present` in the headline,
+# and to whom it is done. `others` are the sentences about other people.
+NEWS = json.loads(Path(__file__).with_name("news.json").read_text(encoding="utf-8"))
+VERBS = NEWS["verbs"]
 
 
 def news(train: int = 4000, dev: int = 200, test: int = 500, seed: int = 0) -> Dataset:
@@ -211,7 +198,7 @@ def article(draw: random.Random, name: str = "") -> Document:
     verbs = draw.sample(range(len(VERBS)), 3 if draw.random() < 0.25 else 2)
     events = [_event(draw, verb) for verb in verbs]
     _, headline = events[verbs.index(min(verbs))]
-    sentences = [*(event for event, _ in events), draw.choice((_comment, _background, _rumour))(draw)]
+    sentences = [*(event for event, _ in events), _other(draw)]
     draw.shuffle(sentences)
     words, tags, entities = zip(*(token for sentence in sentences for token in _whole(sentence)))
     return Document(words, tuple(headline), tags, entities, name)
@@ -219,7 +206,7 @@ def article(draw: random.Random, name: str = "") -> Document:
 
 def _event(draw: random.Random, verb: int) -> tuple[list[Token], list[str]]:
     """Return the sentence of an event, and its headline."""
-    pasts, present, wants = VERBS[verb]
+    pasts, present, wants = VERBS[verb].values()
     who, short = _person(draw)
     organisation = wants == "organisation" or (wants == "any" and draw.random() < 0.5)
     whom, second = _organisation(draw) if organisation else _person(draw)
@@ -227,7 +214,7 @@ def _event(draw: random.Random, verb: int) -> tuple[list[Token], list[str]]:
     body = [*whom, *_plain("was/AUX"), *past, *_plain("by/ADP"), *who] if draw.random() < 0.3 else [*who, *past, *whom]
     place, on = [*_plain("in/ADP"), *_names(where)], []
     if draw.random() < 0.4:
-        on = [*_plain("on/ADP"), *_names(draw.choice(DAYS))]
+        on = [*_plain("on/ADP"), *_names(draw.choice(NEWS["days"]))]
     first = draw.choice(([], on, place))
     sentence = [*first, *_plain(",/PUNCT"), *body] if first else body
     for part in (on, place):
@@ -235,23 +222,19 @@ def _event(draw: random.Random, verb: int) -> tuple[list[Token], list[str]]:
     return sentence, [short, present, *second.split(), "in", where]
 
 
-def _comment(draw: random.Random) -> list[Token]:
-    return [*_person(draw)[0], *_plain("did/AUX not/PART comment/VERB")]
-
-
-def _background(draw: random.Random) -> list[Token]:
-    subject = _organisation(draw)[0]
-    return [*subject, *_plain("was/AUX founded/VERB in/ADP"), *_names(_place(draw)), *_plain("long/ADV ago/ADV")]
-
-
-def _rumour(draw: random.Random) -> list[Token]:
-    return [*_plain("friends/NOUN of/ADP"), *_person(draw)[0], *_plain("were/AUX surprised/ADJ")]
+def _other(draw: random.Random) -> list[Token]:
+    """Return a sentence about other people."""
+    tokens: list[Token] = []
+    for part in draw.choice(NEWS["others"]).split():
+        phrase = {"PERSON": _person, "ORGANISATION": _organisation}.get(part)
+        tokens += phrase(draw)[0] if phrase else _names(_place(draw)) if part == "PLACE" else _plain(part)
+    return tokens
 
 
 def _person(draw: random.Random) -> tuple[list[Token], str]:
     """Return how the article calls a person, and the name that a headline uses."""
-    last, role = _name(draw), draw.choice(ROLES)
-    full, form = _names(draw.choice(FIRST), last), draw.random()
+    last, role = _name(draw), draw.choice(NEWS["roles"])
+    full, form = _names(draw.choice(NEWS["first"]), last), draw.random()
     if form < 0.4:
         return [*_plain(f"the/DET {role}/NOUN"), *full], last
     if form < 0.55:
@@ -261,25 +244,25 @@ def _person(draw: random.Random) -> tuple[list[Token], str]:
 
 
 def _organisation(draw: random.Random) -> tuple[list[Token], str]:
-    name, kind = _name(draw), draw.choice(KINDS)
+    name, kind = _name(draw), draw.choice(NEWS["kinds"])
     return [*_plain(f"the/DET {kind}/NOUN"), *_names(name)], f"{kind} {name}"
 
 
 def _place(draw: random.Random) -> str:
     """Return a town that is often in the news, or a new name."""
-    return draw.choice(TOWNS) if draw.random() < 0.5 else _name(draw)
+    return draw.choice(NEWS["towns"]) if draw.random() < 0.5 else _name(draw)
 
 
 def _name(draw: random.Random) -> str:
-    name = draw.choice(STARTS) + draw.choice(VOWELS) + draw.choice(MIDDLES)
+    name = draw.choice(NEWS["starts"]) + draw.choice(NEWS["vowels"]) + draw.choice(NEWS["middles"])
     if draw.random() < 0.5:
-        name += draw.choice(VOWELS) + draw.choice(MIDDLES)
-    return name + draw.choice(VOWELS) + draw.choice(ENDS)
+        name += draw.choice(NEWS["vowels"]) + draw.choice(NEWS["middles"])
+    return name + draw.choice(NEWS["vowels"]) + draw.choice(NEWS["ends"])
 
 
 def _plain(text: str) -> list[Token]:
     """'the/DET bank/NOUN' -> tokens that are part of no entity."""
-    return [(*pair.split("/"), False) for pair in text.split()]
+    return [(word, tag, False) for word, tag in (pair.split("/") for pair in text.split())]
 
 
 def _names(*words: str) -> list[Token]:

@@ -168,4 +168,4 @@ def _known(model: Summarizer, word: Tensor) -> Tensor:
 def _repeated(batch: Batch, b: int, times: int = 1) -> Batch:
     """Return a batch of one document, `times` times."""
     names = ("source", "extended", "mask", "before", "target")
-    return Batch(*(getattr(batch, name)[b : b + 1].expand(times, -1) for name in names), batch.unknown)
+    return Batch(**{name: getattr(batch, name)[b : b + 1].expand(times, -1) for name in names}, unknown=batch.unknown)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from lalkit.companions.frame import fill, fit, one_epoch, read_run
-from lalkit.companions.summarizers.documents import Dataset
+from lalkit.companions.summarizers.documents import Dataset, Document
 from lalkit.companions.summarizers.summarizer import Batch, Change, Output, Summarizer, SummarizerConfig, Vocabulary
 from lalkit.companions.summarizers.summarizer_training import likelihood, shuffled, task_of
 from lalkit.config import from_dict, to_dict
@@ -84,7 +85,7 @@ class Gated(nn.Module):
 
     def price(self) -> Tensor:
         """Return the mean over all gated heads of P(open). It is 0 without gates."""
-        opened = [gate.open() for gate in self.gates.values()]
+        opened = [gate.open() for gate in self.modules() if isinstance(gate, HardConcreteGate)]
         return torch.cat(opened).mean() if opened else torch.zeros(())
 
     @torch.no_grad()
@@ -121,7 +122,7 @@ def prune(
         parts.append({"params": [*model.gates.parameters()], "lr": config.gate_rate})
     optimizer = torch.optim.Adam(parts, fused=True)
 
-    def loss(group: list) -> Tensor:
+    def loss(group: Sequence[Document]) -> Tensor:
         says = model.summarizer.loss(vocabulary.collate(group, own), model.change())
         return says + (config.lam or 0.0) * model.price()
 

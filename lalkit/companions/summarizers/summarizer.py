@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -50,9 +50,8 @@ class SummarizerConfig:
     d_ff: int = 256  # [C] 2048
     dropout: float = 0.0  # [C] 0.2; it takes a third of a step on a CPU, and made-up news need none
     sparse: Sparse = "none"
-    normaliser: Literal["softmax", "sparsemax", "entmax15"] = (
-        "sparsemax"  # of the heads that `sparse` names; others: softmax
-    )
+    # Of the heads that `sparse` names. All others have softmax.
+    normaliser: Literal["softmax", "sparsemax", "entmax15"] = "sparsemax"
     vocabulary: int = 50_000  # [C] the most frequent words; all others can only be copied
     min_count: int = 4  # [D] rarer words of the training part are unknown too
     source: int = 400  # [C] tokens of a document; more are cut off
@@ -253,9 +252,8 @@ class Summarizer(nn.Module):
         self.config, self.vocabulary = config, vocabulary
         d = config.d_model
         if d % config.heads:
-            raise ModelError(
-                f"{d} units cannot be shared by {config.heads} heads", remedy="Give d_model a multiple of heads."
-            )
+            problem = f"{d} units cannot be shared by {config.heads} heads"
+            raise ModelError(problem, remedy="Give d_model a multiple of heads.")
         self.embed = nn.Embedding(len(vocabulary), d, padding_idx=PADDING)
         nn.init.normal_(self.embed.weight, std=d**-0.5)
         self.dropout = nn.Dropout(config.dropout)
@@ -280,7 +278,8 @@ class Summarizer(nn.Module):
     def attention(self, block: str) -> MultiHeadAttention:
         """Return the attention layer of a block."""
         kind, number = block.split(".")
-        return self.encoder[int(number)].own if kind == "enc" else self.decoder[int(number)].cross
+        layer = self.encoder[int(number)].own if kind == "enc" else self.decoder[int(number)].cross
+        return cast(MultiHeadAttention, layer)
 
     def forward(self, batch: Batch, change: Change = UNCHANGED) -> Output:
         memory, weights = self.encode(batch, change)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -27,7 +28,7 @@ from lalkit.evaluation.provenance import parts_hash
 logger = logging.getLogger(__name__)
 
 # Where attention is sparse, and how ([P] section 5; the last is ours).
-VARIANTS = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "soft": {},
     "sparse-enc": {"sparse": "encoder"},
     "sparse-tl": {"sparse": "but-top"},
@@ -199,8 +200,10 @@ def _gum(size: Size) -> tuple[Document, ...]:
 
 def cut(document: Document, most: int) -> Document:
     """Keep the first `most` words of a document, with their tags and entity flags."""
-    tags, entities = (None if v is None else v[:most] for v in (document.tags, document.entities))
-    return replace(document, words=document.words[:most], tags=tags, entities=entities)
+    tags, entities = document.tags, document.entities
+    return replace(
+        document, words=document.words[:most], tags=tags and tags[:most], entities=entities and entities[:most]
+    )
 
 
 # ---------------------------------------------------------------- tables

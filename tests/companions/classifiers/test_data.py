@@ -47,7 +47,7 @@ def simulate(lines):
             at[person] = last
             for thing in [t for t, p in holds.items() if p == person]:
                 history[thing].append(last)
-        elif any(v.split()[0] == words[1] for v in babi.GET):
+        elif any(v.split()[0] == words[1] for v in babi.WORDS["get"]):
             assert last not in holds
             holds[last] = person
             trail = history.setdefault(last, [at[person]])

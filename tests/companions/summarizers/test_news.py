@@ -2,10 +2,10 @@
 
 import re
 
-from lalkit.companions.summarizers.documents import KINDS, TOWNS, VERBS, news
+from lalkit.companions.summarizers.documents import NEWS, VERBS, news
 from lalkit.companions.summarizers.summarizer import SummarizerConfig, Vocabulary
 
-WEIGHT = {past: i for i, (pasts, _, _) in enumerate(VERBS) for past in pasts}
+WEIGHT = {past: i for i, verb in enumerate(VERBS) for past in verb["past"]}
 
 
 def test_a_seed_is_a_data_set():
@@ -23,8 +23,8 @@ def headline(sentence):
     text = re.sub(r"^@\w+ | (?:on|in) \w+", "", text).replace(" ,", "").removesuffix(" .")
     past = next(word for word in text.split() if word in WEIGHT)
     who, whom = text.split(f" was {past} by ")[::-1] if f" was {past} by " in text else text.split(f" {past} ")
-    names = whom.split()[-2:] if whom.split()[-2] in KINDS else whom.split()[-1:]
-    return WEIGHT[past], (who.split()[-1], VERBS[WEIGHT[past]][1], *names, "in", at[1])
+    names = whom.split()[-2:] if whom.split()[-2] in NEWS["kinds"] else whom.split()[-1:]
+    return WEIGHT[past], (who.split()[-1], VERBS[WEIGHT[past]]["present"], *names, "in", at[1])
 
 
 def sentences(document):
@@ -60,7 +60,7 @@ def test_tags_and_entities_are_of_the_words():
 def test_most_names_can_only_be_copied():
     found = news(1000, 0, 200)
     vocabulary = Vocabulary.build(found.train, SummarizerConfig())
-    assert set(TOWNS) <= set(vocabulary.words), "some are known, and could be said as well"
+    assert set(NEWS["towns"]) <= set(vocabulary.words), "some are known, and could be said as well"
     words = [w for d in found.test for w in d.summary]
     unknown = [w for w in words if w not in vocabulary.index]
     assert 0.3 < len(unknown) / len(words) < 0.7
