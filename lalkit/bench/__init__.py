@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 
 from lalkit.bench import routines, whole_parser
-from lalkit.bench.measure import Settings
+from lalkit.bench.measure import MULTIPLES, Settings
 from lalkit.errors import ParameterError
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,6 @@ ROUTINES: dict[str, Callable[[Settings], list[dict]]] = {
     "together": whole_parser.together,
     "beside": whole_parser.beside,
 }
-MULTIPLES = ("look", "parse", "parts", "train", "beside")  # their ratio says how many times as long ours takes
 
 
 def bench(names: list[str], settings: Settings) -> list[dict]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import log
 from statistics import median
 
@@ -26,6 +27,7 @@ from lalkit.treebank.tree import Sentence
 
 LARGE = 100_000_000  # an encoder with more weights than this is measured on a few sentences only
 FEW = 24
+MULTIPLES = ("look", "parse", "parts", "train", "beside")  # their ratio says how many times as long ours takes
 
 
 @dataclass(frozen=True)
@@ -46,26 +48,20 @@ class Settings:
 def compare(
     settings: Settings, routine: str, case: str, mode: str, baseline: str, ours: Callable, theirs: Callable, memory=True
 ) -> dict:
-    """Return one row whose ratio says how many times as long the baseline takes.
+    """Return one row. Its ratio says how many times as long the baseline takes; for `MULTIPLES`, how many times as long ours.
 
     Args:
         routine, case, mode, baseline: names for the row.
         ours, theirs: the two functions; `theirs` is the baseline.
-        memory: also compare the peaks of memory, as ours / baseline, beyond what was held before.
+        memory: also compare the peaks of memory, as ours / baseline, beyond what was held before; never for `MULTIPLES`,
+            whose baseline is a part of ours.
     """
     pairs = alternate(settings, ours, theirs)
-    compared = row(settings, routine, case, mode, baseline, pairs, [b / a for a, b in pairs])
-    if memory and settings.memory:
+    multiple = routine in MULTIPLES
+    compared = row(settings, routine, case, mode, baseline, pairs, [a / b if multiple else b / a for a, b in pairs])
+    if memory and settings.memory and not multiple:
         compared["memory_ratio"] = round(peak_bytes(ours, settings.device) / peak_bytes(theirs, settings.device), 3)
     return compared
-
-
-def share(
-    settings: Settings, routine: str, case: str, mode: str, baseline: str, ours: Callable, theirs: Callable
-) -> dict:
-    """Return one row whose ratio says how many times as long *ours* takes; it contains what the baseline does."""
-    pairs = alternate(settings, ours, theirs)
-    return row(settings, routine, case, mode, baseline, pairs, [a / b for a, b in pairs])
 
 
 def alternate(settings: Settings, *functions: Callable) -> list[tuple[float, ...]]:
@@ -108,11 +104,8 @@ def peak_bytes(function: Callable, device: str = "cpu") -> int:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         function()
     events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
-    held = most = 0
-    for event in sorted(events, key=lambda e: e.start_ns()):
-        held += event.nbytes()
-        most = max(most, held)
-    return max(1, most)
+    changes = [event.nbytes() for event in sorted(events, key=lambda e: e.start_ns())]
+    return max(1, *accumulate(changes, initial=0))
 
 
 def growth(small: tuple[float, float], large: tuple[float, float]) -> float:

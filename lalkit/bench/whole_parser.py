@@ -13,23 +13,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lalkit.bench.measure import (
-    FEW,
-    Settings,
-    alternate,
-    compare,
-    milliseconds,
-    network_and_sentences,
-    share,
-    transformer,
-)
+from lalkit.bench.measure import FEW, Settings, alternate, compare, milliseconds, network_and_sentences, transformer
 from lalkit.bench.measure import row as one_row
 from lalkit.config import override, preset
 from lalkit.interpret import source_of
 from lalkit.interpret.contributions import contributions as contributions_of
 from lalkit.network import parser as assembly
 from lalkit.network import predict as predicting
-from lalkit.network.batches import IGNORE, Collator, batches, usual
+from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
 from lalkit.network.parser import Network
 from lalkit.network.word_vectors import PretrainedEncoder
 from lalkit.training.objective import has_bf16, losses, make_optimizer
@@ -64,18 +55,13 @@ def parse(settings: Settings) -> list[dict]:
 
     if len(sentences) <= FEW:
         settings = settings.at_most(3)
-    whole = share(settings, "parse", name, settings.preset, "bare encoder", parse_all, encode)
+    whole = compare(settings, "parse", name, settings.preset, "bare encoder", parse_all, encode)
     return [whole, *_parts(settings, network, parse_all, name)]
 
 
-def parser(settings: Settings, network: Network, collator: Collator, sentences: list[Sentence]) -> Callable[[], None]:
+def parser(settings: Settings, network: Network, collator: Collator, sentences: list[Sentence]) -> Callable[[], object]:
     """Return a function that parses all the sentences."""
-
-    def parse_all() -> None:
-        network.eval()
-        predicting.predict(network, collator, sentences, threads=torch.get_num_threads())
-
-    return parse_all
+    return partial(predicting.predict, network, collator, sentences, threads=torch.get_num_threads())
 
 
 def _parts(settings: Settings, network: Network, parse_all: Callable, name: str) -> list[dict]:
@@ -143,7 +129,7 @@ def look(settings: Settings) -> list[dict]:
 
     case = f"{len(sentences)} sentences, {name}"
     parse_alone = partial(predicting.predict, network, collator, sentences)
-    return [share(settings.at_most(3), "look", case, source.content, "parsing", explain, parse_alone)]
+    return [compare(settings.at_most(3), "look", case, source.content, "parsing", explain, parse_alone)]
 
 
 def train(settings: Settings) -> list[dict]:
@@ -153,38 +139,51 @@ def train(settings: Settings) -> list[dict]:
     """
     network, collator, sentences, name = network_and_sentences(settings)
     config, encoder = preset(settings.preset).train, transformer(settings, network)
-    chosen, autocast = _training_batches(settings, sentences)
     tagger = nn.Linear(network.words.project.in_features, len(collator.vocab.tags)).to(settings.device)
     trained = [p for p in (*encoder.parameters(), *tagger.parameters()) if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, config.encoder_rate, fused=True)
+
+    def tagging_loss(batch: Batch) -> torch.Tensor:
+        hidden = encoder(input_ids=batch.subwords, attention_mask=batch.subword_mask.long()).last_hidden_state
+        line, _, last = batch.places[:, 1:-1].unbind(-1)
+        scores = tagger(hidden[line, last])
+        return F.cross_entropy(scores.float().flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORE)
+
     whole = stepper(settings, network, collator, sentences)
-
-    def bare() -> None:
-        for batch in (collator(sentences).to(settings.device) for sentences in chosen):
-            with torch.autocast(settings.device, torch.bfloat16, enabled=autocast):
-                hidden = encoder(input_ids=batch.subwords, attention_mask=batch.subword_mask.long()).last_hidden_state
-                line, _, last = batch.places[:, 1:-1].unbind(-1)
-                scores = tagger(hidden[line, last])
-            loss = F.cross_entropy(scores.float().flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORE)
-            _update(loss, trained, optimizer)
-
+    bare = _steps(settings, collator, sentences, False, tagging_loss, trained, optimizer)
+    chosen, _ = _training_batches(settings, sentences)
     case = f"{len(chosen)} batches of {config.batch_tokens} words, {name}"
-    return [share(settings, "train", case, settings.preset, "bare encoder, fine-tuned", whole, bare)]
+    return [compare(settings, "train", case, settings.preset, "bare encoder, fine-tuned", whole, bare)]
 
 
 def stepper(settings: Settings, network: Network, collator: Collator, sentences: list[Sentence]) -> Callable[[], None]:
     """Return a function that takes a training step on each of a few batches."""
     config = preset(settings.preset).train
-    chosen, autocast = _training_batches(settings, sentences)
     trained = [p for p in network.parameters() if p.requires_grad]
-    optimizer = make_optimizer(network, config)
+
+    def parsing_loss(batch: Batch) -> torch.Tensor:
+        network.train()
+        return losses(network, batch, config)["loss"]
+
+    return _steps(settings, collator, sentences, True, parsing_loss, trained, make_optimizer(network, config))
+
+
+def _steps(
+    settings: Settings, collator: Collator, sentences: list[Sentence], gold: bool,
+    loss_of: Callable[[Batch], torch.Tensor], parameters: list[nn.Parameter], optimizer: torch.optim.Optimizer,
+) -> Callable[[], None]:  # fmt: skip
+    """Return a function that takes one step on each of a few batches: collate, forward, backward, clip, update."""
+    chosen, autocast = _training_batches(settings, sentences)
 
     def steps() -> None:
-        network.train()
-        for batch in (collator(sentences, gold=True).to(settings.device) for sentences in chosen):
+        for group in chosen:
+            batch = collator(group, gold=gold).to(settings.device)
             with torch.autocast(settings.device, torch.bfloat16, enabled=autocast):
-                loss = losses(network, batch, config)["loss"]
-            _update(loss, trained, optimizer)
+                loss = loss_of(batch)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
 
     return steps
 
@@ -196,13 +195,6 @@ def _training_batches(settings: Settings, sentences: list[Sentence]) -> tuple[li
     groups = batches([len(s) for s in sentences], config.batch_tokens)
     chosen = [[sentences[i] for i in group] for group in groups[:: max(1, len(groups) // STEPS)]]
     return chosen, config.autocast and has_bf16(torch.device(settings.device))
-
-
-def _update(loss, parameters, optimizer) -> None:
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-    optimizer.step()
 
 
 def together(settings: Settings) -> list[dict]:
@@ -252,5 +244,5 @@ def beside(settings: Settings) -> list[dict]:
         for case, make in (("parse", parser), ("training step", stepper)):
             torch.manual_seed(0)
             both = (make(settings, network, collator, sentences) for network in (ours, theirs))
-            rows.append(share(settings, "beside", f"{case}, {name}", system, PAPERS, *both))
+            rows.append(compare(settings, "beside", f"{case}, {name}", system, PAPERS, *both))
     return rows

@@ -144,9 +144,8 @@ def spread(arcs: Sequence[Arc], place: Callable[[list[float]], list[float]]) -> 
     pads = [0.0] * max(arc.right for arc in arcs)
     xs = place(pads)
     root = arcs[-1]
-    for _ in range(
-        200
-    ):  # a layout may swallow part of the room at first; each round leaves at most half of what is missing
+    # A layout may swallow part of the room at first. Each round leaves at most half of what is missing.
+    for _ in range(200):
         beyond = MARGIN - (xs[root.dependent - 1] - label_room(root) / 2)  # the root's label may be wider than its word
         too_narrow = beyond > 0.01
         pads[0] += max(beyond, 0.0)

@@ -164,13 +164,8 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     height = 1.9 + 0.24 * max(len(controls), len(labels)) * max(1, len(systems)) ** 0.5
     figure, panels = _panels(4, 14, height, words=labels)
     for k, system in enumerate(systems):
-        style = {
-            "color": COLOURS[k % len(COLOURS)],
-            "marker": MARKERS[k % len(MARKERS)],
-            "ls": "",
-            "ms": 5.5,
-            "alpha": 0.8,
-        }
+        colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
+        style = {"color": colour, "marker": marker, "ls": "", "ms": 5.5, "alpha": 0.8}
         hollow, shift = {**style, "mfc": "none"}, 0.7 * ((k + 0.5) / len(systems) - 0.5)
         panels[0].plot([], [], label=system, **style)
         for y, control in enumerate(controls):

@@ -16,12 +16,12 @@ from lalkit.config import PRESETS, Config, flatten, to_dict
 from lalkit.evaluation.provenance import splits
 from lalkit.evaluation.scores import Evaluation, evaluate
 from lalkit.evaluation.statistics import score_test
+from lalkit.models.card_page import COLUMNS
 from lalkit.training.checkpoint import read_content
 from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
 
-SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
 TESTED = ("f1", "uas")  # against a control
 
 
@@ -42,16 +42,12 @@ def measure(run: str | Path, treebank: str) -> Scored:
     scores, tables = score(parser, treebank)
     for split, values in scores.items():
         logger.info("%s: %s %s", run, split, values)
+    weights = sum(p.numel() for p in parser.network.parameters() if p.requires_grad)
     row = {
-        "seed": config.train.seed,
-        "epochs": state["epoch"],
-        "best_epoch": content["info"]["epoch"],
-        "hours": round(state["seconds"] / 3600, 2),
-        "cores": config.train.workers,
-        "weights": sum(p.numel() for p in parser.network.parameters() if p.requires_grad),
-        "dev": scores.get("dev"),
-        "test": scores.get("test"),
-    }
+        "seed": config.train.seed, "epochs": state["epoch"], "best_epoch": content["info"]["epoch"],
+        "hours": round(state["seconds"] / 3600, 2), "cores": config.train.workers, "weights": weights,
+        "dev": scores.get("dev"), "test": scores.get("test"),
+    }  # fmt: skip
     return Scored(row, settings(config), tables)
 
 
@@ -62,10 +58,17 @@ def score(parser: Parser, treebank: str) -> tuple[dict[str, dict], dict[str, pd.
     """
     parts = splits(treebank, names=("dev", "test"))
     evaluations = {split: evaluate(gold, reparse(parser, gold)) for split, gold in parts.items()}
-    return (
-        {split: rounded(evaluation) for split, evaluation in evaluations.items()},
-        {split: evaluation.table() for split, evaluation in evaluations.items()},
-    )
+    scores = {split: rounded(evaluation) for split, evaluation in evaluations.items()}
+    return scores, {split: evaluation.table() for split, evaluation in evaluations.items()}
+
+
+def controls_of(runs: Sequence[str | Path], treebank: str, ours: Sequence[Scored], recipe: dict) -> list[dict]:
+    """Measure runs of other recipes, and return what a card states about each recipe."""
+    groups: dict[str, list[Scored]] = {}
+    for run in runs:
+        scored = measure(run, treebank)
+        groups.setdefault(json.dumps(scored.recipe), []).append(scored)
+    return [control_of(group, ours, recipe) for group in groups.values()]
 
 
 def control_of(group: Sequence[Scored], ours: Sequence[Scored], recipe: dict) -> dict:
@@ -91,28 +94,21 @@ def control_of(group: Sequence[Scored], ours: Sequence[Scored], recipe: dict) ->
     }  # fmt: skip
 
 
-def by_recipe(runs: Sequence[Scored]) -> list[list[Scored]]:
-    """Return the runs in groups of one recipe."""
-    groups: dict[str, list[Scored]] = {}
-    for run in runs:
-        groups.setdefault(json.dumps(run.recipe), []).append(run)
-    return list(groups.values())
-
-
 def settings(config: Config) -> dict:
     """Return how a config differs from the nearest preset, except for its seed: {'preset': 'minilm', 'train.epochs': 8}."""
     ours = flatten(to_dict(config))
     del ours["train.seed"]
-    recipes = []
-    for name, make in PRESETS.items():
-        theirs = flatten(to_dict(make()))
-        recipes.append({"preset": name, **{k: v for k, v in ours.items() if k not in theirs or theirs[k] != v}})
-    return min(recipes, key=len)
+    presets = {name: flatten(to_dict(make())) for name, make in PRESETS.items()}
+    differing = [
+        {"preset": name} | {key: value for key, value in ours.items() if key not in theirs or theirs[key] != value}
+        for name, theirs in presets.items()
+    ]
+    return min(differing, key=len)
 
 
 def rounded(evaluation: Evaluation) -> dict[str, float]:
     summary = evaluation.summary()
-    return {name: round(summary[name], 2) for name in SCORES}
+    return {name: round(summary[name], 2) for name in COLUMNS}
 
 
 def reparse(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:

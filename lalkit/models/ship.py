@@ -17,17 +17,7 @@ from lalkit.files import write_json, write_text
 from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import profile
 from lalkit.models.card_page import page
-from lalkit.models.card_scores import (
-    Scored,
-    by_recipe,
-    control_of,
-    halved,
-    measure,
-    reparse,
-    rounded,
-    score,
-    words_only,
-)
+from lalkit.models.card_scores import Scored, controls_of, halved, measure, reparse, rounded, score, words_only
 from lalkit.training.checkpoint import read_content
 from lalkit.training.named import folder, read_card
 from lalkit.treebank.brackets import format_tree
@@ -119,7 +109,6 @@ def ship(
         raise ModelError(f"cards are for joint parsers, and these give {task} alone", where=name)
     scored = [measure(run, treebank) for run in runs]
     recipe = _only("recipe", [run.recipe for run in scored])
-    others = [measure(run, treebank) for run in controls]
     seeds = [run.row for run in scored]
     candidates = [row for row in seeds if seed in (None, row["seed"])]
     best = max(candidates, key=lambda row: row["dev"]["f1"] + row["dev"]["las"])
@@ -134,7 +123,7 @@ def ship(
         "label_heads": paper.heads if paper else len(parser.vocab.labels) - 1 if inside else 0,
         "inside": inside.boundary if inside else None, "recipe": recipe, "seed": best["seed"], "seeds": seeds,
         "chosen": "before" if seed is not None else "on dev",
-        "controls": [control_of(group, scored, recipe) for group in by_recipe(others)],
+        "controls": controls_of(controls, treebank, scored, recipe),
         "corpus": {split: len(part) for split, part in splits(treebank).items()},
         **_weaknesses(parser, treebank, own),
         "parses": {"treebank": own, "sentences": PARSES, "sha256": checksum(parser, own)},
@@ -163,8 +152,7 @@ def add(runs: Sequence[str | Path], name: str, *, controls: Sequence[str | Path]
             raise ModelError(f"its card has seed {added.row['seed']} already", where=name, remedy="Leave that run out.")
     row = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
     shipped = Scored(row, recipe, score(Parser.load(card.folder), treebank)[1])
-    others = [measure(run, treebank) for run in controls]
-    new = [control_of(group, [shipped, *scored], recipe) for group in by_recipe(others)]
+    new = controls_of(controls, treebank, [shipped, *scored], recipe)
     known = [control["differs"] for control in facts["controls"]]
     if again := [control["differs"] for control in new if control["differs"] in known]:
         raise ModelError(f"its card has this control already: {again[0]}", where=name, remedy="Leave these runs out.")

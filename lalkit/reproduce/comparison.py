@@ -70,9 +70,9 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
         name, equals, folder = place.rpartition("=")
         if (Path(folder) / "sweep.json").exists():
             sweep = read_sweep(folder)
-            for run in sweep.runs:
-                cell = ", ".join(run["cell"].values())
-                runs.append(_run(f"{name}{': ' * bool(equals)}{cell}", sweep.folder / run["folder"] / "parser"))
+            for result in sweep.runs:
+                cell = ", ".join(result["cell"].values())
+                runs.append(_run(f"{name}{': ' * bool(equals)}{cell}", sweep.folder / result["folder"] / "parser"))
         else:
             runs.append(_run(name, Path(folder)))
     if not runs:
@@ -126,16 +126,17 @@ def compare_heads(
             remedy=f"Labels: {', '.join(usual_labels(gold, None))}.",
         )  # fmt: skip
     rows, counts = [], {}
-    kept = Kept(keep, gold, train, (labels, probed, rounds))
+    kept = None if keep is None else Kept(keep, gold, train, (labels, probed, rounds))
     for run in runs:
-        measured = kept.find(run.folder)
+        measured = kept.find(run.folder) if kept else None
         logger.info("%s, seed %s ...%s", run.system, run.seed, " measured before" if measured else "")
         if measured is None:
             try:
                 measured = measure(Parser.load(run.folder), gold, train, labels, probed, rounds)
             except LalkitError as error:
                 raise error.at(str(run.folder)) from None
-            kept.keep(run.folder, measured)
+            if kept:
+                kept.keep(run.folder, measured)
         rows += [(run.system, run.seed, *row) for row in measured[0]]
         counts[run.system, run.seed] = measured[1]
     return Compared(pd.DataFrame(rows, columns=list(COLUMNS)), tests(counts))
@@ -145,38 +146,31 @@ Measured = tuple[list[Row], dict[str, pd.DataFrame]]  # what `measure` returns; 
 
 
 class Kept:
-    """Keep measurements in a folder, one file for each parser; with None as the folder, keep nothing.
+    """Keep measurements in a folder, one file for each parser.
 
     The name of a file is a hash of everything that the measurements depend on: the parser, the sentences, the settings and the
     code of lalkit.
     """
 
-    def __init__(
-        self, folder: str | Path | None, gold: Sequence[Sentence], train: Sequence[Sentence], settings: Sequence
-    ):
-        self.folder = None if folder is None else Path(folder)
+    def __init__(self, folder: str | Path, gold: Sequence[Sentence], train: Sequence[Sentence], settings: Sequence):
+        self.folder = Path(folder)
         self.common = json_hash([[repr(s) for s in gold], [repr(s) for s in train], list(settings), code_hash()])
 
-    def path(self, parser: str | Path) -> Path | None:
-        return (
-            None if self.folder is None else self.folder / f"{json_hash([fingerprint(parser), self.common])[:16]}.json"
-        )
+    def path(self, parser: str | Path) -> Path:
+        return self.folder / f"{json_hash([fingerprint(parser), self.common])[:16]}.json"
 
     def find(self, parser: str | Path) -> Measured | None:
         """Return the measurements of a parser; None if there are none, or the file is damaged."""
-        path = self.path(parser)
-        content = read_json(path) if path is not None else None
+        content = read_json(self.path(parser))
         if content is None or not {"rows", "tables"} <= set(content):
             return None
         tables = {name: pd.DataFrame(counts) for name, counts in content["tables"].items()}
         return [tuple(row) for row in content["rows"]], tables
 
     def keep(self, parser: str | Path, measured: Measured) -> None:
-        path = self.path(parser)
-        if path is not None:
-            rows, tables = measured
-            counts = {name: table[COUNTED].fillna(0).astype(int).to_dict("list") for name, table in tables.items()}
-            write_json(path, {"rows": [(*row[:3], float(row[3])) for row in rows], "tables": counts})
+        rows, tables = measured
+        counts = {name: table[COUNTED].fillna(0).astype(int).to_dict("list") for name, table in tables.items()}
+        write_json(self.path(parser), {"rows": [(*row[:3], float(row[3])) for row in rows], "tables": counts})
 
 
 def tests(counts: dict[tuple[str, int], dict[str, pd.DataFrame]]) -> pd.DataFrame:
@@ -206,10 +200,10 @@ def tests(counts: dict[tuple[str, int], dict[str, pd.DataFrame]]) -> pd.DataFram
 
 def _test(pairs: list[tuple[pd.DataFrame, pd.DataFrame]], score: str) -> dict:
     """Test one score on pairs of tables of sentences, one pair for each seed."""
-    sides = list(zip(*pairs))
-    over_sentences = score_test(*sides, score)
-    scores = [[_f1(table[COUNTS[score]].fillna(0).to_numpy(float)) for table in side] for side in sides]
-    over_seeds = paired_test(*scores, rounds=1) if len(pairs) > 1 else None
+    ours, theirs = zip(*pairs)
+    over_sentences = score_test(ours, theirs, score)
+    scores = [[_f1(table[COUNTS[score]].fillna(0).to_numpy(float)) for table in side] for side in (ours, theirs)]
+    over_seeds = paired_test(scores[0], scores[1], rounds=1) if len(pairs) > 1 else None
     return {
         "measure": score, "seeds": len(pairs), "difference": over_sentences.difference, "p": over_sentences.p,
         "seeds_difference": over_seeds.difference if over_seeds else np.nan,

@@ -32,9 +32,8 @@ Row = tuple[str, str, str, float]  # what, label, measure, value
 TRAINED = "as trained"
 LABELS = 6  # the number of labels to look at, the most frequent ones, if none are named
 VIEWED = 20  # sentences probed at a time
-APART = replace(
-    COLLINS, name="COLLINS.prm, ADVP and PRT apart", equal_labels=()
-)  # each of the two has a head of its own
+# Unlike in COLLINS.prm, ADVP and PRT are two labels here, because each of the two has a label head.
+APART = replace(COLLINS, name="COLLINS.prm, ADVP and PRT apart", equal_labels=())
 
 
 def measure(

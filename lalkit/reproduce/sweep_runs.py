@@ -246,9 +246,8 @@ def carry_out(folder: Path, task: dict) -> dict:
         "versions": provenance.versions(), "device": provenance.device(),
     }  # fmt: skip
     write_json(folder / RESULT, result)
-    for weights in parser.glob(
-        "resume-*.safetensors"
-    ):  # two thirds of the folder, and no training will go on from here
+    # These files are two thirds of the folder, and no training will go on from here.
+    for weights in parser.glob("resume-*.safetensors"):
         weights.unlink()
     return result
 
