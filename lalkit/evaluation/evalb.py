@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import compress
 
 from lalkit.treebank.tree import Node, escape
@@ -52,10 +52,6 @@ class EvalbRules:
     quote_tags: frozenset[str] = frozenset()
     labelled: bool = True
 
-    def cut(self, label: str) -> str:
-        """Return the label of a phrase up to its first '-' or '=': NP-SBJ=2 -> NP."""
-        return re.split("[-=]", label, maxsplit=1)[0]
-
     def same(self, label: str) -> str:
         """Return the one name under which a label and its equals are compared: PRT -> ADVP."""
         return next((min(equals) for equals in self.equal_labels if label in equals), label)
@@ -79,11 +75,10 @@ NK = EvalbRules(
 
 
 @dataclass(frozen=True)
-class BracketCount:
-    """The counts of one sentence.
+class Counts:
+    """Brackets and tags that were counted, and their scores in percent. A score is 0 if there is nothing to divide by.
 
-    crossing counts predicted brackets; words and tags_right count the words that are not deleted. If the status is not 'ok',
-    the sentence is left out of the totals, as in the C program, and every count is 0.
+    crossing counts predicted brackets; words and tags_right count the words that are not deleted.
     """
 
     matched: int = 0
@@ -92,6 +87,29 @@ class BracketCount:
     crossing: int = 0
     words: int = 0
     tags_right: int = 0
+
+    @property
+    def precision(self) -> float:
+        return percent(self.matched, self.predicted)
+
+    @property
+    def recall(self) -> float:
+        return percent(self.matched, self.gold)
+
+    @property
+    def f1(self) -> float:
+        return percent(2 * self.matched, self.gold + self.predicted)  # = 2pr / (p + r)
+
+    @property
+    def tag_accuracy(self) -> float:
+        return percent(self.tags_right, self.words)
+
+
+@dataclass(frozen=True)
+class BracketCount(Counts):
+    """The counts of one sentence. If the status is not 'ok', the sentence is left out of the totals, as in the C program, and
+    every count is 0."""
+
     status: str = OK
 
     @property
@@ -163,7 +181,8 @@ def brackets(tree: Node, rules: EvalbRules = COLLINS, kept: Sequence[bool] | Non
             position += kept[leaf]
             leaf += 1
         else:
-            stack.append((position, rules.same(rules.cut(item.label))))
+            label = re.split("[-=]", item.label, maxsplit=1)[0]  # NP-SBJ=2 -> NP
+            stack.append((position, rules.same(label)))
             stack.extend(reversed(item.children))
     return counts
 
@@ -173,31 +192,24 @@ def _crosses(start: int, end: int, spans: set[tuple[int, int]]) -> bool:
 
 
 @dataclass(frozen=True)
-class BracketTotals:
-    """The counts of a corpus. Measures are in percent, over the sentences not left out, and 0 if there is nothing to divide
-    by."""
+class BracketTotals(Counts):
+    """The counts of a corpus, over the sentences not left out."""
 
     sentences: int = 0
     empty: int = 0
     errors: int = 0
     complete: int = 0
-    matched: int = 0
-    gold: int = 0
-    predicted: int = 0
-    crossing: int = 0
-    words: int = 0
-    tags_right: int = 0
 
     @classmethod
     def of(cls, counts: Iterable[BracketCount]) -> "BracketTotals":
         """Add up the counts of all sentences."""
         counts = list(counts)
-        names = ("complete", "matched", "gold", "predicted", "crossing", "words", "tags_right")
         return cls(
             sentences=len(counts),
             empty=sum(count.status.startswith("skipped") for count in counts),
             errors=sum(count.status.startswith("error") for count in counts),
-            **{name: sum(getattr(count, name) for count in counts) for name in names},
+            complete=sum(count.complete for count in counts),
+            **{field.name: sum(getattr(count, field.name) for count in counts) for field in fields(Counts)},
         )
 
     @property
@@ -206,25 +218,9 @@ class BracketTotals:
         return self.empty + self.errors
 
     @property
-    def precision(self) -> float:
-        return percent(self.matched, self.predicted)
-
-    @property
-    def recall(self) -> float:
-        return percent(self.matched, self.gold)
-
-    @property
-    def f1(self) -> float:
-        return percent(2 * self.matched, self.gold + self.predicted)  # = 2pr / (p + r)
-
-    @property
     def exact(self) -> float:
         """Complete matches among the sentences not left out."""
         return percent(self.complete, self.sentences - self.skipped)
-
-    @property
-    def tag_accuracy(self) -> float:
-        return percent(self.tags_right, self.words)
 
 
 def percent(part: int, whole: int) -> float:

@@ -132,13 +132,9 @@ class Evaluation:
         """Return what a row of the table has; a column that is not there is missing."""
         count, arcs = row.brackets, row.without_punctuation or row.with_punctuation
         record = {"id": row.id, "length": row.length, "status": count.status}
-        ratios = {
-            "precision": (count.matched, count.predicted),
-            "recall": (count.matched, count.gold),
-            "f1": (2 * count.matched, count.gold + count.predicted),
-        }
-        # Not 0 if there is nothing to divide by: a right tree of one word has no bracket.
-        record |= {name: percent(part, whole) for name, (part, whole) in ratios.items() if whole}
+        # A score is missing, not 0, if there is nothing to divide by: a right tree of one word has no bracket.
+        divisors = {"precision": count.predicted, "recall": count.gold, "f1": count.gold + count.predicted}
+        record |= {name: getattr(count, name) for name, divisor in divisors.items() if divisor}
         if count.status == OK and self.has_trees:
             brackets = {"matched": count.matched, "gold": count.gold, "predicted": count.predicted}
             record |= {**brackets, "exact": count.complete}
@@ -284,8 +280,8 @@ def by_label(
     labels += [label for label in counts["predicted"] if label not in counts["gold"]]
     rows = []
     for label in labels:
-        g, p, m = (counts[name][label] for name in ("gold", "predicted", "matched"))
-        if g >= least:
-            scores = {"precision": percent(m, p), "recall": percent(m, g), "f1": percent(2 * m, g + p)}
-            rows.append({"label": label, "gold": g, "predicted": p, "matched": m, **scores})
+        count = evalb.Counts(**{name: of_label[label] for name, of_label in counts.items()})
+        if count.gold >= least:
+            columns = ("gold", "predicted", "matched", "precision", "recall", "f1")
+            rows.append({"label": label, **{name: getattr(count, name) for name in columns}})
     return pd.DataFrame(rows)

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Score -> the columns of a table of sentences (`Evaluation.table`) that it is made of: right, in gold, predicted.
 COUNTS = {

@@ -57,9 +57,6 @@ def _fetch_craft() -> None:
         with urllib.request.urlopen(CRAFT_ARCHIVE, timeout=60) as source, archive.open("wb") as sink:
             shutil.copyfileobj(source, sink)
         with zipfile.ZipFile(archive) as members:
-            for member in members.namelist():
-                if any(part in member for part in CRAFT_PARTS) and not member.endswith("/"):
-                    place = Path(scratch) / "craft" / member.split("/", 1)[1]
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    place.write_bytes(members.read(member))
-        (Path(scratch) / "craft").replace(target)
+            names = members.namelist()
+            members.extractall(scratch, [name for name in names if any(part in name for part in CRAFT_PARTS)])
+        (Path(scratch) / names[0].split("/")[0]).replace(target)  # CRAFT-5.0.2

@@ -11,6 +11,7 @@ removed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 from lalkit.errors import JointError
@@ -58,11 +59,9 @@ def joint_constituents(sentence: Sentence) -> int:
     """Count the constituents of a sentence that the joint form can represent, each by itself."""
     covers, count = yields(sentence.heads), 0
     for span in sentence.constituents:
-        try:
+        with suppress(JointError):
             _joint_span(sentence, span, covers)
             count += 1
-        except JointError:
-            pass
     return count
 
 
