@@ -51,11 +51,8 @@ def attachment(gold: Sentence, predicted: Sentence | None, punctuation: bool) ->
     Raises LalkitError if the gold sentence has no dependencies.
     """
     if gold.heads is None:
-        raise LalkitError(
-            "the gold sentence has no dependencies to compare with",
-            where=gold.id,
-            remedy="Read the corpus with its dependency layer, or score the brackets alone.",
-        )
+        remedy = "Read the corpus with its dependency layer, or score the brackets alone."
+        raise LalkitError("the gold sentence has no dependencies to compare with", where=gold.id, remedy=remedy)
     tags = gold.tags if gold.tags is not None and not punctuation else ("",) * len(gold)
     scored = [i for i, tag in enumerate(tags) if tag not in PUNCTUATION]
     right = []
@@ -179,10 +176,8 @@ def evaluate(
     """
     gold, predicted = list(gold), list(predicted)
     if len(gold) != len(predicted):
-        raise LalkitError(
-            f"{len(gold)} gold sentences but {len(predicted)} predicted ones",
-            remedy="Give one prediction per gold sentence, in the same order; None for one that could not be parsed.",
-        )
+        remedy = "Give one prediction per gold sentence, in the same order; None for one that could not be parsed."
+        raise LalkitError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones", remedy=remedy)
     parses = [sentence for sentence in predicted if sentence is not None]
     has = {layer: _both_have(layer, gold, parses) for layer in ("constituents", "heads", "arc_labels")}
     has_tags = bool(gold) and all(sentence.tags is not None for sentence in gold + parses)

@@ -112,11 +112,9 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1)
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + first_line
-        raise TreebankError(
-            f"byte 0x{raw[error.start]:02x} is not {encoding}",
-            where=f"{place}, line {line}",
-            remedy="Convert the file first, for example: iconv -f latin1 -t utf-8 FILE > NEW",
-        ) from None
+        problem = f"byte 0x{raw[error.start]:02x} is not {encoding}"
+        remedy = "Convert the file first, for example: iconv -f latin1 -t utf-8 FILE > NEW"
+        raise TreebankError(problem, where=f"{place}, line {line}", remedy=remedy) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + first_line
         raise TreebankError("a NUL byte", where=f"{place}, line {line}", remedy="Is this a text file? Remove the byte.")

@@ -32,10 +32,8 @@ def trainable(sentences: Sequence[Sentence], longest: int, task: str = "joint") 
     too_long, wrong = len(sentences) - len(short), len(short) - len(kept)
     left_out = f"left out: {too_long} longer than {longest} words, {wrong} {lacking[task]}"
     if not kept:
-        raise CorpusError(
-            f"no sentence to train on; {left_out}",
-            remedy="See `lalkit data check`, and train.max_length. For dependencies alone: --set model.task=dependencies",
-        )
+        remedy = "See `lalkit data check`, and train.max_length. For dependencies alone: --set model.task=dependencies"
+        raise CorpusError(f"no sentence to train on; {left_out}", remedy=remedy)
     return kept, left_out
 
 

@@ -57,10 +57,8 @@ def _read_rows(rows: list[tuple[int, list[str]]], comments: dict[str, str]) -> D
         if len(columns) == 3:
             (word, tag, head), label = columns, None
         elif len(columns) < 8:
-            raise TreebankError(
-                f"line {line} has {len(columns)} columns",
-                remedy="CoNLL-U has ten columns separated by tabs, not spaces.",
-            )
+            remedy = "CoNLL-U has ten columns separated by tabs, not spaces."
+            raise TreebankError(f"line {line} has {len(columns)} columns", remedy=remedy)
         elif "-" in columns[0] or "." in columns[0]:
             continue
         elif columns[0] != str(len(words) + 1):

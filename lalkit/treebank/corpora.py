@@ -224,14 +224,10 @@ def _folders_of(variable: str) -> list[str]:
 def missing(name: str) -> CorpusError:
     """Return the error for a corpus that is not on this machine, with the command that gets it."""
     if name in NAMES:
-        return CorpusError(
-            f"the corpus {name} is not on this machine",
-            remedy=f"Get it with: lalkit data fetch {name}   (or set NLTK_DATA / LALKIT_DATA to the folder that has it)",
-        )
-    return CorpusError(
-        f"there is no treebank {name!r}",
-        remedy=f"Give one of {', '.join(NAMES)}, or a folder with train.trees, dev.trees, test.trees.",
-    )
+        remedy = f"Get it with: lalkit data fetch {name}   (or set NLTK_DATA / LALKIT_DATA to the folder that has it)"
+        return CorpusError(f"the corpus {name} is not on this machine", remedy=remedy)
+    remedy = f"Give one of {', '.join(NAMES)}, or a folder with train.trees, dev.trees, test.trees."
+    return CorpusError(f"there is no treebank {name!r}", remedy=remedy)
 
 
 # --------------------------------------------------------------------------------------------------------------- readers
@@ -244,21 +240,18 @@ def _read_folder(folder: Path, split: str, task: str) -> Sentences:
     if not dependencies.exists():  # the names of Universal Dependencies: en_ewt-ud-train.conllu
         candidates = sorted(folder.glob(f"*-{split}.conllu"))
         if len(candidates) > 1:
-            raise CorpusError(
-                f"{len(candidates)} files could be the {split} part: {', '.join(file.name for file in candidates)}",
-                where=str(folder),
-                remedy=f"Leave one there, or put them together as {dependencies.name}.",
+            problem = (
+                f"{len(candidates)} files could be the {split} part: {', '.join(file.name for file in candidates)}"
             )
+            remedy = f"Leave one there, or put them together as {dependencies.name}."
+            raise CorpusError(problem, where=str(folder), remedy=remedy)
         dependencies = candidates[0] if candidates else None
     prefix = f"{folder.name}-{split}"
     if trees.exists():
         return _pair_files(_source(trees), _source(dependencies) if dependencies else None, prefix, task)
     if dependencies is None:
-        raise CorpusError(
-            f"no file {trees.name}",
-            where=str(folder),
-            remedy="For each split a treebank folder has a .trees file, or a .conllu file for dependencies alone.",
-        )
+        remedy = "For each split a treebank folder has a .trees file, or a .conllu file for dependencies alone."
+        raise CorpusError(f"no file {trees.name}", where=str(folder), remedy=remedy)
     return _dependencies_alone(_source(dependencies), prefix)
 
 

@@ -34,10 +34,9 @@ def derive(tree: Node) -> Arcs:
     if ctb.is_ctb(tags) or (mostly_chinese and tags <= ctb.TAGS):
         return by_chinese_rules(tree)
     if mostly_chinese:
-        raise TreebankError(
-            f"there are no head rules for Chinese with the tags {', '.join(sorted(tags - ctb.TAGS)[:5])}",
-            remedy="Give the dependencies in a .conllu file; our rules are for the tags of the Chinese Treebank.",
-        )
+        problem = f"there are no head rules for Chinese with the tags {', '.join(sorted(tags - ctb.TAGS)[:5])}"
+        remedy = "Give the dependencies in a .conllu file; our rules are for the tags of the Chinese Treebank."
+        raise TreebankError(problem, remedy=remedy)
     return dependencies(tree)
 
 
@@ -52,9 +51,8 @@ def dependencies(tree: Node, rules: HeadRules = ENGLISH, name_arc: Callable[[Nod
     name_arc: a function that gives an arc its label, such as `arc_label`.
     """
     nodes: list[Node] = []
-    children: list[
-        list[int]
-    ] = []  # of each node, as positions in `nodes`: to hash or compare a Node takes its whole tree
+    # The children of each node, as positions in `nodes`: to hash or compare a Node takes its whole tree.
+    children: list[list[int]] = []
     stack = [(tree, -1)]  # no recursion: a tree may be very deep
     while stack:
         node, parent = stack.pop()

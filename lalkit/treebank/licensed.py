@@ -162,18 +162,15 @@ def _by_number(treebank: Licensed, files: list[Path], folder: Path) -> dict[str,
     for file in files:
         number = int(re.match(treebank.file, file.name).group(1))
         if number in numbers:
-            raise CorpusError(
-                f"{numbers[number].relative_to(folder)} and {file.relative_to(folder)} are both number {number}",
-                where=str(folder),
-                remedy="Give the folder that has each file once (one encoding, one annotation).",
-            )
+            problem = f"{numbers[number].relative_to(folder)} and {file.relative_to(folder)} are both number {number}"
+            remedy = "Give the folder that has each file once (one encoding, one annotation)."
+            raise CorpusError(problem, where=str(folder), remedy=remedy)
         numbers[number] = file
     missing = sorted(set(treebank.sections) - {number // 100 for number in numbers})
     if missing:
-        raise CorpusError(
-            f"there is no file of section(s) {', '.join(f'{section:02d}' for section in missing)}",
-            where=str(folder), remedy="The splits are sections 02-21, 22 and 23: give the folder that has all of them.",
-        )  # fmt: skip
+        problem = f"there is no file of section(s) {', '.join(f'{section:02d}' for section in missing)}"
+        remedy = "The splits are sections 02-21, 22 and 23: give the folder that has all of them."
+        raise CorpusError(problem, where=str(folder), remedy=remedy)
     parts = {split: [numbers[n] for n in sorted(numbers) if treebank.part(n) == split] for split in SPLITS}
     for split, part in parts.items():
         if not part:
@@ -188,13 +185,12 @@ def _by_name(files: list[Path], kind: str, folder: Path | None = None) -> dict[s
         candidates = [file for file in files if NAMES_OF_PARTS[split].search(file.name)]
         if len(candidates) != 1:
             names = ", ".join(file.name for file in candidates[:4])
-            raise CorpusError(
-                f"there are several files of {kind} for {split}, and one is needed: {names}" if candidates
-                else f"there is no file of {kind} for {split}",
-                where=str(folder or "--dependencies"),
-                remedy="A file's name must contain train, dev or test (or 02-21, 22, 23)"
-                + (", or be the name its owners gave it: wsj_0001.mrg, chtb_001.fid." if folder else "."),
-            )  # fmt: skip
+            problem = f"there is no file of {kind} for {split}"
+            if candidates:
+                problem = f"there are several files of {kind} for {split}, and one is needed: {names}"
+            remedy = "A file's name must contain train, dev or test (or 02-21, 22, 23)"
+            remedy += ", or be the name its owners gave it: wsj_0001.mrg, chtb_001.fid." if folder else "."
+            raise CorpusError(problem, where=str(folder or "--dependencies"), remedy=remedy)
         parts[split] = candidates[0]
     return parts
 

@@ -61,9 +61,8 @@ def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:
     for token in tokens:
         word, _, tag = token.rpartition("_")
         if not word or not tag:
-            raise TreebankError(
-                f"{token!r} is no word_TAG pair", where=id, remedy="Tagged text looks like: The_DT end_NN ._."
-            )
+            remedy = "Tagged text looks like: The_DT end_NN ._."
+            raise TreebankError(f"{token!r} is no word_TAG pair", where=id, remedy=remedy)
         pairs.append((word, tag))
     words, tags = zip(*pairs)
     return Sentence(words, tags, id=id)
@@ -110,10 +109,9 @@ def tokenize(text: str) -> tuple[str, ...]:
     """
     letters = [character for character in text if character.isalnum()]
     if 2 * sum(map(is_chinese, letters)) > len(letters):
-        raise TreebankError(
-            f"Chinese is written without spaces, and lalkit cannot tell its words apart: {text.strip()[:20]!r}",
-            remedy="Put spaces between the words, and add --form tokens (or --form tagged).",
-        )
+        problem = f"Chinese is written without spaces, and lalkit cannot tell its words apart: {text.strip()[:20]!r}"
+        remedy = "Put spaces between the words, and add --form tokens (or --form tagged)."
+        raise TreebankError(problem, remedy=remedy)
     from nltk.tokenize import NLTKWordTokenizer
 
     return tuple(ESCAPES.get(token, token) for token in NLTKWordTokenizer().tokenize(text))
