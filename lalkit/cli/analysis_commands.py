@@ -72,22 +72,20 @@ def sweep(
         cluster: Train on the workers of this dask scheduler, e.g. tcp://host:8786.
         out: The folder of the sweep; by default runs/sweeps/NAME or NAME-PROFILE.
     """
-    from lalkit.reproduce.sweep_plan import plan
-    from lalkit.reproduce.sweep_runs import outcome
-    from lalkit.reproduce.sweep_runs import sweep as sweep_
+    from lalkit.reproduce import sweep_plan, sweep_runs
 
     if jobs is not None and cluster is not None:
         raise ParameterError("--jobs and --cluster exclude each other", remedy="Give one of the two.")
-    planned = plan(file, profile)
+    planned = sweep_plan.plan(file, profile)
     out = out or Path("runs/sweeps") / "-".join(filter(None, (planned.name, profile)))
     try:
-        results = sweep_(planned, out, jobs=1 if jobs is None else jobs, cluster=cluster)
+        results = sweep_runs.sweep(planned, out, jobs=1 if jobs is None else jobs, cluster=cluster)
     except KeyboardInterrupt:
         logger.info("interrupted; the same command continues from here")
         raise typer.Exit(130) from None
     failed = [(run, result) for run, result in results if result["status"] != "ok"]
     for run, result in failed:
-        logger.info("%s: %s  (%s)", run, outcome(result), out / run.folder)
+        logger.info("%s: %s  (%s)", run, sweep_runs.outcome(result), out / run.folder)
     raise typer.Exit(1 if failed else 0)
 
 
@@ -152,12 +150,11 @@ def bench(
         random_weights: Give the encoder random weights, so that none are downloaded.
         json_: Write - to print a JSON list of rows.
     """
-    from lalkit.bench import bench as bench_
-    from lalkit.bench import table
+    from lalkit import bench as comparisons
     from lalkit.bench.measure import Settings
 
-    rows = bench_(routines or [], Settings(device, repeats, preset, random_weights))
-    print(json.dumps(rows) if json_ == "-" else table(rows))
+    rows = comparisons.bench(routines or [], Settings(device, repeats, preset, random_weights))
+    print(json.dumps(rows) if json_ == "-" else comparisons.table(rows))
 
 
 def doctor() -> None:

@@ -54,11 +54,8 @@ def train(
         dry_run: Train nothing; estimate the number of weights, the memory and the time.
         random_weights: In a dry run, give the encoder random weights, so that none are downloaded.
     """
-    from lalkit.config import override
-    from lalkit.config import preset as preset_
-    from lalkit.training.estimate import estimate
-    from lalkit.training.loop import train as train_
-    from lalkit.training.parallel import usual_size
+    from lalkit import config
+    from lalkit.training import estimate, loop, parallel
 
     if (out is None) != dry_run:
         raise ParameterError("--out and --dry-run exclude each other", remedy="Give exactly one of the two.")
@@ -69,13 +66,13 @@ def train(
         "model.task": task,
     }  # fmt: skip
     settings = options.pairs(set_) | {name: value for name, value in named.items() if value is not None}
-    config = override(preset_(preset), settings)
+    chosen = config.override(config.preset(preset), settings)
     if "train.workers" not in settings:
-        config = override(config, {"train.workers": workers or (1 if threads else usual_size(config))})
+        chosen = config.override(chosen, {"train.workers": workers or (1 if threads else parallel.usual_size(chosen))})
     if dry_run:
-        print("\n".join(estimate(config, treebank, random_weights=random_weights).lines(config)))
+        print("\n".join(estimate.estimate(chosen, treebank, random_weights=random_weights).lines(chosen)))
     else:
-        train_(config, treebank, out, resume=resume)
+        loop.train(chosen, treebank, out, resume=resume)
 
 
 @documented
@@ -105,22 +102,17 @@ def evaluate(
     from lalkit.evaluation import scores
     from lalkit.files import check_writable, write_json, write_text
     from lalkit.network.predict import predict
-    from lalkit.training.checkpoint import load_model
-    from lalkit.training.named import find
-    from lalkit.treebank.brackets import format_tree
-    from lalkit.treebank.check import layers_of
-    from lalkit.treebank.corpora import load
+    from lalkit.training import checkpoint, named
+    from lalkit.treebank import brackets, check, corpora
 
     check_writable(rows, parses, None if json_ == "-" else json_)
     start = time.perf_counter()
-    loaded = load_model(find(parser))
+    loaded = checkpoint.load_model(named.find(parser))
     task, lam = loaded.config.model.task, loaded.config.train.lam if lam is None else lam
-    corpus = load(treebank, split, task=task)
-    if corpus.problems:
-        logger.info(
-            "%d sentences cannot be read and are left out: lalkit data check %s", len(corpus.problems), treebank
-        )
-    gold = layers_of(corpus.sentences, task)
+    corpus = corpora.load(treebank, split, task=task)
+    if problems := len(corpus.problems):
+        logger.info("%d sentences cannot be read and are left out: lalkit data check %s", problems, treebank)
+    gold = check.layers_of(corpus.sentences, task)
     if (parses and task == "dependencies") or (by == "label" and any(s.constituents is None for s in gold)):
         problem = "--parses and --by label need constituents, and there are none"
         raise ParameterError(problem, remedy="Leave them out: arcs are scored without them.")
@@ -132,7 +124,7 @@ def evaluate(
     if rows:
         logger.info("scores of every sentence: %s", write_text(rows, result.table().to_csv(index=False)))
     if parses:
-        trees = "".join(f"{format_tree(s.tree)}\n" for s in parsed)
+        trees = "".join(f"{brackets.format_tree(s.tree)}\n" for s in parsed)
         logger.info("predicted trees: %s", write_text(parses, trees))
     if json_ == "-":
         print(json.dumps(record))
@@ -237,8 +229,8 @@ def explain(
     from lalkit.api import Parser
     from lalkit.draw.explorer import explorer
     from lalkit.files import write_text
+    from lalkit.interpret import tables
     from lalkit.interpret.contributions import contributions
-    from lalkit.interpret.tables import profile as profile_
     from lalkit.treebank.corpora import load
     from lalkit.treebank.text import read_line
 
@@ -264,7 +256,7 @@ def explain(
             remedy="Leave --norm and --profile out.",
         )
     if profile:
-        counts = profile_(contributions(source.look(load(profile, "dev").sentences)), norm, f"{profile} dev")
+        counts = tables.profile(contributions(source.look(load(profile, "dev").sentences)), norm, f"{profile} dev")
     looks = source.look(sentences)
     for look in looks:
         if len(looks) > 1:

@@ -146,7 +146,9 @@ def in_halves(parse: Callable, sentences: Sequence[Sentence]) -> list[Prediction
         if not (isinstance(error, LalkitError) or out_of_memory(error)):
             raise
         if len(sentences) == 1:
-            raise _with_place(error, sentences[0]) from None
+            if not isinstance(error, LalkitError):
+                error = TooLongError(f"{len(sentences[0])} words do not fit into memory", remedy=SPLIT)
+            raise type(error)(error.problem, where=sentences[0].id, remedy=error.remedy) from None
     # Only here, after the `except` block, are the error, its frames and their tensors gone.
     gc.collect()
     if torch.cuda.is_available():
@@ -160,12 +162,6 @@ def out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.OutOfMemoryError | TooLongError):
         return True
     return isinstance(error, RuntimeError) and any(text in str(error).lower() for text in NO_MEMORY)
-
-
-def _with_place(error: BaseException, sentence: Sentence) -> LalkitError:
-    if isinstance(error, LalkitError):
-        return type(error)(error.problem, where=sentence.id, remedy=error.remedy)
-    return TooLongError(f"{len(sentence)} words do not fit into memory", where=sentence.id, remedy=SPLIT)
 
 
 def answer(compute: Callable):

@@ -35,9 +35,8 @@ def connect(address: str, patience: float = SILENCE):
     try:
         from distributed import Client
     except ImportError:
-        raise LalkitError(
-            "--cluster needs dask.distributed", remedy="Install it: pip install 'lalkit[cluster]'"
-        ) from None
+        remedy = "Install it: pip install 'lalkit[cluster]'"
+        raise LalkitError("--cluster needs dask.distributed", remedy=remedy) from None
     try:
         client = Client(address, timeout=patience, set_as_default=False)
     except (OSError, ValueError) as error:

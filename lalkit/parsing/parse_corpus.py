@@ -176,9 +176,7 @@ def forms(text: str) -> tuple[To, ...]:
 
 def outputs(out: str | Path, to: Sequence[To]) -> list[Path]:
     """Return the file of every form."""
-    if len(to) == 1:
-        return [Path(out)]
-    return [Path(out).with_name(f"{Path(out).name}.{form}") for form in to]
+    return [Path(out)] if len(to) == 1 else [Path(f"{out}.{form}") for form in to]
 
 
 def write(result: ParseResult | None, to: To, pretty: bool) -> str:

@@ -70,10 +70,8 @@ class Lines:
         for raw in self.raw:
             number = self.lines + 1
             if len(raw) > LONGEST:
-                where = f"{self.name}, line {number}"
-                raise TreebankError(
-                    f"a line of more than {LONGEST:,} bytes", where=where, remedy="Put one sentence on a line."
-                )
+                problem, where = f"a line of more than {LONGEST:,} bytes", f"{self.name}, line {number}"
+                raise TreebankError(problem, where=where, remedy="Put one sentence on a line.")
             text = decode(raw, self.name, first_line=number)
             self._count(raw)
             yield text.removesuffix("\n").rstrip("\r")
