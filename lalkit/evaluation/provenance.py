@@ -19,14 +19,15 @@ PACKAGE = Path(__file__).parents[1]
 
 
 def code_hash(package: Path = PACKAGE) -> str:
-    """Return the SHA-256 of the names and contents of a package's Python files, as they are on disk now."""
-    return files_hash(package, "*.py")
+    """Return the SHA-256 of the names and contents of a package's files, tables of rules included, as they are on disk now."""
+    return files_hash(package)
 
 
-def files_hash(folder: Path, pattern: str = "*") -> str:
-    """Return the SHA-256 of the names and contents of a folder's files, as they are on disk now."""
+def files_hash(folder: Path) -> str:
+    """Return the SHA-256 of the names and contents of a folder's files, as they are on disk now, without compiled code."""
     digest = hashlib.sha256()
-    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob(pattern) if path.is_file()}
+    paths = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = {path.relative_to(folder).as_posix(): path for path in paths}
     for name, path in sorted(files.items()):
         digest.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()
