@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 PACKAGE = Path(__file__).parents[1]
@@ -20,21 +21,21 @@ def render(template: str, filters: dict[str, Callable] | None = None, **values) 
 
     Args:
         template: its path in the package, such as "models/card.md.jinja". HTML is escaped if the name says .html.
-        filters: functions that the template may use as filters.
+        filters: functions that the template may use as filters, besides `markdown_table`, which is called `markdown` there.
         values: what the template names. A name that it uses and that is not given is an error.
     """
     environment = Environment(
         loader=FileSystemLoader(PACKAGE), autoescape=".html" in template, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters |= filters or {}
+    environment.filters |= {"markdown": markdown_table} | (filters or {})
     return environment.get_template(template).render(values)
 
 
-def markdown_table(head: Iterable, rows: Iterable[Iterable]) -> str:
-    """Return a table as Markdown. Bars inside the cells are escaped."""
-    head = list(head)
-    lines = [head, ["---"] * len(head), *rows]
+def markdown_table(table: pd.DataFrame) -> str:
+    """Return a table as Markdown. Bars inside the cells are escaped, and a missing value is an empty cell."""
+    cells = table.astype(object).where(table.notna(), "")
+    lines = [table.columns, ["---"] * len(table.columns), *cells.itertuples(index=False)]
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 

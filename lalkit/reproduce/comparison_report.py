@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lalkit.draw.figures import drawn, heads_figure
-from lalkit.draw.pages import markdown_table, png
+from lalkit.draw.pages import png, render
 from lalkit.files import write_bytes, write_text
 from lalkit.reproduce.comparison import Compared
 from lalkit.reproduce.comparison_measures import TRAINED
@@ -46,12 +46,10 @@ def write(comparison: Compared, out: str | Path, title: str) -> list[Path]:
 
 def page(comparison: Compared, title: str) -> str:
     """Return a page in Markdown: means over seeds, with the standard deviation (n - 1) if there are several."""
-    parts = [f"# {title}\n", "Means over seeds (± standard deviation).\n"]
-    for name, table in summaries(comparison).items():
-        if len(table):
-            cells = table.astype(object).where(table.notna(), "")
-            parts.append(f"## {name}\n\n{markdown_table(table.columns, cells.itertuples(index=False))}\n")
-    return "\n".join(parts)
+    parts = {name: table for name, table in summaries(comparison).items() if len(table)}
+    return render(
+        "reproduce/report.md.jinja", title=title, first="Means over seeds (± standard deviation).", parts=parts
+    )
 
 
 def summaries(comparison: Compared) -> dict[str, pd.DataFrame]:

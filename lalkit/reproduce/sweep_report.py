@@ -10,7 +10,7 @@ import pandas as pd
 
 from lalkit.config import flatten
 from lalkit.draw.figures import seed_points
-from lalkit.draw.pages import markdown_table, png, render
+from lalkit.draw.pages import png, render
 from lalkit.errors import ParameterError
 from lalkit.files import write_bytes, write_text
 from lalkit.reproduce.sweep_table import (
@@ -50,7 +50,8 @@ def report(folders: Sequence[str | Path], out: str | Path) -> list[Path]:
             written.append(write_text(out / f"{name}-{kind}.csv", table.to_csv(index=False, float_format="%.6g")))
         picture = png(seed_points(runs[runs["split"] == split], sweep.axes, COUNTED))
         parts = _parts(sweep, split, cells, pairs, claims)
-        page = render("reproduce/report.md.jinja", {"markdown": _markdown}, question=question, name=name, parts=parts)
+        first = f"![F1, UAS and LAS of every run]({name}.png)"
+        page = render("reproduce/report.md.jinja", title=question, first=first, parts=parts)
         written += [
             write_bytes(out / f"{name}.png", picture),
             write_text(out / f"{name}.md", page),
@@ -124,10 +125,6 @@ def _ahead(table: pd.DataFrame) -> list[str]:
         "" if pd.isna(difference) else f"{difference:+.2f} ({least:+.2f} to {most:+.2f}, seeds: {seeds:.0f})"
         for difference, least, most, seeds in zip(*(table[c] for c in ("difference", "least", "most", "seeds")))
     ]
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    return markdown_table(table.columns, table.to_numpy())
 
 
 def _latex(table: pd.DataFrame) -> str:

@@ -8,7 +8,6 @@ asks whether another training would show the same, the second whether other sent
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -164,21 +163,28 @@ def judge(sweep: Sweep, split: str) -> pd.DataFrame:
     The columns are says, by, against (the cell it is compared with; of all others, the closest), those of `compare`, p_holm
     and verdict. A claim about all others holds if it holds against each of them; it does not hold if it does not against one.
     """
-    claims = sweep.content.get("claims") or []
-    compared = [
-        (number, {"against": describe(other), **comparison})
-        for number, claim, other in _opponents(sweep, claims)
-        if (comparison := compare(sweep, claim["better"], other, claim["by"], split))
-    ]
-    for (_, comparison), p in zip(compared, holm([comparison["p"] for _, comparison in compared])):
-        comparison["p_holm"] = float(p)
     rows = []
-    for number, claim in enumerate(claims):
-        against = [comparison for of, comparison in compared if of == number]
+    compared = _claims_compared(sweep, split)
+    for number, claim in enumerate(sweep.content.get("claims") or []):
+        against = [comparison for comparison in compared if comparison["claim"] == number]
         closest = min(against, key=lambda comparison: comparison["difference"], default={})
-        verdicts = _together({verdict(comparison) for comparison in against})
-        rows.append({"says": claim["says"], "by": claim["by"], **closest, "verdict": verdicts})
+        verdicts = {verdict(comparison) for comparison in against}
+        together = next((v for v in (NOT, UNKNOWN, HOLDS) if v in verdicts), ABSENT)
+        rows.append({"says": claim["says"], "by": claim["by"], **closest, "verdict": together})
     return pd.DataFrame(rows).reindex(columns=["says", "by", "against", *COMPARED, "p_holm", "verdict"])
+
+
+def _claims_compared(sweep: Sweep, split: str) -> list[dict]:
+    """Compare the cell of every claim with each cell that it names: the claim's number, `against`, and p_holm over all."""
+    rows = []
+    for number, claim in enumerate(sweep.content.get("claims") or []):
+        better = {str(axis): str(value) for axis, value in claim["better"].items()}
+        others = [c for c in sweep.cells if c != better] if claim["than"] == ALL_OTHERS else [claim["than"]]
+        for other in others:
+            if comparison := compare(sweep, better, other, claim["by"], split):
+                rows.append({"claim": number, "against": describe(other), **comparison})
+    corrected = holm([row["p"] for row in rows])
+    return [row | {"p_holm": float(p)} for row, p in zip(rows, corrected)]
 
 
 def verdict(comparison: dict) -> str:
@@ -187,19 +193,3 @@ def verdict(comparison: dict) -> str:
     if sure and comparison["least"] > 0:
         return HOLDS
     return NOT if sure and comparison["most"] < 0 else UNKNOWN
-
-
-def _opponents(sweep: Sweep, claims: list[dict]) -> Iterator[tuple[int, dict, dict]]:
-    """Yield (number of the claim, claim, a cell that it is compared with)."""
-    for number, claim in enumerate(claims):
-        better = {str(axis): str(value) for axis, value in claim["better"].items()}
-        others = [c for c in sweep.cells if c != better] if claim["than"] == ALL_OTHERS else [claim["than"]]
-        yield from ((number, claim, other) for other in others)
-
-
-def _together(verdicts: set[str]) -> str:
-    if not verdicts:
-        return ABSENT
-    if NOT in verdicts:
-        return NOT
-    return HOLDS if verdicts == {HOLDS} else UNKNOWN
