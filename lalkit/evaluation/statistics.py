@@ -52,9 +52,9 @@ def f1_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int
 
     def exchanged(swaps: np.ndarray) -> np.ndarray:
         moved = swaps.astype(np.float64) @ delta
-        return _f1(a.sum(0) - moved) - _f1(b.sum(0) + moved)
+        return f1_of_sums(a.sum(0) - moved) - f1_of_sums(b.sum(0) + moved)
 
-    observed = _f1(a.sum(0)) - _f1(b.sum(0))
+    observed = f1_of_sums(a.sum(0)) - f1_of_sums(b.sum(0))
     return Difference(float(observed), _share(exchanged, observed, len(a), rounds, seed), len(a))
 
 
@@ -134,7 +134,7 @@ def roc_auc(scores: ArrayLike, positive: ArrayLike) -> float:
     return float(stats.mannwhitneyu(scores[positive], scores[~positive], method="asymptotic")[0] / (count * others))
 
 
-def _f1(counts: np.ndarray) -> np.ndarray:
+def f1_of_sums(counts: np.ndarray) -> np.ndarray:
     """Return percent, from sums [..., 3]; 0 where there is nothing to count."""
     matched, gold, predicted = np.moveaxis(counts, -1, 0)
     return 200 * matched / np.maximum(gold + predicted, 1e-12)

@@ -19,7 +19,7 @@ from lalkit.api import Parser
 from lalkit.config import Config, from_dict
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.provenance import code_hash, json_hash
-from lalkit.evaluation.statistics import COUNTS, holm, paired_test, score_test
+from lalkit.evaluation.statistics import COUNTS, f1_of_sums, holm, paired_test, score_test
 from lalkit.files import read_json, write_json
 from lalkit.interpret import layer_of
 from lalkit.interpret.controls import TESTED
@@ -202,15 +202,12 @@ def _test(pairs: list[tuple[pd.DataFrame, pd.DataFrame]], score: str) -> dict:
     """Test one score on pairs of tables of sentences, one pair for each seed."""
     ours, theirs = zip(*pairs)
     over_sentences = score_test(ours, theirs, score)
-    scores = [[_f1(table[COUNTS[score]].fillna(0).to_numpy(float)) for table in side] for side in (ours, theirs)]
+    scores = [
+        [f1_of_sums(table[COUNTS[score]].fillna(0).to_numpy(float).sum(0)) for table in side] for side in (ours, theirs)
+    ]
     over_seeds = paired_test(scores[0], scores[1], rounds=1) if len(pairs) > 1 else None
     return {
         "measure": score, "seeds": len(pairs), "difference": over_sentences.difference, "p": over_sentences.p,
         "seeds_difference": over_seeds.difference if over_seeds else np.nan,
         "seeds_p": over_seeds.t_p if over_seeds else np.nan,
     }  # fmt: skip
-
-
-def _f1(counts: np.ndarray) -> float:
-    matched, gold, predicted = counts.sum(0)
-    return 200 * matched / max(gold + predicted, 1)
