@@ -84,9 +84,7 @@ class SpanAttentionConfig:
     """Label attention inside the span: one head per label, instead of the paper's layer [D]."""
 
     d_key: int = 64  # [D]
-    boundary: Literal["full", "lean", "glass"] = (
-        "full"  # how the edges of a span are scored: see `network.span_attention` [D]
-    )
+    boundary: Literal["full", "lean", "glass"] = "full"  # scores the edges of a span: `network.span_attention` [D]
     d_lean: int = 32  # hidden size of the lean boundary scorer [D]
     attention: Literal["learned", "uniform", "none"] = "learned"  # uniform and none are controls [D]
 
@@ -96,9 +94,8 @@ class ModelConfig:
     """The whole network."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
-    label_attention: LabelAttentionConfig | None = field(
-        default_factory=LabelAttentionConfig
-    )  # None: a control without it
+    # None: a control without the layer.
+    label_attention: LabelAttentionConfig | None = field(default_factory=LabelAttentionConfig)
     span_attention: SpanAttentionConfig | None = None  # needs label_attention None [D]
     d_content: int = 512  # [P] d_model is content + position = 1024
     d_position: int = 512  # [P]
@@ -110,9 +107,8 @@ class ModelConfig:
     arc_hidden: int = 1024  # [R]
     arc_label_hidden: int = 250  # [D]
     task: Literal["joint", "dependencies", "constituents"] = "joint"  # for a treebank with only one of the layers [D]
-    tag_input: Literal["none", "given", "predicted"] = (
-        "none"  # tags added to the content [P: given]; tags are always predicted, too [D]
-    )
+    # Tags that are added to the content [P: given]. Tags are always predicted, too [D].
+    tag_input: Literal["none", "given", "predicted"] = "none"
     dropout: float = 0.2  # [R] after ReLU, on residuals, on embeddings
 
     def __post_init__(self):
@@ -131,9 +127,7 @@ class TrainConfig:
     rate: float = 1e-3  # learning rate of new layers [D]
     encoder_rate: float = 1.5e-4  # learning rate of the pretrained encoder [D]
     warmup: int = 160  # steps of the linear warm-up [R]
-    decay: Literal["linear", "plateau"] = (
-        "linear"  # linear to zero [D], or halved after `patience` stale evaluations [R]
-    )
+    decay: Literal["linear", "plateau"] = "linear"  # to zero [D]; plateau: halve after `patience` stale evaluations [R]
     patience: int = 5  # [R]
     stop_after: int = 0  # stop after this many stale evaluations; 0: never [D]
     betas: tuple[float, float] = (0.9, 0.98)  # [R]
@@ -200,7 +194,7 @@ def flatten(values: dict, path: str = "") -> dict[str, Any]:
     return flat
 
 
-def from_dict(kind: type, values: dict, where: str = "config") -> Any:
+def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
     """Read a config of this kind: the inverse of `to_dict`. Raises ModelError for anything unknown."""
     hints = get_type_hints(kind)
     if not isinstance(values, dict) or set(values) - set(hints):
@@ -245,7 +239,14 @@ def _read(kind: Any, value: Any, where: str) -> Any:
 
 
 # Sizes of the networks that are trained on a CPU.
-CPU_SIZES = {"d_content": 256, "d_position": 128, "layers": 1, "d_head": 32, "d_ff": 512, "arc_label_hidden": 64}
+CPU_SIZES: dict[str, Any] = {
+    "d_content": 256,
+    "d_position": 128,
+    "layers": 1,
+    "d_head": 32,
+    "d_ff": 512,
+    "arc_label_hidden": 64,
+}
 
 
 def tiny() -> Config:
@@ -281,7 +282,7 @@ def chinese() -> Config:
     """
     encoder = EncoderConfig(pretrained=None, word_dim=128, char_dim=64, char_hidden=128, lstm=192, word_dropout=0.2)
     attention = LabelAttentionConfig(heads=64, d_kv=32, d_out=96, residual_dropout=0.0)
-    sizes = dict(label_hidden=128, arc_hidden=128, **CPU_SIZES)
+    sizes = CPU_SIZES | {"label_hidden": 128, "arc_hidden": 128}
     model = ModelConfig(encoder, attention, tag_input="predicted", dropout=0.3, **sizes)
     return Config(model, TrainConfig(batch_tokens=250, rate=3e-3, epochs=16))
 
@@ -292,11 +293,9 @@ def paper_english() -> Config:
     This is the first row of table 1.
     """
     encoder = EncoderConfig(pretrained="xlnet-large-cased", mix_layers=False, freeze_embeddings=False)
-    rates = {"rate": 5e-5, "encoder_rate": 5e-5, "decay": "plateau", "stop_after": 20, "clip": 0.0}
-    return Config(
-        ModelConfig(encoder, LabelAttentionConfig(feedforward=True), tag_input="given"),
-        TrainConfig(epochs=200, batch_tokens=2400, **rates),
-    )
+    model = ModelConfig(encoder, LabelAttentionConfig(feedforward=True), tag_input="given")
+    rates = TrainConfig(rate=5e-5, encoder_rate=5e-5, decay="plateau", stop_after=20, clip=0.0)
+    return Config(model, replace(rates, epochs=200, batch_tokens=2400))
 
 
 def paper_chinese() -> Config:

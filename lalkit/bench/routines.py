@@ -99,7 +99,7 @@ def inside_row(settings: Settings, count: int, words: int, module: SpanLabelAtte
 
     def run(chart) -> None:
         with torch.set_grad_enabled(mode != "forward"):
-            scores = chart(*inputs)
+            scores = chart(inputs)
         if mode != "forward":
             scores.backward(gradient)
             for part in inputs:

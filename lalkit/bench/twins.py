@@ -31,14 +31,15 @@ def label_attention(layer, x, mask):
     return F.layer_norm(layer.reduce(residual), (config.d_out,), layer.gain, layer.offset), attention
 
 
-def span_attention(module, logits, evidence, *edges):
+def span_attention(module, parts):
     """Score all spans by label attention inside the span, with one softmax over the words of every span.
 
     All starts are computed at once, for one end at a time, so a sentence of n words still needs n^3 L numbers. Returns the
     chart [B, N+1, N+1, L] as `SpanLabelAttention.chart` does. Every sentence must have N words.
     """
-    b, n, _ = logits.shape
-    scores = module.boundary.chart(*edges) if module.config.boundary == "full" else module._edges(*edges)
+    logits, evidence, *edges = parts
+    n = logits.shape[1]
+    scores = module.boundary.chart(tuple(edges))
     place = torch.arange(n, device=logits.device)
     inside = torch.zeros_like(scores)
     for end in range(1, n + 1):

@@ -96,20 +96,20 @@ def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, where:
     fine, *tree = solve(label_scores, arc_scores, number(lam), number(1 - lam))
     if not fine:
         check_scores(label_scores, arc_scores, where)
-    return _tree(*tree, where)
+    return _tree(where, *tree)
 
 
-def unwind(chart, best, label, arcs, n: int, where: str = "") -> JointTree:
+def unwind(chart, best, label, arcs, n: int, where: str) -> JointTree:
     """Return the best tree of a filled chart. Raises ValueError if its score is not finite, because a sum overflowed.
 
     chart: [N+1, N+1, N]; best, label: [N+1, N+1]; arcs: [N, N+1], weighted. The first n words are this sentence.
     """
-    return _tree(*unwind_kernel(chart, best, label, arcs, n), where)
+    return _tree(where, *unwind_kernel(chart, best, label, arcs, n))
 
 
-def _tree(score: float, spans: np.ndarray, heads: np.ndarray, where: str) -> JointTree:
+def _tree(where: str, score: float, spans: np.ndarray, heads: np.ndarray) -> JointTree:
     if not math.isfinite(score):
-        raise ValueError(f"{where or 'sentence'}: the best score is {score}: the scores are too large to add up")
+        raise ValueError(f"{where}: the best score is {score}: the scores are too large to add up")
     return JointTree(float(score), list(map(tuple, spans.tolist())), heads)
 
 
@@ -135,31 +135,19 @@ def as_arrays(label_scores, arc_scores, where: str) -> tuple[np.ndarray, np.ndar
 
 def check_scores(label_scores: np.ndarray, arc_scores: np.ndarray, where: str) -> None:
     """Raise ValueError for the first score that is NaN or infinite, or for an empty label that does not score 0."""
-    i, j, k = first_wrong_label(label_scores)
-    if i >= 0:
-        value, reason = label_scores[i, j, k], "scores must be finite"
-        if np.isfinite(value):
-            reason = "the empty label (index 0) must score exactly 0"
+    wrong = ~np.isfinite(label_scores)
+    wrong[..., 0] = label_scores[..., 0] != 0  # also true for NaN
+    wrong[np.tril_indices(len(wrong))] = False
+    if wrong.any():
+        i, j, k = np.argwhere(wrong)[0]
+        value = label_scores[i, j, k]
+        reason = "the empty label (index 0) must score exactly 0" if np.isfinite(value) else "scores must be finite"
         raise ValueError(f"{where}: label_scores[{i}, {j}, {k}] is {value}: {reason}")
     wrong = ~np.isfinite(arc_scores)
     np.fill_diagonal(wrong[:, 1:], False)
     if wrong.any():
         d, h = np.argwhere(wrong)[0]
         raise ValueError(f"{where}: arc_scores[{d}, {h}] is {arc_scores[d, h]}: scores must be finite")
-
-
-@compiled
-def first_wrong_label(label_scores):
-    """Return the indices of the first score that is not finite, or of an empty label that is not 0; else -1, -1, -1."""
-    size, _, labels = label_scores.shape
-    for i in range(size):
-        for j in range(i + 1, size):
-            if label_scores[i, j, 0] != 0:  # also true for NaN
-                return i, j, 0
-            for k in range(1, labels):
-                if not np.isfinite(label_scores[i, j, k]):
-                    return i, j, k
-    return -1, -1, -1
 
 
 @partial(compiled, relaxed=["reassoc"])  # any order of additions: eight at a time

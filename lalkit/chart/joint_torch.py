@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -65,15 +64,15 @@ def _decode(label_scores: Tensor, arc_scores: Tensor, lengths: list[int], lam: f
     arcs = arc_scores * torch.tensor(1 - lam, dtype=dtype, device=device)
     chart = fill(best, arcs)
 
-    wrong, best, label, arcs, chart = (t.cpu().numpy() for t in (wrong, best, label, arcs, chart))
-    for b in np.flatnonzero(wrong):
+    for b in wrong.nonzero()[:, 0].tolist():
         n = lengths[b]
         check_scores(
             label_scores[b, : n + 1, : n + 1].cpu().numpy(),
             arc_scores[b, :n, : n + 1].cpu().numpy(),
             f"sentence {first + b}",
         )
-    return [unwind(chart[b], best[b], label[b], arcs[b], n, f"sentence {first + b}") for b, n in enumerate(lengths)]
+    sentences = zip(*(tensor.cpu().numpy() for tensor in (chart, best, label, arcs)), lengths)
+    return [unwind(t, s, k, a, n, f"sentence {first + b}") for b, (t, s, k, a, n) in enumerate(sentences)]
 
 
 def used_cells(lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
@@ -153,9 +152,8 @@ def available_bytes(device: torch.device) -> int | None:
     limit = memory.available_bytes()
     if device.type == "cuda":
         free = torch.cuda.mem_get_info(device)[0]
-        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
-            device
-        )  # blocks that torch keeps but does not use
+        # Torch keeps some blocks that it does not use.
+        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         limit = free if limit is None else min(limit, free)
     return limit
 
@@ -168,17 +166,15 @@ def parts(lengths: list[int], itemsize: int, limit: int | None) -> Iterator[tupl
     extra = 4 * CHUNK * itemsize  # sums and maxima of one chunk
     for b, n in enumerate(lengths):
         memory.check_fits(n, memory.chart_bytes(n, itemsize), limit, f"sentence {b}")
-    start = 0
-    while start < len(lengths):
-        end, longest = start + 1, lengths[start]
-        while end < len(lengths):
-            padded = max(longest, lengths[end])
-            needed = (end + 1 - start) * memory.chart_bytes(padded, itemsize)
-            if limit is not None and needed + extra > limit:
-                break
-            end, longest = end + 1, padded
-        yield start, end
-        start = end
+    start = longest = 0
+    for end, n in enumerate(lengths):
+        longest = max(longest, n)
+        needed = (end + 1 - start) * memory.chart_bytes(longest, itemsize)
+        if end > start and limit is not None and needed + extra > limit:
+            yield start, end
+            start, longest = end, n
+    if lengths:
+        yield start, len(lengths)
 
 
 def check_shapes(label_scores: Tensor, arc_scores: Tensor, lengths: list[int]) -> None:

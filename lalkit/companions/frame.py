@@ -25,13 +25,12 @@ from lalkit import __version__
 from lalkit.chart.machine import progress
 from lalkit.errors import CorpusError, ModelError
 from lalkit.files import write_json, write_text
-from lalkit.training.checkpoint import fingerprint, load_tensors, save_tensors
+from lalkit.training.checkpoint import adam_tensors, fingerprint, load_tensors, restore_adam, save_tensors
 
 logger = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=nn.Module)
 
 PADDING, UNKNOWN = 0, 1  # ids that every vocabulary has
-MOMENTS = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")  # what Adam remembers of a parameter
 
 
 # ---------------------------------------------------------------- words and batches
@@ -172,12 +171,8 @@ def fit(
         if last or dev > state["best"]:
             state["best"] = max(dev, state["best"])
             save_tensors(out, "model", tag, _tensors(model), {**task, "dev": dev, "epoch": state["epoch"], **kept})
-        moments = {
-            f"adam.{key}.{name}": value.detach().contiguous()
-            for name, p in model.named_parameters()
-            for key, value in optimizer.state.get(p, {}).items()
-        }
-        save_tensors(out, "resume", tag, {**_tensors(model), **moments}, {**task, "state": state})
+        tensors = _tensors(model) | adam_tensors(model, optimizer)
+        save_tensors(out, "resume", tag, tensors, {**task, "state": state})
     return state
 
 
@@ -197,10 +192,7 @@ def _resume(out: Path, task: dict, model: nn.Module, optimizer: torch.optim.Opti
         remedy = "Give another --out, or move that folder away to train it again."
         raise ModelError(problem, where=str(out), remedy=remedy)
     fill(model, {name: tensor for name, tensor in tensors.items() if not name.startswith("adam.")}, out)
-    for name, p in model.named_parameters():
-        moments = {key: tensors[f"adam.{key}.{name}"] for key in MOMENTS if f"adam.{key}.{name}" in tensors}
-        if moments:
-            optimizer.state[p] = moments
+    restore_adam(model, optimizer, tensors)
     return content["state"]
 
 

@@ -117,7 +117,7 @@ def view_of_span_layer(
     weights = scorer.attention(logits, every_b, every_start, every_end, label).unflatten(0, (len(b), len(heads)))
     weights = weights.gather(2, words[:, None].expand(-1, len(heads), -1)) * inside[:, None]
     values = (evidence[b[:, None], words] * inside[..., None]).transpose(1, 2)[..., None].to(weights.dtype)
-    scores = scorer.at(*parts, b=every_b, i=every_start, j=every_end, label=label + 1).unflatten(0, (len(b), -1))
+    scores = scorer.at(parts, b=every_b, i=every_start, j=every_end, label=label + 1).unflatten(0, (len(b), -1))
     boundary = scores - (weights * values[..., 0]).sum(-1)
     units = torch.ones_like(right, dtype=torch.bool)[:, None]
 

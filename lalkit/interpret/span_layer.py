@@ -143,7 +143,7 @@ class SpanLayer(AttributionSource):
         logits, evidence, *edges = output.span_parts
         every = torch.arange(evidence.shape[-1], device=evidence.device)
         sentence, starts, ends = (torch.full_like(every, value) for value in (b, start, end))
-        scores = layer.at(*output.span_parts, b=sentence, i=starts, j=ends, label=every + 1).double()
+        scores = layer.at(output.span_parts, b=sentence, i=starts, j=ends, label=every + 1).double()
         attention = layer.attention(logits, sentence, starts, ends, every)[:, start:end].double()  # [H, words]
         evidence = evidence[b, start:end].T.double()
         values = attention * evidence
@@ -243,7 +243,7 @@ class SpanLayer(AttributionSource):
         for group, _, output in predict_batches(self.network, self.collator, sentences):
             logits, evidence, *edges = output.span_parts
             lengths = torch.tensor([len(sentences[i]) for i in group], device=logits.device)
-            without = self.layer.chart(logits, torch.zeros_like(evidence), *edges, lengths=lengths)
+            without = self.layer.chart((logits, torch.zeros_like(evidence), *edges), lengths)
             total = total + (output.label_scores - without)[..., 1:].double().sum((0, 1, 2))
             count += int((lengths * (lengths + 1) // 2).sum())
         return total / count

@@ -11,6 +11,7 @@ import importlib.util
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from lalkit.errors import ModelError
 from lalkit.treebank.brackets import unescape
@@ -90,7 +91,8 @@ def align(words: tuple[str, ...], tokenizer, window: int, split: bool = True) ->
             f"the sentence has {total} sub-words; the encoder takes {room}",
             remedy="Shorten it, or read it in overlapping windows: model.encoder.long=split.",
         )
-    rows, places = [], [None] * len(words)
+    rows: list[tuple[int, ...]] = []
+    places: list[Any] = [None] * len(words)
     first = seen = 0  # where this window starts; where the window before it ended
     while True:
         last, size = first, 0

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Int
@@ -106,8 +107,8 @@ class Batch:
         return torch.arange(self.mask.shape[1] - 2, device=self.lengths.device) < self.lengths[:, None]
 
     def to(self, device) -> "Batch":
-        moved = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Batch(**{k: v.to(device) if isinstance(v, Tensor) else v for k, v in moved.items()})
+        moved: dict[str, Any] = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
+        return replace(self, **moved)
 
 
 class Collator:

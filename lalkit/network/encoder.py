@@ -105,7 +105,7 @@ class PartitionedLayer(nn.Module):
         self.query = PartitionedLinear(d_model, inner, config.attention_heads)
         self.key = PartitionedLinear(d_model, inner, config.attention_heads)
         self.value = PartitionedLinear(d_model, inner, config.attention_heads)
-        self.output = PartitionedLinear(tuple(config.attention_heads * part for part in inner), d_model)
+        self.output = PartitionedLinear((config.attention_heads * inner[0], config.attention_heads * inner[1]), d_model)
         self.inner, self.scale = inner, 1 / math.sqrt(config.d_head)
         self.up = PartitionedLinear(d_model, halve(config.d_ff), bias=True)
         self.down = PartitionedLinear(halve(config.d_ff), d_model, bias=True)

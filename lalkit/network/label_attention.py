@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -127,6 +128,7 @@ class LabelAttention(HookedModule):
     """
 
     points = ("attention", "contexts", "output")
+    query: Any  # a parameter; with query='matrix' a `PartitionedLinear`
 
     def __init__(self, config: LabelAttentionConfig, d_content: int, d_position: int):
         super().__init__()
@@ -184,12 +186,15 @@ class LabelAttention(HookedModule):
         at the same place and be mistaken for the old ones: this happened 3 of 200 times, with `functional_call`.
         """
         weights = (*self.parameters(),)
-        state = tuple((id(w), w.data_ptr(), w.device, 0 if w.is_inference() else w._version) for w in weights)
-        state += (torch.is_autocast_enabled(weights[0].device.type),)  # it changes the precision of the products
+        autocast = torch.is_autocast_enabled(weights[0].device.type)  # it changes the precision of the products
+        places = [(id(w), w.data_ptr(), w.device, 0 if w.is_inference() else w._version) for w in weights]
+        state = (autocast, *places)
         if self._cached is None or self._cached[0] != state:
             products = [r @ p for r, p in zip(self.reduce.blocks, self.project.blocks)]
-            value = tuple(torch.einsum("ok,hkd->hdo", rp, v).contiguous() for rp, v in zip(products, self.value.blocks))
-            self._cached = state, self.folded_query(), value, [w.detach() for w in weights]
+            content, position = (
+                torch.einsum("ok,hkd->hdo", rp, v).contiguous() for rp, v in zip(products, self.value.blocks)
+            )
+            self._cached = state, self.folded_query(), (content, position), [w.detach() for w in weights]
         return self._cached[1:3]
 
     def train(self, mode: bool = True) -> LabelAttention:

@@ -13,7 +13,7 @@ from lalkit.errors import ModelError
 from lalkit.network.batches import Batch
 from lalkit.network.encoder import Encoder
 from lalkit.network.label_attention import LabelAttention
-from lalkit.network.scores import ArcScorer, SpanScorer, fenceposts
+from lalkit.network.scores import ArcScorer, Parts, SpanScorer, fenceposts
 from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import PretrainedEncoder, ScratchEncoder
@@ -27,20 +27,23 @@ class ParserOutput:
     tag_scores: [B, N, tags]. attention: [B, H, T] and posts, the fenceposts of spans: [B, N+1, H, d_out], only on request.
 
     Arc labels need heads: `Network.arc_labels(output, heads)`. If label_scores were computed without gradients,
-    `Network.label_scores_at(output, ...)` computes some of them again with gradients.
+    `Network.spans.at(output.span_parts, ...)` computes some of them again with gradients.
     """
 
     label_scores: Tensor
     arc_scores: Tensor
     tag_scores: Tensor
     arc_parts: list[Tensor] = field(repr=False)
-    span_parts: tuple[Tensor | None, ...] = field(repr=False)
+    span_parts: Parts = field(repr=False)
     attention: Tensor | None = None
     posts: Tensor | None = None
 
 
 class Network(nn.Module):
     """The whole parser as one differentiable function of a `Batch`. Decoding is done in `lalkit.chart`."""
+
+    words: PretrainedEncoder | ScratchEncoder
+    spans: SpanLabelAttention | SpanScorer
 
     def __init__(self, config: ModelConfig, vocab: Vocab, weights: bool = True):
         """weights: load the pretrained encoder's weights. False: leave them random, because a checkpoint will replace them."""
@@ -88,10 +91,12 @@ class Network(nn.Module):
         if self.feedforward is not None:
             y = self.feedforward(y)
         fences = fenceposts(y, self.slice)
-        inside = self.config.span_attention is not None
-        spans = self.spans.project(x, fences, batch.lengths) if inside else self.spans.project(fences)
+        if isinstance(self.spans, SpanLabelAttention):
+            spans = self.spans.project(x, fences, batch.lengths)
+        else:
+            spans = self.spans.project(fences)
         with torch.set_grad_enabled(chart_gradient and torch.is_grad_enabled()):
-            chart = self.spans.chart(*spans, lengths=batch.lengths)
+            chart = self.spans.chart(spans, batch.lengths)
         parts = self.arcs.parts(y.flatten(-2))
         arcs = arc_log_probabilities(self.arcs.arcs(parts), batch.word_mask)
         weights, fences = weights if attention else None, fences if posts else None
@@ -100,12 +105,6 @@ class Network(nn.Module):
     def arc_labels(self, output: ParserOutput, heads: Tensor) -> Tensor:
         """Return scores [B, N, arc labels] of each word's arc to the given head (1-based, 0 = root)."""
         return self.arcs.labels(output.arc_parts, heads)
-
-    def label_scores_at(
-        self, output: ParserOutput, sentence: Tensor, start: Tensor, end: Tensor, label: Tensor
-    ) -> Tensor:
-        """Compute output.label_scores[sentence, start, end, label] of m spans again, with gradients: [m]."""
-        return self.spans.at(*output.span_parts, b=sentence, i=start, j=end, label=label)
 
     def _tag_vectors(self, tag_scores: Tensor, given: Tensor) -> Tensor:
         """Return an embedding of each word's tag: [B, N, d_content].

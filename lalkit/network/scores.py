@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -11,6 +13,8 @@ from lalkit.network.encoder import xavier
 # Spans scored at a time. On a CPU: what fits into caches, so that a long sentence needs no more memory than short ones.
 CHUNK = {"cpu": 2048}
 MOST = 2**20  # on other devices
+# What the `project` of a scorer of spans returns, and its `chart` and `at` take. Every scorer has its own tensors.
+Parts = tuple[Any, ...]
 
 
 def fenceposts(y: Float[Tensor, "b t h d"], parts: tuple[int, int]) -> Float[Tensor, "b f h d"]:
@@ -80,24 +84,20 @@ class SpanScorer(nn.Module):
     def forward(
         self, posts: Float[Tensor, "b f h d"], lengths: Int[Tensor, "b"] | None = None
     ) -> Float[Tensor, "b f f l"]:
-        return self.chart(*self.project(posts), lengths)
+        return self.chart(self.project(posts), lengths)
 
-    def project(self, posts: Float[Tensor, "b f h d"]) -> tuple[Float[Tensor, "b f k"], Float[Tensor, "b k"] | None]:
+    def project(self, posts: Float[Tensor, "b f h d"]) -> Parts:
         """Return (W1 f of every fencepost, a dropout mask for every sentence or None)."""
         projected = self.first(posts.flatten(-2))
         dropping = self.training and self.dropout.p > 0
         return projected, self.dropout(torch.ones_like(projected[:, 0])) if dropping else None
 
-    def chart(
-        self,
-        projected: Float[Tensor, "b f k"],
-        kept: Float[Tensor, "b k"] | None,
-        lengths: Int[Tensor, "b"] | None = None,
-    ) -> Float[Tensor, "b f f l"]:
+    def chart(self, parts: Parts, lengths: Int[Tensor, "b"] | None = None) -> Float[Tensor, "b f f l"]:
         """Return the scores of all spans; 0 where i >= j and, with lengths, beyond the end of a sentence."""
+        projected, kept = parts
         size = projected.shape[1]
         starts, ends = projected.flatten(0, 1), (projected + self.bias).flatten(0, 1)
-        scores = projected.new_zeros(len(starts) * size, self.second.out_features + 1, dtype=_at_least_float(projected))
+        scores = projected.new_zeros(len(starts) * size, self.second.out_features + 1, dtype=at_least_float(projected))
         step = CHUNK.get(projected.device.type, MOST)
         spans = (part.split(step) for part in all_spans(len(projected), size, lengths, projected.device))
         for b, i, j in zip(*spans):
@@ -106,19 +106,17 @@ class SpanScorer(nn.Module):
             scores[(b * size + i) * size + j, 1:] = labels.to(scores.dtype)
         return scores.view(len(projected), size, size, -1)
 
-    def at(
-        self, projected: Float[Tensor, "b f k"], kept: Float[Tensor, "b k"] | None, b: Tensor, i: Tensor, j: Tensor,
-        label: Tensor,
-    ) -> Float[Tensor, "m"]:  # fmt: skip
+    def at(self, parts: Parts, b: Tensor, i: Tensor, j: Tensor, label: Tensor) -> Float[Tensor, "m"]:
         """Return the scores of m spans (sentence b, start i, end j), each for one label: the same as in the chart."""
+        projected, kept = parts
         hidden = torch.relu(self.norm(projected[b, j] - projected[b, i] + self.bias))
         hidden = hidden if kept is None else hidden * kept[b]
         index = label.clamp(min=1) - 1
         scores = (hidden * self.second.weight[index]).sum(-1) + self.second.bias[index]
-        return scores.to(_at_least_float(scores)).masked_fill(label == 0, 0.0)
+        return scores.to(at_least_float(scores)).masked_fill(label == 0, 0.0)
 
 
-def _at_least_float(x: Tensor) -> torch.dtype:
+def at_least_float(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from lalkit.config import SpanAttentionConfig
 from lalkit.network.encoder import HookedModule, xavier
-from lalkit.network.scores import SpanScorer
+from lalkit.network.scores import Parts, SpanScorer, at_least_float
 
 FLOOR = 600.0  # e^-600 is far above the least float64, so no span divides by 0
 
@@ -36,17 +36,32 @@ class EdgeScorer(nn.Module):
 
     def __init__(self, features: int, hidden: int | None, labels: int):
         super().__init__()
+        self.labels = labels
         self.first = nn.Linear(features, hidden or labels, bias=False)
         self.last = nn.Linear(features, hidden or labels)
         self.norm = nn.LayerNorm(hidden) if hidden else None
         self.second = nn.Linear(hidden, labels) if hidden else None
 
-    def project(self, words: Float[Tensor, "b n d"]) -> tuple[Float[Tensor, "b n k"], Float[Tensor, "b n k"]]:
+    def project(self, words: Float[Tensor, "b n d"]) -> Parts:
+        """Return the words as the first and as the last words of spans, two [B, N, hidden or labels]."""
         return self.first(words), self.last(words)
 
-    def score(self, first: Float[Tensor, "*s k"], last: Float[Tensor, "*z k"]) -> Float[Tensor, "*y l"]:
-        """Return scores from the projected first and last words of spans. Their other axes are broadcast."""
-        return first + last if self.second is None else self.second(torch.relu(self.norm(first + last)))
+    def chart(self, parts: Parts, lengths: Int[Tensor, "b"] | None = None) -> Float[Tensor, "b f f l"]:
+        """Return the scores of all spans; 0 where i >= j. Cells beyond the end of a sentence have no meaning."""
+        first, last = parts
+        b, n, _ = first.shape
+        chart = first.new_zeros(b, n + 1, n + 1, self.labels + 1, dtype=at_least_float(first))
+        for i in range(n):
+            chart[:, i, i + 1 :, 1:] = self._score(first[:, i : i + 1] + last[:, i:]).to(chart.dtype)
+        return chart
+
+    def at(self, parts: Parts, b: Tensor, i: Tensor, j: Tensor, label: Tensor) -> Float[Tensor, "m"]:
+        """Return the scores of m spans (sentence b, start i, end j), each for one label."""
+        first, last = parts
+        return self._score(first[b, i] + last[b, j - 1]).gather(1, label.clamp(min=1)[:, None] - 1)[:, 0]
+
+    def _score(self, edges: Float[Tensor, "*y k"]) -> Float[Tensor, "*y l"]:
+        return edges if self.norm is None or self.second is None else self.second(torch.relu(self.norm(edges)))
 
 
 class SpanLabelAttention(HookedModule):
@@ -56,6 +71,7 @@ class SpanLabelAttention(HookedModule):
     """
 
     points = ("logits", "evidence")
+    boundary: SpanScorer | EdgeScorer
 
     def __init__(self, config: SpanAttentionConfig, features: int, hidden: int, labels: int, dropout: float):
         """features: of a word's vector. hidden: of the full boundary scorer. labels: their number, with the empty one."""
@@ -71,7 +87,7 @@ class SpanLabelAttention(HookedModule):
 
     def project(
         self, x: Float[Tensor, "b t d"], posts: Float[Tensor, "b f h d"], lengths: Int[Tensor, "b"] | None = None
-    ) -> tuple[Tensor | None, ...]:
+    ) -> Parts:
         """Return logits and evidence, both [B, N, L - 1], and what the boundary scorer needs.
 
         x: the vectors of START, the words and STOP. posts: the fenceposts between them.
@@ -84,18 +100,13 @@ class SpanLabelAttention(HookedModule):
         elif self.config.attention == "none":
             logits, evidence = torch.zeros_like(logits), torch.zeros_like(evidence)
         logits, evidence = self.hook("logits", logits, lengths), self.hook("evidence", evidence, lengths)
-        full = self.config.boundary == "full"
-        return logits, evidence, *(self.boundary.project(posts) if full else self.boundary.project(words))
+        return logits, evidence, *self.boundary.project(posts if self.config.boundary == "full" else words)
 
-    def chart(
-        self, logits: Tensor, evidence: Tensor, *edges: Tensor | None, lengths: Int[Tensor, "b"] | None = None
-    ) -> Float[Tensor, "b f f l"]:
+    def chart(self, parts: Parts, lengths: Int[Tensor, "b"] | None = None) -> Float[Tensor, "b f f l"]:
         """Return the scores of all spans; 0 where i >= j and, with lengths, beyond the end of a sentence."""
-        if self.config.boundary == "full":
-            scores = self.boundary.chart(*edges, lengths)
-        else:
-            scores = self._edges(*edges)
-        b, n, _ = logits.shape
+        logits, evidence, *edges = parts
+        scores = self.boundary.chart(tuple(edges), lengths)
+        n = logits.shape[1]
         powers, values = self._powers(logits, lengths), evidence.double()
         weighted = powers * values
         for i in range(n):
@@ -106,17 +117,13 @@ class SpanLabelAttention(HookedModule):
             scores = scores.masked_fill(beyond[:, None, :, None] | beyond[:, :, None, None], 0.0)
         return scores
 
-    def at(
-        self, logits: Tensor, evidence: Tensor, *edges: Tensor | None, b: Tensor, i: Tensor, j: Tensor, label: Tensor
-    ) -> Float[Tensor, "m"]:
+    def at(self, parts: Parts, b: Tensor, i: Tensor, j: Tensor, label: Tensor) -> Float[Tensor, "m"]:
         """Return the scores of m spans (sentence b, start i, end j), each for one label: the same as in the chart."""
+        logits, evidence, *edges = parts
         head = label.clamp(min=1) - 1
         attention = self.attention(logits, b, i, j, head)
         inside = (attention * evidence[b, :, head].to(attention.dtype)).sum(-1)
-        if self.config.boundary == "full":
-            edge = self.boundary.at(*edges, b, i, j, label)
-        else:
-            edge = self.boundary.score(edges[0][b, i], edges[1][b, j - 1]).gather(1, head[:, None])[:, 0]
+        edge = self.boundary.at(tuple(edges), b, i, j, label)
         return (inside + edge.to(inside.dtype)).masked_fill(label == 0, 0.0)
 
     @classmethod
@@ -129,7 +136,7 @@ class SpanLabelAttention(HookedModule):
         """Return the logits of one label head inside each of m spans: minus infinity outside the span."""
         place = torch.arange(logits.shape[1], device=logits.device)
         inside = (place >= i[:, None]) & (place < j[:, None])
-        chosen = logits[b, :, head].to(torch.promote_types(logits.dtype, torch.float32))
+        chosen = logits[b, :, head].to(at_least_float(logits))
         return chosen.masked_fill(~inside, -torch.inf)
 
     def _powers(self, logits: Float[Tensor, "b n l"], lengths: Int[Tensor, "b"] | None) -> Float[Tensor, "b n l"]:
@@ -138,12 +145,3 @@ class SpanLabelAttention(HookedModule):
             beyond = torch.arange(logits.shape[1], device=logits.device)[None] >= lengths[:, None]
             logits = logits.masked_fill(beyond[..., None], -torch.inf)
         return torch.exp((logits - logits.amax(1, keepdim=True)).clamp(min=-FLOOR))
-
-    def _edges(self, first: Float[Tensor, "b n k"], last: Float[Tensor, "b n k"]) -> Float[Tensor, "b f f l"]:
-        b, n, _ = first.shape
-        chart = first.new_zeros(
-            b, n + 1, n + 1, len(self.query) + 1, dtype=torch.promote_types(first.dtype, torch.float32)
-        )
-        for i in range(n):
-            chart[:, i, i + 1 :, 1:] = self.boundary.score(first[:, i : i + 1], last[:, i:]).to(chart.dtype)
-        return chart

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import torch
@@ -147,7 +147,7 @@ def random_encoder(model: ModelConfig) -> Iterator[ModelConfig]:
     from transformers.utils import logging
 
     logging.set_verbosity_error()
-    shapes = {
+    shapes: dict[str, Callable] = {
         "xlnet-large-cased": XLNetConfig,  # its defaults: 24 layers of 1024, 16 heads, 4096
         "bert-base-chinese": lambda: BertConfig(vocab_size=21128),
         "minilm": lambda: AutoConfig.from_pretrained(resolve("minilm")),

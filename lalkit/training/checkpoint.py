@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
-from torch import Tensor
+from torch import Tensor, nn
 
 from lalkit.config import Config, from_dict, to_dict
 from lalkit.errors import ModelError
@@ -26,6 +26,7 @@ from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 
 FORMAT = "lalkit-parser-1"
+MOMENTS = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")  # what Adam remembers of a parameter
 RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, copy or train it again."
 
 
@@ -173,6 +174,23 @@ def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
             for row, label in enumerate(getattr(vocab, kind[0])[skipped:]):
                 if label in old:
                     p[row] = theirs[name][old[label]]
+
+
+def adam_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return what Adam remembers of every parameter, by the names that resume.json's tensors have."""
+    return {
+        f"adam.{key}.{name}": value.detach().cpu().contiguous()
+        for name, p in model.named_parameters()
+        for key, value in optimizer.state.get(p, {}).items()
+    }
+
+
+def restore_adam(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Give Adam back the saved tensors of `adam_tensors`. The number of steps stays on the CPU."""
+    for name, p in model.named_parameters():
+        saved = {key: tensors[f"adam.{key}.{name}"] for key in MOMENTS if f"adam.{key}.{name}" in tensors}
+        if saved:
+            optimizer.state[p] = {key: value if key == "step" else value.to(p.device) for key, value in saved.items()}
 
 
 def save_tensors(folder: str | Path, name: str, tag: str, tensors: dict[str, Tensor], content: dict) -> None:

@@ -26,7 +26,7 @@ from lalkit.evaluation.scores import evaluate
 from lalkit.files import write_json
 from lalkit.network.batches import batches
 from lalkit.network.predict import predict
-from lalkit.training.checkpoint import fill, load_tensors, save_model, save_tensors, start_from, trained
+from lalkit.training import checkpoint
 from lalkit.training.named import find
 from lalkit.training.objective import Learner, in_parts, rate_factor, terms_of
 from lalkit.training.parallel import Team, gather, launched, serve, several
@@ -123,7 +123,7 @@ class Run(Learner):
             self._log(f"the run continues after epoch {self.state.epoch}")
             return
         if config.train.start:
-            start_from(self.network, self.vocab, find(config.train.start))
+            checkpoint.start_from(self.network, self.vocab, find(config.train.start))
         if team.rank == 0:
             write_json(out / "config.json", {"treebank": treebank, "lalkit": __version__, **to_dict(config)})
 
@@ -234,7 +234,7 @@ class Run(Learner):
         if quality(scores) > state.best:
             state.best, state.stale = quality(scores), 0
             info = {"treebank": self.treebank, "lalkit": __version__, "dev": scores, "epoch": state.epoch}
-            save_model(self.out, self.network, self.config, self.vocab, f"{state.step:07d}", info)
+            checkpoint.save_model(self.out, self.network, self.config, self.vocab, f"{state.step:07d}", info)
         else:
             state.stale += 1
             if self.config.train.decay == "plateau" and state.stale % self.config.train.patience == 0:
@@ -245,15 +245,15 @@ class Run(Learner):
             logger.info(message)
 
     def _save(self) -> None:
-        tensors = {f"model.{k}": v for k, v in trained(self.network).items()}
-        for name, p in self.network.named_parameters():
-            for key, value in self.optimizer.state.get(p, {}).items():
-                tensors[f"adam.{key}.{name}"] = value.detach().cpu().contiguous()
+        tensors = {f"model.{k}": v for k, v in checkpoint.trained(self.network).items()}
+        tensors |= checkpoint.adam_tensors(self.network, self.optimizer)
         source = {"treebank": self.treebank, "data_sha256": self.data, "config": to_dict(self.config)}
-        save_tensors(self.out, "resume", f"{self.state.step:07d}", tensors, {**source, "state": vars(self.state)})
+        checkpoint.save_tensors(
+            self.out, "resume", f"{self.state.step:07d}", tensors, {**source, "state": vars(self.state)}
+        )
 
     def _load(self) -> None:
-        content, tensors = load_tensors(self.out, "resume")
+        content, tensors = checkpoint.load_tensors(self.out, "resume")
         if from_dict(Config, content.get("config")) != self.config or content.get("treebank") != self.treebank:
             raise ModelError(
                 "was started with another config or treebank",
@@ -266,14 +266,8 @@ class Run(Learner):
                 where=str(self.out),
                 remedy="Restore the treebank as it was, or give another --out.",
             )
-        fill(self.network, {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, str(self.out))
-        for name, p in self.network.named_parameters():
-            names = {key: f"adam.{key}.{name}" for key in ("step", "exp_avg", "exp_avg_sq")}
-            if names["step"] in tensors:
-                moments = {
-                    key: tensors[full].to("cpu" if key == "step" else self.device) for key, full in names.items()
-                }
-                self.optimizer.state[p] = moments
+        checkpoint.fill(self.network, {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, str(self.out))
+        checkpoint.restore_adam(self.network, self.optimizer, tensors)
         try:
             self.state = State(**content["state"])
         except (KeyError, TypeError):

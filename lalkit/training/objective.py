@@ -13,6 +13,7 @@ from lalkit.chart.loss import arc_loss, span_margin_loss
 from lalkit.config import Config, TrainConfig
 from lalkit.network.batches import IGNORE, Batch, Collator, batches
 from lalkit.network.parser import Network, ParserOutput
+from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.tree import Sentence
 
@@ -51,7 +52,7 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
     """
     output = network(batch, chart_gradient=False)
     words, threads = batch.word_mask, torch.get_num_threads()
-    scores_at = partial(network.label_scores_at, output)
+    scores_at = partial(network.spans.at, output.span_parts)
     terms = {name: output.arc_scores.new_zeros(()) for name in terms_of(config)[1:]}
     if batch.spans is not None:
         terms["spans"] = span_margin_loss(output.label_scores, batch.lengths, batch.spans, threads, scores_at)
@@ -81,7 +82,7 @@ def head_word_loss(network: Network, output: ParserOutput, batch: Batch) -> Tens
     if not spans:
         return output.arc_scores.new_zeros(())
     b, i, j, label = torch.tensor(spans, device=output.arc_scores.device).T
-    logits = network.spans.logits_inside(output.span_parts[0], b, i, j, label - 1)
+    logits = SpanLabelAttention.logits_inside(output.span_parts[0], b, i, j, label - 1)
     heads, place = batch.heads[b], torch.arange(logits.shape[1], device=logits.device)
     outside = (place >= i[:, None]) & (place < j[:, None]) & ((heads <= i[:, None]) | (heads > j[:, None]))
     return F.cross_entropy(logits, outside.int().argmax(-1), reduction="sum")
@@ -100,8 +101,8 @@ def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimiz
         {"params": [p for p in trained if id(p) in encoder], "rate": config.encoder_rate},
     ]
     groups = [group for group in groups if group["params"]]
-    options = {"betas": config.betas, "eps": config.eps, "weight_decay": config.weight_decay}
-    return torch.optim.AdamW(groups, **options, fused=True)
+    betas = config.betas
+    return torch.optim.AdamW(groups, betas=betas, eps=config.eps, weight_decay=config.weight_decay, fused=True)
 
 
 def rate_factor(config: TrainConfig, step: int, progress: float) -> float:

@@ -61,7 +61,7 @@ def test_the_batched_twin_of_the_span_computes_what_the_literal_one_does(boundar
     x = torch.randn(2, 7, 12, dtype=torch.float64)
     posts = fenceposts(x[:, :, None], (8, 4))
     expected = span_attention_literal.chart(module, x, posts, torch.tensor([5, 5]))
-    found = twins.span_attention(module, *module.project(x, posts))
+    found = twins.span_attention(module, module.project(x, posts))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 

@@ -60,7 +60,7 @@ def test_without_a_words_evidence_the_score_is_less_by_its_term(parser, sample):
         for row in terms.table[terms.table["term"] == "word"].itertuples():
             changed = evidence.clone()
             changed[0, row.position - 1] = 0
-            chart = scorer.chart(logits, changed, *edges)
+            chart = scorer.chart((logits, changed, *edges))
             assert float(chart[0, row.start, row.end, index[row.label]]) == pytest.approx(
                 row.score - row.value, abs=1e-5
             )
@@ -84,7 +84,7 @@ def test_the_label_that_comes_first_without_a_word(parser, sample):
         for row in terms.table[terms.table["term"] == "word"].itertuples():
             changed = evidence.clone()
             changed[0, row.position - 1] = 0
-            scores = scorer.chart(logits, changed, *edges)[0, row.start, row.end, 2:]
+            scores = scorer.chart((logits, changed, *edges))[0, row.start, row.end, 2:]
             assert row.then_score == pytest.approx(float(scores.max()), abs=1e-5)
             assert row.then == labels[2 + int(scores.argmax())]
 

@@ -126,9 +126,9 @@ def test_spans_scored_again_are_those_of_the_chart(training):
     scorer = SpanScorer(24, 10, 5, 0.5).double().train(training)
     posts = torch.randn(2, 6, 3, 8, dtype=torch.float64, requires_grad=True)
     parts = scorer.project(posts)
-    chart = scorer.chart(*parts)
+    chart = scorer.chart(parts)
     at = torch.tensor([[0, 0, 3, 0], [1, 2, 3, 4], [1, 0, 5, 1], [0, 0, 3, 2]]).T
-    again = scorer.at(*parts, *at)
+    again = scorer.at(parts, *at)
     torch.testing.assert_close(again, chart[tuple(at)])
     assert again[0] == 0 and again[1:].abs().min() > 0
     leaves = [posts, *scorer.parameters()]

@@ -57,10 +57,10 @@ def test_chart_and_single_spans_are_what_the_equations_say(boundary, attention):
     x, posts = inputs(3, 6)
     parts = module.project(x, posts)
     expected = literal.chart(module, x, posts, lengths)
-    found = module.chart(*parts, lengths=lengths)
+    found = module.chart(parts, lengths=lengths)
     assert torch.allclose(found, expected, rtol=0, atol=1e-12)
     b, i, j, label = spans_of(found, lengths.tolist())
-    assert torch.allclose(module.at(*parts, b=b, i=i, j=j, label=label), expected[b, i, j, label], rtol=0, atol=1e-12)
+    assert torch.allclose(module.at(parts, b=b, i=i, j=j, label=label), expected[b, i, j, label], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("boundary", GRADES)
@@ -76,9 +76,9 @@ def test_gradients_are_those_of_the_equations(boundary):
         if way == "literal":
             total = (literal.chart(module, own, fences, lengths) * weights).sum()
         elif way == "chart":
-            total = (module.chart(*module.project(own, fences), lengths=lengths) * weights).sum()
+            total = (module.chart(module.project(own, fences), lengths=lengths) * weights).sum()
         else:
-            read = module.at(*module.project(own, fences), b=b, i=i, j=j, label=label)
+            read = module.at(module.project(own, fences), b=b, i=i, j=j, label=label)
             total = (read * weights[b, i, j, label]).sum()
         module.zero_grad()
         total.backward()
@@ -95,7 +95,7 @@ def test_long_sentences_and_steep_logits_lose_nothing(dtype, most, scale):
     x, posts = inputs(1, 250, dtype)
     with torch.no_grad():
         logits, evidence, *edges = module.project(x, posts)
-        chart = module.chart(logits, evidence, *edges)
+        chart = module.chart((logits, evidence, *edges))
     if scale > 1:
         assert (logits.amax(1) - logits.amin(1)).min() > 100
     torch.manual_seed(2)
@@ -124,12 +124,12 @@ def test_attention_is_over_the_words_of_the_span_alone():
 def test_alone_and_in_a_batch_and_padded_the_scores_are_the_same(boundary):
     module = make(boundary, dtype=torch.float32)
     x, _ = inputs(1, 5, torch.float32)
-    alone = module.chart(*module.project(x, fenceposts(x[:, :, None], (8, 4))), lengths=torch.tensor([5]))
+    alone = module.chart(module.project(x, fenceposts(x[:, :, None], (8, 4))), lengths=torch.tensor([5]))
     padded = torch.cat([x, 100 * torch.randn(1, 4, FEATURES)], dim=1)
     other = torch.randn(1, 11, FEATURES)
     both = torch.cat([padded, other])
     parts = module.project(both, fenceposts(both[:, :, None], (8, 4)))
-    chart = module.chart(*parts, lengths=torch.tensor([5, 9]))
+    chart = module.chart(parts, lengths=torch.tensor([5, 9]))
     assert torch.allclose(chart[0, :6, :6], alone[0], atol=1e-5)
     assert (chart[0, 6:] == 0).all() and (chart[0, :, 6:] == 0).all()
 
