@@ -94,7 +94,7 @@ def inside(settings: Settings) -> list[dict]:
 def inside_row(settings: Settings, count: int, words: int, module: SpanLabelAttention, mode: str) -> dict:
     """Return one row for `count` sentences of so many words. Training follows gradients in a few spans; here in all."""
     x = torch.randn(count, words + 2, sum(PARTS), device=settings.device)
-    inputs = [part.detach().requires_grad_() for part in module.project(x, fenceposts(x[:, :, None], PARTS))]
+    inputs = tuple(part.detach().requires_grad_() for part in module.project(x, fenceposts(x[:, :, None], PARTS)))
     gradient = torch.randn(count, words + 1, words + 1, SPAN_LABELS, device=settings.device)
 
     def run(chart) -> None:

@@ -12,7 +12,7 @@ boundaries. So a probe changes weights within the span, and only the sum is comp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from lalkit.interpret.source import AttributionSource, Sentences, Spans
 from lalkit.network.batches import Batch, Collator
 from lalkit.network.parser import Network, arc_log_probabilities
 from lalkit.network.predict import predict
-from lalkit.network.scores import fenceposts
+from lalkit.network.scores import SpanScorer, fenceposts
 from lalkit.probes.view import AttentionView, Outcome
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _span_decisions(network: Network, collator: Collator, spans: Spans, device) 
             places[b, u] = torch.tensor([first, last])
             label[b, u] = collator.vocab.label_index.get(name, -2)  # -2: a label that is never right
     start, end = places.unbind(-1)
-    sentence, scorer = torch.arange(len(spans), device=device)[:, None], network.spans
+    sentence, scorer = torch.arange(len(spans), device=device)[:, None], cast(SpanScorer, network.spans)
 
     def decide(y: Tensor) -> Outcome:
         projected, _ = scorer.project(fenceposts(y, network.slice))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ from lalkit.interpret.contributions import Contributions
 from lalkit.interpret.source import AttributionSource, Sentences, Span, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.parser import ParserOutput
 from lalkit.network.predict import Prediction, predict_batches
-from lalkit.network.span_attention import SpanLabelAttention
+from lalkit.network.span_attention import EdgeScorer, SpanLabelAttention
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
 
@@ -163,7 +164,7 @@ class SpanLayer(AttributionSource):
                 }  # fmt: skip
             if layer.config.boundary == "glass":
                 first, last = edges
-                constant = float(layer.boundary.last.bias[head])
+                constant = float(cast(EdgeScorer, layer.boundary).last.bias[head])
                 last_word = float(last[b, end - 1, head]) - constant
                 for term, place, value in (
                     ("first", start, float(first[b, start, head])),

@@ -16,7 +16,7 @@ from lalkit.network.batches import Collator, batches, usual
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.joint import GROUP, JointSpan, from_joint
-from lalkit.treebank.tree import Sentence
+from lalkit.treebank.tree import Sentence, Span
 
 
 @dataclass(frozen=True)
@@ -137,5 +137,5 @@ def assemble(
         spans, parsed = (), Sentence(sentence.words, names, None, heads, arc_names, sentence.id)
     else:
         spans = tuple(span for span in spans if span.label != GROUP)
-        parsed = Sentence(sentence.words, names, tuple(span[:3] for span in spans), id=sentence.id)
+        parsed = Sentence(sentence.words, names, tuple(Span(*span[:3]) for span in spans), id=sentence.id)
     return Prediction(parsed, spans, tree.score)
