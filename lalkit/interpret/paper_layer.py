@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import torch
@@ -130,7 +131,7 @@ class PaperLayer(AttributionSource):
                     _to_numpy(output.attention[b, :, : n + 2]),
                     sums[[end for _, end, _ in spans]] - sums[[start for start, _, _ in spans]],
                     np.array(scores, dtype=np.float32),
-                    exact_effects(self.network.spans, posts, spans, labels) if exact else None,
+                    exact_effects(cast(SpanScorer, self.network.spans), posts, spans, labels) if exact else None,
                 )
         return looks
 
