@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from lalkit.draw.figures import BLUE, GREEN, GREY, HEAT, ORANGE, PURPLE, RED, SKY
+from lalkit.draw.figures import BLUE, GREEN, GREY, HEAT, ORANGE, PURPLE, RED, SKY, side_by_side
 
 COLOURS = {"vanilla": BLUE, "diversity": ORANGE, "orthogonal": GREEN, "mlp": PURPLE}
 MARKERS = {"vanilla": "o", "diversity": "s", "orthogonal": "^", "mlp": "D"}
@@ -106,8 +106,8 @@ def tag_bars(tables: Sequence[tuple[str, pd.DataFrame]]) -> Figure:
     tables: (title, table with head, tag, share, tokens) for each panel. A panel has at most six heads.
     """
     size = 4.4 * len(tables) + 0.4, 0.3 * tables[0][1]["tag"].nunique() + 1.6
-    figure, axes = plt.subplots(1, len(tables), figsize=size, squeeze=False, layout="constrained")
-    for axis, (name, table) in zip(axes[0], tables):
+    figure, axes = side_by_side(len(tables), *size)
+    for axis, (name, table) in zip(axes, tables):
         words = 100 * table.groupby("tag")["tokens"].mean().sort_values(ascending=False)
         shares = 100 * table.set_index(["head", "tag"])["share"]
         _tag_bars(axis, {h: (shares[h], c) for h, c in zip(table["head"].unique(), HEAD_COLOURS)}, words, 13)
@@ -202,7 +202,7 @@ def price_lines(table: pd.DataFrame) -> Figure:
 
     table: seed, price (a number; nan: the control), kept, rouge1.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.1), layout="constrained")
+    figure, (left, right) = side_by_side(2, 8.2, 3.1)
     for (seed, rows), colour, mark in zip(table.groupby("seed", sort=False), HEAD_COLOURS, MARKS):
         gated = rows[rows["price"].notna()].sort_values("price")
         control = rows.loc[rows["price"].isna(), "rouge1"]
@@ -247,9 +247,9 @@ def system_points(table: pd.DataFrame, measures: Sequence[tuple[str, str]]) -> F
     The systems of a group have one colour.
     """
     size = 2.15 * len(measures) + 2.2, 0.29 * len(table) + 1.5
-    figure, axes = plt.subplots(1, len(measures), figsize=size, squeeze=False, sharey=True, layout="constrained")
+    figure, axes = side_by_side(len(measures), *size, sharey=True)
     groups = table["group"].to_numpy()
-    for axis, (column, title) in zip(axes[0], measures):
+    for axis, (column, title) in zip(axes, measures):
         for group, colour, mark in zip(dict.fromkeys(groups), HEAD_COLOURS, MARKS):
             rows = np.flatnonzero(groups == group)
             axis.plot(table[column].to_numpy()[rows], rows, mark, color=colour, ms=6, label=group)
@@ -259,8 +259,8 @@ def system_points(table: pd.DataFrame, measures: Sequence[tuple[str, str]]) -> F
         axis.grid(alpha=0.3)
         for y in np.flatnonzero(groups[1:] != groups[:-1]):
             axis.axhline(y + 0.5, color=GREY, lw=0.8)
-    axes[0][0].invert_yaxis()
-    _legend(figure, *axes[0][0].get_legend_handles_labels())
+    axes[0].invert_yaxis()
+    _legend(figure, *axes[0].get_legend_handles_labels())
     return figure
 
 
@@ -281,12 +281,11 @@ def preference_page(items: Sequence[dict]) -> str:
 
 def _row(count: int, height: float, wide: float = 3.3) -> tuple[Figure, list[Axes]]:
     """Return a figure with panels side by side. height: inches of the figure; wide: inches of a panel."""
-    size = max(wide * count + 0.6, 5), height
-    figure, axes = plt.subplots(1, count, figsize=size, squeeze=False, layout="constrained")
-    for axis in axes[0]:
+    figure, axes = side_by_side(count, max(wide * count + 0.6, 5), height)
+    for axis in axes:
         axis.tick_params(labelsize=8)
         axis.grid(axis="y", alpha=0.3)
-    return figure, list(axes[0])
+    return figure, list(axes)
 
 
 def _legend(figure: Figure, handles: list, labels: list[str]) -> None:

@@ -38,7 +38,7 @@ def head_bars(
         labels: one panel each.
         beside: a column that is drawn as a mark beside the bar, such as the label head's share of all spans.
     """
-    figure, panels = _panels(len(labels), 2.3 * len(labels) + 0.6, 0.27 * top + 1.3, words=labels)
+    figure, panels = side_by_side(len(labels), 2.3 * len(labels) + 0.6, 0.27 * top + 1.3, words=labels)
     for axis, label in zip(panels, labels):
         rows = table[table["label"] == label].nlargest(top, value).reset_index(drop=True)
         axis.barh(rows.index, rows[value], color=BLUE, height=0.7)
@@ -101,7 +101,7 @@ def error_flow(table: pd.DataFrame, most: int = 12) -> Figure:
     frequent = {NOTHING, *pd.concat(sides).value_counts().drop(NOTHING, errors="ignore").index[:most]}
     sides = [side.where(side.isin(frequent), "others").rename(name) for side, name in zip(sides, ("gold", "parse"))]
     flows = pd.concat(sides, axis=1).value_counts()
-    figure, (axis,) = _panels(1, 7, max(0.3 * len(frequent) + 2, 4), words=frequent)
+    figure, (axis,) = side_by_side(1, 7, max(0.3 * len(frequent) + 2, 4), words=frequent)
     starts, bottom = [], 0.0
     for x, align, step in ((0, "right", -0.02), (1, "left", 0.02)):
         sizes = flows.groupby(level=x).sum()
@@ -130,7 +130,7 @@ def seed_points(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str
     table: the columns of `axes`, and the measures in percent. Rows with the same values of `axes` are the seeds of one cell.
     """
     cells = table.groupby(table[list(axes)].astype(str).agg(", ".join, axis=1), sort=False)
-    figure, panels = _panels(len(measures), 3.1 * len(measures) + 1.6, 0.38 * len(cells) + 1.2, sharey=True)
+    figure, panels = side_by_side(len(measures), 3.1 * len(measures) + 1.6, 0.38 * len(cells) + 1.2, sharey=True)
     for panel, measure, colour in zip(panels, measures, (BLUE, RED, GREEN)):
         for y, (_, rows) in enumerate(cells):
             panel.plot(rows[measure], [y] * len(rows), "o", color=colour, alpha=0.75, ms=7)
@@ -162,7 +162,7 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     labels = [label for label in table["label"].unique() if label]
     controls = [what for what in table[table["measure"] == "f1"]["what"].unique() if what != TRAINED]
     height = 1.9 + 0.24 * max(len(controls), len(labels)) * max(1, len(systems)) ** 0.5
-    figure, panels = _panels(4, 14, height, words=labels)
+    figure, panels = side_by_side(4, 14, height, words=labels)
     for k, system in enumerate(systems):
         colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
         style = {"color": colour, "marker": marker, "ls": "", "ms": 5.5, "alpha": 0.8}
@@ -200,7 +200,9 @@ def drawn(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["measure"].isin(["f1", "label_f1", "label_f1_of_others", "on_head_word", "on_head_word_chance"])]
 
 
-def _panels(count: int, width: float, height: float, words: Iterable[str] = (), **options) -> tuple[Figure, np.ndarray]:
+def side_by_side(
+    count: int, width: float, height: float, words: Iterable[str] = (), **options
+) -> tuple[Figure, np.ndarray]:
     """Return a figure (in inches) and its panels, side by side. words: those that it will show, in whatever script."""
     use_fonts(words)
     figure, panels = plt.subplots(1, count, figsize=(width, height), squeeze=False, layout="constrained", **options)
@@ -210,7 +212,7 @@ def _panels(count: int, width: float, height: float, words: Iterable[str] = (), 
 def _heat_map(
     values: np.ndarray, rows: Sequence[str], label: str, size: tuple[float, float], words: Iterable[str], **colours
 ) -> tuple[Figure, Axes]:
-    figure, (axis,) = _panels(1, *size, words=words)
+    figure, (axis,) = side_by_side(1, *size, words=words)
     image = axis.imshow(values, aspect="auto", **colours)
     axis.set_yticks(range(len(rows)), rows, fontsize=8)
     figure.colorbar(image, ax=axis, label=label, shrink=0.9)

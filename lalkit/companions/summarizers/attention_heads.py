@@ -20,15 +20,7 @@ from lalkit.companions.summarizers.headlines import GREEDY, Beam, score, summari
 from lalkit.companions.summarizers.summarizer import STOP, UNCHANGED, Batch, Change, Summarizer
 from lalkit.errors import CorpusError
 from lalkit.evaluation.statistics import holm, paired_test
-from lalkit.probes.weights import (
-    mass_ratio,
-    places_near,
-    pool_queries,
-    pos_kl,
-    relative_position,
-    sparsity,
-    tag_histogram,
-)
+from lalkit.probes import weights as measures
 
 SIZE = 50  # documents in a batch
 OFFSETS = {"enc": (-1, 1), "cross": (-1, 0, 1)}
@@ -79,17 +71,16 @@ def _measure(model: Summarizer, documents: Sequence[Document], names: Sequence[s
     for block in model.blocks:
         kind, w = block.split(".")[0], weights[block]
         queries = _queries(batch, block)
-        pooled = pool_queries(w, queries, batch.mask)
+        pooled = measures.pool_queries(w, queries, batch.mask)
         own = torch.arange(w.shape[2])[None].expand(w.shape[:1] + w.shape[2:3]) if kind == "enc" else places
-        kl, ratio = pos_kl(pooled, tags, len(names)), mass_ratio(pooled, named)
-        near = relative_position(w, own, batch.mask, queries, OFFSETS[kind])
-        asked = [int(places_near(own, offset, batch.mask, queries)[1].sum()) for offset in OFFSETS[kind]]
-        zeros = sparsity(w, batch.mask, queries)
+        kl, ratio = measures.pos_kl(pooled, tags, len(names)), measures.mass_ratio(pooled, named)
+        near = measures.relative_position(w, own, batch.mask, queries, OFFSETS[kind])
+        asked = [int(measures.places_near(own, offset, batch.mask, queries)[1].sum()) for offset in OFFSETS[kind]]
+        zeros = measures.sparsity(w, batch.mask, queries)
         cells = int((batch.mask[:, None] & queries[:, :, None]).sum())
         for h in range(w.shape[1]):
-            table = pd.DataFrame(
-                {"head": f"{block}.{h}", "pos_kl": kl[:, h], "ne_ratio": ratio[:, h], "ne_share": share}
-            )
+            columns = {"head": f"{block}.{h}", "pos_kl": kl[:, h], "ne_ratio": ratio[:, h], "ne_share": share}
+            table = pd.DataFrame(columns)
             table.loc[table["ne_ratio"].isna(), "ne_share"] = float("nan")
             for offset, value, count in zip(OFFSETS[kind], near[h].tolist(), asked):
                 place = PLACES[offset]
@@ -108,8 +99,8 @@ def tag_table(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame:
     for group in in_order(documents, SIZE):
         batch = model.vocabulary.collate(group, model.config)
         tags, weights = _tags(batch, group, names), model(batch).weights
-        pooled = [pool_queries(weights[block], _queries(batch, block), batch.mask) for block in model.blocks]
-        attention += torch.cat([tag_histogram(p.nan_to_num(), tags, len(names)).sum(0) for p in pooled])
+        pooled = [measures.pool_queries(weights[block], _queries(batch, block), batch.mask) for block in model.blocks]
+        attention += torch.cat([measures.tag_histogram(p.nan_to_num(), tags, len(names)).sum(0) for p in pooled])
         tokens += torch.bincount(tags[tags >= 0], minlength=len(names))
     shares, tokens = attention / attention.sum(-1, keepdim=True), tokens / tokens.sum()
     return pd.DataFrame([

@@ -5,6 +5,7 @@ The tables have the form of Baan et al. (2019), tables 1 to 4. The last one has 
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -213,7 +214,8 @@ ROUGE = ("rouge1", "rouge2", "rougeL")
 LEVEL = 0.05  # of Holm's p
 PRICE = f"{ABLATED_PRICE:g}"
 SIDES = {"enc": "enc", "dec": "cross"}  # the side in a column's name: the first part of its heads' names
-NEAR_ZERO = 0.05  # nats: the largest POS-KL of a head before any training
+# The lines that small runs must reach: variant, what, is (">=" or "<="), and wanted.
+BOUNDS = json.loads(Path(__file__).with_name("summarizer_bounds.json").read_text(encoding="utf-8"))
 
 
 def runs(study: Study) -> pd.DataFrame:
@@ -351,35 +353,39 @@ def expected(study: Study) -> pd.DataFrame:
     """
     table, lines = runs(study), []
     for seed in dict.fromkeys(table["seed"]):
-        of_seed = table[table["seed"] == seed].set_index(["variant", "price"]).to_dict("index")
-        soft, sparse = of_seed.get(("soft", "")), of_seed.get(("sparse-enc", ""))
-        gated, control = of_seed.get(("soft", PRICE)), of_seed.get(("soft", CONTROL))
-        if soft:
-            lines += [
-                ("soft", seed, "ROUGE-1, percent", ">=", 90, soft["rouge1"]),
-                ("soft", seed, "unknown words copied, percent", ">=", 80, soft["copied"]),
-                ("soft", seed, "encoder heads whose loss is significant (Holm)", ">=", 1, soft["significant_enc"]),
-            ]
-        if soft and sparse:
-            below = soft["rouge1"] - sparse["rouge1"]
-            lines.append(("sparse-enc", seed, "ROUGE-1: points below soft", "<=", 5, below))
-            lines.append(("sparse-enc", seed, "zeros in the encoder, percent", ">=", 60, sparse["zeros_enc"]))
-        if gated and control:
-            closed, below = gated["pruned_enc"] + gated["pruned_dec"], control["rouge1"] - gated["rouge1"]
-            lines.append(("soft", seed, f"heads closed at {PRICE}", ">=", 6, closed))
-            lines.append(("soft", seed, f"ROUGE-1 at {PRICE}: points below the control", "<=", 3, below))
-        kept = [of_seed[key]["kept"] for p in PRICES["soft"] if (key := ("soft", f"{p:g}")) in of_seed]
-        if len(kept) > 1:
-            rise = max(b - a for a, b in zip(kept, kept[1:]))
-            lines.append(("soft", seed, "kept heads: largest rise from a price to the next", "<=", 0, rise))
-        moved = study.cuts[study.cuts["seed"] == seed]["moved"] if len(study.cuts) else []
-        if len(moved):
-            lines.append(
-                ("all pruned", seed, "cutting instead of gating moves a probability by", "<=", 1e-5, max(moved))
-            )
-        fresh = study.gum[(study.gum["seed"] == seed) & study.gum["untrained"]] if len(study.gum) else ()
-        if len(fresh):
-            away, most = (fresh["ne_ratio"] - fresh["ne_share"]).abs().max(), fresh["pos_kl"].max()
-            lines.append(("untrained, on GUM", seed, "largest POS-KL of a head", "<=", NEAR_ZERO, most))
-            lines.append(("untrained, on GUM", seed, "NE-ratio: furthest from the share of tokens", "<=", 0.03, away))
-    return judge([line for line in lines if not pd.isna(line[-1])], "variant", "seed")
+        numbers = _numbers(study, table, seed)
+        for bound in BOUNDS:
+            number = numbers.get(bound["what"])
+            if not pd.isna(number):
+                lines.append((bound["variant"], seed, bound["what"], bound["is"], bound["wanted"], number))
+    return judge(lines, "variant", "seed")
+
+
+def _numbers(study: Study, table: pd.DataFrame, seed: int) -> dict[str, float]:
+    """Return the numbers of one seed that BOUNDS is about, as far as the study has them. table: from `runs`."""
+    of_seed = table[table["seed"] == seed].set_index(["variant", "price"]).to_dict("index")
+    soft, sparse = of_seed.get(("soft", "")), of_seed.get(("sparse-enc", ""))
+    gated, control = of_seed.get(("soft", PRICE)), of_seed.get(("soft", CONTROL))
+    numbers = {}
+    if soft:
+        numbers["ROUGE-1, percent"] = soft["rouge1"]
+        numbers["unknown words copied, percent"] = soft["copied"]
+        numbers["encoder heads whose loss is significant (Holm)"] = soft["significant_enc"]
+    if soft and sparse:
+        numbers["ROUGE-1: points below soft"] = soft["rouge1"] - sparse["rouge1"]
+        numbers["zeros in the encoder, percent"] = sparse["zeros_enc"]
+    if gated and control:
+        numbers[f"heads closed at {PRICE}"] = gated["pruned_enc"] + gated["pruned_dec"]
+        numbers[f"ROUGE-1 at {PRICE}: points below the control"] = control["rouge1"] - gated["rouge1"]
+    kept = [of_seed[key]["kept"] for p in PRICES["soft"] if (key := ("soft", f"{p:g}")) in of_seed]
+    if len(kept) > 1:
+        numbers["kept heads: largest rise from a price to the next"] = max(b - a for a, b in zip(kept, kept[1:]))
+    if len(study.cuts):
+        moved = study.cuts[study.cuts["seed"] == seed]["moved"]
+        numbers["cutting instead of gating moves a probability by"] = moved.max()
+    if len(study.gum):
+        fresh = study.gum[(study.gum["seed"] == seed) & study.gum["untrained"]]
+        numbers["largest POS-KL of a head"] = fresh["pos_kl"].max()
+        away = (fresh["ne_ratio"] - fresh["ne_share"]).abs()
+        numbers["NE-ratio: furthest from the share of tokens"] = away.max()
+    return numbers
