@@ -14,8 +14,7 @@ from lalkit import draw
 from lalkit.errors import LalkitError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import PaperLayer, SpanLayer, source_of
-from lalkit.interpret.contributions import attention_table, contributions
-from lalkit.interpret.paper_layer import Look
+from lalkit.interpret.contributions import Look, attention_table, contributions
 from lalkit.interpret.source import AttributionSource
 from lalkit.interpret.span_layer import Terms
 from lalkit.network.predict import Prediction, predict

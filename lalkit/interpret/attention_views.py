@@ -12,7 +12,7 @@ boundaries. So a probe changes weights within the span, and only the sum is comp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -20,34 +20,38 @@ from torch import Tensor
 from lalkit.errors import ModelError
 from lalkit.interpret.source import AttributionSource, Sentences, Spans
 from lalkit.network.batches import Batch, Collator
+from lalkit.network.label_attention import LabelAttention
 from lalkit.network.parser import Network, arc_log_probabilities
 from lalkit.network.predict import predict
 from lalkit.network.scores import SpanScorer, fenceposts
+from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.probes.view import AttentionView, Outcome
-
-if TYPE_CHECKING:
-    from lalkit.interpret.paper_layer import PaperLayer
-    from lalkit.interpret.span_layer import SpanLayer
 
 STRIDE = 1_000_000  # The number of a span is the number of its sentence * STRIDE + start * 1000 + end.
 
 
 @torch.no_grad()
 def view_of_paper_layer(
-    source: PaperLayer, sentences: Sentences, decide: str, spans: Spans | None, examples: Sequence[int]
+    source: AttributionSource,
+    sentences: Sentences,
+    decide: str,
+    spans: Spans | None,
+    examples: Sequence[int],
+    mixed: bool,
 ) -> AttentionView:
     """Return the view of the paper's layer on a batch of sentences.
 
     Args: decide: with "spans", a unit is a span, its classes are all labels and the empty one, and its score counts (label is
         as given, 1); with "arcs", a unit is a word, and its classes are its possible head words, 0 the root. spans: those to
         decide; None: those of the parse. examples: the numbers of the sentences in their data.
+        mixed: the part of one head cannot be separated, so there is no `without_slices`.
     Returns: weights [B, H, 1, T], over T positions with START and STOP; values [B, H, T, d_kv], V_h x. If
         the heads are not mixed, there is `without_slices`, which sets a head's output to zero at every word.
     Raises: ModelError without label attention, or with a query matrix; ValueError for an unknown decision.
     """
     if decide not in ("spans", "arcs"):
         raise ValueError(f"no decision {decide!r}: spans or arcs")
-    network, collator, layer = source.network, source.collator, source.layer
+    network, collator, layer = source.network, source.collator, cast(LabelAttention, source.layer)
     if layer is None or layer.config.query != "vector":
         raise ModelError("has no label attention with one query a head", remedy="Use a parser with query=vector.")
     network.eval()
@@ -83,13 +87,13 @@ def view_of_paper_layer(
 
     return AttentionView(
         weights, values, mask, torch.ones_like(mask[:, :1]), [f"lal.{h:03d}" for h in range(weights.shape[1])],
-        _from_weights(values, from_contexts), tuple(examples), from_contexts, None if source.mixed else without_slices,
+        _from_weights(values, from_contexts), tuple(examples), from_contexts, None if mixed else without_slices,
     )  # fmt: skip
 
 
 @torch.no_grad()
 def view_of_span_layer(
-    source: SpanLayer, sentences: Sentences, spans: Spans | None, examples: Sequence[int]
+    source: AttributionSource, sentences: Sentences, spans: Spans | None, examples: Sequence[int]
 ) -> AttentionView:
     """Return the view of label attention inside the span, on the spans of all sentences, in their order.
 
@@ -99,7 +103,7 @@ def view_of_span_layer(
     Args: spans: those of each sentence; None: those of the parse. examples: the numbers of the sentences in their data.
     Returns: weights [B, H, 1, T] for B spans of at most T words and H heads, one for each label (also <H>); values [B, H, T, 1].
     """
-    network, vocab, scorer = source.network, source.collator.vocab, source.layer
+    network, vocab, scorer = source.network, source.collator.vocab, cast(SpanLabelAttention, source.layer)
     device = next(network.parameters()).device
     network.eval()
     spans = _parsed(source, sentences) if spans is None else spans

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from lalkit.errors import LalkitError
+from lalkit.network.predict import Prediction
+from lalkit.treebank.tree import Sentence
 
-if TYPE_CHECKING:
-    from lalkit.interpret.paper_layer import Look
+Span = tuple[int, int, str]  # start, end, label
 
 # The ways to turn a head's part of a span into a number. `minmax` is the paper's norm; the paper's program then took a softmax
 # of it, so that the largest share was always e times the least. Our `softmax` is of raw.
@@ -25,6 +25,27 @@ NORMS = {
     "exact": "what the score of the span's label loses without the head",
 }
 UNITS = {"exact": "{:+.2f}", "share": "{:.0%} of the sum", "softmax": "{:.0%}", "raw": "{:+.2f}", "minmax": "{:.2f}"}
+
+
+@dataclass(frozen=True)
+class Look:
+    """Hold what the layer did in one parsed sentence: H label heads, n words, m spans.
+
+    spans: the constituents of the parse, then those asked for besides. attention: [H, n + 2], over START, words, STOP.
+    raw: [m, H], the sum of each head's slice of each span vector. scores [m] and exact [m, H] are for the spans' own labels; they
+    are nan for a label that the parser does not know. exact is None if it was not asked for.
+    """
+
+    prediction: Prediction
+    spans: tuple[Span, ...]
+    attention: np.ndarray = field(repr=False)
+    raw: np.ndarray = field(repr=False)
+    scores: np.ndarray = field(repr=False)
+    exact: np.ndarray | None = field(repr=False)
+
+    @property
+    def sentence(self) -> Sentence:
+        return self.prediction.sentence
 
 
 def normalise(raw: np.ndarray, exact: np.ndarray | None, norm: str) -> np.ndarray:

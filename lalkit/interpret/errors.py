@@ -20,8 +20,7 @@ import numpy as np
 import pandas as pd
 
 from lalkit.errors import LalkitError
-from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.paper_layer import Look
+from lalkit.interpret.contributions import Contributions, Look
 from lalkit.interpret.source import Span, gold_spans
 from lalkit.interpret.tables import chosen
 from lalkit.treebank.tree import Sentence

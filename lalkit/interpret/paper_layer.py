@@ -19,7 +19,6 @@ slices of other heads. (A feed-forward layer after the label attention would mix
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -30,35 +29,13 @@ from torch import Tensor
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError
 from lalkit.interpret.attention_views import view_of_paper_layer
-from lalkit.interpret.contributions import NORMS, UNITS, contributions, normalise
+from lalkit.interpret.contributions import NORMS, UNITS, Look, contributions, normalise
 from lalkit.interpret.source import AttributionSource, Sentences, Span, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.label_attention import LabelAttention
-from lalkit.network.predict import Prediction, predict_batches
+from lalkit.network.predict import predict_batches
 from lalkit.network.scores import SpanScorer
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
-from lalkit.treebank.tree import Sentence
-
-
-@dataclass(frozen=True)
-class Look:
-    """Hold what the layer did in one parsed sentence: H label heads, n words, m spans.
-
-    spans: the constituents of the parse, then those asked for besides. attention: [H, n + 2], over START, words, STOP.
-    raw: [m, H], the sum of each head's slice of each span vector. scores [m] and exact [m, H] are for the spans' own labels; they
-    are nan for a label that the parser does not know. exact is None if it was not asked for.
-    """
-
-    prediction: Prediction
-    spans: tuple[Span, ...]
-    attention: np.ndarray = field(repr=False)
-    raw: np.ndarray = field(repr=False)
-    scores: np.ndarray = field(repr=False)
-    exact: np.ndarray | None = field(repr=False)
-
-    @property
-    def sentence(self) -> Sentence:
-        return self.prediction.sentence
 
 
 class PaperLayer(AttributionSource):
@@ -168,7 +145,7 @@ class PaperLayer(AttributionSource):
     def view(
         self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
     ) -> AttentionView:
-        return view_of_paper_layer(self, sentences, decide, spans, examples)
+        return view_of_paper_layer(self, sentences, decide, spans, examples, bool(self.mixed))
 
     def measure(self, sentences: Sentences, mean: Tensor) -> SpanAttribution:
         """Measure exact contributions. The attention is that of the whole sentence, at the words of the span."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError
+from lalkit.interpret.contributions import Contributions, Span
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import HookedModule
 from lalkit.network.parser import Network
@@ -25,10 +26,6 @@ from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
-if TYPE_CHECKING:
-    from lalkit.interpret.contributions import Contributions
-
-Span = tuple[int, int, str]  # start, end, label
 Spans = Sequence[Sequence[Span]]  # the spans of each sentence
 Sentences = Sequence[Sentence]
 Hooks = dict[str, Callable]  # the name of a layer's hook point -> what changes the value there
