@@ -96,9 +96,7 @@ def test_another_run_is_not_gone_on_with(killed, change, says):
 @pytest.mark.parametrize("data", [b"a c\n\nc\nd e f\n", b"a b\n\r\nc\n", b"a b", b"", b"\na b\n"])
 def test_a_changed_beginning_is_found(data):
     journal = WANTED.after(window_after(2), [])
-    with pytest.raises(
-        LalkitError, match="f.txt: has changed: its first 2 lines .*\n.*x.part"
-    ):
+    with pytest.raises(LalkitError, match="f.txt: has changed: its first 2 lines .*\n.*x.part"):
         skip_done(lines_of(data), journal, "x.part")
 
 

@@ -286,8 +286,6 @@ def test_several_forms_at_once(tiny_parser, big, expected, tmp_path):
 
 
 def test_running_text(tiny_parser, tmp_path, capsys):
-    parse_corpus.parse(
-        tiny_parser, from_arguments(["One. Two.", "", "Three."]), form="text", svg=tmp_path
-    )
+    parse_corpus.parse(tiny_parser, from_arguments(["One. Two.", "", "Three."]), form="text", svg=tmp_path)
     assert [bool(line) for line in capsys.readouterr().out.split("\n")] == [True, True, False, True, False]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0001-1.svg", "0001-2.svg", "0003-1.svg"]
