@@ -80,7 +80,7 @@ def table(columns: str, cases: Iterable[tuple], sample: bool = True) -> pytest.M
 def known(defect: str, strict: bool = True):
     """Return the decorator of a slow test that is not in a table, and that must fail until this defect is mended.
 
-    strict: give False to a test of threads, which can pass by luck.
+    strict: give False to a test of threads or of random inputs, which can pass by luck.
     """
 
     def mark(test):
