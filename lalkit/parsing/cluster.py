@@ -64,24 +64,27 @@ class Cluster(Compute):
         self.size = len(self.client.nthreads())
 
     def __call__(self, tasks: Sequence[Task]) -> Results:
-        from distributed import KilledWorker, as_completed
+        from distributed import as_completed
 
         pending = {self._submit(task): task for task in tasks}
-        done = as_completed(pending, loop=self.client.loop)
-        for future in done:
-            task = pending.pop(future)
-            try:
-                predictions = future.result()
-            except KilledWorker:  # several workers died while they had this task, perhaps because of another one
-                for smaller in task.again(most=int(len(task.sentences) == 1)):
-                    again = self._submit(smaller)
-                    pending[again] = smaller
-                    done.add(again)
-                continue
-            except CancelledError as error:
-                problem = f"the scheduler is gone ({error})"
-                raise LalkitError(problem, where=self.address, remedy="Start it again, then --resume.") from None
-            yield task, predictions
+        suspects: list[Task] = []
+        for future in as_completed(pending, loop=self.client.loop):
+            yield from self._result(pending[future], future, suspects)
+        while suspects:  # one at a time, so that no task is blamed for the death of a worker that another task killed
+            task = suspects.pop()
+            yield from self._result(task, self._submit(task), suspects)
+
+    def _result(self, task: Task, future, suspects: list[Task]) -> Results:
+        """Yield the result of a task. If its worker died, add what is to be tried again to the suspects."""
+        from distributed import KilledWorker
+
+        try:
+            yield task, future.result()
+        except KilledWorker:
+            suspects += task.again(most=int(len(task.sentences) == 1))
+        except CancelledError as error:
+            problem = f"the scheduler is gone ({error})"
+            raise LalkitError(problem, where=self.address, remedy="Start it again, then --resume.") from None
 
     def _submit(self, task: Task):
         return self.client.submit(compute, self.source, task.sentences, pure=False)
