@@ -76,3 +76,37 @@ def test_labels_spelled_out(kind):
         assert tree.score == best
         assert tree.spans == reference.in_preorder([(i, j, name, h + 1) for i, j, h, name in winner[0]])
         assert tree.heads.tolist() == reference.heads_of(winner[1])
+
+
+def test_numbers_of_joint_trees():
+    assert [len(reference.tree_set(n)) for n in range(1, 6)] == [1, 8, 88, 1_184, 17_792]
+    label_scores = np.zeros((4, 4, 3))
+    label_scores[..., 1] = -np.inf  # one real label, and no <H>
+    sums = reference.sums_over_structures(label_scores, np.zeros((3, 4)))
+    assert np.exp(sums.log_partition) == pytest.approx(88)
+
+
+def test_labelled_trees_are_different_and_the_best_one_is_the_decoders():
+    rng = np.random.default_rng(11)
+    for trial in range(8):
+        n = 1 + trial % 4
+        label_scores, arc_scores = random_chart(rng, n, 4 if n < 4 else 3, "exact")
+        trees = list(reference.labelled_trees(n, label_scores.shape[2]))
+        assert len(set(trees)) == len(trees)
+        tree = decode(label_scores, arc_scores, 0.25)
+        best = max(trees, key=lambda tree: reference.score_of(tree, label_scores, arc_scores, 0.25))
+        assert best == (tuple(tree.spans), tuple(tree.heads.tolist()))
+        assert reference.score_of(best, label_scores, arc_scores, 0.25) == tree.score
+
+
+def test_sums_over_trees_and_over_structures_agree():
+    rng = np.random.default_rng(12)
+    for trial in range(12):
+        n = 1 + trial % 3
+        label_scores, arc_scores = random_chart(rng, n, 4, "real")
+        if trial > 5:
+            label_scores[0, 1, 2] = arc_scores[0, 0] = -np.inf if n > 1 else 0
+        found = reference.sums_over_structures(label_scores, arc_scores, 0.3, 0.7)
+        expected = reference.sums_over_trees(label_scores, arc_scores, 0.3, 0.7)
+        for name, a, b in zip(found._fields, found, expected):
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-12, err_msg=name)
