@@ -199,7 +199,7 @@ def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
     hints = get_type_hints(kind)
     if not isinstance(values, dict) or set(values) - set(hints):
         unknown = sorted(set(values) - set(hints)) if isinstance(values, dict) else values
-        raise ModelError(f"{where} has unknown settings: {unknown}")
+        raise ModelError(f"{where} has unknown settings: {unknown}", remedy=f"It has: {', '.join(hints)}.")
     return kind(**{name: _read(hints[name], value, f"{where}.{name}") for name, value in values.items()})
 
 
@@ -235,7 +235,8 @@ def _read(kind: Any, value: Any, where: str) -> Any:
                 return kind(number)
         except (TypeError, ValueError, OverflowError):
             pass
-    raise ModelError(f"{where} must be of type {getattr(kind, '__name__', kind)}, not {value!r}")
+    type_name = getattr(kind, "__name__", kind)
+    raise ModelError(f"{where} must be of type {type_name}, not {value!r}", remedy=f"Give one {type_name}.")
 
 
 # Sizes of the networks that are trained on a CPU.

@@ -6,15 +6,18 @@ from typing import Self
 
 
 class LalkitError(Exception):
-    """Base of every error that lalkit raises on purpose. The command line turns it into one line and exit code 2."""
+    """Base of every error that lalkit raises on purpose. The command line turns it into one message and exit code 2.
 
-    def __init__(self, problem: str, *, where: str = "", remedy: str = ""):
+    problem: what is wrong; remedy: what the user can do; where: the file, the sentence or the setting.
+    """
+
+    def __init__(self, problem: str, remedy: str, *, where: str = ""):
         self.problem, self.where, self.remedy = problem, where, remedy
-        super().__init__(problem)
+        super().__init__(problem, remedy)  # an error that comes back from another process is built from these two
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
-        return f"{place}{self.problem}" + (f"\n  {self.remedy}" if self.remedy else "")
+        return f"{place}{self.problem}\n  {self.remedy}"
 
     def at(self, where: str) -> Self:
         """Return the same error with a place (file, line, sentence) in front of its own."""

@@ -135,7 +135,7 @@ def test_a_300_word_sentence(tiny_parser, typed):
         (["parse", "--model", "nowhere", "x", "--out", "o"], b"", "nowhere: no parser here"),
         (["parse", "--model", "{parser}", "--out", "o"], b"a\nb\0\n", "standard input, line 2: a NUL byte"),
         (["parse", "--model", "{parser}", "x", "--resume"], b"", "--resume needs an --out"),
-        (["parse", "--model", "{parser}", "x", "--workers", "0"], b"", "--workers must be at least 1"),
+        (["parse", "--model", "{parser}", "x", "--workers", "0"], b"", "--workers is 0"),
         (["parse", "{parser}", "x"], b"", "is a parser, not a text\n  Write: --model"),
         (["parse", "--model", "{parser}", "--file", "f", "x"], b"", "there are sentences and a --file"),
         (["parse", "--model", "{parser}", "--to", "xml", "x"], b"", "no form 'xml'"),

@@ -42,7 +42,7 @@ def bench(names: list[str], settings: Settings) -> list[dict]:
     if settings.device != "cpu" and not torch.cuda.is_available():
         raise ParameterError(f"there is no device {settings.device!r} here", remedy="Leave --device out.")
     if settings.repeats < 1:
-        raise ParameterError("--repeats must be at least 1")
+        raise ParameterError(f"--repeats is {settings.repeats}", remedy="Give 1 or more.")
     rows = []
     for name in names or ROUTINES:
         logger.info("%s ...", name)

@@ -104,7 +104,8 @@ def joint_drawing(
 def read_arcs(sentence: Sentence) -> list[Arc]:
     """Return the arcs with levels and offsets, short ones first and the root's last. A missing label is ''."""
     if sentence.heads is None:
-        raise TreebankError("this sentence has no dependencies to draw", where=sentence.id)
+        remedy = "Draw its tree, or parse it with a parser that gives dependencies."
+        raise TreebankError("this sentence has no dependencies to draw", where=sentence.id, remedy=remedy)
     labels = sentence.arc_labels or ("",) * len(sentence)
     # Arcs nest. Read from short to long, an arc lies one level above the highest arc inside it.
     arcs: list[Arc] = []

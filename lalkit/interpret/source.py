@@ -108,7 +108,7 @@ class AttributionSource(Protocol):
         Raises: LalkitError for a label that the parse does not have, and if top is less than 1.
         """
         if top < 1:
-            raise LalkitError(f"top must be at least 1, not {top}")
+            raise LalkitError(f"top is {top}", remedy="Give 1 or more.")
         spans = [span for span in look.spans if label in (None, span[2])]
         if not spans:
             there = ", ".join(dict.fromkeys(name for *_, name in look.spans))
@@ -207,7 +207,8 @@ def _head_word(prediction: Prediction, span: Span) -> int | None:
 def _frame(s: Sentence, gold: Sentence | None) -> dict:
     """Return what every page shows of a sentence: words, tags, arcs, and the gold layers."""
     if s.heads is None:
-        raise LalkitError("a page to explore shows both layers, and this parser gives constituents alone", where=s.id)
+        problem = "a page to explore shows both layers, and this parser gives constituents alone"
+        raise LalkitError(problem, where=s.id, remedy="Use a parser of the task joint.")
     blank = ["_"] * len(s)
     return {
         "id": s.id, "words": list(s.words), "tags": list(s.tags or blank), "heads": list(s.heads),

@@ -106,7 +106,8 @@ def ship(
         raise ModelError(f"no licence is known for {treebank}", where=name, remedy="Name one: --licence.")
     task = _only("task", [content["config"]["model"].get("task", "joint") for content in contents])
     if task != "joint":
-        raise ModelError(f"cards are for joint parsers, and these give {task} alone", where=name)
+        problem = f"cards are for joint parsers, and these give {task} alone"
+        raise ModelError(problem, where=name, remedy="Give runs of the task joint.")
     scored = [measure(run, treebank) for run in runs]
     recipe = _only("recipe", [run.recipe for run in scored])
     seeds = [run.row for run in scored]

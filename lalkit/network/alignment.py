@@ -138,7 +138,8 @@ def _unknown(tokenizer) -> int:
     for token in ids:
         if token is not None:
             return token
-    raise ModelError("the tokenizer returns nothing for a word, and has no token for unknown words")
+    problem = "the tokenizer returns nothing for a word, and has no token for unknown words"
+    raise ModelError(problem, remedy="Leave the word out, or train with another model.encoder.pretrained.")
 
 
 @lru_cache(maxsize=8)

@@ -56,7 +56,8 @@ class PretrainedEncoder(nn.Module):
         depth = self.transformer.config.num_hidden_layers
         if config.freeze_layers:
             if config.freeze_layers > depth:
-                raise ModelError(f"the encoder has {depth} layers, not {config.freeze_layers} to freeze")
+                problem = f"the encoder has {depth} layers, not {config.freeze_layers} to freeze"
+                raise ModelError(problem, remedy=f"Give model.encoder.freeze_layers at most {depth}.")
             layers = next(m for m in self.transformer.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)
             self.transformer.requires_grad_(False)
             layers[config.freeze_layers :].requires_grad_(True)

@@ -205,7 +205,7 @@ class Workers(Compute):
 
     def __init__(self, source: Source, size: int):
         if size < 1:
-            raise LalkitError(f"--workers must be at least 1, not {size}")
+            raise LalkitError(f"--workers is {size}", remedy="Give 1 or more.")
         self.source, self.size = source, size
         self.workers: list[Worker] = []
         self.false_starts = 0

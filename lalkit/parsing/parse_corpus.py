@@ -69,7 +69,8 @@ def parse(
             so that the run can be resumed.
     """
     if not out and (resume or len(to) > 1):
-        raise LalkitError(f"{'--resume' if resume else 'more than one form'} needs an --out, the name of a file")
+        problem = f"{'--resume' if resume else 'more than one form'} needs an --out"
+        raise LalkitError(problem, remedy="Give --out the name of a file.")
     source = Source(str(folder))
     if out or workers or cluster or several():  # then several processes load the parser, at once or one after the other
         source = Source(str(Path(folder).resolve()), fingerprint(folder))
@@ -119,7 +120,8 @@ def parse(
 def start_compute(source: Source, workers: int | None, cluster: str | None) -> Iterator[Compute]:
     """Yield whatever parses the batches, and stop it afterwards. Raises LalkitError for more than one choice."""
     if several() + (workers is not None) + (cluster is not None) > 1:
-        raise LalkitError("give only one of --workers, --cluster and `accelerate launch`")
+        problem = "--workers, --cluster and `accelerate launch` exclude each other"
+        raise LalkitError(problem, remedy="Give only one of them.")
     with ExitStack() as stack:
         compute: Compute
         if several():

@@ -92,7 +92,8 @@ def read_parameters(path: str | Path) -> dict[str, Parameter]:
     except OSError as error:
         raise ParameterError(f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ParameterError("is not a Jupyter notebook (version 4)", where=str(path)) from None
+        remedy = "Give an .ipynb file that Jupyter can open."
+        raise ParameterError("is not a Jupyter notebook (version 4)", where=str(path), remedy=remedy) from None
     if len(tagged) != 1:
         problem = f"has {len(tagged)} cells tagged '{TAG}', wants exactly one"
         remedy = "Tag one code cell in JupyterLab: Property Inspector (gear), Cell Tags."
@@ -114,7 +115,7 @@ def parse_declarations(source: str, where: str = "") -> dict[str, Parameter]:
         try:
             parameter = _declared(statement, comments.get(statement.end_lineno, ""))
             if parameter.name in parameters:
-                raise ParameterError(f"declares {parameter.name} a second time")
+                raise ParameterError(f"declares {parameter.name} a second time", remedy="Keep one of the two lines.")
         except ParameterError as error:
             raise error.at(", ".join(filter(None, (where, f"line {statement.lineno}")))) from None
         parameters[parameter.name] = parameter
@@ -134,7 +135,8 @@ def _declared(statement: ast.stmt, comment: str) -> Parameter:
         default = ast.literal_eval(statement.value)
         kind.validate_python(default, strict=True)
     except ValidationError:
-        raise ParameterError(f"parameter {name} is declared as {declared}, its default is {default!r}") from None
+        problem = f"parameter {name} is declared as {declared}, its default is {default!r}"
+        raise ParameterError(problem, remedy="Change the type or the default, so that they agree.") from None
     except ValueError:
         problem = f"the default of {name} is computed: {ast.unparse(statement.value)[:60]}"
         raise ParameterError(problem, remedy="Write the default as a value; compute in a later cell.") from None

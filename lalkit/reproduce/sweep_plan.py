@@ -202,7 +202,8 @@ def _check(values: Any, keys: Iterable[str], where: str) -> None:
         except ValidationError:
             raise ParameterError(f"{key} is {value!r}", where=where, remedy=f"Wanted: {wanted}.") from None
         if key == "seeds" and len(set(value)) < len(value):
-            raise ParameterError(f"a seed is there twice: {value}", where=f"{where}: seeds")
+            remedy = "Name every seed once."
+            raise ParameterError(f"a seed is there twice: {value}", where=f"{where}: seeds", remedy=remedy)
         if key == "grid":
             _check_grid(value, f"{where}: grid")
 

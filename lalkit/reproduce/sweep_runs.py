@@ -63,7 +63,7 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = N
         ParameterError: `out` holds another sweep, or `jobs` is less than 1.
     """
     if jobs < 1:
-        raise ParameterError(f"--jobs must be at least 1, not {jobs}")
+        raise ParameterError(f"--jobs is {jobs}", remedy="Give 1 or more.")
     out, total = Path(out).resolve(), len(plan.runs)
     _claim(plan, out)
     missing = {str(out / run.folder): run for run in plan.runs if not finished(out / run.folder, run.key)}

@@ -5,6 +5,7 @@ Only ASCII space, tab and newline separate tokens: CRAFT has words that contain 
 
 from __future__ import annotations
 
+import codecs
 import operator
 import re
 from collections.abc import Iterator
@@ -16,6 +17,14 @@ from lalkit.treebank.tree import UNARY, Node, Sentence, Span, escape, format_tre
 TOKEN = re.compile(r"[()]|[^ \t\r\n\f\v()]+")
 TOPS = ("", "TOP", "ROOT", "S1", "VROOT")  # labels of a top bracket that is layout, not syntax
 ESCAPES = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
+BALANCE = "Every ( needs a label or word and its )."
+# Byte order marks. The mark of UTF-32 begins with that of UTF-16.
+MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
 
@@ -27,7 +36,7 @@ def parse_tree(text: str) -> Node:
             raise tree
         trees.append(tree)
     if len(trees) != 1:
-        raise TreebankError(f"expected one tree, found {len(trees)}: {text[:60]!r}")
+        raise TreebankError(f"{len(trees)} trees instead of one: {text[:60]!r}", remedy="Give one tree in brackets.")
     return trees[0]
 
 
@@ -43,9 +52,8 @@ def scan_trees(text: str, place: str = "") -> Iterator[tuple[int, Node | Treeban
     line, start, number, skipping = 1, 1, 0, False
     previous = 0
 
-    def problem(message: str) -> TreebankError:
-        where = f"{place + ', ' if place else ''}line {start}, tree {number}"
-        return TreebankError(message, where=where, remedy="Every ( needs a label or word and its ).")
+    def here() -> str:
+        return f"{place + ', ' if place else ''}line {start}, tree {number}"
 
     for match in TOKEN.finditer(text):
         token = match.group()
@@ -53,7 +61,7 @@ def scan_trees(text: str, place: str = "") -> Iterator[tuple[int, Node | Treeban
         previous = match.start()
         new_start = token == "(" and (match.start() == 0 or text[match.start() - 1] == "\n")
         if new_start and open_phrases and not balanced:
-            yield start, problem(_unclosed(open_phrases))
+            yield start, _unclosed(open_phrases).at(here())
             open_phrases = []
         if skipping and not new_start:
             continue
@@ -64,7 +72,8 @@ def scan_trees(text: str, place: str = "") -> Iterator[tuple[int, Node | Treeban
             if token == "(":
                 open_phrases.append(([], []))
             elif not open_phrases:
-                raise TreebankError("a ) without its (" if token == ")" else f"text outside brackets: {token!r}")
+                problem = "a ) without its (" if token == ")" else f"text outside brackets: {token!r}"
+                raise TreebankError(problem, remedy=BALANCE)
             elif token == ")":
                 node = _close(*open_phrases.pop())
                 if open_phrases:
@@ -75,22 +84,23 @@ def scan_trees(text: str, place: str = "") -> Iterator[tuple[int, Node | Treeban
                 labels, items = open_phrases[-1]
                 (items if labels or items else labels).append(token)
         except TreebankError as error:
-            yield start, problem(error.problem)
+            yield start, error.at(here())
             open_phrases, skipping = [], True
     if open_phrases:
-        yield start, problem(_unclosed(open_phrases, " at the end"))
+        yield start, _unclosed(open_phrases, " at the end").at(here())
 
 
-def _unclosed(open_phrases: list[tuple[list[str], list]], when: str = "") -> str:
-    label = open_phrases[-1][0]
-    return f"{len(open_phrases)} bracket(s) never closed{when}, near ({''.join(label)}"
+def _unclosed(open_phrases: list[tuple[list[str], list]], when: str = "") -> TreebankError:
+    problem = f"{len(open_phrases)} bracket(s) never closed{when}, near ({''.join(open_phrases[-1][0])}"
+    return TreebankError(problem, remedy=BALANCE)
 
 
 def _close(labels: list[str], items: list[Node | str]) -> Node:
     label = "".join(labels)
     words = [item for item in items if isinstance(item, str)]
     if words and len(items) > 1:
-        raise TreebankError(f"({label} ...) mixes words and constituents or has several words: {words}")
+        problem = f"({label} ...) mixes words and constituents or has several words: {words}"
+        raise TreebankError(problem, remedy="Give every word its own brackets with its tag.")
     return Node(label, tuple(item for item in items if isinstance(item, Node)), words[0] if words else None)
 
 
@@ -113,21 +123,49 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1)
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + first_line
         problem = f"byte 0x{raw[error.start]:02x} is not {encoding}"
-        remedy = "Convert the file first, for example: iconv -f latin1 -t utf-8 FILE > NEW"
+        remedy = _conversion(_guess_encoding(raw) or "latin1")
         raise TreebankError(problem, where=f"{place}, line {line}", remedy=remedy) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + first_line
-        raise TreebankError("a NUL byte", where=f"{place}, line {line}", remedy="Is this a text file? Remove the byte.")
+        guess = _guess_encoding(raw)
+        remedy = _conversion(guess) if guess else "Is this a text file? Remove the byte."
+        raise TreebankError("a NUL byte", where=f"{place}, line {line}", remedy=remedy)
     return text.removeprefix("\ufeff") if first_line == 1 else text
 
 
-def indent_tree(tree: Node, width: int = 88, depth: int = 0) -> str:
+def _conversion(encoding: str) -> str:
+    return f"Convert the file first. If it is {encoding}: iconv -f {encoding} -t utf-8 FILE > NEW"
+
+
+def _guess_encoding(raw: bytes) -> str | None:
+    """Return the encoding that a byte order mark names, or UTF-16 if NUL bytes stand for half of many characters."""
+    for mark, encoding in MARKS.items():
+        if raw.startswith(mark):
+            return encoding
+    big, little = raw[::2].count(0), raw[1::2].count(0)  # the first, and the second byte of a character in two bytes
+    if 8 * max(big, little) < len(raw):
+        return None
+    return "utf-16-be" if big > little else "utf-16-le"
+
+
+def indent_tree(tree: Node, width: int = 88) -> str:
     """Write a tree over several lines, as the Penn Treebank's files do. A phrase that fits the width stays on one line."""
-    flat = format_tree(tree)
-    if tree.is_leaf or len(flat) + depth <= width:
-        return " " * depth + flat
-    children = [indent_tree(child, width, depth + 2) for child in tree.children]
-    return " " * depth + f"({escape(tree.label)}\n" + "\n".join(children) + ")"
+    lengths: dict[int, int] = {}  # of every node on one line
+    for node in reversed(list(tree.nodes())):
+        parts = [len(escape(node.word))] if node.is_leaf else [lengths[id(child)] for child in node.children]
+        lengths[id(node)] = len(f"({escape(node.label)})") + sum(parts) + len(parts)
+    lines = []
+    stack = [(tree, 0, "")]  # a node, its indent, and the brackets that close after it
+    while stack:
+        node, indent, closing = stack.pop()
+        if node.is_leaf or lengths[id(node)] + indent <= width:
+            lines.append(" " * indent + format_tree(node) + closing)
+            continue
+        lines.append(" " * indent + f"({escape(node.label)}")
+        *before, last = node.children
+        stack.append((last, indent + 2, closing + ")"))
+        stack.extend((child, indent + 2, "") for child in reversed(before))
+    return "\n".join(lines)
 
 
 def unescape(word: str) -> str:
@@ -149,7 +187,7 @@ def clean(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
     """
     kept = drop_empty(tree)
     if kept is None:
-        raise TreebankError(f"the tree has no words: {format_tree(tree)[:60]}")
+        raise TreebankError(f"the tree has no words: {format_tree(tree)[:60]}", remedy="Leave the tree out.")
     kept = drop_top(kept, unwrap)
     return Node("TOP", kept.children) if kept.label in TOPS and not kept.is_leaf else kept
 
@@ -192,7 +230,8 @@ def tree_to_sentence(tree: Node, id: str = "") -> Sentence:
             continue
         label = strip_function(item.label)
         if UNARY in label:
-            raise TreebankError(f"the label {label} contains '{UNARY}', which lalkit needs for unary chains")
+            problem = f"the label {label} contains '{UNARY}', which lalkit needs for unary chains"
+            raise TreebankError(problem, remedy="Rename the label.")
         chain = f"{chain}{UNARY}{label}" if chain else label
         if len(item.children) == 1:
             stack.append((item.children[0], chain))

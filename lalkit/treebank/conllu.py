@@ -12,6 +12,8 @@ from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.tree import Sentence
 
+MOST_DIGITS = 9  # of a word's number
+
 
 @dataclass(frozen=True)
 class Dependencies:
@@ -62,12 +64,14 @@ def _read_rows(rows: list[tuple[int, list[str]]], comments: dict[str, str]) -> D
         elif "-" in columns[0] or "." in columns[0]:
             continue
         elif columns[0] != str(len(words) + 1):
-            raise TreebankError(f"line {line} is numbered {columns[0]!r} instead of {len(words) + 1}")
+            problem = f"line {line} is numbered {columns[0]!r} instead of {len(words) + 1}"
+            raise TreebankError(problem, remedy="Number the words of a sentence from 1, and end it with an empty line.")
         else:
             _, word, _, coarse_tag, tag, _, head, label = columns[:8]
             tag = coarse_tag if tag == "_" else tag
-        if not head.isascii() or not head.isdigit():
-            raise TreebankError(f"line {line}: the head of {word!r} is {head!r}, not a number")
+        if not head.isascii() or not head.isdigit() or len(head) > MOST_DIGITS:
+            problem = f"line {line}: the head of {word!r} is {head[:40]!r}, not the number of a word"
+            raise TreebankError(problem, remedy="Give the number of the head word in the sentence, or 0 for the root.")
         words.append((word, tag, int(head), label))
     forms, tags, heads, labels = zip(*words) if words else ((), (), (), ())
     return Dependencies(forms, tags, heads, None if None in labels else labels, rows[0][0], comments)
@@ -78,8 +82,10 @@ def format_conllu(sentences: Iterable[Sentence]) -> str:
     blocks = []
     for sentence in sentences:
         if sentence.heads is None:
-            raise TreebankError("this sentence has no dependencies to write", where=sentence.id)
-        lines = [f"# sent_id = {sentence.id}"] if sentence.id else []
+            remedy = "Write its tree in brackets, or parse it with a parser that gives dependencies."
+            raise TreebankError("this sentence has no dependencies to write", where=sentence.id, remedy=remedy)
+        name = " ".join(sentence.id.splitlines())  # the name of a file can contain a line end
+        lines = [f"# sent_id = {name}"] if name else []
         blank = ("_",) * len(sentence)
         columns = (sentence.words, sentence.tags or blank, sentence.heads, sentence.arc_labels or blank)
         for i, (word, tag, head, label) in enumerate(zip(*columns), 1):

@@ -30,6 +30,7 @@ SPLITS = ("train", "dev", "test")
 CRAFT_WRAPPERS = ("TITLE", "HEADING", "CAPTION")  # layout over a whole line, not syntax
 OURS = ("sample", "sample-zh")
 NAMES = (*OURS, "ptb-sample", "craft", "sinica")
+PAIRED = "The files of trees and of dependencies need the same sentences in the same order."
 NLTK: dict[str, tuple[str, ...]] = {
     "ptb-sample": ("treebank", "dependency_treebank"),
     "sinica": ("sinica_treebank",),
@@ -82,7 +83,8 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
         problem = f"no sentence of the {split} part can be read; the first problem: {first.problem}"
         raise TreebankError(problem, where=first.where, remedy=remedy)
     if not sentences and not lenient:
-        raise CorpusError(f"the {split} part of {name} is empty")
+        remedy = "Give another part or another treebank, or write sentences into its file."
+        raise CorpusError(f"the {split} part of {name} is empty", remedy=remedy)
     return Corpus(name, split, tuple(sentences), tuple(problems))
 
 
@@ -118,15 +120,21 @@ def build(
 
 
 def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
-    in_tree = [brackets.unescape(word) for word in sentence.words]
-    in_gold = [brackets.unescape(word) for word in gold.words]
+    in_tree = [_one_name(word) for word in sentence.words]
+    in_gold = [_one_name(word) for word in gold.words]
     if in_tree != in_gold:
         at = next(i for i, (a, b) in enumerate(zip_longest(in_tree, in_gold)) if a != b)
         raise TreebankError(
             f"the tree has {len(in_tree)} words, the dependencies {len(in_gold)}; they differ from word {at + 1}: "
             f"{' '.join(in_tree[at : at + 3])!r} against {' '.join(in_gold[at : at + 3])!r}",
             where=f"sentence {sentence.id}",
+            remedy="Give both the same words, or leave the sentence out of both.",
         )
+
+
+def _one_name(word: str) -> str:
+    """Return one name for a token that treebanks write in several ways: brackets, and quotation marks (`` and '' are ")."""
+    return '"' if word in ("``", "''") else brackets.unescape(word)
 
 
 class Source(NamedTuple):
@@ -164,7 +172,7 @@ def pair(
     for place, id, tree in trees:
         arcs = next(dependencies, None)
         if gold and arcs is None:
-            yield TreebankError(f"ends before the tree of {place}", where=gold.place)
+            yield TreebankError(f"ends before the tree of {place}", where=gold.place, remedy=PAIRED)
             return
         if isinstance(tree, TreebankError):
             yield tree
@@ -178,7 +186,7 @@ def pair(
             except TreebankError as error:
                 yield error.at(place)
     if next(dependencies, None) is not None:
-        yield TreebankError("has more sentences than there are trees", where=gold.place)
+        yield TreebankError("has more sentences than there are trees", where=gold.place, remedy=PAIRED)
 
 
 # ---------------------------------------------------------------------------------------------------------- where files are

@@ -83,7 +83,8 @@ def head_child(node: Node, rules: HeadRules = ENGLISH) -> int:
     Raises TreebankError for a leaf, which has no children.
     """
     if node.is_leaf:
-        raise TreebankError(f"({node.label} {node.word}) is a word: only constituents have a head child")
+        problem = f"({node.label} {node.word}) is a word: only constituents have a head child"
+        raise TreebankError(problem, remedy="Give a constituent.")
     if len(node.children) == 1:
         return 0
     return rules.find(strip_function(node.label), [strip_function(child.label) for child in node.children])

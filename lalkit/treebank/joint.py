@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from lalkit.errors import JointError
-from lalkit.treebank.tree import Sentence, Span
+from lalkit.treebank.tree import GROUP, Sentence, Span
 
-GROUP = "<H>"
+REMEDY = "Correct one of the two layers. Training on joint trees leaves such a sentence out."
 
 
 class JointSpan(NamedTuple):
@@ -44,11 +44,13 @@ def yields(heads: tuple[int, ...]) -> list[tuple[int, int]]:
 def to_joint(sentence: Sentence) -> tuple[JointSpan, ...]:
     """Return the joint spans of a sentence, in pre-order. Raises JointError if the two layers do not fit together."""
     if sentence.constituents is None or sentence.heads is None:
-        raise JointError("the joint form needs constituents and dependencies", where=sentence.id)
+        remedy = "Give both layers, or train one task alone: --set model.task=constituents or dependencies."
+        raise JointError("the joint form needs constituents and dependencies", where=sentence.id, remedy=remedy)
     covers = yields(sentence.heads)
     spans = {(span.start, span.end): _joint_span(sentence, span, covers) for span in sentence.constituents}
     if (0, len(sentence)) not in spans:
-        raise JointError("no constituent covers the whole sentence", where=sentence.id)
+        remedy = "Put one constituent over all words."
+        raise JointError("no constituent covers the whole sentence", where=sentence.id, remedy=remedy)
     for word, cover in enumerate(covers, 1):
         if cover[1] - cover[0] > 1 and cover not in spans:
             spans[cover] = JointSpan(*cover, GROUP, word)
@@ -73,6 +75,7 @@ def _joint_span(sentence: Sentence, span: Span, covers: list[tuple[int, int]]) -
             f"the constituent {_show(sentence, span)} has {len(heads)} words with a head outside it "
             f"({', '.join(f'{sentence.words[i - 1]} ({i})' for i in heads)}) instead of one",
             where=sentence.id,
+            remedy=REMEDY,
         )
     for i in inside:
         start, end = covers[i]
@@ -81,6 +84,7 @@ def _joint_span(sentence: Sentence, span: Span, covers: list[tuple[int, int]]) -
                 f"a word outside the constituent {_show(sentence, span)} depends on {sentence.words[i]!r} "
                 f"(word {i + 1}) inside it, which is not its head word",
                 where=sentence.id,
+                remedy=REMEDY,
             )
     return JointSpan(*span, heads[0])
 

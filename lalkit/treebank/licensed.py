@@ -108,7 +108,8 @@ def import_treebank(
     for split in SPLITS:
         pairs, left_out = _read_part(treebank, files[split], gold.get(split), lenient)
         if not pairs:
-            raise TreebankError(f"no sentence of {split} can be read", where=str(path))
+            remedy = "Without --lenient, the first problem is named."
+            raise TreebankError(f"no sentence of {split} can be read", where=str(path), remedy=remedy)
         parts[split] = pairs
         part_rows = [(split, s.id, len(s), len(s.constituents), joint_constituents(s)) for _, s in pairs]
         counts[split] = {

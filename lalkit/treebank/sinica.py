@@ -18,6 +18,9 @@ from lalkit.treebank.tree import Node, Sentence
 
 LINE = re.compile(r"#[^ ]* (.*)#[^#]*")
 PIECE = re.compile(r"[()|]|[^()|]+")
+FORM = (
+    "A line is #NUMBER TREE#PUNCTUATION. In the tree, a constituent is role:LABEL(child|child), a word role:TAG:word."
+)
 REMAINDERS = {"train": range(8), "dev": (8,), "test": (9,)}  # which line numbers (from 0), modulo ten, a split has
 
 
@@ -51,7 +54,7 @@ def read_line(line: str, id: str = "") -> Sentence:
     """
     match = LINE.fullmatch(line)
     if match is None:
-        raise TreebankError(f"no line of the form #NUMBER TREE#PUNCTUATION: {line[:40]!r}")
+        raise TreebankError(f"no line of the form #NUMBER TREE#PUNCTUATION: {line[:40]!r}", remedy=FORM)
     heads: list[int] = []
     labels: list[str] = []
     open_phrases: list[tuple[str, str, list[Child]]] = [("", "", [])]  # role, label, children; the first holds the root
@@ -60,7 +63,7 @@ def read_line(line: str, id: str = "") -> Sentence:
         if piece == "(":
             fields = [_drop_features(field) for field in name.split(":")]
             if len(fields) != min(len(open_phrases), 2):
-                raise TreebankError(f"no role:CATEGORY before a bracket: {name!r}")
+                raise TreebankError(f"no role:CATEGORY before a bracket: {name!r}", remedy=FORM)
             open_phrases.append((fields[0] if len(fields) == 2 else "", fields[-1], []))
             name = ""
         elif piece in ")|":
@@ -72,9 +75,9 @@ def read_line(line: str, id: str = "") -> Sentence:
                 children.append(Child(role, Node(tag, word=word), len(heads)))
                 name = ""
             elif not children:
-                raise TreebankError(f"an empty constituent {label!r}")
+                raise TreebankError(f"an empty constituent {label!r}", remedy=FORM)
             if len(open_phrases) == 1:
-                raise TreebankError(f"a {piece} outside all brackets")
+                raise TreebankError(f"a {piece} outside all brackets", remedy=FORM)
             if piece == ")":
                 role, label, children = open_phrases.pop()
                 head = _head_child(children)
@@ -87,7 +90,7 @@ def read_line(line: str, id: str = "") -> Sentence:
             name = piece
     roots = open_phrases[0][2]
     if name or len(open_phrases) != 1 or len(roots) != 1:
-        raise TreebankError("the brackets do not close, or there is more than one tree")
+        raise TreebankError("the brackets do not close, or there is more than one tree", remedy=FORM)
     plain = tree_to_sentence(roots[0].tree)
     return Sentence(plain.words, plain.tags, plain.constituents, tuple(heads), tuple(labels), id)
 
@@ -107,7 +110,7 @@ def _split_word(text: str) -> tuple[str, str, str]:
     if len(fields) == 4 and fields[0].lower() == "head":  # two words of the file name their role twice
         fields = fields[1:]
     if len(fields) != 3 or not all(fields):
-        raise TreebankError(f"no role:TAG:word: {text!r}")
+        raise TreebankError(f"no role:TAG:word: {text!r}", remedy=FORM)
     return _drop_features(fields[0]), _drop_features(fields[1]), fields[2]
 
 

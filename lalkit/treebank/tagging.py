@@ -28,7 +28,7 @@ class Tagger:
     def __init__(self, sentences: Sequence[Tagged], epochs: int = 5, seed: int = 1):
         """Learn from tagged sentences. Raises TreebankError if there are none."""
         if not sentences:
-            raise TreebankError("there are no tagged sentences to learn from")
+            raise TreebankError("there are no tagged sentences to learn from", remedy="Give at least one.")
         from nltk.tag.perceptron import PerceptronTagger  # loads slowly
 
         self._tagger = PerceptronTagger(load=False)
@@ -49,7 +49,8 @@ def jackknife(sentences: Sequence[Tagged], folds: int = 10, epochs: int = 5) -> 
     Raises TreebankError if there are fewer sentences than folds.
     """
     if folds < 2 or len(sentences) < folds:
-        raise TreebankError(f"{len(sentences)} sentences cannot be tagged in {folds} folds")
+        problem = f"{len(sentences)} sentences cannot be tagged in {folds} folds"
+        raise TreebankError(problem, remedy="Give at least 2 folds, and at least as many sentences as folds.")
     tags: list[list[str]] = [[] for _ in sentences]
     for fold in range(folds):
         tagger = Tagger([s for i, s in enumerate(sentences) if i % folds != fold], epochs)

@@ -20,14 +20,16 @@ from typing import NamedTuple
 from lalkit.errors import TreebankError
 
 UNARY = "::"  # joins the labels of a unary chain, the top label first: S::VP
+GROUP = "<H>"  # the label of a group of words in the joint form, which is no constituent: see `treebank.joint`
 WHITE = " \t\r\n\f\v"  # ASCII white space: the only characters that separate tokens
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Node:
     """One node of a bracketed tree: a phrase with `children`, or a leaf with a `word` and its tag as `label`.
 
-    Raises TreebankError for a phrase without children, and for a word that could not be written into a file.
+    Nothing here is recursive, because a tree may be very deep: nodes are compared, hashed, pickled and copied as the list of
+    all nodes below. Raises TreebankError for a phrase without children, and for a word that could not be written into a file.
     """
 
     label: str
@@ -36,9 +38,10 @@ class Node:
 
     def __post_init__(self):
         if self.word is None and not self.children:
-            raise TreebankError(f"the constituent ({self.label} ) is empty")
+            raise TreebankError(f"the constituent ({self.label} ) is empty", remedy="Give it a word, or leave it out.")
         if self.word is not None and self.children:
-            raise TreebankError(f"the node {self.label} has both a word and children")
+            problem = f"the node {self.label} has both a word and children"
+            raise TreebankError(problem, remedy="Give it one of the two.")
         if self.word is not None:
             check_token(self.word, "word")
 
@@ -63,6 +66,31 @@ class Node:
 
     def __str__(self) -> str:
         return format_tree(self)
+
+    def __repr__(self) -> str:
+        return f"Node({format_tree(self)})"
+
+    def _flat(self) -> tuple[tuple[str, int, str | None], ...]:
+        """Return label, number of children and word of every node, in the order of `nodes`. This determines the tree."""
+        return tuple((node.label, len(node.children), node.word) for node in self.nodes())
+
+    def __eq__(self, other: object) -> bool:
+        return self._flat() == other._flat() if isinstance(other, Node) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._flat())
+
+    def __reduce__(self):
+        return _from_flat, (self._flat(),)
+
+
+def _from_flat(flat: tuple[tuple[str, int, str | None], ...]) -> Node:
+    """Return the tree of `Node._flat`."""
+    built: list[Node] = []  # subtrees that have no parent yet, the leftmost last
+    for label, count, word in reversed(flat):
+        children = tuple(built.pop() for _ in range(count))
+        built.append(Node(label, children, word))
+    return built[0]
 
 
 def format_tree(tree: Node) -> str:
@@ -123,13 +151,14 @@ class Sentence:
 
     def _check(self):
         if not self.words:
-            raise TreebankError("a sentence needs at least one word")
+            raise TreebankError("a sentence needs at least one word", remedy="Give a word, or leave the sentence out.")
         for word in self.words:
             check_token(word, "word")
         for name in ("tags", "heads", "arc_labels"):
             layer = getattr(self, name)
             if layer is not None and len(layer) != len(self.words):
-                raise TreebankError(f"{len(layer)} {name} for {len(self.words)} words ({' '.join(self.words[:8])} ...)")
+                problem = f"{len(layer)} {name} for {len(self.words)} words ({' '.join(self.words[:8])} ...)"
+                raise TreebankError(problem, remedy="Give one for each word, or None for all.")
         for token in (self.tags or ()) + (self.arc_labels or ()):
             check_token(token, "tag or arc label")
         if self.constituents is not None:
@@ -139,7 +168,7 @@ class Sentence:
         if self.heads is not None:
             check_heads(self.heads)
         elif self.arc_labels is not None:
-            raise TreebankError("there are arc labels, but no heads")
+            raise TreebankError("there are arc labels, but no heads", remedy="Give the heads, or leave the labels out.")
 
     def __len__(self) -> int:
         return len(self.words)
@@ -151,7 +180,8 @@ class Sentence:
         If no constituent covers the whole sentence, a constituent TOP is put over it.
         """
         if self.constituents is None:
-            raise TreebankError("this sentence has no constituents to draw")
+            remedy = "Use its dependencies, or a treebank or a parser with constituents."
+            raise TreebankError("this sentence has no constituents to draw", where=self.id, remedy=remedy)
         tags = self.tags or ("XX",) * len(self.words)
         leaves = [Node(tag, word=word) for tag, word in zip(tags, self.words)]
         spans = list(self.constituents)
@@ -182,24 +212,34 @@ def _build_tree(spans: list[Span], leaves: list[Node]) -> Node:
 def check_token(token: str, kind: str) -> None:
     """Raise TreebankError for a token that cannot be written: an empty one, or one with ASCII white space or NUL."""
     if not token:
-        raise TreebankError(f"an empty {kind}")
+        raise TreebankError(f"an empty {kind}", remedy="Write at least one character.")
     if any(c in token for c in WHITE) or "\0" in token:
-        raise TreebankError(f"the {kind} {token!r} contains white space or a NUL byte")
+        problem = f"the {kind} {token!r} contains white space or a NUL byte"
+        raise TreebankError(problem, remedy="Split it, or remove that character.")
 
 
 def check_spans(spans: tuple[Span, ...], n: int) -> None:
-    """Raise TreebankError unless spans in pre-order lie in [0, n], are distinct, labelled and nested."""
+    """Raise TreebankError unless spans in pre-order lie in [0, n], are distinct, labelled and nested.
+
+    A label may not be <H>, also in a unary chain: on the way back from the joint form the constituent would be lost.
+    """
     open_spans: list[Span] = []
     for span in spans:
         if not 0 <= span.start < span.end <= n:
-            raise TreebankError(f"the span {span.label} ({span.start}, {span.end}) does not fit {n} words")
+            problem = f"the span {span.label} ({span.start}, {span.end}) does not fit {n} words"
+            raise TreebankError(problem, remedy=f"Give 0 <= start < end <= {n}.")
         check_token(span.label, "label")
+        if GROUP in span.label.split(UNARY):
+            problem = f"a constituent has the label {GROUP}, which lalkit needs for groups of words"
+            raise TreebankError(problem, remedy="Rename the label.")
         while open_spans and open_spans[-1].end <= span.start:
             open_spans.pop()
         if open_spans and open_spans[-1].end < span.end:
-            raise TreebankError(f"the constituents {tuple(open_spans[-1])} and {tuple(span)} cross")
+            problem = f"the constituents {tuple(open_spans[-1])} and {tuple(span)} cross"
+            raise TreebankError(problem, remedy="Correct one of them, or leave the sentence out.")
         if open_spans and open_spans[-1][:2] == span[:2]:
-            raise TreebankError(f"two constituents over ({span.start}, {span.end}): join a unary chain with '{UNARY}'")
+            remedy = f"Give one label for a unary chain: {open_spans[-1].label}{UNARY}{span.label}."
+            raise TreebankError(f"two constituents over ({span.start}, {span.end})", remedy=remedy)
         open_spans.append(span)
 
 
@@ -208,24 +248,28 @@ def check_heads(heads: tuple[int, ...]) -> None:
     n = len(heads)
     for i, head in enumerate(heads, 1):
         if not 0 <= head <= n:
-            raise TreebankError(f"word {i} has head {head}, but the sentence has {n} words")
+            problem = f"word {i} has head {head}, but the sentence has {n} words"
+            raise TreebankError(problem, remedy=f"Give a word number from 1 to {n}, or 0 for the root.")
     reaches_root: set[int] = {0}
     for i in range(1, n + 1):
         path = []
         while i not in reaches_root:
             if i in path:
                 cycle = path[path.index(i) :] + [i]
-                raise TreebankError("the dependencies contain a cycle: " + " -> ".join(map(str, cycle)))
+                problem = "the dependencies contain a cycle: " + " -> ".join(map(str, cycle))
+                raise TreebankError(problem, remedy="Correct one of these heads, or leave the sentence out.")
             path.append(i)
             i = heads[i - 1]
         reaches_root.update(path)
     roots = [str(i) for i, head in enumerate(heads, 1) if head == 0]
     if len(roots) != 1:
-        raise TreebankError(f"the dependencies have {len(roots)} roots (words {', '.join(roots)}) instead of one")
+        problem = f"the dependencies have {len(roots)} roots (words {', '.join(roots)}) instead of one"
+        raise TreebankError(problem, remedy="Give exactly one word the head 0.")
     crossing = find_crossing(heads)
     if crossing:
         (a, b), (c, d) = crossing
-        raise TreebankError(f"the arcs {b} -> {a} and {d} -> {c} cross: lalkit parses projective trees")
+        problem = f"the arcs {b} -> {a} and {d} -> {c} cross: lalkit parses projective trees"
+        raise TreebankError(problem, remedy="Correct one of these heads, or leave the sentence out.")
 
 
 def find_crossing(heads: tuple[int, ...]) -> tuple[tuple[int, int], tuple[int, int]] | None:

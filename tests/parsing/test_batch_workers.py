@@ -18,7 +18,7 @@ SHORTAGES = [
     torch.OutOfMemoryError("CUDA out of memory"),
     RuntimeError(CPU),
     RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)"),
-    TooLongError("9 words need 10 bytes for the joint chart; 1 are available", where="sentence 0"),
+    TooLongError("9 words need 10 bytes for the joint chart; 1 are available", "Split it.", where="sentence 0"),
 ]
 
 

@@ -170,7 +170,7 @@ def test_a_sentence_that_cannot_be_parsed_names_its_line(tiny_parser, big, tmp_p
 
     def predict(network, collator, sentences, **options):
         if any(s.id.endswith(":21") for s in sentences):
-            raise ModelError("word 1 has too many sub-words")
+            raise ModelError("word 1 has too many sub-words", "Split it.")
         return usual(network, collator, sentences, **options)
 
     monkeypatch.setattr(batch_workers, "predict", predict)
@@ -222,16 +222,16 @@ def test_resume_needs_an_output(tiny_parser):
 
 
 def test_one_of_those_who_compute(tiny_parser, monkeypatch):
-    with pytest.raises(LalkitError, match="give only one of --workers, --cluster and"):
+    with pytest.raises(LalkitError, match="--workers, --cluster and .* exclude each other"):
         parse_corpus.parse(tiny_parser, from_arguments(["a"]), workers=1, cluster="tcp://x:1")
-    with pytest.raises(LalkitError, match="--workers must be at least 1, not 0"):
+    with pytest.raises(LalkitError, match="--workers is 0"):
         parse_corpus.parse(tiny_parser, from_arguments(["a"]), workers=0)
     source = batch_workers.Source(str(tiny_parser))
     with parse_corpus.start_compute(source, 3, None) as compute:
         assert isinstance(compute, Workers)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
-    with pytest.raises(LalkitError, match="give only one of"), parse_corpus.start_compute(source, 2, None):
+    with pytest.raises(LalkitError, match="exclude each other"), parse_corpus.start_compute(source, 2, None):
         pass
 
 

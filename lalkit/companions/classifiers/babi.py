@@ -74,7 +74,8 @@ def read(lines: Iterable[str], where: str = "bAbI") -> Iterator[Example]:
             continue
         wanted = {int(n) for n in parts[2].split()}
         if not facts or wanted - set(facts):
-            raise CorpusError("asks about facts that the story has not", where=f"{where}, line {place}")
+            remedy = "The last column names lines of the same story that come before the question."
+            raise CorpusError("asks about facts that the story has not", where=f"{where}, line {place}", remedy=remedy)
         story, supports = [], []
         for n, fact in facts.items():
             if n in wanted:

@@ -115,7 +115,7 @@ class Vocabulary:
     def collate(self, examples: Sequence[Example]) -> Batch:
         """Return a batch. Raises ModelError if there is no example, or a class that the classifier does not know."""
         if not examples:
-            raise ModelError("a batch of no examples")
+            raise ModelError("a batch of no examples", remedy="Give at least one example.")
         words, asked, classes = self.ids
         for example in examples:
             if example.label not in classes:

@@ -32,7 +32,8 @@ class Example:
         if not self.words:
             raise CorpusError("an empty text: there is nothing to attend to", remedy="Leave it out of the data.")
         if self.tags and len(self.tags) != len(self.words):
-            raise CorpusError(f"{len(self.words)} words with {len(self.tags)} tags: {' '.join(self.words[:8])}")
+            problem = f"{len(self.words)} words with {len(self.tags)} tags: {' '.join(self.words[:8])}"
+            raise CorpusError(problem, remedy="Give one tag for each word, or no tags.")
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,18 @@ class Dataset:
         for part in ("train", "dev", "test"):
             examples = getattr(self, part)
             if not examples:
-                raise CorpusError(f"the {part} part of {self.name} is empty")
+                raise CorpusError(f"the {part} part of {self.name} is empty", remedy="Give it at least one example.")
             if len({bool(example.question) for example in examples} | {self.paired}) > 1:
-                raise CorpusError(f"some examples of {self.name} {part} have a question, others none")
+                problem = f"some examples of {self.name} {part} have a question, others none"
+                raise CorpusError(problem, remedy="Give every example a question, or none of them.")
             unknown = sorted({example.label for example in examples} - set(self.classes))
             if unknown:
                 problem = f"the class {unknown[0]!r} is in {part} and not in train: it can never be predicted"
                 remedy = "Leave its examples out, or split the data anew."
                 raise CorpusError(f"{self.name}: {problem}", remedy=remedy)
         if len(self.classes) < 2:
-            raise CorpusError(f"{self.name} has one class only: {self.classes[0]!r}")
+            problem = f"{self.name} has one class only: {self.classes[0]!r}"
+            raise CorpusError(problem, remedy="Add examples of a second class.")
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -171,7 +171,8 @@ def blinded(
         both = (right[0] & right[1]).tolist()
         candidates += [(i, [o.attention[row].tolist() for o in outputs]) for row, i in enumerate(group) if both[row]]
     if not candidates:
-        raise ModelError("there is no text that both classify rightly")
+        remedy = "Give more texts, or train both classifiers longer."
+        raise ModelError("there is no text that both classify rightly", remedy=remedy)
     rng = np.random.default_rng(seed)
     items, key = [], []
     for number, place in enumerate(rng.permutation(len(candidates))[:count], 1):

@@ -44,7 +44,8 @@ class Document:
         for name in ("tags", "entities"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.words):
-                raise CorpusError(f"{len(values)} {name} for {len(self.words)} words", where=self.id)
+                remedy = "Give one for each word, or None for all."
+                raise CorpusError(f"{len(values)} {name} for {len(self.words)} words", where=self.id, remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def _hub(name: str) -> Dataset:
     for part, names in PARTS.items():
         split = next((n for n in names if n in splits), None)
         if split is None:
-            raise CorpusError(f"has no part {part}", where=name)
+            remedy = f"It needs a split that is called {' or '.join(names)}."
+            raise CorpusError(f"has no part {part}", where=name, remedy=remedy)
         parts[part] = tuple(_document(row, f"{name} {split} {i}") for i, row in enumerate(splits[split]))
     return Dataset(name, **parts)
 
@@ -141,7 +143,8 @@ def read(path: str | Path) -> Document:
             continue
         columns = line.split("\t")
         if len(columns) != 10:
-            raise CorpusError(f"{len(columns)} columns instead of 10", where=f"{path}, line {number}")
+            remedy = "CoNLL-U has ten columns separated by tabs. Download GUM again."
+            raise CorpusError(f"{len(columns)} columns instead of 10", where=f"{path}, line {number}", remedy=remedy)
         starts, ends = _mentions(columns[9])
         mentions += starts
         words.append(columns[1])
@@ -150,7 +153,11 @@ def read(path: str | Path) -> Document:
         for name in ends:
             place = next((i for i in reversed(range(len(mentions))) if name == mentions[i][0]), None)
             if place is None:
-                raise CorpusError(f"mention {name!r} ends before it begins", where=f"{path}, line {number}")
+                problem, remedy = (
+                    f"mention {name!r} ends before it begins",
+                    "Download GUM again, or leave this file out.",
+                )
+                raise CorpusError(problem, where=f"{path}, line {number}", remedy=remedy)
             del mentions[place]
     return Document(tuple(words), summary, tuple(tags), tuple(named), Path(path).stem)
 

@@ -61,6 +61,10 @@ def one_of(names: Iterable[str]) -> Value:
     return Value(f"one of {', '.join(names)}", lambda value: value in list(names))
 
 
+def _wrong(problem: str, where: str) -> LalkitError:
+    return LalkitError(problem, where=where, remedy="Give data as help(lalkit.draw.explorer.explorer) describes them.")
+
+
 def verify(value: Any, form: Value | Many | dict, where: str = "") -> None:
     """Raise LalkitError unless a value has this form.
 
@@ -69,26 +73,26 @@ def verify(value: Any, form: Value | Many | dict, where: str = "") -> None:
     """
     if isinstance(form, Value):
         if not form.test(value):
-            raise LalkitError(f"{value!r} is not {form.what}", where=where)
+            raise _wrong(f"{value!r} is not {form.what}", where)
     elif isinstance(form, Many):
         if not isinstance(value, (list, tuple)):
-            raise LalkitError(f"this has to be a list, not {type(value).__name__}", where=where)
+            raise _wrong(f"this has to be a list, not {type(value).__name__}", where)
         if form.length not in (None, len(value)):
-            raise LalkitError(f"{len(value)} entries for {form.length} {form.of}", where=where)
+            raise _wrong(f"{len(value)} entries for {form.length} {form.of}", where)
         if len(value) < form.least:
-            raise LalkitError("the list is empty", where=where)
+            raise _wrong("the list is empty", where)
         for i, entry in enumerate(value):
             verify(entry, form.entry, f"{where}[{i}]")
         if form.distribution and (min(value) < 0 or abs(sum(value) - 1) > CLOSE):
             problem = f"these are not numbers of 0 or more that add up to 1: the sum is {sum(value):.4g}"
-            raise LalkitError(problem, where=where)
+            raise _wrong(problem, where)
     else:
         if not isinstance(value, dict):
-            raise LalkitError(f"this has to be a dict, not {type(value).__name__}", where=where)
+            raise _wrong(f"this has to be a dict, not {type(value).__name__}", where)
         for key, field in form.items():
             name = key.removesuffix("?")
             if name == key and name not in value:
-                raise LalkitError(f"{name!r} is missing", where=where)
+                raise _wrong(f"{name!r} is missing", where)
             if name == key or value.get(name) is not None:
                 verify(value[name], field, f"{where}.{name}".lstrip("."))
 
@@ -147,11 +151,11 @@ def _check_readings(span: dict, edges: Sequence[str], where: str) -> None:
     reading = {"label": TEXT, "score": NUMBER, **words, "rest": dict.fromkeys(edges, NUMBER)}
     verify(span, {"readings": Many(reading, least=1), "then": Many(LABEL_AND_SCORE, k)}, where)
     if len(span["readings"]) > 2 or span["readings"][0]["label"] != span["label"]:
-        raise LalkitError("readings are the span's own label's and, if there is one, the second label's", where=where)
+        raise _wrong("readings are the span's own label's and, if there is one, the second label's", where)
     for i, reading in enumerate(span["readings"]):
         terms, score = [*reading["value"], *reading["rest"].values()], reading["score"]
         if abs(sum(terms) - score) > CLOSE * max(1, abs(score)):
-            raise LalkitError("the terms do not add up to the score", where=f"{where}.readings[{i}]")
+            raise _wrong("the terms do not add up to the score", f"{where}.readings[{i}]")
 
 
 def _check_profile(profile: dict, label_heads: int | None) -> None:
@@ -161,4 +165,4 @@ def _check_profile(profile: dict, label_heads: int | None) -> None:
     for h, row in enumerate(profile["led"]):
         for label, led, total in zip(profile["labels"], row, profile["all"]):
             if led > total:
-                raise LalkitError(f"it leads {led} {label}, but there are {total}", where=f"profile.led[{h}]")
+                raise _wrong(f"it leads {led} {label}, but there are {total}", f"profile.led[{h}]")

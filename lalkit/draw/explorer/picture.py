@@ -93,7 +93,8 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
     layers, arcs, kinds = read(sentence), read_arcs(sentence), {}
     chains = _chains(layers.root, {(s["start"], s["end"]): i for i, s in enumerate(spans)})
     if len(chains) < len(spans):
-        raise LalkitError("a constituent was not drawn", where=data["id"])
+        remedy = "Give one span for the same words: join a unary chain with '::'."
+        raise LalkitError("a constituent was not drawn", where=data["id"], remedy=remedy)
     status = comparison["status"] if comparison else [None] * len(spans)
     if comparison:  # the symbols become part of the labels, so that the layout leaves room for them
         for i, nodes in chains.items():
