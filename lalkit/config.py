@@ -9,13 +9,13 @@ The configs are frozen dataclasses. `preset` returns one, `override` changes som
 from __future__ import annotations
 
 import dataclasses
-import json
 import types
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from lalkit.errors import ModelError
+from lalkit.files import parse_json
 
 C = TypeVar("C")
 
@@ -212,9 +212,10 @@ def _read(kind: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(kind):
         if isinstance(value, str):  # JSON from the command line
             try:
-                value = json.loads(value)
-            except ValueError:
-                raise ModelError(f"{where} is {value!r}", remedy='Give none, or JSON such as {"d_key": 32}.') from None
+                value = parse_json(value, nan=True)
+            except ValueError as error:
+                remedy = 'Give none, or JSON such as {"d_key": 32}.'
+                raise ModelError(f"{where} is {value[:40]!r}: {error}", remedy=remedy) from None
         return from_dict(kind, value, where)
     if get_origin(kind) is Literal:
         if value in get_args(kind):

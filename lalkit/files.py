@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from lalkit.errors import LalkitError
+
+DEEPEST = 100  # levels of objects and lists in JSON; files of lalkit have fewer than 10
+TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
 
 
 def write_bytes(path: str | Path, data: bytes) -> Path:
@@ -39,13 +44,74 @@ def write_json(path: str | Path, value) -> Path:
     return write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_json(path: str | Path) -> dict | None:
-    """Return the JSON object in a file, or None if there is no such file or it is damaged: for results that can be made again."""
+def parse_json(text: str, nan: bool = False) -> Any:
+    """Return the value that a JSON text stands for. This is stricter than Python's own reader.
+
+    nan: whether NaN and infinite numbers are allowed.
+
+    Raises ValueError for a text that is not JSON, for a key that is in one object twice, for more than 100 levels of nesting,
+    for a whole number of more than 64 bits, for a number that is not finite, and for a character that UTF-8 cannot write.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in values:
+                raise ValueError(f"the key {key!r} is there twice")
+            values[key] = value
+        return values
+
+    def whole(digits: str) -> int:
+        if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
+            raise ValueError(f"the number {digits[:20]} ({len(digits)} digits) is too long")
+        return int(digits)
+
+    def real(digits: str) -> float:
+        if not nan and not math.isfinite(float(digits)):
+            raise ValueError(f"the number {digits[:20]} is not finite")
+        return float(digits)
+
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
+        value = json.loads(text, object_pairs_hook=unique, parse_int=whole, parse_float=real, parse_constant=real)
+        json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [v for x in level for v in (x.values() if isinstance(x, dict) else x if isinstance(x, list) else ())]
+    if level:
+        raise ValueError(TOO_DEEP)
+    return value
+
+
+def read_json(path: str | Path, remedy: str, kind: type[LalkitError] = LalkitError, nan: bool = False) -> dict:
+    """Return the JSON object in a file.
+
+    Args:
+        path: the file.
+        remedy: what the user should do if the file cannot be used.
+        kind: the class of the error that is then raised.
+        nan: whether NaN and infinite numbers are allowed.
+
+    Raises:
+        LalkitError: the file is not there, is not UTF-8, holds no JSON object, or holds one that `parse_json` refuses.
+    """
+    try:
+        value = parse_json(Path(path).read_text(encoding="utf-8"), nan)
+        if not isinstance(value, dict):
+            raise ValueError("it holds no JSON object")
+    except OSError as error:
+        raise kind(f"cannot be read ({error.strerror})", where=str(path), remedy=remedy) from None
+    except ValueError as error:
+        raise kind(f"is damaged: {error}", where=str(path), remedy=remedy) from None
+    return value
+
+
+def find_json(path: str | Path, nan: bool = False) -> dict | None:
+    """Return the JSON object in a file, or None if `read_json` refuses the file: for results that can be made again."""
+    with suppress(LalkitError):
+        return read_json(path, "", nan=nan)
+    return None
 
 
 def check_writable(*paths: str | Path | None) -> None:

@@ -53,7 +53,7 @@ def test_text_is_read_as_the_type_of_the_setting(name, text, value):
         ("train.autocast", "perhaps", "train.autocast must be of type bool"),
         ("train.epoch", "1", "there is no setting 'train.epoch'\n.*epochs"),
         ("train.decay", "cosine", "train.decay is 'cosine'\n.*linear, plateau"),
-        ("model.span_attention", "glass", "model.span_attention is 'glass'\n.*JSON"),
+        ("model.span_attention", "glass", "model.span_attention is 'glass'.*JSON"),
         ("model.span_attention", '{"key": 3}', "model.span_attention has unknown settings: .'key'."),
     ],
 )

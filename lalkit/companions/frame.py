@@ -13,6 +13,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +25,7 @@ from torch import Tensor, nn
 from lalkit import __version__
 from lalkit.chart.machine import progress
 from lalkit.errors import CorpusError, ModelError
-from lalkit.files import write_json, write_text
+from lalkit.files import parse_json, write_json, write_text
 from lalkit.training.checkpoint import adam_tensors, fingerprint, load_tensors, restore_adam, save_tensors
 
 logger = logging.getLogger(__name__)
@@ -78,10 +79,9 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict]]:
     for number, line in enumerate(text_lines(path), 1):
         if line.strip():
             where = f"{path}, line {number}"
-            try:
-                row = json.loads(line)
-            except ValueError:
-                row = None
+            row = None
+            with suppress(ValueError):
+                row = parse_json(line)
             if not isinstance(row, dict):
                 raise CorpusError("is no JSON object", where=where, remedy="Write one object on each line.")
             yield where, row

@@ -20,7 +20,7 @@ from lalkit.config import Config, from_dict
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.provenance import code_hash, json_hash
 from lalkit.evaluation.statistics import COUNTS, f1_of_sums, holm, paired_test, score_test
-from lalkit.files import read_json, write_json
+from lalkit.files import find_json, write_json
 from lalkit.interpret import layer_of
 from lalkit.interpret.controls import TESTED
 from lalkit.reproduce.comparison_measures import TRAINED, Row, measure, usual_labels
@@ -161,7 +161,7 @@ class Kept:
 
     def find(self, parser: str | Path) -> Measured | None:
         """Return the measurements of a parser; None if there are none, or the file is damaged."""
-        content = read_json(self.path(parser))
+        content = find_json(self.path(parser), nan=True)
         if content is None or not {"rows", "tables"} <= set(content):
             return None
         tables = {name: pd.DataFrame(counts) for name, counts in content["tables"].items()}

@@ -27,7 +27,7 @@ from unittest.mock import patch
 from lalkit.errors import CorpusError, LalkitError, TreebankError
 from lalkit.evaluation import provenance
 from lalkit.evaluation.provenance import code_hash
-from lalkit.files import read_json, write_json, write_text
+from lalkit.files import find_json, write_json, write_text
 from lalkit.reproduce.parameters import TAG, convert_all, read_parameters
 
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable that tells the notebook where to save
@@ -146,7 +146,7 @@ def run_notebook(
 
 def _finished(record: dict, name: str, folders: Iterable[Path]) -> RunResult | None:
     """Return the latest finished run in these folders that is the same as a run with this record would be."""
-    earlier = [(folder.resolve(), read_json(folder / "run.json") or {}) for folder in folders]
+    earlier = [(folder.resolve(), find_json(folder / "run.json") or {}) for folder in folders]
     same = [
         RunResult(folder, folder / name, theirs)
         for folder, theirs in earlier
@@ -231,7 +231,7 @@ def _cells_added(node, changed: dict, index: int) -> int:
 
 def _cell_reached(output: Path, node, changed: dict) -> int | str:
     """Return the number, in the notebook as it stands, of the last cell that was started; "?" if none was."""
-    cells = (read_json(output) or {}).get("cells", [])
+    cells = (find_json(output, nan=True) or {}).get("cells", [])
     states = [cell["metadata"].get("papermill", {}).get("status", "pending") for cell in cells]
     started = [i for i, state in enumerate(states) if state != "pending"]
     return started[-1] + 1 - _cells_added(node, changed, started[-1]) if started else "?"
@@ -256,7 +256,7 @@ def _environment(folder: Path) -> Iterator[None]:
 
 def _tidy(path: Path, name: str) -> None:
     """Take out what a notebook should not hold if it is shared: paths of this machine, and the state of widgets."""
-    if notebook := read_json(path):
+    if notebook := find_json(path, nan=True):
         notebook["metadata"].pop("widgets", None)
         notebook["metadata"].get("papermill", {}).update(input_path=name, output_path=name)
         path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

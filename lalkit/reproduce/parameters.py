@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import io
-import json
 import re
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,6 +22,7 @@ from typing import Annotated, Any, Union
 from pydantic import AllowInfNan, TypeAdapter, ValidationError
 
 from lalkit.errors import ParameterError
+from lalkit.files import read_json
 
 TAG = "parameters"
 FORM = "Write each line as: name: type = value  # help, for example: epochs: int = 3  # passes over the data"
@@ -86,13 +86,11 @@ def read_parameters(path: str | Path) -> dict[str, Parameter]:
     has a line of another form, an unknown type, a default of another type, or a name twice.
     """
     path = Path(path)
+    remedy = "Give an .ipynb file that Jupyter can open."
     try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        cells = read_json(path, remedy, ParameterError, nan=True)["cells"]
         tagged = [(i, c) for i, c in enumerate(cells, 1) if TAG in c.get("metadata", {}).get("tags", [])]
-    except OSError as error:
-        raise ParameterError(f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        remedy = "Give an .ipynb file that Jupyter can open."
+    except (KeyError, TypeError, AttributeError):
         raise ParameterError("is not a Jupyter notebook (version 4)", where=str(path), remedy=remedy) from None
     if len(tagged) != 1:
         problem = f"has {len(tagged)} cells tagged '{TAG}', wants exactly one"

@@ -30,7 +30,7 @@ from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
 from lalkit.config import Config, from_dict, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluation import provenance
-from lalkit.files import lock, read_json, write_json, write_text
+from lalkit.files import find_json, lock, write_json, write_text
 from lalkit.parsing.cluster import connect
 from lalkit.reproduce.sweep_plan import Plan, Run
 
@@ -81,7 +81,7 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = N
 
 def read_result(folder: str | Path) -> dict:
     """Return the result of a run, empty if there is none, or only a damaged one."""
-    return read_json(Path(folder) / RESULT) or {}
+    return find_json(Path(folder) / RESULT) or {}
 
 
 def finished(folder: str | Path, key: str) -> dict | None:
@@ -103,7 +103,7 @@ def _claim(plan: Plan, out: Path) -> None:
     """Write sweep.json. Raises ParameterError if that of another sweep is there."""
     file = out / "sweep.json"
     if file.exists():
-        theirs = read_json(file) or {}
+        theirs = find_json(file) or {}
         if (theirs.get("name"), theirs.get("profile", "")) != (plan.name, plan.profile):
             raise ParameterError("holds another sweep", where=str(out), remedy="Give another --out.")
     write_json(file, plan.to_dict())

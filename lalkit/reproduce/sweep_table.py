@@ -59,10 +59,12 @@ class Sweep:
 def read_sweep(folder: str | Path) -> Sweep:
     """Read a sweep's folder. Raises ParameterError if it holds no sweep, or if none of its runs ended well."""
     folder = Path(folder)
-    plan = read_json(folder / "sweep.json")
-    if not plan or not {"name", "profile", "runs", "file"} <= set(plan):
-        remedy = "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/ablation-1-sample."
+    remedy = "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/ablation-1-sample."
+    if not (folder / "sweep.json").exists():
         raise ParameterError("holds no sweep", where=str(folder), remedy=remedy)
+    plan = read_json(folder / "sweep.json", remedy, ParameterError)
+    if not {"name", "profile", "runs", "file"} <= set(plan):
+        raise ParameterError("is damaged or not lalkit's", where=f"{folder}/sweep.json", remedy=remedy)
     runs, missing = [], []
     for run in plan["runs"]:
         if result := finished(folder / run["folder"], run["key"]):

@@ -8,7 +8,6 @@ are not stored: they come from the encoder itself, and their hash is checked.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 
 from lalkit.config import Config, from_dict, to_dict
 from lalkit.errors import ModelError
-from lalkit.files import write_bytes, write_json
+from lalkit.files import read_json, write_bytes, write_json
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
@@ -213,13 +212,11 @@ def _being_written(path: Path) -> bool:
 def read_content(folder: str | Path, name: str) -> dict:
     """Read name.json. Raises ModelError if it is missing or damaged, or names no weights."""
     file = Path(folder) / f"{name}.json"
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        Path(content["weights"])
-    except OSError as error:
-        raise ModelError(f"no parser here ({error.strerror})", where=str(file), remedy=RETRAIN) from None
-    except (ValueError, KeyError, TypeError):
-        raise ModelError("is damaged or not lalkit's", where=str(file), remedy=RETRAIN) from None
+    if not file.exists():
+        raise ModelError("no parser here", where=str(file), remedy=RETRAIN)
+    content = read_json(file, RETRAIN, ModelError)
+    if not isinstance(content.get("weights"), str):
+        raise ModelError("is damaged: it names no weights", where=str(file), remedy=RETRAIN)
     return content
 
 

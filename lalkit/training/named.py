@@ -66,12 +66,11 @@ def read_card(folder: Path) -> Card:
     A parser without a licence must not be passed on.
     """
     file = folder / "card.json"
-    facts = read_json(file)
-    if facts and facts.get("licence"):
-        return Card(folder, facts)
-    problem = "is not there" if not file.exists() else "is damaged" if facts is None else "names no licence"
     remedy = "Get the folder again, or write its card with `lalkit models ship`."
-    raise ModelError(problem, where=str(file), remedy=remedy)
+    facts = read_json(file, remedy, ModelError)
+    if not facts.get("licence"):
+        raise ModelError("names no licence", where=str(file), remedy=remedy)
+    return Card(folder, facts)
 
 
 def read_profile(folder: Path) -> dict | None:
@@ -82,10 +81,11 @@ def read_profile(folder: Path) -> dict | None:
     file = folder / "profile.json"
     if not file.exists():
         return None
-    profile = read_json(file) or {}
+    remedy = "Get it again, or delete it."
+    profile = read_json(file, remedy, ModelError)
     if missing := set(PROFILE) - set(profile):
         problem = f"is damaged or not lalkit's: it has no {', '.join(sorted(missing))}"
-        raise ModelError(problem, where=str(file), remedy="Get it again, or delete it.")
+        raise ModelError(problem, where=str(file), remedy=remedy)
     return {key: profile[key] for key in PROFILE}
 
 

@@ -134,10 +134,10 @@ def test_a_notebook_has_exactly_one_parameters_cell(tmp_path):
 
 def test_a_file_that_is_not_a_notebook_is_an_error(tmp_path):
     (tmp_path / "x.ipynb").write_text("hello")
-    with pytest.raises(ParameterError, match="not a Jupyter notebook"):
+    with pytest.raises(ParameterError, match="x.ipynb: is damaged"):
         read_parameters(tmp_path / "x.ipynb")
     (tmp_path / "x.ipynb").write_text("[]")
-    with pytest.raises(ParameterError, match="not a Jupyter notebook"):
+    with pytest.raises(ParameterError, match="x.ipynb: is damaged"):
         read_parameters(tmp_path / "x.ipynb")
     with pytest.raises(ParameterError, match="cannot be read"):
         read_parameters(tmp_path / "missing.ipynb")
