@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -109,7 +110,7 @@ def read_json(path: str | Path, remedy: str, kind: type[LalkitError] = LalkitErr
 
 def find_json(path: str | Path, nan: bool = False) -> dict | None:
     """Return the JSON object in a file, or None if `read_json` refuses the file: for results that can be made again."""
-    with suppress(LalkitError):
+    with contextlib.suppress(LalkitError):
         return read_json(path, "", nan=nan)
     return None
 
@@ -127,11 +128,11 @@ def check_writable(*paths: str | Path | None) -> None:
             raise LalkitError(problem, where=str(path), remedy="Give the name of a file in a folder of yours.")
 
 
-def lock(stream: IO, wait: bool) -> bool:
+def lock(stream: IO | int, wait: bool) -> bool:
     """Lock an open file until it is closed. When a process dies, the system closes its files.
 
     Args:
-        stream: an open file.
+        stream: an open file, or the descriptor of an open folder.
         wait: whether to wait while another process holds the lock.
 
     Returns:
@@ -147,3 +148,25 @@ def lock(stream: IO, wait: bool) -> bool:
     except (ImportError, OSError):
         pass
     return True
+
+
+@contextlib.contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Make a folder if it is missing, and lock it for this process. A new folder in which nothing is written is removed again.
+
+    The lock leaves no file. Raises LalkitError if another process holds it. Where `lock` cannot lock, nothing is locked.
+    """
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY) if os.name == "posix" else None  # Windows opens no folders
+    try:
+        if descriptor is not None and not lock(descriptor, wait=False):
+            remedy = "Wait until it has ended, or give another folder."
+            raise LalkitError("is being written by another process", where=str(folder), remedy=remedy)
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+        for path in new:
+            with contextlib.suppress(OSError):  # it is no longer empty
+                path.rmdir()

@@ -192,7 +192,7 @@ def _resume(out: Path, task: dict, model: nn.Module, optimizer: torch.optim.Opti
         remedy = "Give another --out, or move that folder away to train it again."
         raise ModelError(problem, where=str(out), remedy=remedy)
     fill(model, {name: tensor for name, tensor in tensors.items() if not name.startswith("adam.")}, out)
-    restore_adam(model, optimizer, tensors)
+    restore_adam(model, optimizer, tensors, f"{out}/{content['weights']}")
     return content["state"]
 
 

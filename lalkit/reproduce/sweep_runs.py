@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -226,7 +227,7 @@ def carry_out(folder: Path, task: dict) -> dict:
         raise ModelError(problem, remedy="Start the sweep again.")
     parser = folder / "parser"
     if not any(parser.glob("resume-*.safetensors")):  # someone deleted the result.json of a finished run: train again
-        (parser / "resume.json").unlink(missing_ok=True)
+        shutil.rmtree(parser, ignore_errors=True)
     train(from_dict(Config, task["config"]), task["treebank"], parser, resume=True)
     begun = time.perf_counter()
     loaded, state = load_model(parser), read_content(parser, "resume")["state"]

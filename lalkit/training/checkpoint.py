@@ -8,6 +8,7 @@ are not stored: they come from the encoder itself, and their hash is checked.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ from lalkit.network.vocabulary import Vocab
 
 FORMAT = "lalkit-parser-1"
 MOMENTS = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")  # what Adam remembers of a parameter
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+LARGEST = 1e6  # no weight of a parser that has learned something comes near it
 RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, copy or train it again."
 
 
@@ -117,14 +120,30 @@ def frozen_hash(network: Network) -> str | None:
     return digest.hexdigest() if frozen else None
 
 
+def check_numbers(tensors: dict[str, Tensor], limit: float, where: str, remedy: str = RETRAIN) -> None:
+    """Raise ModelError unless every tensor holds finite floating-point numbers that are smaller than the limit."""
+    for name, values in sorted(tensors.items()):
+        if values.dtype not in FLOATS:
+            problem = f"{name} is of the kind {values.dtype}, not of floating-point numbers of 16 to 64 bits"
+        elif not (values.abs() < limit).all():  # also for NaN
+            problem = f"{name} has a number that is not finite" + f", or {limit:g} and more" * (limit < math.inf)
+        else:
+            continue
+        raise ModelError(problem, where=where, remedy=remedy)
+
+
 def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
-    """Put saved tensors into a network. Raises ModelError if a tensor is missing, unknown or of another shape."""
+    """Put saved tensors into a network.
+
+    Raises ModelError if a tensor is missing, unknown or of another shape, or holds numbers that are no weights.
+    """
     expected = trained(network)
     wrong = sorted(set(expected) ^ set(tensors)) or sorted(
         k for k, v in tensors.items() if v.shape != expected[k].shape
     )
     if wrong:
         raise ModelError(f"the weights do not fit the config: {', '.join(wrong[:4])}", where=where, remedy=RETRAIN)
+    check_numbers(tensors, LARGEST, where)
     network.load_state_dict(tensors, strict=False)
 
 
@@ -184,21 +203,39 @@ def adam_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str
     }
 
 
-def restore_adam(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Give Adam back the saved tensors of `adam_tensors`. The number of steps stays on the CPU."""
+def restore_adam(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], where: str) -> None:
+    """Give Adam back the saved tensors of `adam_tensors`. The number of steps stays on the CPU.
+
+    A parameter has all its moments, or none if it never had a gradient. Raises ModelError if some are missing, or do not
+    fit their parameter.
+    """
+    moments = {name: values for name, values in tensors.items() if name.startswith("adam.")}
+    check_numbers(moments, math.inf, where)
+    keys = MOMENTS if optimizer.defaults["amsgrad"] else MOMENTS[:-1]
     for name, p in model.named_parameters():
-        saved = {key: tensors[f"adam.{key}.{name}"] for key in MOMENTS if f"adam.{key}.{name}" in tensors}
-        if saved:
-            optimizer.state[p] = {key: value if key == "step" else value.to(p.device) for key, value in saved.items()}
+        saved = {key: moments.pop(f"adam.{key}.{name}") for key in keys if f"adam.{key}.{name}" in moments}
+        if not saved:
+            continue
+        whole = {key: values.shape for key, values in saved.items()} == dict.fromkeys(keys, p.shape) | {"step": ()}
+        if not whole or any((values < 0).any() for key, values in saved.items() if key != "exp_avg"):
+            raise ModelError(f"the moments of Adam do not fit {name}", where=where, remedy=RETRAIN)
+        optimizer.state[p] = {key: values if key == "step" else values.to(p) for key, values in saved.items()}
+    if moments or not optimizer.state:
+        problem = f"the moments of Adam belong to no parameter: {', '.join(sorted(moments)[:4])}"
+        raise ModelError(problem if moments else "has no moments of Adam", where=where, remedy=RETRAIN)
 
 
 def save_tensors(folder: str | Path, name: str, tag: str, tensors: dict[str, Tensor], content: dict) -> None:
-    """Write folder/name-tag.safetensors, then rename folder/name.json into place, then remove older weights."""
+    """Write folder/name-tag.safetensors, then rename folder/name.json into place, then remove what is out of date.
+
+    Without tensors, the weights of this tag are on the disk already.
+    """
     folder = Path(folder)
     weights = folder / f"{name}-{tag}.safetensors"
-    write_bytes(weights, save(tensors))
+    if tensors:
+        write_bytes(weights, save(tensors))
     write_json(folder / f"{name}.json", {**content, "weights": weights.name})
-    for old in [*folder.glob(f"{name}-*.safetensors"), *folder.glob(f".{name}*.part")]:
+    for old in [*folder.glob(f"{name}-*.safetensors"), *folder.glob(".*.part")]:
         if old != weights and not _being_written(old):
             old.unlink(missing_ok=True)
 

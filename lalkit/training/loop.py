@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,10 +21,10 @@ import torch
 from lalkit import __version__
 from lalkit.chart.machine import progress
 from lalkit.config import Config, from_dict, to_dict
-from lalkit.errors import ModelError
+from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.evaluation.scores import evaluate
-from lalkit.files import write_json
+from lalkit.files import locked_folder, write_json
 from lalkit.network.batches import batches
 from lalkit.network.predict import predict
 from lalkit.training import checkpoint
@@ -36,6 +37,7 @@ from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
 ALONE = Team()
+LOWER_RATES = "Lower train.rate or train.encoder_rate."
 
 
 def train(config: Config, treebank: str, out: str | Path, *, resume: bool = False) -> dict:
@@ -55,12 +57,10 @@ def train(config: Config, treebank: str, out: str | Path, *, resume: bool = Fals
     """
     out = Path(out)
     if several():
-        with launched() as team:
-            _check_folder(out, resume)
+        with launched() as team, _claimed(out, resume, team):
             return Run(config, treebank, out, resume, team).finish()
-    _check_folder(out, resume)
     task = {"config": to_dict(config), "treebank": treebank, "out": str(out), "resume": resume}
-    with gather(config.train.workers, "lalkit.training.loop", task) as team:
+    with _claimed(out, resume, ALONE), gather(config.train.workers, "lalkit.training.loop", task) as team:
         return Run(config, treebank, out, resume, team).finish()
 
 
@@ -70,12 +70,30 @@ def work(task: dict, team: Team) -> None:
     Run(config, task["treebank"], Path(task["out"]), task["resume"], team).finish()
 
 
+@contextmanager
+def _claimed(out: Path, resume: bool, team: Team) -> Iterator[None]:
+    """Keep every other training out of the folder. Raises LalkitError in all workers if it is in use, or holds another run."""
+    refusal = None
+    with ExitStack() as stack:
+        if team.rank == 0:
+            try:
+                stack.enter_context(locked_folder(out))
+                _check_folder(out, resume)
+            except LalkitError as error:
+                refusal = error
+        if refusal := team.from_first(refusal):
+            raise refusal
+        yield
+
+
 def _check_folder(out: Path, resume: bool) -> None:
-    if (out / "resume.json").exists() and not resume:
+    """Raise ModelError for a run that is not to be continued, and for a parser without a run: it would be overwritten."""
+    run = (out / "resume.json").exists()
+    if run and not resume:
         raise ModelError(
             "holds a run already", where=str(out), remedy="Add --resume to continue it, or give another --out."
         )
-    if (out / "model.json").exists() and not (resume and (out / "config.json").exists()):
+    if (out / "model.json").exists() and not run:
         raise ModelError("holds a parser, but no run to continue", where=str(out), remedy="Give another --out.")
 
 
@@ -113,7 +131,7 @@ class Run(Learner):
         self.data = parts_hash([("train", self.train), ("dev", self.dev)])
         super().__init__(config, self.train)
         self.treebank, self.out, self.team = treebank, out, team
-        self.state, self.means = State(planned=config.train.epochs), {}
+        self.state = State(planned=config.train.epochs)
         self._log(
             f"{treebank}: {len(self.train)} sentences to train on ({left_out}), {len(self.dev)} of dev; "
             f"{sum(p.numel() for p in self.parameters) / 1e6:.1f} M weights are trained on {self.device}"
@@ -128,13 +146,20 @@ class Run(Learner):
             write_json(out / "config.json", {"treebank": treebank, "lalkit": __version__, **to_dict(config)})
 
     def finish(self) -> dict:
-        """Train to the end. Return the dev scores of the best epoch."""
-        while not self._done():
-            self.epoch()
-            if self.team.rank == 0:
-                if self._done() or self.state.epoch % self.config.train.evaluate_every == 0:
-                    self.evaluate()
-                self._save()
+        """Train to the end. Return the dev scores of the best epoch.
+
+        An epoch is saved before it is scored, so that no error or kill during an evaluation loses it.
+        """
+        while self._unscored() or not self._done():
+            if not self._unscored():
+                self.epoch()
+                tensors = checkpoint.trained(self.network)
+                checkpoint.check_numbers(tensors, checkpoint.LARGEST, f"after step {self.state.step}", LOWER_RATES)
+                if self.team.rank == 0:
+                    self._save()
+            if self.team.rank == 0 and self._unscored():
+                self.evaluate()
+                self._save(same_weights=True)
             self.state = State(**self.team.from_first(vars(self.state)))
         best = max(self.state.history, key=quality)
         self._log(f"best after epoch {best['epoch']}: dev {_shown(best)}; parser in {self.out}")
@@ -143,6 +168,10 @@ class Run(Learner):
     def _done(self) -> bool:
         train, state = self.config.train, self.state
         return state.epoch >= state.planned or bool(train.stop_after and state.stale >= train.stop_after)
+
+    def _unscored(self) -> bool:
+        """Return whether the last epoch has its row in the history, but no dev scores yet."""
+        return bool(self.state.history) and "f1" not in self.state.history[-1]
 
     def epoch(self) -> None:
         """Train on every sentence once."""
@@ -157,8 +186,8 @@ class Run(Learner):
             elapsed = state.seconds + time.perf_counter() - started
             terms, done = self.step([self.train[b] for b in group], done, elapsed)
             sums = {name: value + terms[name] for name, value in sums.items()}
-            self.means = {name: value / (i + 1) for name, value in sums.items()}
-            bar.set_postfix({name: f"{value:.3f}" for name, value in self.means.items()}, refresh=False)
+            means = {name: value / (i + 1) for name, value in sums.items()}
+            bar.set_postfix({name: f"{value:.3f}" for name, value in means.items()}, refresh=False)
             bar.update(sum(len(self.train[b]) for b in group))
             if done >= 1:
                 state.planned = state.epoch + 1  # the time is over: this is the last epoch, complete or not
@@ -166,6 +195,8 @@ class Run(Learner):
         bar.close()
         state.epoch += 1
         state.seconds += time.perf_counter() - started
+        if self._done() or state.epoch % train.evaluate_every == 0:
+            state.history.append({"epoch": state.epoch, "step": state.step, "seconds": state.seconds, **means})
 
     def step(self, sentences: Sequence[Sentence], done: float, elapsed: float = 0.0) -> tuple[dict[str, float], float]:
         """Make one update of the weights.
@@ -185,9 +216,7 @@ class Run(Learner):
         terms = self.gradients(self.team.share(sentences), len(sentences), self._clock(elapsed))
         done = max(done, terms.pop("clock"))
         if not math.isfinite(terms["loss"]):
-            raise ModelError(
-                f"the loss is {terms['loss']} at step {state.step}", remedy="Lower train.rate or train.encoder_rate."
-            )
+            raise ModelError(f"the loss is {terms['loss']} at step {state.step}", remedy=LOWER_RATES)
         self.team.add_gradients(self.parameters)
         if train.clip:
             torch.nn.utils.clip_grad_norm_(self.parameters, train.clip)
@@ -226,10 +255,9 @@ class Run(Learner):
         scores = evaluate(self.dev, parses).summary()
         spent = time.perf_counter() - started
         state.seconds, state.evaluation = state.seconds + spent, max(state.evaluation, spent)
-        state.history.append(
-            {"epoch": state.epoch, "step": state.step, "seconds": round(state.seconds, 1), **self.means, **scores}
-        )
-        means = " ".join(f"{name} {value:.3f}" for name, value in self.means.items())
+        row = state.history[-1]
+        means = " ".join(f"{name} {row[name]:.3f}" for name in terms_of(self.config.train))
+        row.update(seconds=round(state.seconds, 1), **scores)
         self._log(f"epoch {state.epoch}/{state.planned}: {means}  dev {_shown(scores)}  {state.seconds / 60:.1f} min")
         if quality(scores) > state.best:
             state.best, state.stale = quality(scores), 0
@@ -244,9 +272,10 @@ class Run(Learner):
         if self.team.rank == 0:
             logger.info(message)
 
-    def _save(self) -> None:
-        tensors = {f"model.{k}": v for k, v in checkpoint.trained(self.network).items()}
-        tensors |= checkpoint.adam_tensors(self.network, self.optimizer)
+    def _save(self, same_weights: bool = False) -> None:
+        """Save the state. same_weights: those on the disk are the present ones, and are not written again."""
+        tensors = {} if same_weights else {f"model.{k}": v for k, v in checkpoint.trained(self.network).items()}
+        tensors |= {} if same_weights else checkpoint.adam_tensors(self.network, self.optimizer)
         source = {"treebank": self.treebank, "data_sha256": self.data, "config": to_dict(self.config)}
         checkpoint.save_tensors(
             self.out, "resume", f"{self.state.step:07d}", tensors, {**source, "state": vars(self.state)}
@@ -267,7 +296,7 @@ class Run(Learner):
                 remedy="Restore the treebank as it was, or give another --out.",
             )
         checkpoint.fill(self.network, {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, str(self.out))
-        checkpoint.restore_adam(self.network, self.optimizer, tensors)
+        checkpoint.restore_adam(self.network, self.optimizer, tensors, f"{self.out}/{content['weights']}")
         try:
             self.state = State(**content["state"])
         except (KeyError, TypeError):

@@ -19,14 +19,12 @@ from tests.command import lalkit
 
 # What is wrong today, by name. A case that names a defect must fail until the defect is mended; then its mark must go.
 DEFECTS = {
-    "adam moments": "a resumed run takes any Adam moments: missing, of another shape or of another kind",
     "another network": "a result is explained with the network of today, although another network made it",
     "autocast": "the user's autocast context shifts the scores of a parse",
     "chart of dev": "a dev sentence that is too long for the chart ends the run after the epoch, and the epoch is lost",
     "closed output": "a closed standard output ends in a traceback or in silence",
     "deep json": "JSON, YAML or a tree that is nested too deeply ends in a RecursionError",
     "default dtype": "load and parse take over the default dtype or device of the process, and cannot work with it",
-    "diverged": "weights that turn NaN on the last step of an epoch end in a raw error, or the parser is not kept",
     "duplicates": "the last of two equal keys counts, and nobody hears of it",
     "empty part": "`data check` counts an empty file as a part without problems",
     "empty place": "an empty --out, --json, --html or --start means the current folder, or nothing at all",
@@ -36,18 +34,14 @@ DEFECTS = {
     "huge numbers": "a number with thousands of digits ends in a ValueError",
     "kinds of arguments": "an argument of a wrong type is read as something else, or ends in a raw error",
     "kinds of json": "JSON with values of a wrong type ends in a raw error, or is accepted",
-    "kinds of weights": "weights of a wrong kind are loaded, and parse wrongly",
-    "left behind": "part files of a process that was killed stay in a folder that is used again",
     "long line": "a very long sentence is computed without a word of warning",
     "lost journal": "`parse --resume` starts again in silence when the journal is lost",
-    "no lock": "two trainings write into one folder at the same time",
     "no models": "without shipped parsers, `lalkit models` and the advice of `load` do not say what to do",
     "notebook format": "a notebook without the fields of its format ends in a raw error",
     "numbers of options": "a number out of its range ends in a raw error or in nonsense",
     "random state": "load or parse changes the state of the process: random numbers, threads, grad mode, stderr",
     "threads": "a parse in one thread and a change of mode in another disturb each other",
     "unbounded": "a setting has no bounds",
-    "values of weights": "weights that are not finite, or far too large, are found only when a sentence is parsed",
     "writing errors": "a writing error has no remedy, or ends in a traceback, because the system's error has no file name",
 }
 

@@ -10,7 +10,7 @@ from lalkit.chart import machine
 from lalkit.errors import LalkitError
 from lalkit.training import loop
 from tests.command import lalkit as command
-from tests.hostile.table import case, check_refusal, command_refused, files_of, known, table
+from tests.hostile.table import case, check_refusal, command_refused, files_of, table
 
 TREES = "( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n( (S (NP (NN Time)) (VP (VBD went))) )\n"
 LONG = "( (S " + "(NP (NN a) (NN b)) " * 30 + "(VP (VB go))) )\n"
@@ -45,20 +45,23 @@ def test_a_sentence_too_long_for_the_chart(place, monkeypatch, part, says):
     command_refused(place, [*TRAIN, "--epochs", "1"], says)
 
 
-@known("chart of dev")
 def test_an_epoch_is_saved_before_it_is_evaluated(place, monkeypatch):
     """Whatever ends an evaluation, the epoch before it is not trained again."""
 
     def no_memory(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(loop, "predict", no_memory)
-    with pytest.raises((MemoryError, LalkitError)):
-        command(*TRAIN, "--epochs", "1", cwd=place)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "predict", no_memory)
+        with pytest.raises((MemoryError, LalkitError)):
+            command(*TRAIN, "--epochs", "1", cwd=place)
     assert (place / "run" / "resume.json").exists()
+    monkeypatch.setattr(loop.Run, "step", None)
+    code, _, err = command(*TRAIN, "--epochs", "1", "--resume", cwd=place)
+    assert code == 0, err
+    assert lalkit.load(place / "run").info["dev"]["sentences"] == 2
 
 
-@known("no lock")
 def test_two_trainings_into_one_folder(place, monkeypatch):
     """The second is refused while the first is at work, and the first ends as if there had been no second."""
     second, epoch = [], loop.Run.epoch
@@ -76,7 +79,6 @@ def test_two_trainings_into_one_folder(place, monkeypatch):
     assert lalkit.load(place / "run").config.train.seed == 1
 
 
-@known("left behind")
 def test_what_a_kill_left_behind_is_cleared_away(place):
     (place / "run").mkdir()
     for name in (".config.json.4194305.part", ".model.json.4194305.part", ".resume-1.safetensors.4194305.part"):
@@ -89,10 +91,10 @@ def test_what_a_kill_left_behind_is_cleared_away(place):
 @table(
     "values",
     [
-        case("a rate of 1e9", {"train__rate": 1e9}, defect="diverged"),
-        case("a rate of 1e30", {"train__rate": 1e30}, defect="diverged"),
-        case("a weight decay of 1e9", {"train__weight_decay": 1e9, "train__rate": 1e9}, defect="diverged"),
-        case("an eps of 0", {"train__eps": 0, "train__rate": 1e6}, defect="diverged"),
+        case("a rate of 1e9", {"train__rate": 1e9}),
+        case("a rate of 1e30", {"train__rate": 1e30}),
+        case("a weight decay of 1e9", {"train__weight_decay": 1e9, "train__rate": 1e9}),
+        case("an eps of 0", {"train__eps": 0, "train__rate": 1e6}),
     ],
     sample=False,
 )
@@ -110,7 +112,6 @@ def test_a_training_that_diverges(place, values, epochs):
     assert not [name for name in files_of(place) if name.endswith(".part")]
 
 
-@known("diverged")
 def test_the_best_parser_is_kept_when_weights_turn_nan(place, monkeypatch):
     epoch = loop.Run.epoch
 
@@ -134,8 +135,7 @@ def test_the_best_parser_is_kept_when_weights_turn_nan(place, monkeypatch):
         case("another treebank", None, ["--treebank", "sample"], "run"),
         case("other sentences", lambda place: (place / "small" / "train.trees").write_text(TREES * 2), [], "sentences"),
         case("no treebank", lambda place: shutil.rmtree(place / "small"), [], "small"),
-        case("another parser in its place", lambda place: (place / "run" / "resume.json").unlink(), ["--seed", "2"], "run",
-             defect="no lock"),
+        case("another parser in its place", lambda place: (place / "run" / "resume.json").unlink(), ["--seed", "2"], "run"),
         case("no --resume", None, ["without"], "--resume"),
     ],
     sample=False,

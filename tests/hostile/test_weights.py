@@ -10,8 +10,6 @@ from safetensors.torch import load_file, save_file
 import lalkit
 from tests.hostile.table import case, command_refused, refused, table
 
-VALUES, KINDS = "values of weights", "kinds of weights"
-
 
 @pytest.fixture
 def folder(tiny_parser, tmp_path):
@@ -51,14 +49,14 @@ def to(function):
 @table(
     "harm",
     [
-        case("one NaN", put(float("nan")), defect=VALUES),
-        case("one infinity", put(float("inf")), defect=VALUES),
-        case("one minus infinity", put(-float("inf")), defect=VALUES),
-        case("one 1e30", put(1e30), defect=VALUES),
-        case("all NaN", to(lambda x: x * float("nan")), defect=VALUES),
-        case("all 1e38", to(lambda x: x * 0 + 1e38), defect=VALUES),
+        case("one NaN", put(float("nan"))),
+        case("one infinity", put(float("inf"))),
+        case("one minus infinity", put(-float("inf"))),
+        case("one 1e30", put(1e30)),
+        case("all NaN", to(lambda x: x * float("nan"))),
+        case("all 1e38", to(lambda x: x * 0 + 1e38)),
         *(
-            case(f"{kind}", cast(getattr(torch, kind)), defect=KINDS)
+            case(f"{kind}", cast(getattr(torch, kind)))
             for kind in ("int64", "int32", "int8", "uint8", "bool", "complex64", "float8_e4m3fn")
         ),
         case("turned", to(lambda x: x.T[:, :1])),
@@ -114,33 +112,30 @@ def test_files_that_hold_no_weights(folder, data):
 
 RESUME = ["train", "--treebank", "sample", "--preset", "tiny", "--epochs", "2", "--workers", "1", "--threads", "1",
           "--out", "copy", "--resume"]  # fmt: skip
-ADAM = "adam moments"
 
 
 @table(
     ("prefix", "harm"),
     [
-        case("a weight is NaN", "model.", put(float("nan")), defect=VALUES),
-        case("a weight is a whole number", "model.", cast(torch.int64), defect=KINDS),
+        case("a weight is NaN", "model.", put(float("nan"))),
+        case("a weight is a whole number", "model.", cast(torch.int64)),
         case("a weight is missing", "model.", lambda tensors, name: tensors.pop(name)),
         case("a weight has another shape", "model.", to(lambda x: x[1:])),
-        case("a moment is NaN", "adam.exp_avg.", put(float("nan")), defect=ADAM),
-        case("a moment is infinite", "adam.exp_avg_sq.", put(float("inf")), defect=ADAM),
-        case("a moment is negative", "adam.exp_avg_sq.", put(-1.0), defect=ADAM),
-        case("a moment has another shape", "adam.exp_avg.", to(lambda x: x[1:]), defect=ADAM),
-        case("a moment is a whole number", "adam.exp_avg.", cast(torch.int64), defect=ADAM),
-        case("a moment is missing", "adam.exp_avg.", lambda tensors, name: tensors.pop(name), defect=ADAM),
+        case("a moment is NaN", "adam.exp_avg.", put(float("nan"))),
+        case("a moment is infinite", "adam.exp_avg_sq.", put(float("inf"))),
+        case("a moment is negative", "adam.exp_avg_sq.", put(-1.0)),
+        case("a moment has another shape", "adam.exp_avg.", to(lambda x: x[1:])),
+        case("a moment is a whole number", "adam.exp_avg.", cast(torch.int64)),
+        case("a moment is missing", "adam.exp_avg.", lambda tensors, name: tensors.pop(name)),
         case(
             "all moments are missing",
             "adam.exp_avg.",
             lambda tensors, name: [tensors.pop(n) for n in list(tensors) if n.startswith("adam.")],
-            defect=ADAM,
         ),
         case(
             "a moment of nothing",
             "adam.exp_avg.",
             lambda tensors, name: tensors.update({"adam.exp_avg.nothing": torch.ones(2)}),
-            defect=ADAM,
         ),
     ],
     sample=False,
