@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from lalkit.cli import options
 from lalkit.cli.options import documented
 
+logger = logging.getLogger(__name__)
 app = typer.Typer(help="List, check and ship trained parsers.")
 
 
@@ -21,8 +23,10 @@ def models_list(context: typer.Context) -> None:
     """
     if context.invoked_subcommand:
         return
-    from lalkit.training.named import ALIASES, folder, names, read_card
+    from lalkit.training.named import ALIASES, choices, folder, names, read_card
 
+    if not names():
+        return logger.info(choices())
     print(f"{'name':15}{'F1':>7}{'UAS':>7}{'LAS':>7}  {'on':18}{'MB':>6}  {'encoder':10}licence of the weights")
     for name in names():
         card = read_card(folder() / name)

@@ -85,6 +85,7 @@ def evaluate(
     parses: Path | None = None,
     by: Literal["length", "label"] | None = None,
     lam: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    skip_unreadable: bool = False,
     threads: options.Threads = None,
 ) -> None:
     """Score a parser on a treebank: brackets as EVALB counts them, UAS and LAS.
@@ -97,6 +98,7 @@ def evaluate(
         parses: Write the predicted trees to this file.
         by: Also print scores by sentence length or by label.
         lam: The weight of labels against arcs in decoding, from 0 (only arcs) to 1; by default that of training.
+        skip_unreadable: Leave out and count the sentences that cannot be read; by default the first one ends the command.
     """
     from lalkit.chart.machine import progress
     from lalkit.evaluation import scores
@@ -109,7 +111,9 @@ def evaluate(
     start = time.perf_counter()
     loaded = checkpoint.load_model(named.find(parser))
     task, lam = loaded.config.model.task, loaded.config.train.lam if lam is None else lam
-    corpus = corpora.load(treebank, split, task=task)
+    corpus = corpora.load(treebank, split, task=task, lenient=skip_unreadable)
+    if not corpus.sentences:
+        raise corpus.problems[0]
     if problems := len(corpus.problems):
         logger.info("%d sentences cannot be read and are left out: lalkit data check %s", problems, treebank)
     gold = check.layers_of(corpus.sentences, task)
@@ -119,7 +123,7 @@ def evaluate(
     with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
         parsed = [p.sentence for p in predict(loaded.network, loaded.collator, gold, lam=lam, tick=bar.update)]
     result = scores.evaluate(gold, parsed)
-    summary = {**result.summary(), "seconds": round(time.perf_counter() - start, 2)}
+    summary = {**result.summary(), "unreadable": problems, "seconds": round(time.perf_counter() - start, 2)}
     record = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam}
     if rows:
         logger.info("scores of every sentence: %s", write_text(rows, result.table().to_csv(index=False)))

@@ -43,6 +43,17 @@ def names() -> list[str]:
     return sorted(file.parent.name for file in folder().glob("*/model.json"))
 
 
+def choices() -> str:
+    """Return advice about which parsers can be named here. An installation without data/models has no shipped parsers."""
+    shipped = [*names(), *(alias for alias, name in ALIASES.items() if name in names())]
+    if shipped:
+        return f"Give a folder written by `lalkit train`, hf:owner/name, or one of {', '.join(shipped)}."
+    return (
+        "This installation has no shipped parsers: they are in data/models of lalkit's repository. "
+        "Train a parser with `lalkit train` and give its folder, or give hf:owner/name for one on the Hugging Face hub."
+    )
+
+
 def find(name: str | Path) -> Path:
     """Return the folder of a parser: a folder, a shipped parser's name, or a repository on the hub ('hf:owner/name').
 
@@ -56,8 +67,7 @@ def find(name: str | Path) -> Path:
     if shipped.parent == folder() and shipped.is_dir():
         return read_card(shipped).folder
     problem = "no parser here, and none is shipped under this name"
-    remedy = f"Give a folder written by `lalkit train`, or one of {', '.join([*names(), *ALIASES])}."
-    raise ModelError(problem, where=str(name), remedy=remedy)
+    raise ModelError(problem, where=str(name), remedy=choices())
 
 
 def read_card(folder: Path) -> Card:

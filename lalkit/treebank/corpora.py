@@ -61,7 +61,7 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
         lenient: collect problems instead of raising the first one.
 
     Raises:
-        CorpusError: the corpus or the split is missing.
+        CorpusError: the corpus or the split is missing or empty.
         TreebankError: the first problem. For 'dependencies' only if no sentence is left.
     """
     if split not in SPLITS:
@@ -82,8 +82,8 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
         remedy = first.remedy or f"See: lalkit data check {name}"
         problem = f"no sentence of the {split} part can be read; the first problem: {first.problem}"
         raise TreebankError(problem, where=first.where, remedy=remedy)
-    if not sentences and not lenient:
-        remedy = "Give another part or another treebank, or write sentences into its file."
+    if not sentences and not problems:
+        remedy = "Give another part or another treebank."
         raise CorpusError(f"the {split} part of {name} is empty", remedy=remedy)
     return Corpus(name, split, tuple(sentences), tuple(problems))
 
@@ -256,11 +256,22 @@ def _read_folder(folder: Path, split: str, task: str) -> Sentences:
         dependencies = candidates[0] if candidates else None
     prefix = f"{folder.name}-{split}"
     if trees.exists():
-        return _pair_files(_source(trees), _source(dependencies) if dependencies else None, prefix, task)
+        gold = _source(dependencies) if dependencies else None
+        return _not_empty(_pair_files(_source(trees), gold, prefix, task), trees)
     if dependencies is None:
         remedy = "For each split a treebank folder has a .trees file, or a .conllu file for dependencies alone."
         raise CorpusError(f"no file {trees.name}", where=str(folder), remedy=remedy)
-    return _dependencies_alone(_source(dependencies), prefix)
+    return _not_empty(_dependencies_alone(_source(dependencies), prefix), dependencies)
+
+
+def _not_empty(sentences: Sentences, file: Path) -> Sentences:
+    """Yield the sentences and problems of a file. If there are none, this is a problem, too."""
+    empty = True
+    for item in sentences:
+        empty = False
+        yield item
+    if empty:
+        yield TreebankError("is empty", where=str(file), remedy="Write at least one sentence into it.")
 
 
 def _dependencies_alone(source: Source, prefix: str) -> Sentences:

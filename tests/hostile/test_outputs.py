@@ -284,7 +284,7 @@ def test_a_folder_that_is_read_only(tiny_parser, place, name):
     command_refused(place, words(name, tiny_parser, "folder/x"), "folder")
 
 
-@known("no models")
+@pytest.mark.slow
 def test_an_installation_without_parsers_says_what_to_do(tmp_path, monkeypatch):
     """From a wheel there is no data/models: the table is not just empty, and no name is advised that cannot work."""
     import lalkit as package
@@ -298,13 +298,15 @@ def test_an_installation_without_parsers_says_what_to_do(tmp_path, monkeypatch):
     assert "en-craft-x" not in str(caught.value) and "lalkit train" in str(caught.value)
 
 
-@known("evaluate skips nothing")
+@pytest.mark.slow
 def test_evaluation_without_what_cannot_be_read(tiny_parser, place):
     (place / "small" / "dev.trees").write_text(TREES + "(S (A a)\n" + TREES)
     arguments = ["evaluate", tiny_parser, "--treebank", "small", "--json", "-"]
     command_refused(place, arguments, "dev.trees")
     code, out, err = lalkit(*arguments, "--skip-unreadable", cwd=place)
     assert code == 0 and '"sentences": 4' in out and '"unreadable": 1' in out, err
+    (place / "small" / "dev.trees").write_text("(S (A a)\n")
+    command_refused(place, [*arguments, "--skip-unreadable"], "dev.trees")
 
 
 @known("long line")
