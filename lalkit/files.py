@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,22 +16,36 @@ DEEPEST = 100  # levels of objects and lists in JSON; files of lalkit have fewer
 TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
 
 
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Turn an error of the system into a LalkitError that names this path, as the user gave it, and says what to do."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # a reader of standard output that has gone: nothing is wrong with the place
+    except OSError as error:
+        remedy = "Check the path and the free space on the disk, or write to another place."
+        raise LalkitError(f"cannot be written ({error.strerror})", where=str(path), remedy=remedy) from None
+
+
 def write_bytes(path: str | Path, data: bytes) -> Path:
     """Write a file and return its path. Missing folders are made.
 
-    Raises OSError if the folder cannot be written to. Then a file that was there before is still whole.
+    Raises LalkitError if the file cannot be written. Then a file that was there before is still whole.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with beside.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    check_writable(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with beside.open("wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
     return path
 
 
@@ -41,8 +55,9 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def write_json(path: str | Path, value) -> Path:
-    """Write a value as JSON, as `write_bytes` does."""
-    return write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    """Write a value as JSON, as `write_bytes` does. A file name in it that is not UTF-8 is written with escapes."""
+    text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    return write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def parse_json(text: str, nan: bool = False) -> Any:
@@ -110,7 +125,7 @@ def read_json(path: str | Path, remedy: str, kind: type[LalkitError] = LalkitErr
 
 def find_json(path: str | Path, nan: bool = False) -> dict | None:
     """Return the JSON object in a file, or None if `read_json` refuses the file: for results that can be made again."""
-    with contextlib.suppress(LalkitError):
+    with suppress(LalkitError):
         return read_json(path, "", nan=nan)
     return None
 
@@ -118,14 +133,28 @@ def find_json(path: str | Path, nan: bool = False) -> dict | None:
 def check_writable(*paths: str | Path | None) -> None:
     """Check, before long work, that these files can be written. A path that is None is passed over.
 
-    Raises LalkitError if a path is a folder, or if the folder it would be made in cannot be written to.
+    Raises LalkitError if a path is no regular file, or if the folder it would be made in cannot be written to.
     """
     for path in filter(None, paths):
-        path = Path(path).absolute()
-        parent = next(folder for folder in path.parents if folder.exists())
-        if path.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
-            problem = "is a folder" if path.is_dir() else f"cannot be written into {parent}"
-            raise LalkitError(problem, where=str(path), remedy="Give the name of a file in a folder of yours.")
+        with writing(path):
+            if Path(path).exists() and not Path(path).is_file():
+                problem = "is a folder" if Path(path).is_dir() else "is not a regular file"
+                raise LalkitError(problem, where=str(path), remedy="Give the name of a file in a folder of yours.")
+        check_folder(Path(path).parent, path)
+
+
+def check_folder(folder: str | Path, path: str | Path | None = None) -> None:
+    """Check, before long work, that files can be written into a folder. It need not exist yet.
+
+    path: the name for the error; None for that of the folder.
+    """
+    path = path or folder
+    with writing(path):
+        place = next(place for place in (Path(folder).absolute(), *Path(folder).absolute().parents) if place.exists())
+        if not place.is_dir() or not os.access(place, os.W_OK):
+            reason = "a folder that you may not write into" if place.is_dir() else "a file and not a folder"
+            problem, remedy = f"cannot be written: {place} is {reason}", "Give the name of a place of your own."
+            raise LalkitError(problem, where=str(path), remedy=remedy)
 
 
 def lock(stream: IO | int, wait: bool) -> bool:
@@ -150,15 +179,16 @@ def lock(stream: IO | int, wait: bool) -> bool:
     return True
 
 
-@contextlib.contextmanager
+@contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
     """Make a folder if it is missing, and lock it for this process. A new folder in which nothing is written is removed again.
 
     The lock leaves no file. Raises LalkitError if another process holds it. Where `lock` cannot lock, nothing is locked.
     """
-    new = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY) if os.name == "posix" else None  # Windows opens no folders
+    with writing(folder):
+        new = [path for path in (folder, *folder.parents) if not path.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY) if os.name == "posix" else None  # Windows opens no folders
     try:
         if descriptor is not None and not lock(descriptor, wait=False):
             remedy = "Wait until it has ended, or give another folder."
@@ -168,5 +198,5 @@ def locked_folder(folder: Path) -> Iterator[None]:
         if descriptor is not None:
             os.close(descriptor)
         for path in new:
-            with contextlib.suppress(OSError):  # it is no longer empty
+            with suppress(OSError):  # it is no longer empty
                 path.rmdir()

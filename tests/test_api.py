@@ -104,6 +104,9 @@ def test_files_appear_whole_or_not_at_all(tmp_path):
 def test_paths_are_checked_before_work(tmp_path):
     (tmp_path / "file").write_text("")
     check_writable(None, tmp_path / "file", tmp_path / "new" / "er.csv", "new.csv")
-    for place, says in ((tmp_path, "is a folder"), (tmp_path / "file" / "x.csv", "cannot be written into .*file")):
+    for place, says in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "file" / "x.csv", "cannot be written: .*file is a file"),
+    ):
         with pytest.raises(LalkitError, match=says):
             check_writable(place)

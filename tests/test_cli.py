@@ -9,6 +9,7 @@ import typer
 
 from lalkit import cli
 from lalkit.cli.options import documented
+from lalkit.parsing.journaled_output import Part
 from lalkit.treebank import brackets, conllu
 from tests.command import lalkit
 
@@ -97,7 +98,7 @@ def test_an_empty_line_keeps_its_place(tiny_parser):
     assert lines[1] == lines[2] == "" and lines[0] and lines[3]
 
 
-def test_a_file_is_parsed_and_gone_on_with(tiny_parser, tmp_path):
+def test_a_file_is_parsed_and_gone_on_with(tiny_parser, tmp_path, monkeypatch):
     (tmp_path / "big.txt").write_text("One two.\n\nThree.\n")
     common = ["parse", "--model", tiny_parser, "--file", "big.txt", "--out", "big.ptb"]
     code, out, err = lalkit(*common, cwd=tmp_path)
@@ -105,13 +106,15 @@ def test_a_file_is_parsed_and_gone_on_with(tiny_parser, tmp_path):
     assert err.startswith("2 sentences, 5 words, ") and err.endswith("1 empty line(s) skipped\n")
     text = (tmp_path / "big.ptb").read_text()
     assert len(text.split("\n")) == 4 and sorted(p.name for p in tmp_path.iterdir()) == ["big.ptb", "big.txt"]
-    (tmp_path / "big.ptb").rename(tmp_path / "big.ptb.part")
+    with monkeypatch.context() as patch:
+        patch.setattr(Part, "finish", lambda part: None)  # interrupted before the last step
+        assert lalkit(*common, cwd=tmp_path)[0] == 0
     code, _, err = lalkit(*common, cwd=tmp_path)
     assert code == 2 and "big.ptb.part: is there already" in err and "--resume" in err
     code, _, err = lalkit(*common, "--resume", "--workers", "1", cwd=tmp_path)
     assert code == 0 and (tmp_path / "big.ptb").read_text() == text, err
     code, _, err = lalkit("parse", "--model", tiny_parser, "big.txt", "--out", "./big.txt", cwd=tmp_path)
-    assert code == 2 and "big.txt is the text itself" in err and (tmp_path / "big.txt").read_text().startswith("One")
+    assert code == 2 and "big.txt: is the text itself" in err and (tmp_path / "big.txt").read_text().startswith("One")
 
 
 @pytest.mark.parametrize("typed", [True, False])
@@ -158,7 +161,7 @@ def test_a_300_word_sentence(tiny_parser, typed):
         (
             ["train", "--treebank", "sample", "--preset", "tiny", "--out", "{parser}/model.json"],
             b"",
-            "model.json: File exists",
+            "model.json is a file and not a folder",
         ),
         (["run", "none.ipynb"], b"", "none.ipynb"),
         (["data", "stats", "nowhere"], b"", "there is no treebank 'nowhere'"),

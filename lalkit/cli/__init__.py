@@ -6,9 +6,12 @@ standard output holds nothing but results.
 
 from __future__ import annotations
 
+import errno
+import io
 import logging
 import os
 import sys
+from contextlib import suppress
 
 # Threads that spin while they wait for work are 3-7 times slower on shared cores. This must be set before torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -24,6 +27,7 @@ from tqdm import tqdm
 from lalkit.chart.machine import keep_memory
 from lalkit.cli import analysis_commands, companion_commands, data_commands, model_commands, parser_commands
 from lalkit.errors import LalkitError
+from lalkit.files import writing
 
 HELP = "Train parsers with label attention, parse with them, and look inside them."
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
@@ -44,7 +48,8 @@ class Messages(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         write = tqdm.write if sys.stderr.isatty() else print
-        write(self.format(record), file=sys.stderr)
+        with suppress(OSError):  # a message that cannot be written is no reason to lose the results
+            write(self.format(record), file=sys.stderr)
 
 
 @app.callback()
@@ -56,16 +61,52 @@ def show_messages(context: typer.Context) -> None:
     context.call_on_close(lambda: logger.removeHandler(handler))
 
 
+def prepare_streams() -> None:
+    """Make the streams of this process ready for any text. Raises LalkitError if standard output is closed.
+
+    What is not written to a terminal is UTF-8, as all our files are. On a terminal, a character that its encoding does not
+    have is shown as an escape.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
+    if sys.stdout is None:
+        remedy = "Direct it to a file, or to /dev/null if you do not need it."
+        raise LalkitError("is closed", where="standard output", remedy=remedy)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        encoding = sys.stdout.encoding if sys.stdout.isatty() else "utf-8"
+        sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
+
+
+def flush_output() -> None:
+    """Write out what standard output still holds. Raises LalkitError if that fails."""
+    try:
+        with writing("standard output"):
+            sys.stdout.flush()
+    except (LalkitError, BrokenPipeError) as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python tries it again when it ends
+        if isinstance(error, LalkitError):
+            raise
+        sys.exit(1)  # the reader has gone, for example `| head -1`
+
+
 def main() -> None:
-    """Run the command line, and turn errors that the user can mend into one line and exit code 2."""
+    """Run the command line, and turn errors that the user can mend into one message and exit code 2."""
     keep_memory()
     try:
-        app()
+        prepare_streams()
+        try:
+            app()
+        finally:
+            flush_output()
     except (LalkitError, OSError) as error:
-        problem = str(error)
-        if isinstance(error, OSError):  # for example a path that is not a folder, or a full disk
-            if not error.filename:
-                raise
-            problem = f"{error.filename}: {error.strerror}"
-        print(f"lalkit: {problem}", file=sys.stderr)
+        problem = error
+        if isinstance(error, OSError):  # of the system, for example a folder that may not be read
+            full = error.errno in (errno.ENOSPC, errno.EFBIG)  # all files but standard output are written by files.py
+            where = error.filename or ("standard output" if full else "")
+            remedy = "Check the path, its rights and the free space on the disk."
+            problem = LalkitError(error.strerror or str(error), where=str(where), remedy=remedy)
+        with suppress(OSError):
+            print(f"lalkit: {problem}", file=sys.stderr)
         sys.exit(2)

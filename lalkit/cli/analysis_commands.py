@@ -26,7 +26,7 @@ def heads(
     probed: int = 40,
     rounds: int = 20,
     threads: options.Threads = 1,
-    out: Path = Path("runs/heads"),
+    out: Annotated[Path, options.FOLDER] = Path("runs/heads"),
 ) -> None:
     """Test whether label heads mean labels: compare trained parsers under the same controls, with tests.
 
@@ -57,7 +57,11 @@ def heads(
 
 @documented
 def sweep(
-    file: Path, profile: str | None = None, jobs: int | None = None, cluster: str | None = None, out: Path | None = None
+    file: Path,
+    profile: str | None = None,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    out: Annotated[Path | None, options.FOLDER] = None,
 ) -> None:
     """Train a grid of settings and seeds. The same command continues an interrupted sweep.
 
@@ -90,7 +94,7 @@ def sweep(
 
 
 @documented
-def report(folders: list[Path], out: Path = Path("runs/report")) -> None:
+def report(folders: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report")) -> None:
     """Write tables (CSV, Markdown, LaTeX), figures and one HTML page of finished sweeps, and whether each claim holds.
 
     Example: lalkit report runs/sweeps/ablation-1-sample
@@ -109,7 +113,7 @@ def report(folders: list[Path], out: Path = Path("runs/report")) -> None:
 def run(
     notebook: Path,
     parameter: Annotated[list[str] | None, typer.Option("-p")] = None,
-    out: Path | None = None,
+    out: Annotated[Path | None, options.FOLDER] = None,
     cached: bool = False,
 ) -> None:
     """Run a notebook strictly. Its output, figures and run.json are written to a folder under runs/.
@@ -169,7 +173,7 @@ def doctor() -> None:
 
 
 @documented
-def demo(out: Path = Path("runs/demo"), model: options.Model = "en-news") -> None:
+def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: options.Model = "en-news") -> None:
     """Show everything in a minute, offline: parse, draw, score, and run the first notebook.
 
     Example: lalkit demo

@@ -34,8 +34,13 @@ Texts = Annotated[
 Documents = Annotated[
     str, typer.Option(help="Documents: news, hf:NAME or a folder of .jsonl files; gum only to measure.")
 ]
-Out = Annotated[Path, typer.Option(help="The folder of the run. A study repeats nothing that is finished there.")]
-Table = Annotated[Path | None, typer.Option(help="A .csv file for the table.")]
+Out = Annotated[
+    Path,
+    typer.Option(
+        parser=options.output_folder, help="The folder of the run. A study repeats nothing that is finished there."
+    ),
+]
+Table = Annotated[Path | None, typer.Option(parser=options.output_file, help="A .csv file for the table.")]
 Seed = Annotated[int, typer.Option(help="The number that all random choices depend on.")]
 Seeds = Annotated[str, typer.Option(help="Seeds of the trainings, between commas.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")]

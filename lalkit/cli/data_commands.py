@@ -37,7 +37,7 @@ def data_fetch(name: str) -> None:
 def data_import(
     name: str,
     path: Annotated[Path, typer.Option()],
-    out: Path | None = None,
+    out: Annotated[Path | None, options.FOLDER] = None,
     dependencies: list[Path] | None = None,
     automatic_tags: bool = False,
     lenient: bool = False,

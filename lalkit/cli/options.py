@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Annotated, get_args, get_origin, get_type_hints
+from copy import copy
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from lalkit.errors import ParameterError
+from lalkit.files import check_folder, check_writable
 
 
 def set_threads(count: int | None) -> int | None:
@@ -24,6 +28,18 @@ def set_threads(count: int | None) -> int | None:
     return count
 
 
+def output_file(text: str) -> Path:
+    """Return the path of a file that a command will write, checked before the command starts; - is standard output."""
+    check_writable(None if text == "-" else text)
+    return Path(text)
+
+
+def output_folder(text: str) -> Path:
+    """Return the path of a folder into which a command will write, checked before the command starts."""
+    check_folder(text)
+    return Path(text)
+
+
 TREEBANK = "A treebank: sample, sample-zh, ptb-sample, craft, sinica, or a folder of .trees and .conllu files."
 PARSER = "A trained parser: a shipped one by name, a folder, or hf:owner/name."
 SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more settings."
@@ -36,14 +52,30 @@ Split = Annotated[str, typer.Option(help="A part of the treebank: train, dev or 
 Threads = Annotated[
     int | None, typer.Option(callback=set_threads, help="The number of processor threads; 0 means one per core.")
 ]
+FILE, FOLDER = typer.Option(parser=output_file), typer.Option(parser=output_folder)  # places that a command writes
 Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]
+
+
+def _innermost(kind: Any) -> Any:
+    """list[Path] | None -> Path."""
+    return _innermost(get_args(kind)[0]) if get_args(kind) else kind
+
+
+def _refuse_empty(option: str, parse: Callable) -> Callable:
+    def parse_text(text: str | Path) -> Any:
+        if text == "":
+            raise ParameterError(f"{option} is empty", remedy="Give it a name, or leave it out.")
+        return parse(text)
+
+    return parse_text
 
 
 def documented(command: Callable) -> Callable:
     """Take the help of a command's options from the `Args:` section at the end of its docstring.
 
     A parameter without a default becomes an argument, any other an option. A flag has no opposite: there is --resume, but
-    no --no-resume. Raises KeyError for a parameter that the docstring does not explain.
+    no --no-resume. An option for a text or a path refuses an empty one. Raises KeyError for a parameter that the docstring
+    does not explain.
     """
     command.__doc__, _, section = inspect.cleandoc(command.__doc__).partition("\n\nArgs:\n")
     texts = {name: " ".join(text.split()) for name, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.M)}
@@ -53,7 +85,12 @@ def documented(command: Callable) -> Callable:
         if info is None:
             flag = [f"--{name.replace('_', '-')}"] if kind is bool else []
             info = typer.Argument() if parameter.default is inspect.Parameter.empty else typer.Option(*flag)
+        info = copy(info)
         info.help = info.help or texts[name]
+        if isinstance(info, OptionInfo) and (leaf := _innermost(kind)) in (str, Path):
+            option = (info.param_decls or [f"--{name}"])[0]
+            info.parser = _refuse_empty(option, info.parser or leaf)
+            info.metavar = f"<{leaf.__name__.lower()}>"
         hints[name] = Annotated[kind, info]
     command.__annotations__ = hints
     return command

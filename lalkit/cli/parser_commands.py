@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 @documented
 def train(
     treebank: options.Treebank,
-    out: Path | None = None,
+    out: Annotated[Path | None, options.FOLDER] = None,
     preset: str = "minilm",
     task: str | None = None,
     seed: int | None = None,
@@ -80,9 +80,9 @@ def evaluate(
     parser: options.Parser,
     treebank: options.Treebank,
     split: options.Split = "dev",
-    json_: Annotated[str | None, typer.Option("--json")] = None,
-    rows: Annotated[Path | None, typer.Option("--table")] = None,
-    parses: Path | None = None,
+    json_: Annotated[Path | None, typer.Option("--json", parser=options.output_file)] = None,
+    rows: Annotated[Path | None, typer.Option("--table", parser=options.output_file)] = None,
+    parses: Annotated[Path | None, options.FILE] = None,
     by: Literal["length", "label"] | None = None,
     lam: Annotated[float | None, typer.Option(min=0, max=1)] = None,
     skip_unreadable: bool = False,
@@ -102,12 +102,12 @@ def evaluate(
     """
     from lalkit.chart.machine import progress
     from lalkit.evaluation import scores
-    from lalkit.files import check_writable, write_json, write_text
+    from lalkit.files import write_json, write_text
     from lalkit.network.predict import predict
     from lalkit.training import checkpoint, named
     from lalkit.treebank import brackets, check, corpora
 
-    check_writable(rows, parses, None if json_ == "-" else json_)
+    printed = json_ == Path("-")
     start = time.perf_counter()
     loaded = checkpoint.load_model(named.find(parser))
     task, lam = loaded.config.model.task, loaded.config.train.lam if lam is None else lam
@@ -130,7 +130,7 @@ def evaluate(
     if parses:
         trees = "".join(f"{brackets.format_tree(s.tree)}\n" for s in parsed)
         logger.info("predicted trees: %s", write_text(parses, trees))
-    if json_ == "-":
+    if printed:
         print(json.dumps(record))
     elif json_:
         logger.info("scores: %s", write_json(json_, record))
@@ -141,7 +141,7 @@ def evaluate(
                 print(f"  {name:14}{value:>8.2f}" if isinstance(value, float) else f"  {name:14}{value:>8}")
     if by:
         table = scores.by_length(result) if by == "length" else scores.by_label(gold, parsed)
-        print(table.to_string(index=False, float_format="%.2f"), file=sys.stderr if json_ == "-" else sys.stdout)
+        print(table.to_string(index=False, float_format="%.2f"), file=sys.stderr if printed else sys.stdout)
 
 
 @documented
@@ -156,7 +156,7 @@ def parse(
     resume: bool = False,
     workers: int | None = None,
     cluster: str | None = None,
-    svg: Path | None = None,
+    svg: Annotated[Path | None, options.FOLDER] = None,
 ) -> None:
     """Parse text of any size. An empty line stays an empty line in PTB output; other forms leave it out.
 
@@ -188,11 +188,11 @@ def parse(
         raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
     if file and len(forms) > 1:
         out = out or Path(file.name)
-    for place in parse_corpus.outputs(out, forms) if file and out else ():
-        if place.exists() and place.samefile(file):
-            raise ParameterError(f"{place} is the text itself", remedy="Give --out another name.")
-    typed = from_arguments(text) if text else from_stream(sys.stdin.buffer, "standard input", "stdin")
-    with open_lines(file) if file else nullcontext(typed) as lines:
+    with ExitStack() as stack:
+        if file:
+            lines = stack.enter_context(open_lines(file))
+        else:
+            lines = from_arguments(text) if text else from_stream(sys.stdin.buffer, "standard input", "stdin")
         parse_corpus.parse(
             find(model), lines, form=form, to=forms, pretty=pretty, out=out, svg=svg, resume=resume, workers=workers,
             cluster=cluster,
@@ -210,7 +210,7 @@ def explain(
     label: str | None = None,
     norm: str = "exact",
     top: int = 3,
-    html: Path | None = None,
+    html: Annotated[Path | None, options.FILE] = None,
     profile: str | None = None,
 ) -> None:
     """Explain which label heads made a constituent, and what they attend to: in words, and with --html as a page.

@@ -2,7 +2,8 @@
 
 An output is first written to a part file beside its place. After every window the part is flushed to the disk; then a
 journal, replaced by rename, says how far the part is good. A resumed run cuts off everything after that. At the end the
-part gets the name of the output, and the journal is removed.
+part gets the name of the output, and the journal is removed. The journal is written before the part is made. So a part
+without a journal is not ours, or its journal is lost, and we do not touch it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
+from pydantic import NonNegativeInt, TypeAdapter
 from tqdm import tqdm
 
 from lalkit.errors import LalkitError
-from lalkit.files import lock, write_json
+from lalkit.files import check_writable, lock, read_json, write_json, writing
 from lalkit.parsing.text_windows import Lines, Window
 
 logger = logging.getLogger(__name__)
@@ -42,13 +45,13 @@ class Journal:
     form: str
     to: str
     format: str = FORMAT
-    lines: int = 0  # read, with empty ones
-    read: int = 0  # bytes of these lines
+    lines: NonNegativeInt = 0  # read, with empty ones
+    read: NonNegativeInt = 0  # bytes of these lines
     sha256: str = hashlib.sha256().hexdigest()  # of these bytes
-    empty: int = 0  # lines without words
-    written: tuple[int, ...] = ()  # bytes of every output
-    sentences: int = 0
-    words: int = 0
+    empty: NonNegativeInt = 0  # lines without words
+    written: tuple[NonNegativeInt, ...] = ()  # bytes of every output
+    sentences: NonNegativeInt = 0
+    words: NonNegativeInt = 0
 
     def after(self, window: Window, written: Sequence[int]) -> Journal:
         """Return the journal after one more window, with `written` more bytes in each output."""
@@ -90,7 +93,7 @@ class StandardOutput:
         self.journal = journal
 
     def commit(self, texts: Sequence[str], window: Window) -> None:
-        with tqdm.external_write_mode():  # a progress bar on the same terminal moves aside
+        with writing("standard output"), tqdm.external_write_mode():  # a progress bar on the same terminal moves aside
             sys.stdout.write("".join(texts))
             sys.stdout.flush()
         self.journal = self.journal.after(window, [])
@@ -105,46 +108,51 @@ class Part:
     When an error ends the `with` block, the parts are kept if anything in them is good, and deleted otherwise.
     """
 
-    def __init__(self, outs: Sequence[str | Path], wanted: Journal, resume: bool):
+    def __init__(self, outs: Sequence[str | Path], wanted: Journal, resume: bool, text: os.stat_result | None = None):
         """Open the part files.
 
         Args:
             outs: the outputs; each is written to OUT.part first.
             wanted: the task of this run.
             resume: whether to continue parts that are there.
+            text: the status of the file that is parsed, if it is a file. No output may be the same file.
 
         Raises:
-            LalkitError: if there is a part and `resume` is False, if the part belongs to another task or is damaged, or
-                if a file cannot be written.
+            LalkitError: if there is a part and `resume` is False, if the part belongs to another task, is damaged or has
+                no journal, or if a file cannot be written.
         """
         self.outs = [Path(out) for out in outs]
         self.paths = [out.with_name(f"{out.name}.part") for out in self.outs]
         self.journal_path = self.paths[0].with_suffix(".part.json")
         self.journal, self.finished = replace(wanted, written=(0,) * len(self.outs)), False
-        for out in self.outs:
-            if out.exists() and not out.is_file():
-                raise LalkitError("is not a regular file", where=str(out), remedy="Give --out the name of a file.")
+        files = (*self.outs, *self.paths, self.journal_path)
+        check_writable(*files)
+        for path in files:
+            if text and path.exists() and os.path.samestat(text, path.stat()):
+                raise LalkitError("is the text itself", where=str(path), remedy="Give --out another name.")
         part = next((path for path in self.paths if path.exists()), None)
+        journal = read_journal(self.journal_path)
+        if part and not journal:
+            problem = f"is there already, but not its journal {self.journal_path}, which says what it holds"
+            remedy = f"Give another --out, or move {part} away to parse from the beginning."
+            raise LalkitError(problem, where=str(part), remedy=remedy)
         if resume:
-            self._find_journal(wanted, part)
+            self._continue(journal, wanted, part)
         elif part:
             remedy = "Add --resume to continue it, or delete it to start again."
             raise LalkitError("is there already, from a run that did not end", where=str(part), remedy=remedy)
         self.streams = [] if self.finished else self._open()
 
-    def _find_journal(self, wanted: Journal, part: Path | None) -> None:
-        """Read the journal of a part. After a kill at the very end, some parts may already have their final names."""
+    def _continue(self, journal: Journal | None, wanted: Journal, part: Path | None) -> None:
+        """Take over the journal of a part. After a kill at the very end, some parts may already have their final names."""
         out = next((out for out in self.outs if out.exists()), None)
         if not (part or out):
-            return
-        journal = read_journal(self.journal_path)
-        if part and journal is None:
             return
         renamed = [
             out.exists() and not path.exists() and out.stat().st_size == size
             for out, path, size in zip(self.outs, self.paths, journal.written if journal else ())
         ]
-        if not part and not any(renamed):
+        if not journal or not (part or any(renamed)):
             remedy = "Leave out --resume to parse again and replace it."
             raise LalkitError("is there already, and has no part file to continue", where=str(out), remedy=remedy)
         journal.check(wanted, str(part or out))
@@ -157,33 +165,33 @@ class Part:
 
     def _open(self) -> list[BinaryIO]:
         streams = []
-        try:
-            self.outs[0].parent.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as undo, writing(self.paths[0]):
             if not any(path.exists() for path in self.paths):
-                self.journal_path.unlink(missing_ok=True)  # its part has been deleted by somebody
+                write_json(self.journal_path, asdict(self.journal))
+                undo.callback(self.journal_path.unlink)
             for path, size in zip(self.paths, self.journal.written):
-                streams.append(path.open("r+b" if path.exists() else "xb"))
+                is_new = not path.exists()
+                streams.append(path.open("xb" if is_new else "r+b"))
+                undo.enter_context(streams[-1])
+                if is_new:
+                    undo.callback(path.unlink)
                 if not lock(streams[-1], wait=False):
-                    streams[-1].close()
                     raise LalkitError("is being written by another process", where=str(path), remedy="Wait for it.")
                 streams[-1].truncate(size)
                 streams[-1].seek(size)
-        except OSError as error:
-            raise _unwritable(self.paths[0], error) from None
+            undo.pop_all()
         return streams
 
     def commit(self, texts: Sequence[str], window: Window) -> None:
         """Add the text of a window to every output. After this call a kill does not lose it."""
         data = [text.encode() for text in texts]
-        try:
+        with writing(self.paths[0]):
             for stream, added in zip(self.streams, data):
                 stream.write(added)
                 stream.flush()
                 os.fsync(stream.fileno())
             journal = self.journal.after(window, [len(added) for added in data])
             write_json(self.journal_path, asdict(journal))
-        except OSError as error:
-            raise _unwritable(self.paths[0], error) from None
         self.journal = journal
 
     def finish(self) -> None:
@@ -192,7 +200,8 @@ class Part:
             stream.close()
         for path, out in zip(self.paths, self.outs):
             if path.exists():
-                path.replace(out)
+                with writing(out):
+                    path.replace(out)
         self.journal_path.unlink(missing_ok=True)
         self.finished = True
 
@@ -203,7 +212,8 @@ class Part:
         if self.finished:
             return
         for stream in self.streams:
-            stream.close()
+            with suppress(OSError):  # after a full disk it still holds bytes, and tries to write them
+                stream.close()
         if self.journal.sentences:
             names = ", ".join(map(str, self.paths))
             logger.info("%d lines are done and kept in %s; --resume continues after them", self.journal.lines, names)
@@ -214,17 +224,15 @@ class Part:
 
 def read_journal(path: Path) -> Journal | None:
     """Read a journal; return None if there is none. Raises LalkitError if it is damaged."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        journal = Journal(**{field.name: content[field.name] for field in fields(Journal)})
-        return replace(journal, written=tuple(journal.written))
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, ValueError, KeyError, TypeError):
-        remedy = "Delete it and its .part file to start again."
+    remedy = f"Give another --out, or move {path} and its .part file away to start again."
+    content = read_json(path, remedy)
+    try:
+        values = json.dumps({field.name: content[field.name] for field in fields(Journal)})
+        journal = TypeAdapter(Journal).validate_json(values, strict=True)
+        if len(journal.written) != len(journal.to.split(",")):
+            raise ValueError
+    except (ValueError, KeyError):
         raise LalkitError("is damaged, or not a journal of lalkit", where=str(path), remedy=remedy) from None
-
-
-def _unwritable(path: Path, error: OSError) -> LalkitError:
-    remedy = "Check the folder and the free space on the disk."
-    return LalkitError(f"cannot be written ({error.strerror})", where=str(path), remedy=remedy)
+    return journal

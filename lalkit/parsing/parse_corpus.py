@@ -81,7 +81,7 @@ def parse(
         kind = ",".join(f"{t} --pretty" if pretty and t == "ptb" else t for t in to)
         task = Journal(source.sha256 or "", lines.name, form, kind)
         outs = outputs(out, to) if out else []
-        output = stack.enter_context(Part(outs, task, resume)) if out else StandardOutput(task)
+        output = stack.enter_context(Part(outs, task, resume, lines.status)) if out else StandardOutput(task)
         before = output.journal
         if output.finished:
             output.finish()

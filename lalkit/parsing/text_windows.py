@@ -44,7 +44,14 @@ class Window:
 class Lines:
     """The lines of a text, read once from the beginning to the end."""
 
-    def __init__(self, raw: Iterable[bytes], name: str, prefix: str, size: int | None = None):
+    def __init__(
+        self,
+        raw: Iterable[bytes],
+        name: str,
+        prefix: str,
+        size: int | None = None,
+        status: os.stat_result | None = None,
+    ):
         """Wrap lines of bytes.
 
         Args:
@@ -52,8 +59,9 @@ class Lines:
             name: the name of the text in errors about its bytes.
             prefix: the beginning of the ids of its sentences.
             size: bytes of the whole text; None if unknown.
+            status: of the file that is read, by which it is recognised under another name; None without a file.
         """
-        self.raw, self.name, self.prefix, self.size = iter(raw), name, prefix, size
+        self.raw, self.name, self.prefix, self.size, self.status = iter(raw), name, prefix, size, status
         self.lines = self.bytes = 0
         self._hash = hashlib.sha256()
 
@@ -91,7 +99,7 @@ def from_stream(stream: BinaryIO, name: str, prefix: str) -> Lines:
     """Return the lines of an open file or of standard input. At most `LONGEST` bytes of a line are held in memory."""
     status = os.fstat(stream.fileno())
     size = status.st_size if stat.S_ISREG(status.st_mode) else None
-    return Lines(iter(lambda: stream.readline(LONGEST + 1), b""), name, prefix, size)
+    return Lines(iter(lambda: stream.readline(LONGEST + 1), b""), name, prefix, size, status)
 
 
 @contextmanager
@@ -101,8 +109,9 @@ def open_lines(path: str | Path) -> Iterator[Lines]:
         stream = Path(path).open("rb")
     except OSError as error:
         raise TreebankError(f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path.") from None
+    name = str(path).encode(errors="backslashreplace").decode()  # it goes into the results, which are UTF-8
     with stream:
-        yield from_stream(stream, str(path), str(path))
+        yield from_stream(stream, name, name)
 
 
 def from_arguments(texts: Iterable[str]) -> Lines:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
-import json
 import os
 import runpy
 import sys
@@ -27,7 +26,7 @@ from unittest.mock import patch
 from lalkit.errors import CorpusError, LalkitError, TreebankError
 from lalkit.evaluation import provenance
 from lalkit.evaluation.provenance import code_hash
-from lalkit.files import find_json, write_json, write_text
+from lalkit.files import find_json, write_json, write_text, writing
 from lalkit.reproduce.parameters import TAG, convert_all, read_parameters
 
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable that tells the notebook where to save
@@ -124,7 +123,8 @@ def run_notebook(
     final, partial = folder / path.name, folder / f"{path.stem}.partial.ipynb"
     begun = time.perf_counter()
     try:
-        _execute(path, partial, changed, folder, root, timeout, progress)
+        with writing(folder):
+            _execute(path, partial, changed, folder, root, timeout, progress)
         record["status"] = "ok"
     except NotebookError as error:
         record.update(status="failed", error=error.problem)
@@ -137,9 +137,9 @@ def run_notebook(
         with contextlib.suppress(OSError, ValueError):
             record["peak_memory_mb"] = float((folder / PEAK).read_text())
         (folder / PEAK).unlink(missing_ok=True)
-        if partial.exists():
-            _tidy(partial, path.name)
-            os.replace(partial, final)
+        if notebook := find_json(partial, nan=True):  # papermill may have written only half of it, on a full disk
+            write_json(final, _tidy(notebook, path.name))
+        partial.unlink(missing_ok=True)
         write_json(folder / "run.json", record)
     return RunResult(folder, final, record)
 
@@ -254,12 +254,11 @@ def _environment(folder: Path) -> Iterator[None]:
             yield
 
 
-def _tidy(path: Path, name: str) -> None:
+def _tidy(notebook: dict, name: str) -> dict:
     """Take out what a notebook should not hold if it is shared: paths of this machine, and the state of widgets."""
-    if notebook := find_json(path, nan=True):
-        notebook["metadata"].pop("widgets", None)
-        notebook["metadata"].get("papermill", {}).update(input_path=name, output_path=name)
-        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    notebook["metadata"].pop("widgets", None)
+    notebook["metadata"].get("papermill", {}).update(input_path=name, output_path=name)
+    return notebook
 
 
 if __name__ == "__main__":

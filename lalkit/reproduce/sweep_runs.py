@@ -153,7 +153,7 @@ def on_cluster(address: str, tasks: Sequence[Task]) -> Generator[str, None, None
                 future.result()
             except KilledWorker as error:
                 write_failure(folder, task, f"the workers that had it died: {error}")
-            except OSError as error:
+            except (OSError, LalkitError) as error:
                 write_failure(folder, task, f"could not be started on a worker: {error}")
             except CancelledError as error:
                 remedy = "Start it again, and give the same command: what is finished is not repeated."

@@ -33,7 +33,8 @@ def fetch(name: str) -> Path:
             ) from None
         except OSError as error:
             raise CorpusError(
-                f"{name} could not be downloaded ({error})", remedy="Is this machine online? Try again."
+                f"{name} could not be downloaded ({error})",
+                remedy="Is this machine online, and its disk not full? Try again.",
             ) from None
     folder = find(name)
     if folder is None:

@@ -87,9 +87,9 @@ def change(file, path, value):
     file.write_text(json.dumps(content))
 
 
-def damages(deep=""):
-    """Return a case for every damage. deep: the defect of JSON that is nested deeply, if it has one."""
-    return [case(name, name, defect=deep if name == "nested deeply" else "") for name in (*DAMAGES, "a folder")]
+def damages():
+    """Return a case for every damage."""
+    return [case(name, name) for name in (*DAMAGES, "a folder")]
 
 
 @table("name", damages())
@@ -123,7 +123,7 @@ def test_resume_json(folder, tmp_path, name):
     command_refused(tmp_path, RESUME, "resume.json")
 
 
-@table("name", damages(deep="deep json"))
+@table("name", damages())
 def test_journal_of_a_parse(tiny_parser, tmp_path, name):
     (tmp_path / "text.txt").write_text("One two.\n")
     (tmp_path / "o.part").write_text("(A a)\n")
@@ -259,14 +259,14 @@ def interrupt(arguments, folder):
     ("path", "value"),
     [
         *values("lines", -1, 10**30),
-        *values("lines", None, "x", 1.5, defect=KINDS),
+        *values("lines", None, "x", 1.5),
         *values("read", None, "x", -1),
         *values("sha256", None, "x", 3),
         *values("written", None, 3, [-1], ...),
-        *values("written", [], ["x"], [None], [1.5], [6, 6], defect=KINDS),
+        *values("written", [], ["x"], [None], [1.5], [6, 6]),
         *values("written", [10**30], [700]),
-        *values("sentences", None, "x", defect=KINDS),
-        *values("words", None, "x", defect=KINDS),
+        *values("sentences", None, "x"),
+        *values("words", None, "x"),
         *values("parser", None, "x", ...),
         *values("format", None, 3, ...),
         *values("to", "json", ...),

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from lalkit.errors import LalkitError
+from lalkit.parsing import journaled_output
 from lalkit.parsing.journaled_output import Journal, Part, read_journal, skip_done
 from lalkit.parsing.text_windows import Lines, windows
 
@@ -104,6 +105,25 @@ def test_what_is_not_read_yet_may_change():
     skip_done(lines_of(b"a b\n\nC\n"), WANTED.after(window_after(2), []), "x.part")
 
 
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_part_that_lost_its_journal_is_left_alone(killed, resume):
+    part = killed.with_name("out.ptb.part")
+    killed.with_name("out.ptb.part.json").unlink()
+    before = part.read_bytes()
+    with pytest.raises(LalkitError, match="out.ptb.part: is there already, but not its journal"):
+        Part([killed], WANTED, resume=resume)
+    assert part.read_bytes() == before and names(killed) == ["out.ptb.part"]
+
+
+def test_what_could_not_be_opened_leaves_nothing(tmp_path, monkeypatch):
+    """The second part cannot be used: the first one and the journal go again."""
+    outs = [tmp_path / "a", tmp_path / "b"]
+    monkeypatch.setattr(journaled_output, "lock", lambda stream, wait: not stream.name.endswith("b.part"))
+    with pytest.raises(LalkitError, match="b.part: is being written by another process"):
+        Part(outs, dataclasses.replace(WANTED, to="ptb,json"), resume=False)
+    assert names(outs[0]) == []
+
+
 def test_a_part_that_lost_bytes(killed):
     killed.with_name("out.ptb.part").write_bytes(b"(A")
     with pytest.raises(LalkitError, match="has 2 bytes, but 9 were written"):
@@ -113,7 +133,7 @@ def test_a_part_that_lost_bytes(killed):
 @pytest.mark.parametrize("text", ["{", "[]", '{"parser": "p"}'])
 def test_a_damaged_journal(killed, text):
     killed.with_name("out.ptb.part.json").write_text(text)
-    with pytest.raises(LalkitError, match="part.json: is damaged, or not a journal"):
+    with pytest.raises(LalkitError, match="part.json: is damaged"):
         Part([killed], WANTED, resume=True)
 
 
@@ -146,7 +166,7 @@ def test_a_finished_output_is_not_parsed_again_by_resume(out):
 def test_the_journal_of_a_part_that_was_deleted_does_not_count(killed):
     killed.with_name("out.ptb.part").unlink()
     with Part([killed], WANTED, resume=True) as part:
-        assert part.journal == BEGUN and names(killed) == ["out.ptb.part"]
+        assert part.journal == BEGUN and names(killed) == ["out.ptb.part", "out.ptb.part.json"]
 
 
 def test_an_error_before_the_first_window_leaves_nothing(out):
@@ -172,7 +192,7 @@ def test_one_process_at_a_time(killed):
 
 
 def test_places_that_cannot_be_written(tmp_path):
-    with pytest.raises(LalkitError, match="is not a regular file"):
+    with pytest.raises(LalkitError, match="is a folder"):
         Part([tmp_path], WANTED, resume=False)
     (tmp_path / "file").write_text("")
     with pytest.raises(LalkitError, match="cannot be written"):
@@ -182,18 +202,19 @@ def test_places_that_cannot_be_written(tmp_path):
 def test_several_outputs_are_one(tmp_path):
     """Killed at any moment, in the end too, they go on together."""
     outs = [tmp_path / "out.ptb", tmp_path / "out.json"]
-    part = Part(outs, WANTED, resume=False)
+    wanted = dataclasses.replace(WANTED, to="ptb,json")
+    part = Part(outs, wanted, resume=False)
     part.commit(["one\n", "1\n"], window_after(1))
     part.streams[0].write(b"half")
     for stream in part.streams:
         stream.close()
-    part = Part(outs, WANTED, resume=True)
+    part = Part(outs, wanted, resume=True)
     assert part.journal.written == (4, 2)
     part.commit(["two\n", "22\n"], window_after(2))
     for stream in part.streams:
         stream.close()
     part.paths[0].replace(outs[0])  # killed in the middle of `finish`
-    with Part(outs, WANTED, resume=True) as part:
+    with Part(outs, wanted, resume=True) as part:
         assert part.finished
         part.finish()
     assert [out.read_text() for out in outs] == ["one\ntwo\n", "1\n22\n"]
