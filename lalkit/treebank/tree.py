@@ -123,6 +123,11 @@ class Span(NamedTuple):
     label: str
 
 
+def _as_span(constituent: tuple[int, int, str]) -> Span:
+    start, end, label = constituent
+    return Span(int(start), int(end), str(label))
+
+
 @dataclass(frozen=True)
 class Sentence:
     """Words, and over them tags, constituents and dependencies. Each layer may be missing (None).
@@ -141,13 +146,22 @@ class Sentence:
     id: str = ""
 
     def __post_init__(self):
-        for name, kind in (("words", str), ("tags", str), ("heads", int), ("arc_labels", str)):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, tuple(map(kind, getattr(self, name))))
         try:
+            self._convert()
             self._check()
         except TreebankError as error:
             raise error.at(f"sentence {self.id}") if self.id else error from None
+
+    def _convert(self):
+        """Make every layer a tuple of its kind."""
+        kinds = {"words": str, "tags": str, "constituents": _as_span, "heads": int, "arc_labels": str}
+        for name, kind in kinds.items():
+            layer = getattr(self, name)
+            try:
+                object.__setattr__(self, name, None if layer is None else tuple(map(kind, layer)))
+            except (TypeError, ValueError):
+                remedy = "Give lists: texts; for constituents (start, end, label); for heads the numbers of words."
+                raise TreebankError(f"the {name} are {layer!r:.80}", remedy=remedy) from None
 
     def _check(self):
         if not self.words:
@@ -162,7 +176,7 @@ class Sentence:
         for token in (self.tags or ()) + (self.arc_labels or ()):
             check_token(token, "tag or arc label")
         if self.constituents is not None:
-            ordered = sorted((Span(*c) for c in self.constituents), key=lambda c: (c.start, -c.end))
+            ordered = sorted(self.constituents, key=lambda c: (c.start, -c.end))
             object.__setattr__(self, "constituents", tuple(ordered))
             check_spans(self.constituents, len(self.words))
         if self.heads is not None:
