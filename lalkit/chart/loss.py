@@ -1,6 +1,7 @@
 """Losses on charts: maximum margin for labelled spans (Mrini et al. 2020, eq. 7-9), likelihood for arcs (eq. 11).
 
-Both return a sum over sentences, which the caller divides by their number, as the released program does.
+Beside them, not in the paper: the likelihood of whole joint trees. All return a sum over sentences, which the caller divides
+by their number, as the released program does.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lalkit.chart.cky import EMPTY, FIRST_REAL, SUBHEAD, best_brackets
+from lalkit.chart.marginals_torch import log_partition
 
 Gold = Sequence[Sequence[tuple[int, int, int]]]
 
@@ -67,6 +69,48 @@ def span_margin_loss(
     best_scores, gold_scores = read(*both).to(label_scores.dtype).split([len(sentence), gold_at.shape[1]])
     margin = margin.index_add(0, sentence, best_scores + distance).index_add(0, gold_at[0], -gold_scores)
     return margin.clamp(min=0).sum()
+
+
+def joint_likelihood_loss(
+    label_scores: Tensor,
+    arc_scores: Tensor,
+    lengths: Tensor | Sequence[int],
+    gold: Gold,
+    heads: Tensor,
+    lam: float = 0.5,
+    temperature: float = 1.0,
+    threads: int | None = None,
+) -> Tensor:
+    """Return the sum over sentences of - log p(the gold joint tree), a scalar; see `marginals` for p.
+
+    The gradient is the probability of each label and arc minus 1 if gold has it, times the weight of its score.
+
+    Args:
+        label_scores: [B, N+1, N+1, L]; index 0 is the empty label, which scores 0.
+        arc_scores: [B, N, N+1], dependent by head. Column 0 is the root. Half precision is computed in float32.
+        lengths: [B], the numbers of words.
+        gold: The labelled spans (start, end, label index) of every sentence, <H> included.
+        heads: [B, N], each word's head, 1-based; 0 is the root. Padding may contain anything.
+        lam: The weight of labels; arcs have weight 1 - lam.
+        temperature: What scores are divided by.
+        threads: Threads on the CPU; None: one per core.
+
+    Raises:
+        ValueError: No tree can have these gold spans, or a head is not a word of the sentence.
+    """
+    lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    check_gold(gold, lengths, label_scores.shape)
+    device = label_scores.device
+    words = torch.arange(arc_scores.shape[1], device=device)
+    limits = torch.tensor(lengths, device=device)[:, None]
+    mask = words < limits
+    if (mask & ((heads < 0) | (heads > limits) | (heads == words + 1))).any():
+        raise ValueError("a gold head is not the root or another word of its sentence")
+    total = log_partition(label_scores, arc_scores, lengths, lam, temperature, threads)
+    at = [(b, i, j, k) for b, spans in enumerate(gold) for i, j, k in spans]
+    labels = label_scores[tuple(torch.tensor(at, device=device).T)].to(total.dtype)
+    arcs = arc_scores.gather(2, heads.masked_fill(~mask, 0)[..., None])[..., 0][mask].to(total.dtype)
+    return total.sum() - (lam * labels.sum() + (1 - lam) * arcs.sum()) / temperature
 
 
 def augmented_maximum(label_scores: Tensor, gold_label: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:

@@ -312,8 +312,10 @@ def sums_over_structures(
     """
     n, labels = len(arc_scores), label_scores.shape[2]
     spans, arcs, every_span = _structures(n)
-    label_scores = lam * label_scores.astype(np.float64) / temperature
-    arc_scores = (1 - lam) * arc_scores.astype(np.float64) / temperature
+    label_scores, arc_scores = (
+        _weighted(label_scores, lam / temperature),
+        _weighted(arc_scores, (1 - lam) / temperature),
+    )
     names = {(i, j): list(admissible(i, j, n, labels)) for i, j, _ in every_span}
     totals = {span: _log_sum(label_scores[span][names[span]]) for span in names}
     arc_values = arc_scores.copy()
@@ -337,6 +339,12 @@ def sums_over_structures(
             entropy -= p * float(share[share > 0] @ np.log(share[share > 0]))
     _fill_empty(label_sums)
     return Sums(log_partition, label_sums, arc_sums, head_words, entropy)
+
+
+def _weighted(scores: np.ndarray, weight: float) -> np.ndarray:
+    """Return weight * scores; -inf stays, also with weight 0."""
+    forbidden = np.isneginf(scores)
+    return np.where(forbidden, -np.inf, weight * np.where(forbidden, 0, scores.astype(np.float64)))
 
 
 def _fill_empty(label_sums: np.ndarray) -> None:

@@ -1,0 +1,632 @@
+"""Exact probabilities of joint trees by inside and outside sums, O(n^4), on the CPU.
+
+The distribution. p(tree) is proportional to exp(score / temperature). The joint trees and their score are those of `joint`,
+the arc to the root included. A span can have any of its allowed labels, where the decoder takes the best.
+
+The algorithm. The decoder may attach the left and right dependents of a head word in any order. A sum must count every tree
+once. Therefore a constituent first takes all right dependents of its head word and then the left ones, one by one:
+
+    N(i, j, h) = sum over labels e^label * U(i, j, h)                 a labelled span; for a single word: 1 + its labels
+    D(i, j, h) = sum over d in (i, j) of N(i, j, d) e^arc(d, h)       the same as a dependent of a head word h outside
+    R(i, j, h) = N(i, j, h) + sum over k > h of R(i, k, h) D(k, j, h)    the head word and its right dependents
+    L(i, j, h) = R(i, j, h) + sum over k <= h of D(i, k, h) L(k, j, h)   then its left dependents
+    U(i, j, h) = L(i, j, h) - N(i, j, h)                              the content of a labelled span; 1 for a single word
+
+and Z = sum over h of N(0, n, h) e^arc(h, root). The derivatives of log Z are the probabilities (Eisner 2016, "Inside-outside
+and forward-backward algorithms are just backprop"). The outside pass computes them, from the whole sentence to the words.
+
+Numbers. Both passes run in float64 without logarithms, so that the inner loops are products and sums. Every span has one
+scale, a power of 2. A sum is exact up to rounding unless a number of a span is very much smaller than the largest one, or 0
+because a score is -inf. Such a sentence is computed again with logarithms, which takes much longer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from lalkit.chart import machine as memory
+from lalkit.chart.joint import as_arrays, check_weight
+from lalkit.chart.machine import compiled, cpu_count, map_threads
+
+TINY = 2.0**-900  # where a number of a span is smaller, parts of it may have become 0
+LOG2 = math.log(2)
+ROUND = 1.5 * 2.0**52  # x + ROUND - ROUND is x, rounded; the low bits of x + ROUND are its integer
+HIGH, LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # log 2 in two parts: HIGH * 2^k has no rounding
+UNSIGNED = np.uintp
+ONE, TWO, THREE, FOUR = (np.uintp(k) for k in (1, 2, 3, 4))
+SERIES = tuple(1 / math.factorial(k) for k in range(13, -1, -1))  # of exp
+fused = partial(compiled, relaxed=["contract"])  # a * b + c may be rounded once
+
+
+class Marginals(NamedTuple):
+    """The probabilities of the parts of a joint tree over n words.
+
+    log_partition: the log of the sum over all trees of exp(score / temperature).
+    labels: [n+1, n+1, L], the probability that (i, j) is a constituent with this label. Index 0: that it is none, or is a
+        word without a label. Cells i >= j are 0.
+    arcs: float [n, n+1], the probability of each arc, dependent by head. Column 0 is the root.
+    head_words: [n+1, n+1, n], the probability that (i, j) is a labelled constituent with this head word (counted from 0);
+        None unless it was asked for.
+    entropy: of the distribution over trees, in nats.
+    """
+
+    log_partition: float
+    labels: np.ndarray
+    arcs: np.ndarray
+    head_words: np.ndarray | None
+    entropy: float
+
+
+def marginals(
+    label_scores: np.ndarray,
+    arc_scores: np.ndarray,
+    lam: float = 0.5,
+    temperature: float = 1.0,
+    head_words: bool = False,
+) -> Marginals:
+    """Return the probabilities of all spans, labels and arcs of one sentence.
+
+    Args:
+        label_scores: [n+1, n+1, L], of which the cells i < j are read. Index 0 is the empty label and must be 0.
+        arc_scores: [n, n+1], dependent by head. Column 0 is the root, column h+1 is word h; [d, d+1] is not read.
+            A score of -inf forbids its label or arc.
+        lam: The weight of labels; arcs have weight 1 - lam.
+        temperature: What scores are divided by. Above 1 it makes all trees more alike.
+        head_words: Also return the probabilities of head words.
+
+    Returns:
+        Probabilities as float64 if one of the arrays is, otherwise as float32. They are computed in float64.
+
+    Raises:
+        ValueError: A shape or a setting is wrong, a score is NaN or +inf, or every tree is forbidden.
+        TooLongError: The chart would not fit into memory.
+    """
+    return marginals_batch([(label_scores, arc_scores)], lam, temperature, head_words, threads=1)[0]
+
+
+def marginals_batch(
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    lam: float = 0.5,
+    temperature: float = 1.0,
+    head_words: bool = False,
+    threads: int | None = None,
+) -> list[Marginals]:
+    """Return the probabilities of every (label_scores, arc_scores) pair, see `marginals`. An error names the sentence.
+
+    threads: None for one per core. Fewer threads run if their charts would not fit into memory together.
+    """
+    weights = check_distribution(lam, temperature)
+    pairs = [as_arrays(labels, arcs, f"sentence {b}") for b, (labels, arcs) in enumerate(pairs)]
+    needed = [bytes_needed(labels.shape, labels.itemsize) for labels, _ in pairs]
+    largest = max(needed, default=0)
+    limit = memory.available_bytes() if largest > memory.SMALL else None
+    for b, (_, arcs) in enumerate(pairs):
+        memory.check_fits(len(arcs), needed[b], limit, f"sentence {b}")
+    workers = cpu_count() if threads is None else threads
+    if limit is not None and largest and workers > 1:
+        workers = max(1, min(workers, limit // largest))
+    return map_threads(
+        lambda b: _marginals(*pairs[b], *weights, head_words, f"sentence {b}"), range(len(pairs)), workers
+    )
+
+
+def check_distribution(lam: float, temperature: float) -> tuple[float, float]:
+    """Return the weights of labels and of arcs. Raises ValueError for a lam or a temperature that cannot be."""
+    check_weight(lam)
+    if not 0 < temperature < math.inf:
+        raise ValueError(f"temperature must be a finite number above 0, not {temperature}")
+    return lam / temperature, (1 - lam) / temperature
+
+
+def bytes_needed(shape: Sequence[int], itemsize: int) -> int:
+    """Return the bytes for the probabilities of a sentence with label scores [n+1, n+1, L].
+
+    The results take itemsize for a number. Of the numbers of float64, the computation with logarithms needs most: four charts
+    [n+1, n+1, n], five tables [n+1, n+1] and three [n, n+1].
+    """
+    posts, _, labels = shape
+    n = posts - 1
+    return itemsize * (posts * posts * labels + n * posts) + 8 * (
+        4 * posts * posts * n + 5 * posts * posts + 3 * n * posts
+    )
+
+
+def _marginals(
+    label_scores, arc_scores, label_weight: float, arc_weight: float, head_words: bool, where: str
+) -> Marginals:
+    labels = np.zeros_like(label_scores)
+    log_partition, arcs, heads, entropy = solve(label_scores, arc_scores, label_weight, arc_weight, labels, head_words)
+    if not math.isfinite(log_partition):
+        explain(label_scores, arc_scores, log_partition, where)
+    return Marginals(log_partition, labels, arcs, heads if head_words else None, max(0.0, entropy))
+
+
+def explain(label_scores: np.ndarray, arc_scores: np.ndarray, log_partition: float, where: str) -> None:
+    """Raise ValueError that says why there are no probabilities: the first score that is wrong, or all trees together."""
+    wrong = ~(label_scores < np.inf)  # also true for NaN
+    wrong[..., 0] = label_scores[..., 0] != 0
+    wrong[np.tril_indices(len(wrong))] = False
+    if wrong.any():
+        i, j, k = np.argwhere(wrong)[0]
+        reason = (
+            "scores must be finite, or -inf for what is forbidden" if k else "the empty label (index 0) must score 0"
+        )
+        raise ValueError(f"{where}: label_scores[{i}, {j}, {k}] is {label_scores[i, j, k]}: {reason}")
+    wrong = ~(arc_scores < np.inf)
+    np.fill_diagonal(wrong[:, 1:], False)
+    if wrong.any():
+        d, h = np.argwhere(wrong)[0]
+        reason = "scores must be finite, or -inf for what is forbidden"
+        raise ValueError(f"{where}: arc_scores[{d}, {h}] is {arc_scores[d, h]}: {reason}")
+    if log_partition == -math.inf:
+        raise ValueError(f"{where}: no joint tree is left: its labels or arcs are all forbidden (-inf)")
+    raise ValueError(f"{where}: the log-partition is {log_partition}: the scores are too large to add up")
+
+
+# ---------------------------------------------------------------- scores to weights
+
+
+@fused
+def _exponentials(row, weight, top, room, out):
+    """Write exp(weight * row - top) into out; 0 where the exponent is below -700. room: float64 [2, at least as long].
+
+    exp(x) = 2^k exp(x - k log 2) with the series of exp. These loops vectorise; calls of the library's exp do not.
+    """
+    powers, values = room[0], room[1]
+    bits = powers.view(np.int64)
+    for k in range(row.shape[0]):
+        x = max(weight * row[k] - top, -700.0)
+        shifted = x * (1 / LOG2) + ROUND
+        whole = shifted - ROUND
+        rest = (x - whole * HIGH) - whole * LOW
+        value = SERIES[0]
+        for term in SERIES[1:]:
+            value = value * rest + term
+        powers[k] = shifted
+        values[k] = value
+    for k in range(row.shape[0]):
+        bits[k] = (bits[k] + 1023) << 52
+    for k in range(row.shape[0]):
+        out[k] = values[k] * powers[k] if weight * row[k] - top > -700.0 else 0.0
+
+
+@compiled
+def _usable(row):
+    """Return whether no score is NaN or +inf."""
+    wrong = 0
+    for k in range(row.shape[0]):
+        wrong += not row[k] < np.inf
+    return wrong == 0
+
+
+@partial(compiled, relaxed=["nnan", "nsz"])  # NaN was excluded before
+def _maximum(row, weight):
+    top = -np.inf
+    for k in range(row.shape[0]):
+        top = max(top, weight * row[k] if row[k] > -np.inf else -np.inf)  # -inf forbids, also where the weight is 0
+    return top
+
+
+@partial(compiled, relaxed=["contract", "reassoc", "nsz"])  # any order of additions
+def _share(row, weight, values):
+    """Divide the values by their sum. Return (sum, sum of value * weight * row after the division)."""
+    total, mean = 0.0, 0.0
+    for k in range(row.shape[0]):
+        total += values[k]
+    factor = 1 / total
+    for k in range(row.shape[0]):
+        values[k] *= factor
+        mean += values[k] * (weight * row[k]) if values[k] > 0 else 0.0
+    return total, mean
+
+
+@compiled
+def _label_weights(label_scores, weight, shares, top, total, mean):
+    """Write each label's share of its span's weight into shares; the weight is total * exp(top).
+
+    mean: the expected weighted score of the label. Returns False if a score is NaN or +inf, or an empty label is not 0.
+    """
+    n, size = label_scores.shape[0] - 1, label_scores.shape[2]
+    room = np.empty((2, size))
+    for i in range(n):
+        for j in range(i + 1, n + 1):
+            first = 2 if j - i == 1 or j - i == n else 1  # where <H> (index 1) is not allowed
+            row = label_scores[i, j]
+            if row[0] != 0 or not _usable(row):
+                return False
+            top[i, j] = _maximum(row[first:], weight)
+            if top[i, j] > -np.inf:
+                _exponentials(row[first:], weight, top[i, j], room, shares[i, j, first:])
+                total[i, j], mean[i, j] = _share(row[first:], weight, shares[i, j, first:])
+            else:
+                total[i, j], mean[i, j] = 0, 0
+    return True
+
+
+@compiled
+def _arc_weights(arc_scores, weight, arcs):
+    """Write the weighted scores into arcs [n, n+1], -inf for a word as its own head. Returns False for NaN and +inf."""
+    n = arc_scores.shape[0]
+    fine = True
+    for d in range(n):
+        for h in range(n + 1):
+            if h == d + 1 or arc_scores[d, h] == -np.inf:
+                arcs[d, h] = -np.inf
+            else:
+                arcs[d, h] = weight * arc_scores[d, h]
+                fine &= arcs[d, h] < np.inf
+    return fine
+
+
+# ---------------------------------------------------------------- sums without logarithms
+
+
+@fused
+def _mix(weights, w0, rows, r_step, first, last, low, high, out, o0):
+    """Add sum over k in first..last-1 of weights[w0 + k] * rows[k * r_step + h] to out[o0 + h], for h in low..high-1.
+
+    All arrays are flat. Unsigned indices need no test for negative ones; only without that test do the loops vectorise.
+    """
+    k, last, low, high = UNSIGNED(first), UNSIGNED(last), UNSIGNED(low), UNSIGNED(high)
+    w0, step, o0 = UNSIGNED(w0), UNSIGNED(r_step), UNSIGNED(o0)
+    while k + THREE < last:
+        w = w0 + k
+        f0, f1, f2, f3 = weights[w], weights[w + ONE], weights[w + TWO], weights[w + THREE]
+        p0 = k * step
+        p1, p2, p3 = p0 + step, p0 + TWO * step, p0 + THREE * step
+        for h in range(low, high):
+            out[o0 + h] += (f0 * rows[p0 + h] + f1 * rows[p1 + h]) + (f2 * rows[p2 + h] + f3 * rows[p3 + h])
+        k += FOUR
+    while k < last:
+        f0, p0 = weights[w0 + k], k * step
+        for h in range(low, high):
+            out[o0 + h] += f0 * rows[p0 + h]
+        k += ONE
+
+
+@fused
+def _pair(factors, a, a0, a_step, b, b0, b_step, first, last, low, high, side, out):
+    """Add sum over k in first..last-1 of factors[k] * a[a0 + k * a_step + h] * b[b0 + k * b_step + h] to out[h].
+
+    h runs over low..high-1; with side -1 only over h < k, with side 1 only over h >= k. All arrays are flat, see `_mix`.
+    """
+    k, last, low, high = UNSIGNED(first), UNSIGNED(last), UNSIGNED(low), UNSIGNED(high)
+    a0, a_step, b0, b_step = UNSIGNED(a0), UNSIGNED(a_step), UNSIGNED(b0), UNSIGNED(b_step)
+    while k + THREE < last:
+        f0, f1, f2, f3 = factors[k], factors[k + ONE], factors[k + TWO], factors[k + THREE]
+        p0, q0 = a0 + k * a_step, b0 + k * b_step
+        p1, p2, p3 = p0 + a_step, p0 + TWO * a_step, p0 + THREE * a_step
+        q1, q2, q3 = q0 + b_step, q0 + TWO * b_step, q0 + THREE * b_step
+        for h in range(k + THREE if side > 0 else low, k if side < 0 else high):
+            out[h] += ((f0 * a[p0 + h]) * b[q0 + h] + (f1 * a[p1 + h]) * b[q1 + h]) + (
+                (f2 * a[p2 + h]) * b[q2 + h] + (f3 * a[p3 + h]) * b[q3 + h]
+            )
+        if side != 0:  # three words where only some of the four rows count
+            for h in range(k, k + THREE):
+                if (side < 0) == (h < k + ONE):
+                    out[h] += (f1 * a[p1 + h]) * b[q1 + h]
+                if (side < 0) == (h < k + TWO):
+                    out[h] += (f2 * a[p2 + h]) * b[q2 + h]
+                if side < 0:
+                    out[h] += (f3 * a[p3 + h]) * b[q3 + h]
+                else:
+                    out[h] += (f0 * a[p0 + h]) * b[q0 + h]
+        k += FOUR
+    while k < last:
+        f0, p0, q0 = factors[k], a0 + k * a_step, b0 + k * b_step
+        for h in range(k if side > 0 else low, k if side < 0 else high):
+            out[h] += (f0 * a[p0 + h]) * b[q0 + h]
+        k += ONE
+
+
+@compiled
+def _powers(constant, scale, a0, a_step, b0, b_step, sign, first, last, factors):
+    """Write 2^(constant + scale[a0 + k * a_step] + sign * scale[b0 + k * b_step]) into factors[k], k in first..last-1."""
+    bits = factors.view(np.int64)
+    for k in range(first, last):
+        power = constant + scale[a0 + k * a_step] + sign * scale[b0 + k * b_step]
+        bits[k] = (max(power, -1023) + 1023) << 52  # below 2^-1022: 0
+
+
+@compiled
+def _inside(arcs, root, top, total, chart, scale, factor):
+    """Fill the charts. Return Z / 2^scale[0, n], or 0 if parts of a sum may have been lost.
+
+    Each array holds two things about a span (i, j): one at [i, j] and one at [j, i].
+    chart [n+1, n+1, n]: [i, j] has R where h is inside (i, j) and D where h >= j; [j, i] has L and, where h < i, D.
+    scale int64 [n+1, n+1]: [i, j] is the scale of the span: the true number is the chart's times 2^scale.
+        [j, i] is the scale of the sums over splits.
+    factor [n+1, n+1]: U times [i, j] is N, and U times [j, i] is U, in the scale of the span.
+    arcs [n, n]: e^(arc(d, h) - the maximum of d); root [n]: the same for the root.
+    """
+    n = arcs.shape[0]
+    side = n + 1
+    rows, scales, to_head = chart.reshape(side * side * n), scale.reshape(side * side), arcs.reshape(n * n)
+    right, left, labelled, factors = np.empty(n), np.empty(n), np.empty(n), np.empty(side)
+    for j in range(1, side):
+        for i in range(j - 1, -1, -1):
+            right[i:j] = 0
+            left[i:j] = 0
+            base = 0
+            if j - i == 1:
+                left[i] = 1
+            else:
+                base = scale[i, i + 1] + scale[i + 1, j]
+                for k in range(i + 2, j):
+                    base = max(base, scale[i, k] + scale[k, j])
+                _powers(-base, scales, i * side, 1, j, side, 1, i + 1, j, factors)
+                _pair(factors, rows, i * side * n, n, rows, j * side * n, n, i + 1, j, i, j, -1, right)
+                _pair(factors, rows, i * side * n, n, rows, j * side * n, n, i + 1, j, i, j, 1, left)
+            largest = 0.0
+            for h in range(i, j):
+                largest = max(largest, left[h] + right[h])
+            if not largest > 0:
+                return 0.0
+            power = int(round(top[i, j] / LOG2)) if total[i, j] > 0 else 0  # the labels weigh about 2^power
+            shift = max(power, 0) + math.frexp(largest)[1]  # so that the largest number of the span is about 1
+            name = math.ldexp(total[i, j] * math.exp((top[i, j] - power * HIGH) - power * LOW), power - shift)
+            one = math.ldexp(1.0, -shift)
+            if total[i, j] == 0:
+                name = 0.0
+            scale[i, j], scale[j, i] = base + shift, base
+            factor[i, j], factor[j, i] = name, one
+
+            before, after = chart[j, i], chart[i, j]
+            smallest = np.inf
+            for h in range(i, j):
+                content = left[h] + right[h]
+                labelled[h] = name * content if j - i > 1 or n == 1 else one + name
+                after[h] = one * right[h] + labelled[h]
+                before[h] = one * content + labelled[h] if j - i > 1 else labelled[h]
+                smallest = min(smallest, labelled[h])
+            if j - i == n:
+                continue
+            before[:i] = 0
+            after[j:] = 0
+            _mix(labelled, 0, to_head, n, i, j, 0, i, rows, (j * side + i) * n)
+            _mix(labelled, 0, to_head, n, i, j, j, n, rows, (i * side + j) * n)
+            for h in range(i):
+                smallest = min(smallest, before[h])
+            for h in range(j, n):
+                smallest = min(smallest, after[h])
+            if not smallest >= TINY:
+                return 0.0
+    z = 0.0
+    for h in range(n):
+        z += labelled[h] * root[h]
+    return z if z >= TINY else 0.0
+
+
+@compiled
+def _outside(arcs, root, z, chart, scale, factor, span_sums, arc_sums, head_sums):
+    """Add the probabilities of spans [n+1, n+1], arcs [n, n+1] and, unless head_sums is empty, head words [n+1, n+1, n].
+
+    slope [n+1, n+1, n] has the derivatives of log Z by the sums over splits: at [i, j] by that over right dependents, at
+    [j, i] by that over left dependents.
+    """
+    n = arcs.shape[0]
+    side = n + 1
+    slope = np.empty((side, side, n))
+    slopes, rows, scales = slope.reshape(side * side * n), chart.reshape(side * side * n), scale.reshape(side * side)
+    to_dependent, arc_slopes = (
+        arcs.T.copy().reshape(n * n),
+        np.zeros(n * n),
+    )  # [head word, dependent], [dependent, head word]
+    after, before, labelled, factors = np.empty(n), np.empty(n), np.empty(n), np.empty(side)
+    starting, attached = (
+        np.zeros(n * side),
+        np.zeros(side * n),
+    )  # of spans (i, j): N [d, j], and the derivative by D [j, h]
+    for j in range(1, side):  # swap the charts, because this pass goes along the other direction of each
+        for i in range(j):
+            for h in range(n):
+                chart[i, j, h], chart[j, i, h] = chart[j, i, h], chart[i, j, h]
+    for i in range(n):
+        for j in range(n, i, -1):
+            after[i:] = 0  # the derivative by chart[i, j]
+            before[:j] = 0  # the derivative by chart[j, i]
+            if j < n:  # left parts of (i, k)
+                _powers(scale[i, j], scales, j * side, 1, i, side, -1, j + 1, side, factors)
+                _pair(factors, slopes, i * side * n, n, rows, j * side * n, n, j + 1, side, i, j, 0, after)
+                _pair(factors, slopes, i * n, side * n, rows, j * side * n, n, j + 1, side, j, n, -1, after)
+            if i > 0:  # right parts of (k, j)
+                _powers(scale[i, j], scales, i, side, j * side, 1, -1, 0, i, factors)
+                _pair(factors, slopes, j * side * n, n, rows, i * side * n, n, 0, i, i, j, 0, before)
+                _pair(factors, slopes, j * n, side * n, rows, i * side * n, n, 0, i, 0, i, 1, before)
+            if j - i == n:
+                for h in range(n):
+                    labelled[h] = root[h] / z
+            else:
+                for h in range(i, j):
+                    labelled[h] = after[h] + before[h]
+                _mix(before, 0, to_dependent, n, 0, i, i, j, labelled, 0)
+                _mix(after, 0, to_dependent, n, j, n, i, j, labelled, 0)
+
+            name, one = factor[i, j], factor[j, i]
+            right, left, values = slope[i, j], slope[j, i], chart[i, j]
+            for h in range(i, j):
+                content = values[h] / (one + name) if j - i > 1 else 1.0
+                starting[h * side + j] = name * content if j - i > 1 or n == 1 else one + name
+                probability = name * content * labelled[h]
+                span_sums[i, j] += probability
+                if head_sums.shape[0] > 1:
+                    head_sums[i, j, h] = probability
+                left[h] = name * labelled[h] + one * before[h]
+                right[h] = left[h] + one * after[h]
+                if j - i == n:
+                    arc_sums[h, 0] = probability
+            for h in range(n):
+                attached[j * n + h] = before[h] if h < i else 0.0 if h < j else after[h]
+        for d in range(i, n):
+            _mix(starting, d * side, attached, n, d + 1, side, 0, i, arc_slopes, d * n)
+            _mix(starting, d * side, attached, n, d + 1, side, d + 1, n, arc_slopes, d * n)
+    for d in range(n):
+        for h in range(n):
+            arc_sums[d, h + 1] = arc_slopes[d * n + h] * arcs[d, h]
+
+
+@compiled
+def _without_logarithms(arc_scores, top, total, span_sums, arc_sums, head_sums):
+    """Return log Z and add the probabilities; NaN if that takes logarithms, and nothing is added."""
+    n = arc_scores.shape[0]
+    arcs, root = np.zeros((n, n)), np.empty(n)
+    room, row = np.empty((2, n + 1)), np.empty(n + 1)
+    sum_of_tops = 0.0
+    for d in range(n):
+        highest = arc_scores[d].max()
+        if highest == -np.inf:
+            return np.nan
+        sum_of_tops += highest
+        _exponentials(arc_scores[d], 1.0, highest, room, row)
+        arcs[d], root[d] = row[1:], row[0]
+    chart, scale = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1), np.int64)
+    factor = np.empty((n + 1, n + 1))
+    z = _inside(arcs, root, top, total, chart, scale, factor)
+    if z == 0:
+        return np.nan
+    _outside(arcs, root, z, chart, scale, factor, span_sums, arc_sums, head_sums)
+    return math.log(z) + (scale[0, n] * LOG2 + sum_of_tops)
+
+
+# ---------------------------------------------------------------- sums with logarithms
+
+
+@compiled
+def _log_add(a, b):
+    high, low = max(a, b), min(a, b)
+    return high if low == -np.inf else high + math.log1p(math.exp(low - high))
+
+
+@compiled
+def _log_splits(chart, i, j, h, first, last):
+    """Return log sum over k in first..last-1 of e^(chart[i, k, h] + chart[j, k, h])."""
+    top = -np.inf
+    for k in range(first, last):
+        top = max(top, chart[i, k, h] + chart[j, k, h])
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for k in range(first, last):
+        total += math.exp(chart[i, k, h] + chart[j, k, h] - top)
+    return top + math.log(total)
+
+
+@compiled
+def _part(probability, value, total):
+    """Return the share e^(value - total) of a probability."""
+    return probability * math.exp(value - total) if probability > 0 else 0.0
+
+
+@compiled
+def _with_logarithms(arc_scores, top, total, span_sums, arc_sums, head_sums):
+    """Return log Z and add the probabilities, as `_without_logarithms` does.
+
+    The charts hold logarithms. The second pass shares the probability of every sum out among its terms.
+    """
+    n = arc_scores.shape[0]
+    chart, node = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n))  # node: N
+    for j in range(1, n + 1):
+        for i in range(j - 1, -1, -1):
+            name = top[i, j] + math.log(total[i, j]) if total[i, j] > 0 else -np.inf
+            for h in range(i, j):
+                right, left = _log_splits(chart, i, j, h, h + 1, j), _log_splits(chart, i, j, h, i + 1, h + 1)
+                if j - i > 1:
+                    node[i, j, h] = name + _log_add(right, left)
+                else:
+                    node[i, j, h] = _log_add(0.0, name) if n > 1 else name
+                chart[i, j, h] = _log_add(node[i, j, h], right)
+                chart[j, i, h] = _log_add(chart[i, j, h], left)
+            for h in range(n):
+                if h < i or h >= j:
+                    highest, value = -np.inf, 0.0
+                    for d in range(i, j):
+                        highest = max(highest, node[i, j, d] + arc_scores[d, h + 1])
+                    for d in range(i, j):
+                        value += _part(1.0, node[i, j, d] + arc_scores[d, h + 1], highest) if highest > -np.inf else 0.0
+                    value = highest + math.log(value) if highest > -np.inf else highest
+                    if h < i:
+                        chart[j, i, h] = value
+                    else:
+                        chart[i, j, h] = value
+    log_z = -np.inf
+    for h in range(n):
+        log_z = _log_add(log_z, node[0, n, h] + arc_scores[h, 0])
+    if not abs(log_z) < np.inf:
+        return log_z
+
+    share = np.zeros((n + 1, n + 1, n))  # the probability of each entry of the chart
+    for i in range(n):
+        for j in range(n, i, -1):
+            here = np.zeros(n)  # the probability of N
+            for h in range(n):
+                if j - i == n:
+                    here[h] = arc_sums[h, 0] = _part(1.0, node[i, j, h] + arc_scores[h, 0], log_z)
+                elif h < i or h >= j:
+                    value, probability = (chart[j, i, h], share[j, i, h]) if h < i else (chart[i, j, h], share[i, j, h])
+                    for d in range(i, j):
+                        part = _part(probability, node[i, j, d] + arc_scores[d, h + 1], value)
+                        here[d] += part
+                        arc_sums[d, h + 1] += part
+            for h in range(i, j):
+                after, before = share[i, j, h], share[j, i, h]
+                here[h] += _part(after, node[i, j, h], chart[i, j, h]) + _part(before, node[i, j, h], chart[j, i, h])
+                probability = here[h]
+                if j - i > 1:
+                    right, left = _log_splits(chart, i, j, h, h + 1, j), _log_splits(chart, i, j, h, i + 1, h + 1)
+                    both = _log_add(right, left)
+                    to_right = _part(after, right, chart[i, j, h]) + _part(before, right, chart[j, i, h])
+                    to_right += _part(here[h], right, both)
+                    to_left = _part(before, left, chart[j, i, h]) + _part(here[h], left, both)
+                    for k in range(i + 1, j):
+                        value, sum_of_all = (to_left, left) if k <= h else (to_right, right)
+                        part = _part(value, chart[i, k, h] + chart[j, k, h], sum_of_all)
+                        share[i, k, h] += part
+                        share[j, k, h] += part
+                elif n > 1:
+                    name = top[i, j] + math.log(total[i, j]) if total[i, j] > 0 else -np.inf
+                    probability = _part(here[h], name, node[i, j, h])
+                span_sums[i, j] += probability
+                if head_sums.shape[0] > 1:
+                    head_sums[i, j, h] = probability
+    return log_z
+
+
+# ---------------------------------------------------------------- one sentence
+
+
+@compiled
+def solve(label_scores, arc_scores, label_weight, arc_weight, labels, head_words, logarithms=False):
+    """Return (log Z, arcs [n, n+1], head words [n+1, n+1, n], entropy), and write the probabilities into labels.
+
+    labels: zeros [n+1, n+1, L]. head_words: False leaves this array empty. logarithms: use them from the start.
+    log Z is NaN if a score is NaN or +inf or an empty label is not 0, and -inf if no tree is left.
+    """
+    n, dtype = arc_scores.shape[0], arc_scores.dtype
+    top, total, mean = np.empty((n + 1, n + 1)), np.empty((n + 1, n + 1)), np.empty((n + 1, n + 1))
+    span_sums, arc_sums, weighted = np.zeros((n + 1, n + 1)), np.zeros((n, n + 1)), np.empty((n, n + 1))
+    head_sums = np.zeros((n + 1, n + 1, n) if head_words else (1, 1, n))
+    fine = _label_weights(label_scores, label_weight, labels, top, total, mean)
+    fine &= _arc_weights(arc_scores, arc_weight, weighted)
+    log_z = np.nan
+    if fine and not logarithms:
+        log_z = _without_logarithms(weighted, top, total, span_sums, arc_sums, head_sums)
+    if fine and np.isnan(log_z):
+        log_z = _with_logarithms(weighted, top, total, span_sums, arc_sums, head_sums)
+    entropy = log_z
+    if abs(log_z) < np.inf:
+        for i in range(n):
+            for j in range(i + 1, n + 1):
+                probability = min(span_sums[i, j], 1.0)
+                labels[i, j] *= dtype.type(probability)
+                labels[i, j, 0] = dtype.type(1 - probability)
+                entropy -= probability * mean[i, j]
+        for d in range(n):
+            for h in range(n + 1):
+                if arc_sums[d, h] > 0:
+                    entropy -= arc_sums[d, h] * weighted[d, h]
+    return log_z, arc_sums.astype(dtype), head_sums.astype(dtype), entropy
