@@ -153,7 +153,7 @@ def test_resuming_another_run(place, change, more, says):
     [
         case("a name there is not", "nowhere", "nowhere"),
         case("an empty folder", "small", "model.json"),
-        case("an empty name", "", "", defect="empty place"),
+        case("an empty name", "", ""),
         case("another network", "{parser}", "tiny"),
     ],
     sample=False,
