@@ -44,5 +44,9 @@ class TooLongError(LalkitError):
     """The charts of a sentence do not fit into memory."""
 
 
+class ScoreError(LalkitError, ValueError):
+    """The scores of a sentence are not finite, so that it has no best tree."""
+
+
 class ParameterError(LalkitError):
     """A parameter of a notebook or of the command line is unknown, or its value is wrong."""

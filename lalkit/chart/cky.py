@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lalkit.chart.machine import compiled, map_threads
+from lalkit.chart.machine import NOT_FINITE, compiled, map_threads
+from lalkit.errors import ScoreError
 
 EMPTY, SUBHEAD, FIRST_REAL = 0, 1, 2  # label indices: no label; <H>; the first label of the treebank
 
@@ -28,7 +29,10 @@ class ConstituencyTree(NamedTuple):
 
 
 def cky_batch(
-    charts: Sequence[np.ndarray] | np.ndarray, lengths: Sequence[int] | None = None, threads: int | None = None
+    charts: Sequence[np.ndarray] | np.ndarray,
+    lengths: Sequence[int] | None = None,
+    threads: int | None = None,
+    names: Sequence[str] | None = None,
 ) -> list[ConstituencyTree]:
     """Return the best tree of every chart.
 
@@ -38,16 +42,19 @@ def cky_batch(
             becomes float32.
         lengths: [B], the numbers of words, for a padded array.
         threads: The number of threads; None: one per core.
+        names: How errors name the sentences; None: by their numbers in the batch.
 
     Raises:
-        ValueError: A shape is wrong, or a score is NaN or infinite. The message names the sentence.
+        ValueError: A shape is wrong.
+        ScoreError: A score is NaN or infinite.
     """
     charts = list(charts)
     if lengths is None:
         lengths = [np.shape(chart)[0] - 1 for chart in charts]
     if len(lengths) != len(charts):
         raise ValueError(f"{len(lengths)} lengths for {len(charts)} charts")
-    prepared = [_prepare(chart, int(n), f"sentence {b}") for b, (chart, n) in enumerate(zip(charts, lengths))]
+    names = names or [f"sentence {b}" for b in range(len(charts))]
+    prepared = [_prepare(chart, int(n), name) for chart, n, name in zip(charts, lengths, names, strict=True)]
     return map_threads(lambda item: _parse(*item), prepared, threads)
 
 
@@ -66,7 +73,7 @@ def _parse(chart: np.ndarray, where: str) -> ConstituencyTree:
     best, label = np.zeros((n + 1, n + 1), chart.dtype), np.zeros((n + 1, n + 1), np.int64)
     i, j = _best_labels(chart, best, label)
     if i >= 0:
-        raise ValueError(f"{where}: the scores of span ({i}, {j}) are not all finite")
+        raise ScoreError(f"the scores of span ({i}, {j}) are not all finite", where=where, remedy=NOT_FINITE)
     score, spans = _cky(best, n)
     labelled = [(i, j, int(label[i, j])) for i, j in spans.tolist() if label[i, j] != EMPTY]
     return ConstituencyTree(float(score), labelled)

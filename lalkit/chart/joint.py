@@ -40,7 +40,8 @@ import numpy as np
 
 from lalkit.chart import machine as memory
 from lalkit.chart.cky import FIRST_REAL
-from lalkit.chart.machine import compiled, cpu_count, map_threads
+from lalkit.chart.machine import NOT_FINITE, compiled, cpu_count, map_threads
+from lalkit.errors import ScoreError
 
 
 class JointTree(NamedTuple):
@@ -65,30 +66,39 @@ def decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5) -
         lam: The weight of labels; arcs have weight 1 - lam.
 
     Raises:
-        ValueError: A shape is wrong, lam is outside [0, 1], or a score is NaN or infinite.
+        ValueError: A shape is wrong, or lam is outside [0, 1].
+        ScoreError: A score is NaN or infinite.
         TooLongError: The chart would not fit into memory.
     """
     return decode_batch([(label_scores, arc_scores)], lam, threads=1)[0]
 
 
 def decode_batch(
-    pairs: Sequence[tuple[np.ndarray, np.ndarray]], lam: float = 0.5, threads: int | None = None
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    lam: float = 0.5,
+    threads: int | None = None,
+    names: Sequence[str] | None = None,
 ) -> list[JointTree]:
-    """Return the best joint tree of every (label_scores, arc_scores) pair, see `decode`. An error names the sentence.
+    """Return the best joint tree of every (label_scores, arc_scores) pair, see `decode`.
 
-    threads: None for one per core. Fewer threads run if their charts would not fit into memory together.
+    Args:
+        pairs: label_scores and arc_scores of every sentence.
+        lam: The weight of labels; arcs have weight 1 - lam.
+        threads: None for one per core. Fewer threads run if their charts would not fit into memory together.
+        names: How errors name the sentences; None: by their numbers in the batch.
     """
     check_weight(lam)
-    pairs = [as_arrays(labels, arcs, f"sentence {b}") for b, (labels, arcs) in enumerate(pairs)]
+    names = names or [f"sentence {b}" for b in range(len(pairs))]
+    pairs = [as_arrays(labels, arcs, name) for name, (labels, arcs) in zip(names, pairs, strict=True)]
     needed = [memory.chart_bytes(len(arcs), arcs.itemsize) for _, arcs in pairs]
     largest = max(needed, default=0)
     limit = memory.available_bytes() if largest > memory.SMALL else None
     for b, (_, arcs) in enumerate(pairs):
-        memory.check_fits(len(arcs), needed[b], limit, f"sentence {b}")
+        memory.check_fits(len(arcs), needed[b], limit, names[b])
     workers = cpu_count() if threads is None else threads
     if limit is not None and largest and workers > 1:
         workers = max(1, min(workers, limit // largest))
-    return map_threads(lambda b: _decode(*pairs[b], lam, f"sentence {b}"), range(len(pairs)), workers)
+    return map_threads(lambda b: _decode(*pairs[b], lam, names[b]), range(len(pairs)), workers)
 
 
 def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, where: str) -> JointTree:
@@ -100,7 +110,7 @@ def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, where:
 
 
 def unwind(chart, best, label, arcs, n: int, where: str) -> JointTree:
-    """Return the best tree of a filled chart. Raises ValueError if its score is not finite, because a sum overflowed.
+    """Return the best tree of a filled chart. Raises ScoreError if its score is not finite, because a sum overflowed.
 
     chart: [N+1, N+1, N]; best, label: [N+1, N+1]; arcs: [N, N+1], weighted. The first n words are this sentence.
     """
@@ -109,7 +119,8 @@ def unwind(chart, best, label, arcs, n: int, where: str) -> JointTree:
 
 def _tree(where: str, score: float, spans: np.ndarray, heads: np.ndarray) -> JointTree:
     if not math.isfinite(score):
-        raise ValueError(f"{where}: the best score is {score}: the scores are too large to add up")
+        problem = f"the best score is {score}: the scores are too large to add up"
+        raise ScoreError(problem, where=where, remedy=NOT_FINITE)
     return JointTree(float(score), list(map(tuple, spans.tolist())), heads)
 
 
@@ -134,7 +145,7 @@ def as_arrays(label_scores, arc_scores, where: str) -> tuple[np.ndarray, np.ndar
 
 
 def check_scores(label_scores: np.ndarray, arc_scores: np.ndarray, where: str) -> None:
-    """Raise ValueError for the first score that is NaN or infinite, or for an empty label that does not score 0."""
+    """Raise ScoreError for the first score that is NaN or infinite, or for an empty label that does not score 0."""
     wrong = ~np.isfinite(label_scores)
     wrong[..., 0] = label_scores[..., 0] != 0  # also true for NaN
     wrong[np.tril_indices(len(wrong))] = False
@@ -142,12 +153,13 @@ def check_scores(label_scores: np.ndarray, arc_scores: np.ndarray, where: str) -
         i, j, k = np.argwhere(wrong)[0]
         value = label_scores[i, j, k]
         reason = "the empty label (index 0) must score exactly 0" if np.isfinite(value) else "scores must be finite"
-        raise ValueError(f"{where}: label_scores[{i}, {j}, {k}] is {value}: {reason}")
+        raise ScoreError(f"label_scores[{i}, {j}, {k}] is {value}: {reason}", where=where, remedy=NOT_FINITE)
     wrong = ~np.isfinite(arc_scores)
     np.fill_diagonal(wrong[:, 1:], False)
     if wrong.any():
         d, h = np.argwhere(wrong)[0]
-        raise ValueError(f"{where}: arc_scores[{d}, {h}] is {arc_scores[d, h]}: scores must be finite")
+        problem = f"arc_scores[{d}, {h}] is {arc_scores[d, h]}: scores must be finite"
+        raise ScoreError(problem, where=where, remedy=NOT_FINITE)
 
 
 @partial(compiled, relaxed=["reassoc"])  # any order of additions: eight at a time

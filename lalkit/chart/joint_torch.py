@@ -22,7 +22,11 @@ CHUNK = 2**24  # elements of the largest temporary: 64 MB of float32, while a wi
 
 @torch.no_grad()
 def decode_batch_torch(
-    label_scores: Tensor, arc_scores: Tensor, lengths: Tensor | Sequence[int], lam: float = 0.5
+    label_scores: Tensor,
+    arc_scores: Tensor,
+    lengths: Tensor | Sequence[int],
+    lam: float = 0.5,
+    names: Sequence[str] | None = None,
 ) -> list[JointTree]:
     """Return the best joint tree of every sentence, see `joint`.
 
@@ -31,29 +35,37 @@ def decode_batch_torch(
         arc_scores: [B, N, N+1]. If one of the two is float64, everything is computed in float64, otherwise in float32.
         lengths: [B], the numbers of words, 1..N.
         lam: The weight of labels; arcs have weight 1 - lam.
+        names: How errors name the sentences; None: by their numbers in the batch.
 
     A batch whose charts do not fit into memory together is decoded in parts.
 
     Raises:
-        ValueError: A shape is wrong, lam is outside [0, 1], or a score is NaN or infinite. The message names the sentence.
+        ValueError: A shape is wrong, or lam is outside [0, 1].
+        ScoreError: A score is NaN or infinite.
         TooLongError: The chart of one sentence would not fit into memory.
     """
     check_weight(lam)
     lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     check_shapes(label_scores, arc_scores, lengths)
+    names = names or [f"sentence {b}" for b in range(len(lengths))]
     dtype = torch.promote_types(label_scores.dtype, arc_scores.dtype)
     dtype = torch.float64 if dtype == torch.float64 else torch.float32
 
     trees: list[JointTree] = []
-    for start, end in parts(lengths, dtype.itemsize, available_bytes(arc_scores.device)):
+    limit = available_bytes(arc_scores.device)
+    for n, name in zip(lengths, names):
+        memory.check_fits(n, memory.chart_bytes(n, dtype.itemsize), limit, name)
+    for start, end in parts(lengths, dtype.itemsize, limit):
         n = max(lengths[start:end])  # this part's padding
         labels = label_scores[start:end, : n + 1, : n + 1].to(dtype)
         arcs = arc_scores[start:end, :n, : n + 1].to(dtype)
-        trees += _decode(labels, arcs, lengths[start:end], lam, start)
+        trees += _decode(labels, arcs, lengths[start:end], lam, names[start:end])
     return trees
 
 
-def _decode(label_scores: Tensor, arc_scores: Tensor, lengths: list[int], lam: float, first: int) -> list[JointTree]:
+def _decode(
+    label_scores: Tensor, arc_scores: Tensor, lengths: list[int], lam: float, names: Sequence[str]
+) -> list[JointTree]:
     device, dtype = arc_scores.device, arc_scores.dtype
     lengths_there = torch.tensor(lengths, device=device)
     spans, pairs = used_cells(lengths_there, arc_scores.shape[1])
@@ -67,12 +79,10 @@ def _decode(label_scores: Tensor, arc_scores: Tensor, lengths: list[int], lam: f
     for b in wrong.nonzero()[:, 0].tolist():
         n = lengths[b]
         check_scores(
-            label_scores[b, : n + 1, : n + 1].cpu().numpy(),
-            arc_scores[b, :n, : n + 1].cpu().numpy(),
-            f"sentence {first + b}",
+            label_scores[b, : n + 1, : n + 1].cpu().numpy(), arc_scores[b, :n, : n + 1].cpu().numpy(), names[b]
         )
     sentences = zip(*(tensor.cpu().numpy() for tensor in (chart, best, label, arcs)), lengths)
-    return [unwind(t, s, k, a, n, f"sentence {first + b}") for b, (t, s, k, a, n) in enumerate(sentences)]
+    return [unwind(t, s, k, a, n, name) for (t, s, k, a, n), name in zip(sentences, names)]
 
 
 def used_cells(lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
@@ -159,13 +169,8 @@ def available_bytes(device: torch.device) -> int | None:
 
 
 def parts(lengths: list[int], itemsize: int, limit: int | None) -> Iterator[tuple[int, int]]:
-    """Yield ranges (start, end) of sentences whose padded charts fit into memory together, with their temporary tensors.
-
-    Raises TooLongError for a sentence that does not fit alone.
-    """
+    """Yield ranges (start, end) of sentences whose padded charts fit into memory together, with their temporary tensors."""
     extra = 4 * CHUNK * itemsize  # sums and maxima of one chunk
-    for b, n in enumerate(lengths):
-        memory.check_fits(n, memory.chart_bytes(n, itemsize), limit, f"sentence {b}")
     start = longest = 0
     for end, n in enumerate(lengths):
         longest = max(longest, n)

@@ -80,7 +80,8 @@ def predict_batches(
             chosen = [sentences[i] for i in group]
             with torch.inference_mode():
                 output = network(collator(chosen).to(device), **asked)
-                trees = decode_output(output, [len(s) for s in chosen], lam, threads, network.config.task)
+                names = [sentence.where for sentence in chosen]
+                trees = decode_output(output, [len(s) for s in chosen], lam, threads, network.config.task, names)
                 labels, tags = best_labels(network, output, trees)
             predictions = [
                 assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config)
@@ -92,23 +93,34 @@ def predict_batches(
 
 
 def decode_output(
-    output: ParserOutput, lengths: Sequence[int], lam: float, threads: int | None = None, task: str = "joint"
+    output: ParserOutput,
+    lengths: Sequence[int],
+    lam: float,
+    threads: int | None = None,
+    task: str = "joint",
+    names: Sequence[str] | None = None,
 ) -> list[JointTree]:
     """Return the joint trees of a batch's scores: batched on a GPU, over threads on a CPU. Both give the same trees.
 
-    task 'dependencies': the best projective tree, which is the best joint tree if labels have weight 0. task 'constituents':
-    the best tree of labelled spans (CKY), with 0 as every head.
+    Args:
+        output: The scores.
+        lengths: The number of words of every sentence.
+        lam: The weight of labels against arcs.
+        threads: Threads of the decoder on a CPU; None: one per core.
+        task: 'dependencies' gives the best projective tree, which is the best joint tree if labels have weight 0.
+            'constituents' gives the best tree of labelled spans (CKY), with 0 as every head.
+        names: How errors name the sentences; None: by their numbers in the batch.
     """
     if task == "constituents":
-        trees = zip(cky_batch(output.label_scores.float().cpu().numpy(), lengths, threads), lengths)
+        trees = zip(cky_batch(output.label_scores.float().cpu().numpy(), lengths, threads, names), lengths)
         return [JointTree(t.score, [(*span, 0) for span in t.spans], np.zeros(n, np.int64)) for t, n in trees]
     lam = 0.0 if task == "dependencies" else lam
     if output.label_scores.is_cuda:
         sizes = torch.tensor(lengths, device=output.label_scores.device)
-        return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam)
+        return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam, names)
     labels, arcs = output.label_scores.float().numpy(), output.arc_scores.float().numpy()
     pairs = [(labels[b, : n + 1, : n + 1], arcs[b, :n, : n + 1]) for b, n in enumerate(lengths)]
-    return decode_batch(pairs, lam, threads)
+    return decode_batch(pairs, lam, threads, names)
 
 
 def best_labels(network: Network, output: ParserOutput, trees: Sequence[JointTree]) -> tuple[list, list]:

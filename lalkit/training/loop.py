@@ -19,6 +19,8 @@ from pathlib import Path
 import torch
 
 from lalkit import __version__
+from lalkit.chart import machine
+from lalkit.chart.joint_torch import available_bytes
 from lalkit.chart.machine import progress
 from lalkit.config import Config, from_dict, to_dict
 from lalkit.errors import LalkitError, ModelError
@@ -131,6 +133,8 @@ class Run(Learner):
         self.data = parts_hash([("train", self.train), ("dev", self.dev)])
         super().__init__(config, self.train)
         self.treebank, self.out, self.team = treebank, out, team
+        if task != "constituents":  # only joint charts grow with the cube of the words
+            self._check_charts()
         self.state = State(planned=config.train.epochs)
         self._log(
             f"{treebank}: {len(self.train)} sentences to train on ({left_out}), {len(self.dev)} of dev; "
@@ -144,6 +148,13 @@ class Run(Learner):
             checkpoint.start_from(self.network, self.vocab, find(config.train.start))
         if team.rank == 0:
             write_json(out / "config.json", {"treebank": treebank, "lalkit": __version__, **to_dict(config)})
+
+    def _check_charts(self) -> None:
+        """Raise TooLongError if a sentence of train or dev is too long for the memory of the first worker."""
+        limit = self.team.from_first(available_bytes(self.device))
+        for sentence in (max(sentences, key=len) for sentences in (self.train, self.dev)):
+            if (needed := machine.chart_bytes(len(sentence), torch.float32.itemsize)) > machine.SMALL:
+                machine.check_fits(len(sentence), needed, limit, sentence.where)
 
     def finish(self) -> dict:
         """Train to the end. Return the dev scores of the best epoch.

@@ -89,7 +89,12 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
 
 
 def build(
-    tree: Node, gold: conllu.Dependencies | None, id: str, unwrap: tuple[str, ...] = (), rules: Rules | None = derive
+    tree: Node,
+    gold: conllu.Dependencies | None,
+    id: str,
+    unwrap: tuple[str, ...] = (),
+    rules: Rules | None = derive,
+    place: str = "",
 ) -> Sentence:
     """Build one sentence from its tree and, if there are any, its dependencies.
 
@@ -100,6 +105,7 @@ def build(
         id: the id of the sentence.
         unwrap: labels of layout brackets, see `brackets.clean`.
         rules: the head rules; None for no rules.
+        place: the file and line of the tree.
 
     Raises:
         TreebankError: the words differ, or the sentence is not well-formed.
@@ -116,7 +122,7 @@ def build(
             labels = tuple("ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in named)
     elif rules:
         heads, labels = rules(cleaned)
-    return Sentence(sentence.words, sentence.tags, sentence.constituents, heads, labels, id)
+    return Sentence(sentence.words, sentence.tags, sentence.constituents, heads, labels, id, place)
 
 
 def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
@@ -182,7 +188,7 @@ def pair(
             if arcs and use_sent_id:
                 id = arcs.comments.get("sent_id") or id
             try:
-                yield tree, build(tree, arcs, id, unwrap, rules)
+                yield tree, build(tree, arcs, id, unwrap, rules, place)
             except TreebankError as error:
                 yield error.at(place)
     if next(dependencies, None) is not None:
@@ -281,10 +287,10 @@ def _dependencies_alone(source: Source, prefix: str) -> Sentences:
             yield item
             continue
         try:
-            id = item.comments.get("sent_id") or f"{prefix}.{number}"
-            yield Sentence(item.words, item.tags, None, item.heads, item.labels, id)
+            id, place = item.comments.get("sent_id") or f"{prefix}.{number}", f"{source.place}, line {item.line}"
+            yield Sentence(item.words, item.tags, None, item.heads, item.labels, id, place)
         except TreebankError as error:
-            yield error.at(f"{source.place}, line {item.line}")
+            yield error.at(place)
 
 
 def _read_ptb_sample(folder: Path, split: str, task: str) -> Sentences:

@@ -13,7 +13,7 @@ root.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -134,8 +134,9 @@ class Sentence:
 
     constituents: spans in pre-order (by start, the longest first). There is one span for each (start, end): a unary chain is
     one span whose label joins the labels of the chain with '::', the top label first. heads: heads[i] is the head word of
-    word i, counted from 1; 0 is the root. arc_labels: arc_labels[i] names that arc. Raises TreebankError if a layer does not
-    fit the words, if constituents cross, or if the heads are not one projective tree.
+    word i, counted from 1; 0 is the root. arc_labels: arc_labels[i] names that arc. place: the file and line from which the
+    sentence was read; sentences of different places can be equal. Raises TreebankError if a layer does not fit the words,
+    if constituents cross, or if the heads are not one projective tree.
     """
 
     words: tuple[str, ...]
@@ -144,6 +145,7 @@ class Sentence:
     heads: tuple[int, ...] | None = None
     arc_labels: tuple[str, ...] | None = None
     id: str = ""
+    place: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self):
         try:
@@ -186,6 +188,11 @@ class Sentence:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    @property
+    def where(self) -> str:
+        """The name of the sentence in errors: its place, else its id, else its first words."""
+        return self.place or f"sentence {self.id or ' '.join(self.words[:8])}"
 
     @cached_property
     def tree(self) -> Node:

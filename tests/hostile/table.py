@@ -21,7 +21,6 @@ from tests.command import lalkit
 DEFECTS = {
     "another network": "a result is explained with the network of today, although another network made it",
     "autocast": "the user's autocast context shifts the scores of a parse",
-    "chart of dev": "a dev sentence that is too long for the chart ends the run after the epoch, and the epoch is lost",
     "deep json": "JSON, YAML or a tree that is nested too deeply ends in a RecursionError",
     "default dtype": "load and parse take over the default dtype or device of the process, and cannot work with it",
     "duplicates": "the last of two equal keys counts, and nobody hears of it",

@@ -32,8 +32,8 @@ def settings(**values):
 @table(
     ("part", "says"),
     [
-        case("dev", "dev", ("dev.trees", "line 3", "61 words"), defect="chart of dev"),
-        case("train", "train", ("train.trees", "line 3", "61 words"), defect="chart of dev"),
+        case("dev", "dev", ("dev.trees", "line 3", "61 words")),
+        case("train", "train", ("train.trees", "line 3", "61 words")),
     ],
     sample=False,
 )

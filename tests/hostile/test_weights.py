@@ -2,12 +2,17 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 import lalkit
+from lalkit.chart import machine
+from lalkit.network.predict import predict
+from lalkit.training.checkpoint import load_model
+from lalkit.treebank.corpora import load
 from tests.hostile.table import case, command_refused, refused, table
 
 
@@ -86,6 +91,20 @@ def test_other_floating_point_numbers_are_accepted(folder, kind):
     parser = lalkit.load(folder)
     assert {p.dtype for p in parser.network.parameters()} == {torch.float32}
     assert parser.parse("One two.").sentence.words == ("One", "two", ".")
+
+
+@pytest.mark.parametrize(("task", "harm"), [("joint", "nan"), ("constituents", "nan"), ("joint", "memory")])
+def test_a_sentence_that_cannot_be_decoded_is_named_by_its_file(tiny_parser, monkeypatch, task, harm):
+    loaded, sentences = load_model(tiny_parser), load("sample", "dev").sentences[:9]
+    monkeypatch.setattr(loaded.network, "config", replace(loaded.network.config, task=task))
+    if harm == "nan":
+        with torch.no_grad():
+            next(loaded.network.parameters()).fill_(float("nan"))
+    else:
+        monkeypatch.setattr(machine, "SMALL", 0)
+        monkeypatch.setattr(machine, "available_bytes", lambda: 0)
+    with refused("dev.trees, line "):
+        predict(loaded.network, loaded.collator, sentences, threads=1)
 
 
 @table(
