@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterable, Sequence
+import math
+import reprlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from lalkit import draw
-from lalkit.errors import LalkitError
+from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import PaperLayer, SpanLayer, source_of
 from lalkit.interpret.contributions import Look, attention_table, contributions
 from lalkit.interpret.source import AttributionSource
 from lalkit.interpret.span_layer import Terms
+from lalkit.network.parser import same_state
 from lalkit.network.predict import Prediction, predict
 from lalkit.probes.view import AttentionView
 from lalkit.training import named as models
@@ -25,7 +31,7 @@ from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
 from lalkit.treebank.text import Form, read_line, read_text
-from lalkit.treebank.tree import Node, Sentence
+from lalkit.treebank.tree import Node, Sentence, in_order
 
 PICTURES = (".png", ".pdf")
 
@@ -40,6 +46,9 @@ class ParseResult:
     )  # the parser that made it, and can explain it
     # The sentence as it was given. Its tags may differ from those of the parse.
     given: Sentence | None = field(default=None, repr=False, compare=False)
+    state: Sequence | None = field(
+        default=None, repr=False, compare=False
+    )  # `Network.state` of the network that parsed
 
     @property
     def sentence(self) -> Sentence:
@@ -81,7 +90,7 @@ class ParseResult:
 
         Raises ModelError for a parser whose label heads cannot be told apart.
         """
-        return self._parser.look([self._bare])[0]
+        return self._look_again(self._parser.look)
 
     @cached_property
     def terms(self) -> Terms:
@@ -89,12 +98,42 @@ class ParseResult:
 
         Raises ModelError for a parser without label attention inside the span.
         """
-        return self._parser.terms([self._bare])[0]
+        return self._look_again(self._parser.terms)
 
     @cached_property
     def _look(self) -> Look | Terms:
         """What the parser's own layer of label attention did."""
-        return self._parser.attribution.look([self._bare])[0]
+        return self._look_again(self._parser.attribution.look)
+
+    def _look_again(self, look: Callable) -> Any:
+        """Parse the sentence again, and keep what the layer did. Raises ModelError if the network is not the same any more.
+
+        A change through `.data`, which torch does not count, is seen if it changes the parse.
+        """
+        same = self._is_current(self._parser)
+        if same:
+            bare = replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
+            (again,) = look([bare])
+            now, before = again.prediction, self.prediction
+            same = (now.spans, now.sentence.heads) == (before.spans, before.sentence.heads)
+            if same and math.isclose(now.score, before.score, rel_tol=1e-3, abs_tol=1e-3):
+                return again
+        raise ModelError(
+            "the network has changed since it parsed this sentence: a weight, or a hook of a control",
+            where=f"sentence {self.sentence.id}",
+            remedy="Parse it again, and ask for the explanation before the network changes (inside the same `with` block).",
+        )
+
+    def _is_current(self, parser: Parser) -> bool:
+        return self.state is None or same_state(self.state, parser.network.state())
+
+    def __getstate__(self) -> dict:
+        return {**vars(self), "state": self.parser is not None and self._is_current(self.parser)}
+
+    def __setstate__(self, attributes: dict) -> None:
+        # A copy of a network has other tensors, which count their changes from the beginning.
+        vars(self).update(attributes)
+        vars(self).update(state=self.parser.network.state() if self.parser and self.state else ())
 
     @property
     def _parser(self) -> Parser:
@@ -103,10 +142,6 @@ class ParseResult:
                 "the parser of this result is not at hand", remedy="Parse the sentence with `Parser.parse`."
             )
         return self.parser
-
-    @property
-    def _bare(self) -> Sentence:
-        return replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
 
     def contributions(self, norm: str = "exact") -> pd.DataFrame:
         """Return what each label head contributes to each constituent: start, end, label, head, norm, value.
@@ -130,8 +165,13 @@ class ParseResult:
     def explore(self, gold: Sentence | None = None, norm: str = "exact") -> Exploration:
         """Return a page to explore: point at a constituent to see its label heads, or its words.
 
-        gold: the same sentence with its gold trees, to mark what differs. norm: as in `explain`.
+        gold: the same sentence with its gold trees, to mark what differs. norm: as in `explain`. Raises LalkitError for another
+        sentence, and for one without constituents.
         """
+        if gold is not None and (not isinstance(gold, Sentence) or gold.words != self.sentence.words):
+            raise LalkitError("gold is not this sentence", remedy="Give a Sentence with the same words.")
+        if gold is not None and gold.constituents is None:
+            raise LalkitError("gold has no constituents", remedy="Give a Sentence of a treebank with both layers.")
         data = self._parser.attribution.page(
             [self._look],
             title=" ".join(self.sentence.words[:12]),
@@ -181,6 +221,10 @@ class ParseResult:
         forms = {
             ".svg": self.draw, ".json": self.to_json, ".conllu": self.to_conllu, ".ptb": self.to_ptb, ".txt": self.__str__,
         }  # fmt: skip
+        if not isinstance(path, str | PathLike) or "\0" in str(path):
+            raise LalkitError(
+                f"{path!r} is not the name of a file", remedy="Give a name with a suffix, such as tree.svg."
+            )
         suffix = Path(path).suffix
         if suffix in PICTURES:
             from lalkit.draw.svg import redraw
@@ -223,6 +267,7 @@ class Parser:
         self.profile = profile
         self.network, self.vocab, self.config = loaded.network, loaded.vocab, loaded.config
         self.collator, self.info = loaded.collator, loaded.info
+        self._state: list = []
 
     @classmethod
     def load(cls, name: str | Path) -> Parser:
@@ -250,6 +295,8 @@ class Parser:
 
     def parse_text(self, text: str) -> list[ParseResult]:
         """Split running text into sentences, and parse them. Raises LalkitError for a text without sentences."""
+        if not isinstance(text, str):
+            raise LalkitError(f"running text is text, not {reprlib.repr(text)}", remedy="Give a str.")
         sentences = read_text(text)
         if not sentences:
             raise LalkitError("there is nothing to parse", remedy="Give at least one word.")
@@ -258,10 +305,23 @@ class Parser:
     def parse_all(
         self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", **options
     ) -> list[ParseResult]:
-        """Parse many sentences, in order. options: those of `lalkit.network.predict.predict`."""
-        sentences = [_sentence(text, form, i) for i, text in enumerate(texts, 1)]
+        """Parse many sentences, in order: of a list, an array, a column of a table (a pandas Series) or an iterator.
+
+        options: those of `lalkit.network.predict.predict`. Raises LalkitError for what is no sentence, with its number, and its
+        row in a Series.
+        """
+        if isinstance(texts, str | Sentence):
+            raise LalkitError("this is one sentence, not a list of sentences", remedy="Use `parse`, or give a list.")
+        index, sentences = getattr(texts, "index", None), []
+        for number, text in enumerate(in_order(texts, "sentences"), 1):
+            try:
+                sentences.append(_sentence(text, form, number))
+            except LalkitError as error:
+                raise error.at(f"row {index[number - 1]}") if isinstance(texts, pd.Series) else error from None
+        state = self.network.state()
+        self._state = state = self._state if same_state(state, self._state) else state  # one list for many results
         predictions = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
-        return [ParseResult(prediction, self, sentence) for prediction, sentence in zip(predictions, sentences)]
+        return [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
 
     @cached_property
     def attribution(self) -> AttributionSource:
@@ -270,24 +330,41 @@ class Parser:
 
     def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
         """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.paper_layer.PaperLayer.look`."""
-        return PaperLayer(self.network, self.collator, self.config.train.lam).look(sentences, **options)
+        source = PaperLayer(self.network, self.collator, self.config.train.lam)
+        return _ask(source.look, sentences, options)
 
     def terms(self, sentences: Sequence[Sentence], **options) -> list[Terms]:
         """Parse, and keep the terms of every score. options: those of `lalkit.interpret.span_layer.SpanLayer.look`."""
-        return SpanLayer(self.network, self.collator, self.config.train.lam).look(sentences, **options)
+        source = SpanLayer(self.network, self.collator, self.config.train.lam)
+        return _ask(source.look, sentences, options)
 
     def view(self, sentences: Sequence[Sentence], **options) -> AttentionView:
         """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`."""
-        return self.attribution.view(sentences, **options)
+        return _ask(self.attribution.view, sentences, options)
 
 
-def _sentence(text: str | Sequence[str] | Sentence, form: Form, number: int) -> Sentence:
+def _ask(look: Callable, sentences: Any, options: dict) -> Any:
+    """Ask a layer about sentences. Raises LalkitError for anything but a list of Sentences, and for an unknown option."""
+    names = list(inspect.signature(look).parameters)[1:]
+    if unknown := sorted(options.keys() - names):
+        raise LalkitError(f"there is no option {unknown[0]}", remedy=f"Options: {', '.join(names)}.")
+    sentences = list(in_order(sentences, "sentences"))
+    for number, sentence in enumerate(sentences, 1):
+        if not isinstance(sentence, Sentence):
+            problem = f"{reprlib.repr(sentence)} is not a Sentence"
+            remedy = "Parse it first, and give the `.sentence` of the result."
+            raise LalkitError(problem, where=f"sentence {number}", remedy=remedy)
+    return look(sentences, **options)
+
+
+def _sentence(text: Any, form: Form, number: int) -> Sentence:
     if isinstance(text, Sentence):
         return text
-    if isinstance(text, str):
-        sentence = read_line(text, form, str(number))
-    else:
-        sentence = Sentence(tuple(text), id=str(number)) if text else None
+    if pd.api.types.is_scalar(text) and pd.isna(text):
+        raise LalkitError(
+            "the text is missing", where=f"sentence {number}", remedy="Leave it out, as `dropna` of pandas."
+        )
+    sentence = read_line(text, form, str(number)) if isinstance(text, str) else Sentence(text, id=str(number))
     if sentence is None:
         raise LalkitError("there is nothing to parse", where=f"sentence {number}", remedy="Give at least one word.")
     return sentence

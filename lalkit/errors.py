@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import reprlib
 from typing import Self
 
 
@@ -50,3 +52,15 @@ class ScoreError(LalkitError, ValueError):
 
 class ParameterError(LalkitError):
     """A parameter of a notebook or of the command line is unknown, or its value is wrong."""
+
+
+def whole_number(name: str, value, least: int, most: int | None = None) -> int:
+    """Return the value of an option as an int. Raises ParameterError unless it is a whole number within these bounds."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is not None and least <= number and (most is None or number <= most):
+        return number
+    problem = f"{name} must be a whole number, not {reprlib.repr(value)}" if number is None else f"{name} is {value}"
+    raise ParameterError(problem, remedy=f"Give {least} or more." if most is None else f"Give {least} to {most}.")

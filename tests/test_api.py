@@ -65,7 +65,7 @@ def test_text_words_and_sentences_are_all_parsed(parser):
 
 @pytest.mark.parametrize("nothing", ["", "  \n", []])
 def test_texts_without_words_are_refused(parser, nothing):
-    with pytest.raises(LalkitError, match="sentence 1: there is nothing to parse"):
+    with pytest.raises(LalkitError, match="sentence 1: .*(nothing to parse|at least one word)"):
         parser.parse(nothing)
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lalkit.errors import TooLongError
+from lalkit.errors import TooLongError, whole_number
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -49,10 +49,8 @@ def cpu_count() -> int:
 
 def map_threads(function: Callable, items: Iterable, threads: int | None) -> list:
     """Return [function(item) ...] in order, computed by at most `threads` threads (None: one per core)."""
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads must be at least 1, not {threads}")
     items = list(items)
-    workers = min(threads or cpu_count(), len(items))
+    workers = min(cpu_count() if threads is None else whole_number("threads", threads, 1), len(items))
     if workers <= 1:
         return [function(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:

@@ -27,7 +27,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError, ModelError
+from lalkit.errors import LalkitError, ModelError, whole_number
 from lalkit.interpret.attention_views import view_of_paper_layer
 from lalkit.interpret.contributions import NORMS, UNITS, Look, contributions, normalise
 from lalkit.interpret.source import AttributionSource, Sentences, Span, SpanAttribution, Spans, gold_spans, parsed_spans
@@ -195,6 +195,7 @@ class PaperLayer(AttributionSource):
 
     def without(self, head: int, mean: Tensor) -> dict[str, dict]:
         """`head out` sets the head's slice to zero. This also removes its constant part, which `head at its mean` leaves."""
+        head = whole_number("head", head, 0, len(mean) - 1)
         this = (torch.arange(len(mean), device=mean.device) == head)[:, None]
         return {
             "head out": {"output": lambda y, attention: (y.masked_fill(this, 0), attention)},

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError
+from lalkit.errors import LalkitError, whole_number
 from lalkit.interpret.contributions import Contributions, Span
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import HookedModule
@@ -105,10 +105,9 @@ class AttributionSource(Protocol):
 
         Args: norm and profile are for layers with `norms`: the measure of contributions, and how often each head leads each
             label in a corpus (`tables.profile`). top: how many heads, or words, to name.
-        Raises: LalkitError for a label that the parse does not have, and if top is less than 1.
+        Raises: LalkitError for a label that the parse does not have, and if top is not a whole number of at least 1.
         """
-        if top < 1:
-            raise LalkitError(f"top is {top}", remedy="Give 1 or more.")
+        top = whole_number("top", top, 1)
         spans = [span for span in look.spans if label in (None, span[2])]
         if not spans:
             there = ", ".join(dict.fromkeys(name for *_, name in look.spans))
@@ -186,7 +185,10 @@ class AttributionSource(Protocol):
         """
 
     def without(self, head: int, mean: Tensor) -> dict[str, Hooks]:
-        """Return, as `controls` does, the ways to take out one head: `head out` and `head at its mean`."""
+        """Return, as `controls` does, the ways to take out one head: `head out` and `head at its mean`.
+
+        Raises: ParameterError for a head that the layer does not have.
+        """
 
 
 def gold_spans(sentences: Sentences) -> list[list[Span]]:

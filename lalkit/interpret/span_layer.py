@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lalkit.config import ModelConfig
-from lalkit.errors import ModelError
+from lalkit.errors import ModelError, whole_number
 from lalkit.interpret.attention_views import view_of_span_layer
 from lalkit.interpret.contributions import Contributions
 from lalkit.interpret.source import AttributionSource, Sentences, Span, SpanAttribution, Spans, gold_spans, parsed_spans
@@ -266,7 +266,7 @@ class SpanLayer(AttributionSource):
 
     def without(self, head: int, mean: Tensor) -> dict[str, dict]:
         """`head out` sets the head's evidence to zero. With its mean, the head says the same of every span."""
-        this = torch.arange(len(mean), device=mean.device) == head
+        this = torch.arange(len(mean), device=mean.device) == whole_number("head", head, 0, len(mean) - 1)
         return {
             "head out": {"evidence": lambda evidence, lengths: evidence.masked_fill(this, 0)},
             "head at its mean": {"evidence": lambda evidence, lengths: torch.where(this, mean.to(evidence), evidence)},

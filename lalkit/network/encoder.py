@@ -147,6 +147,6 @@ class Encoder(nn.Module):
 
 def sinusoids(length: int, size: int) -> Float[Tensor, "t p"]:
     """Return the positions 0..length-1 as sines and cosines of `size` different rates."""
-    rates = torch.exp(torch.arange(0, size, 2) * (-math.log(10000.0) / size))
+    rates = torch.exp(torch.arange(0, size, 2, dtype=torch.float32) * (-math.log(10000.0) / size))
     angles = torch.arange(length)[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :size]

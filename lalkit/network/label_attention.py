@@ -189,13 +189,14 @@ class LabelAttention(HookedModule):
         autocast = torch.is_autocast_enabled(weights[0].device.type)  # it changes the precision of the products
         places = [(id(w), w.data_ptr(), w.device, 0 if w.is_inference() else w._version) for w in weights]
         state = (autocast, *places)
-        if self._cached is None or self._cached[0] != state:
+        kept = self._cached  # another thread may replace it
+        if kept is None or kept[0] != state:
             products = [r @ p for r, p in zip(self.reduce.blocks, self.project.blocks)]
             content, position = (
                 torch.einsum("ok,hkd->hdo", rp, v).contiguous() for rp, v in zip(products, self.value.blocks)
             )
-            self._cached = state, self.folded_query(), (content, position), [w.detach() for w in weights]
-        return self._cached[1:3]
+            self._cached = kept = state, self.folded_query(), (content, position), [w.detach() for w in weights]
+        return kept[1:3]
 
     def train(self, mode: bool = True) -> LabelAttention:
         if mode:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +41,11 @@ class ParserOutput:
     span_parts: Parts = field(repr=False)
     attention: Tensor | None = None
     posts: Tensor | None = None
+
+
+# The networks that parse now: in how many threads, and the mode (True: training) that they return to afterwards.
+PARSING: WeakKeyDictionary[Network, tuple[int, bool]] = WeakKeyDictionary()
+MODES = threading.RLock()  # held while a mode is read or changed
 
 
 class Network(nn.Module):
@@ -102,6 +111,46 @@ class Network(nn.Module):
         weights, fences = weights if attention else None, fences if posts else None
         return ParserOutput(chart, arcs, tag_scores, parts, spans, weights, fences)
 
+    def train(self, mode: bool = True) -> Network:
+        """Set the mode: True for training. If sentences are being parsed, also in another thread, it is set afterwards."""
+        with MODES:
+            if self not in PARSING:
+                return super().train(mode)
+            PARSING[self] = PARSING[self][0], mode
+        return self
+
+    @contextmanager
+    def parsing(self) -> Iterator[None]:
+        """Keep dropout off inside the `with` block, in any number of threads. Afterwards return to the mode before."""
+        with MODES:
+            threads, mode = PARSING.get(self, (0, self.training))
+            super().train(False)
+            PARSING[self] = threads + 1, mode
+        try:
+            yield
+        finally:
+            with MODES:
+                threads, mode = PARSING.pop(self)
+                if threads > 1:
+                    PARSING[self] = threads - 1, mode
+                elif mode:
+                    super().train()
+
+    def state(self) -> list[tuple[object, object]]:
+        """Return what decides the scores besides the sentence: each weight with its count of changes, and each hook.
+
+        torch counts the changes of a tensor in place, except those through `.data`.
+        """
+        state: list[tuple[object, object]] = []
+        for module in self.modules():
+            weights = (*module._parameters.values(), *module._buffers.values())
+            state += [(w, 0 if w.is_inference() else w._version) for w in weights if w is not None]
+            for hooks in (module._forward_hooks, module._forward_pre_hooks, getattr(module, "hooks", {})):
+                state += [(function, point) for point, function in hooks.items()]
+            if "forward" in vars(module):  # it replaces the method of the class
+                state.append((vars(module)["forward"], module))
+        return state
+
     def arc_labels(self, output: ParserOutput, heads: Tensor) -> Tensor:
         """Return scores [B, N, arc labels] of each word's arc to the given head (1-based, 0 = root)."""
         return self.arcs.labels(output.arc_parts, heads)
@@ -130,6 +179,11 @@ class FeedForward(nn.Module):
         flat = y.flatten(-2)
         flat = self.norm(flat + self.dropout(self.down(self.dropout(torch.relu(self.up(flat))))))
         return flat.unflatten(-1, y.shape[-2:])
+
+
+def same_state(first: Sequence, second: Sequence) -> bool:
+    """Return whether two results of `Network.state` are of the same tensors and hooks, without a change between them."""
+    return len(first) == len(second) and all(a is b and x == y for (a, x), (b, y) in zip(first, second))
 
 
 def arc_log_probabilities(scores: Tensor, word_mask: Tensor) -> Tensor:

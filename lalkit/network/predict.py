@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from lalkit.chart.cky import cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
 from lalkit.config import ModelConfig
+from lalkit.errors import whole_number
 from lalkit.network.batches import Collator, batches, usual
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.vocabulary import Vocab
@@ -73,12 +75,13 @@ def predict_batches(
 
     asked: options of `Network.forward`, which add to the output.
     """
-    training, device = network.training, next(network.parameters()).device
-    network.eval()
-    try:
-        for group in batches([len(s) for s in sentences], budget or usual(device.type)):
+    device = next(network.parameters()).device
+    budget = usual(device.type) if budget is None else whole_number("budget", budget, 1)
+    threads = None if threads is None else whole_number("threads", threads, 1)
+    with network.parsing():
+        for group in batches([len(s) for s in sentences], budget):
             chosen = [sentences[i] for i in group]
-            with torch.inference_mode():
+            with undisturbed(device):
                 output = network(collator(chosen).to(device), **asked)
                 names = [sentence.where for sentence in chosen]
                 trees = decode_output(output, [len(s) for s in chosen], lam, threads, network.config.task, names)
@@ -88,8 +91,17 @@ def predict_batches(
                 for b, (sentence, tree) in enumerate(zip(chosen, trees))
             ]
             yield group, predictions, output
-    finally:
-        network.train(training)
+
+
+@contextmanager
+def undisturbed(device: torch.device) -> Iterator[None]:
+    """Compute without gradients and without the caller's autocast; new tensors are made on the CPU by default.
+
+    So the scores are the same whatever the program around has set. device: of the network.
+    """
+    default = nullcontext() if torch.get_default_device().type == "cpu" else torch.device("cpu")
+    with torch.inference_mode(), torch.autocast(device.type, enabled=False), default:
+        yield
 
 
 def decode_output(

@@ -33,9 +33,13 @@ class PretrainedEncoder(nn.Module):
         """weights: load them. False: the same architecture with random weights, which a checkpoint will replace."""
         super().__init__()
         from transformers import AutoConfig, AutoModel
+        from transformers.utils import logging
 
         self.config = config
         folder = resolve(config.pretrained)
+        bars = logging.set_tqdm_hook(lambda bar, args, options: bar(*args, **{**options, "disable": True}))
+        level = logging.get_verbosity()
+        logging.set_verbosity_error()  # standard error is for messages of lalkit
         try:
             if weights:
                 self.transformer = AutoModel.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
@@ -43,6 +47,9 @@ class PretrainedEncoder(nn.Module):
                 self.transformer = AutoModel.from_config(AutoConfig.from_pretrained(folder))
         except Exception as error:
             raise encoder_error(config.pretrained, error) from None
+        finally:
+            logging.set_verbosity(level)
+            logging.set_tqdm_hook(bars)
         limit = longest_row(self.transformer.config)
         if limit and config.window > limit:
             raise ModelError(

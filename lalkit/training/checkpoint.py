@@ -10,6 +10,9 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +32,7 @@ FORMAT = "lalkit-parser-1"
 MOMENTS = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")  # what Adam remembers of a parameter
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LARGEST = 1e6  # no weight of a parser that has learned something comes near it
+BUILDING = threading.RLock()  # held while a network is built
 RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, copy or train it again."
 
 
@@ -66,6 +70,22 @@ def save_model(
     save_tensors(folder, "model", tag, tensors, content)
 
 
+@contextmanager
+def untouched() -> Iterator[None]:
+    """Build a network as in a new process, with float32 on the CPU, and leave torch's defaults and random numbers as they are.
+
+    The default dtype belongs to the whole process, so one thread builds at a time.
+    """
+    with BUILDING, torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.inference_mode(False):
+        dtype = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float32)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+
+
+@untouched()
 def load_model(folder: str | Path) -> Loaded:
     """Load a parser. Raises ModelError if it is not a complete checkpoint of lalkit, or if its encoder has changed."""
     content, tensors = load_tensors(folder, "model")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
+from os import PathLike
+from os.path import isdir
 from pathlib import Path
 
 from lalkit.errors import ModelError
@@ -59,12 +62,16 @@ def find(name: str | Path) -> Path:
 
     Raises ModelError if there is none, or if a shipped or downloaded one has no card with a licence.
     """
-    if str(name) and Path(name).is_dir():
+    if not isinstance(name, str | PathLike):
+        remedy = "Give a name as text, or a folder: en-news."
+        problem = f"the name of a parser must be text, not {type(name).__name__}"
+        raise ModelError(problem, where=reprlib.repr(name), remedy=remedy)
+    if str(name) and isdir(name):  # False, too, for a text that cannot be a path
         return Path(name)
     if str(name).startswith(HUB):
         return read_card(_download(str(name).removeprefix(HUB))).folder
     shipped = folder() / ALIASES.get(str(name), str(name))
-    if shipped.parent == folder() and shipped.is_dir():
+    if shipped.parent == folder() and isdir(shipped):
         return read_card(shipped).folder
     problem = "no parser here, and none is shipped under this name"
     raise ModelError(problem, where=str(name), remedy=choices())

@@ -6,10 +6,12 @@ spaces between them, or word_TAG pairs.
 
 from __future__ import annotations
 
+import random
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Literal, get_args
 
 from lalkit.errors import TreebankError
@@ -112,6 +114,14 @@ def tokenize(text: str) -> tuple[str, ...]:
         problem = f"Chinese is written without spaces, and lalkit cannot tell its words apart: {text.strip()[:20]!r}"
         remedy = "Put spaces between the words, and add --form tokens (or --form tagged)."
         raise TreebankError(problem, remedy=remedy)
+    return tuple(ESCAPES.get(token, token) for token in _tokenizer().tokenize(text))
+
+
+@cache
+def _tokenizer():
+    """Import nltk. This imports rich, which draws a random number; the caller's random numbers stay the same."""
+    state = random.getstate()
     from nltk.tokenize import NLTKWordTokenizer
 
-    return tuple(ESCAPES.get(token, token) for token in NLTKWordTokenizer().tokenize(text))
+    random.setstate(state)
+    return NLTKWordTokenizer()

@@ -12,10 +12,13 @@ root.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+import reprlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lalkit.errors import TreebankError
 
@@ -156,14 +159,21 @@ class Sentence:
 
     def _convert(self):
         """Make every layer a tuple of its kind."""
-        kinds = {"words": str, "tags": str, "constituents": _as_span, "heads": int, "arc_labels": str}
+        text = str.__str__  # it takes a text only, while str() would make a text of anything
+        kinds = {"words": text, "tags": text, "constituents": _as_span, "heads": operator.index, "arc_labels": text}
         for name, kind in kinds.items():
-            layer = getattr(self, name)
-            try:
-                object.__setattr__(self, name, None if layer is None else tuple(map(kind, layer)))
-            except (TypeError, ValueError):
-                remedy = "Give lists: texts; for constituents (start, end, label); for heads the numbers of words."
-                raise TreebankError(f"the {name} are {layer!r:.80}", remedy=remedy) from None
+            if getattr(self, name) is None:
+                continue
+            layer = []
+            for number, value in enumerate(in_order(getattr(self, name), name), 1):
+                try:
+                    layer.append(kind(value))
+                except (TypeError, ValueError):
+                    remedy = "Give lists: texts; for constituents (start, end, label); for heads the numbers of words."
+                    raise TreebankError(
+                        f"number {number} of the {name} is {reprlib.repr(value)}", remedy=remedy
+                    ) from None
+            object.__setattr__(self, name, tuple(layer))
 
     def _check(self):
         if not self.words:
@@ -213,6 +223,18 @@ class Sentence:
         return _build_tree(spans, leaves)
 
 
+def in_order(values: Any, kind: str) -> Iterator:
+    """Iterate over values that have an order. Raises TreebankError for a text, a set, a dictionary, a table or a number."""
+    shapeless = (
+        isinstance(values, str | bytes | bytearray | set | frozenset | Mapping) or getattr(values, "ndim", 1) != 1
+    )
+    with suppress(TypeError):
+        if not shapeless:
+            return iter(values)
+    problem = f"{reprlib.repr(values)} (of type {type(values).__name__}) is no list of {kind}"
+    raise TreebankError(problem, remedy=f"Give the {kind} as a list, a tuple, an array or a pandas Series.")
+
+
 def _build_tree(spans: list[Span], leaves: list[Node]) -> Node:
     """Build the tree of nested spans (in pre-order, the first covers all). No recursion: a tree may be very deep."""
     open_spans: list[tuple[Span, list[Node]]] = []  # with the children so far
@@ -231,12 +253,17 @@ def _build_tree(spans: list[Span], leaves: list[Node]) -> Node:
 
 
 def check_token(token: str, kind: str) -> None:
-    """Raise TreebankError for a token that cannot be written: an empty one, or one with ASCII white space or NUL."""
+    """Raise TreebankError for a token that cannot be written: empty, or with ASCII white space, NUL or a lone surrogate."""
     if not token:
         raise TreebankError(f"an empty {kind}", remedy="Write at least one character.")
     if any(c in token for c in WHITE) or "\0" in token:
         problem = f"the {kind} {token!r} contains white space or a NUL byte"
         raise TreebankError(problem, remedy="Split it, or remove that character.")
+    try:
+        token.encode()
+    except UnicodeEncodeError:
+        problem = f"the {kind} {token!r} contains half a character (a lone surrogate)"
+        raise TreebankError(problem, remedy="Perhaps the text was decoded wrongly: read it again as UTF-8.") from None
 
 
 def check_spans(spans: tuple[Span, ...], n: int) -> None:

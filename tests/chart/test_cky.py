@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lalkit.chart.cky import best_brackets, cky_batch
+from lalkit.errors import ParameterError
 from tests.reference import cky_literal as reference
 
 
@@ -85,5 +86,5 @@ def test_errors():
         cky_batch([chart], [4, 4])
     with pytest.raises(ValueError, match=r"length 5 is not in 1..4"):
         cky_batch([chart], [5])
-    with pytest.raises(ValueError, match="threads must be at least 1"):
+    with pytest.raises(ParameterError, match="threads is 0"):
         cky_batch([chart], threads=0)

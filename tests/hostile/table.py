@@ -19,19 +19,13 @@ from tests.command import lalkit
 
 # What is wrong today, by name. A case that names a defect must fail until the defect is mended; then its mark must go.
 DEFECTS = {
-    "another network": "a result is explained with the network of today, although another network made it",
-    "autocast": "the user's autocast context shifts the scores of a parse",
     "deep json": "JSON, YAML or a tree that is nested too deeply ends in a RecursionError",
-    "default dtype": "load and parse take over the default dtype or device of the process, and cannot work with it",
     "duplicates": "the last of two equal keys counts, and nobody hears of it",
     "huge numbers": "a number with thousands of digits ends in a ValueError",
     "kinds of arguments": "an argument of a wrong type is read as something else, or ends in a raw error",
     "kinds of json": "JSON with values of a wrong type ends in a raw error, or is accepted",
     "long line": "a very long sentence is computed without a word of warning",
     "notebook format": "a notebook without the fields of its format ends in a raw error",
-    "numbers of options": "a number out of its range ends in a raw error or in nonsense",
-    "random state": "load or parse changes the state of the process: random numbers, threads, grad mode, stderr",
-    "threads": "a parse in one thread and a change of mode in another disturb each other",
     "unbounded": "a setting has no bounds",
 }
 

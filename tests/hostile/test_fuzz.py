@@ -47,7 +47,7 @@ def parser(tiny_parser):
     return lalkit.load(tiny_parser)
 
 
-@known("kinds of arguments", strict=False)
+@pytest.mark.slow
 @MANY
 @given(text=VALUES | st.binary(max_size=6) | st.sets(st.text(max_size=4)))
 def test_parse(parser, text):
@@ -55,7 +55,7 @@ def test_parse(parser, text):
     assert result is None or (isinstance(text, str | list) and len(result.sentence) > 0)
 
 
-@known("kinds of arguments", strict=False)
+@pytest.mark.slow
 @MANY
 @given(texts=VALUES)
 def test_parse_all(parser, texts):
