@@ -22,6 +22,7 @@ ROUTINES: dict[str, Callable[[Settings], list[dict]]] = {
     "spans": routines.spans,
     "inside": routines.inside,
     "decode": routines.decode,
+    "probabilities": routines.probabilities,
     "contributions": routines.contributions,
     "look": whole_parser.look,
     "parse": whole_parser.parse,
@@ -54,7 +55,7 @@ def table(rows: list[dict]) -> str:
     """Return the rows as text. x: how many times as fast as the baseline; of it: ours as a multiple of the baseline."""
     lines = []
     for r in rows:
-        unit = "of it" if r["routine"] in MULTIPLES else "" if "exponent" in r["mode"] else "x"
+        unit = "" if "exponent" in r["mode"] else "of it" if r["routine"] in MULTIPLES else "x"
         memory = "" if r["memory_ratio"] is None else f"  memory {r['memory_ratio']:.3f}"
         what = f"{r['routine']:14} {r['case']}, {r['mode']}"
         lines.append(

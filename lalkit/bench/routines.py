@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,7 @@ from lalkit.bench.measure import Settings, alternate, compare, growth, row
 from lalkit.chart.joint import decode as decode_joint
 from lalkit.chart.joint import decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
+from lalkit.chart.marginals import marginals
 from lalkit.config import LabelAttentionConfig, SpanAttentionConfig
 from lalkit.interpret.paper_layer import without_heads
 from lalkit.network.label_attention import LabelAttention
@@ -116,7 +118,17 @@ def decode(settings: Settings) -> list[dict]:
         chart = random_chart(words)
         both = partial(decode_joint, *chart), partial(twins.decode_n5, *chart)
         rows.append(compare(settings, "decode", f"{words} words", "numba", "O(n^5), numba", *both, memory=False))
-    return [*rows, _growth_row(settings), _batch_row(settings)]
+    return [*rows, _growth_row(settings, "decode", decode_joint), _batch_row(settings)]
+
+
+def probabilities(settings: Settings) -> list[dict]:
+    """Compare the probabilities of all parts of a sentence, inside and outside, with decoding it. At most 6 times as long."""
+    rows = []
+    for words in (20, 40, 80):
+        chart = random_chart(words)
+        both = partial(marginals, *chart), partial(decode_joint, *chart)
+        rows.append(compare(settings, "probabilities", f"{words} words", "inside and outside", "decoding", *both))
+    return [*rows, _growth_row(settings, "probabilities", marginals)]
 
 
 def random_chart(words: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -126,14 +138,14 @@ def random_chart(words: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return labels, rng.normal(size=(words, words + 1)).astype(np.float32)
 
 
-def _growth_row(settings: Settings) -> dict:
+def _growth_row(settings: Settings, routine: str, function: Callable) -> dict:
     """Return a row whose ratio is the exponent of n between 40 and 120 words, from the fastest of the rounds."""
     sizes = (40, 120)
-    times = alternate(settings, *(partial(decode_joint, *random_chart(words)) for words in sizes))
+    times = alternate(settings, *(partial(function, *random_chart(words)) for words in sizes))
     exponents = [growth(*zip(sizes, both)) for both in times]
     pairs = [(long, short) for short, long in times]
     fastest = growth(*zip(sizes, map(min, zip(*times))))
-    compared = row(settings, "decode", "40 to 120 words", "growth exponent", "40 words", pairs, exponents)
+    compared = row(settings, routine, "40 to 120 words", "growth exponent", "40 words", pairs, exponents)
     return compared | {"device": "cpu", "ratio": round(fastest, 4)}
 
 

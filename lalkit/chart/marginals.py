@@ -267,23 +267,23 @@ def _arc_weights(arc_scores, weight, arcs):
 
 
 @fused
-def _mix(weights, w0, rows, r_step, first, last, low, high, out, o0):
-    """Add sum over k in first..last-1 of weights[w0 + k] * rows[k * r_step + h] to out[o0 + h], for h in low..high-1.
+def _mix(weights, w0, w_step, rows, r_step, first, last, low, high, out, o0):
+    """Add sum over k in first..last-1 of weights[w0 + k * w_step] * rows[k * r_step + h] to out[o0 + h], h in low..high-1.
 
     All arrays are flat. Unsigned indices need no test for negative ones; only without that test do the loops vectorise.
     """
     k, last, low, high = UNSIGNED(first), UNSIGNED(last), UNSIGNED(low), UNSIGNED(high)
-    w0, step, o0 = UNSIGNED(w0), UNSIGNED(r_step), UNSIGNED(o0)
+    w0, w_step, step, o0 = UNSIGNED(w0), UNSIGNED(w_step), UNSIGNED(r_step), UNSIGNED(o0)
     while k + THREE < last:
-        w = w0 + k
-        f0, f1, f2, f3 = weights[w], weights[w + ONE], weights[w + TWO], weights[w + THREE]
+        w = w0 + k * w_step
+        f0, f1, f2, f3 = weights[w], weights[w + w_step], weights[w + TWO * w_step], weights[w + THREE * w_step]
         p0 = k * step
         p1, p2, p3 = p0 + step, p0 + TWO * step, p0 + THREE * step
         for h in range(low, high):
             out[o0 + h] += (f0 * rows[p0 + h] + f1 * rows[p1 + h]) + (f2 * rows[p2 + h] + f3 * rows[p3 + h])
         k += FOUR
     while k < last:
-        f0, p0 = weights[w0 + k], k * step
+        f0, p0 = weights[w0 + k * w_step], k * step
         for h in range(low, high):
             out[o0 + h] += f0 * rows[p0 + h]
         k += ONE
@@ -306,16 +306,20 @@ def _pair(factors, a, a0, a_step, b, b0, b_step, first, last, low, high, side, o
             out[h] += ((f0 * a[p0 + h]) * b[q0 + h] + (f1 * a[p1 + h]) * b[q1 + h]) + (
                 (f2 * a[p2 + h]) * b[q2 + h] + (f3 * a[p3 + h]) * b[q3 + h]
             )
-        if side != 0:  # three words where only some of the four rows count
+        if side < 0:  # three words where only some of the four rows count
+            for h in range(k, k + ONE):
+                out[h] += (f1 * a[p1 + h]) * b[q1 + h]
+            for h in range(k, k + TWO):
+                out[h] += (f2 * a[p2 + h]) * b[q2 + h]
             for h in range(k, k + THREE):
-                if (side < 0) == (h < k + ONE):
-                    out[h] += (f1 * a[p1 + h]) * b[q1 + h]
-                if (side < 0) == (h < k + TWO):
-                    out[h] += (f2 * a[p2 + h]) * b[q2 + h]
-                if side < 0:
-                    out[h] += (f3 * a[p3 + h]) * b[q3 + h]
-                else:
-                    out[h] += (f0 * a[p0 + h]) * b[q0 + h]
+                out[h] += (f3 * a[p3 + h]) * b[q3 + h]
+        elif side > 0:
+            for h in range(k, k + THREE):
+                out[h] += (f0 * a[p0 + h]) * b[q0 + h]
+            for h in range(k + ONE, k + THREE):
+                out[h] += (f1 * a[p1 + h]) * b[q1 + h]
+            for h in range(k + TWO, k + THREE):
+                out[h] += (f2 * a[p2 + h]) * b[q2 + h]
         k += FOUR
     while k < last:
         f0, p0, q0 = factors[k], a0 + k * a_step, b0 + k * b_step
@@ -328,12 +332,29 @@ def _pair(factors, a, a0, a_step, b, b0, b_step, first, last, low, high, side, o
 def _powers(constant, scale, a0, a_step, b0, b_step, sign, first, last, factors):
     """Write 2^(constant + scale[a0 + k * a_step] + sign * scale[b0 + k * b_step]) into factors[k], k in first..last-1."""
     bits = factors.view(np.int64)
-    for k in range(first, last):
+    a0, a_step, b0, b_step = UNSIGNED(a0), UNSIGNED(a_step), UNSIGNED(b0), UNSIGNED(b_step)
+    for k in range(UNSIGNED(first), UNSIGNED(last)):
         power = constant + scale[a0 + k * a_step] + sign * scale[b0 + k * b_step]
         bits[k] = (max(power, -1023) + 1023) << 52  # below 2^-1022: 0
 
 
-@compiled
+@partial(compiled, relaxed=["nnan", "nsz"])
+def _smallest(row, first, last):
+    least = np.inf
+    for k in range(UNSIGNED(first), UNSIGNED(last)):
+        least = min(least, row[k])
+    return least
+
+
+@partial(compiled, relaxed=["contract", "reassoc", "nsz"])
+def _product(a, b, first, last):
+    total = 0.0
+    for k in range(UNSIGNED(first), UNSIGNED(last)):
+        total += a[k] * b[k]
+    return total
+
+
+@fused
 def _inside(arcs, root, top, total, chart, scale, factor):
     """Fill the charts. Return Z / 2^scale[0, n], or 0 if parts of a sum may have been lost.
 
@@ -350,8 +371,9 @@ def _inside(arcs, root, top, total, chart, scale, factor):
     right, left, labelled, factors = np.empty(n), np.empty(n), np.empty(n), np.empty(side)
     for j in range(1, side):
         for i in range(j - 1, -1, -1):
-            right[i:j] = 0
-            left[i:j] = 0
+            after, before, words = (i * side + j) * n, (j * side + i) * n, range(UNSIGNED(i), UNSIGNED(j))
+            for h in words:
+                left[h] = right[h] = 0.0
             base = 0
             if j - i == 1:
                 left[i] = 1
@@ -363,46 +385,43 @@ def _inside(arcs, root, top, total, chart, scale, factor):
                 _pair(factors, rows, i * side * n, n, rows, j * side * n, n, i + 1, j, i, j, -1, right)
                 _pair(factors, rows, i * side * n, n, rows, j * side * n, n, i + 1, j, i, j, 1, left)
             largest = 0.0
-            for h in range(i, j):
-                largest = max(largest, left[h] + right[h])
+            for h in words:
+                left[h] += right[h]  # U
+                largest = max(largest, left[h])
             if not largest > 0:
                 return 0.0
-            power = int(round(top[i, j] / LOG2)) if total[i, j] > 0 else 0  # the labels weigh about 2^power
+            name, power = 0.0, 0
+            if total[i, j] > 0:
+                power = int(round(top[i, j] / LOG2))  # the labels weigh about 2^power
+                name = total[i, j] * math.exp((top[i, j] - power * HIGH) - power * LOW)
             shift = max(power, 0) + math.frexp(largest)[1]  # so that the largest number of the span is about 1
-            name = math.ldexp(total[i, j] * math.exp((top[i, j] - power * HIGH) - power * LOW), power - shift)
-            one = math.ldexp(1.0, -shift)
-            if total[i, j] == 0:
-                name = 0.0
+            name, one = math.ldexp(name, power - shift), math.ldexp(1.0, -shift)
             scale[i, j], scale[j, i] = base + shift, base
             factor[i, j], factor[j, i] = name, one
 
-            before, after = chart[j, i], chart[i, j]
-            smallest = np.inf
-            for h in range(i, j):
-                content = left[h] + right[h]
-                labelled[h] = name * content if j - i > 1 or n == 1 else one + name
-                after[h] = one * right[h] + labelled[h]
-                before[h] = one * content + labelled[h] if j - i > 1 else labelled[h]
-                smallest = min(smallest, labelled[h])
+            if j - i > 1 or n == 1:
+                to_after, to_before = UNSIGNED(after), UNSIGNED(before)
+                for h in words:
+                    value = name * left[h]
+                    labelled[h] = value
+                    rows[to_after + h] = one * right[h] + value
+                    rows[to_before + h] = one * left[h] + value
+            else:
+                labelled[i] = rows[after + i] = rows[before + i] = one + name
             if j - i == n:
-                continue
-            before[:i] = 0
-            after[j:] = 0
-            _mix(labelled, 0, to_head, n, i, j, 0, i, rows, (j * side + i) * n)
-            _mix(labelled, 0, to_head, n, i, j, j, n, rows, (i * side + j) * n)
-            for h in range(i):
-                smallest = min(smallest, before[h])
-            for h in range(j, n):
-                smallest = min(smallest, after[h])
-            if not smallest >= TINY:
+                break
+            rows[before : before + i] = 0
+            rows[after + j : after + n] = 0
+            _mix(labelled, 0, 1, to_head, n, i, j, 0, i, rows, before)
+            _mix(labelled, 0, 1, to_head, n, i, j, j, n, rows, after)
+            outside = min(_smallest(rows, before, before + i), _smallest(rows, after + j, after + n))
+            if not min(_smallest(labelled, i, j), outside) >= TINY:
                 return 0.0
-    z = 0.0
-    for h in range(n):
-        z += labelled[h] * root[h]
+    z = _product(labelled, root, 0, n)
     return z if z >= TINY else 0.0
 
 
-@compiled
+@fused
 def _outside(arcs, root, z, chart, scale, factor, span_sums, arc_sums, head_sums):
     """Add the probabilities of spans [n+1, n+1], arcs [n, n+1] and, unless head_sums is empty, head words [n+1, n+1, n].
 
@@ -413,21 +432,17 @@ def _outside(arcs, root, z, chart, scale, factor, span_sums, arc_sums, head_sums
     side = n + 1
     slope = np.empty((side, side, n))
     slopes, rows, scales = slope.reshape(side * side * n), chart.reshape(side * side * n), scale.reshape(side * side)
-    to_dependent, arc_slopes = (
-        arcs.T.copy().reshape(n * n),
-        np.zeros(n * n),
-    )  # [head word, dependent], [dependent, head word]
+    to_dependent, arc_slopes = arcs.T.copy().reshape(n * n), np.zeros(n * n)
     after, before, labelled, factors = np.empty(n), np.empty(n), np.empty(n), np.empty(side)
-    starting, attached = (
-        np.zeros(n * side),
-        np.zeros(side * n),
-    )  # of spans (i, j): N [d, j], and the derivative by D [j, h]
+    # Of the spans (i, j) with one i: N at [j, d], and the derivative by D at [j, h].
+    starting, attached = np.zeros(side * n), np.zeros(side * n)
     for j in range(1, side):  # swap the charts, because this pass goes along the other direction of each
         for i in range(j):
             for h in range(n):
                 chart[i, j, h], chart[j, i, h] = chart[j, i, h], chart[i, j, h]
     for i in range(n):
         for j in range(n, i, -1):
+            words, row = range(UNSIGNED(i), UNSIGNED(j)), UNSIGNED(j * n)
             after[i:] = 0  # the derivative by chart[i, j]
             before[:j] = 0  # the derivative by chart[j, i]
             if j < n:  # left parts of (i, k)
@@ -438,33 +453,43 @@ def _outside(arcs, root, z, chart, scale, factor, span_sums, arc_sums, head_sums
                 _powers(scale[i, j], scales, i, side, j * side, 1, -1, 0, i, factors)
                 _pair(factors, slopes, j * side * n, n, rows, i * side * n, n, 0, i, i, j, 0, before)
                 _pair(factors, slopes, j * n, side * n, rows, i * side * n, n, 0, i, 0, i, 1, before)
-            if j - i == n:
-                for h in range(n):
-                    labelled[h] = root[h] / z
-            else:
-                for h in range(i, j):
-                    labelled[h] = after[h] + before[h]
-                _mix(before, 0, to_dependent, n, 0, i, i, j, labelled, 0)
-                _mix(after, 0, to_dependent, n, j, n, i, j, labelled, 0)
+            for h in words:
+                labelled[h] = after[h] + before[h] if j - i < n else root[h] / z  # the derivative by N
+            _mix(before, 0, 1, to_dependent, n, 0, i, i, j, labelled, 0)
+            _mix(after, 0, 1, to_dependent, n, j, n, i, j, labelled, 0)
 
             name, one = factor[i, j], factor[j, i]
-            right, left, values = slope[i, j], slope[j, i], chart[i, j]
-            for h in range(i, j):
-                content = values[h] / (one + name) if j - i > 1 else 1.0
-                starting[h * side + j] = name * content if j - i > 1 or n == 1 else one + name
-                probability = name * content * labelled[h]
-                span_sums[i, j] += probability
-                if head_sums.shape[0] > 1:
-                    head_sums[i, j, h] = probability
-                left[h] = name * labelled[h] + one * before[h]
-                right[h] = left[h] + one * after[h]
-                if j - i == n:
-                    arc_sums[h, 0] = probability
-            for h in range(n):
-                attached[j * n + h] = before[h] if h < i else 0.0 if h < j else after[h]
+            value, right, left = (
+                UNSIGNED((i * side + j) * n),
+                UNSIGNED((i * side + j) * n),
+                UNSIGNED((j * side + i) * n),
+            )
+            if j - i > 1:
+                share = name / (one + name)
+                for h in words:
+                    starting[row + h] = share * rows[value + h]
+                    slopes[left + h] = name * labelled[h] + one * before[h]
+                    slopes[right + h] = name * labelled[h] + one * before[h] + one * after[h]
+                    attached[row + h] = 0
+            else:
+                starting[row + UNSIGNED(i)] = name
+                attached[row + UNSIGNED(i)] = 0
+            for h in range(UNSIGNED(i)):
+                attached[row + h] = before[h]
+            for h in range(UNSIGNED(j), UNSIGNED(n)):
+                attached[row + h] = after[h]
+            span_sums[i, j] = _product(starting[j * n :], labelled, i, j)
+            if head_sums.shape[0] > 1:
+                for h in range(i, j):
+                    head_sums[i, j, h] = starting[j * n + h] * labelled[h]
+            if j - i == n:
+                for h in range(n):
+                    arc_sums[h, 0] = starting[j * n + h] * labelled[h]
+            elif j - i == 1:
+                starting[row + UNSIGNED(i)] = one + name
         for d in range(i, n):
-            _mix(starting, d * side, attached, n, d + 1, side, 0, i, arc_slopes, d * n)
-            _mix(starting, d * side, attached, n, d + 1, side, d + 1, n, arc_slopes, d * n)
+            _mix(starting, d, n, attached, n, d + 1, side, 0, i, arc_slopes, d * n)
+            _mix(starting, d, n, attached, n, d + 1, side, d + 1, n, arc_slopes, d * n)
     for d in range(n):
         for h in range(n):
             arc_sums[d, h + 1] = arc_slopes[d * n + h] * arcs[d, h]

@@ -75,6 +75,14 @@ def test_a_row_of_the_span():
     assert all(p.grad is None for p in module.parameters()), "what is timed is the attention"
 
 
+def test_rows_of_probabilities():
+    rows = bench.bench(["probabilities"], ONCE)
+    assert [row["case"] for row in rows] == ["20 words", "40 words", "80 words", "40 to 120 words"]
+    assert all(set(row) == COLUMNS and row["baseline"] == "decoding" for row in rows[:3])
+    assert all(row["ratio"] == pytest.approx(row["ours_ms"] / row["baseline_ms"], rel=0.1) for row in rows[:3])
+    assert [line.count("of it") for line in bench.table(rows).splitlines()] == [1, 1, 1, 0]
+
+
 @pytest.mark.slow
 def test_systems_beside_the_papers_layer(tiny_network):
     rows = whole_parser.beside(ONCE)

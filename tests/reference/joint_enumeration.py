@@ -325,8 +325,8 @@ def sums_over_structures(
         scores = _product(spans, np.array([totals[i, j] for i, j, _ in every_span])) + _product(
             arcs, arc_values.ravel()
         )
-    log_partition = _log_sum(scores)
-    probabilities = np.exp(scores - log_partition)
+        log_partition = _log_sum(scores)
+        probabilities = np.exp(scores - log_partition)
     certain = probabilities > 0
     entropy = -float(probabilities[certain] @ np.log(probabilities[certain]))
     arc_sums = (probabilities @ arcs).reshape(n, n + 1)
