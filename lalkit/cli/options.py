@@ -88,8 +88,7 @@ def documented(command: Callable) -> Callable:
         info = copy(info)
         info.help = info.help or texts[name]
         if isinstance(info, OptionInfo) and (leaf := _innermost(kind)) in (str, Path):
-            option = (info.param_decls or [f"--{name}"])[0]
-            info.parser = _refuse_empty(option, info.parser or leaf)
+            info.parser = _refuse_empty(f"--{name.rstrip('_').replace('_', '-')}", info.parser or leaf)
             info.metavar = f"<{leaf.__name__.lower()}>"
         hints[name] = Annotated[kind, info]
     command.__annotations__ = hints

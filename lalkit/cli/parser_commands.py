@@ -68,7 +68,8 @@ def train(
     settings = options.pairs(set_) | {name: value for name, value in named.items() if value is not None}
     chosen = config.override(config.preset(preset), settings)
     if "train.workers" not in settings:
-        chosen = config.override(chosen, {"train.workers": workers or (1 if threads else parallel.usual_size(chosen))})
+        usual = 1 if threads else parallel.usual_size(chosen)
+        chosen = config.override(chosen, {"train.workers": usual if workers is None else workers})
     if dry_run:
         print("\n".join(estimate.estimate(chosen, treebank, random_weights=random_weights).lines(chosen)))
     else:

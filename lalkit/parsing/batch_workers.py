@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection, wait
 import torch
 
 from lalkit.chart.machine import give_back, map_large
+from lalkit.config import Processes, read_setting
 from lalkit.errors import LalkitError, ModelError, TooLongError
 from lalkit.network.predict import Prediction, predict
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model
@@ -204,9 +205,7 @@ class Workers(Compute):
     """Parse batches in `size` processes with a parser each. They are started when the first batches come."""
 
     def __init__(self, source: Source, size: int):
-        if size < 1:
-            raise LalkitError(f"--workers is {size}", remedy="Give 1 or more.")
-        self.source, self.size = source, size
+        self.source, self.size = source, read_setting(Processes, size, "--workers")
         self.workers: list[Worker] = []
         self.false_starts = 0
 

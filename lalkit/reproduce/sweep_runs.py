@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
-from lalkit.config import Config, from_dict, to_dict
+from lalkit.config import Config, Processes, from_dict, read_setting, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluation import provenance
 from lalkit.files import find_json, lock, write_json, write_text
@@ -61,10 +61,10 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = N
         Pairs of run and result. The result of a failed run says so in its status.
 
     Raises:
-        ParameterError: `out` holds another sweep, or `jobs` is less than 1.
+        ParameterError: `out` holds another sweep.
+        ModelError: `jobs` is less than 1, or far too many.
     """
-    if jobs < 1:
-        raise ParameterError(f"--jobs is {jobs}", remedy="Give 1 or more.")
+    read_setting(Processes, jobs, "--jobs")
     out, total = Path(out).resolve(), len(plan.runs)
     _claim(plan, out)
     missing = {str(out / run.folder): run for run in plan.runs if not finished(out / run.folder, run.key)}

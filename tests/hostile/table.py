@@ -19,14 +19,10 @@ from tests.command import lalkit
 
 # What is wrong today, by name. A case that names a defect must fail until the defect is mended; then its mark must go.
 DEFECTS = {
-    "deep json": "JSON, YAML or a tree that is nested too deeply ends in a RecursionError",
-    "duplicates": "the last of two equal keys counts, and nobody hears of it",
-    "huge numbers": "a number with thousands of digits ends in a ValueError",
     "kinds of arguments": "an argument of a wrong type is read as something else, or ends in a raw error",
     "kinds of json": "JSON with values of a wrong type ends in a raw error, or is accepted",
     "long line": "a very long sentence is computed without a word of warning",
     "notebook format": "a notebook without the fields of its format ends in a raw error",
-    "unbounded": "a setting has no bounds",
 }
 
 EVERY = 12  # one case of so many is not slow: a sample for the fast tests

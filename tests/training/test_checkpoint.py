@@ -52,7 +52,7 @@ def truncate(path, keep=0.5):
         (lambda f: edit(f, lambda c: c.pop("vocab")), "model.json: has no whole vocabulary"),
         (lambda f: edit(f, lambda c: c["vocab"].pop("tags")), "model.json: has no whole vocabulary"),
         (lambda f: edit(f, lambda c: c["vocab"].update(surprise=1)), "model.json: has no whole vocabulary"),
-        (lambda f: edit(f, lambda c: c["config"]["model"].update(surprise=1)), "unknown settings: .'surprise'"),
+        (lambda f: edit(f, lambda c: c["config"]["model"].update(surprise=1)), "unknown settings: 'surprise'"),
         (lambda f: edit(f, lambda c: c["config"]["model"].update(label_hidden=33)), "do not fit the config"),
         (lambda f: edit(f, lambda c: c["config"]["model"].update(layers=2)), "do not fit the config"),
     ],

@@ -10,7 +10,6 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
 from typing import Literal
 
 import torch
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 
 from lalkit.companions.classifiers.examples import Dataset, Example
 from lalkit.companions.frame import PADDING, UNKNOWN, frequent, pad
-from lalkit.config import within
+from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size
 from lalkit.errors import ModelError
 from lalkit.network.label_attention import OUTSIDE
 from lalkit.probes.view import AttentionView, Outcome
@@ -30,27 +29,24 @@ TINY = 1e-6  # a sum of states with a smaller norm has no direction yet
 
 
 @dataclass(frozen=True)
-class ClassifierConfig:
+class ClassifierConfig(Settings):
     """The settings of one classifier and of its training. They are saved in the folder of its run."""
 
     model: Literal["vanilla", "orthogonal", "diversity", "mlp"] = "vanilla"
-    embedding: int = 100  # [D] learned; [P] has 300, pretrained
-    hidden: int = 128  # [D]; [P] 256. The attention has half of it [C]
-    diversity: float = 0.5  # [P] weight of the conicity in the loss of 'diversity'
-    min_count: int = 2  # rarer words are unknown [D]
-    seed: int = 1
-    epochs: int = 6  # [D]; [C] 8
-    stop_at: float = 1.0  # training ends at this score on dev [D]
-    batch: int = 32  # [C]
-    rate: float = 1e-3  # [P] Adam, in its AMSGrad form [C]
-    weight_decay: float = 1e-5  # [C]; 0 on the parameters of the attention
+    embedding: Size = 100  # [D] learned; [P] has 300, pretrained
+    hidden: Size = 128  # [D]; [P] 256. The attention has half of it [C]
+    diversity: Number = 0.5  # [P] weight of the conicity in the loss of 'diversity'
+    min_count: CountOrZero = 2  # rarer words are unknown [D]
+    seed: Seed = 1
+    epochs: Count = 6  # [D]; [C] 8
+    stop_at: Number = 1.0  # training ends at this score on dev [D]
+    batch: Count = 32  # [C]
+    rate: Number = 1e-3  # [P] Adam, in its AMSGrad form [C]
+    weight_decay: Number = 1e-5  # [C]; 0 on the parameters of the attention
     # The score on dev [P]; [C] roc_auc (for two classes; leave stop_at at 1).
     choose_by: Literal["accuracy", "roc_auc"] = "accuracy"
     balanced: bool = False  # give the rarer class more weight; [C] True for two classes
     sentinels: bool = False  # put a start and an end, never attended to, around texts and questions; [C] True
-
-    def __post_init__(self):
-        within(self, 1, inf, "embedding", "hidden", "epochs", "batch")
 
 
 def usual(data: str, model: str = "vanilla", seed: int = 1) -> ClassifierConfig:

@@ -23,7 +23,7 @@ from lalkit.companions.frame import fill, fit, one_epoch, read_run
 from lalkit.companions.summarizers.documents import Dataset, Document
 from lalkit.companions.summarizers.summarizer import Batch, Change, Output, Summarizer, SummarizerConfig, Vocabulary
 from lalkit.companions.summarizers.summarizer_training import likelihood, shuffled, task_of
-from lalkit.config import from_dict, to_dict
+from lalkit.config import Count, Number, Seed, Settings, from_dict, to_dict
 
 FORMAT = "lalkit-gated-summarizer-1"
 BETA, LOW, HIGH = 0.33, -0.1, 1.1  # the temperature, and the two ends to which the concrete distribution is stretched
@@ -56,14 +56,14 @@ class HardConcreteGate(nn.Module):
 
 
 @dataclass(frozen=True)
-class PruneConfig:
+class PruneConfig(Settings):
     """lam: the price of an open head; None: no gates, the control. All other settings are those of the summarizer."""
 
-    lam: float | None = 0.3
-    epochs: int = 6  # [D]
-    rate: float = 5e-4  # [D] of the weights: half of the rate in training
-    gate_rate: float = 0.05  # [D] of log a
-    seed: int = 1
+    lam: Number | None = 0.3
+    epochs: Count = 6  # [D]
+    rate: Number = 5e-4  # [D] of the weights: half of the rate in training
+    gate_rate: Number = 0.05  # [D] of log a
+    seed: Seed = 1
 
 
 class Gated(nn.Module):

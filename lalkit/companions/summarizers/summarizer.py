@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 from typing import Literal, cast
 
 import torch
@@ -26,7 +25,7 @@ from torch import Tensor, nn
 
 from lalkit.companions.frame import PADDING, UNKNOWN, frequent, pad
 from lalkit.companions.summarizers.documents import Document
-from lalkit.config import within
+from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Share, Size
 from lalkit.errors import ModelError
 from lalkit.network.label_attention import normalise
 from lalkit.probes.view import AttentionView, Outcome
@@ -41,29 +40,26 @@ COPY = "copy"  # the name of the copying in views
 
 
 @dataclass(frozen=True)
-class SummarizerConfig:
+class SummarizerConfig(Settings):
     """The settings of one summarizer and of its training. They are saved in the folder of its run. The defaults fit a CPU [D]."""
 
-    layers: int = 2  # of the encoder, and of the decoder; [P] 4
-    heads: int = 4  # [P] 8
-    d_model: int = 64  # [P] 512; with 96 training takes 1.5 times as long, and 64 is enough for the news
-    d_ff: int = 256  # [C] 2048
-    dropout: float = 0.0  # [C] 0.2; it takes a third of a step on a CPU, and made-up news need none
+    layers: Layers = 2  # of the encoder, and of the decoder; [P] 4
+    heads: Size = 4  # [P] 8
+    d_model: Size = 64  # [P] 512; with 96 training takes 1.5 times as long, and 64 is enough for the news
+    d_ff: Size = 256  # [C] 2048
+    dropout: Share = 0.0  # [C] 0.2; it takes a third of a step on a CPU, and made-up news need none
     sparse: Sparse = "none"
     # Of the heads that `sparse` names. All others have softmax.
     normaliser: Literal["softmax", "sparsemax", "entmax15"] = "sparsemax"
-    vocabulary: int = 50_000  # [C] the most frequent words; all others can only be copied
-    min_count: int = 4  # [D] rarer words of the training part are unknown too
-    source: int = 400  # [C] tokens of a document; more are cut off
-    target: int = 100  # [C]
-    seed: int = 1
-    epochs: int = 12  # [D]
-    batch: int = 50  # [D]
-    rate: float = 1e-3  # [D] Adam; [C] noam 2, warm-up 8000
-    clip: float = 1.0  # [D]
-
-    def __post_init__(self):
-        within(self, 1, inf, "layers", "heads", "d_model", "d_ff", "source", "target", "epochs", "batch")
+    vocabulary: CountOrZero = 50_000  # [C] the most frequent words; all others can only be copied
+    min_count: CountOrZero = 4  # [D] rarer words of the training part are unknown too
+    source: Size = 400  # [C] tokens of a document; more are cut off
+    target: Size = 100  # [C]
+    seed: Seed = 1
+    epochs: Count = 12  # [D]
+    batch: Count = 50  # [D]
+    rate: Number = 1e-3  # [D] Adam; [C] noam 2, warm-up 8000
+    clip: Number = 1.0  # [D]
 
 
 @dataclass(frozen=True)
