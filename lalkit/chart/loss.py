@@ -1,7 +1,7 @@
 """Losses on charts: maximum margin for labelled spans (Mrini et al. 2020, eq. 7-9), likelihood for arcs (eq. 11).
 
-Beside them, not in the paper: the likelihood of whole joint trees. All return a sum over sentences, which the caller divides
-by their number, as the released program does.
+Beside them, not in the paper: the likelihood of whole joint trees, and of trees of labelled spans. All return a sum over
+sentences, which the caller divides by their number, as the released program does.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lalkit.chart.cky import EMPTY, FIRST_REAL, SUBHEAD, best_brackets
@@ -123,6 +124,48 @@ def augmented_maximum(label_scores: Tensor, gold_label: Tensor, lengths: list[in
     sentences = torch.arange(len(lengths), device=augmented.device)
     augmented[sentences, 0, torch.tensor(lengths, device=augmented.device), :FIRST_REAL] = -torch.inf
     return augmented.max(-1)
+
+
+def span_likelihood_loss(label_scores: Tensor, lengths: Tensor | Sequence[int], gold: Gold) -> Tensor:
+    """Return the sum over sentences of -log p(gold), a scalar, at least float32. Gradients flow through all spans.
+
+    p(tree) is proportional to exp(the sum of its labels' scores). A tree is a set of labelled spans that `check_gold` allows.
+    Every tree counts exactly once, because a span takes its parts one by one, from the first to the last:
+
+        N(i, j) = U(i, j) sum_l e^score(i, j, l)     a labelled span; for a single word: 1 + its labels
+        S(i, j) = N(i, j) + U(i, j)                  one part, or several parts side by side
+        U(i, j) = sum_k N(i, k) S(k, j)              two parts or more: the content of a span; 1 for a single word
+
+    Stern et al. 2017 (A Minimal Span-Based Neural Constituency Parser) use the margin; the likelihood of span trees is in
+    Zhang et al. 2020 (Fast and Accurate Neural CRF Constituency Parsing), for binary trees and with labels apart [D].
+
+    Args:
+        label_scores: [B, N+1, N+1, L]; index 0 is the empty label, which scores 0. Half precision is computed in float32.
+        lengths: [B], the numbers of words.
+        gold: The labelled spans (start, end, label index) of every sentence.
+
+    Raises:
+        ValueError: No tree can have these gold spans.
+    """
+    lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    check_gold(gold, lengths, label_scores.shape)
+    scores, n = label_scores.to(torch.promote_types(label_scores.dtype, torch.float32)), max(lengths)
+    word, sentence, last = (torch.tensor(x, device=scores.device) for x in (range(n), range(len(lengths)), lengths))
+    # Lists over widths, each entry [B, start], in logarithms. Cells beyond a sentence's end are computed, but not read.
+    single = F.softplus(scores[:, word, word + 1, FIRST_REAL:].logsumexp(-1))
+    contents, parts, sequences = [torch.zeros_like(single)], [single], [single]  # U, N, S
+    for width in range(2, n + 1):
+        starts = n + 1 - width
+        left = torch.stack([part[:, :starts] for part in parts])
+        right = torch.stack([sequences[width - k - 1][:, k : k + starts] for k in range(1, width)])
+        labels = scores[:, word[:starts], word[:starts] + width, SUBHEAD:].logsumexp(-1)
+        contents.append((left + right).logsumexp(0))
+        parts.append(contents[-1] + labels)
+        sequences.append(contents[-1] + F.softplus(labels))
+    whole = torch.stack([content[:, 0] for content in contents])[last - 1, sentence]
+    whole = whole + scores[sentence, 0, last, FIRST_REAL:].logsumexp(-1)  # the whole sentence has a real label
+    gold_at = torch.tensor([(b, *span) for b, spans in enumerate(gold) for span in spans], device=scores.device).T
+    return whole.sum() - scores[tuple(gold_at)].sum()
 
 
 def check_gold(gold: Gold, lengths: list[int], shape: torch.Size) -> None:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lalkit.chart.loss import arc_loss, span_margin_loss
+from lalkit.chart.loss import arc_loss, joint_likelihood_loss, span_likelihood_loss, span_margin_loss
 from lalkit.config import Config, TrainConfig
 from lalkit.network.batches import IGNORE, Batch, Collator, batches
 from lalkit.network.parser import Network, ParserOutput
@@ -50,15 +50,19 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
 
     The terms of a layer for which the batch has no gold are 0.
     """
-    output = network(batch, chart_gradient=False)
-    words, threads = batch.word_mask, torch.get_num_threads()
-    scores_at = partial(network.spans.at, output.span_parts)
+    likelihood = config.objective == "likelihood"
+    output = network(batch, chart_gradient=likelihood)
+    threads = torch.get_num_threads()
     terms = {name: output.arc_scores.new_zeros(()) for name in terms_of(config)[1:]}
-    if batch.spans is not None:
+    if likelihood:
+        terms["trees"] = tree_likelihood_loss(output, batch, threads)
+    elif batch.spans is not None:
+        scores_at = partial(network.spans.at, output.span_parts)
         terms["spans"] = span_margin_loss(output.label_scores, batch.lengths, batch.spans, threads, scores_at)
+    if batch.heads is not None and not likelihood:
+        terms["arcs"] = config.arc_weight * arc_loss(output.arc_scores, batch.heads, batch.word_mask)
     if batch.heads is not None:
         arc_labels = _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels)
-        terms["arcs"] = config.arc_weight * arc_loss(output.arc_scores, batch.heads, words)
         terms["arc_labels"] = config.arc_weight * arc_labels
     if config.head_word_weight and batch.spans is not None and batch.heads is not None:
         terms["head_words"] = config.head_word_weight * head_word_loss(network, output, batch)
@@ -69,7 +73,21 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
 
 def terms_of(config: TrainConfig) -> tuple[str, ...]:
     """Return the names of the terms that `losses` returns, in its order."""
-    return ("loss", "spans", "arcs", "arc_labels", "tags") + ("head_words",) * (config.head_word_weight > 0)
+    trees = ("trees",) if config.objective == "likelihood" else ("spans", "arcs")
+    return ("loss", *trees, "arc_labels", "tags") + ("head_words",) * (config.head_word_weight > 0)
+
+
+def tree_likelihood_loss(output: ParserOutput, batch: Batch, threads: int) -> Tensor:
+    """Return the sum of -log p(gold tree): of the joint tree, or of that layer which the batch has [D].
+
+    p(tree) is proportional to exp(labels + arcs), both with weight 1. So the best tree is the decoder's with lam 0.5.
+    """
+    if batch.spans is None:
+        return arc_loss(output.arc_scores, batch.heads, batch.word_mask)
+    if batch.heads is None:
+        return span_likelihood_loss(output.label_scores, batch.lengths, batch.spans)
+    scores, gold = (output.label_scores, output.arc_scores), (batch.spans, batch.heads)
+    return joint_likelihood_loss(*scores, batch.lengths, *gold, lam=0.5, temperature=0.5, threads=threads)
 
 
 def head_word_loss(network: Network, output: ParserOutput, batch: Batch) -> Tensor:

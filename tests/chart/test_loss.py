@@ -1,10 +1,12 @@
-"""The margin loss against the enumeration of all trees, its gradient by finite differences; the arc loss by hand."""
+"""Margin and likelihood against the enumeration of all trees, and their gradients; the arc loss by hand."""
+
+from itertools import product
 
 import numpy as np
 import pytest
 import torch
 
-from lalkit.chart.loss import arc_loss, span_margin_loss
+from lalkit.chart.loss import arc_loss, span_likelihood_loss, span_margin_loss
 from lalkit.network.parser import arc_log_probabilities
 from tests.chart.charts import random_joint_tree
 from tests.reference import cky_literal as reference
@@ -89,6 +91,49 @@ def test_gradient_is_predicted_less_gold():
     assert gradient[0, 2].tolist() == [0, 0, -1, 1]
     assert gradient[0, 1].tolist() == [1, 0, -1, 0]
     assert gradient[1, 2].tolist() == [0, 0, 1, 0]
+
+
+def nested_spans(n):
+    """Every set of labelled spans that is a tree of n words: any admissible label or none on every span, nothing crosses."""
+    spans = [(i, j) for i in range(n) for j in range(i + 1, n + 1)]
+    names = [reference.admissible(i, j, n, LABELS) for i, j in spans]
+    for labels in product(*names):
+        tree = [(i, j, label) for (i, j), label in zip(spans, labels) if label]
+        if not any(a < i < b < j for a, b, _ in tree for i, j, _ in tree):
+            yield tree
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_likelihood_equals_the_enumeration_and_its_gradient_is_probabilities_less_gold(n):
+    rng = np.random.default_rng(53 + n)
+    trees = list(nested_spans(n))
+    for trial in range(20):
+        scores, gold = random_batch(rng, [n, 6], bonus=trial % 4)
+        chart = one(scores, 0, n)
+        totals = np.array([sum(chart[i, j, label] for i, j, label in tree) for tree in trees])
+        partition = np.logaddexp.reduce(totals)
+        scores = scores.nan_to_num(7.0).requires_grad_()
+        loss = span_likelihood_loss(scores, torch.tensor([n, 6]), gold)
+        other = span_likelihood_loss(scores[1:], [6], gold[1:])
+        expected = partition - sum(chart[i, j, label] for i, j, label in gold[0])
+        assert (loss - other).item() == pytest.approx(expected, abs=1e-9)
+        gradient = torch.autograd.grad(loss, scores)[0][0]
+        expected = torch.zeros_like(gradient)
+        for tree, total in zip(trees, totals):
+            for i, j, label in tree:
+                expected[i, j, label] += np.exp(total - partition)
+        for i, j, label in gold[0]:
+            expected[i, j, label] -= 1
+        assert torch.allclose(gradient, expected, atol=1e-9)
+
+
+def test_likelihood_of_a_long_sentence_does_not_overflow():
+    scores, gold = random_batch(np.random.default_rng(59), [150], bonus=0)
+    scores = (scores.float() * 100).nan_to_num(0.0).requires_grad_()
+    loss = span_likelihood_loss(scores, [150], gold)
+    loss.backward()
+    assert loss.dtype == torch.float32 and loss.isfinite() and scores.grad.isfinite().all()
+    assert loss > 0
 
 
 def test_batch_and_padding_do_not_matter():

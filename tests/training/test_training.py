@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,8 @@ def test_sigkill_and_resume_end_with_the_same_bits(tmp_path, workers):
     )
 
 
-def test_it_learns_twenty_sentences_by_heart(tmp_path, sample):
+@pytest.mark.parametrize("objective", ["margin", "likelihood"])
+def test_it_learns_twenty_sentences_by_heart(tmp_path, sample, objective):
     """Every part of the loss goes down, and gold wins under the trained scores."""
     from lalkit.network.predict import predict
 
@@ -88,7 +90,8 @@ def test_it_learns_twenty_sentences_by_heart(tmp_path, sample):
         {
             f"model.{name}dropout": 0.0
             for name in ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
-        },
+        }
+        | {"train.objective": objective},
     )
     run_ = Run(config, "sample", tmp_path / "run")
     chosen = sorted(sample, key=len)[20:40]
@@ -141,15 +144,29 @@ def test_an_unknown_label_in_gold_is_named(tiny_parser):
         loaded.collator([strange], gold=True)
 
 
-def test_losses_are_means_over_sentences(tiny_parser, sample):
+@pytest.mark.parametrize("objective", ["margin", "likelihood"])
+def test_losses_are_means_over_sentences(tiny_parser, sample, objective):
     from lalkit.training.checkpoint import load_model
 
     loaded = load_model(tiny_parser)
-    one = [
-        losses(loaded.network, loaded.collator([s], gold=True), loaded.config.train)["loss"].item() for s in sample[:6]
-    ]
-    all_ = losses(loaded.network, loaded.collator(sample[:6], gold=True), loaded.config.train)["loss"].item()
+    config = replace(loaded.config.train, objective=objective)
+    one = [losses(loaded.network, loaded.collator([s], gold=True), config)["loss"].item() for s in sample[:6]]
+    all_ = losses(loaded.network, loaded.collator(sample[:6], gold=True), config)["loss"].item()
     assert abs(sum(one) / 6 - all_) < 1e-3 * all_
+
+
+def test_the_likelihood_is_that_of_the_layers_that_are_there(tiny_parser, sample):
+    """Of the joint tree, of spans alone, of arcs alone. Joint trees are some of the pairs of both, so they are more likely."""
+    from lalkit.training.checkpoint import load_model
+
+    loaded = load_model(tiny_parser)
+    config, terms = replace(loaded.config.train, objective="likelihood"), {}
+    for left_out in ((), ("heads", "arc_labels"), ("constituents",)):
+        part = [replace(s, **dict.fromkeys(left_out)) for s in sample[:4]]
+        terms[left_out] = losses(loaded.network, loaded.collator(part, gold=True), config)
+    joint, spans, arcs = (each["trees"].item() for each in terms.values())
+    assert set(next(iter(terms.values()))) == {"loss", "trees", "arc_labels", "tags"}
+    assert 0 < spans and 0 < arcs and 0 < joint < spans + arcs
 
 
 def test_schedule():
