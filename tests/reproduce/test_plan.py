@@ -144,7 +144,7 @@ def test_a_missing_treebank_is_an_error_when_hashes_are_made(write):
 
 
 def test_the_sweeps_of_the_paper_are_shipped():
-    assert [path.stem for path in SHIPPED] == ["ablation-1", "ablation-2", "control", "heads", "layers"]
+    assert [path.stem for path in SHIPPED] == ["ablation-1", "ablation-2", "control", "heads", "layers", "objectives"]
 
 
 @pytest.mark.parametrize("profile", ["smoke", "sample", "full"])
@@ -153,14 +153,14 @@ def test_a_shipped_sweep_can_be_planned(path, profile):
     found = plan(path, profile, hashes=False)
     assert found.name == path.stem
     assert len({run.config for run in found.runs}) == len(found.runs)
-    first, short = found.runs[0], path.stem != "heads"  # the paper's tables: two epochs
+    first, epochs = found.runs[0], {"heads": 8, "objectives": 4}.get(path.stem, 2)  # the paper's tables: two epochs
     assert (first.treebank, first.config.train.epochs) == {
-        "smoke": ("sample", 1), "sample": ("ptb-sample", 2 if short else 8), "full": ("data/ptb", 200),
+        "smoke": ("sample", 1), "sample": ("ptb-sample", epochs), "full": ("data/ptb", 200),
     }[profile]  # fmt: skip
     if profile == "sample":
         assert plan(path, hashes=False).runs == found.runs, "the file as it stands"
         assert {run.seed for run in found.runs} == {1, 2, 3}
-        assert {run.config.model.encoder.freeze_layers for run in found.runs} == {1}
+        assert {run.config.model.encoder.freeze_layers for run in found.runs} == {int(path.stem != "objectives")}
     if profile == "full":
         assert {run.config.model.encoder.freeze_layers for run in found.runs} == {0}
         assert {lal.d_ff for run in found.runs if (lal := run.config.model.label_attention)} == {2048}
