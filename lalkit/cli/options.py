@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 from typer.models import OptionInfo
 
-from lalkit.errors import ParameterError
+from lalkit.errors import ParameterError, whole_number
 from lalkit.files import check_folder, check_writable
 
 
@@ -22,8 +22,8 @@ def set_threads(count: int | None) -> int | None:
 
     from lalkit.chart.machine import cpu_count
 
-    if count is not None and count < 0:
-        raise ParameterError(f"--threads is {count}", remedy="Give 1 or more, or 0 for one thread per core.")
+    if count is not None:
+        whole_number("--threads", count, 0, 1024)
     torch.set_num_threads(count or cpu_count())
     return count
 

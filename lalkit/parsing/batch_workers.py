@@ -22,8 +22,8 @@ from multiprocessing.connection import Connection, wait
 import torch
 
 from lalkit.chart.machine import give_back, map_large
-from lalkit.config import Processes, read_setting
-from lalkit.errors import LalkitError, ModelError, TooLongError
+from lalkit.config import MOST_PROCESSES
+from lalkit.errors import LalkitError, ModelError, TooLongError, whole_number
 from lalkit.network.predict import Prediction, predict
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model
 from lalkit.treebank.tree import Sentence
@@ -205,7 +205,7 @@ class Workers(Compute):
     """Parse batches in `size` processes with a parser each. They are started when the first batches come."""
 
     def __init__(self, source: Source, size: int):
-        self.source, self.size = source, read_setting(Processes, size, "--workers")
+        self.source, self.size = source, whole_number("--workers", size, 1, MOST_PROCESSES)
         self.workers: list[Worker] = []
         self.false_starts = 0
 

@@ -28,8 +28,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
-from lalkit.config import Config, Processes, from_dict, read_setting, to_dict
-from lalkit.errors import LalkitError, ModelError, ParameterError
+from lalkit.config import MOST_PROCESSES, Config, from_dict, to_dict
+from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
 from lalkit.files import find_json, lock, write_json, write_text
 from lalkit.parsing.cluster import connect
@@ -61,10 +61,9 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = N
         Pairs of run and result. The result of a failed run says so in its status.
 
     Raises:
-        ParameterError: `out` holds another sweep.
-        ModelError: `jobs` is less than 1, or far too many.
+        ParameterError: `out` holds another sweep, or `jobs` is less than 1 or far too large.
     """
-    read_setting(Processes, jobs, "--jobs")
+    whole_number("--jobs", jobs, 1, MOST_PROCESSES)
     out, total = Path(out).resolve(), len(plan.runs)
     _claim(plan, out)
     missing = {str(out / run.folder): run for run in plan.runs if not finished(out / run.folder, run.key)}

@@ -182,7 +182,7 @@ def test_the_folder_of_another_sweep_is_an_error(copy, file, no_run):
     before = (copy / "sweep.json").read_bytes()
     with pytest.raises(ParameterError, match="holds another sweep\n  Give another --out"):
         sweep(plan(file, "other"), copy)
-    with pytest.raises(ModelError, match="--jobs is 0"):
+    with pytest.raises(ParameterError, match="--jobs is 0"):
         sweep(plan(file), copy, jobs=0)
     assert (copy / "sweep.json").read_bytes() == before and not no_run
 
