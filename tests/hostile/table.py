@@ -21,7 +21,6 @@ from tests.command import lalkit
 DEFECTS = {
     "kinds of arguments": "an argument of a wrong type is read as something else, or ends in a raw error",
     "kinds of json": "JSON with values of a wrong type ends in a raw error, or is accepted",
-    "long line": "a very long sentence is computed without a word of warning",
     "notebook format": "a notebook without the fields of its format ends in a raw error",
 }
 

@@ -166,6 +166,8 @@ def test_many_sentences_are_parsed(parser, texts, count):
         case("a number as the second", ["One.", 3], "sentence 2"),
         case("a Series with None", pd.Series(["One.", None]), "sentence 2"),
         case("a Series with NA", pd.Series(["One.", pd.NA], dtype="string"), "sentence 2"),
+        case("a row without text", pd.Series(["One.", None], index=["a", "b"]), ("row b: sentence 2", "is missing")),
+        case("a row of nothing", pd.Series(["One.", " "], index=[7, 9]), ("row 9: sentence 2", "nothing to parse")),
         case("bytes as the first", [b"One.", "Two."], "sentence 1"),
         case("an empty text as the third", ["One.", "Two.", " "], "sentence 3"),
     ],

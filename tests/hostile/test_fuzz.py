@@ -2,7 +2,10 @@
 
 import json
 import shutil
+from collections.abc import Sized
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,6 +15,7 @@ from lalkit.config import Config, from_dict, minilm, override, to_dict
 from lalkit.errors import LalkitError
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.text import read_line
+from lalkit.treebank.tree import Sentence
 from tests.hostile.table import known
 
 MANY = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
@@ -47,20 +51,43 @@ def parser(tiny_parser):
     return lalkit.load(tiny_parser)
 
 
+WORDS = st.lists(PLAIN | st.sampled_from(["One", "two", "."]), max_size=4)
+ORDERED = st.sampled_from([list, tuple, iter, pd.Series, lambda values: np.array([*values, None], dtype=object)[:-1]])
+ANYTHING = (
+    VALUES | st.binary(max_size=6) | st.sets(st.text(max_size=4)) | st.sampled_from([pd.NA, ..., len, str, np.nan])
+)
+FORMS = st.sampled_from(["raw", "tokens", "tagged", "text"]) | PLAIN
+NUMBERS = st.none() | st.integers() | st.integers(1, 5) | PLAIN
+
+
 @pytest.mark.slow
 @MANY
-@given(text=VALUES | st.binary(max_size=6) | st.sets(st.text(max_size=4)))
-def test_parse(parser, text):
-    result = answered(parser.parse, text)
+@given(text=ANYTHING, form=FORMS)
+def test_parse(parser, text, form):
+    result = answered(parser.parse, text, form)
     assert result is None or (isinstance(text, str | list) and len(result.sentence) > 0)
+    assert result is None or isinstance(text, str) or list(result.sentence.words) == text
 
 
 @pytest.mark.slow
 @MANY
-@given(texts=VALUES)
-def test_parse_all(parser, texts):
-    results = answered(parser.parse_all, texts)
-    assert results is None or len(results) == len(texts)
+@given(words=WORDS, container=ORDERED)
+def test_parse_of_words_in_any_container(parser, words, container):
+    result = answered(parser.parse, container(words))
+    assert (result is None) == (answered(Sentence, words) is None)
+    assert result is None or list(result.sentence.words) == words
+
+
+@pytest.mark.slow
+@MANY
+@given(
+    texts=ANYTHING | st.builds(lambda texts, container: container(texts), st.lists(WORDS | PLAIN, max_size=3), ORDERED),
+    form=FORMS, budget=NUMBERS, threads=NUMBERS,
+)  # fmt: skip
+def test_parse_all(parser, texts, form, budget, threads):
+    count = len(texts) if isinstance(texts, Sized) else None
+    results = answered(parser.parse_all, texts, form, budget=budget, threads=threads)
+    assert results is None or count in (None, len(results))
 
 
 @pytest.mark.slow

@@ -5,11 +5,12 @@ import io
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,17 +18,9 @@ import torch
 from lalkit import cli
 from lalkit.errors import LalkitError
 from lalkit.files import write_bytes, write_json
+from lalkit.treebank.tree import Sentence
 from tests.command import lalkit
-from tests.hostile.table import (
-    case,
-    check_refusal,
-    command_refused,
-    files_of,
-    known,
-    nothing_half_written,
-    refused,
-    table,
-)
+from tests.hostile.table import case, check_refusal, command_refused, files_of, nothing_half_written, refused, table
 from tests.treebank.licensed_files import ptb
 
 TRAIN = "train --treebank small --preset tiny --epochs 1 --workers 1 --threads 1 --out {place}"
@@ -432,10 +425,38 @@ def test_evaluation_without_what_cannot_be_read(tiny_parser, place):
     command_refused(place, [*arguments, "--skip-unreadable"], "dev.trees")
 
 
-@known("long line")
-def test_a_very_long_line_is_announced(tiny_parser, tmp_path, monkeypatch):
-    """Before a sentence that takes minutes, its place, its words and the expected memory or time are said."""
-    monkeypatch.setenv("LALKIT_LONG_SENTENCE", "50")
-    shutil.copyfile(Path(__file__), tmp_path / "x")
-    code, _, err = lalkit("parse", "--model", tiny_parser, "--form", "tokens", "a b c " * 30, cwd=tmp_path)
-    assert code in (0, 2) and "90 words" in err
+@pytest.mark.slow
+def test_a_very_long_line_is_announced(tiny_parser, tmp_path, monkeypatch, caplog):
+    """Before a sentence that takes minutes, its place, its words, its memory and its time are said."""
+    from lalkit.network import predict
+
+    monkeypatch.setattr(predict, "LONG", 50)
+    arguments = ["parse", "--model", tiny_parser, "--form", "tokens", "a b c " * 30]
+    code, _, err = lalkit(*arguments, cwd=tmp_path)
+    assert code == 0
+    for text in ("sentence 1: 90 words need about 1 s and up to 3 MB", "fourth power", "split the sentence"):
+        assert text in err
+    caplog.clear()
+    monkeypatch.setattr(predict, "decode_output", None)  # the announcement comes before the work
+    with pytest.raises(TypeError):
+        lalkit(*arguments, cwd=tmp_path)
+    assert "90 words need" in caplog.text
+    monkeypatch.setattr(predict.machine, "available_bytes", lambda: 1_000_000)  # refused, and before the work
+    command_refused(tmp_path, arguments, ("1: 90 words need", "1,000,000 are available", "cube"))
+
+
+@pytest.mark.slow
+def test_a_progress_line_counts_the_seconds_of_a_very_long_line(monkeypatch):
+    from lalkit.network import predict
+
+    steps, done = [], iter([False, False, True])  # after two seconds the sentence is parsed
+    bar = SimpleNamespace(update=lambda: steps.append("a second"))
+    clock = SimpleNamespace(wait=lambda seconds: next(done), set=lambda: steps.append("parsed"))
+    monkeypatch.setattr(predict, "threading", SimpleNamespace(Event=lambda: clock, Thread=threading.Thread))
+    monkeypatch.setattr(
+        predict.machine, "progress", lambda **options: contextlib.nullcontext(steps.append(options) or bar)
+    )
+    with predict.announced(Sentence(("a",) * 400)):
+        pass
+    assert steps[0] == {"total": 3, "desc": "400 words", "unit": " s"}
+    assert sorted(steps[1:]) == ["a second", "a second", "parsed"]

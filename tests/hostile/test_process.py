@@ -15,7 +15,7 @@ import torch
 import lalkit
 from lalkit.errors import LalkitError
 from lalkit.treebank.tree import Sentence
-from tests.hostile.table import case, table
+from tests.hostile.table import case, refused, table
 
 TEXTS = ["One two.", "Three.", "It works , does n't it ?"]
 
@@ -189,6 +189,58 @@ def test_an_explanation_is_of_the_network_that_parsed(tiny_parser, ask):
     except LalkitError as error:
         refusal = error
     assert refusal.remedy if refusal else result.look.prediction == inside.prediction
+
+
+def zeroed(result):
+    """Return the result of the same sentence, parsed inside a control."""
+    with result.parser.network.label_attention.hooked(contexts=torch.zeros_like):
+        return result.parser.parse(result.sentence)
+
+
+def changed(result):
+    with torch.no_grad():
+        next(result.parser.network.parameters()).add_(1)
+    return result
+
+
+def moved(result):
+    """Change a weight through `.data`, which torch does not count."""
+    result.parser.network.spans.second.weight.data.neg_()
+    return result
+
+
+@table(
+    ("use", "accepted"),
+    [
+        case("as parsed", lambda result: result, True),
+        case("a control came and went", lambda result: (zeroed(result), result)[1], True),
+        case("pickled", lambda result: pickle.loads(pickle.dumps(result)), True),
+        case("copied", copy.deepcopy, True),
+        case("pickled, then changed", lambda result: changed(pickle.loads(pickle.dumps(result))), False),
+        case("changed, then pickled", lambda result: pickle.loads(pickle.dumps(changed(result))), False),
+        case("changed, then copied", lambda result: copy.deepcopy(changed(result)), False),
+        case("parsed inside a control", zeroed, False),
+        case("changed through .data", moved, False),
+    ],
+    sample=False,
+)
+def test_a_result_is_explained_only_by_the_network_that_parsed(tiny_parser, use, accepted):
+    result = use(lalkit.load(tiny_parser).parse("One two three."))
+    if accepted:
+        assert result.look.prediction == result.prediction
+        return
+    with refused("the network has changed"):
+        result.explain()
+
+
+@pytest.mark.slow
+def test_a_mode_set_during_a_parse_counts_afterwards(tiny_parser):
+    network = lalkit.load(tiny_parser).network
+    with network.parsing():
+        with network.parsing():
+            network.train()
+        assert not network.training and not network.encoder.training
+    assert network.training and network.encoder.training
 
 
 @pytest.mark.slow
