@@ -13,13 +13,13 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from types import GenericAlias
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, Literal, Union
 
-from pydantic import AllowInfNan, TypeAdapter, ValidationError
+from pydantic import AllowInfNan, StrictInt, TypeAdapter, ValidationError
 
 from lalkit.errors import ParameterError
 from lalkit.files import read_json
@@ -79,6 +79,28 @@ def _readings(text: str) -> Iterator[object]:
         yield items
 
 
+@dataclass
+class _CellMetadata:
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Cell:
+    cell_type: Literal["code", "markdown", "raw"]
+    source: str | list[str]
+    metadata: _CellMetadata
+
+
+@dataclass
+class _Notebook:
+    """What a notebook needs so that papermill can run it. nbformat's own check also refuses notebooks that run."""
+
+    cells: list[_Cell]
+    metadata: dict
+    nbformat: Literal[4]
+    nbformat_minor: StrictInt
+
+
 def read_parameters(path: str | Path) -> dict[str, Parameter]:
     """Return the parameters that a notebook declares, in its order.
 
@@ -88,16 +110,18 @@ def read_parameters(path: str | Path) -> dict[str, Parameter]:
     path = Path(path)
     remedy = "Give an .ipynb file that Jupyter can open."
     try:
-        cells = read_json(path, remedy, ParameterError, nan=True)["cells"]
-        tagged = [(i, c) for i, c in enumerate(cells, 1) if TAG in c.get("metadata", {}).get("tags", [])]
-    except (KeyError, TypeError, AttributeError):
-        raise ParameterError("is not a Jupyter notebook (version 4)", where=str(path), remedy=remedy) from None
+        notebook = TypeAdapter(_Notebook).validate_python(read_json(path, remedy, ParameterError, nan=True))
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"is not a Jupyter notebook (version 4): {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise ParameterError(problem, where=str(path), remedy=remedy) from None
+    tagged = [(i, cell) for i, cell in enumerate(notebook.cells, 1) if TAG in cell.metadata.tags]
     if len(tagged) != 1:
         problem = f"has {len(tagged)} cells tagged '{TAG}', wants exactly one"
         remedy = "Tag one code cell in JupyterLab: Property Inspector (gear), Cell Tags."
         raise ParameterError(problem, where=str(path), remedy=remedy)
     ((number, cell),) = tagged
-    return parse_declarations("".join(cell.get("source", "")), f"{path}, cell {number}")
+    return parse_declarations("".join(cell.source), f"{path}, cell {number}")
 
 
 def parse_declarations(source: str, where: str = "") -> dict[str, Parameter]:

@@ -122,7 +122,7 @@ def test_any_file_of_brackets_or_dependencies_is_read(data):
     assert all(isinstance(item, LalkitError | conllu.Dependencies) for item in conllu.scan_conll(text))
 
 
-@known("kinds of arguments", strict=False)
+@pytest.mark.slow
 @MANY
 @given(name=st.sampled_from(NAMES), value=VALUES)
 def test_any_value_of_a_setting(name, value):

@@ -153,6 +153,27 @@ def values(path, *choices, defect=""):
 @table(
     ("path", "value"),
     [
+        *values("nbformat", None, "4", 3, 99, [], ...),
+        *values("nbformat_minor", None, "5", [], ...),
+        *values("metadata", None, [], 3, ...),
+        *values("cells", None, {}, "x", 3, ...),
+        *values("cells/0", None, [], "x"),
+        *values("cells/0/cell_type", None, 3, "else", ...),
+        *values("cells/0/source", None, 3, [1], ...),
+        *values("cells/0/metadata", None, [], 3, ...),
+        *values("cells/0/metadata/tags", None, 3, {}, "parameters"),
+    ],
+)
+def test_values_of_a_notebook(tmp_path, path, value):
+    cell = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": "a: int = 1", "outputs": []}
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
+    change(tmp_path / "a.ipynb", path, value)
+    command_refused(tmp_path, ["run", "a.ipynb", "--out", "o"], "a.ipynb")
+
+
+@table(
+    ("path", "value"),
+    [
         *values("format", None, 3, "lalkit-parser-2", ...),
         *values("weights", None, 3, [], "", ..., "nowhere.safetensors", ".", "..", "../copy", "a\0b"),
         *values("vocab", {}, ...),
