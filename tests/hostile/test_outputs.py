@@ -18,6 +18,8 @@ import torch
 from lalkit import cli
 from lalkit.errors import LalkitError
 from lalkit.files import write_bytes, write_json
+from lalkit.parsing.parse_corpus import parse
+from lalkit.parsing.text_windows import from_stream
 from lalkit.treebank.tree import Sentence
 from tests.command import lalkit
 from tests.hostile.table import case, check_refusal, command_refused, files_of, nothing_half_written, refused, table
@@ -390,6 +392,44 @@ def test_a_text_that_is_also_the_part(tiny_parser, tmp_path, link):
     link(tmp_path / "text.txt", tmp_path / "o.part")
     arguments = ["parse", "--model", tiny_parser, "--file", "text.txt", "--out", "o"]
     command_refused(tmp_path, [*arguments, "--resume"], "o.part")
+
+
+@table(
+    ("name", "link"),
+    [
+        case(f"{name} {link.__name__}", name, link)
+        for name in ("o", "o.part", "o.part.json")
+        for link in (os.link, os.symlink)
+    ],
+    sample=False,
+)
+def test_standard_input_that_is_also_an_output(tiny_parser, tmp_path, name, link):
+    """`lalkit parse <o --out o` knows the file whatever its name is."""
+    (tmp_path / "text.txt").write_bytes(b"One.\n")
+    link(tmp_path / "text.txt", tmp_path / name)
+    before = files_of(tmp_path)
+    with open(tmp_path / "text.txt", "rb") as stream, refused(f"{name}: is the text itself"):
+        parse(tiny_parser, from_stream(stream, "standard input", "stdin"), out=tmp_path / "o")
+    assert files_of(tmp_path) == before
+
+
+@table(
+    ("command", "option"),
+    [
+        case(f"{command} {option}", command, option)
+        for command, option in (
+            ("train --treebank small --out new", "--start"), ("train --treebank small --out new", "--task"),
+            ("train --out new", "--treebank"), ("train --treebank small --out new", "--preset"),
+            ("train --treebank small --out new", "--set"), ("parse", "--file"), ("parse One.", "--model"),
+            ("parse One.", "--to"), ("parse One.", "--cluster"), ("explain", "--treebank"), ("explain One.", "--label"),
+            ("explain One.", "--profile"), ("heads x --out new", "--treebank"), ("sweep small.yml", "--profile"),
+            ("data import ptb", "--path"), ("transparent train --out new", "--data"), ("models ship", "--name"),
+        )
+    ],
+    sample=False,
+)  # fmt: skip
+def test_an_option_without_a_value(place, command, option):
+    command_refused(place, [*command.split(" "), option, ""], f"{option} is empty")
 
 
 @pytest.mark.slow
