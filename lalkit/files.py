@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import math
 import os
@@ -47,6 +48,14 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
         finally:
             beside.unlink(missing_ok=True)
     return path
+
+
+def remove_parts(folder: Path, name: str = "") -> None:
+    """Remove the part files of `write_bytes` that killed processes left behind: those of one file, or of all in a folder."""
+    for part in folder.glob(f".{glob.escape(name) or '*'}.*.part"):
+        pid = part.name.split(".")[-2]
+        if pid.isdigit() and (int(pid) == os.getpid() or not Path(f"/proc/{pid}").exists()):
+            part.unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, text: str) -> Path:

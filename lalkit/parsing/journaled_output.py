@@ -24,7 +24,7 @@ from pydantic import NonNegativeInt, TypeAdapter
 from tqdm import tqdm
 
 from lalkit.errors import LalkitError
-from lalkit.files import check_writable, lock, read_json, write_json, writing
+from lalkit.files import check_writable, lock, read_json, remove_parts, write_json, writing
 from lalkit.parsing.text_windows import Lines, Window
 
 logger = logging.getLogger(__name__)
@@ -165,6 +165,7 @@ class Part:
 
     def _open(self) -> list[BinaryIO]:
         streams = []
+        remove_parts(self.journal_path.parent, self.journal_path.name)
         with ExitStack() as undo, writing(self.paths[0]):
             if not any(path.exists() for path in self.paths):
                 write_json(self.journal_path, asdict(self.journal))

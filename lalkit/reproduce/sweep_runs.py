@@ -31,7 +31,7 @@ from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
 from lalkit.config import MOST_PROCESSES, Config, from_dict, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
-from lalkit.files import find_json, lock, write_json, write_text
+from lalkit.files import find_json, lock, remove_parts, write_json, write_text
 from lalkit.parsing.cluster import connect
 from lalkit.reproduce.sweep_plan import Plan, Run
 
@@ -67,6 +67,9 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = N
     out, total = Path(out).resolve(), len(plan.runs)
     _claim(plan, out)
     missing = {str(out / run.folder): run for run in plan.runs if not finished(out / run.folder, run.key)}
+    for run in plan.runs:
+        if str(out / run.folder) not in missing:
+            clear_away(out / run.folder)
     before = total - len(missing)
     logger.info("%s: %d runs, %d of them finished; in %s", plan.name, total, before, out)
     if missing:
@@ -107,6 +110,7 @@ def _claim(plan: Plan, out: Path) -> None:
         if (theirs.get("name"), theirs.get("profile", "")) != (plan.name, plan.profile):
             raise ParameterError("holds another sweep", where=str(out), remedy="Give another --out.")
     write_json(file, plan.to_dict())
+    remove_parts(out)
 
 
 def task(run: Run, code: str) -> dict:
@@ -246,10 +250,15 @@ def carry_out(folder: Path, task: dict) -> dict:
         "versions": provenance.versions(), "device": provenance.device(),
     }  # fmt: skip
     write_json(folder / RESULT, result)
-    # These files are two thirds of the folder, and no training will go on from here.
-    for weights in parser.glob("resume-*.safetensors"):
-        weights.unlink()
+    clear_away(folder)
     return result
+
+
+def clear_away(folder: Path) -> None:
+    """Remove from the folder of a finished run the state to resume from, which is two thirds of it, and what kills left."""
+    for weights in (folder / "parser").glob("resume-*.safetensors"):
+        weights.unlink(missing_ok=True)
+    remove_parts(folder)
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 
 from lalkit.config import Config, from_dict, to_dict
 from lalkit.errors import ModelError
-from lalkit.files import read_json, write_bytes, write_json
+from lalkit.files import read_json, remove_parts, write_bytes, write_json
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
@@ -255,15 +254,10 @@ def save_tensors(folder: str | Path, name: str, tag: str, tensors: dict[str, Ten
     if tensors:
         write_bytes(weights, save(tensors))
     write_json(folder / f"{name}.json", {**content, "weights": weights.name})
-    for old in [*folder.glob(f"{name}-*.safetensors"), *folder.glob(".*.part")]:
-        if old != weights and not _being_written(old):
+    for old in folder.glob(f"{name}-*.safetensors"):
+        if old != weights:
             old.unlink(missing_ok=True)
-
-
-def _being_written(path: Path) -> bool:
-    """Return whether a process that still runs is writing this file, so that we must not remove it."""
-    pid = path.name.rsplit(".", 2)[-2] if path.name.endswith(".part") else ""
-    return pid.isdigit() and Path(f"/proc/{pid}").exists() and int(pid) != os.getpid()
+    remove_parts(folder)
 
 
 def read_content(folder: str | Path, name: str) -> dict:
