@@ -35,7 +35,7 @@ NAMES = sorted(
 
 @pytest.fixture(autouse=True)
 def time_for_many_examples(alarm):
-    alarm(90)
+    alarm(300)
 
 
 def answered(function, *arguments, **options):

@@ -351,7 +351,7 @@ def test_a_terminal(tiny_parser, tmp_path, text, encoding, says):
 )
 def test_streams_of_a_real_process(tiny_parser, tmp_path, alarm, ending, code, says):
     """Python writes what is left when it ends: nothing may be left then."""
-    alarm(120)
+    alarm(300)
     command = f'"{sys.executable}" -m lalkit parse --model "{tiny_parser}" --to json "One two." {ending}'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.returncode == code and "Traceback" not in done.stderr and "Exception" not in done.stderr, done.stderr

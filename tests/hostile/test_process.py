@@ -125,7 +125,7 @@ def used(result):
 @pytest.mark.slow
 @pytest.mark.parametrize("with_parser", [True, False])
 def test_a_pool_of_processes(parser, alarm, with_parser):
-    alarm(60)
+    alarm(300)
     alone = parser.parse(TEXTS[0])
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found = pool.map(parser.parse, TEXTS[:1])[0] if with_parser else pool.map(copy.copy, [alone])[0]
@@ -246,7 +246,7 @@ def test_a_mode_set_during_a_parse_counts_afterwards(tiny_parser):
 @pytest.mark.slow
 def test_the_first_load_and_the_first_parse_leave_no_trace(alarm):
     """Not on standard error, where a bar of the encoder may show, and not in Python's random numbers."""
-    alarm(60)
+    alarm(300)
     program = """
 import random, lalkit
 before = random.getstate()
