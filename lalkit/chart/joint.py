@@ -32,9 +32,9 @@ final score is (U[0, n, h] + label) + arc(root, h). Therefore `joint_torch` give
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,8 @@ from lalkit.chart import machine as memory
 from lalkit.chart.cky import FIRST_REAL
 from lalkit.chart.machine import NOT_FINITE, compiled, cpu_count, map_threads
 from lalkit.errors import ScoreError
+
+Result = TypeVar("Result")
 
 
 class JointTree(NamedTuple):
@@ -88,9 +90,30 @@ def decode_batch(
         names: How errors name the sentences; None: by their numbers in the batch.
     """
     check_weight(lam)
+
+    def sentence(labels, arcs, where: str) -> JointTree:
+        return _decode(labels, arcs, lam, where)
+
+    return map_sentences(
+        sentence, pairs, lambda labels, arcs: memory.chart_bytes(len(arcs), arcs.itemsize), threads, names
+    )
+
+
+def map_sentences(
+    function: Callable[[np.ndarray, np.ndarray, str], Result],
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    bytes_of: Callable[[np.ndarray, np.ndarray], int],
+    threads: int | None,
+    names: Sequence[str] | None,
+) -> list[Result]:
+    """Return function(label_scores, arc_scores, name) of every pair, computed by threads.
+
+    The function gets the pairs as `as_arrays` returns them. bytes_of(label_scores, arc_scores): what it needs. threads, names:
+    see `decode_batch`. Raises TooLongError if a pair needs too much, before anything is computed.
+    """
     names = names or [f"sentence {b}" for b in range(len(pairs))]
     pairs = [as_arrays(labels, arcs, name) for name, (labels, arcs) in zip(names, pairs, strict=True)]
-    needed = [memory.chart_bytes(len(arcs), arcs.itemsize) for _, arcs in pairs]
+    needed = [bytes_of(*pair) for pair in pairs]
     largest = max(needed, default=0)
     limit = memory.available_bytes() if largest > memory.SMALL else None
     for b, (_, arcs) in enumerate(pairs):
@@ -98,7 +121,7 @@ def decode_batch(
     workers = cpu_count() if threads is None else threads
     if limit is not None and largest and workers > 1:
         workers = max(1, min(workers, limit // largest))
-    return map_threads(lambda b: _decode(*pairs[b], lam, names[b]), range(len(pairs)), workers)
+    return map_threads(lambda b: function(*pairs[b], names[b]), range(len(pairs)), workers)
 
 
 def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, where: str) -> JointTree:
@@ -144,22 +167,26 @@ def as_arrays(label_scores, arc_scores, where: str) -> tuple[np.ndarray, np.ndar
     return np.ascontiguousarray(label_scores, dtype), np.ascontiguousarray(arc_scores, dtype)
 
 
-def check_scores(label_scores: np.ndarray, arc_scores: np.ndarray, where: str) -> None:
-    """Raise ScoreError for the first score that is NaN or infinite, or for an empty label that does not score 0."""
-    wrong = ~np.isfinite(label_scores)
+def check_scores(label_scores: np.ndarray, arc_scores: np.ndarray, where: str, forbidden: bool = False) -> None:
+    """Raise ScoreError for the first score that is NaN or infinite, or for an empty label that does not score 0.
+
+    forbidden: a score may also be -inf, which forbids its label or arc.
+    """
+    reason = "scores must be finite" + ", or -inf for what is forbidden" * forbidden
+    wrong = ~(label_scores < np.inf) if forbidden else ~np.isfinite(label_scores)
     wrong[..., 0] = label_scores[..., 0] != 0  # also true for NaN
     wrong[np.tril_indices(len(wrong))] = False
     if wrong.any():
         i, j, k = np.argwhere(wrong)[0]
         value = label_scores[i, j, k]
-        reason = "the empty label (index 0) must score exactly 0" if np.isfinite(value) else "scores must be finite"
+        if np.isfinite(value) or (forbidden and k == 0):
+            reason = "the empty label (index 0) must score exactly 0"
         raise ScoreError(f"label_scores[{i}, {j}, {k}] is {value}: {reason}", where=where, remedy=NOT_FINITE)
-    wrong = ~np.isfinite(arc_scores)
+    wrong = ~(arc_scores < np.inf) if forbidden else ~np.isfinite(arc_scores)
     np.fill_diagonal(wrong[:, 1:], False)
     if wrong.any():
         d, h = np.argwhere(wrong)[0]
-        problem = f"arc_scores[{d}, {h}] is {arc_scores[d, h]}: scores must be finite"
-        raise ScoreError(problem, where=where, remedy=NOT_FINITE)
+        raise ScoreError(f"arc_scores[{d}, {h}] is {arc_scores[d, h]}: {reason}", where=where, remedy=NOT_FINITE)
 
 
 @partial(compiled, relaxed=["reassoc"])  # any order of additions: eight at a time

@@ -29,9 +29,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lalkit.chart import machine as memory
-from lalkit.chart.joint import as_arrays, check_weight
-from lalkit.chart.machine import compiled, cpu_count, map_threads
+from lalkit.chart.joint import check_scores, check_weight, map_sentences
+from lalkit.chart.machine import NOT_FINITE, compiled
+from lalkit.errors import ScoreError
 
 TINY = 2.0**-900  # where a number of a span is smaller, parts of it may have become 0
 LOG2 = math.log(2)
@@ -83,7 +83,8 @@ def marginals(
         Probabilities as float64 if one of the arrays is, otherwise as float32. They are computed in float64.
 
     Raises:
-        ValueError: A shape or a setting is wrong, a score is NaN or +inf, or every tree is forbidden.
+        ValueError: A shape or a setting is wrong.
+        ScoreError: A score is NaN or +inf, or every tree is forbidden.
         TooLongError: The chart would not fit into memory.
     """
     return marginals_batch([(label_scores, arc_scores)], lam, temperature, head_words, threads=1)[0]
@@ -95,24 +96,27 @@ def marginals_batch(
     temperature: float = 1.0,
     head_words: bool = False,
     threads: int | None = None,
+    names: Sequence[str] | None = None,
 ) -> list[Marginals]:
-    """Return the probabilities of every (label_scores, arc_scores) pair, see `marginals`. An error names the sentence.
+    """Return the probabilities of every (label_scores, arc_scores) pair.
 
-    threads: None for one per core. Fewer threads run if their charts would not fit into memory together.
+    lam, temperature, head_words: see `marginals`. threads, names: see `joint.decode_batch`.
     """
     weights = check_distribution(lam, temperature)
-    pairs = [as_arrays(labels, arcs, f"sentence {b}") for b, (labels, arcs) in enumerate(pairs)]
-    needed = [bytes_needed(labels.shape, labels.itemsize) for labels, _ in pairs]
-    largest = max(needed, default=0)
-    limit = memory.available_bytes() if largest > memory.SMALL else None
-    for b, (_, arcs) in enumerate(pairs):
-        memory.check_fits(len(arcs), needed[b], limit, f"sentence {b}")
-    workers = cpu_count() if threads is None else threads
-    if limit is not None and largest and workers > 1:
-        workers = max(1, min(workers, limit // largest))
-    return map_threads(
-        lambda b: _marginals(*pairs[b], *weights, head_words, f"sentence {b}"), range(len(pairs)), workers
-    )
+
+    def sentence(label_scores, arc_scores, where: str) -> Marginals:
+        labels = np.zeros_like(label_scores)
+        log_z, arcs, heads, entropy = solve(label_scores, arc_scores, *weights, labels, head_words)
+        if not math.isfinite(log_z):
+            check_scores(label_scores, arc_scores, where, forbidden=True)
+            if log_z == -math.inf:
+                remedy = "Allow a real label for the whole sentence, a head for every word, and one of them the root."
+                raise ScoreError("no joint tree is left without a forbidden label or arc", where=where, remedy=remedy)
+            problem = f"the log-partition is {log_z}: the scores are too large to add up"
+            raise ScoreError(problem, where=where, remedy=NOT_FINITE)
+        return Marginals(log_z, labels, arcs, heads if head_words else None, max(0.0, entropy))
+
+    return map_sentences(sentence, pairs, lambda labels, _: bytes_needed(labels.shape, labels.itemsize), threads, names)
 
 
 def check_distribution(lam: float, temperature: float) -> tuple[float, float]:
@@ -126,46 +130,12 @@ def check_distribution(lam: float, temperature: float) -> tuple[float, float]:
 def bytes_needed(shape: Sequence[int], itemsize: int) -> int:
     """Return the bytes for the probabilities of a sentence with label scores [n+1, n+1, L].
 
-    The results take itemsize for a number. Of the numbers of float64, the computation with logarithms needs most: four charts
-    [n+1, n+1, n], five tables [n+1, n+1] and three [n, n+1].
+    labels and arcs take itemsize for a number, everything else 8: charts [n+1, n+1, n], of which the computation with
+    logarithms has three, and one for head words; tables [n+1, n+1]; and arrays of the size of the arcs.
     """
     posts, _, labels = shape
-    n = posts - 1
-    return itemsize * (posts * posts * labels + n * posts) + 8 * (
-        4 * posts * posts * n + 5 * posts * posts + 3 * n * posts
-    )
-
-
-def _marginals(
-    label_scores, arc_scores, label_weight: float, arc_weight: float, head_words: bool, where: str
-) -> Marginals:
-    labels = np.zeros_like(label_scores)
-    log_partition, arcs, heads, entropy = solve(label_scores, arc_scores, label_weight, arc_weight, labels, head_words)
-    if not math.isfinite(log_partition):
-        explain(label_scores, arc_scores, log_partition, where)
-    return Marginals(log_partition, labels, arcs, heads if head_words else None, max(0.0, entropy))
-
-
-def explain(label_scores: np.ndarray, arc_scores: np.ndarray, log_partition: float, where: str) -> None:
-    """Raise ValueError that says why there are no probabilities: the first score that is wrong, or all trees together."""
-    wrong = ~(label_scores < np.inf)  # also true for NaN
-    wrong[..., 0] = label_scores[..., 0] != 0
-    wrong[np.tril_indices(len(wrong))] = False
-    if wrong.any():
-        i, j, k = np.argwhere(wrong)[0]
-        reason = (
-            "scores must be finite, or -inf for what is forbidden" if k else "the empty label (index 0) must score 0"
-        )
-        raise ValueError(f"{where}: label_scores[{i}, {j}, {k}] is {label_scores[i, j, k]}: {reason}")
-    wrong = ~(arc_scores < np.inf)
-    np.fill_diagonal(wrong[:, 1:], False)
-    if wrong.any():
-        d, h = np.argwhere(wrong)[0]
-        reason = "scores must be finite, or -inf for what is forbidden"
-        raise ValueError(f"{where}: arc_scores[{d}, {h}] is {arc_scores[d, h]}: {reason}")
-    if log_partition == -math.inf:
-        raise ValueError(f"{where}: no joint tree is left: its labels or arcs are all forbidden (-inf)")
-    raise ValueError(f"{where}: the log-partition is {log_partition}: the scores are too large to add up")
+    arcs = posts * (posts - 1)
+    return itemsize * (posts * posts * labels + arcs) + 8 * (4 * posts * arcs + 6 * posts * posts + 8 * arcs)
 
 
 # ---------------------------------------------------------------- scores to weights
