@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from lalkit.chart import joint_torch, marginals_torch
+from lalkit.chart import machine as memory
 from lalkit.chart.loss import joint_likelihood_loss
 from lalkit.chart.marginals import marginals
-from lalkit.chart.marginals_torch import log_partition
+from lalkit.chart.marginals_torch import by_numba, by_torch, log_partition
+from lalkit.errors import ScoreError, TooLongError
 from tests.chart.charts import random_chart, random_joint_tree
 from tests.reference import joint_enumeration as reference
 
@@ -121,3 +124,90 @@ def test_wrong_input_names_the_sentence():
         log_partition(labels, arcs, lengths)
     with pytest.raises(ValueError, match="sentence 1: length 5 is not in"):
         log_partition(labels, arcs, [3, 5])
+
+
+def without_gradients(rng, lengths):
+    return tuple(scores.detach() for scores in random_batch(rng, lengths))
+
+
+def assert_same_by_torch(labels, arcs, lengths, device="cpu"):
+    found = by_torch(labels.to(device), arcs.to(device), lengths, 0.3, 0.7)
+    for a, b in zip(found, by_numba(labels, arcs, lengths, 0.3, 0.7, 1)):
+        assert a.device.type == device
+        torch.testing.assert_close(a.cpu(), b, rtol=0, atol=1e-9)
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """The names of the sentences that torch left to numba."""
+    names: list[str] = []
+
+    def record(*arguments):
+        names.extend(arguments[-1])
+        return by_numba(*arguments)
+
+    monkeypatch.setattr(marginals_torch, "by_numba", record)
+    return names
+
+
+def test_torch_and_numba_agree(alone):
+    rng = np.random.default_rng(7)
+    for lengths in ([1], [1, 1, 2], [3], [5, 1, 12, 2], [9, 25, 4], [6, 6]):
+        assert_same_by_torch(*without_gradients(rng, lengths), lengths)
+    assert alone == [], "torch computed all of them"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_torch_and_numba_agree_on_cuda():
+    lengths = [40, 1, 12, 2]
+    labels, arcs = random_batch(np.random.default_rng(7), lengths)
+    assert_same_by_torch(labels.detach(), arcs.detach(), lengths, "cuda")
+    there = log_partition(labels.cuda(), arcs.cuda(), lengths)
+    there.sum().backward()
+    spans = labels.grad.clone()
+    labels.grad = None
+    log_partition(labels, arcs, lengths).sum().backward()
+    torch.testing.assert_close(spans, labels.grad)
+
+
+def test_torch_leaves_to_numba_what_its_sums_lose(alone):
+    labels, arcs = without_gradients(np.random.default_rng(8), [6, 4, 5])
+    arcs[0, 1, 3] = arcs[2, 0, 0] = -torch.inf
+    labels[1] *= 1e4
+    labels[1, ..., 0] = 0
+    assert_same_by_torch(labels, arcs, [6, 4, 5])
+    assert alone == ["sentence 0", "sentence 1"], "a forbidden root loses nothing"
+
+
+def test_in_parts_and_in_pieces(monkeypatch):
+    lengths = [7, 3, 12, 1]
+    labels, arcs = without_gradients(np.random.default_rng(9), lengths)
+    monkeypatch.setattr(joint_torch, "CHUNK", 16)
+    assert_same_by_torch(labels, arcs, lengths)
+    largest = memory.chart_bytes(12, 32)
+    monkeypatch.setattr(memory, "available_bytes", lambda: largest + 4 * 16 * 32)
+    assert len(list(joint_torch.parts(lengths, 32, memory.available_bytes()))) == 3
+    assert_same_by_torch(labels, arcs, lengths)
+    monkeypatch.setattr(memory, "available_bytes", lambda: largest - 1)
+    with pytest.raises(TooLongError, match="sentence 2: 12 words need"):
+        by_torch(labels, arcs, lengths, 0.3, 0.7)
+
+
+def test_torch_names_wrong_scores():
+    for change, message in (
+        ((0, 1, 2), r"sentence 1: label_scores\[0, 1, 2\] is nan"),
+        ((0, 1, 0), r"sentence 1: label_scores\[0, 1, 0\] is nan: the empty label"),
+    ):
+        labels, arcs = without_gradients(np.random.default_rng(10), [3, 2])
+        labels[1][change] = torch.nan
+        with pytest.raises(ScoreError, match=message):
+            by_torch(labels, arcs, [3, 2], 0.3, 0.7)
+    labels, arcs = without_gradients(np.random.default_rng(10), [3, 2])
+    arcs[0, 2, 1] = torch.inf
+    with pytest.raises(ScoreError, match=r"sentence 0: arc_scores\[2, 1\] is inf"):
+        by_torch(labels, arcs, [3, 2], 0.3, 0.7)
+    labels, arcs = without_gradients(np.random.default_rng(10), [3, 2])
+    labels[0, 1, 2, 0] = 0.5
+    with pytest.raises(ScoreError, match="sentence 0: .* is 0.5: the empty label"):
+        by_torch(labels, arcs, [3, 2], 0.3, 0.7)
