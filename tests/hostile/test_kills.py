@@ -18,17 +18,19 @@ from tests.hostile.table import files_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes that were forked")]
 KILLS = os.environ.get("LALKIT_KILLS")
-# Starts commands as children that need no imports, kills each after some seconds, and prints its exit code and seconds.
+# Starts commands as children that need few imports. Kills each some seconds after its work has begun, which is when a file
+# appears, and prints its exit code and the seconds of its work.
 STARTER = """
-import json, os, sys, time, torch
+import glob, json, os, sys, time, torch, torch._dynamo
 torch.set_num_threads(1)
 from lalkit import api, cli
 from lalkit.parsing import parse_corpus
 from lalkit.reproduce import sweep_plan, sweep_runs
+from lalkit.training import loop
 parse_corpus.WINDOW = parse_corpus.BATCHES = 1  # many windows in a short text
 for line in sys.stdin:
-    seconds, arguments = json.loads(line)
-    start, pid = time.perf_counter(), os.fork()
+    seconds, sign, arguments = json.loads(line)
+    start, pid = None, os.fork()
     if not pid:
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
         os.dup2(2, 1)
@@ -43,11 +45,13 @@ for line in sys.stdin:
     status = (0, 0)
     while status[0] == 0:
         status = os.waitpid(pid, os.WNOHANG)
-        if time.perf_counter() - start > seconds:
+        if not start and glob.glob(sign):
+            start = time.perf_counter()
+        if start and time.perf_counter() - start > seconds:
             os.kill(pid, 9)
             status = os.waitpid(pid, 0)
         time.sleep(0.001)
-    print(json.dumps([os.waitstatus_to_exitcode(status[1]), time.perf_counter() - start]), flush=True)
+    print(json.dumps([os.waitstatus_to_exitcode(status[1]), time.perf_counter() - (start or 0)]), flush=True)
 """
 LONG = 3600  # seconds, for many kills on a busy machine
 # What depends on the clock, or on the process.
@@ -56,14 +60,17 @@ CLOCK = ("seconds", "evaluation", "ended", "peak_memory_mb")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Return a function that runs a command for at most so many seconds. It returns the exit code and the seconds."""
+    """Return a function that runs a command, and kills it so many seconds after a file (a pattern) has appeared.
+
+    It returns the exit code and the seconds from that file to the end.
+    """
     messages = tmp_path_factory.mktemp("messages") / "err.txt"
     with messages.open("w") as err:
         command = [sys.executable, "-c", STARTER]
         starter = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, text=True)
 
-    def run_command(*arguments, seconds=1e9):
-        starter.stdin.write(json.dumps([seconds, [str(part) for part in arguments]]) + "\n")
+    def run_command(*arguments, sign="", seconds=1e9):
+        starter.stdin.write(json.dumps([seconds, str(sign), [str(part) for part in arguments]]) + "\n")
         starter.stdin.flush()
         code, spent = json.loads(starter.stdout.readline())
         assert code in (0, -9), messages.read_text()
@@ -88,18 +95,20 @@ def result_of(folder):
     return {name: timeless(json.loads(data)) if name.endswith(".json") else data for name, data in files.items()}
 
 
-def kill_and_resume(run, folder, command, resumed, usual_kills):
+def kill_and_resume(run, folder, command, resumed, sign, usual_kills):
     """Kill a command at random moments, each time in a new folder, and compare what is resumed with an undisturbed run.
 
     command, resumed: functions from a folder to the arguments of the command, and of the one that goes on; None: it is done.
+    sign: the file with which the work begins.
     """
     whole = folder / "whole"
-    _, usual = run(*command(whole))
+    run(*command(whole))
+    _, usual = run(*command(folder / "timed"), sign=folder / "timed" / sign)
     expected, rng, kills, trials = result_of(whole), random.Random(21), 0, 0
     while kills < int(KILLS or usual_kills):
         trials += 1
         out = folder / f"killed-{trials}"
-        code, _ = run(*command(out), seconds=usual * rng.random())
+        code, _ = run(*command(out), sign=out / sign, seconds=usual * rng.random())
         if code == 0:  # it was faster than the undisturbed run
             continue
         kills += 1
@@ -113,7 +122,7 @@ def test_training(run, tmp_path, alarm):
     alarm(LONG)
     settings = ["--preset", "tiny", "--epochs", "2", "--workers", "1", "--set", "train.dev_sentences=10"]
     train = ["train", "--treebank", "sample", *settings, "--out"]
-    kill_and_resume(run, tmp_path, lambda out: [*train, out], lambda out: [*train, out, "--resume"], 2)
+    kill_and_resume(run, tmp_path, lambda out: [*train, out], lambda out: [*train, out, "--resume"], "config.json", 3)
 
 
 def test_parsing(run, tiny_parser, sample, tmp_path, alarm):
@@ -127,7 +136,7 @@ def test_parsing(run, tiny_parser, sample, tmp_path, alarm):
         done = (out / "trees.conllu").exists() and not any(out.glob("trees.*.part*"))
         return None if done else [*parse, out / "trees", "--resume"]
 
-    kill_and_resume(run, tmp_path, lambda out: [*parse, out / "trees"], resumed, 3)
+    kill_and_resume(run, tmp_path, lambda out: [*parse, out / "trees"], resumed, "*.part", 3)
 
 
 def test_sweeps(run, sample, tmp_path, alarm):
@@ -143,4 +152,4 @@ def test_sweeps(run, sample, tmp_path, alarm):
     def sweep(out):
         return ["sweep", file, "--jobs", 2, "--out", out]
 
-    kill_and_resume(run, tmp_path, sweep, sweep, 1)
+    kill_and_resume(run, tmp_path, sweep, sweep, "runs/*/parser/config.json", 1)

@@ -133,6 +133,12 @@ with open_lines(path) as lines:
 """
 
 
+def test_what_a_kill_left_of_a_journal_is_cleared_away(tiny_parser, big, expected, tmp_path):
+    (tmp_path / ".out.part.json.4194305.part").write_text("half")
+    assert parse(tiny_parser, big, tmp_path / "out", resume=True) == expected
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("place", "count"), [("writing", 0), ("writing", 2), ("journal", 1), ("renamed", 99)])
 def test_going_on_after_sigkill(tiny_parser, big, expected, tmp_path, place, count):
