@@ -186,7 +186,8 @@ LARGE = (
     [*(case(f"{name}: no space", name, 0) for name in COMMANDS), *(case(f"{name}: 16 kB", name, 16) for name in LARGE)],
     sample=False,
 )
-def test_a_real_full_disk(runs, place, disk, name, space):
+def test_a_real_full_disk(runs, place, disk, alarm, name, space):
+    alarm(120)  # a study trains, and a sweep starts a process
     with contextlib.suppress(OSError), open(disk / "other", "wb", buffering=0) as other:
         while other.tell() < 1024 * (64 - space):
             other.write(b"x" * 4096)
@@ -268,7 +269,8 @@ def open_full():
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 @table("name", [case(name, name) for name in PRINTING], sample=False)
-def test_a_full_standard_output(runs, place, name):
+def test_a_full_standard_output(runs, place, alarm, name):
+    alarm(60)
     stream = open_full()
     try:
         code, err = run(printing(name, runs), stream, place)
@@ -286,8 +288,9 @@ def test_a_closed_standard_output(runs, place, name):
 
 
 @table("name", [case(name, name) for name in PRINTING if name != "help"], sample=False)
-def test_a_reader_that_has_gone(runs, place, name):
+def test_a_reader_that_has_gone(runs, place, alarm, name):
     """`lalkit parse ... | head -1`: the command ends without a word."""
+    alarm(60)
     read, write = os.pipe()
     os.close(read)
     stream = os.fdopen(write, "w", buffering=1)
