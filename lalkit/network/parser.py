@@ -143,12 +143,15 @@ class Network(nn.Module):
         """
         state: list[tuple[object, object]] = []
         for module in self.modules():
-            weights = (*module._parameters.values(), *module._buffers.values())
-            state += [(w, 0 if w.is_inference() else w._version) for w in weights if w is not None]
-            for hooks in (module._forward_hooks, module._forward_pre_hooks, getattr(module, "hooks", {})):
-                state += [(function, point) for point, function in hooks.items()]
-            if "forward" in vars(module):  # it replaces the method of the class
-                state.append((vars(module)["forward"], module))
+            own = vars(module)  # a missing attribute takes long in torch
+            for weight in (*own["_parameters"].values(), *own["_buffers"].values()):
+                if weight is not None:
+                    state.append((weight, 0 if weight.is_inference() else weight._version))
+            for hooks in (own["_forward_hooks"], own["_forward_pre_hooks"], own.get("hooks")):
+                if hooks:
+                    state += [(function, point) for point, function in hooks.items()]
+            if "forward" in own:  # it replaces the method of the class
+                state.append((own["forward"], module))
         return state
 
     def arc_labels(self, output: ParserOutput, heads: Tensor) -> Tensor:
