@@ -11,15 +11,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
 from lalkit import draw
+from lalkit.chart.constraints import Constraints, Item, read_brackets
+from lalkit.chart.joint import JointTree
 from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import PaperLayer, SpanLayer, source_of
 from lalkit.interpret.contributions import Look, attention_table, contributions
+from lalkit.interpret.readings import Price, Reading, Readings
 from lalkit.interpret.source import AttributionSource
 from lalkit.interpret.span_layer import Terms
 from lalkit.network.parser import same_state
@@ -49,6 +52,8 @@ class ParseResult:
     state: Sequence | None = field(
         default=None, repr=False, compare=False
     )  # `Network.state` of the network that parsed
+    constraints: Constraints = Constraints()  # what the tree must have, and must not have
+    reading: Reading | None = field(default=None, repr=False)  # for one of several trees: what differs from the best
 
     @property
     def sentence(self) -> Sentence:
@@ -118,11 +123,16 @@ class ParseResult:
             same = (now.spans, now.sentence.heads) == (before.spans, before.sentence.heads)
             if same and math.isclose(now.score, before.score, rel_tol=1e-3, abs_tol=1e-3):
                 return again
-        raise ModelError(
-            "the network has changed since it parsed this sentence: a weight, or a hook of a control",
-            where=f"sentence {self.sentence.id}",
-            remedy="Parse it again, and ask for the explanation before the network changes (inside the same `with` block).",
+        raise self._changed()
+
+    def _changed(self) -> ModelError:
+        problem = (
+            "the network has changed since it parsed this sentence (a weight, or a hook), or this is not its best tree"
         )
+        remedy = (
+            "Parse it again, and ask for the explanation before the network changes (inside the same `with` block)."
+        )
+        return ModelError(problem, where=f"sentence {self.sentence.id}", remedy=remedy)
 
     def _is_current(self, parser: Parser) -> bool:
         return self.state is None or same_state(self.state, parser.network.state())
@@ -142,6 +152,31 @@ class ParseResult:
                 "the parser of this result is not at hand", remedy="Parse the sentence with `Parser.parse`."
             )
         return self.parser
+
+    @cached_property
+    def readings(self) -> Readings:
+        """All joint trees of the sentence, with their scores and probabilities; under constraints, those that obey."""
+        if not self._is_current(self._parser):
+            raise self._changed()
+        return self._parser.readings(self.given or self.sentence, self.constraints)
+
+    def alternatives(self, k: int = 5) -> list[ParseResult]:
+        """Return the k best different joint trees, each with its `.reading`: its probability, and what differs from the best.
+
+        If there are fewer trees, all of them, and a warning. Under constraints, they are those that obey.
+        """
+        return self._parser.results(self.readings, self.readings.trees(k))
+
+    @property
+    def margin(self) -> float:
+        """The score of the best joint tree minus that of the second; infinite if there is no second."""
+        best, *second = self.readings.trees(2)
+        return max(0.0, best.score - second[0].score) if second else math.inf
+
+    @property
+    def price(self) -> Price:
+        """What the constraints cost in score and in log-probability; 0 without constraints."""
+        return self.readings.price
 
     def contributions(self, norm: str = "exact") -> pd.DataFrame:
         """Return what each label head contributes to each constituent: start, end, label, head, norm, value.
@@ -205,6 +240,7 @@ class ParseResult:
             "id": s.id, "words": s.words, "tags": s.tags, "heads": s.heads,
             "tree": None if s.constituents is None else self.to_ptb(),
             "arc_labels": s.arc_labels, "spans": [span._asdict() for span in self.spans], "score": self.score,
+            **(self.reading.to_dict() if self.reading else {}),
         }  # fmt: skip
 
     def draw(self) -> str:
@@ -239,7 +275,8 @@ class ParseResult:
         return self.draw()
 
     def __str__(self) -> str:
-        return self.to_conllu() if self.sentence.constituents is None else self.to_ptb(pretty=True)
+        text = self.to_conllu() if self.sentence.constituents is None else self.to_ptb(pretty=True)
+        return f"{self.reading}\n{text}" if self.reading else text
 
 
 @dataclass(frozen=True)
@@ -269,6 +306,11 @@ class Parser:
         self.collator, self.info = loaded.collator, loaded.info
         self._state: list = []
 
+    @property
+    def temperature(self) -> float:
+        """What scores are divided by before they become probabilities."""
+        return self.info.get("temperature", 1.0)
+
     @classmethod
     def load(cls, name: str | Path) -> Parser:
         """Load a parser by the name of a shipped one, from a folder, or from the hub with 'hf:owner/name'.
@@ -286,12 +328,50 @@ class Parser:
             write_json(Path(folder) / "profile.json", self.profile)
         return Path(folder)
 
-    def parse(self, text: str | Sequence[str] | Sentence, form: Form = "raw") -> ParseResult:
-        """Parse one sentence: text ('raw', 'tokens' or 'tagged'), a list of words, or a Sentence.
+    def parse(
+        self, text: str | Sequence[str] | Sentence, form: Form | Literal["brackets"] = "raw", *,
+        require: Sequence[str | Item] = (), forbid: Sequence[str | Item] = (), **options,
+    ) -> ParseResult:  # fmt: skip
+        """Parse one sentence.
 
-        Raises LalkitError for a sentence without words.
+        Args:
+            text: Text, a list of words, or a Sentence.
+            form: The form of text: 'raw', 'tokens', 'tagged' or 'brackets'. The last one is raw text with some constituents,
+                which the tree must have: "She crossed [NP the old bridge]."
+            require: What the tree must have, such as "NP(3,5)" or "4->2", see `lalkit.chart.constraints`.
+            forbid: What it must not have.
+            options: Those of `parse_all`, without constraints.
+
+        Raises:
+            LalkitError: There are no words, or the constraints contradict each other.
         """
-        return self.parse_all([text], form)[0]
+        constraints = Constraints.read(require, forbid)
+        if form == "brackets":
+            text, typed = read_brackets(str(text), "1")
+            form = "raw"
+            constraints = replace(constraints, require=constraints.require + tuple(typed))
+        if not constraints.items:
+            return self.parse_all([text], form, **options)[0]
+        readings = self.readings(_sentence(text, form, 1), constraints)
+        return replace(self.results(readings, [readings.best])[0], reading=None)
+
+    def sample(self, text: str | Sequence[str] | Sentence, k: int, seed: int, form: Form = "raw") -> list[ParseResult]:
+        """Draw k joint trees of a sentence by their probability, with replacement. The seed alone decides which."""
+        readings = self.readings(_sentence(text, form, 1))
+        return self.results(readings, readings.sample(k, seed))
+
+    def readings(self, sentence: Sentence, constraints: Constraints = Constraints()) -> Readings:  # noqa: B008
+        """Return all joint trees of a sentence that obey, with their scores and probabilities."""
+        lam = self.config.train.lam
+        return Readings(self.network, self.collator, sentence, lam, self.temperature, constraints)
+
+    def results(self, readings: Readings, trees: Sequence[JointTree]) -> list[ParseResult]:
+        """Return trees of a sentence as results, each with its `.reading`."""
+        state = self._present_state()
+        return [
+            ParseResult(reading.prediction, self, readings.sentence, state, readings.constraints, reading)
+            for reading in readings.readings(trees)
+        ]
 
     def parse_text(self, text: str) -> list[ParseResult]:
         """Split running text into sentences, and parse them. Raises LalkitError for a text without sentences."""
@@ -318,10 +398,15 @@ class Parser:
                 sentences.append(_sentence(text, form, number))
             except LalkitError as error:
                 raise error.at(f"row {index[number - 1]}") if isinstance(texts, pd.Series) else error from None
-        state = self.network.state()
-        self._state = state = self._state if same_state(state, self._state) else state  # one list for many results
+        state = self._present_state()
         predictions = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
         return [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
+
+    def _present_state(self) -> Sequence:
+        """Return `Network.state`: one list for many results."""
+        state = self.network.state()
+        self._state = state = self._state if same_state(state, self._state) else state
+        return state
 
     @cached_property
     def attribution(self) -> AttributionSource:

@@ -518,31 +518,34 @@ def _part(probability, value, total):
 
 
 @compiled
-def _with_logarithms(arc_scores, top, total, span_sums, arc_sums, head_sums):
-    """Return log Z and add the probabilities, as `_without_logarithms` does.
+def log_inside(names, arcs, closed):
+    """Return (log Z, chart [n+1, n+1, n], node [n+1, n+1, n]) with the logarithms of the sums.
 
-    The charts hold logarithms. The second pass shares the probability of every sum out among its terms.
+    chart: [i, j, h] has R where h is inside (i, j), and D where h >= j; [j, i, h] has L and, where h < i, D. node: N.
+    names: [n+1, n+1], the logarithm of the weight of all labels of a span. closed: [n+1, n+1], where only a labelled span may
+    stand, see `readings`; the whole sentence must be closed.
     """
-    n = arc_scores.shape[0]
-    chart, node = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n))  # node: N
+    n = arcs.shape[0]
+    chart, node = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n))
     for j in range(1, n + 1):
         for i in range(j - 1, -1, -1):
-            name = top[i, j] + math.log(total[i, j]) if total[i, j] > 0 else -np.inf
             for h in range(i, j):
                 right, left = _log_splits(chart, i, j, h, h + 1, j), _log_splits(chart, i, j, h, i + 1, h + 1)
                 if j - i > 1:
-                    node[i, j, h] = name + _log_add(right, left)
+                    node[i, j, h] = names[i, j] + _log_add(right, left)
                 else:
-                    node[i, j, h] = _log_add(0.0, name) if n > 1 else name
-                chart[i, j, h] = _log_add(node[i, j, h], right)
-                chart[j, i, h] = _log_add(chart[i, j, h], left)
+                    node[i, j, h] = names[i, j] if closed[i, j] else _log_add(0.0, names[i, j])
+                chart[i, j, h] = chart[j, i, h] = node[i, j, h]
+                if not closed[i, j]:
+                    chart[i, j, h] = _log_add(node[i, j, h], right)
+                    chart[j, i, h] = _log_add(chart[i, j, h], left)
             for h in range(n):
                 if h < i or h >= j:
                     highest, value = -np.inf, 0.0
                     for d in range(i, j):
-                        highest = max(highest, node[i, j, d] + arc_scores[d, h + 1])
+                        highest = max(highest, node[i, j, d] + arcs[d, h + 1])
                     for d in range(i, j):
-                        value += _part(1.0, node[i, j, d] + arc_scores[d, h + 1], highest) if highest > -np.inf else 0.0
+                        value += _part(1.0, node[i, j, d] + arcs[d, h + 1], highest) if highest > -np.inf else 0.0
                     value = highest + math.log(value) if highest > -np.inf else highest
                     if h < i:
                         chart[j, i, h] = value
@@ -550,7 +553,24 @@ def _with_logarithms(arc_scores, top, total, span_sums, arc_sums, head_sums):
                         chart[i, j, h] = value
     log_z = -np.inf
     for h in range(n):
-        log_z = _log_add(log_z, node[0, n, h] + arc_scores[h, 0])
+        log_z = _log_add(log_z, node[0, n, h] + arcs[h, 0])
+    return log_z, chart, node
+
+
+@compiled
+def _with_logarithms(arc_scores, top, total, span_sums, arc_sums, head_sums):
+    """Return log Z and add the probabilities, as `_without_logarithms` does.
+
+    The charts hold logarithms. The second pass shares the probability of every sum out among its terms.
+    """
+    n = arc_scores.shape[0]
+    names, closed = np.full((n + 1, n + 1), -np.inf), np.zeros((n + 1, n + 1), np.bool_)
+    closed[0, n] = True
+    for i in range(n):
+        for j in range(i + 1, n + 1):
+            if total[i, j] > 0:
+                names[i, j] = top[i, j] + math.log(total[i, j])
+    log_z, chart, node = log_inside(names, arc_scores, closed)
     if not abs(log_z) < np.inf:
         return log_z
 
@@ -583,8 +603,7 @@ def _with_logarithms(arc_scores, top, total, span_sums, arc_sums, head_sums):
                         share[i, k, h] += part
                         share[j, k, h] += part
                 elif n > 1:
-                    name = top[i, j] + math.log(total[i, j]) if total[i, j] > 0 else -np.inf
-                    probability = _part(here[h], name, node[i, j, h])
+                    probability = _part(here[h], names[i, j], node[i, j, h])
                 span_sums[i, j] += probability
                 if head_sums.shape[0] > 1:
                     head_sums[i, j, h] = probability

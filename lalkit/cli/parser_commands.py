@@ -150,7 +150,7 @@ def parse(
     text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
     model: options.Model = "en-news",
     file: Path | None = None,
-    form: Literal["text", "raw", "tokens", "tagged"] = "raw",
+    form: Literal["text", "raw", "tokens", "tagged", "brackets"] = "raw",
     to: str = "ptb",
     pretty: bool = False,
     out: Path | None = None,
@@ -158,16 +158,23 @@ def parse(
     workers: int | None = None,
     cluster: str | None = None,
     svg: Annotated[Path | None, options.FOLDER] = None,
+    require: list[str] | None = None,
+    forbid: list[str] | None = None,
+    alternatives: int | None = None,
+    samples: int | None = None,
+    seed: int = 0,
 ) -> None:
     """Parse text of any size. An empty line stays an empty line in PTB output; other forms leave it out.
 
     Example: lalkit parse "Select the person driving." --to conllu
 
+    For one typed sentence: --require and --forbid, such as "NP(3,5)" or "4->2", --form brackets, --alternatives and --samples.
+
     Args:
         text: Sentences, or a file; by default standard input is read.
         file: Read this file, which must be UTF-8.
-        form: What a line is: raw (one sentence), text (any number of sentences), tokens (words between spaces) or tagged
-            (word_TAG pairs).
+        form: What a line is: raw (one sentence), text (any number of sentences), tokens (words between spaces), tagged
+            (word_TAG pairs) or brackets (raw, with some constituents: [NP the old bridge]).
         to: The form of the output: ptb, conllu or json, or several with commas between them.
         pretty: Print brackets over several lines.
         out: Write to this file; by default several forms of FILE are written to FILE.ptb and so on.
@@ -175,6 +182,11 @@ def parse(
         workers: The number of processes, one core each; by default this process uses all cores.
         cluster: Compute on the workers of this dask scheduler, e.g. tcp://host:8786.
         svg: Write a drawing of every sentence into this folder.
+        require: What the tree must have: NP(3,5), or 4->2 (an arc); words are counted from 1. Repeat it for more.
+        forbid: What the tree must not have, in the same notation. Repeat it for more.
+        alternatives: Print this many of the best trees, with their probabilities and with what differs from the best.
+        samples: Print this many trees that are drawn by their probability.
+        seed: The number that the drawn trees depend on.
     """
     from lalkit.parsing import parse_corpus
     from lalkit.parsing.text_windows import from_arguments, from_stream, open_lines
@@ -185,6 +197,11 @@ def parse(
     if file is None and text and len(text) == 1 and os.path.isfile(text[0]):
         text, file = [], Path(text[0])
     forms = parse_corpus.forms(to)
+    if require or forbid or alternatives is not None or samples is not None or form == "brackets":
+        if not text or len(text) != 1 or out or resume or workers or cluster or svg:
+            problem = "constraints, alternatives and samples are for one typed sentence, and are printed"
+            raise ParameterError(problem, remedy="Give one sentence between quotes, and no --out, --workers or --svg.")
+        return print_trees(text[0], model, form, forms, pretty, require, forbid, alternatives, samples, seed)
     if file and text:
         raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
     if file and len(forms) > 1:
@@ -198,6 +215,24 @@ def parse(
             find(model), lines, form=form, to=forms, pretty=pretty, out=out, svg=svg, resume=resume, workers=workers,
             cluster=cluster,
         )  # fmt: skip
+
+
+def print_trees(text, model, form, forms, pretty, require, forbid, alternatives, samples, seed) -> None:
+    """Print the joint trees of one sentence that were asked for; the arguments are those of `parse`."""
+    from lalkit.api import Parser
+    from lalkit.parsing.parse_corpus import write
+
+    parser = Parser.load(model)
+    result = parser.parse(text, form, require=require or (), forbid=forbid or ())
+    results = [result] if alternatives is None else result.alternatives(alternatives)
+    if samples is not None:
+        results = parser.results(result.readings, result.readings.sample(samples, seed))
+    for tree in results:
+        for to in forms:
+            print(f"{tree.reading}\n" if tree.reading and to != "json" else "", write(tree, to, pretty), sep="", end="")
+    if result.constraints.items:
+        score, log_probability = result.price
+        logger.info("the constraints cost %.4f in score; the log-probability to obey is %.4f", score, log_probability)
 
 
 @documented

@@ -167,9 +167,13 @@ def decode_output(
     if output.label_scores.is_cuda:
         sizes = torch.tensor(lengths, device=output.label_scores.device)
         return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam, names)
-    labels, arcs = output.label_scores.float().numpy(), output.arc_scores.float().numpy()
-    pairs = [(labels[b, : n + 1, : n + 1], arcs[b, :n, : n + 1]) for b, n in enumerate(lengths)]
-    return decode_batch(pairs, lam, threads, names)
+    return decode_batch(scores_of(output, lengths), lam, threads, names)
+
+
+def scores_of(output: ParserOutput, lengths: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the label scores [n+1, n+1, L] and the arc scores [n, n+1] of every sentence of a batch, without padding."""
+    labels, arcs = output.label_scores.float().cpu().numpy(), output.arc_scores.float().cpu().numpy()
+    return [(labels[b, : n + 1, : n + 1], arcs[b, :n, : n + 1]) for b, n in enumerate(lengths)]
 
 
 def best_labels(network: Network, output: ParserOutput, trees: Sequence[JointTree]) -> tuple[list, list]:

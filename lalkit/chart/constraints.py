@@ -1,0 +1,182 @@
+"""Say which joint trees are wanted: constituents and arcs that a parse must have, or must not have.
+
+The notation. Words are counted from 1, and both ends belong to a span:
+
+    NP(3,5)    a constituent NP over the words 3 to 5; in a unary chain such as S::NP, too. S::VP(3,5) is this very chain
+    *(3,5)     a constituent over these words, whatever its label. (3,5) means the same
+    <H>(3,5)   a group of words without a label of the treebank
+    4->2       word 4 depends on word 2; 4->0: on the root
+
+Constituents can also be typed in the sentence itself: She crossed [NP the old bridge]. Here, too, * stands for any label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from lalkit.errors import ParameterError
+from lalkit.treebank.joint import GROUP
+from lalkit.treebank.text import tokenize
+from lalkit.treebank.tree import UNARY, Sentence
+
+ANY = "*"
+NOTATION = "Write NP(3,5) for a constituent, *(3,5) for one with any label, or 4->2 for an arc."
+
+
+class SpanItem(NamedTuple):
+    """A constituent over the words first..last, counted from 1. label: ANY for any label."""
+
+    label: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.label}({self.first},{self.last})"
+
+    def matches(self, label: str) -> bool:
+        """Return whether this label of the parser is meant."""
+        return (
+            label not in ("", GROUP) if self.label == ANY else f"{UNARY}{self.label}{UNARY}" in f"{UNARY}{label}{UNARY}"
+        )
+
+    def crosses(self, other: SpanItem) -> bool:
+        (a, b), (c, d) = sorted([self[1:], other[1:]])
+        return a < c <= b < d
+
+
+class ArcItem(NamedTuple):
+    """An arc from a dependent to its head word, counted from 1; head 0 is the root."""
+
+    dependent: int
+    head: int
+
+    def __str__(self) -> str:
+        return f"{self.dependent}->{self.head}"
+
+
+Item = SpanItem | ArcItem
+
+
+def read_item(text: str) -> Item:
+    """Read one constraint. Raises ParameterError for another notation."""
+    text = text.strip()
+    if match := re.fullmatch(r"(\d+)\s*->\s*(\d+)", text):
+        return ArcItem(int(match[1]), int(match[2]))
+    if match := re.fullmatch(r"([^\s()]*)\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", text):
+        return SpanItem(match[1] or ANY, int(match[2]), int(match[3]))
+    raise ParameterError("is no constraint", where=repr(text), remedy=NOTATION)
+
+
+def read_brackets(text: str, id: str = "") -> tuple[Sentence, list[SpanItem]]:
+    """Read a sentence with some brackets: She crossed [NP the old bridge]. Return its words and the constituents.
+
+    Raises ParameterError if the brackets do not balance, have no label, or divide a word.
+    """
+    from nltk.tokenize import NLTKWordTokenizer
+
+    plain, at, open_brackets, brackets = "", 0, [], []
+    for match in re.finditer(r"\[([^\s\[\]]+)\s+|\]", text):
+        plain, at = plain + text[at : match.start()], match.end()
+        if match[1]:
+            open_brackets.append((match[1], len(plain)))
+        elif open_brackets:
+            brackets.append((*open_brackets.pop(), len(plain)))
+        else:
+            raise ParameterError(f"a ] without its [ after {plain[-20:]!r}", where=id, remedy="Close what was opened.")
+    plain += text[at:]
+    if open_brackets or "[" in plain:
+        problem = f"the bracket [{open_brackets[-1][0] if open_brackets else ''} is not closed, or has no label"
+        raise ParameterError(problem, where=id, remedy="Write: [NP the old bridge], or [* the old bridge].")
+    places = list(NLTKWordTokenizer().span_tokenize(plain))
+    items = []
+    for label, start, end in sorted(brackets, key=lambda bracket: bracket[1:]):
+        inside = [number for number, place in enumerate(places, 1) if start < place[1] and place[0] < end]
+        if not inside or places[inside[0] - 1][0] < start or places[inside[-1] - 1][1] > end:
+            problem = f"[{label} {plain[start:end]}] does not hold whole words"
+            raise ParameterError(problem, where=id, remedy=f"The words are: {' '.join(tokenize(plain))}")
+        items.append(SpanItem(label, inside[0], inside[-1]))
+    return Sentence(tokenize(plain), id=id), items
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What a parse must have, and must not have."""
+
+    require: tuple[Item, ...] = ()
+    forbid: tuple[Item, ...] = ()
+
+    @classmethod
+    def read(cls, require: Iterable[str | Item] = (), forbid: Iterable[str | Item] = ()) -> Constraints:
+        """Read two lists of constraints. Raises ParameterError as `read_item`, and for one text instead of a list."""
+        lists = []
+        for items in (require, forbid):
+            if isinstance(items, str):
+                raise ParameterError("is one text, not a list", where=repr(items), remedy=f"Write [{items!r}].")
+            lists.append(tuple(read_item(item) if isinstance(item, str) else item for item in items))
+        return cls(*lists)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        return self.require + self.forbid
+
+    @property
+    def wanted(self) -> list[tuple[Item, bool]]:
+        """All constraints, each with whether it is required."""
+        return [(item, True) for item in self.require] + [(item, False) for item in self.forbid]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{'require' if wanted else 'forbid'} {item}" for item, wanted in self.wanted)
+
+    def check(self, n: int, labels: Sequence[str]) -> None:
+        """Check the constraints against a sentence of n words and the names that the parser knows.
+
+        Raises ParameterError for a word that is not there, an unknown name, or two constraints that contradict each other.
+        """
+        for item in self.items:
+            lowest = [1, 0 if isinstance(item, ArcItem) else 1]  # the second word of an arc may be the root
+            if absent := [word for word, least in zip(item[-2:], lowest) if not least <= word <= n]:
+                raise _refused(item, f"there is no word {absent[0]}", f"The sentence has the words 1 to {n}.")
+            if isinstance(item, SpanItem) and item.first > item.last:
+                raise _refused(item, "ends before it begins", f"Write {item.label}({item.last},{item.first}).")
+            if isinstance(item, SpanItem) and not any(map(item.matches, labels)):
+                raise _refused(item, f"the parser has no label {item.label}", f"It has {' '.join(labels[1:])}")
+        for item in set(self.require) & set(self.forbid):
+            raise _refused(item, "is required and forbidden", "Leave out one of the two.")
+        for a, b in combinations([item for item in self.require if isinstance(item, SpanItem)], 2):
+            if a.crosses(b):
+                raise _refused(a, f"crosses {b}", "Of two spans, one must contain the other, or they must be apart.")
+
+    def apply(
+        self, label_scores: np.ndarray, arc_scores: np.ndarray, labels: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return label scores [n+1, n+1, L] and arc scores [n, n+1] with -inf where forbidden, and the closed spans.
+
+        closed: [n+1, n+1], see `lalkit.chart.readings`. labels: the name of every label.
+        """
+        n = len(arc_scores)
+        allowed, arcs = np.ones(label_scores.shape, bool), np.ones(arc_scores.shape, bool)
+        closed = np.zeros((n + 1, n + 1), bool)
+        start, end = np.indices(closed.shape)
+        for item, wanted in self.wanted:
+            if isinstance(item, ArcItem):
+                arcs[item.dependent - 1] &= (np.arange(n + 1) == item.head) == wanted
+            elif isinstance(item, SpanItem):
+                i, j = item.first - 1, item.last
+                allowed[i, j] &= np.array([item.matches(label) for label in labels]) == wanted
+                if wanted:
+                    crossing = ((start < i) & (i < end) & (end < j)) | ((i < start) & (start < j) & (j < end))
+                    allowed[crossing] = False
+                    closed |= crossing
+                    closed[i, j] = True
+        allowed[..., 0] = True  # the empty label has no score
+        return np.where(allowed, label_scores, -np.inf), np.where(arcs, arc_scores, -np.inf), closed
+
+
+def _refused(item: Item, problem: str, remedy: str) -> ParameterError:
+    return ParameterError(problem, where=str(item), remedy=remedy)

@@ -1,0 +1,185 @@
+"""The k best joint trees and the best ones under constraints are those of enumeration."""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from lalkit.chart.constraints import ArcItem, Constraints, SpanItem
+from lalkit.chart.joint import decode
+from lalkit.chart.readings import k_best, log_partition, samples, weighted
+from lalkit.errors import ParameterError
+from tests.chart.charts import LAMBDAS, check_joint_tree, random_chart
+from tests.reference import joint_enumeration as reference
+
+LABELS = ("", "<H>", "NP", "S::VP", "VP")
+
+
+def all_trees(n: int, labels: int, label_scores, arc_scores, lam: float) -> list[tuple[float, tuple]]:
+    trees = reference.labelled_trees(n, labels)
+    return [(reference.score_of(tree, label_scores, arc_scores, lam), tree) for tree in trees]
+
+
+def key(tree) -> tuple:
+    return tuple(tree.spans), tuple(tree.heads.tolist())
+
+
+@pytest.mark.parametrize("kind", ["ties", "exact"])
+def test_k_best_are_those_of_enumeration(kind):
+    """Also with ties: then the scores are the same, and every tree is one of enumeration."""
+    rng = np.random.default_rng(22)
+    for trial in range(60):
+        n, lam = 4 if trial % 10 == 0 else 1 + trial % 3, LAMBDAS[trial % len(LAMBDAS)]
+        labels = 3 if n == 4 else int(rng.integers(3, 6))
+        label_scores, arc_scores = random_chart(rng, n, labels, kind)
+        expected = all_trees(n, labels, label_scores, arc_scores, lam)
+        scores = {tree: score for score, tree in expected}
+        k = int(rng.integers(1, 60))
+        trees = k_best(weighted(label_scores, arc_scores, lam), k)
+        assert [tree.score for tree in trees] == sorted(scores.values(), reverse=True)[:k], trial
+        assert all(scores[key(tree)] == tree.score for tree in trees), trial
+        assert len(set(map(key, trees))) == len(trees), trial
+
+
+def test_all_trees_are_given_when_k_is_larger(caplog):
+    label_scores, arc_scores = random_chart(np.random.default_rng(5), 3, 3, "ties")
+    trees = k_best(weighted(label_scores, arc_scores), 1000)
+    assert set(map(key, trees)) == set(reference.labelled_trees(3, 3)) and len(trees) == 152
+    assert caplog.messages == ["1000 trees were asked for, but the sentence has only 152"]
+
+
+def test_the_best_is_the_decoders_and_there_are_no_duplicates():
+    """On 1,000 random charts of up to 12 words."""
+    rng = np.random.default_rng(1000)
+    for trial in range(1000):
+        n = 1 + trial % 12
+        label_scores, arc_scores = random_chart(rng, n, 5, ("exact", "ties")[trial % 2])
+        trees = k_best(weighted(label_scores, arc_scores, 0.25), 12)
+        best = decode(label_scores, arc_scores, 0.25)
+        assert trees[0].score == best.score, trial
+        assert trial % 2 or key(trees[0]) == key(best), trial
+        assert len(set(map(key, trees))) == len(trees), trial
+        scores = [tree.score for tree in trees]
+        assert scores == sorted(scores, reverse=True), trial
+        for tree in trees:
+            check_joint_tree(tree, n)
+
+
+def test_ties_are_broken_in_the_same_way_every_time():
+    label_scores, arc_scores = np.zeros((4, 4, 4)), np.zeros((3, 4))
+    first, again = (k_best(weighted(label_scores, arc_scores), 40) for _ in range(2))
+    assert list(map(key, first)) == list(map(key, again))
+    # The first head word, the first split, and no label where there may be none.
+    assert key(first[0]) == (((0, 3, 2, 1), (1, 3, 1, 2)), (0, 1, 2))
+
+
+def test_wrong_input_is_refused():
+    label_scores, arc_scores = random_chart(np.random.default_rng(1), 3, 3, "real")
+    with pytest.raises(ParameterError, match="the number of trees is 0\n  Give 1 or more"):
+        k_best(weighted(label_scores, arc_scores), 0)
+    for wrong in (np.nan, np.inf):
+        label_scores[0, 2, 2] = wrong
+        with pytest.raises(ValueError, match=r"the sentence: label_scores\[0, 2, 2\] is (nan|inf)"):
+            weighted(label_scores, arc_scores)
+
+
+# ---------------------------------------------------------------- probabilities
+
+
+def test_log_partition_is_that_of_enumeration():
+    rng = np.random.default_rng(31)
+    for trial in range(40):
+        n, temperature = 1 + trial % 3, (0.3, 1.0, 5.0)[trial % 3]
+        label_scores, arc_scores = random_chart(rng, n, 4, ("real", "ties")[trial % 2])
+        expected = reference.sums_over_trees(label_scores, arc_scores, 0.4, temperature).log_partition
+        total = log_partition(weighted(label_scores, arc_scores, 0.4).divided(temperature))
+        assert total == pytest.approx(expected, abs=1e-9), trial
+    big = 1e4 * label_scores, 1e4 * arc_scores
+    assert log_partition(weighted(*big)) >= k_best(weighted(*big), 1)[0].score
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_samples_have_the_probabilities_of_enumeration(seed):
+    """A chi-square test on 4,000 samples, with trees of few expected samples put together."""
+    n, temperature = 2 + seed % 2, (0.5, 1.0, 2.0)[seed % 3]
+    label_scores, arc_scores = random_chart(np.random.default_rng(seed), n, 3, "real")
+    trees = list(reference.labelled_trees(n, 3))
+    scores = np.array([reference.score_of(tree, label_scores, arc_scores, 0.4) for tree in trees]) / temperature
+    expected = 4000 * np.exp(scores - np.logaddexp.reduce(scores))
+    place = {tree: i for i, tree in enumerate(trees)}
+    draws = samples(weighted(label_scores, arc_scores, 0.4).divided(temperature), 4000, seed)
+    counts = np.bincount([place[key(tree)] for tree in draws], minlength=len(trees))
+    often = expected >= 8
+    assert often.sum() > 5
+    together = lambda values: np.append(values[often], values[~often].sum() + 1e-9)  # noqa: E731
+    assert chisquare(together(counts), together(expected)).pvalue > 0.001
+
+
+def test_samples_depend_on_the_seed_alone():
+    scores = weighted(*random_chart(np.random.default_rng(3), 6, 4, "real"))
+    np.random.seed(1)  # noqa: NPY002 (global state that must stay as it is)
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    first, again, other = (list(map(key, samples(scores, 20, seed))) for seed in (7, 7, 8))
+    assert first == again != other
+    assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
+    assert all(tree.score == pytest.approx(score_again(scores, tree)) for tree in samples(scores, 20, 7))
+
+
+def score_again(scores, tree) -> float:
+    return sum(scores.labels[i, j, k] for i, j, k, _ in tree.spans) + sum(
+        scores.arcs[d, h] for d, h in enumerate(tree.heads)
+    )
+
+
+# ---------------------------------------------------------------- constraints
+
+
+def obeys(tree: tuple, constraints: Constraints) -> bool:
+    """Whether a tree (spans, heads) of enumeration has all that is required and nothing that is forbidden."""
+    spans, heads = tree
+
+    def has(item) -> bool:
+        if isinstance(item, ArcItem):
+            return heads[item.dependent - 1] == item.head
+        names = [LABELS[k] for i, j, k, _ in spans if (i, j) == (item.first - 1, item.last)]
+        if item.label == "*":
+            return any(name != "<H>" for name in names)
+        return any(item.label == name or item.label in name.split("::") for name in names)
+
+    return all(map(has, constraints.require)) and not any(map(has, constraints.forbid))
+
+
+def random_item(rng: np.random.Generator, n: int):
+    if rng.random() < 0.4:
+        return ArcItem(int(rng.integers(1, n + 1)), int(rng.integers(0, n + 1)))
+    first, last = sorted(map(int, rng.integers(1, n + 1, 2)))
+    return SpanItem(str(rng.choice(["*", "NP", "VP", "S::VP", "S", "<H>"])), first, last)
+
+
+def test_constrained_trees_are_those_of_enumeration():
+    """Up to four constraints at the same time. If none of the trees obeys, this is said, or there are no trees."""
+    rng = np.random.default_rng(7)
+    sizes = {1: 5, 2: 5, 3: 5, 4: 3}
+    trees = {n: list(reference.labelled_trees(n, labels)) for n, labels in sizes.items()}
+    outcomes = {"some": 0, "refused": 0, "none": 0}
+    for trial in range(360):
+        n = 4 if trial % 10 == 0 else 1 + trial % 3
+        items = [random_item(rng, n) for _ in range(rng.integers(1, 5))]
+        cut = int(rng.integers(0, len(items) + 1))
+        constraints = Constraints(tuple(items[:cut]), tuple(items[cut:]))
+        label_scores, arc_scores = random_chart(rng, n, sizes[n], "exact")
+        expected = [tree for tree in trees[n] if obeys(tree, constraints)]
+        try:
+            constraints.check(n, LABELS[: sizes[n]])
+            arrays = constraints.apply(label_scores, arc_scores, LABELS[: sizes[n]])
+        except ParameterError:
+            assert not expected or any(isinstance(i, ArcItem) and i[0] == i[1] for i in items) or sizes[n] == 3, trial
+            outcomes["refused"] += 1
+            continue
+        scores = {tree: reference.score_of(tree, label_scores, arc_scores, 0.5) for tree in expected}
+        best = k_best(weighted(arrays[0], arrays[1], 0.5, arrays[2]), 30)
+        assert [tree.score for tree in best] == sorted(scores.values(), reverse=True)[:30], (trial, str(constraints))
+        assert {key(tree) for tree in best} <= set(scores)
+        total = np.logaddexp.reduce(list(scores.values()), initial=-np.inf)
+        assert log_partition(weighted(arrays[0], arrays[1], 0.5, arrays[2])) == pytest.approx(total, abs=1e-9), trial
+        outcomes["some" if scores else "none"] += 1
+    assert min(outcomes.values()) > 20 and outcomes["some"] > 150, outcomes
