@@ -109,7 +109,20 @@ def parse_json(text: str, nan: bool = False) -> Any:
     return value
 
 
-def read_json(path: str | Path, remedy: str, kind: type[LalkitError] = LalkitError, nan: bool = False) -> dict:
+def check_form(value: Any, form: type) -> None:
+    """Check that a value from JSON has all fields of a dataclass, each of its type. Raises ValueError with the field's name."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        TypeAdapter(form).validate_json(json.dumps(value), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def read_json(
+    path: str | Path, remedy: str, kind: type[LalkitError] = LalkitError, nan: bool = False, form: type | None = None
+) -> dict:
     """Return the JSON object in a file.
 
     Args:
@@ -117,6 +130,7 @@ def read_json(path: str | Path, remedy: str, kind: type[LalkitError] = LalkitErr
         remedy: what the user should do if the file cannot be used.
         kind: the class of the error that is then raised.
         nan: whether NaN and infinite numbers are allowed.
+        form: a dataclass whose fields the object must have, each of its type. The object may hold more.
 
     Raises:
         LalkitError: the file is not there, is not UTF-8, holds no JSON object, or holds one that `parse_json` refuses.
@@ -125,6 +139,8 @@ def read_json(path: str | Path, remedy: str, kind: type[LalkitError] = LalkitErr
         value = parse_json(Path(path).read_text(encoding="utf-8"), nan)
         if not isinstance(value, dict):
             raise ValueError("it holds no JSON object")
+        if form:
+            check_form(value, form)
     except OSError as error:
         raise kind(f"cannot be read ({error.strerror})", where=str(path), remedy=remedy) from None
     except ValueError as error:
@@ -132,10 +148,10 @@ def read_json(path: str | Path, remedy: str, kind: type[LalkitError] = LalkitErr
     return value
 
 
-def find_json(path: str | Path, nan: bool = False) -> dict | None:
+def find_json(path: str | Path, nan: bool = False, form: type | None = None) -> dict | None:
     """Return the JSON object in a file, or None if `read_json` refuses the file: for results that can be made again."""
     with suppress(LalkitError):
-        return read_json(path, "", nan=nan)
+        return read_json(path, "", nan=nan, form=form)
     return None
 
 

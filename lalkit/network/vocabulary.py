@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from lalkit.errors import ModelError
+from lalkit.files import check_form
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.text import normalise
 from lalkit.treebank.tree import Sentence
@@ -15,6 +16,8 @@ from lalkit.treebank.tree import Sentence
 EMPTY = ""  # span label 0: no constituent
 WHOLE = "TOP"
 UNKNOWN, PADDING = "<unk>", "<pad>"
+# What these lists begin with.
+FIRST = {"labels": (EMPTY, GROUP), "words": (PADDING, UNKNOWN), "chars": (PADDING, UNKNOWN)}
 
 
 def _index(field: str) -> cached_property[dict[str, int]]:
@@ -79,6 +82,15 @@ class Vocab:
 
     @classmethod
     def from_dict(cls, values: dict) -> "Vocab":
+        """Read what `to_dict` returns. Raises ValueError or TypeError for anything else."""
+        for name, names in values.items():
+            check_form(names, list[str])
+            first = FIRST.get(name, ())
+            usable = all(
+                word.split() == [word] or (word and name in ("words", "chars")) for word in names[len(first) :]
+            )
+            if tuple(names[: len(first)]) != first or len(set(names)) < len(names) or not usable:
+                raise ValueError(f"{name} holds a name twice, or one that cannot be a name")
         return cls(**{name: tuple(names) for name, names in values.items()})
 
 

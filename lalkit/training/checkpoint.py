@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from lalkit.config import Config, from_dict, to_dict
 from lalkit.errors import ModelError
-from lalkit.files import read_json, remove_parts, write_bytes, write_json
+from lalkit.files import check_form, read_json, remove_parts, write_bytes, write_json
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
@@ -95,8 +95,10 @@ def load_model(folder: str | Path) -> Loaded:
     config = from_dict(Config, content.get("config"), f"{folder}/model.json: config")
     try:
         vocab = Vocab.from_dict(content["vocab"])
-    except (KeyError, TypeError):
-        raise ModelError("has no whole vocabulary", where=f"{folder}/model.json", remedy=RETRAIN) from None
+        check_form(content.get("info", {}), dict)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        problem = f"has no whole vocabulary, or no results: {error}"
+        raise ModelError(problem, where=f"{folder}/model.json", remedy=RETRAIN) from None
     network = Network(config.model, vocab, weights=config.model.encoder.keeps_weights)
     if content.get("frozen_sha256") != frozen_hash(network):
         raise ModelError(

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from lalkit import __version__
 from lalkit.chart import machine
@@ -26,7 +27,7 @@ from lalkit.config import Config, from_dict, to_dict
 from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.evaluation.scores import evaluate
-from lalkit.files import locked_folder, write_json
+from lalkit.files import check_form, locked_folder, write_json
 from lalkit.network.batches import batches
 from lalkit.network.predict import predict
 from lalkit.training import checkpoint
@@ -103,15 +104,27 @@ def _check_folder(out: Path, resume: bool) -> None:
 class State:
     """How far a run is: everything besides weights and moments on which the rest of the run depends."""
 
-    epoch: int = 0  # epochs that are done
-    step: int = 0
-    planned: int = 0  # the learning rate decays over this many epochs
-    scale: float = 1.0  # of the learning rates; halved on a plateau
-    stale: int = 0  # evaluations since the best one
+    planned: PositiveInt  # the learning rate decays over this many epochs
+    epoch: NonNegativeInt = 0  # epochs that are done
+    step: NonNegativeInt = 0
+    scale: NonNegativeFloat = 1.0  # of the learning rates; halved on a plateau
+    stale: NonNegativeInt = 0  # evaluations since the best one
     best: float = -1.0
-    seconds: float = 0.0  # of training and evaluation
-    evaluation: float = 0.0  # seconds of the longest evaluation
+    seconds: NonNegativeFloat = 0.0  # of training and evaluation
+    evaluation: NonNegativeFloat = 0.0  # seconds of the longest evaluation
     history: list[dict] = field(default_factory=list)
+
+
+@dataclass
+class Epoch:
+    """What the history of a run holds at least of an epoch that was scored."""
+
+    epoch: PositiveInt
+    f1: float | None
+    exact: float | None
+    uas: float | None
+    las: float | None
+    tag_accuracy: float | None
 
 
 class Run(Learner):
@@ -294,7 +307,11 @@ class Run(Learner):
 
     def _load(self) -> None:
         content, tensors = checkpoint.load_tensors(self.out, "resume")
-        if from_dict(Config, content.get("config")) != self.config or content.get("treebank") != self.treebank:
+        file = f"{self.out}/resume.json"
+        if (
+            from_dict(Config, content.get("config"), f"{file}: config") != self.config
+            or content.get("treebank") != self.treebank
+        ):
             raise ModelError(
                 "was started with another config or treebank",
                 where=str(self.out),
@@ -309,10 +326,18 @@ class Run(Learner):
         checkpoint.fill(self.network, {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, str(self.out))
         checkpoint.restore_adam(self.network, self.optimizer, tensors, f"{self.out}/{content['weights']}")
         try:
+            check_form(content["state"], State)
             self.state = State(**content["state"])
-        except (KeyError, TypeError):
-            remedy = "Train into another --out."
-            raise ModelError("does not say how far it is", where=f"{self.out}/resume.json", remedy=remedy) from None
+            for row in self.state.history[: -1 if self._unscored() else None]:
+                check_form(row, Epoch)
+            if self._unscored():
+                row = self.state.history[-1]
+                check_form([row[name] for name in ("epoch", *terms_of(self.config.train))], list[float])
+            if self._done() and not self.state.history:
+                raise ValueError("no epoch was scored")
+        except (KeyError, TypeError, ValueError) as error:
+            problem = f"does not say how far it is: {error}"
+            raise ModelError(problem, where=file, remedy="Train into another --out.") from None
 
 
 def quality(scores: dict) -> float:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import reprlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from os import PathLike
 from os.path import isdir
 from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 
 from lalkit.errors import ModelError
 from lalkit.files import read_json
@@ -16,7 +19,25 @@ from lalkit.treebank.corpora import repository
 # label attention, so what every label head adds to a score can be told, and nothing was lost by it (data/models/README.md).
 ALIASES = {"en-craft-x": "en-craft", "en-news-x": "en-news"}
 HUB = "hf:"
-PROFILE = ("corpus", "norm", "spans", "labels", "led", "all")  # what profile.json holds
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What profile.json holds: how often each label head leads each label in a corpus."""
+
+    corpus: str
+    norm: Literal["raw", "minmax", "softmax", "share", "exact"]
+    spans: PositiveInt
+    labels: list[str]
+    led: list[list[NonNegativeInt]]  # [label heads][labels]
+    all: list[PositiveInt]  # [labels]
+
+
+@dataclass(frozen=True)
+class Licence:
+    """What card.json holds at least."""
+
+    licence: Annotated[str, StringConstraints(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -87,7 +108,7 @@ def read_card(folder: Path) -> Card:
     facts = read_json(file, remedy, ModelError)
     if not facts.get("licence"):
         raise ModelError("names no licence", where=str(file), remedy=remedy)
-    return Card(folder, facts)
+    return Card(folder, read_json(file, remedy, ModelError, form=Licence))
 
 
 def read_profile(folder: Path) -> dict | None:
@@ -99,11 +120,10 @@ def read_profile(folder: Path) -> dict | None:
     if not file.exists():
         return None
     remedy = "Get it again, or delete it."
-    profile = read_json(file, remedy, ModelError)
-    if missing := set(PROFILE) - set(profile):
-        problem = f"is damaged or not lalkit's: it has no {', '.join(sorted(missing))}"
-        raise ModelError(problem, where=str(file), remedy=remedy)
-    return {key: profile[key] for key in PROFILE}
+    profile = read_json(file, remedy, ModelError, form=Profile)
+    if not profile["led"] or {len(counts) for counts in (*profile["led"], profile["all"])} != {len(profile["labels"])}:
+        raise ModelError("is damaged: it has not one count for every label", where=str(file), remedy=remedy)
+    return {field.name: profile[field.name] for field in fields(Profile)}
 
 
 def _download(repository: str) -> Path:

@@ -16,7 +16,6 @@ from lalkit.errors import LalkitError
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.text import read_line
 from lalkit.treebank.tree import Sentence
-from tests.hostile.table import known
 
 MANY = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
@@ -141,7 +140,7 @@ PLACES = ["format", "weights", "vocab", "vocab/labels", "vocab/tags", "vocab/arc
           "config/model", "config/train", "config/model/encoder", "info", "frozen_sha256"]  # fmt: skip
 
 
-@known("kinds of json", strict=False)
+@pytest.mark.slow
 @settings(MANY, max_examples=30)
 @given(place=st.sampled_from(PLACES), value=VALUES)
 def test_any_value_in_model_json(tiny_parser, tmp_path_factory, place, value):
