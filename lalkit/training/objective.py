@@ -50,16 +50,18 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
 
     The terms of a layer for which the batch has no gold are 0.
     """
-    likelihood = config.objective == "likelihood"
-    output = network(batch, chart_gradient=likelihood)
+    joint = config.objective == "likelihood"
+    output = network(batch, chart_gradient=config.objective != "margin")
     threads = torch.get_num_threads()
     terms = {name: output.arc_scores.new_zeros(()) for name in terms_of(config)[1:]}
-    if likelihood:
+    if joint:
         terms["trees"] = tree_likelihood_loss(output, batch, threads)
+    elif batch.spans is not None and config.objective == "span-likelihood":
+        terms["spans"] = span_likelihood_loss(output.label_scores, batch.lengths, batch.spans)
     elif batch.spans is not None:
         scores_at = partial(network.spans.at, output.span_parts)
         terms["spans"] = span_margin_loss(output.label_scores, batch.lengths, batch.spans, threads, scores_at)
-    if batch.heads is not None and not likelihood:
+    if batch.heads is not None and not joint:
         terms["arcs"] = config.arc_weight * arc_loss(output.arc_scores, batch.heads, batch.word_mask)
     if batch.heads is not None:
         arc_labels = _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels)

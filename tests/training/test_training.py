@@ -144,7 +144,7 @@ def test_an_unknown_label_in_gold_is_named(tiny_parser):
         loaded.collator([strange], gold=True)
 
 
-@pytest.mark.parametrize("objective", ["margin", "likelihood"])
+@pytest.mark.parametrize("objective", ["margin", "span-likelihood", "likelihood"])
 def test_losses_are_means_over_sentences(tiny_parser, sample, objective):
     from lalkit.training.checkpoint import load_model
 
@@ -165,6 +165,8 @@ def test_the_likelihood_is_that_of_the_layers_that_are_there(tiny_parser, sample
         part = [replace(s, **dict.fromkeys(left_out)) for s in sample[:4]]
         terms[left_out] = losses(loaded.network, loaded.collator(part, gold=True), config)
     joint, spans, arcs = (each["trees"].item() for each in terms.values())
+    apart = losses(loaded.network, loaded.collator(sample[:4], gold=True), replace(config, objective="span-likelihood"))
+    assert apart["spans"].item() == spans and apart["arcs"].item() == pytest.approx(config.arc_weight * arcs)
     assert set(next(iter(terms.values()))) == {"loss", "trees", "arc_labels", "tags"}
     assert 0 < spans and 0 < arcs and 0 < joint < spans + arcs
 
