@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
 from lalkit.chart import machine as memory
 from lalkit.chart.joint import decode
 from lalkit.chart.marginals import marginals, marginals_batch, solve
+from lalkit.chart.marginals_torch import by_torch
 from lalkit.errors import TooLongError
 from tests.chart.charts import LAMBDAS, random_chart
 from tests.reference import joint_enumeration as reference
@@ -99,17 +101,18 @@ def test_large_scores_and_long_sentences_do_not_overflow(size):
     np.testing.assert_allclose(result.arcs.sum(1), 1, atol=1e-9)
 
 
-def test_one_very_bad_arc_keeps_its_probability():
-    """A number far below the others of its span: without logarithms it would be lost."""
-    label_scores, arc_scores = np.zeros((4, 4, 3)), np.zeros((3, 4))
-    arc_scores[0, 2] = -3000  # the arc from word 1 to word 2
-    expected = reference.sums_over_structures(label_scores, arc_scores)
-    assert_same(marginals(label_scores, arc_scores, head_words=True), expected)
-    arc_scores[[0, 1, 2], 0] = -9000, 0, -9000  # word 2 is the root,
-    arc_scores[0, 3] = arc_scores[2, 1] = -9000  # so that now every likely tree has that arc
+def test_numbers_that_become_0_without_logarithms_are_not_lost():
+    label_scores, arc_scores = np.zeros((4, 4, 3)), np.full((3, 4), -9000.0)
+    arc_scores[1, 0] = arc_scores[2, 2] = arc_scores[0, 3] = (
+        0  # 1 -> 3 is not possible: 2, the root, stands between them
+    )
+    arc_scores[0, 2] = -1500  # the best tree: e^-750 becomes 0
+    arc_scores[0, 0] = arc_scores[1, 1] = -1200  # another tree: neither e^-600 nor e^-600 becomes 0
     expected = reference.sums_over_structures(label_scores, arc_scores)
     assert expected.arcs[0, 2] > 0.99
     assert_same(marginals(label_scores, arc_scores, head_words=True), expected)
+    found = by_torch(torch.from_numpy(label_scores)[None], torch.from_numpy(arc_scores)[None], [3], 0.5, 1.0)
+    np.testing.assert_allclose(found[2][0], expected.arcs, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
