@@ -22,7 +22,7 @@ from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import PaperLayer, SpanLayer, source_of
 from lalkit.interpret.contributions import Look, attention_table, contributions
-from lalkit.interpret.readings import Price, Reading, Readings
+from lalkit.interpret.readings import Price, Reading, Readings, decoder
 from lalkit.interpret.source import AttributionSource
 from lalkit.interpret.span_layer import Terms
 from lalkit.network.parser import same_state
@@ -352,6 +352,8 @@ class Parser:
             constraints = replace(constraints, require=constraints.require + tuple(typed))
         if not constraints.items:
             return self.parse_all([text], form, **options)[0]
+        if options.pop("decode", "best") != "best":
+            raise LalkitError("constraints are for the best tree", remedy="Leave out decode, or the constraints.")
         readings = self.readings(_sentence(text, form, 1), constraints)
         return replace(self.results(readings, [readings.best])[0], reading=None)
 
@@ -383,11 +385,12 @@ class Parser:
         return self.parse_all(sentences)
 
     def parse_all(
-        self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", **options
+        self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", decode: str = "best", **options
     ) -> list[ParseResult]:
         """Parse many sentences, in order: of a list, an array, a column of a table (a pandas Series) or an iterator.
 
-        options: those of `lalkit.network.predict.predict`. Raises LalkitError for what is no sentence, with its number, and its
+        decode: 'best' finds the best tree, 'mbr' the one with the least expected number of errors. options: those of
+        `lalkit.network.predict.predict`. Raises LalkitError for what is no sentence, with its number, and its
         row in a Series.
         """
         if isinstance(texts, str | Sentence):
@@ -399,7 +402,8 @@ class Parser:
             except LalkitError as error:
                 raise error.at(f"row {index[number - 1]}") if isinstance(texts, pd.Series) else error from None
         state = self._present_state()
-        predictions = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
+        find, lam = decoder(decode, self.network, self.vocab.labels, self.temperature), self.config.train.lam
+        predictions = predict(self.network, self.collator, sentences, lam=lam, decode=find, **options)
         return [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
 
     def _present_state(self) -> Sequence:

@@ -1,4 +1,4 @@
-"""Say which joint trees are wanted: constituents and arcs that a parse must have, or must not have.
+"""Say which joint trees are wanted: constituents, arcs and tags that a parse must have, or must not have.
 
 The notation. Words are counted from 1, and both ends belong to a span:
 
@@ -6,6 +6,7 @@ The notation. Words are counted from 1, and both ends belong to a span:
     *(3,5)     a constituent over these words, whatever its label. (3,5) means the same
     <H>(3,5)   a group of words without a label of the treebank
     4->2       word 4 depends on word 2; 4->0: on the root
+    3_NN       word 3 has the tag NN
 
 Constituents can also be typed in the sentence itself: She crossed [NP the old bridge]. Here, too, * stands for any label.
 """
@@ -26,7 +27,7 @@ from lalkit.treebank.text import tokenize
 from lalkit.treebank.tree import UNARY, Sentence
 
 ANY = "*"
-NOTATION = "Write NP(3,5) for a constituent, *(3,5) for one with any label, or 4->2 for an arc."
+NOTATION = "Write NP(3,5) for a constituent, *(3,5) for one with any label, 4->2 for an arc, or 3_NN for a tag."
 
 
 class SpanItem(NamedTuple):
@@ -60,7 +61,17 @@ class ArcItem(NamedTuple):
         return f"{self.dependent}->{self.head}"
 
 
-Item = SpanItem | ArcItem
+class TagItem(NamedTuple):
+    """A word, counted from 1, and its tag."""
+
+    word: int
+    tag: str
+
+    def __str__(self) -> str:
+        return f"{self.word}_{self.tag}"
+
+
+Item = SpanItem | ArcItem | TagItem
 
 
 def read_item(text: str) -> Item:
@@ -70,6 +81,8 @@ def read_item(text: str) -> Item:
         return ArcItem(int(match[1]), int(match[2]))
     if match := re.fullmatch(r"([^\s()]*)\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", text):
         return SpanItem(match[1] or ANY, int(match[2]), int(match[3]))
+    if match := re.fullmatch(r"(\d+)_(\S+)", text):
+        return TagItem(int(match[1]), match[2])
     raise ParameterError("is no constraint", where=repr(text), remedy=NOTATION)
 
 
@@ -133,19 +146,22 @@ class Constraints:
     def __str__(self) -> str:
         return ", ".join(f"{'require' if wanted else 'forbid'} {item}" for item, wanted in self.wanted)
 
-    def check(self, n: int, labels: Sequence[str]) -> None:
+    def check(self, n: int, labels: Sequence[str], tags: Sequence[str]) -> None:
         """Check the constraints against a sentence of n words and the names that the parser knows.
 
         Raises ParameterError for a word that is not there, an unknown name, or two constraints that contradict each other.
         """
         for item in self.items:
+            words = [item.word] if isinstance(item, TagItem) else item[-2:]
             lowest = [1, 0 if isinstance(item, ArcItem) else 1]  # the second word of an arc may be the root
-            if absent := [word for word, least in zip(item[-2:], lowest) if not least <= word <= n]:
+            if absent := [word for word, least in zip(words, lowest) if not least <= word <= n]:
                 raise _refused(item, f"there is no word {absent[0]}", f"The sentence has the words 1 to {n}.")
             if isinstance(item, SpanItem) and item.first > item.last:
                 raise _refused(item, "ends before it begins", f"Write {item.label}({item.last},{item.first}).")
             if isinstance(item, SpanItem) and not any(map(item.matches, labels)):
                 raise _refused(item, f"the parser has no label {item.label}", f"It has {' '.join(labels[1:])}")
+            if isinstance(item, TagItem) and item.tag not in tags:
+                raise _refused(item, f"the parser has no tag {item.tag}", f"It has: {' '.join(tags) or 'no tags'}")
         for item in set(self.require) & set(self.forbid):
             raise _refused(item, "is required and forbidden", "Leave out one of the two.")
         for a, b in combinations([item for item in self.require if isinstance(item, SpanItem)], 2):

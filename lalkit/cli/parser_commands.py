@@ -158,6 +158,7 @@ def parse(
     workers: int | None = None,
     cluster: str | None = None,
     svg: Annotated[Path | None, options.FOLDER] = None,
+    decode: Literal["best", "mbr"] = "best",
     require: list[str] | None = None,
     forbid: list[str] | None = None,
     alternatives: int | None = None,
@@ -182,7 +183,8 @@ def parse(
         workers: The number of processes, one core each; by default this process uses all cores.
         cluster: Compute on the workers of this dask scheduler, e.g. tcp://host:8786.
         svg: Write a drawing of every sentence into this folder.
-        require: What the tree must have: NP(3,5), or 4->2 (an arc); words are counted from 1. Repeat it for more.
+        decode: What to find: the best tree, or with mbr the tree with the least expected number of errors.
+        require: What the tree must have: NP(3,5), 4->2 (an arc) or 3_NN (a tag); words are counted from 1. Repeat it for more.
         forbid: What the tree must not have, in the same notation. Repeat it for more.
         alternatives: Print this many of the best trees, with their probabilities and with what differs from the best.
         samples: Print this many trees that are drawn by their probability.
@@ -201,7 +203,7 @@ def parse(
         if not text or len(text) != 1 or out or resume or workers or cluster or svg:
             problem = "constraints, alternatives and samples are for one typed sentence, and are printed"
             raise ParameterError(problem, remedy="Give one sentence between quotes, and no --out, --workers or --svg.")
-        return print_trees(text[0], model, form, forms, pretty, require, forbid, alternatives, samples, seed)
+        return print_trees(text[0], model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed)
     if file and text:
         raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
     if file and len(forms) > 1:
@@ -213,17 +215,17 @@ def parse(
             lines = from_arguments(text) if text else from_stream(sys.stdin.buffer, "standard input", "stdin")
         parse_corpus.parse(
             find(model), lines, form=form, to=forms, pretty=pretty, out=out, svg=svg, resume=resume, workers=workers,
-            cluster=cluster,
+            cluster=cluster, decode=decode,
         )  # fmt: skip
 
 
-def print_trees(text, model, form, forms, pretty, require, forbid, alternatives, samples, seed) -> None:
+def print_trees(text, model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed) -> None:
     """Print the joint trees of one sentence that were asked for; the arguments are those of `parse`."""
     from lalkit.api import Parser
     from lalkit.parsing.parse_corpus import write
 
     parser = Parser.load(model)
-    result = parser.parse(text, form, require=require or (), forbid=forbid or ())
+    result = parser.parse(text, form, require=require or (), forbid=forbid or (), decode=decode)
     results = [result] if alternatives is None else result.alternatives(alternatives)
     if samples is not None:
         results = parser.results(result.readings, result.readings.sample(samples, seed))

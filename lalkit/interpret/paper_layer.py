@@ -93,8 +93,8 @@ class PaperLayer(AttributionSource):
         """
         self._refuse_mixed()
         looks: list[Look | None] = [None] * len(sentences)
-        keep = {"attention": True, "posts": True}
-        for group, predictions, output in predict_batches(self.network, self.collator, sentences, self.lam, **keep):
+        batches = predict_batches(self.network, self.collator, sentences, self.lam, attention=True, posts=True)
+        for group, predictions, output in batches:
             for b, (index, prediction) in enumerate(zip(group, predictions)):
                 n, spans = len(prediction.sentence), parsed_spans(prediction)
                 spans += [span for span in (besides[index] if besides else ()) if span not in spans]

@@ -8,27 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
-from lalkit.chart.constraints import ArcItem, Constraints, Item, SpanItem
-from lalkit.chart.joint import JointTree
+from lalkit.chart.cky import FIRST_REAL
+from lalkit.chart.constraints import ArcItem, Constraints, Item, SpanItem, TagItem
+from lalkit.chart.joint import JointTree, decode_batch
+from lalkit.chart.marginals import marginals_batch
 from lalkit.chart.readings import k_best, log_partition, samples, tree_score, weighted
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.network.batches import Collator
-from lalkit.network.parser import Network
-from lalkit.network.predict import Prediction, assemble, best_labels, decode_output, predict_batches, scores_of
-from lalkit.treebank.tree import Sentence
+from lalkit.network.parser import Network, ParserOutput
+from lalkit.network.predict import Decode, Prediction, assemble, best_labels, decode_output, predict_batches, scores_of
+from lalkit.treebank.tree import UNARY, Sentence
 
 
 class Price(NamedTuple):
     """What constraints cost.
 
     score: how much lower than the best tree the best tree that obeys scores. log_probability: the logarithm of the probability
-    that a tree obeys. Both are 0 without constraints.
+    that a tree obeys, and of the required tags. Both are 0 without constraints.
     """
 
     score: float
@@ -39,8 +42,8 @@ class Price(NamedTuple):
 class Reading:
     """One of the joint trees of a sentence.
 
-    log_probability: of the tree, among all trees that obey the constraints. added, missing: the constituents and arcs that
-     it has and the best tree has not, and the reverse, in the notation of `lalkit.chart.constraints`.
+    log_probability: of the tree, among all trees that obey the constraints. added, missing: the constituents, arcs and tags
+    that it has and the best tree has not, and the reverse, in the notation of `lalkit.chart.constraints`.
     """
 
     prediction: Prediction
@@ -89,11 +92,11 @@ class Readings:
 
         Raises:
             ParameterError: The constraints contradict each other, or the sentence does not have these words.
-            LalkitError: The parser has one layer only.
+            LalkitError: The parser has one layer only, or reads the tags that constraints are to choose.
         """
         check_joint(network)
         vocab, n = collator.vocab, len(sentence)
-        constraints.check(n, vocab.labels)
+        constraints.check(n, vocab.labels, vocab.tags)
         self.network, self.vocab, self.sentence = network, vocab, sentence
         self.lam, self.temperature, self.constraints = lam, temperature, constraints
         ((_, _, self.output),) = predict_batches(network, collator, [sentence], lam)
@@ -101,6 +104,21 @@ class Readings:
         self.free = weighted(*scores, lam, where=sentence.where)
         labels, arcs, closed = constraints.apply(*scores, vocab.labels)
         self.scores = weighted(labels, arcs, lam, closed, sentence.where)
+        self.tag_log_probability = self._choose_tags()
+
+    def _choose_tags(self) -> float:
+        """Forbid tags in the network's output. Return the logarithm of the probability of what is left."""
+        scores = self.output.tag_scores.clone()
+        for item, wanted in self.constraints.wanted:
+            if isinstance(item, TagItem) and self.network.config.tag_input == "given" and self.sentence.tags:
+                problem = "this parser reads the tags of the sentence: they cannot be constraints"
+                raise ParameterError(problem, where=str(item), remedy="Change the tag in the sentence.")
+            if isinstance(item, TagItem):
+                same = torch.arange(scores.shape[-1]) == self.vocab.tag_index[item.tag]
+                scores[0, item.word - 1, same != wanted] = -math.inf
+        left = scores.logsumexp(-1).sum() - self.output.tag_scores.logsumexp(-1).sum()
+        self.output = replace(self.output, tag_scores=scores)
+        return float(left)
 
     @cached_property
     def log_partition(self) -> float:
@@ -113,7 +131,7 @@ class Readings:
             return Price(0.0, 0.0)
         score = k_best(self.free, 1)[0].score - self.best.score
         among = self.log_partition - log_partition(self.free.divided(self.temperature))
-        return Price(max(0.0, score), min(0.0, among))
+        return Price(max(0.0, score), min(0.0, among) + self.tag_log_probability)
 
     @property
     def best(self) -> JointTree:
@@ -125,7 +143,7 @@ class Readings:
         Raises ParameterError if no tree obeys.
         """
         trees = k_best(self.scores, k)
-        if not trees:
+        if not trees or self.tag_log_probability == -math.inf:
             problem = "no joint tree obeys these constraints"
             raise ParameterError(problem, where=str(self.constraints), remedy="Leave out one of them.")
         if self.constraints.items:
@@ -158,3 +176,42 @@ def check_joint(network: Network) -> None:
     if network.config.task != "joint":
         problem = f"this parser was trained on {network.config.task} alone: it has no probabilities of joint trees"
         raise LalkitError(problem, remedy="Use a parser of both layers, such as en-news.")
+
+
+def minimum_risk(network: Network, labels: Sequence[str], temperature: float = 1.0) -> Decode:
+    """Return a decoder for `predict` that finds the joint tree with the least expected number of errors.
+
+    The errors are constituents that are wrong or missing, as EVALB counts them, and arcs to a wrong head word, twice: the arc is
+    wrong, and the right one is missing. A constituent with probability p is wrong with probability 1 - p, and missing with
+    probability p if it is left out. So it is worth p - 1/2, and an arc is worth p. The decoder finds the best sum. A unary
+    chain is worth the sum of its constituents, and <H>, which no one counts, is worth 0. (Goodman 1996, "Parsing algorithms and
+    metrics", maximises recall only.) The score of the tree stays that of the parser.
+
+    labels: the name of every label. Raises LalkitError for a parser of one layer.
+    """
+    check_joint(network)
+    # The second NP of NP::NP is another part than the first, so that it does not count twice what is there once.
+    chains = [_numbered(name.split(UNARY)) if k >= FIRST_REAL else [] for k, name in enumerate(labels)]
+    parts = sorted({part for chain in chains for part in chain})
+    has = np.array([[part in chain for part in parts] for chain in chains], np.float32)  # [labels, parts]
+
+    def decode(output: ParserOutput, lengths: Sequence[int], lam: float, threads, task, names) -> list[JointTree]:
+        pairs = scores_of(output, lengths)
+        sums = marginals_batch(pairs, lam, temperature, threads=threads)
+        gains = [((m.labels @ has - 0.5) @ has.T, m.arcs) for m in sums]
+        trees = decode_batch(gains, 0.5, threads, names)
+        scores = [tree_score(weighted(*pair, lam), t.spans, t.heads) for t, pair in zip(trees, pairs)]
+        return [tree._replace(score=score) for tree, score in zip(trees, scores)]
+
+    return decode
+
+
+def _numbered(chain: list[str]) -> list[tuple[str, int]]:
+    return [(part, chain[:place].count(part)) for place, part in enumerate(chain)]
+
+
+def decoder(name: str, network: Network, labels: Sequence[str], temperature: float = 1.0) -> Decode | None:
+    """Return the decoder of a name: None for best, the decoder's own; `minimum_risk` for mbr. Raises ParameterError."""
+    if name not in ("best", "mbr"):
+        raise ParameterError(f"there is no decoder {name!r}", remedy="Use best or mbr.")
+    return minimum_risk(network, labels, temperature) if name == "mbr" else None

@@ -26,6 +26,8 @@ from lalkit.treebank.tree import Sentence, Span
 logger = logging.getLogger(__name__)
 LONG = 500  # words of a sentence that is announced before it is parsed
 SECONDS = 1e-10  # of one core, for the decoder: times the fourth power of the words
+# What finds the trees of a batch: it takes the arguments of `decode_output`.
+Decode = Callable[..., list[JointTree]]
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ def predict(
     budget: int | None = None,
     threads: int | None = None,
     tick: Callable[[int], object] = lambda done: None,
+    decode: Decode | None = None,
 ) -> list[Prediction]:
     """Parse every sentence. The trees are in order, and the same alone and in any batch.
 
@@ -60,9 +63,10 @@ def predict(
         budget: Words of a batch; None: the usual number for the device.
         threads: Threads of the decoder; None: one per core.
         tick: It is called with the number of sentences that each batch has finished.
+        decode: What finds the trees; None: the best trees.
     """
     parses: list[Prediction | None] = [None] * len(sentences)
-    for group, predictions, _ in predict_batches(network, collator, sentences, lam, budget, threads):
+    for group, predictions, _ in predict_batches(network, collator, sentences, lam, budget, threads, decode):
         for index, prediction in zip(group, predictions):
             parses[index] = prediction
         tick(len(group))
@@ -76,6 +80,7 @@ def predict_batches(
     lam: float = 0.5,
     budget: int | None = None,
     threads: int | None = None,
+    decode: Decode | None = None,
     **asked: bool,
 ) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:
     """Yield groups of indices with their predictions and the network's output, longest sentences first.
@@ -92,7 +97,8 @@ def predict_batches(
             with undisturbed(device), announced(chosen[0]) if long and len(chosen[0]) >= LONG else nullcontext():
                 output = network(collator(chosen).to(device), **asked)
                 names = [sentence.where for sentence in chosen]
-                trees = decode_output(output, [len(s) for s in chosen], lam, threads, network.config.task, names)
+                find = decode or decode_output
+                trees = find(output, [len(s) for s in chosen], lam, threads, network.config.task, names)
                 labels, tags = best_labels(network, output, trees)
             predictions = [
                 assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config)

@@ -24,6 +24,7 @@ import torch
 from lalkit.chart.machine import give_back, map_large
 from lalkit.config import MOST_PROCESSES
 from lalkit.errors import LalkitError, ModelError, TooLongError, whole_number
+from lalkit.interpret.readings import decoder
 from lalkit.network.predict import Prediction, predict
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model
 from lalkit.treebank.tree import Sentence
@@ -87,10 +88,14 @@ class Compute:
 
 @dataclass(frozen=True)
 class Source:
-    """The folder of a trained parser, as it is sent to other processes. sha256: its fingerprint; None: do not compare."""
+    """The folder of a trained parser, as it is sent to other processes, and how it decodes.
+
+    sha256: its fingerprint; None: do not compare. decode: see `lalkit.interpret.readings.decoder`.
+    """
 
     folder: str
     sha256: str | None = None
+    decode: str = "best"
 
     def load(self) -> Loaded:
         """Load the parser. Raises ModelError if there is none, or if its fingerprint is another one."""
@@ -123,7 +128,11 @@ class ThisProcess(Compute):
         def predict_once(part: Sequence[Sentence]) -> list[Prediction]:
             budget = len(part) * max(map(len, part))  # so that it stays one batch
             lam = loaded.config.train.lam
-            return predict(loaded.network, loaded.collator, part, lam=lam, budget=budget, threads=self.threads)
+            temperature = loaded.info.get("temperature", 1.0)
+            decode = decoder(self.source.decode, loaded.network, loaded.vocab.labels, temperature)
+            return predict(
+                loaded.network, loaded.collator, part, lam=lam, budget=budget, threads=self.threads, decode=decode
+            )
 
         self.batches += 1
         if self.batches % REST == 0:

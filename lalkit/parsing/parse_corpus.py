@@ -47,6 +47,7 @@ def parse(
     cluster: str | None = None,
     window: int | None = None,
     budget: int | None = None,
+    decode: str = "best",
 ) -> None:
     """Parse a text and write every result in its place.
 
@@ -63,6 +64,7 @@ def parse(
         cluster: address of a dask scheduler.
         window: words in memory at the same time; None for the usual number.
         budget: words of a batch; None for the usual number.
+        decode: what finds the trees, see `lalkit.interpret.readings.decoder`.
 
     Raises:
         LalkitError: for a text, a parser or an output that cannot be used. The windows that were written before are kept,
@@ -71,14 +73,15 @@ def parse(
     if not out and (resume or len(to) > 1):
         problem = f"{'--resume' if resume else 'more than one form'} needs an --out"
         raise LalkitError(problem, remedy="Give --out the name of a file.")
-    source = Source(str(folder))
+    source = Source(str(folder), decode=decode)
     if out or workers or cluster or several():  # then several processes load the parser, at once or one after the other
-        source = Source(str(Path(folder).resolve()), fingerprint(folder))
+        source = Source(str(Path(folder).resolve()), fingerprint(folder), decode)
     with ExitStack() as stack:
         compute = stack.enter_context(start_compute(source, workers, cluster))
         if isinstance(compute, Ranks) and not compute.first:
             return compute.serve()
         kind = ",".join(f"{t} --pretty" if pretty and t == "ptb" else t for t in to)
+        kind += "" if decode == "best" else f" --decode {decode}"
         task = Journal(source.sha256 or "", lines.name, form, kind)
         outs = outputs(out, to) if out else []
         output = stack.enter_context(Part(outs, task, resume, lines.status)) if out else StandardOutput(task)

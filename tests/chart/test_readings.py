@@ -169,7 +169,7 @@ def test_constrained_trees_are_those_of_enumeration():
         label_scores, arc_scores = random_chart(rng, n, sizes[n], "exact")
         expected = [tree for tree in trees[n] if obeys(tree, constraints)]
         try:
-            constraints.check(n, LABELS[: sizes[n]])
+            constraints.check(n, LABELS[: sizes[n]], ())
             arrays = constraints.apply(label_scores, arc_scores, LABELS[: sizes[n]])
         except ParameterError:
             assert not expected or any(isinstance(i, ArcItem) and i[0] == i[1] for i in items) or sizes[n] == 3, trial

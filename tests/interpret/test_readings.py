@@ -1,17 +1,23 @@
-"""Alternatives, samples and constraints of a parser, and how the command line prints them."""
+"""Alternatives, samples, constraints and minimum-risk parses of a parser, and how the command line prints them."""
 
 import json
 import logging
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import lalkit
-from lalkit.chart.constraints import ArcItem, SpanItem, read_brackets, read_item
+from lalkit.chart.constraints import ArcItem, SpanItem, TagItem, read_brackets, read_item
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ParameterError
+from lalkit.interpret.readings import minimum_risk
 from lalkit.training.loop import train
 from tests import command
+from tests.chart.charts import random_chart
+from tests.reference import joint_enumeration as reference
 
 TEXT = "She saw the man with the telescope."
 
@@ -70,6 +76,17 @@ def test_a_constrained_parse_obeys_and_has_its_price(parser):
     assert result.alternatives(2)[0].spans == result.spans
 
 
+def test_tags_can_be_required_and_forbidden(parser):
+    free = parser.parse(TEXT)
+    tag = next(tag for tag in parser.vocab.tags if tag != free.sentence.tags[3])
+    required = parser.parse(TEXT, require=[f"4_{tag}"])
+    assert required.sentence.tags[3] == tag and required.spans == free.spans and required.price.score == 0
+    forbidden = parser.parse(TEXT, forbid=[f"4_{free.sentence.tags[3]}"])
+    assert forbidden.sentence.tags[3] != free.sentence.tags[3]
+    chances = [parser.parse(TEXT, require=[f"4_{tag}"]).price.log_probability for tag in parser.vocab.tags]
+    assert sum(np.exp(chances)) == pytest.approx(1, rel=1e-4)
+
+
 def test_brackets_in_the_sentence(parser):
     text = 'She "saw" [NP the man [* with [NP the telescope]]], did n\'t she?'
     sentence, items = read_brackets(text)
@@ -82,7 +99,7 @@ def test_brackets_in_the_sentence(parser):
 
 
 def test_the_notation():
-    items = SpanItem("S::VP", 3, 12), SpanItem("*", 1, 2), ArcItem(4, 0), SpanItem("<H>", 2, 4)
+    items = SpanItem("S::VP", 3, 12), SpanItem("*", 1, 2), ArcItem(4, 0), TagItem(3, "PRP$"), SpanItem("<H>", 2, 4)
     assert [read_item(str(item)) for item in items] == list(items)
     assert read_item(" (3, 5)") == SpanItem("*", 3, 5) and read_item("4 -> 2") == ArcItem(4, 2)
 
@@ -100,7 +117,9 @@ def test_the_notation():
         (["4->4"], [], "require 4->4: no joint tree obeys"),
         (["4->2", "4->3"], [], "require 4->2, require 4->3: no joint tree obeys"),
         (["4->0", "3->0"], [], "require 4->0, require 3->0: no joint tree obeys"),
+        (["4_NN", "4_DT"], [], "require 4_NN, require 4_DT: no joint tree obeys"),
         (["ZZ(3,5)"], [], r"ZZ\(3,5\): the parser has no label ZZ\n  It has <H>"),
+        (["3_ZZ"], [], "3_ZZ: the parser has no tag ZZ"),
         (["NP 3 5"], [], r"'NP 3 5': is no constraint\n  Write NP\(3,5\)"),
         (["4->2", "2->4"], [], "require 4->2, require 2->4: no joint tree obeys these constraints"),
         ([], ["*(1,8)"], r"forbid \*\(1,8\): no joint tree obeys"),
@@ -130,8 +149,57 @@ def test_wrong_brackets_are_refused(parser, text, says):
 def test_a_parser_of_one_layer_has_no_joint_trees(tmp_path):
     train(override(tiny(), {"train.epochs": 1, "model.task": "dependencies"}), "sample", tmp_path)
     parser = lalkit.load(tmp_path)
-    with pytest.raises(LalkitError, match="trained on dependencies alone"):
-        _ = parser.parse(TEXT).margin
+    for ask in (lambda: parser.parse(TEXT).margin, lambda: parser.parse(TEXT, decode="mbr")):
+        with pytest.raises(LalkitError, match="trained on dependencies alone"):
+            ask()
+
+
+# ---------------------------------------------------------------- minimum risk
+
+
+def test_minimum_risk_is_that_of_enumeration():
+    """No joint tree has fewer expected errors: wrong and missing constituents, and wrong heads twice."""
+    labels = ("", "<H>", "NP", "S::NP")
+    network = SimpleNamespace(config=SimpleNamespace(task="joint"))
+    rng, differs = np.random.default_rng(8), 0
+    for trial in range(30):
+        n, temperature = 1 + trial % 3, (0.5, 1.0)[trial % 2]
+        label_scores, arc_scores = random_chart(rng, n, 4, "real", np.float32)
+        trees = list(reference.labelled_trees(n, 4))
+        scores = np.array([reference.score_of(tree, label_scores, arc_scores, 0.4) for tree in trees])
+        chances = np.exp(scores / temperature - np.logaddexp.reduce(scores / temperature))
+        brackets = [
+            Counter((i, j, part) for i, j, k, _ in spans for part in labels[k].split("::") if k > 1)
+            for spans, _ in trees
+        ]
+        keys = sorted(set().union(*brackets))
+        has = np.array([[counter[key] for key in keys] for counter in brackets])
+        heads = np.array([heads for _, heads in trees])
+
+        def risk(at: int) -> float:
+            errors = np.abs(has - has[at]).sum(1) + 2 * (heads != heads[at]).sum(1)  # noqa: B023
+            return float(chances @ errors)  # noqa: B023
+
+        output = SimpleNamespace(
+            label_scores=torch.tensor(label_scores)[None], arc_scores=torch.tensor(arc_scores)[None]
+        )
+        decode = minimum_risk(network, labels, temperature)
+        (tree,) = decode(output, [n], 0.4, 1, "joint", ["x"])
+        at = trees.index((tuple(tree.spans), tuple(tree.heads.tolist())))
+        assert risk(at) == pytest.approx(min(map(risk, range(len(trees)))), abs=1e-5), trial
+        assert tree.score == pytest.approx(scores[at], abs=1e-5)
+        differs += at != int(scores.argmax())
+    assert differs > 5
+
+
+def test_minimum_risk_parses_are_the_same_in_a_batch(parser):
+    texts = [TEXT, "It works.", "The end came."]
+    results = parser.parse_all(texts, decode="mbr")
+    assert [str(result) for result in results] == [str(parser.parse(text, decode="mbr")) for text in texts]
+    with pytest.raises(ParameterError, match="there is no decoder 'worst'"):
+        parser.parse(TEXT, decode="worst")
+    with pytest.raises(LalkitError, match="constraints are for the best tree"):
+        parser.parse(TEXT, require=["4->2"], decode="mbr")
 
 
 # ---------------------------------------------------------------- the command line
@@ -148,6 +216,8 @@ def test_readings_on_the_command_line(tiny_parser, parser, caplog):
     ]
     code, out, err = command.lalkit(*parse, "She saw [NP the man with] it", "--form", "brackets", "--forbid", "1->2")
     assert code == 0 and out.startswith("(") and "the constraints cost" in err + caplog.text
+    code, out, _ = command.lalkit(*parse, "--decode", "mbr", "--to", "json", TEXT)
+    assert json.loads(out)["tree"] == parser.parse(TEXT, decode="mbr").to_ptb()
     for wrong in (["--require", "NP(1,2)", TEXT, TEXT], ["--alternatives", "2", TEXT, "--out", "x"]):
         code, _, err = command.lalkit(*parse, *wrong)
         assert code == 2 and "for one typed sentence" in err
