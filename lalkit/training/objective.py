@@ -126,12 +126,12 @@ def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimiz
 
 
 def rate_factor(config: TrainConfig, step: int, progress: float) -> float:
-    """Return the share of the full learning rate: a linear warm-up over steps, then (linear decay) what is left of the run.
+    """Return the share of the full learning rate: a linear warm-up, then (linear decay) what is left of the run.
 
     progress: the share of the planned epochs that is done.
     """
-    warm = min(1.0, (step + 1) / max(config.warmup, 1))
-    return warm * (max(0.0, 1.0 - progress) if config.decay == "linear" else 1.0)
+    warm = progress / config.warmup_share if config.warmup_share else (step + 1) / max(config.warmup, 1)
+    return min(1.0, warm) * (max(0.0, 1.0 - progress) if config.decay == "linear" else 1.0)
 
 
 def in_parts(sentences: Sequence[Sentence], words: int) -> list[list[Sentence]]:

@@ -176,6 +176,9 @@ def test_schedule():
     assert rate_factor(config, 0, 0.0) == pytest.approx(0.1)
     assert rate_factor(config, 100, 0.25) == pytest.approx(0.75)
     assert rate_factor(config, 100, 1.0) == 0
+    share = replace(config, warmup_share=0.2)
+    assert rate_factor(share, 100, 0.1) == pytest.approx(0.5 * 0.9)
+    assert rate_factor(share, 0, 0.25) == pytest.approx(0.75)
 
 
 def test_what_cannot_be_learned_from_is_counted():
