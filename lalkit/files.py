@@ -14,6 +14,7 @@ from typing import IO, Any
 from lalkit.errors import LalkitError
 
 DEEPEST = 100  # levels of objects and lists in JSON; files of lalkit have fewer than 10
+MOST_VALUES = 10**7  # at one level
 TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
 
 
@@ -101,12 +102,23 @@ def parse_json(text: str, nan: bool = False) -> Any:
         json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
+    check_nesting(value)
+    return value
+
+
+def check_nesting(value: Any) -> None:
+    """Raise ValueError if objects and lists are nested more than 100 levels deep, or hold far too many values.
+
+    YAML can write the same list in many places, so a short text may stand for more values than fit into the memory.
+    """
     level = [value]
     for _ in range(DEEPEST + 1):
-        level = [v for x in level for v in (x.values() if isinstance(x, dict) else x if isinstance(x, list) else ())]
+        level = [node for node in level if isinstance(node, dict | list)]
+        if sum(map(len, level)) > MOST_VALUES:
+            raise ValueError(f"it holds more than {MOST_VALUES:,} values")
+        level = [part for node in level for part in (node.values() if isinstance(node, dict) else node)]
     if level:
         raise ValueError(TOO_DEEP)
-    return value
 
 
 def check_form(value: Any, form: type) -> None:

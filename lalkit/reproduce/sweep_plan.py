@@ -6,6 +6,7 @@ anything starts, and a key: a hash of all that its numbers depend on.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from lalkit.config import Config, override, preset, to_dict
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.provenance import code_hash, data_hash, json_hash
+from lalkit.files import check_nesting, parse_json
 from lalkit.reproduce.parameters import suggest
 
 ALL_OTHERS = "all others"
@@ -167,13 +169,13 @@ class SweepFile:
         Raises ParameterError naming the file, the key and what is wanted there. All profiles are checked.
         """
         content = _parse(path)
-        _check(content, KEYS, f"{path}")
+        check_content(content, KEYS, f"{path}")
         for key in NEEDED:
             if key not in content:
                 raise ParameterError(f"has no {key!r}", where=str(path), remedy=f"Wanted: {KEYS[key][1]}.")
         profiles = content.get("profiles", {})
         for name, values in profiles.items():
-            _check(values, REPLACED, f"{path}: profiles.{name}")
+            check_content(values, REPLACED, f"{path}: profiles.{name}")
         if profile is not None and profile not in profiles:
             remedy = suggest(profile, profiles)
             raise ParameterError(f"there is no profile {profile!r}", where=f"{path}: profiles", remedy=remedy)
@@ -189,7 +191,7 @@ class SweepFile:
         return ParameterError(problem, where=f"{self.path}: {place}", remedy=remedy)
 
 
-def _check(values: Any, keys: Iterable[str], where: str) -> None:
+def check_content(values: Any, keys: Iterable[str], where: str) -> None:
     """Raise ParameterError unless these are values of the keys, each of its kind."""
     if not isinstance(values, dict):
         raise ParameterError(f"is not keys with values but {values!r}", where=where, remedy=f"Keys: {', '.join(keys)}.")
@@ -288,7 +290,10 @@ class _Loader(yaml.SafeLoader):
 
 def _parse(path: str | Path) -> Any:
     try:
-        return yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        check_nesting(content)
+        parse_json(json.dumps(content))  # it must fit into sweep.json
+        return content
     except (OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
         raise ParameterError(problem, where=str(path), remedy="Give a sweep's YAML file.") from None
@@ -298,3 +303,8 @@ def _parse(path: str | Path) -> Any:
         problem = f"is not the YAML of a sweep: {getattr(error, 'problem', None) or error}"
         remedy = "Keys are unique; indent by spaces; see notebooks/sweeps for examples."
         raise ParameterError(problem, where=place, remedy=remedy) from None
+    except (TypeError, ValueError, RecursionError) as error:  # such as a date without such a day
+        problem = (
+            f"is not the YAML of a sweep: {'it is nested too deeply' if isinstance(error, RecursionError) else error}"
+        )
+        raise ParameterError(problem, where=str(path), remedy="Write texts, numbers, lists and keys only.") from None

@@ -23,15 +23,17 @@ import time
 import traceback
 from collections.abc import Generator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
 from lalkit.config import MOST_PROCESSES, Config, from_dict, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
-from lalkit.files import find_json, lock, remove_parts, write_json, write_text
+from lalkit.files import check_form, find_json, lock, remove_parts, write_json, write_text
 from lalkit.parsing.cluster import connect
 from lalkit.reproduce.sweep_plan import Plan, Run
 
@@ -42,6 +44,30 @@ FAILED = 3  # exit code of a run that has written down why it failed
 RETRIES = 2  # of a run whose process could not be started; dask itself counts the deaths of workers (allowed-failures)
 THREADS = 1  # of every run, so that its numbers do not depend on how many run beside it
 NO_RESULT = {"status": "failed", "error": "left no result; is its folder seen by this machine and by all workers?"}
+
+
+@dataclass
+class Scores:
+    """What result.json holds at least of the scores on one part of the treebank."""
+
+    f1: float | None
+    exact: float | None
+    uas: float | None
+    las: float | None
+    tag_accuracy: float | None
+
+
+@dataclass
+class Result:
+    """What result.json holds at least of a run that ended well."""
+
+    seed: int
+    scores: dict[Literal["dev", "test"], Scores]
+    parameters: int
+    seconds: float
+    peak_memory_mb: float | None
+    best_epoch: int
+
 
 Task = tuple[str, dict]  # a run's folder, and what is to be done there (JSON): see `carry_out`
 
@@ -88,15 +114,20 @@ def read_result(folder: str | Path) -> dict:
 
 
 def finished(folder: str | Path, key: str) -> dict | None:
-    """Return the result of a run that has this key and did not fail; otherwise None."""
+    """Return the result of a run that has this key, did not fail, and is not damaged; otherwise None."""
     result = read_result(folder)
-    return result if (result.get("status"), result.get("key")) == ("ok", key) else None
+    if (result.get("status"), result.get("key")) != ("ok", key):
+        return None
+    with suppress(ValueError):
+        check_form(result, Result)
+        return result if "dev" in result["scores"] else None
+    return None
 
 
 def outcome(result: dict) -> str:
     """Describe a result in a few words."""
     if result.get("status") != "ok":
-        return "failed: " + " ".join((result.get("error") or NO_RESULT["error"]).split())
+        return "failed: " + " ".join(str(result.get("error") or NO_RESULT["error"]).split())
     dev = result["scores"]["dev"]
     scores = [f"{name} {dev[key]:.2f}" for name, key in (("F1", "f1"), ("LAS", "las")) if dev[key] is not None]
     return f"dev {', '.join(scores)}, {result['seconds'] / 60:.1f} min"

@@ -18,7 +18,7 @@ import pandas as pd
 from lalkit.errors import ParameterError
 from lalkit.evaluation.statistics import COUNTS, holm, score_test
 from lalkit.files import read_json
-from lalkit.reproduce.sweep_plan import ALL_OTHERS, describe
+from lalkit.reproduce.sweep_plan import ALL_OTHERS, KEYS, check_content, describe
 from lalkit.reproduce.sweep_runs import finished, read_result
 from lalkit.treebank.corpora import repository
 
@@ -27,6 +27,26 @@ COUNTED = tuple(COUNTS)  # the scores that are compared
 LEVEL = 0.05
 HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "cannot be told at this size", "not in this sweep"
 COMPARED = ["seeds", "difference", "least", "most", "p"]
+
+
+@dataclass
+class PlannedRun:
+    """What sweep.json holds at least of every run."""
+
+    cell: dict[str, str]
+    seed: int
+    key: str
+    folder: str
+
+
+@dataclass
+class Record:
+    """What sweep.json holds at least."""
+
+    name: str
+    profile: str | None
+    file: dict
+    runs: list[PlannedRun]
 
 
 @dataclass(frozen=True)
@@ -62,9 +82,10 @@ def read_sweep(folder: str | Path) -> Sweep:
     remedy = "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/ablation-1-sample."
     if not (folder / "sweep.json").exists():
         raise ParameterError("holds no sweep", where=str(folder), remedy=remedy)
-    plan = read_json(folder / "sweep.json", remedy, ParameterError)
-    if not {"name", "profile", "runs", "file"} <= set(plan):
-        raise ParameterError("is damaged or not lalkit's", where=f"{folder}/sweep.json", remedy=remedy)
+    plan = read_json(folder / "sweep.json", remedy, ParameterError, form=Record)
+    check_content(plan["file"], KEYS, f"{folder}/sweep.json: file")
+    if len({tuple(run["cell"]) for run in plan["runs"]}) > 1 or any(not run["cell"] for run in plan["runs"]):
+        raise ParameterError("is damaged: not all runs have the same axes", where=f"{folder}/sweep.json", remedy=remedy)
     runs, missing = [], []
     for run in plan["runs"]:
         if result := finished(folder / run["folder"], run["key"]):
@@ -139,11 +160,23 @@ def compare(sweep: Sweep, first: dict, second: dict, measure: str, split: str) -
     if not seeds:
         return None
     differences = [scores[0][s] - scores[1][s] for s in seeds]
-    one, other = [[pd.read_csv(sweep.folder / runs[s]["folder"] / f"{split}.csv") for s in seeds] for runs in both]
+    one, other = [[_read_counts(sweep.folder / runs[s]["folder"] / f"{split}.csv") for s in seeds] for runs in both]
+    if len({len(table) for table in (*one, *other)}) > 1:
+        remedy = "Delete the result.json of the run that differs, and give `lalkit sweep` again."
+        raise ParameterError(f"the runs do not have equally many sentences of {split}", where=sweep.name, remedy=remedy)
     return {
         "seeds": len(seeds), "difference": float(np.mean(differences)), "least": min(differences),
         "most": max(differences), "p": score_test(one, other, measure).p,
     }  # fmt: skip
+
+
+def _read_counts(file: Path) -> pd.DataFrame:
+    """Read the table of a run's sentences. Raises ParameterError if it has no numbers where the counts should be."""
+    try:
+        return pd.read_csv(file)[sorted({name for names in COUNTS.values() for name in names})].astype(float)
+    except (OSError, ValueError, KeyError) as error:
+        remedy = "Delete the result.json beside it, and give `lalkit sweep` again."
+        raise ParameterError(f"is not the table of a run: {error}", where=str(file), remedy=remedy) from None
 
 
 def all_pairs(sweep: Sweep, split: str) -> pd.DataFrame:

@@ -11,11 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lalkit
-from lalkit.config import Config, from_dict, minilm, override, to_dict
+from lalkit.config import Config, from_dict, minilm, override, tiny, to_dict
 from lalkit.errors import LalkitError
+from lalkit.reproduce.parameters import read_parameters
+from lalkit.training.loop import Run
+from lalkit.training.named import read_card, read_profile
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.text import read_line
 from lalkit.treebank.tree import Sentence
+from tests.hostile.test_json_files import NOTEBOOK, tables, write_sweep
 
 MANY = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
@@ -164,3 +168,80 @@ def test_any_bytes_as_model_json(tiny_parser, tmp_path_factory, data):
     folder = shutil.copytree(tiny_parser, tmp_path_factory.mktemp("fuzz") / "copy")
     (folder / "model.json").write_bytes(data)
     assert answered(lalkit.load, folder) is None
+
+
+def places(content, path=()):
+    """Yield the place of every value in a JSON file."""
+    for key, part in content.items() if isinstance(content, dict) else enumerate(content):
+        yield (*path, key)
+        if isinstance(part, dict | list):
+            yield from places(part, (*path, key))
+
+
+def resume(folder):
+    """Continue a run, but train no epoch: one that has all its epochs returns its best scores."""
+    run = Run(override(tiny(), {"train.epochs": 2}), "sample", folder, resume=True)
+    if run.state.epoch >= run.state.planned and "f1" in run.state.history[-1]:
+        run.finish()
+
+
+@pytest.fixture(scope="module")
+def files(tiny_parser, tmp_path_factory):
+    """One file of every kind, and what reads it."""
+    folder = tmp_path_factory.mktemp("kinds")
+    labels = json.loads((tiny_parser / "model.json").read_text())["vocab"]["labels"][2:]
+    counts = [1] * len(labels)
+    profile = {"corpus": "c", "norm": "exact", "spans": 9, "labels": labels, "led": [counts] * 6, "all": counts}
+    (folder / "profile.json").write_text(json.dumps(profile))
+    (folder / "card.json").write_text('{"licence": "CC BY 4.0"}')
+    (folder / "a.ipynb").write_text(json.dumps(NOTEBOOK))
+    run = shutil.copytree(tiny_parser, folder / "run")
+    sweep = write_sweep(folder / "sweep")
+    return {
+        folder / "profile.json": lambda: read_profile(folder),
+        folder / "card.json": lambda: read_card(folder),
+        folder / "a.ipynb": lambda: read_parameters(folder / "a.ipynb"),
+        sweep / "sweep.json": lambda: tables(sweep),
+        sweep / "x" / "result.json": lambda: tables(sweep),
+        run / "resume.json": lambda: resume(run),
+    }
+
+
+KINDS = ("profile", "card", "a", "sweep", "result", "resume")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@settings(MANY, max_examples=40)
+@given(data=st.data())
+def test_any_value_in_any_json_file(files, kind, data):
+    file = next(file for file in files if file.stem == kind)
+    text = file.read_text()
+    content = json.loads(text)
+    *above, last = data.draw(st.sampled_from(list(places(content))))
+    node = content
+    for name in above:
+        node = node[name]
+    node[last] = data.draw(VALUES)
+    try:
+        file.write_text(json.dumps(content))
+        answered(files[file])
+    finally:
+        file.write_text(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@settings(MANY, max_examples=40)
+@given(data=st.data())
+def test_any_bytes_in_any_json_file(files, kind, data):
+    """A few bytes anywhere are replaced, so that most of the file is as it was."""
+    file = next(file for file in files if file.stem == kind)
+    whole = file.read_bytes()
+    start = data.draw(st.integers(0, len(whole)))
+    cut = data.draw(st.integers(0, 12))
+    try:
+        file.write_bytes(whole[:start] + data.draw(st.binary(max_size=4)) + whole[start + cut :])
+        answered(files[file])
+    finally:
+        file.write_bytes(whole)

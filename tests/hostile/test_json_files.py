@@ -8,6 +8,7 @@ import pytest
 import lalkit
 from lalkit.files import read_json
 from lalkit.parsing.text_windows import windows
+from lalkit.reproduce import sweep_plan, sweep_table
 from lalkit.training.named import read_card
 from tests.command import lalkit as command
 from tests.hostile.table import case, command_refused, refused, table
@@ -144,6 +145,10 @@ def test_plan_of_a_sweep(tmp_path, name):
     command_refused(tmp_path, ["report", "s", "--out", "o"], "s")
 
 
+CELL = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": "a: int = 1", "outputs": []}
+NOTEBOOK = {"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+
+
 def values(path, *choices, defect=""):
     """Return a case for every value at a place of a file; `...` stands for a place that is left out."""
     return [case(f"{path}: {'left out' if v is ... else repr(v)[:40]}", path, v, defect=defect) for v in choices]
@@ -164,8 +169,7 @@ def values(path, *choices, defect=""):
     ],
 )
 def test_values_of_a_notebook(tmp_path, path, value):
-    cell = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": "a: int = 1", "outputs": []}
-    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
+    (tmp_path / "a.ipynb").write_text(json.dumps(NOTEBOOK))
     change(tmp_path / "a.ipynb", path, value)
     command_refused(tmp_path, ["run", "a.ipynb", "--out", "o"], "a.ipynb")
 
@@ -298,3 +302,132 @@ def test_values_of_a_journal(tiny_parser, tmp_path, path, value):
     interrupt(arguments, tmp_path)
     change(tmp_path / "o.part.json", path, value)
     command_refused(tmp_path, [*arguments, "--resume"], "o.part")
+
+
+# ---------------------------------------------------------------- sweeps
+
+SCORES = {"f1": 80.0, "exact": 50.0, "uas": 90.0, "las": 85.0, "tag_accuracy": None}
+RUN = {"status": "ok", "seed": 1, "scores": {"dev": SCORES}, "parameters": 9, "seconds": 1.5, "peak_memory_mb": None,
+       "best_epoch": 2}  # fmt: skip
+ROWS = "matched,gold,predicted,arcs,arcs_right,labels_right\n3,4,4,9,8,7\n,,,5,4,4\n"
+
+
+def write_sweep(folder):
+    """Write what `lalkit sweep` leaves of two runs, as far as a report reads it. Return the folder."""
+    runs = [{"cell": {"a": name}, "seed": 1, "treebank": "sample", "key": name, "folder": name} for name in "xy"]
+    claims = [{"says": "x is better", "better": {"a": "x"}, "than": "all others", "by": "f1"}]
+    for name in "xy":
+        (folder / name).mkdir(parents=True)
+        (folder / name / "result.json").write_text(json.dumps(RUN | {"key": name}))
+        (folder / name / "dev.csv").write_text(ROWS)
+    content = {"name": "s", "profile": None, "file": {"claims": claims}, "runs": runs}
+    (folder / "sweep.json").write_text(json.dumps(content))
+    return folder
+
+
+def tables(folder):
+    """Return a sweep, after every table of a report was computed."""
+    sweep = sweep_table.read_sweep(folder)
+    split = sweep_table.split_of(sweep)
+    for make in (sweep_table.cell_table, sweep_table.all_pairs, sweep_table.judge):
+        assert len(make(sweep, split)) > 0 or sweep.missing
+    return sweep
+
+
+@table(
+    ("path", "value"),
+    [
+        *values("name", None, 3, ...),
+        *values("profile", 3, [], ...),
+        *values("file", None, 3, [], {"surprise": 1}, {"claims": 3}, {"claims": [{}]}, {"paper": []}, ...),
+        *values("runs", None, 3, "x", {}, [], [3], [{}], ...),
+        *values("runs/0/cell", None, 3, "x", {}, {"b": "x"}, {"a": 3}, {"a": None}, ...),
+        *values("runs/0/seed", None, "1", 1.5, True, ...),
+        *values("runs/0/key", None, 3, [], ...),
+        *values("runs/0/folder", None, 3, [], ...),
+    ],
+)
+def test_values_of_sweep_json(tmp_path, path, value):
+    assert tables(write_sweep(tmp_path / "s")).missing == ()
+    change(tmp_path / "s" / "sweep.json", path, value)
+    with refused(str(tmp_path / "s")):
+        tables(tmp_path / "s")
+
+
+@table(
+    ("path", "value"),
+    [
+        *values("status", None, 3, "running", ...),
+        *values("key", None, 3, "z", ...),
+        *values("seed", None, "1", 1.5, ...),
+        *values("scores", None, 3, [], {}, {"test": SCORES}, {"dev": SCORES, "train": SCORES}, ...),
+        *values("scores/dev", None, 3, {}, ...),
+        *values("scores/dev/f1", "80", [], {}, ...),
+        *values("parameters", None, "9", ...),
+        *values("seconds", None, "1", ...),
+        *values("peak_memory_mb", "1", [], ...),
+        *values("best_epoch", None, "2", ...),
+    ],
+)
+def test_values_of_a_result(tmp_path, path, value):
+    """The run counts as not done: `lalkit sweep` repeats it, and a report names it."""
+    change(write_sweep(tmp_path / "s") / "x" / "result.json", path, value)
+    assert tables(tmp_path / "s").missing == ("a: x, seed 1: not run",)
+
+
+@table("name", [case(name, name) for name in DAMAGES])
+def test_result_of_a_run(tmp_path, name):
+    damage(write_sweep(tmp_path / "s") / "x" / "result.json", name)
+    assert tables(tmp_path / "s").missing == ("a: x, seed 1: not run",)
+
+
+@table(
+    ("data", "says"),
+    [
+        case("empty", b"", "x/dev.csv"),
+        case("binary", bytes(range(256)), "x/dev.csv"),
+        case("no columns of counts", b"id,f1\n1,2\n", "x/dev.csv"),
+        case("text as a count", ROWS.replace("9,8", "9,many").encode(), "x/dev.csv"),
+        case("a sentence fewer", ROWS[: ROWS.index(",,,")].encode(), "equally many"),
+    ],
+)
+def test_counts_of_a_run(tmp_path, data, says):
+    (write_sweep(tmp_path / "s") / "x" / "dev.csv").write_bytes(data)
+    with refused(says):
+        tables(tmp_path / "s")
+
+
+YAML = "name: a\nquestion: why\ntreebank: sample\npreset: tiny\nseeds: [1]\ngrid: {a: {b: {}}}\n"
+CLAIM = "claims: [{{says: {}, better: {{}}, than: {{}}, by: f1}}]\n"
+LAUGHS = "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefghi", "bcdefghij")
+)
+
+
+@table(
+    ("text", "says"),
+    [
+        case("20,000 brackets", YAML + CLAIM.format("[" * 20_000), "nested too deeply"),
+        case("2,000 lists in lists", "- " * 2_000 + "x", "nested too deeply"),
+        case("101 levels", YAML + CLAIM.format("[" * 101 + "x" + "]" * 101), "more than 100 levels"),
+        case("a list inside itself", YAML + CLAIM.format("&a [*a]"), "more than 100 levels"),
+        case("nine times nine times nine", "a: &a [1, 1]\n" + LAUGHS, "more than 10,000,000 values"),
+        case("a day that is not", YAML + CLAIM.format("2001-02-30"), "day is out of range"),
+        case("a date", YAML + CLAIM.format("2001-02-03"), "date is not JSON"),
+        case("a set", YAML + CLAIM.format("!!set {a, b}"), "set is not JSON"),
+        case("NaN", YAML + CLAIM.format(".nan"), "NaN is not finite"),
+        case("a number of 30 digits", YAML + CLAIM.format("9" * 30), "too long"),
+        case("a number of 5,000 digits", YAML + CLAIM.format("9" * 5000), "a.yml"),
+        case("no base64", YAML + CLAIM.format('!!binary "x"'), "a.yml"),
+        case("a list as a key", YAML + CLAIM.format("{[a]: b}"), "unhashable"),
+        case("a key twice", YAML + "name: b\n", "'name' is there twice"),
+        case("a command", YAML + CLAIM.format('!!python/object/apply:os.system ["true"]'), "a.yml, line 7"),
+        case("a NUL", YAML + "\0", "a.yml"),
+        case("empty", "", "a.yml"),
+        case("a text", "text", "a.yml"),
+    ],
+)
+def test_yaml_of_a_sweep(tmp_path, text, says, alarm):
+    (tmp_path / "a.yml").write_text(text)
+    with refused(["a.yml", says]):
+        sweep_plan.plan(tmp_path / "a.yml", hashes=False)
