@@ -29,7 +29,7 @@ from lalkit.network.parser import same_state
 from lalkit.network.predict import Prediction, predict
 from lalkit.probes.view import AttentionView
 from lalkit.training import named as models
-from lalkit.training.checkpoint import Loaded, load_model, save_model
+from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_content, save_model
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
@@ -178,6 +178,22 @@ class ParseResult:
         """What the constraints cost in score and in log-probability; 0 without constraints."""
         return self.readings.price
 
+    def confidence(self) -> pd.DataFrame:
+        """Return how probable each part of the parse is: kind, start, end, label, head, probability.
+
+        kind: span (that these words have this label), arc (that this is the head word), arc label (if the arc is right), tag, or
+        tree (all constituents and arcs). Probabilities are among all joint trees of the sentence, also under constraints; those of
+        tags are among the tags that obey.
+        """
+        prediction = self.with_confidence().prediction
+        return prediction.confidence.table(prediction.sentence, prediction.spans)
+
+    def with_confidence(self) -> ParseResult:
+        """Return the result with the probabilities of its parts, which `to_json` and `to_conllu` then write."""
+        if self.prediction.confidence:
+            return self
+        return replace(self, prediction=self.readings.with_confidence(self.prediction))
+
     def contributions(self, norm: str = "exact") -> pd.DataFrame:
         """Return what each label head contributes to each constituent: start, end, label, head, norm, value.
 
@@ -221,7 +237,8 @@ class ParseResult:
         return indent_tree(self.tree) if pretty else format_tree(self.tree)
 
     def to_conllu(self) -> str:
-        return format_conllu([self._with_heads()])
+        confidence = self.prediction.confidence
+        return format_conllu([self._with_heads()], [confidence.conllu()] if confidence else None)
 
     def _with_heads(self) -> Sentence:
         if self.sentence.heads is None:
@@ -241,6 +258,7 @@ class ParseResult:
             "tree": None if s.constituents is None else self.to_ptb(),
             "arc_labels": s.arc_labels, "spans": [span._asdict() for span in self.spans], "score": self.score,
             **(self.reading.to_dict() if self.reading else {}),
+            **({"confidence": self.prediction.confidence.to_dict()} if self.prediction.confidence else {}),
         }  # fmt: skip
 
     def draw(self) -> str:
@@ -304,12 +322,8 @@ class Parser:
         self.profile = profile
         self.network, self.vocab, self.config = loaded.network, loaded.vocab, loaded.config
         self.collator, self.info = loaded.collator, loaded.info
+        self.calibration, self.temperature = loaded.calibration, loaded.temperature
         self._state: list = []
-
-    @property
-    def temperature(self) -> float:
-        """What scores are divided by before they become probabilities."""
-        return self.info.get("temperature", 1.0)
 
     @classmethod
     def load(cls, name: str | Path) -> Parser:
@@ -326,6 +340,12 @@ class Parser:
         save_model(folder, self.network, self.config, self.vocab, "0", self.info, half)
         if self.profile:
             write_json(Path(folder) / "profile.json", self.profile)
+        if self.calibration:
+            write_json(
+                Path(folder) / CALIBRATION, {**self.calibration, "weights": read_content(folder, "model")["weights"]}
+            )
+        else:
+            (Path(folder) / CALIBRATION).unlink(missing_ok=True)  # that of an earlier parser in this folder
         return Path(folder)
 
     def parse(

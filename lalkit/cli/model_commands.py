@@ -62,6 +62,61 @@ def models_check(names: Annotated[list[str] | None, typer.Argument()] = None) ->
     raise typer.Exit(0 if same else 1)
 
 
+@app.command("calibrate")
+@documented
+def models_calibrate(
+    model: options.Parser,
+    treebank: options.Treebank,
+    split: options.Split = "dev",
+    sentences: Annotated[int | None, typer.Option(min=1)] = None,
+    threads: options.Threads = None,
+) -> None:
+    """Fit the temperature that makes a parser's probabilities fit a treebank, and keep it in the parser's folder.
+
+    Example: lalkit models calibrate runs/first --treebank sample
+
+    Args:
+        sentences: Use only the first sentences of the part, so many; by default all.
+    """
+    from lalkit.models.calibration import calibrate
+    from lalkit.training.named import find
+
+    facts = calibrate(find(model), treebank, split, sentences)
+    before, after = facts["log_likelihood"].values()
+    print(f"temperature {facts['temperature']}; mean log p of {facts['sentences']} gold trees: {before} -> {after}")
+
+
+@app.command("reliability")
+@documented
+def models_reliability(
+    names: Annotated[list[str] | None, typer.Argument()] = None,
+    out: Annotated[Path, options.FILE] = Path("figures/calibration.png"),
+    sentences: Annotated[int | None, typer.Option(min=1)] = None,
+    threads: options.Threads = None,
+) -> None:
+    """Measure whether the probabilities of calibrated parsers are right, on sentences that their temperature was not fitted on.
+
+    Example: lalkit models reliability en-news --out runs/reliability.png
+
+    Args:
+        names: The parsers; by default all shipped ones.
+        out: The figure. The table that it draws is written beside it (CSV).
+        sentences: Use only the first sentences of each part, so many; by default all.
+    """
+    import pandas as pd
+
+    from lalkit.draw.figures import calibration_figure
+    from lalkit.files import write_text
+    from lalkit.models.calibration import measure
+    from lalkit.training import named
+
+    table = pd.concat([measure(name, sentences) for name in names or named.names()], ignore_index=True)
+    errors = table[table["curve"] == "ece"].pivot(index=["parser", "kind"], columns="fitted", values="y")
+    print(errors.rename(columns={False: "ECE before", True: "after"}).round(2).to_string())
+    write_text(out.with_suffix(".csv"), table.to_csv(index=False, float_format="%.5g"))
+    calibration_figure(table).savefig(out, dpi=130)
+
+
 @app.command("ship")
 @documented
 def models_ship(

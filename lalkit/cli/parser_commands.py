@@ -164,6 +164,7 @@ def parse(
     alternatives: int | None = None,
     samples: int | None = None,
     seed: int = 0,
+    confidence: bool = False,
 ) -> None:
     """Parse text of any size. An empty line stays an empty line in PTB output; other forms leave it out.
 
@@ -189,6 +190,7 @@ def parse(
         alternatives: Print this many of the best trees, with their probabilities and with what differs from the best.
         samples: Print this many trees that are drawn by their probability.
         seed: The number that the drawn trees depend on.
+        confidence: Also write, in conllu and json, how probable the parts of each parse are.
     """
     from lalkit.parsing import parse_corpus
     from lalkit.parsing.text_windows import from_arguments, from_stream, open_lines
@@ -199,11 +201,15 @@ def parse(
     if file is None and text and len(text) == 1 and os.path.isfile(text[0]):
         text, file = [], Path(text[0])
     forms = parse_corpus.forms(to)
+    if confidence and "ptb" in forms:
+        remedy = "Give --to conllu or --to json."
+        raise ParameterError("brackets have no place for probabilities: --confidence is not for ptb", remedy=remedy)
     if require or forbid or alternatives is not None or samples is not None or form == "brackets":
         if not text or len(text) != 1 or out or resume or workers or cluster or svg:
             problem = "constraints, alternatives and samples are for one typed sentence, and are printed"
             raise ParameterError(problem, remedy="Give one sentence between quotes, and no --out, --workers or --svg.")
-        return print_trees(text[0], model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed)
+        arguments = model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed, confidence
+        return print_trees(text[0], *arguments)
     if file and text:
         raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
     if file and len(forms) > 1:
@@ -215,11 +221,13 @@ def parse(
             lines = from_arguments(text) if text else from_stream(sys.stdin.buffer, "standard input", "stdin")
         parse_corpus.parse(
             find(model), lines, form=form, to=forms, pretty=pretty, out=out, svg=svg, resume=resume, workers=workers,
-            cluster=cluster, decode=decode,
+            cluster=cluster, decode=decode, confidence=confidence,
         )  # fmt: skip
 
 
-def print_trees(text, model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed) -> None:
+def print_trees(
+    text, model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed, confidence
+) -> None:  # fmt: skip
     """Print the joint trees of one sentence that were asked for; the arguments are those of `parse`."""
     from lalkit.api import Parser
     from lalkit.parsing.parse_corpus import write
@@ -230,6 +238,7 @@ def print_trees(text, model, form, forms, pretty, require, forbid, decode, alter
     if samples is not None:
         results = parser.results(result.readings, result.readings.sample(samples, seed))
     for tree in results:
+        tree = tree.with_confidence() if confidence else tree
         for to in forms:
             print(f"{tree.reading}\n" if tree.reading and to != "json" else "", write(tree, to, pretty), sep="", end="")
     if result.constraints.items:

@@ -195,6 +195,40 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def calibration_figure(table: pd.DataFrame, kinds: Sequence[str] = ("span", "arc", "tree")) -> Figure:
+    """Draw whether probabilities are right, a column for each kind of parts.
+
+    Above: the share of right parts by their probability (reliability), before (hollow) and after the temperature was fitted; on
+    the diagonal a probability is right. Below: the errors left if only the surest parts count, after the fit.
+
+    table: the columns parser, kind, fitted, curve ("reliability" or "risk"), x, y.
+    """
+    use_fonts(())
+    figure, panels = plt.subplots(2, len(kinds), figsize=(3.6 * len(kinds), 7.4), squeeze=False, layout="constrained")
+    for column, kind in zip(panels.T, kinds):
+        column[0].plot([0, 1], [0, 1], color="black", lw=0.8)
+        for k, (parser, rows) in enumerate(table[table["kind"] == kind].groupby("parser", sort=False)):
+            colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
+            for fitted, face in ((False, "none"), (True, colour)):
+                points = rows[(rows["curve"] == "reliability") & (rows["fitted"] == fitted)]
+                style = {"color": colour, "marker": marker, "mfc": face, "ms": 4.5, "lw": 1.2 if fitted else 0.6}
+                column[0].plot(points["x"], points["y"], label=parser if fitted else None, alpha=0.85, **style)
+            points = rows[(rows["curve"] == "risk") & rows["fitted"]]
+            column[1].plot(100 * points["x"], 100 * points["y"], color=colour, lw=1.4)
+        column[0].set(title={"span": "constituents", "arc": "arcs", "tree": "whole trees"}.get(kind, kind))
+        column[0].set_xlabel("probability", fontsize=8)
+        column[1].set_xlabel("coverage: percent of parts, the surest first", fontsize=8)
+        column[1].set_ylim(bottom=0)
+        for axis in column:
+            axis.grid(alpha=0.3)
+            axis.tick_params(labelsize=8)
+    panels[0, 0].set_ylabel("share that is right (hollow: before the fit)", fontsize=8)
+    panels[1, 0].set_ylabel("risk: percent of errors among them", fontsize=8)
+    handles = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
 def drawn(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a table of label heads that `heads_figure` draws."""
     return table[table["measure"].isin(["f1", "label_f1", "label_f1_of_others", "on_head_word", "on_head_word_chance"])]

@@ -20,10 +20,21 @@ from lalkit.chart.constraints import ArcItem, Constraints, Item, SpanItem, TagIt
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.marginals import marginals_batch
 from lalkit.chart.readings import k_best, log_partition, samples, tree_score, weighted
-from lalkit.errors import LalkitError, ParameterError
+from lalkit.errors import ParameterError
 from lalkit.network.batches import Collator
+from lalkit.network.confidence import check_joint, confidences
 from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.predict import Decode, Prediction, assemble, best_labels, decode_output, predict_batches, scores_of
+from lalkit.network.predict import (
+    Decode,
+    Prediction,
+    arc_label_scores,
+    assemble,
+    best_labels,
+    decode_output,
+    predict_batches,
+    scores_of,
+    with_confidence,
+)
 from lalkit.treebank.tree import UNARY, Sentence
 
 
@@ -94,7 +105,7 @@ class Readings:
             ParameterError: The constraints contradict each other, or the sentence does not have these words.
             LalkitError: The parser has one layer only, or reads the tags that constraints are to choose.
         """
-        check_joint(network)
+        check_joint(network.config.task)
         vocab, n = collator.vocab, len(sentence)
         constraints.check(n, vocab.labels, vocab.tags)
         self.network, self.vocab, self.sentence = network, vocab, sentence
@@ -158,6 +169,17 @@ class Readings:
             labels, tags = best_labels(self.network, self.output, [tree])
         return assemble(self.sentence, tree, self.vocab, labels[0], tags[0], self.network.config)
 
+    def with_confidence(self, prediction: Prediction) -> Prediction:
+        """Add the probabilities of its parts to one of the trees, among all trees, also those that do not obey."""
+        index = self.vocab.label_index
+        spans = [(start, end, index[label], head) for start, end, label, head in prediction.spans]
+        tree = JointTree(prediction.score, spans, np.array(prediction.sentence.heads))
+        with torch.inference_mode():
+            arc_labels = arc_label_scores(self.network, self.output, [tree])
+            pairs, tags = scores_of(self.output, [len(self.sentence)]), self.output.tag_scores
+            (confidence,) = confidences(pairs, [tree], arc_labels, tags, self.lam, self.temperature)
+        return with_confidence(prediction, self.sentence, confidence)
+
     def readings(self, trees: Sequence[JointTree]) -> list[Reading]:
         """Return trees with their probabilities, and with what differs from the best tree."""
         best, predictions = items_of(self.prediction(self.best)), [self.prediction(tree) for tree in trees]
@@ -171,13 +193,6 @@ class Readings:
         return [tree._replace(score=tree.score * self.temperature) for tree in trees]
 
 
-def check_joint(network: Network) -> None:
-    """Raise LalkitError for a parser of constituents or dependencies alone: it scores no joint trees."""
-    if network.config.task != "joint":
-        problem = f"this parser was trained on {network.config.task} alone: it has no probabilities of joint trees"
-        raise LalkitError(problem, remedy="Use a parser of both layers, such as en-news.")
-
-
 def minimum_risk(network: Network, labels: Sequence[str], temperature: float = 1.0) -> Decode:
     """Return a decoder for `predict` that finds the joint tree with the least expected number of errors.
 
@@ -189,7 +204,7 @@ def minimum_risk(network: Network, labels: Sequence[str], temperature: float = 1
 
     labels: the name of every label. Raises LalkitError for a parser of one layer.
     """
-    check_joint(network)
+    check_joint(network.config.task)
     # The second NP of NP::NP is another part than the first, so that it does not count twice what is there once.
     chains = [_numbered(name.split(UNARY)) if k >= FIRST_REAL else [] for k, name in enumerate(labels)]
     parts = sorted({part for chain in chains for part in chain})

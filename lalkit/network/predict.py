@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from lalkit.chart.joint_torch import decode_batch_torch
 from lalkit.config import ModelConfig
 from lalkit.errors import whole_number
 from lalkit.network.batches import Collator, batches, usual
+from lalkit.network.confidence import Confidence, check_joint, confidences
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.joint import GROUP, JointSpan, from_joint
@@ -34,12 +35,13 @@ Decode = Callable[..., list[JointTree]]
 class Prediction:
     """A parsed sentence, its joint spans, and the score of its tree.
 
-    The spans include <H>. Their head word is 0 if the parser has constituents only.
+    The spans include <H>. Their head word is 0 if the parser has constituents only. confidence: only if it was asked for.
     """
 
     sentence: Sentence
     spans: tuple[JointSpan, ...]
     score: float
+    confidence: Confidence | None = field(default=None, repr=False, compare=False)
 
 
 def predict(
@@ -52,6 +54,7 @@ def predict(
     threads: int | None = None,
     tick: Callable[[int], object] = lambda done: None,
     decode: Decode | None = None,
+    temperature: float | None = None,
 ) -> list[Prediction]:
     """Parse every sentence. The trees are in order, and the same alone and in any batch.
 
@@ -64,9 +67,11 @@ def predict(
         threads: Threads of the decoder; None: one per core.
         tick: It is called with the number of sentences that each batch has finished.
         decode: What finds the trees; None: the best trees.
+        temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number; None: do not.
     """
     parses: list[Prediction | None] = [None] * len(sentences)
-    for group, predictions, _ in predict_batches(network, collator, sentences, lam, budget, threads, decode):
+    options = {"decode": decode, "temperature": temperature}
+    for group, predictions, _ in predict_batches(network, collator, sentences, lam, budget, threads, **options):
         for index, prediction in zip(group, predictions):
             parses[index] = prediction
         tick(len(group))
@@ -81,12 +86,15 @@ def predict_batches(
     budget: int | None = None,
     threads: int | None = None,
     decode: Decode | None = None,
+    temperature: float | None = None,
     **asked: bool,
 ) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:
     """Yield groups of indices with their predictions and the network's output, longest sentences first.
 
     asked: options of `Network.forward`, which add to the output.
     """
+    if temperature is not None:
+        check_joint(network.config.task)
     device = next(network.parameters()).device
     budget = usual(device.type) if budget is None else whole_number("budget", budget, 1)
     threads = None if threads is None else whole_number("threads", threads, 1)
@@ -99,11 +107,16 @@ def predict_batches(
                 names = [sentence.where for sentence in chosen]
                 find = decode or decode_output
                 trees = find(output, [len(s) for s in chosen], lam, threads, network.config.task, names)
-                labels, tags = best_labels(network, output, trees)
+                arc_labels = arc_label_scores(network, output, trees)
+                labels, tags = arc_labels.argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
             predictions = [
                 assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config)
                 for b, (sentence, tree) in enumerate(zip(chosen, trees))
             ]
+            if temperature is not None:
+                pairs = scores_of(output, [len(s) for s in chosen])
+                sums = confidences(pairs, trees, arc_labels, output.tag_scores, lam, temperature, threads, names)
+                predictions = [with_confidence(*pair) for pair in zip(predictions, chosen, sums)]
             yield group, predictions, output
 
 
@@ -182,14 +195,26 @@ def scores_of(output: ParserOutput, lengths: Sequence[int]) -> list[tuple[np.nda
     return [(labels[b, : n + 1, : n + 1], arcs[b, :n, : n + 1]) for b, n in enumerate(lengths)]
 
 
-def best_labels(network: Network, output: ParserOutput, trees: Sequence[JointTree]) -> tuple[list, list]:
-    """Return the indices of every word's best arc label under its decoded head, and of its best tag: two lists [B][N]."""
+def with_confidence(prediction: Prediction, given: Sentence, confidence: Confidence) -> Prediction:
+    """Add probabilities to a prediction, without those of tags that were given and of layers that it does not have."""
+    sentence = prediction.sentence
+    tags = confidence.tags if sentence.tags and sentence.tags is not given.tags else None
+    arc_labels = confidence.arc_labels if sentence.arc_labels else None
+    return replace(prediction, confidence=replace(confidence, tags=tags, arc_labels=arc_labels))
+
+
+def arc_label_scores(network: Network, output: ParserOutput, trees: Sequence[JointTree]) -> torch.Tensor:
+    """Return the scores [B, N, arc labels] of every word's arc to its decoded head."""
     n = output.arc_scores.shape[1]
     heads = torch.zeros(len(trees), n, dtype=torch.long)
     for b, tree in enumerate(trees):
         heads[b, : len(tree.heads)] = torch.from_numpy(tree.heads)
-    scores = network.arc_labels(output, heads.to(output.arc_scores.device))
-    return scores.argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
+    return network.arc_labels(output, heads.to(output.arc_scores.device))
+
+
+def best_labels(network: Network, output: ParserOutput, trees: Sequence[JointTree]) -> tuple[list, list]:
+    """Return the indices of every word's best arc label under its decoded head, and of its best tag: two lists [B][N]."""
+    return arc_label_scores(network, output, trees).argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
 
 
 def assemble(

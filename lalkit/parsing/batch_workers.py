@@ -90,12 +90,14 @@ class Compute:
 class Source:
     """The folder of a trained parser, as it is sent to other processes, and how it decodes.
 
-    sha256: its fingerprint; None: do not compare. decode: see `lalkit.interpret.readings.decoder`.
+    sha256: its fingerprint; None: do not compare. decode: see `lalkit.interpret.readings.decoder`. confidence: whether to compute
+    probabilities.
     """
 
     folder: str
     sha256: str | None = None
     decode: str = "best"
+    confidence: bool = False
 
     def load(self) -> Loaded:
         """Load the parser. Raises ModelError if there is none, or if its fingerprint is another one."""
@@ -128,11 +130,12 @@ class ThisProcess(Compute):
         def predict_once(part: Sequence[Sentence]) -> list[Prediction]:
             budget = len(part) * max(map(len, part))  # so that it stays one batch
             lam = loaded.config.train.lam
-            temperature = loaded.info.get("temperature", 1.0)
+            temperature = loaded.temperature
             decode = decoder(self.source.decode, loaded.network, loaded.vocab.labels, temperature)
             return predict(
-                loaded.network, loaded.collator, part, lam=lam, budget=budget, threads=self.threads, decode=decode
-            )
+                loaded.network, loaded.collator, part, lam=lam, budget=budget, threads=self.threads, decode=decode,
+                temperature=temperature if self.source.confidence else None,
+            )  # fmt: skip
 
         self.batches += 1
         if self.batches % REST == 0:

@@ -20,7 +20,7 @@ from lalkit.parsing.batch_workers import Compute, Source, Task, ThisProcess, Wor
 from lalkit.parsing.cluster import Cluster, Ranks
 from lalkit.parsing.journaled_output import Journal, Part, StandardOutput, skip_done
 from lalkit.parsing.text_windows import Lines, Window, windows
-from lalkit.training.checkpoint import fingerprint
+from lalkit.training.checkpoint import fingerprint, read_calibration
 from lalkit.training.parallel import launched, several
 from lalkit.treebank.text import Form
 
@@ -48,6 +48,7 @@ def parse(
     window: int | None = None,
     budget: int | None = None,
     decode: str = "best",
+    confidence: bool = False,
 ) -> None:
     """Parse a text and write every result in its place.
 
@@ -65,6 +66,7 @@ def parse(
         window: words in memory at the same time; None for the usual number.
         budget: words of a batch; None for the usual number.
         decode: what finds the trees, see `lalkit.interpret.readings.decoder`.
+        confidence: whether conllu and json also say how probable the parts of each parse are.
 
     Raises:
         LalkitError: for a text, a parser or an output that cannot be used. The windows that were written before are kept,
@@ -73,15 +75,17 @@ def parse(
     if not out and (resume or len(to) > 1):
         problem = f"{'--resume' if resume else 'more than one form'} needs an --out"
         raise LalkitError(problem, remedy="Give --out the name of a file.")
-    source = Source(str(folder), decode=decode)
+    source = Source(str(folder), None, decode, confidence)
     if out or workers or cluster or several():  # then several processes load the parser, at once or one after the other
-        source = Source(str(Path(folder).resolve()), fingerprint(folder), decode)
+        source = Source(str(Path(folder).resolve()), fingerprint(folder), decode, confidence)
     with ExitStack() as stack:
         compute = stack.enter_context(start_compute(source, workers, cluster))
         if isinstance(compute, Ranks) and not compute.first:
             return compute.serve()
         kind = ",".join(f"{t} --pretty" if pretty and t == "ptb" else t for t in to)
         kind += "" if decode == "best" else f" --decode {decode}"
+        if confidence:
+            kind += f" --confidence {(read_calibration(folder) or {}).get('temperature', 1.0)}"
         task = Journal(source.sha256 or "", lines.name, form, kind)
         outs = outputs(out, to) if out else []
         output = stack.enter_context(Part(outs, task, resume, lines.status)) if out else StandardOutput(task)

@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveInt
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
@@ -32,18 +34,39 @@ MOMENTS = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")  # what Adam remem
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LARGEST = 1e6  # no weight of a parser that has learned something comes near it
 BUILDING = threading.RLock()  # held while a network is built
+CALIBRATION = "calibration.json"
 RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, copy or train it again."
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What calibration.json holds: the temperature, what it was fitted on, and the file of weights that it belongs to."""
+
+    temperature: Annotated[FiniteFloat, Field(gt=0)]
+    sentences: PositiveInt
+    left_out: NonNegativeInt
+    log_likelihood: dict[Literal["before", "after"], float]
+    treebank: str
+    split: str
+    command: str
+    weights: str
 
 
 @dataclass
 class Loaded:
-    """A parser that was loaded from a folder. info: its results and where it comes from."""
+    """A parser that was loaded from a folder. info: its results and where it comes from. calibration: calibration.json."""
 
     network: Network
     vocab: Vocab
     config: Config
     collator: Collator
     info: dict
+    calibration: dict | None = None
+
+    @property
+    def temperature(self) -> float:
+        """What scores are divided by before they become probabilities; 1 for a parser that was not calibrated."""
+        return self.calibration["temperature"] if self.calibration else 1.0
 
 
 def save_model(
@@ -108,7 +131,25 @@ def load_model(folder: str | Path) -> Loaded:
         )
     fill(network, tensors, str(folder))
     network.eval()
-    return Loaded(network, vocab, config, Collator(vocab, config.model.encoder), content.get("info", {}))
+    collator, calibration = Collator(vocab, config.model.encoder), read_calibration(folder, content["weights"])
+    return Loaded(network, vocab, config, collator, content.get("info", {}), calibration)
+
+
+def read_calibration(folder: str | Path, weights: str | None = None) -> dict | None:
+    """Return calibration.json, which holds the temperature of a parser and where it comes from; None if there is none.
+
+    weights: the name of the parser's file of weights. Raises ModelError if calibration.json is damaged, or was fitted to other
+    weights.
+    """
+    file = Path(folder) / CALIBRATION
+    if not file.exists():
+        return None
+    remedy = "Run `lalkit models calibrate` again, or delete the file."
+    facts = read_json(file, remedy, ModelError, form=Calibration)
+    if weights not in (None, facts["weights"]):
+        problem = f"was fitted to other weights: {facts['weights']}, not {weights}"
+        raise ModelError(problem, where=str(file), remedy=remedy)
+    return facts
 
 
 def fingerprint(folder: str | Path) -> str:

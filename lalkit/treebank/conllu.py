@@ -5,8 +5,9 @@ The three columns of NLTK's sample (word, tag, head) can be read too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import unescape
@@ -77,18 +78,24 @@ def _read_rows(rows: list[tuple[int, list[str]]], comments: dict[str, str]) -> D
     return Dependencies(forms, tags, heads, None if None in labels else labels, rows[0][0], comments)
 
 
-def format_conllu(sentences: Iterable[Sentence]) -> str:
-    """Write CoNLL-U text. Tags go to XPOS; UPOS, lemma and features are '_' because lalkit does not know them."""
+def format_conllu(
+    sentences: Iterable[Sentence], notes: Iterable[tuple[Sequence[str], Sequence[str]]] | None = None
+) -> str:
+    """Write CoNLL-U text. Tags go to XPOS; UPOS, lemma and features are '_' because lalkit does not know them.
+
+    notes: for each sentence, comments and the last column (MISC) of every word; None for none.
+    """
     blocks = []
-    for sentence in sentences:
+    for sentence, (comments, last) in zip(sentences, repeat(((), ())) if notes is None else notes):
         if sentence.heads is None:
             remedy = "Write its tree in brackets, or parse it with a parser that gives dependencies."
             raise TreebankError("this sentence has no dependencies to write", where=sentence.id, remedy=remedy)
         name = " ".join(sentence.id.splitlines())  # the name of a file can contain a line end
         lines = [f"# sent_id = {name}"] if name else []
+        lines += [f"# {comment}" for comment in comments]
         blank = ("_",) * len(sentence)
-        columns = (sentence.words, sentence.tags or blank, sentence.heads, sentence.arc_labels or blank)
-        for i, (word, tag, head, label) in enumerate(zip(*columns), 1):
-            lines.append(f"{i}\t{unescape(word)}\t_\t_\t{tag}\t_\t{head}\t{label}\t_\t_")
+        columns = (sentence.words, sentence.tags or blank, sentence.heads, sentence.arc_labels or blank, last or blank)
+        for i, (word, tag, head, label, misc) in enumerate(zip(*columns), 1):
+            lines.append(f"{i}\t{unescape(word)}\t_\t_\t{tag}\t_\t{head}\t{label}\t_\t{misc}")
         blocks.append("\n".join(lines) + "\n\n")
     return "".join(blocks)
