@@ -182,8 +182,8 @@ class ParseResult:
         """Return how probable each part of the parse is: kind, start, end, label, head, probability.
 
         kind: span (that these words have this label), arc (that this is the head word), arc label (if the arc is right), tag, or
-        tree (all constituents and arcs). Probabilities are among all joint trees of the sentence, also under constraints; those of
-        tags are among the tags that obey.
+        tree (all constituents and arcs). Probabilities are among all joint trees of the sentence, also under constraints; those
+        of tags are among the tags that obey.
         """
         prediction = self.with_confidence().prediction
         return prediction.confidence.table(prediction.sentence, prediction.spans)

@@ -25,6 +25,7 @@ HEAT = "cividis"
 NOTHING = "nothing"  # in the flow of errors: what a missing span becomes, and what an extra span comes from
 TRAINED, REMOVED = "as trained", ("head at its mean", "head out")
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY)
+FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 MARKERS = "os^Dv<>P"  # one more than colours, so that the eighth system does not look like the first
 
 
@@ -198,10 +199,11 @@ def heads_figure(table: pd.DataFrame) -> Figure:
 def calibration_figure(table: pd.DataFrame, kinds: Sequence[str] = ("span", "arc", "tree")) -> Figure:
     """Draw whether probabilities are right, a column for each kind of parts.
 
-    Above: the share of right parts by their probability (reliability), before (hollow) and after the temperature was fitted; on
-    the diagonal a probability is right. Below: the errors left if only the surest parts count, after the fit.
+    Above: the share of right parts by their probability (reliability), before (hollow) and after the temperature was fitted.
+    On the diagonal a probability is right. Bins of fewer than FEW_PARTS parts are left out. Below: the errors that are left if
+    only the surest parts count, after the fit.
 
-    table: the columns parser, kind, fitted, curve ("reliability" or "risk"), x, y.
+    table: the columns parser, kind, fitted, curve ("reliability" or "risk"), x, y, parts.
     """
     use_fonts(())
     figure, panels = plt.subplots(2, len(kinds), figsize=(3.6 * len(kinds), 7.4), squeeze=False, layout="constrained")
@@ -210,7 +212,9 @@ def calibration_figure(table: pd.DataFrame, kinds: Sequence[str] = ("span", "arc
         for k, (parser, rows) in enumerate(table[table["kind"] == kind].groupby("parser", sort=False)):
             colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
             for fitted, face in ((False, "none"), (True, colour)):
-                points = rows[(rows["curve"] == "reliability") & (rows["fitted"] == fitted)]
+                points = rows[
+                    (rows["curve"] == "reliability") & (rows["fitted"] == fitted) & (rows["parts"] >= FEW_PARTS)
+                ]
                 style = {"color": colour, "marker": marker, "mfc": face, "ms": 4.5, "lw": 1.2 if fitted else 0.6}
                 column[0].plot(points["x"], points["y"], label=parser if fitted else None, alpha=0.85, **style)
             points = rows[(rows["curve"] == "risk") & rows["fitted"]]

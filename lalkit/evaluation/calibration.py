@@ -14,7 +14,7 @@ import pandas as pd
 from lalkit.treebank.tree import GROUP, Sentence
 
 BINS = 10  # of probabilities, equally wide
-STEPS = 50  # of coverage
+STEPS = 25  # of coverage
 
 
 def judge(tables: Sequence[pd.DataFrame], gold: Sequence[Sentence]) -> pd.DataFrame:

@@ -51,7 +51,7 @@ def fit_temperature(parser: Parser, sentences: Sequence[Sentence]) -> dict:
         for sentence, pair in zip(chosen, scores_of(output, [len(s) for s in chosen])):
             spans = [(start, end, index.get(label)) for start, end, label, _ in to_joint(sentence)]
             if all(label is not None for _, _, label in spans):
-                pairs.append(tuple(scores.copy() for scores in pair))
+                pairs.append((pair[0].copy(), pair[1].copy()))
                 gold_scores.append(joint_score(*pair, spans, sentence.heads, lam))
     if not pairs:
         remedy = "Use a treebank with the labels that the parser was trained on."

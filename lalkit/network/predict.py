@@ -70,8 +70,8 @@ def predict(
         temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number; None: do not.
     """
     parses: list[Prediction | None] = [None] * len(sentences)
-    options = {"decode": decode, "temperature": temperature}
-    for group, predictions, _ in predict_batches(network, collator, sentences, lam, budget, threads, **options):
+    arguments = network, collator, sentences, lam, budget, threads, decode, temperature
+    for group, predictions, _ in predict_batches(*arguments):
         for index, prediction in zip(group, predictions):
             parses[index] = prediction
         tick(len(group))
