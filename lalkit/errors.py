@@ -62,5 +62,8 @@ def whole_number(name: str, value, least: int, most: int | None = None) -> int:
         number = None
     if number is not None and least <= number and (most is None or number <= most):
         return number
-    problem = f"{name} must be a whole number, not {reprlib.repr(value)}" if number is None else f"{name} is {value}"
+    if number is None:
+        problem = f"{name} must be a whole number, not {reprlib.repr(value)}"
+    else:  # Python refuses to write a number of more than 4,300 digits
+        problem = f"{name} is {number if number.bit_length() < 64 else 'a number of more than 64 bits'}"
     raise ParameterError(problem, remedy=f"Give {least} or more." if most is None else f"Give {least} to {most}.")

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import lalkit
+from lalkit.errors import whole_number
 from lalkit.treebank.tree import Sentence
 from tests.hostile.table import case, refused, table
 
@@ -206,6 +207,12 @@ def test_budget_and_threads_change_no_tree(parser, options):
 def test_budget_and_threads_out_of_range(parser, name, value):
     with refused((name, str(value))):
         parser.parse_all(["One two.", "Three."], **{name: value})
+
+
+@pytest.mark.parametrize("value", [-(10**5000), 2**70], ids=["5,000 digits", "70 bits"])
+def test_a_huge_number_of_threads_is_refused(value):
+    with refused(("threads", "64 bits")):
+        whole_number("threads", value, 1, 1024)
 
 
 @table(
