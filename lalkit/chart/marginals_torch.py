@@ -13,8 +13,9 @@ from torch import Tensor
 
 from lalkit.chart import machine as memory
 from lalkit.chart.cky import FIRST_REAL, SUBHEAD
+from lalkit.chart.inside_outside import LOG2, TINY
 from lalkit.chart.joint_torch import available_bytes, check_shapes, chunks, parts, used_cells
-from lalkit.chart.marginals import LOG2, TINY, check_distribution, marginals_batch
+from lalkit.chart.marginals import check_distribution, marginals_batch
 
 NUMBER = 8  # bytes of a float64
 CHARTS = 4  # as large as the decoder's: two for each pass

@@ -35,9 +35,10 @@ import numpy as np
 
 from lalkit.chart import machine as memory
 from lalkit.chart.cky import FIRST_REAL, SUBHEAD
+from lalkit.chart.inside_outside import log_inside
 from lalkit.chart.joint import JointTree, as_arrays, check_scores, check_weight
 from lalkit.chart.machine import compiled
-from lalkit.chart.marginals import check_distribution, log_inside
+from lalkit.chart.marginals import check_distribution
 from lalkit.errors import ParameterError, whole_number
 
 logger = logging.getLogger(__name__)

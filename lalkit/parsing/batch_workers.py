@@ -24,7 +24,7 @@ import torch
 from lalkit.chart.machine import give_back, map_large
 from lalkit.config import MOST_PROCESSES
 from lalkit.errors import LalkitError, ModelError, TooLongError, whole_number
-from lalkit.interpret.readings import decoder
+from lalkit.interpret.alternatives import decoder
 from lalkit.network.predict import Prediction, predict
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model
 from lalkit.treebank.tree import Sentence
@@ -90,7 +90,7 @@ class Compute:
 class Source:
     """The folder of a trained parser, as it is sent to other processes, and how it decodes.
 
-    sha256: its fingerprint; None: do not compare. decode: see `lalkit.interpret.readings.decoder`. confidence: whether to compute
+    sha256: its fingerprint; None: do not compare. decode: see `lalkit.interpret.alternatives.decoder`. confidence: whether to compute
     probabilities.
     """
 

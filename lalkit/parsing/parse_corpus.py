@@ -65,7 +65,7 @@ def parse(
         cluster: address of a dask scheduler.
         window: words in memory at the same time; None for the usual number.
         budget: words of a batch; None for the usual number.
-        decode: what finds the trees, see `lalkit.interpret.readings.decoder`.
+        decode: what finds the trees, see `lalkit.interpret.alternatives.decoder`.
         confidence: whether conllu and json also say how probable the parts of each parse are.
 
     Raises:

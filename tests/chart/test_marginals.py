@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from lalkit.chart import machine as memory
+from lalkit.chart.inside_outside import solve
 from lalkit.chart.joint import decode
-from lalkit.chart.marginals import marginals, marginals_batch, solve
+from lalkit.chart.marginals import marginals, marginals_batch
 from lalkit.chart.marginals_torch import by_torch
 from lalkit.errors import TooLongError
 from tests.chart.charts import LAMBDAS, random_chart

@@ -13,7 +13,7 @@ import lalkit
 from lalkit.chart.constraints import ArcItem, SpanItem, TagItem, read_brackets, read_item
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ParameterError
-from lalkit.interpret.readings import minimum_risk
+from lalkit.interpret.alternatives import minimum_risk
 from lalkit.training.loop import train
 from tests import command
 from tests.chart.charts import random_chart
