@@ -21,8 +21,8 @@ from lalkit.chart.joint import JointTree
 from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import PaperLayer, SpanLayer, source_of
-from lalkit.interpret.contributions import Look, attention_table, contributions
 from lalkit.interpret.alternatives import Price, Reading, Readings, decoder
+from lalkit.interpret.contributions import Look, attention_table, contributions
 from lalkit.interpret.source import AttributionSource
 from lalkit.interpret.span_layer import Terms
 from lalkit.network.parser import same_state

@@ -90,8 +90,8 @@ class Compute:
 class Source:
     """The folder of a trained parser, as it is sent to other processes, and how it decodes.
 
-    sha256: its fingerprint; None: do not compare. decode: see `lalkit.interpret.alternatives.decoder`. confidence: whether to compute
-    probabilities.
+    sha256: its fingerprint; None: do not compare. decode: see `lalkit.interpret.alternatives.decoder`. confidence: whether to
+    compute probabilities.
     """
 
     folder: str
