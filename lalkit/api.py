@@ -421,9 +421,9 @@ class Parser:
                 sentences.append(_sentence(text, form, number))
             except LalkitError as error:
                 raise error.at(f"row {index[number - 1]}") if isinstance(texts, pd.Series) else error from None
-        state = self._present_state()
         find, lam = decoder(decode, self.network, self.vocab.labels, self.temperature), self.config.train.lam
         predictions = predict(self.network, self.collator, sentences, lam=lam, decode=find, **options)
+        state = self._present_state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
         return [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
 
     def _present_state(self) -> Sequence:

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 import lalkit
-from lalkit.draw.figures import seed_points
+from lalkit.draw.figures import calibration_figure, seed_points
 from lalkit.interpret.contributions import contributions
 from lalkit.reproduce.sweep_table import COUNTED, SCORES
+from lalkit.training.named import names
 from lalkit.treebank.corpora import load
 from tests.draw.drawn import assert_drawn
 
@@ -59,6 +60,24 @@ def test_the_terms_in_the_explorer_come_from_the_shipped_parser():
     result = lalkit.load("en-news-span").parse(re.search(r'"(.*)"', command)[1], "tokens")
     table = pd.read_csv(io.StringIO(result.terms.table.to_csv(index=False)))
     pd.testing.assert_frame_equal(table, pd.read_csv(FOLDER / "explorer-span.csv"), atol=2e-4)
+
+
+def test_the_readings_come_from_the_shipped_parser():
+    committed, parser = pd.read_csv(FOLDER / "alternatives.csv"), lalkit.load("en-news")
+    for text, rows in committed.groupby("sentence", sort=False):
+        results = parser.parse(text).alternatives(len(rows))
+        assert [result.to_ptb() for result in results] == rows["tree"].tolist()
+        assert [result.reading.probability for result in results] == pytest.approx(
+            rows["probability"].tolist(), rel=2e-3
+        )
+
+
+def test_the_reliability_of_the_shipped_parsers_is_drawn_with_their_temperatures():
+    table = pd.read_csv(FOLDER / "calibration.csv")
+    assert set(table["parser"]) == set(names())
+    for name, rows in table[table["fitted"]].groupby("parser"):
+        assert set(rows["temperature"]) == {lalkit.load(name).temperature}
+    assert_drawn(calibration_figure(table), FOLDER / "calibration.png")
 
 
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)

@@ -309,6 +309,15 @@ def test_12_asks_three_systems_the_same(tiny_parser, tmp_path):
     assert table[["tvd", "erased", "conicity"]].notna().all().all()
 
 
+def test_14_adds_up_all_trees_and_draws_what_was_measured(tiny_parser, tmp_path):
+    asked = {"parser": str(tiny_parser), "texts": ["She slept."], "k": 3, "words": "She saw stars", "labels": ["NP"]}
+    result = run_notebook(FOLDER / "14_how_sure_is_it.ipynb", asked, tmp_path / "run", progress=False)
+    assert {"alternatives.png", "calibration.png", "confidence.csv", "errors.csv", "temperatures.csv"} <= saved(result)
+    table = pd.read_csv(result.folder / "alternatives.csv")
+    assert table["probability"].is_monotonic_decreasing and table["reading"].iloc[0] == "the parse"
+    assert pd.read_csv(result.folder / "temperatures.csv")["tree"].iloc[-1] > table["probability"].iloc[0]
+
+
 @pytest.mark.slow
 def test_13_holds_heads_of_both_layers_against_controls(tiny_parser, tiny_span_parser, tmp_path):
     asked = {

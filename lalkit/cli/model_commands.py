@@ -114,7 +114,7 @@ def models_reliability(
     errors = table[table["curve"] == "ece"].pivot(index=["parser", "kind"], columns="fitted", values="y")
     print(errors.rename(columns={False: "ECE before", True: "after"}).round(2).to_string())
     write_text(out.with_suffix(".csv"), table.to_csv(index=False, float_format="%.5g"))
-    calibration_figure(table).savefig(out, dpi=130)
+    calibration_figure(table).savefig(out, dpi=150)
 
 
 @app.command("ship")

@@ -233,6 +233,34 @@ def calibration_figure(table: pd.DataFrame, kinds: Sequence[str] = ("span", "arc
     return figure
 
 
+def readings_figure(table: pd.DataFrame) -> Figure:
+    """Draw the most probable readings of sentences as bars, a panel for each sentence.
+
+    table: the columns sentence, reading (a text that says what differs from the first), and probability.
+    """
+    groups = list(table.groupby("sentence", sort=False))
+    use_fonts(table["sentence"])
+    height = 0.36 * len(table) + 0.75 * len(groups)
+    figure, panels = plt.subplots(
+        len(groups),
+        1,
+        figsize=(10, height),
+        squeeze=False,
+        layout="constrained",
+        height_ratios=[len(g) for _, g in groups],
+    )
+    for axis, (sentence, rows) in zip(panels[:, 0], groups):
+        axis.barh(range(len(rows)), 100 * rows["probability"], color=[BLUE] + [SKY] * (len(rows) - 1), height=0.7)
+        for y, probability in enumerate(rows["probability"]):
+            axis.text(100 * probability, y, f" {100 * probability:.1f} %", va="center", fontsize=8)
+        axis.set_title(sentence, loc="left", fontsize=10)
+        axis.set_yticks(range(len(rows)), rows["reading"], fontsize=8)
+        axis.set(xlim=(0, 112 * rows["probability"].max()), xticks=[])
+        axis.spines[["top", "right", "bottom"]].set_visible(False)
+        axis.invert_yaxis()
+    return figure
+
+
 def drawn(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a table of label heads that `heads_figure` draws."""
     return table[table["measure"].isin(["f1", "label_f1", "label_f1_of_others", "on_head_word", "on_head_word_chance"])]

@@ -47,6 +47,12 @@ def test_alternatives_begin_with_the_parse_and_mark_what_differs(parser):
         assert best.reading.log_probability - reading.log_probability == pytest.approx(ratio)
 
 
+def test_the_first_parse_of_a_shipped_parser_has_alternatives():
+    """In its first run the encoder of transformers adds hooks to itself: that is no change of the network."""
+    first, second = lalkit.load("en-news").parse("Fed Ready to Inject Big Funds").alternatives(2)
+    assert first.reading.probability > second.reading.probability > 0
+
+
 def test_all_trees_of_one_word_have_the_probability_1(parser, caplog):
     results = parser.parse("Yes").alternatives(10_000)
     assert len(results) == len(parser.vocab.labels) - 2
