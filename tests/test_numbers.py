@@ -57,7 +57,7 @@ def test_a_changed_table_changes_a_sentence_of_readme(tmp_path):
     page = tmp_path / "README.md"
     before = (ROOT / "README.md").read_text(encoding="utf-8")
     page.write_text(before, encoding="utf-8")
-    for place in ("figures/heads", "data/models"):
+    for place in ("figures", "data/models"):
         for source in (*(ROOT / place).rglob("*.csv"), *(ROOT / place).rglob("*.json")):
             copy = tmp_path / source.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
