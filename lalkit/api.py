@@ -8,7 +8,7 @@ import math
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -108,7 +108,8 @@ class ParseResult:
     @cached_property
     def _look(self) -> Look | Terms:
         """What the parser's own layer of label attention did."""
-        return self._look_again(self._parser.attribution.look)
+        temperature = self._parser.temperature if self.parser.config.model.task == "joint" else None
+        return self._look_again(partial(self._parser.attribution.look, temperature=temperature))
 
     def _look_again(self, look: Callable) -> Any:
         """Parse the sentence again, and keep what the layer did. Raises ModelError if the network is not the same any more.

@@ -308,7 +308,8 @@ def explain(
         )
     if profile:
         counts = tables.profile(contributions(source.look(load(profile, "dev").sentences)), norm, f"{profile} dev")
-    looks = source.look(sentences)
+    temperature = parser.temperature if html and parser.config.model.task == "joint" else None
+    looks = source.look(sentences, temperature=temperature)
     for look in looks:
         if len(looks) > 1:
             print(f"# {' '.join(look.prediction.sentence.words)}")

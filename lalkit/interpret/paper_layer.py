@@ -85,15 +85,20 @@ class PaperLayer(AttributionSource):
     def weights(self) -> list[Tensor]:
         return list(self.layer.parameters())
 
-    def look(self, sentences: Sentences, besides: Spans | None = None, exact: bool = True) -> list[Look]:
+    def look(
+        self, sentences: Sentences, besides: Spans | None = None, exact: bool = True, temperature: float | None = None
+    ) -> list[Look]:
         """Parse sentences, in order, and keep attention and contributions; the same alone and in any batch.
 
-        Args: besides: more spans of each sentence to look at. exact: compute exact contributions too.
+        Args: besides: more spans of each sentence to look at. exact: compute exact contributions. temperature: as in `predict`.
         Raises: ModelError for a parser whose heads are mixed, so that the part of one head cannot be separated.
         """
         self._refuse_mixed()
         looks: list[Look | None] = [None] * len(sentences)
-        batches = predict_batches(self.network, self.collator, sentences, self.lam, attention=True, posts=True)
+        network, collator, lam = self.network, self.collator, self.lam
+        batches = predict_batches(
+            network, collator, sentences, lam, temperature=temperature, attention=True, posts=True
+        )
         for group, predictions, output in batches:
             for b, (index, prediction) in enumerate(zip(group, predictions)):
                 n, spans = len(prediction.sentence), parsed_spans(prediction)

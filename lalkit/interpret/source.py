@@ -79,8 +79,11 @@ class AttributionSource(Protocol):
 
     # Explain single sentences
 
-    def look(self, sentences: Sentences, besides: Spans | None = None) -> list:
-        """Parse sentences, and keep what the layer did. besides: more spans of each sentence to look at."""
+    def look(self, sentences: Sentences, besides: Spans | None = None, temperature: float | None = None) -> list:
+        """Parse sentences, and keep what the layer did.
+
+        besides: more spans of each sentence to look at. temperature: also compute probabilities, which the page then shows.
+        """
 
     def reasons(self, look, span: Span, norm: str, top: int, profile: dict | None) -> str:
         """Say in words what made the score of one span. The text goes on after the score; see `explain`."""
@@ -141,13 +144,18 @@ class AttributionSource(Protocol):
             raise LalkitError("there is no sentence to show", remedy="Give at least one.")
         sentences = []
         for i, look in enumerate(looks):
+            sure = look.prediction.confidence
+            probabilities = {s[:3]: p for s, p in zip(look.prediction.spans, sure.spans)} if sure else {}
             spans = [
                 {"start": span[0], "end": span[1], "label": span[2], "head": _head_word(look.prediction, span)}
                 | self.page_span(look, span)
+                | ({"probability": round(probabilities[span], 4)} if sure else {})
                 for span in parsed_spans(look.prediction)
             ]
             frame = _frame(look.prediction.sentence, gold[i] if gold else None)
             sentences.append({**frame, "spans": spans, **self.page_sentence(look)})
+            if sure:
+                sentences[-1]["arc_probabilities"] = [round(p, 4) for p in sure.arcs]
         return {"title": title, "model": model, **self.page_fields(norm, profile), "sentences": sentences}
 
     # Measure many sentences

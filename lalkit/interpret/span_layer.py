@@ -99,15 +99,17 @@ class SpanLayer(AttributionSource):
     def weights(self) -> list[Tensor]:
         return [self.layer.key.weight, self.layer.query, self.layer.evidence.weight]
 
-    def look(self, sentences: Sentences, besides: Spans | None = None) -> list[Terms]:
+    def look(self, sentences: Sentences, besides: Spans | None = None, temperature: float | None = None) -> list[Terms]:
         """Parse sentences, in order, and keep the terms of scores.
 
         Each constituent has the terms of its own label and of the label that comes second there. besides: more spans of each
-        sentence. Raises ModelError for a label that the parser does not know.
+        sentence. temperature: as in `predict`. Raises ModelError for a label that the parser does not know.
         """
         layer = self.layer
         looks: list[Terms | None] = [None] * len(sentences)
-        for group, predictions, output in predict_batches(self.network, self.collator, sentences, self.lam):
+        for group, predictions, output in predict_batches(
+            self.network, self.collator, sentences, self.lam, temperature=temperature
+        ):
             for b, (place, prediction) in enumerate(zip(group, predictions)):
                 roles = self._roles(prediction, output.label_scores[b], besides[place] if besides else ())
                 rows = []

@@ -1,10 +1,12 @@
 """The explorer as a reader uses it, in a real browser: what it says is compared with the data it was made from."""
 
+import copy
 from xml.etree import ElementTree
 
 import pytest
 
 from lalkit.draw import explorer, explorer_frame
+from lalkit.errors import LalkitError
 from tests.draw.browser import box, overlapping, read, rows
 from tests.draw.explorer_data import HEADS, explorer_data
 from tests.draw.test_explorer import nasty
@@ -43,6 +45,29 @@ def percent(value: float) -> str:
 
 def focused(page):
     return page.evaluate("document.activeElement.dataset.span ?? null")
+
+
+def test_what_is_unsure_is_faint_and_can_be_hidden(open_page):
+    assert open_page(explorer(DATA)).locator("#sure").is_hidden(), "these data have no probabilities"
+    data = copy.deepcopy(DATA)
+    first = data["sentences"][0]
+    chances = [round(0.95 - 0.9 * k / len(first["spans"]), 3) for k in range(len(first["spans"]))]
+    for span, chance in zip(first["spans"], chances):
+        span["probability"] = chance
+    first["arc_probabilities"] = [0.3, 0.6, *[0.9] * (len(first["words"]) - 2)]
+    page = open_page(explorer(data))
+    spans = page.evaluate(
+        "JSON.parse(document.getElementById('data').textContent).sentences[0].spans.map(s => s.probability)"
+    )
+    assert sorted(spans) == sorted(chances)
+    veils = read(page, "#drawing .veil", "veil => Number(veil.style.opacity)")
+    assert veils == pytest.approx([0.75 * (1 - chance) for chance in spans])
+    assert page.locator("#drawing .unsure").count() == page.locator("#drawing .doubtful").count() == 1
+    assert f"probability {percent(spans[0])}" in box(page, 0).get_attribute("aria-label")
+    page.locator("#least").fill("60")
+    hidden = read(page, "#drawing .constituent", "box => getComputedStyle(box).visibility === 'hidden'")
+    assert hidden == [chance < 0.6 for chance in spans] and any(hidden) and not all(hidden)
+    assert page.locator("#least-says").inner_text() == "60 %"
 
 
 def test_pointing_at_a_constituent_lists_its_label_heads(page):
@@ -318,3 +343,11 @@ def test_a_tall_tree_begins_with_its_words_in_view(page):
     above, below = page.locator('.heat[data-column="1"]').evaluate(inside)
     assert above > 0 and below > 0
     assert page.locator("#drawing").evaluate("item => item.scrollTop") > 0  # there was something to scroll
+
+
+@pytest.mark.parametrize("wrong", [1.5, -0.1, "0.5", True])
+def test_probabilities_that_cannot_be(wrong):
+    data = copy.deepcopy(DATA)
+    data["sentences"][0]["spans"][1]["probability"] = wrong
+    with pytest.raises(LalkitError, match=r"spans\[1\].probability: .* is not a probability from 0 to 1"):
+        explorer(data)

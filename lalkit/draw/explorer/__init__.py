@@ -24,6 +24,9 @@ The first reading is that of the span's own label; the second, if there is one, 
 The terms of a reading add up to its score. Spans are over fenceposts (the places between words). Heads, and a span's head word,
 count words from 1 (0: the root); label heads are counted from 0. A span with "group": True is a joint span that is not a
 constituent (<H>): it is drawn with a dotted outline and not compared with gold.
+
+A span can have a "probability", and a sentence "arc_probabilities": [n]. What is unsure is then drawn faint, and a slider hides
+constituents below a probability.
 """
 
 from __future__ import annotations
@@ -110,6 +113,7 @@ def _sentence(sentence: dict, spans: list[dict], comparison: dict | None) -> dic
         "spans": [
             {key: span[key] for key in ("start", "end", "label", "parent", "level")}
             | {"head": span.get("head"), "group": bool(span.get("group")), "gold": span_status, **_behind(span)}
+            | ({} if span.get("probability") is None else {"probability": span["probability"]})
             for span, span_status in zip(spans, status)
         ],
         "attention": [_rounded(row) for row in sentence.get("attention", ())],

@@ -46,6 +46,7 @@ class Many(NamedTuple):
 TEXT = Value("a text", lambda value: isinstance(value, str) and value != "")
 STRING = Value("a text", lambda value: isinstance(value, str))
 NUMBER = Value("a finite number", lambda x: isinstance(x, (int, float)) and type(x) is not bool and math.isfinite(x))
+PROBABILITY = Value("a probability from 0 to 1", lambda x: NUMBER.test(x) and 0 <= x <= 1)
 LABEL_AND_SCORE = Value(
     "a label and its score",
     lambda x: isinstance(x, (list, tuple)) and len(x) == 2 and TEXT.test(x[0]) and NUMBER.test(x[1]),
@@ -121,9 +122,17 @@ def check(data: dict) -> None:
 
 def _check_layers(sentence: dict, where: str) -> None:
     n = len(sentence["words"])
-    span = {"label": TEXT, "start": whole(0, n - 1), "end": whole(1, n), "head?": whole(1, n)}
+    span = {
+        "label": TEXT,
+        "start": whole(0, n - 1),
+        "end": whole(1, n),
+        "head?": whole(1, n),
+        "probability?": PROBABILITY,
+    }
     layers = {"heads": Many(whole(0, n), n), "arc_labels": Many(TEXT, n), "spans": Many(span)}
-    verify(sentence, {"tags": Many(TEXT, n), **layers, "gold?": layers}, where)
+    verify(
+        sentence, {"tags": Many(TEXT, n), **layers, "gold?": layers, "arc_probabilities?": Many(PROBABILITY, n)}, where
+    )
     gold = (sentence.get("gold") or {"spans": ()})["spans"]
     for name, spans in (("spans", sentence["spans"]), ("gold.spans", gold)):
         for k, span in enumerate(spans):

@@ -18,6 +18,7 @@ from lalkit.treebank.tree import Node, Sentence, Span
 EXTRA, OTHER = "\u00d7", "\u2260"  # × not in gold; ≠ gold has another label there
 SIDE = 62  # room for START on the left and for STOP on the right
 NUMBER = 12  # font size of the attention below the words
+SURE, UNSURE = 0.8, 0.5  # arcs below are drawn faint, and fainter
 UNDER_WORDS = 24  # from the words' baseline to where the arcs begin: the numbers stand between them
 
 
@@ -104,6 +105,9 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
         marks = {"head": f" {EXTRA}", "label": f" {OTHER}", "same": ""}
         arcs = [replace(arc, label=arc.label + marks[comparison["arcs"][arc.dependent - 1]]) for arc in arcs]
         kinds = {i: f"wrong-{what}" for i, what in enumerate(comparison["arcs"], 1) if what != "same"}
+    for i, probability in enumerate(data.get("arc_probabilities") or (), 1):
+        if probability < SURE:
+            kinds[i] = f"{kinds.get(i, '')} {'unsure' if probability < UNSURE else 'doubtful'}".strip()
     drawing = joint_drawing(layers, arcs, UNDER_WORDS, kinds)
     y = drawing.base + TAG_TO_WORD
     shade = svg.element("rect", class_="shade", x=0, y=drawing.base - 16, width=0, height=TAG_TO_WORD + 24)
@@ -115,10 +119,11 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
         cells += _cell(column, x, svg.text_width(name, NUMBER) + 8, y)
         cells.append(svg.element("g", svg.text(x, y, name, NUMBER, colour=svg.GREY), class_="end"))
     boxes = [_box(i, chains[i], drawing.base, spans, status[i]) for i in range(len(spans))]
+    veils = [_box(i, chains[i], drawing.base, spans, "veil") for i, s in enumerate(spans) if "probability" in s]
     width, height = drawing.width + 2 * SIDE, drawing.height
     ground = svg.element("rect", x=-SIDE, width=width, height=height, fill="white")
     hidden = '<g aria-hidden="true">'
-    content = ["", ground, hidden, shade, *cells, "</g>", *boxes, hidden, *drawing.parts, "</g>", ""]
+    content = ["", ground, hidden, shade, *cells, "</g>", *boxes, hidden, *drawing.parts, *veils, "</g>", ""]
     view = f"{-SIDE} 0 {svg.number(width)} {svg.number(height)}"
     label = "Constituents of: " + " ".join(layers.words)
     return svg.element(
@@ -137,11 +142,16 @@ def _chains(root: Placed, index: dict[tuple[int, int], int]) -> dict[int, list[P
 
 
 def _box(i: int, chain: list[Placed], base: float, spans: list[dict], status: str | dict | None) -> str:
-    """Return the box behind all labels of a constituent, at which one points. The script names it for screen readers."""
+    """Return the box behind all labels of a constituent, at which one points. The script names it for screen readers.
+
+    status "veil": a white box over the labels, which makes them faint.
+    """
     half = max(svg.text_width(item.node.label, LABEL) for item in chain) / 2 + 5
     left = sum(item.x for item in chain) / len(chain) - half
     top, bottom = base - chain[0].level * LEVEL - LABEL, base - chain[-1].level * LEVEL + 5
     kind = " group" if spans[i].get("group") else " wrong" if status not in (None, "same") else ""
+    if status == "veil":
+        return svg.element("rect", class_="veil", data_span=i, x=left, y=top, width=2 * half, height=bottom - top)
     peers = [j for j, span in enumerate(spans) if span["parent"] == spans[i]["parent"]]
     rect = svg.element("rect", class_="box", x=left, y=top, width=2 * half, height=bottom - top, rx=4)
     return svg.element(

@@ -40,9 +40,10 @@ function wordsOf(of) {
 
 // "NP, words 1 to 2: the person, head word person; ..."
 function describe(of) {
-  return `${of.label}, ${range(of)}: ${wordsOf(of)}${headWord(of)}; ${behind(of)}${against(of)}`;
+  return `${of.label}, ${range(of)}: ${wordsOf(of)}${headWord(of)}${sureOf(of)}; ${behind(of)}${against(of)}`;
 }
 
+const sureOf = (of) => (of.probability === undefined ? "" : `, probability ${percent(of.probability)}`);
 const headWord = (of) => (of.head ? `, head word ${sentence().words[of.head - 1]}` : "");
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
@@ -50,7 +51,7 @@ const capital = (text) => text[0].toUpperCase() + text.slice(1);
 function showTitle(of, what) {
   byId("constituent").textContent = of ? `${of.label}${of.group ? " (a group, not a constituent)" : ""}: ${wordsOf(of)}` : "Point at a constituent";
   byId("about").textContent = of
-    ? `${capital(range(of))}${headWord(of)}${against(of)}. ${state.pinned ? "Pinned; press Esc to unpin it." : ""}`
+    ? `${capital(range(of))}${headWord(of)}${sureOf(of)}${against(of)}. ${state.pinned ? "Pinned; press Esc to unpin it." : ""}`
     : sentence().spans.length
       ? `Its ${what} will be listed here. Click (or press Enter) to pin it; press Esc to unpin it.`
       : "This sentence has no constituents.";

@@ -14,6 +14,19 @@ function drawSentence() {
   nameBoxes();
   markSpan();
   markHeat();
+  markSure();
+}
+
+// A constituent is as faint as it is improbable. Below the slider's value it is hidden.
+function markSure() {
+  const probability = (item) => sentence().spans[item.dataset.span].probability ?? 1;
+  const least = Number(byId("least").value) / 100;
+  byId("sure").hidden = sentence().spans.every((of) => of.probability === undefined);
+  byId("least-says").textContent = `${byId("least").value} %`;
+  for (const veil of picture().querySelectorAll(".veil")) {
+    veil.style.opacity = probability(veil) < least ? 1 : 0.75 * (1 - probability(veil));
+  }
+  for (const box of boxes()) box.classList.toggle("below", probability(box) < least);
 }
 
 function resize() {
@@ -129,6 +142,8 @@ const indexOf = (event) => {
   return box && Number(box.dataset.span);
 };
 
+byId("least").value = "0"; // a browser may remember what was chosen before a reload
+byId("least").addEventListener("input", markSure);
 drawing.addEventListener("pointerover", (event) => {
   const index = indexOf(event);
   if (index !== null) point(index);
