@@ -86,7 +86,12 @@ class PaperLayer(AttributionSource):
         return list(self.layer.parameters())
 
     def look(
-        self, sentences: Sentences, besides: Spans | None = None, exact: bool = True, temperature: float | None = None
+        self,
+        sentences: Sentences,
+        besides: Spans | None = None,
+        exact: bool = True,
+        *,
+        temperature: float | None = None,
     ) -> list[Look]:
         """Parse sentences, in order, and keep attention and contributions; the same alone and in any batch.
 

@@ -79,7 +79,7 @@ class AttributionSource(Protocol):
 
     # Explain single sentences
 
-    def look(self, sentences: Sentences, besides: Spans | None = None, temperature: float | None = None) -> list:
+    def look(self, sentences: Sentences, besides: Spans | None = None, *, temperature: float | None = None) -> list:
         """Parse sentences, and keep what the layer did.
 
         besides: more spans of each sentence to look at. temperature: also compute probabilities, which the page then shows.

@@ -99,7 +99,9 @@ class SpanLayer(AttributionSource):
     def weights(self) -> list[Tensor]:
         return [self.layer.key.weight, self.layer.query, self.layer.evidence.weight]
 
-    def look(self, sentences: Sentences, besides: Spans | None = None, temperature: float | None = None) -> list[Terms]:
+    def look(
+        self, sentences: Sentences, besides: Spans | None = None, *, temperature: float | None = None
+    ) -> list[Terms]:
         """Parse sentences, in order, and keep the terms of scores.
 
         Each constituent has the terms of its own label and of the label that comes second there. besides: more spans of each
