@@ -78,7 +78,7 @@ def models_calibrate(
     Args:
         sentences: Use only the first sentences of the part, so many; by default all.
     """
-    from lalkit.models.calibration import calibrate
+    from lalkit.models.temperature import calibrate
     from lalkit.training.named import find
 
     facts = calibrate(find(model), treebank, split, sentences)
@@ -107,7 +107,7 @@ def models_reliability(
 
     from lalkit.draw.figures import calibration_figure
     from lalkit.files import write_text
-    from lalkit.models.calibration import measure
+    from lalkit.models.temperature import measure
     from lalkit.training import named
 
     table = pd.concat([measure(name, sentences) for name in names or named.names()], ignore_index=True)

@@ -62,7 +62,7 @@ def test_tables_of_a_result(result):
 def test_unknown_labels_and_norms_are_refused(parser, result):
     with pytest.raises(LalkitError, match="there is no ZZ in this parse\n.*It has: "):
         result.explain("ZZ")
-    with pytest.raises(LalkitError, match="top must be at least 1"):
+    with pytest.raises(LalkitError, match="top is 0\n.*1 or more"):
         result.explain(top=0)
     with pytest.raises(LalkitError, match="no norm 'most'"):
         result.explain(norm="most")

@@ -11,7 +11,7 @@ import lalkit
 from lalkit.chart.marginals import marginals
 from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluation.calibration import calibration_error, judge, reliability, risk_coverage
-from lalkit.models.calibration import calibrate, fit_temperature, measure
+from lalkit.models.temperature import calibrate, fit_temperature, measure
 from lalkit.network.predict import predict_batches, scores_of
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.treebank.brackets import parse_tree
