@@ -49,10 +49,8 @@ def test_the_explanation_uses_the_tags_that_were_given(tmp_path):
 
 
 def test_a_saved_parser_loads(tiny_parser, tmp_path):
-    parser, profile = (
-        lalkit.load(tiny_parser),
-        {name: [] for name in ("corpus", "norm", "spans", "labels", "led", "all")},
-    )
+    parser = lalkit.load(tiny_parser)
+    profile = {"corpus": "sample", "norm": "exact", "spans": 3, "labels": ["NP"], "led": [[1], [2]], "all": [3]}
     parser.profile = profile
     again = lalkit.load(parser.save(tmp_path))
     assert again.profile == profile and again.parse("It works.").prediction == parser.parse("It works.").prediction

@@ -155,9 +155,9 @@ def test_it_may_be_set_from_the_command_line():
     )
     assert config.model.span_attention == SpanAttentionConfig(boundary="glass", d_key=8)
     assert override(config, {"model.span_attention.attention": "uniform"}).model.span_attention.boundary == "glass"
-    with pytest.raises(ModelError, match=r"model.span_attention is 'glass'\n.*JSON such as"):
+    with pytest.raises(ModelError, match=r"model.span_attention is 'glass': .*\n.*JSON such as"):
         override(tiny(), {"model.span_attention": "glass"})
-    with pytest.raises(ModelError, match="model.span_attention has unknown settings: \\['edges'\\]"):
+    with pytest.raises(ModelError, match="model.span_attention has unknown settings: 'edges'"):
         override(tiny(), {"model.span_attention": '{"edges": 1}'})
 
 

@@ -255,6 +255,14 @@ def test_a_whole_sweep(tmp_path, tiny_parser):
 
     shutil.copytree(tiny_parser, tmp_path / "runs" / "k1" / "parser")
     result = {"status": "ok", "key": "k1", "cell": {"heads": "paper"}, "seed": 1}
+    scores = dict.fromkeys(("f1", "exact", "uas", "las", "tag_accuracy"), 50.0)
+    result |= {
+        "scores": {"dev": scores, "test": scores},
+        "parameters": 1,
+        "seconds": 1.0,
+        "peak_memory_mb": None,
+        "best_epoch": 1,
+    }
     (tmp_path / "runs" / "k1" / "result.json").write_text(json.dumps(result))
     planned = [{"cell": {"heads": "paper"}, "seed": 1, "treebank": "sample", "key": "k1", "folder": "runs/k1"}]
     content = {"name": "heads", "profile": None, "file": {}, "runs": planned}
@@ -341,7 +349,7 @@ class OneHead(AttributionSource):
     def view(self, sentences, decide="spans", spans=None, examples=()):
         return PaperLayer(self.network, self.collator).view(sentences, decide, spans, examples)
 
-    def look(self, sentences, besides=None):
+    def look(self, sentences, besides=None, *, temperature=None):
         return [
             SimpleNamespace(prediction=p, spans=parsed_spans(p))
             for p in predict(self.network, self.collator, sentences)
