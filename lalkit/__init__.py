@@ -8,9 +8,15 @@
 from importlib import import_module
 
 __version__ = "0.1.0"
-__all__ = ["LabelAttention", "ParseResult", "Parser", "load"]
+__all__ = ["LabelAttention", "ParseResult", "Parser", "Treebank", "load"]
 
-_PLACES = {"load": "api", "Parser": "api", "ParseResult": "api", "LabelAttention": "network.label_attention"}
+_PLACES = {
+    "load": "api",
+    "Parser": "api",
+    "ParseResult": "api",
+    "Treebank": "treebank.corpora",
+    "LabelAttention": "network.label_attention",
+}
 
 
 def __getattr__(name: str):
@@ -18,3 +24,8 @@ def __getattr__(name: str):
     if name in _PLACES:
         return getattr(import_module(f"lalkit.{_PLACES[name]}"), name)
     raise AttributeError(f"module 'lalkit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Name what there is to use, for the completion by the TAB key."""
+    return [*__all__, "__version__"]

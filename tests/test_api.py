@@ -85,6 +85,7 @@ def test_a_folder_without_a_parser_is_refused(tmp_path):
 def test_the_public_names():
     for name in lalkit.__all__:
         assert getattr(lalkit, name)
+    assert set(dir(lalkit)) == {*lalkit.__all__, "__version__"}
     with pytest.raises(AttributeError):
         lalkit.nothing  # noqa: B018
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lalkit.errors import CorpusError, JointError, TreebankError
-from lalkit.treebank.corpora import Corpus
+from lalkit.treebank.corpora import Treebank
 from lalkit.treebank.joint import GROUP, JointSpan, to_joint
 from lalkit.treebank.tree import UNARY, Sentence
 
@@ -72,13 +72,13 @@ class Report:
         return not self.problems and not self.not_joint
 
 
-def check(corpus: Corpus) -> Report:
+def check(corpus: Treebank) -> Report:
     """Return every problem of a corpus that was loaded with lenient=True. Sentences without constituents need no joint form."""
     forms = [_joint_form(sentence) for sentence in corpus.sentences if sentence.constituents is not None]
     return Report(len(corpus), corpus.problems, tuple(form for form in forms if isinstance(form, JointError)))
 
 
-def stats(corpus: Corpus) -> dict[str, int | float]:
+def stats(corpus: Treebank) -> dict[str, int | float]:
     """Count what is in one split. The order is that in which the counts are printed."""
     lengths = [len(s) for s in corpus.sentences]
     labels = Counter(span.label for s in corpus.sentences for span in s.constituents or ())

@@ -16,10 +16,11 @@ import io
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from lalkit.errors import CorpusError, TreebankError
 from lalkit.treebank import brackets, conllu, sinica
@@ -27,6 +28,7 @@ from lalkit.treebank.head_words import Rules, derive
 from lalkit.treebank.tree import Node, Sentence
 
 SPLITS = ("train", "dev", "test")
+SHOWN = 10  # sentences of a treebank that a notebook displays
 CRAFT_WRAPPERS = ("TITLE", "HEADING", "CAPTION")  # layout over a whole line, not syntax
 OURS = ("sample", "sample-zh")
 NAMES = (*OURS, "ptb-sample", "craft", "sinica")
@@ -37,20 +39,58 @@ NLTK: dict[str, tuple[str, ...]] = {
 }  # NLTK's names for them
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """The sentences of one split, and the problems met while reading. Each problem names file, line and sentence."""
+@dataclass(frozen=True, repr=False)
+class Treebank:
+    """The sentences of one split, and the problems met while reading. Each problem names file, line and sentence.
+
+    >>> treebank = Treebank.load("sample", "test")
+    >>> treebank
+    Treebank 'sample', test: 44 sentences, 678 words
+    >>> " ".join(treebank[0].words)
+    'Total cost : $ 4.2 million .'
+    """
 
     name: str
     split: str
     sentences: tuple[Sentence, ...]
     problems: tuple[TreebankError, ...] = ()
 
+    @classmethod
+    def load(cls, name: str, split: str, *, task: str = "joint", lenient: bool = False) -> Treebank:
+        """Load one split of a named treebank, or of a folder. The arguments are those of `lalkit.treebank.corpora.load`."""
+        return load(name, split, task=task, lenient=lenient)
+
     def __len__(self) -> int:
         return len(self.sentences)
 
+    def __iter__(self) -> Iterator[Sentence]:
+        return iter(self.sentences)
 
-def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -> Corpus:
+    @overload
+    def __getitem__(self, place: int) -> Sentence: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Treebank: ...
+
+    def __getitem__(self, place: int | slice) -> Sentence | Treebank:
+        """Return one sentence, or the treebank of a slice of the sentences (without the problems)."""
+        if isinstance(place, slice):
+            return replace(self, sentences=self.sentences[place], problems=())
+        return self.sentences[place]
+
+    def __repr__(self) -> str:
+        problems = f", {len(self.problems)} problems" if self.problems else ""
+        words = sum(map(len, self.sentences))
+        return f"Treebank {self.name!r}, {self.split}: {len(self)} sentences, {words} words{problems}"
+
+    def _repr_html_(self) -> str:
+        """Show the first sentences in a notebook."""
+        rows = [f"<tr><td>{escape(s.id)}</td><td>{escape(' '.join(s.words))}</td></tr>" for s in self[:SHOWN]]
+        more = f"<tr><td></td><td>and {len(self) - SHOWN} more</td></tr>" if len(self) > SHOWN else ""
+        return f"<table><caption>{escape(repr(self))}</caption>{''.join(rows)}{more}</table>"
+
+
+def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -> Treebank:
     """Load one split of a named corpus, or of a folder of treebank files.
 
     Args:
@@ -85,7 +125,7 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
     if not sentences and not problems:
         remedy = "Give another part or another treebank."
         raise CorpusError(f"the {split} part of {name} is empty", remedy=remedy)
-    return Corpus(name, split, tuple(sentences), tuple(problems))
+    return Treebank(name, split, tuple(sentences), tuple(problems))
 
 
 def build(

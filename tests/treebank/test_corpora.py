@@ -1,14 +1,15 @@
 """Reading named treebanks and folders, and the errors for wrong files."""
 
+import doctest
 import zipfile
 
 import pytest
 
 from lalkit.errors import CorpusError, TreebankError
-from lalkit.treebank import conllu
+from lalkit.treebank import conllu, corpora
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.check import check, stats
-from lalkit.treebank.corpora import build, load
+from lalkit.treebank.corpora import Treebank, build, load
 from tests.corpora import needs
 
 TREE = "( (S (NP-SBJ (DT The) (NN end)) (VP (VBD came))) )\n"
@@ -166,3 +167,15 @@ def test_craft_words_with_unicode_spaces():
     assert sum(w.count("\u2009") for w in words) == 3
     assert sum(w.count("\u200a") for w in words) == 15
     assert stats(needs("craft", "dev"))["groups (<H>)"] > 0
+
+
+def test_a_treebank_shows_itself(tmp_path):
+    assert doctest.testmod(corpora).attempted == 3 and not doctest.testmod(corpora).failed
+    (tmp_path / "dev.trees").write_text("(S (X <b>&) (Y b))\n" * 11 + "(S (X\n")
+    treebank = Treebank.load(str(tmp_path), "dev", lenient=True)
+    assert repr(treebank).endswith("dev: 11 sentences, 22 words, 1 problems")
+    assert list(treebank) == [treebank[place] for place in range(11)] == list(treebank.sentences)
+    assert len(treebank[2:5]) == 3 and not treebank[2:5].problems and treebank[-1] is treebank.sentences[-1]
+    page = treebank._repr_html_()
+    assert page.count("<tr>") == 11 and "and 1 more" in page and "more" not in treebank[:10]._repr_html_()
+    assert "&lt;b&gt;&amp; b" in page and "<b>" not in page
