@@ -66,3 +66,11 @@ def test_what_cannot_be_meant_is_refused(name, value, says):
 def test_there_and_back_through_json(name):
     config = preset(name)
     assert from_dict(Config, json.loads(json.dumps(to_dict(config)))) == config
+
+
+def test_the_paper_presets_are_rows_of_its_tables():
+    english, best, chinese = (preset(f"paper-{name}") for name in ("english", "best", "chinese"))
+    assert english.model.label_attention.residual_dropout and not best.model.label_attention.residual_dropout
+    assert not chinese.model.label_attention.residual_dropout, "section 4.4: the best English parser's settings"
+    assert all(config.model.label_attention.feedforward for config in (english, best, chinese))
+    assert {config.train.arc_weight for config in (english, best, chinese)} == {1.0}, "eq. 12"

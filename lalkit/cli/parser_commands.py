@@ -43,7 +43,7 @@ def train(
 
     Args:
         out: The folder of the run, which will hold the parser.
-        preset: A set of settings: tiny, minilm, minilm-span, chinese, paper-english or paper-chinese.
+        preset: A set of settings: tiny, minilm, minilm-span, chinese, paper-english, paper-best or paper-chinese.
         task: What the parser gives: joint trees, or only dependencies or constituents.
         seed: The number that all random choices depend on.
         start: Initialise from this parser's weights (a name or a folder).

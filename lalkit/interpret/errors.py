@@ -15,6 +15,7 @@ Every wrong span belongs to exactly one error. The classes are tried in this ord
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,9 @@ from lalkit.treebank.tree import Sentence
 
 CLASSES = ("relabelled", "unary", "attachment", "extra", "missing", "wrong arc", "wrong arc label")
 COLUMNS = "sentence id class gold_start gold_end gold_label start end label text".split()
-TOP = 4  # The number of heads that count as the top heads of a label: as many as the paper lists for S and PP.
+# How many heads count as the top heads of a label: section 4.6 follows two for NP and four for S, and lists four for PP.
+TOP = {"NP": 2}
+TOP_OF_OTHERS = 4
 
 
 def errors(gold: Sequence[Sentence], parses: Sequence[Sentence]) -> pd.DataFrame:
@@ -83,22 +86,31 @@ def _is_longer_chain(a: str, b: str) -> bool:
     return len(shorter) < len(longer) and all(label in rest for label in shorter)
 
 
-def top_heads(contributions: Contributions, norm: str, label: str, count: int = TOP) -> list[int]:
-    """Return the heads that lead most of a label's spans, the best first. Raises LalkitError for a label without spans."""
+def top_heads(contributions: Contributions, norm: str, label: str, count: int | None = None) -> list[int]:
+    """Return the heads that lead most of a label's spans, the best first. Raises LalkitError for a label without spans.
+
+    count: how many (None: as many as the paper follows).
+    """
     chosen(contributions, [label])
+    count = TOP.get(label, TOP_OF_OTHERS) if count is None else count
     led = np.bincount(contributions.top(norm)[contributions.labelled(label)])
     order = np.argsort(-led, kind="stable")
     return [int(head) for head in order[:count] if led[head]]
 
 
 def missed(
-    contributions: Contributions, norm: str, labels: Sequence[str] | None = None, count: int = TOP
+    contributions: Contributions,
+    norm: str,
+    labels: Sequence[str] | None = None,
+    count: int | None = None,
+    chosen_from: Literal["parsed", "correct"] = "parsed",
 ) -> pd.DataFrame:
     """Count the missed gold spans of a label that are led by a top head of the label.
 
-    The paper counts 36 of 53 for NP and 141 of 193 for S. The top heads of a label are those of its spans that the parse
-    found. Look with `besides=gold_spans(gold)`, and gather with `gold=gold`.
+    The paper counts 36 of 53 for NP and 141 of 193 for S. Look with `besides=gold_spans(gold)`, and gather with `gold=gold`.
 
+    Args: labels: None means all labels of correct spans. count: how many top heads a label has, as in `top_heads`.
+        chosen_from: the spans that decide which heads these are: all spans of the parse, as in the paper, or the correct ones.
     Returns: label, norm, heads (the top heads), gold (gold spans), missed (those not in the parse), still (those of the missed
         that a top head leads), percent, by_chance (percent of all parsed spans, with any label, that one of these heads leads).
     """
@@ -107,9 +119,10 @@ def missed(
         raise LalkitError("gold spans are needed", remedy="Look with besides=gold_spans(gold), gather with gold=gold.")
     parsed, gold = spans["parsed"].to_numpy(), spans["gold"].to_numpy(dtype=bool)
     top, right = contributions.top(norm), contributions.where(parsed & gold)
+    deciding = right if chosen_from == "correct" else contributions.parsed
     rows = []
     for label in labels if labels is not None else right.spans["label"].value_counts().index:
-        heads = top_heads(right, norm, label, count)
+        heads = top_heads(deciding, norm, label, count)
         expected = contributions.labelled(label) & gold
         lost = expected & ~parsed
         still = int(np.isin(top[lost], heads).sum())
@@ -120,12 +133,20 @@ def missed(
 
 
 def trace(
-    looks: Sequence[Look], contributions: Contributions, norm: str, sentence: int, span: Span, count: int = 9
+    looks: Sequence[Look],
+    contributions: Contributions,
+    norm: str,
+    sentence: int,
+    span: Span,
+    count: int = 9,
+    gold: Sequence[Sentence] | None = None,
 ) -> pd.DataFrame:
     """Return the label heads that contribute most to one span.
 
+    Args: gold: the same sentences with gold trees, to take the root and the tags from these, as the paper does in its example
+        (None: from the parse).
     Returns: rank, head, contribution, word (to which the head attends most), attention (to this word), root (is this word the
-        root of the parse?), of_label (is it a top head of the span's label?).
+        root of the sentence?), noun (is it a noun?), of_label (is the head a top head of the span's label?).
     Raises: LalkitError for a sentence or span without a look, and for a parse without dependencies.
     """
     if not 0 <= sentence < len(looks):
@@ -133,41 +154,56 @@ def trace(
     look, parsed = looks[sentence], contributions.parsed
     values = contributions.by(norm)[_row(contributions, sentence, span)]
     known = top_heads(parsed, norm, span[2]) if parsed.labelled(span[2]).any() else []
-    words = ["<START>", *look.sentence.words, "<STOP>"]
-    rows, root = [], _root(look)
+    words, rows = ["<START>", *look.sentence.words, "<STOP>"], []
+    root, nouns = _root_and_nouns(gold[sentence] if gold else look.sentence)
     for rank, head in enumerate(np.argsort(-values, kind="stable")[:count], 1):
         place = int(look.attention[head].argmax())
-        attention = look.attention[head, place]
-        rows.append((rank, int(head), values[head], words[place], attention, place == root, head in known))
-    return pd.DataFrame(rows, columns="rank head contribution word attention root of_label".split())
+        seen = (words[place], look.attention[head, place], root[place], nouns[place])
+        rows.append((rank, int(head), values[head], *seen, head in known))
+    return pd.DataFrame(rows, columns="rank head contribution word attention root noun of_label".split())
 
 
-def root_shares(looks: Sequence[Look], contributions: Contributions, norm: str, count: int = 9) -> pd.DataFrame:
-    """Return how many of a span's `count` top heads attend most to the root of the parse.
+def word_shares(
+    looks: Sequence[Look],
+    contributions: Contributions,
+    norm: str,
+    count: int = 9,
+    gold: Sequence[Sentence] | None = None,
+) -> pd.DataFrame:
+    """Return how many of a span's `count` top heads attend most to the root, and how many to a noun. gold: as in `trace`.
 
-    Returns: spans ("wrong" or "correct" spans of the parse; "all heads" of every sentence, to compare with), count, percent.
+    Returns: spans ("wrong" or "correct" spans of the parse; "all heads" of every sentence, to compare with), count, root and
+        noun (percent).
     Raises: LalkitError for a parse without dependencies.
     """
-    rooted = [look.attention.argmax(1) == _root(look) for look in looks]
+    trees = gold or [look.sentence for look in looks]
+    kinds = [
+        _root_and_nouns(tree)[:, look.attention.argmax(1)].T for tree, look in zip(trees, looks)
+    ]  # [heads, 2] each
     parsed = contributions.parsed
     top = np.argsort(-parsed.by(norm), axis=1, kind="stable")[:, :count]
-    share = np.array([rooted[place][heads].mean() for place, heads in zip(parsed.spans["sentence"], top)])
+    shares = np.array([kinds[place][heads].mean(0) for place, heads in zip(parsed.spans["sentence"], top)])
     right = parsed.spans["gold"].to_numpy(dtype=bool)
     masks = {"wrong": ~right, "correct": right}
-    rows = [(name, int(mask.sum()), 100 * share[mask].mean()) for name, mask in masks.items() if mask.any()]
-    rows.append(("all heads", sum(map(len, rooted)), 100 * np.concatenate(rooted).mean()))
-    return pd.DataFrame(rows, columns=["spans", "count", "percent"])
+    rows = [(name, int(mask.sum()), *100 * shares[mask].mean(0)) for name, mask in masks.items() if mask.any()]
+    everywhere = np.concatenate(kinds)
+    rows.append(("all heads", len(everywhere), *100 * everywhere.mean(0)))
+    return pd.DataFrame(rows, columns=["spans", "count", "root", "noun"])
 
 
-def _root(look: Look) -> int:
-    """Return the place of the parse's root among START, words, STOP."""
-    if look.sentence.heads is None:
+def _root_and_nouns(tree: Sentence) -> np.ndarray:
+    """Return, for START, words and STOP, whether each is the root, and whether it is a noun: [2, words + 2].
+
+    A noun has a tag that begins with N, as in the Penn, Chinese and Sinica Treebanks.
+    """
+    if tree.heads is None:
         raise LalkitError(
             "this parser gives constituents alone: no word is the root",
-            where=look.sentence.id,
+            where=tree.id,
             remedy="Trace with a parser of both layers.",
         )
-    return look.sentence.heads.index(0) + 1
+    root, nouns = [head == 0 for head in tree.heads], [tag.startswith("N") for tag in tree.tags or [""] * len(tree)]
+    return np.pad([root, nouns], ((0, 0), (1, 1)))
 
 
 def nearest(contributions: Contributions, norm: str, sentence: int, span: Span, count: int = 5) -> pd.DataFrame:

@@ -18,9 +18,9 @@ from lalkit.interpret.errors import (
     gold_spans,
     missed,
     nearest,
-    root_shares,
     top_heads,
     trace,
+    word_shares,
 )
 
 
@@ -78,8 +78,13 @@ def test_missed_spans_and_their_top_heads(seen):
     table = missed(found, "share").set_index("label")
     np_ = table.loc["NP"]
     assert np_["gold"] == sum(label == "NP" for spans in gold_spans(gold) for *_, label in spans)
-    heads = top_heads(found.where((found.spans["parsed"] & found.spans["gold"]).to_numpy(bool)), "share", "NP")
-    assert np_["heads"] == heads and len(heads) <= 4
+    heads = top_heads(found.parsed, "share", "NP")
+    assert np_["heads"] == heads and len(heads) == 2, "the paper follows two heads of NP, and four of other labels"
+    assert max(map(len, table["heads"])) == 4
+    correct = found.where((found.spans["parsed"] & found.spans["gold"]).to_numpy(bool))
+    by_correct = missed(found, "share", chosen_from="correct").set_index("label")
+    assert by_correct["heads"].tolist() == [top_heads(correct, "share", label) for label in by_correct.index]
+    assert by_correct["heads"].tolist() != table["heads"].tolist(), "some label has other heads when the parse is right"
     lost = found.where(
         ((found.spans["label"] == "NP") & found.spans["gold"] & ~found.spans["parsed"]).to_numpy(dtype=bool)
     )
@@ -106,23 +111,50 @@ def test_a_span_is_traced(seen):
         trace(looks, found, "exact", 3, (0, 1, "NO"))
 
 
-def test_heads_at_the_root(seen):
+@pytest.mark.parametrize("of_gold", [False, True])
+def test_heads_at_the_root_and_at_nouns(seen, of_gold):
     gold, looks, found = seen
-    table = root_shares(looks, found, "share", 6).set_index("spans")["percent"]
-    at_root = [[int(row.argmax()) == s.sentence.heads.index(0) + 1 for row in s.attention] for s in looks]
-    assert table["all heads"] == pytest.approx(100 * np.mean(at_root)) and 0 < table["all heads"] < 100
+    trees = gold if of_gold else [s.sentence for s in looks]
+    table = word_shares(looks, found, "share", 6, gold if of_gold else None).set_index("spans")
     right = found.parsed.spans["gold"].to_numpy(dtype=bool)
-    expected = [np.mean(at_root[place]) for place in found.parsed.spans["sentence"]]
-    assert table["wrong"] == pytest.approx(100 * np.mean(np.array(expected)[~right])), "six of six heads: all of them"
-    few = root_shares(looks, found, "share", 1).set_index("spans")
-    assert few.loc["wrong", "count"] == (~right).sum() and few.loc["wrong", "percent"] != table["wrong"]
+    few = word_shares(looks, found, "share", 1, gold if of_gold else None).set_index("spans")
+    kinds = {
+        "root": lambda tree, word: tree.heads[word - 1] == 0,
+        "noun": lambda tree, word: tree.tags[word - 1].startswith("N"),
+    }
+    for kind, holds in kinds.items():
+        at = [
+            [0 < row.argmax() <= len(tree) and holds(tree, int(row.argmax())) for row in look.attention]
+            for tree, look in zip(trees, looks)
+        ]
+        assert (
+            table.loc["all heads", kind] == pytest.approx(100 * np.mean(at)) and 0 < table.loc["all heads", kind] < 100
+        )
+        expected = [np.mean(at[place]) for place in found.parsed.spans["sentence"]]
+        wrong = 100 * np.mean(np.array(expected)[~right])
+        assert table.loc["wrong", kind] == pytest.approx(wrong), "six of six heads: all of them"
+        assert few.loc["wrong", "count"] == (~right).sum() and few.loc["wrong", kind] != table.loc["wrong", kind]
+
+
+def test_the_root_is_that_of_the_parse_or_of_gold(seen):
+    gold, looks, found = seen
+    place = next(i for i, (g, look) in enumerate(zip(gold, looks)) if g.heads.index(0) != look.sentence.heads.index(0))
+    span = looks[place].spans[0]
+    for trees, root in ((None, looks[place].sentence.heads.index(0)), (gold, gold[place].heads.index(0))):
+        # All heads attend to this word.
+        attention = np.zeros_like(looks[place].attention)
+        attention[:, root + 1] = 1
+        changed = [*looks[:place], replace(looks[place], attention=attention), *looks[place + 1 :]]
+        assert trace(changed, found, "exact", place, span, 3, trees)["root"].all()
+        other = gold if trees is None else None
+        assert not trace(changed, found, "exact", place, span, 3, other)["root"].any()
 
 
 def test_a_parse_without_dependencies_has_no_root(seen):
     _, looks, found = seen
     bare = replace(looks[3].sentence, heads=None, arc_labels=None)
     looks = [*looks[:3], replace(looks[3], prediction=replace(looks[3].prediction, sentence=bare)), *looks[4:]]
-    for ask in (lambda: trace(looks, found, "exact", 3, looks[3].spans[0]), lambda: root_shares(looks, found, "share")):
+    for ask in (lambda: trace(looks, found, "exact", 3, looks[3].spans[0]), lambda: word_shares(looks, found, "share")):
         with pytest.raises(LalkitError, match="constituents alone: no word is the root\n.*both layers"):
             ask()
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -179,3 +180,34 @@ def test_every_system_of_the_sweep_heads_has_at_most_one_layer_of_label_attentio
     plain = kinds.get("none, one more layer")
     assert (plain is not None) == (profile == "sample")
     assert plain is None or (plain.span_attention is None and plain.layers == kinds["span full"].layers + 1)
+
+
+TABLES = Path(__file__).parents[2] / "data" / "paper"
+
+
+def test_the_best_parser_of_the_paper_has_one_score_in_all_its_tables():
+    """Tables 1 to 4 report the same parser: feed-forward, no residual dropout, a query vector, concatenated heads."""
+    first = pd.read_csv(TABLES / "table1.csv").set_index(["feedforward", "residual_dropout"]).loc[("yes", "no")]
+    second = pd.read_csv(TABLES / "table2.csv").set_index(["query_vector", "concatenation"]).loc[("yes", "yes")]
+    assert second.to_dict() == first.to_dict()
+    english = [pd.read_csv(TABLES / f"table{n}.csv").query("language == 'English'").iloc[-1] for n in (3, 4)]
+    assert (english[0]["f1"], english[1]["uas"], english[1]["las"]) == tuple(first[["f1", "uas", "las"]])
+
+
+def test_the_tables_have_every_system_of_the_paper():
+    counts = {n: pd.read_csv(TABLES / f"table{n}.csv")["language"].value_counts().to_dict() for n in (3, 4)}
+    assert counts == {3: {"English": 17, "Chinese": 9}, 4: {"English": 14, "Chinese": 7}}
+
+
+@pytest.mark.parametrize(
+    ("name", "profile", "feedforward", "dropout"),
+    [
+        ("ablation-2", "longer", True, False), ("ablation-2", "full", True, False),
+        ("layers", "longer", True, True), ("layers", "full", True, True),
+    ],
+)  # fmt: skip
+def test_the_sweeps_have_the_bases_of_the_papers_tables(name, profile, feedforward, dropout):
+    file = TABLES.parents[1] / "notebooks" / "sweeps" / f"{name}.yml"
+    for run in plan(file, profile, hashes=False).runs:
+        attention = run.config.model.label_attention
+        assert attention.feedforward == feedforward and bool(attention.residual_dropout) == dropout

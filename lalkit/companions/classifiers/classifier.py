@@ -140,7 +140,7 @@ class LSTM(nn.Module):
 
 
 class OrthogonalLSTM(LSTM):
-    """Make every state orthogonal to the sum S of the states before it (Mohankumar et al. 2020, eq. 10 to 12):
+    """Make every state orthogonal to the sum S of the states before it (Mohankumar et al. 2020, eq. 1 and 2):
 
         h_t = h^_t - (h^_t . S) / (S . S) S        S = sum_{i<t} h_i
 
