@@ -21,12 +21,12 @@ from lalkit.chart.joint import JointTree
 from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import PaperLayer, SpanLayer, source_of
-from lalkit.interpret.alternatives import Price, Reading, Readings, decoder
+from lalkit.interpret.alternatives import Price, Reading, Readings, decoder, given_tree
 from lalkit.interpret.contributions import Look, attention_table, contributions
 from lalkit.interpret.source import AttributionSource
 from lalkit.interpret.span_layer import Terms
 from lalkit.network.parser import same_state
-from lalkit.network.predict import Prediction, predict
+from lalkit.network.predict import Prediction, predict, with_confidence
 from lalkit.probes.view import AttentionView
 from lalkit.training import named as models
 from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_content, save_model
@@ -119,11 +119,13 @@ class ParseResult:
         same = self._is_current(self._parser)
         if same:
             bare = replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
-            (again,) = look([bare])
+            chosen = self.reading or self.constraints.items  # then it need not be the best tree
+            (again,) = look([bare], decode=given_tree(self.prediction, self._parser.vocab) if chosen else None)
             now, before = again.prediction, self.prediction
             same = (now.spans, now.sentence.heads) == (before.spans, before.sentence.heads)
             if same and math.isclose(now.score, before.score, rel_tol=1e-3, abs_tol=1e-3):
-                return again
+                sure = now.confidence and with_confidence(before, bare, now.confidence)
+                return replace(again, prediction=sure or before) if chosen else again
         raise self._changed()
 
     def _changed(self) -> ModelError:

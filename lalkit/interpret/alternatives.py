@@ -22,7 +22,7 @@ from lalkit.chart.marginals import marginals_batch
 from lalkit.chart.readings import k_best, log_partition, samples, tree_score, weighted
 from lalkit.errors import ParameterError
 from lalkit.network.batches import Collator
-from lalkit.network.confidence import check_joint, confidences
+from lalkit.network.confidence import check_joint, confidences, joint_score
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.predict import (
     Decode,
@@ -35,6 +35,7 @@ from lalkit.network.predict import (
     scores_of,
     with_confidence,
 )
+from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.tree import UNARY, Sentence
 
 
@@ -82,6 +83,23 @@ def items_of(prediction: Prediction) -> frozenset[Item]:
     """Return the constituents and arcs of a parse as constraints that it obeys."""
     spans = [SpanItem(span.label, span.start + 1, span.end) for span in prediction.spans]
     return frozenset([*spans, *(ArcItem(d, h) for d, h in enumerate(prediction.sentence.heads, 1))])
+
+
+def tree_of(prediction: Prediction, vocab: Vocab) -> JointTree:
+    """Return the joint tree of a parse, with the numbers of its labels."""
+    spans = [(start, end, vocab.label_index[label], head) for start, end, label, head in prediction.spans]
+    return JointTree(prediction.score, spans, np.array(prediction.sentence.heads))
+
+
+def given_tree(prediction: Prediction, vocab: Vocab) -> Decode:
+    """Return a decoder for `predict` that finds the tree of this parse, whatever scores best. Its score is new."""
+    tree = tree_of(prediction, vocab)
+
+    def decode(output: ParserOutput, lengths: Sequence[int], lam: float, *_) -> list[JointTree]:
+        (scores,) = scores_of(output, lengths)
+        return [tree._replace(score=joint_score(*scores, tree.spans, tree.heads, lam))]
+
+    return decode
 
 
 class Readings:
@@ -171,9 +189,7 @@ class Readings:
 
     def with_confidence(self, prediction: Prediction) -> Prediction:
         """Add the probabilities of its parts to one of the trees, among all trees, also those that do not obey."""
-        index = self.vocab.label_index
-        spans = [(start, end, index[label], head) for start, end, label, head in prediction.spans]
-        tree = JointTree(prediction.score, spans, np.array(prediction.sentence.heads))
+        tree = tree_of(prediction, self.vocab)
         with torch.inference_mode():
             arc_labels = arc_label_scores(self.network, self.output, [tree])
             pairs, tags = scores_of(self.output, [len(self.sentence)]), self.output.tag_scores

@@ -32,7 +32,7 @@ from lalkit.interpret.attention_views import view_of_paper_layer
 from lalkit.interpret.contributions import NORMS, UNITS, Look, contributions, normalise
 from lalkit.interpret.source import AttributionSource, Sentences, Span, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.label_attention import LabelAttention
-from lalkit.network.predict import predict_batches
+from lalkit.network.predict import Decode, predict_batches
 from lalkit.network.scores import SpanScorer
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
@@ -92,17 +92,19 @@ class PaperLayer(AttributionSource):
         exact: bool = True,
         *,
         temperature: float | None = None,
+        decode: Decode | None = None,
     ) -> list[Look]:
         """Parse sentences, in order, and keep attention and contributions; the same alone and in any batch.
 
-        Args: besides: more spans of each sentence to look at. exact: compute exact contributions. temperature: as in `predict`.
+        Args: besides: more spans of each sentence to look at. exact: compute exact contributions. temperature, decode: as
+            in `predict`.
         Raises: ModelError for a parser whose heads are mixed, so that the part of one head cannot be separated.
         """
         self._refuse_mixed()
         looks: list[Look | None] = [None] * len(sentences)
         network, collator, lam = self.network, self.collator, self.lam
         batches = predict_batches(
-            network, collator, sentences, lam, temperature=temperature, attention=True, posts=True
+            network, collator, sentences, lam, decode=decode, temperature=temperature, attention=True, posts=True
         )
         for group, predictions, output in batches:
             for b, (index, prediction) in enumerate(zip(group, predictions)):

@@ -21,7 +21,7 @@ from lalkit.interpret.contributions import Contributions, Span
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import HookedModule
 from lalkit.network.parser import Network
-from lalkit.network.predict import Prediction
+from lalkit.network.predict import Decode, Prediction
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
@@ -79,10 +79,18 @@ class AttributionSource(Protocol):
 
     # Explain single sentences
 
-    def look(self, sentences: Sentences, besides: Spans | None = None, *, temperature: float | None = None) -> list:
+    def look(
+        self,
+        sentences: Sentences,
+        besides: Spans | None = None,
+        *,
+        temperature: float | None = None,
+        decode: Decode | None = None,
+    ) -> list:
         """Parse sentences, and keep what the layer did.
 
         besides: more spans of each sentence to look at. temperature: also compute probabilities, which the page then shows.
+        decode: what finds the trees, as in `predict`.
         """
 
     def reasons(self, look, span: Span, norm: str, top: int, profile: dict | None) -> str:

@@ -26,7 +26,7 @@ from lalkit.interpret.attention_views import view_of_span_layer
 from lalkit.interpret.contributions import Contributions
 from lalkit.interpret.source import AttributionSource, Sentences, Span, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.parser import ParserOutput
-from lalkit.network.predict import Prediction, predict_batches
+from lalkit.network.predict import Decode, Prediction, predict_batches
 from lalkit.network.span_attention import EdgeScorer, SpanLabelAttention
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
@@ -100,17 +100,22 @@ class SpanLayer(AttributionSource):
         return [self.layer.key.weight, self.layer.query, self.layer.evidence.weight]
 
     def look(
-        self, sentences: Sentences, besides: Spans | None = None, *, temperature: float | None = None
+        self,
+        sentences: Sentences,
+        besides: Spans | None = None,
+        *,
+        temperature: float | None = None,
+        decode: Decode | None = None,
     ) -> list[Terms]:
         """Parse sentences, in order, and keep the terms of scores.
 
         Each constituent has the terms of its own label and of the label that comes second there. besides: more spans of each
-        sentence. temperature: as in `predict`. Raises ModelError for a label that the parser does not know.
+        sentence. temperature, decode: as in `predict`. Raises ModelError for a label that the parser does not know.
         """
         layer = self.layer
         looks: list[Terms | None] = [None] * len(sentences)
         for group, predictions, output in predict_batches(
-            self.network, self.collator, sentences, self.lam, temperature=temperature
+            self.network, self.collator, sentences, self.lam, decode=decode, temperature=temperature
         ):
             for b, (place, prediction) in enumerate(zip(group, predictions)):
                 roles = self._roles(prediction, output.label_scores[b], besides[place] if besides else ())

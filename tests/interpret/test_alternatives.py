@@ -3,6 +3,7 @@
 import json
 import logging
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 import lalkit
 from lalkit.chart.constraints import ArcItem, SpanItem, TagItem, read_brackets, read_item
 from lalkit.config import override, tiny
-from lalkit.errors import LalkitError, ParameterError
+from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.interpret.alternatives import minimum_risk
 from lalkit.training.loop import train
 from tests import command
@@ -51,6 +52,27 @@ def test_the_first_parse_of_a_shipped_parser_has_alternatives():
     """In its first run the encoder of transformers adds hooks to itself: that is no change of the network."""
     first, second = lalkit.load("en-news").parse("Fed Ready to Inject Big Funds").alternatives(2)
     assert first.reading.probability > second.reading.probability > 0
+
+
+@pytest.mark.parametrize("kind", ["tiny_parser", "tiny_span_parser"])
+def test_every_tree_that_was_chosen_is_explained(request, kind):
+    """The page of another tree than the best one shows that tree, with its own scores and tags."""
+    parser = lalkit.load(request.getfixturevalue(kind))
+    best = parser.parse(TEXT)
+    (start, end, label, _) = best.spans[0]
+    forbidden = parser.parse(TEXT, forbid=[SpanItem(label, start + 1, end), TagItem(2, best.sentence.tags[1])])
+    for result in (*best.alternatives(3), *forbidden.alternatives(2), forbidden):
+        data = parser.attribution.page([result._look], title="", model="")
+        (sentence,) = data["sentences"]
+        shown = [(span["start"], span["end"], span["label"]) for span in sentence["spans"]]
+        assert shown == [span[:3] for span in result.spans if span.label != "<H>"]
+        assert (tuple(sentence["heads"]), tuple(sentence["tags"])) == (result.sentence.heads, result.sentence.tags)
+        assert sentence["spans"][0]["probability"] == round(result.with_confidence().prediction.confidence.spans[0], 4)
+        assert "<svg" in result.explore().html
+    for weight in parser.network.spans.parameters():
+        weight.data.mul_(2)  # torch does not count this
+    with pytest.raises(ModelError, match="the network has changed"):
+        replace(forbidden).explain()
 
 
 def test_all_trees_of_one_word_have_the_probability_1(parser, caplog):
