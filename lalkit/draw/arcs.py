@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lalkit.draw import svg, tree
 from lalkit.draw.tree import GAP, MARGIN, TAG_TO_WORD
@@ -88,7 +88,8 @@ def joint_drawing(
     Args:
         layers, arcs: of one sentence; the layout leaves room for their labels.
         under_words: from the words' baseline to where the arcs begin.
-        kinds: dependent -> a class for the line of its arc.
+        kinds: dependent -> a class for the line of its arc, for the style sheet of a page. If this is given, all parts of an arc
+            also have its dependent and its head as attributes.
     """
     word_slots = tree.slot_widths(layers)
     slots = arc_slots(word_slots, arcs)
@@ -188,6 +189,7 @@ def arc_parts(
     lines, labels = [], []
     for arc in arcs:
         far = base + sign * (FIRST + (arc.level - 1) * STEP)
+        words: dict[str, Any] = {} if kinds is None else {"data_arc": arc.dependent, "data_head": arc.head}
         tip_x, tip_y = xs[arc.dependent - 1] + arc.offsets[arc.dependent], base + sign * 2
         neck = tip_y + sign * ARROW
         if arc.head:
@@ -200,11 +202,13 @@ def arc_parts(
         else:
             colour = text_colour = svg.VERMILION
             line, middle = f"M{n(tip_x)} {n(far)} V{n(neck)}", tip_x
-        lines.append(svg.path(line, colour=colour, kind=(kinds or {}).get(arc.dependent, "")))
+        lines.append(svg.path(line, colour=colour, kind=(kinds or {}).get(arc.dependent, ""), **words))
         points = f"{n(tip_x)},{n(tip_y)} {n(tip_x - 3.5)},{n(neck)} {n(tip_x + 3.5)},{n(neck)}"
-        lines.append(svg.element("polygon", points=points, fill=colour))
+        lines.append(svg.element("polygon", points=points, fill=colour, **words))
         if arc.label:
             half, top = svg.text_width(arc.label, SIZE) / 2 + PAD, far - SIZE / 2 - 2
-            labels.append(svg.element("rect", x=middle - half, y=top, width=2 * half, height=SIZE + 4, fill="white"))
-            labels.append(svg.text(middle, far + 0.34 * SIZE, arc.label, SIZE, colour=text_colour))
+            labels.append(
+                svg.element("rect", x=middle - half, y=top, width=2 * half, height=SIZE + 4, fill="white", **words)
+            )
+            labels.append(svg.text(middle, far + 0.34 * SIZE, arc.label, SIZE, colour=text_colour, **words))
     return lines + labels

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lalkit.draw import svg
 from lalkit.treebank.brackets import unescape
@@ -29,7 +29,8 @@ class Placed:
     """A node of the tree and its place in the drawing.
 
     level: 0 for a word. start, end: it covers words[start:end]. head: its head word (0-based) if that is known. note: a few
-    characters below its label. left, width: of the box that its whole subtree fills. x: the centre of its label.
+    characters below its label. left, width: of the box that its whole subtree fills. x: the centre of its label. key: its name
+    for the script of a page, which can then find its label and its lines.
     """
 
     node: Node
@@ -38,6 +39,7 @@ class Placed:
     end: int = 0
     head: int | None = None
     note: str = ""
+    key: str | None = None
     left: float = 0.0
     width: float = 0.0
     x: float = 0.0
@@ -189,7 +191,7 @@ def tree_parts(layers: Layers, base: float, level: float = LEVEL) -> list[str]:
         y = base - item.level * level
         start = y + LINE_GAP
         tooltip = f"{item.node.label or 'unlabelled'}: words {item.start + 1} to {item.end}"
-        labels.append(svg.text(item.x, y, item.node.label, LABEL, bold=True, tooltip=tooltip))
+        labels.append(svg.text(item.x, y, item.node.label, LABEL, bold=True, tooltip=tooltip, data_of=item.key))
         if item.note:
             start += NOTE_LINE
             labels.append(svg.text(item.x, start - 2, item.note, NOTE, colour=svg.GREY))
@@ -199,10 +201,11 @@ def tree_parts(layers: Layers, base: float, level: float = LEVEL) -> list[str]:
             # The line slants down to the next level's labels, and goes straight down from there.
             bend = end if item.level - child.level == 1 else y + level - LABEL
             line = f"M{n(item.x)} {n(start)} L{n(child.x)} {n(bend)}" + (f" V{n(end)}" if end > bend else "")
+            ends: dict[str, Any] = {"data_of": item.key, "data_to": child.key}
             if item.head is not None and child.head == item.head:
-                thick.append(svg.path(line, colour=svg.BLUE, width=2.6, kind="head"))
+                thick.append(svg.path(line, colour=svg.BLUE, width=2.6, kind="head", **ends))
             else:
-                plain.append(svg.path(line))
+                plain.append(svg.path(line, **ends))
     return plain + thick + labels
 
 

@@ -65,9 +65,100 @@ def test_what_is_unsure_is_faint_and_can_be_hidden(open_page):
     assert page.locator("#drawing .unsure").count() == page.locator("#drawing .doubtful").count() == 1
     assert f"probability {percent(spans[0])}" in box(page, 0).get_attribute("aria-label")
     page.locator("#least").fill("60")
-    hidden = read(page, "#drawing .constituent", "box => getComputedStyle(box).visibility === 'hidden'")
-    assert hidden == [chance < 0.6 for chance in spans] and any(hidden) and not all(hidden)
+    kept = {k for k, chance in enumerate(spans) if chance >= 0.6}
+    assert 0 < len(kept) < len(spans)
+    assert set(read(page, "#drawing .constituent", "box => Number(box.dataset.span)")) == kept
     assert page.locator("#least-says").inner_text() == "60 %"
+    lines = read(page, "#drawing path[data-to]", "line => [line.dataset.of, line.dataset.to]")
+    assert not [to for _, to in lines if to[0] != "w" and int(to) not in kept], (
+        "a hidden constituent takes its line with it"
+    )
+    words = {f"w{i}" for i in range(1, 11)}
+    assert len(lines) == len(words) + len(kept) - 1 + within_chains(page)
+    assert {to for _, to in lines} >= words, "its words hang below the next constituent above it"
+    assert_lines_begin_below_labels(page)
+
+
+def within_chains(page) -> int:
+    """How many lines lead from one label of a unary chain to the next."""
+    labels = read(page, "#drawing text[data-of]", "item => item.dataset.of")
+    return len(labels) - len(set(labels))
+
+
+def assert_lines_begin_below_labels(page) -> None:
+    """Every line begins just below a label that is shown, and ends above a label or a word that is shown."""
+    places = """item => item.tagName === 'path' ? item.getAttribute('d').match(/-?[\\d.]+/g).map(Number)
+        : [item.getAttribute('x'), item.getAttribute('y')].map(Number)"""
+    labels = {(round(x), round(y)) for x, y in read(page, "#drawing text[data-of]", places)}
+    columns = {round(x) for x, _ in read(page, "#drawing text:not([data-arc])", places)}
+    drawn = read(page, "#drawing path[data-to]", places)
+    for x, y, *_, across, bend, down in ([*d[:-3], *d[-3:]] if len(d) > 4 else [*d, d[-1]] for d in drawn):
+        assert {(round(x + dx), round(y - 5)) for dx in (-0.4, 0, 0.4)} & labels
+        assert {round(across + dx) for dx in (-0.4, 0, 0.4)} & columns
+        assert y <= bend <= down
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_every_constituent_can_be_folded_and_opened(page, index):
+    """What is folded shows its label and its first and last words; everything else stays, and nothing overlaps."""
+    page.select_option("#sentence", str(index))
+    words, spans = DATA["sentences"][index]["words"], DATA["sentences"][index]["spans"]
+    whole = page.locator(".parse").get_attribute("viewBox")
+    texts = sorted(read(page, "#drawing text", "item => item.textContent"))
+    for i, span in list(enumerate(spans))[:: 1 + len(spans) // 12]:
+        box(page, i).focus()
+        page.keyboard.press("f")
+        size = span["end"] - span["start"]
+        inside = [j for j, s in enumerate(spans) if span["start"] <= s["start"] and s["end"] <= span["end"] and j != i]
+        if size == 1:
+            assert page.locator(".folded").count() == 0
+            assert "cannot be folded" in page.locator("#status").inner_text()
+            continue
+        kept = set(range(len(spans))) - set(inside)
+        assert set(read(page, "#drawing .constituent", "box => Number(box.dataset.span)")) == kept
+        said = page.locator(".folded").text_content().split()
+        here = words[span["start"] : span["end"]]
+        assert said == (here if size <= 4 else [*here[:2], "…", *here[-2:]])
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith(
+            f"{span['label']}, folded, "
+        )
+        assert overlapping(page) == []
+        assert_lines_begin_below_labels(page)
+        page.keyboard.press("f")
+        assert page.locator(".parse").get_attribute("viewBox") == whole
+    assert sorted(read(page, "#drawing text", "item => item.textContent")) == texts
+
+
+def test_a_folded_sentence_is_narrower_and_lower_and_a_click_on_the_triangle_opens_it(page):
+    page.select_option("#sentence", "2")
+    spans = DATA["sentences"][2]["spans"]
+    size = [float(number) for number in page.locator(".parse").get_attribute("viewBox").split()[2:]]
+    longest = max(range(1, len(spans)), key=lambda i: spans[i]["end"] - spans[i]["start"])
+    box(page, longest).dblclick()
+    folded = [float(number) for number in page.locator(".parse").get_attribute("viewBox").split()[2:]]
+    assert folded[0] < 0.7 * size[0]
+    page.locator("polygon.fold").click()
+    assert page.locator(".folded").count() == 0
+    box(page, 0).dblclick()
+    folded = [float(number) for number in page.locator(".parse").get_attribute("viewBox").split()[2:]]
+    assert folded[0] < 400 and folded[1] < 200
+    page.locator("polygon.fold").click()
+    box(page, longest).focus()
+    page.keyboard.press("f")
+    page.keyboard.press("F")
+    assert page.locator(".folded").count() == 0
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+def test_a_sentence_fits_the_width_or_scrolls_with_readable_words(page, size):
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    for index in range(3):
+        page.select_option("#sentence", str(index))
+        room, tree = page.locator("#drawing").bounding_box(), page.locator(".parse").bounding_box()
+        scale = tree["width"] / float(page.locator(".parse").get_attribute("viewBox").split()[2])
+        assert 15 * scale >= 10.99, "words are at least 11 pixels high"
+        assert tree["width"] <= room["width"] or 15 * scale == pytest.approx(11, abs=0.05)
+        assert index or tree["width"] > 0.97 * room["width"] or tree["height"] > 0.9 * room["height"]
 
 
 def test_pointing_at_a_constituent_lists_its_label_heads(page):
@@ -325,9 +416,8 @@ def test_no_text_of_the_drawing_overlaps_and_the_page_is_not_wider_than_the_wind
     page.locator(".bar").first.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert overlapping(page) == []
-    page.select_option("#size", "fit")
-    room = page.locator("#drawing").bounding_box()
-    assert page.locator(".parse").bounding_box()["width"] <= room["width"]
+    page.select_option("#size", "1")
+    assert overlapping(page) == []
 
 
 def test_there_are_as_many_label_heads_as_in_the_data(page):

@@ -85,7 +85,9 @@ def explorer(data: dict) -> str:
         "caution": caution,
         "drawings": "\n".join(drawings),
         "data": _json({**payload, "sentences": sentences}),
-        "script": "\n".join(_asset(name) for name in ("state.js", "tree.js", *scripts, "save.js", "main.js")),
+        "script": "\n".join(
+            _asset(name) for name in ("state.js", "fold.js", "tree.js", *scripts, "save.js", "main.js")
+        ),
     }
     # One pass: a {{name}} inside a part is text of the data and stays as it is.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("explorer.html"))

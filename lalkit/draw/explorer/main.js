@@ -2,7 +2,7 @@
 function showSentence(index) {
   if (index < 0 || index >= data.sentences.length) return;
   const focused = drawing.contains(document.activeElement);
-  Object.assign(state, { sentence: index, span: null, pinned: false });
+  Object.assign(state, { sentence: index, span: null, pinned: false, folded: new Set() });
   byId("sentence").value = index;
   byId("place").textContent = `${index + 1} of ${data.sentences.length}`;
   byId("previous").disabled = index === 0;
@@ -38,7 +38,7 @@ data.sentences.forEach((item, i) => {
   const id = item.id || `sentence ${i + 1}`;
   byId("sentence").append(make("option", { value: i }, `${id}: ${beginning(item.words)}`));
 });
-byId("size").value = "1"; // a browser may remember what was chosen before a reload
+byId("size").value = "fit"; // a browser may remember what was chosen before a reload
 byId("sentence").addEventListener("change", (event) => showSentence(Number(event.target.value)));
 byId("previous").addEventListener("click", () => showSentence(state.sentence - 1));
 byId("next").addEventListener("click", () => showSentence(state.sentence + 1));
@@ -48,6 +48,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("select, input")) return;
   if (event.key === "n") showSentence(state.sentence + 1);
   else if (event.key === "p") showSentence(state.sentence - 1);
+  else if (event.key === "F") fold(null);
   else if (event.key === "Escape" && !unpin()) letGo();
 });
 showSentence(0);

@@ -96,6 +96,12 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
     if len(chains) < len(spans):
         remedy = "Give one span for the same words: join a unary chain with '::'."
         raise LalkitError("a constituent was not drawn", where=data["id"], remedy=remedy)
+    for item in walk(layers.root):
+        if item.node.is_leaf:
+            item.key = f"w{item.end}"
+    for i, nodes in chains.items():
+        for item in nodes:
+            item.key = str(i)
     status = comparison["status"] if comparison else [None] * len(spans)
     if comparison:  # the symbols become part of the labels, so that the layout leaves room for them
         for i, nodes in chains.items():
@@ -120,11 +126,12 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
         cells.append(svg.element("g", svg.text(x, y, name, NUMBER, colour=svg.GREY), class_="end"))
     boxes = [_box(i, chains[i], drawing.base, spans, status[i]) for i in range(len(spans))]
     veils = [_box(i, chains[i], drawing.base, spans, "veil") for i, s in enumerate(spans) if "probability" in s]
-    width, height = drawing.width + 2 * SIDE, drawing.height
-    ground = svg.element("rect", x=-SIDE, width=width, height=height, fill="white")
+    side = SIDE if "attention" in data else 0  # only label heads of the whole sentence look at START and STOP
+    width, height = drawing.width + 2 * side, drawing.height
+    ground = svg.element("rect", x=-side, y=0, width=width, height=height, fill="white")
     hidden = '<g aria-hidden="true">'
     content = ["", ground, hidden, shade, *cells, "</g>", *boxes, hidden, *drawing.parts, *veils, "</g>", ""]
-    view = f"{-SIDE} 0 {svg.number(width)} {svg.number(height)}"
+    view = f"{-side} 0 {svg.number(width)} {svg.number(height)}"
     label = "Constituents of: " + " ".join(layers.words)
     return svg.element(
         "svg", "\n".join(content), class_="parse", width=width, height=height, viewBox=view, role="tree", aria_label=label,

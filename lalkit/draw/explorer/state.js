@@ -40,7 +40,7 @@ function wordsOf(of) {
 
 // "NP, words 1 to 2: the person, head word person; ..."
 function describe(of) {
-  return `${of.label}, ${range(of)}: ${wordsOf(of)}${headWord(of)}${sureOf(of)}; ${behind(of)}${against(of)}`;
+  return `${of.label}${folded(of) ? ", folded" : ""}, ${range(of)}: ${wordsOf(of)}${headWord(of)}${sureOf(of)}; ${behind(of)}${against(of)}`;
 }
 
 const sureOf = (of) => (of.probability === undefined ? "" : `, probability ${percent(of.probability)}`);

@@ -1,4 +1,5 @@
 // The drawing: pointing at constituents, pinning them, shading words, and moving by keys.
+const READABLE = 11; // the smallest font of words, in pixels
 const drawing = byId("drawing");
 const picture = () => drawing.firstElementChild;
 const boxes = () => [...picture().querySelectorAll(".constituent")];
@@ -9,6 +10,8 @@ function drawSentence() {
   drawing.replaceChildren(template.content.firstElementChild.cloneNode(true));
   const last = sentence().words.length + 1;
   picture().querySelectorAll('[data-column="last"]').forEach((item) => item.setAttribute("data-column", last));
+  if (state.folded.size || state.least) arrange();
+  if (span() && !isShown(span())) Object.assign(state, { span: null, pinned: false });
   resize();
   startAtWords();
   nameBoxes();
@@ -19,20 +22,21 @@ function drawSentence() {
 
 // A constituent is as faint as it is improbable. Below the slider's value it is hidden.
 function markSure() {
-  const probability = (item) => sentence().spans[item.dataset.span].probability ?? 1;
-  const least = Number(byId("least").value) / 100;
   byId("sure").hidden = sentence().spans.every((of) => of.probability === undefined);
-  byId("least-says").textContent = `${byId("least").value} %`;
+  byId("least").value = state.least;
+  byId("least-says").textContent = `${state.least} %`;
   for (const veil of picture().querySelectorAll(".veil")) {
-    veil.style.opacity = probability(veil) < least ? 1 : 0.75 * (1 - probability(veil));
+    veil.style.opacity = 0.75 * (1 - (sentence().spans[veil.dataset.span].probability ?? 1));
   }
-  for (const box of boxes()) box.classList.toggle("below", probability(box) < least);
 }
 
+// Fit the width. Words stay at least as large as READABLE, and a small tree is not made taller than its frame.
 function resize() {
-  const [, , width, height] = picture().getAttribute("viewBox").split(" ").map(Number);
+  const [, , width, height] = numbers(picture().getAttribute("viewBox"));
   const size = byId("size").value;
-  const scale = size === "fit" ? Math.min(1, (drawing.clientWidth - 2) / width) : Number(size);
+  const tallest = numbers(getComputedStyle(drawing).maxHeight)[0] - 2;
+  const fit = Math.min((drawing.clientWidth - 2) / width, Math.max(1, tallest / height));
+  const scale = size === "fit" ? Math.max(READABLE / 15, fit) : Number(size);
   picture().style.width = `${width * scale}px`;
   picture().style.height = `${height * scale}px`;
 }
@@ -122,28 +126,34 @@ function unpin() {
 function focusBox(index) {
   for (const box of boxes()) box.setAttribute("tabindex", Number(box.dataset.span) === index ? "0" : "-1");
   const box = picture().querySelector(`.constituent[data-span="${index}"]`);
+  if (!box) return;
   box.focus({ preventScroll: true });
   box.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function neighbour(index, key) {
   const spans = sentence().spans;
-  const { parent } = spans[index];
-  if (key === "Home") return 0;
-  if (key === "End") return spans.length - 1;
-  if (key === "ArrowUp") return parent;
-  if (key === "ArrowDown") return spans.findIndex((other) => other.parent === index);
-  const peers = spans.map((_, i) => i).filter((i) => spans[i].parent === parent);
+  const shown = boxes().map((box) => Number(box.dataset.span));
+  const above = (i) => (i === null || shown.includes(i) ? i : above(spans[i].parent));
+  const parent = (i) => above(spans[i].parent);
+  if (key === "Home") return shown[0];
+  if (key === "End") return shown.at(-1);
+  if (key === "ArrowUp") return parent(index);
+  if (key === "ArrowDown") return shown.find((other) => parent(other) === index) ?? null;
+  const peers = shown.filter((i) => parent(i) === parent(index));
   return peers[peers.indexOf(index) + (key === "ArrowRight" ? 1 : -1)] ?? null;
 }
 
 const indexOf = (event) => {
-  const box = event.target.closest(".constituent");
+  const box = event.target.closest(".constituent, .fold");
   return box && Number(box.dataset.span);
 };
 
-byId("least").value = "0"; // a browser may remember what was chosen before a reload
-byId("least").addEventListener("input", markSure);
+byId("least").addEventListener("input", (event) => {
+  state.least = Number(event.target.value);
+  drawSentence();
+  showPanel();
+});
 drawing.addEventListener("pointerover", (event) => {
   const index = indexOf(event);
   if (index !== null) point(index);
@@ -155,16 +165,26 @@ drawing.addEventListener("focusin", (event) => {
 drawing.addEventListener("click", (event) => {
   const index = indexOf(event);
   if (index === null) return;
-  pin(index);
+  if (event.target.closest(".fold")) fold(index);
+  else pin(index);
   focusBox(index);
+});
+drawing.addEventListener("dblclick", (event) => {
+  if (indexOf(event) === null || event.target.closest(".fold")) return;
+  fold(indexOf(event));
+  focusBox(state.span);
 });
 drawing.addEventListener("keydown", (event) => {
   const index = indexOf(event);
   if (index === null || event.ctrlKey || event.altKey || event.metaKey) return;
   if (event.key === "Enter" || event.key === " ") pin(index);
+  else if (event.key === "f") {
+    fold(index);
+    focusBox(index);
+  }
   else if (/^(Arrow(Up|Down|Left|Right)|Home|End)$/.test(event.key)) {
     const next = neighbour(index, event.key);
-    if (next !== null && next >= 0) focusBox(next);
+    if (next !== null) focusBox(next);
   } else return;
   event.preventDefault();
 });
