@@ -12,6 +12,7 @@ import typer
 from lalkit.cli import options
 from lalkit.cli.options import documented
 from lalkit.errors import ParameterError
+from lalkit.files import write_json
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +141,7 @@ def bench(
     repeats: int = 7,
     preset: str = "minilm",
     random_weights: bool = False,
-    json_: Annotated[str | None, typer.Option("--json")] = None,
+    json_: Annotated[Path | None, typer.Option("--json", parser=options.output_file)] = None,
 ) -> None:
     """Measure speed and memory as ratios: fast routines against slow twins, the parser against its bare encoder.
 
@@ -153,13 +154,15 @@ def bench(
         repeats: The number of rounds of each comparison.
         preset: The settings of the network in parse and train.
         random_weights: Give the encoder random weights, so that none are downloaded.
-        json_: Write - to print a JSON list of rows.
+        json_: Write all rows as a JSON list to this file; - prints the list.
     """
     from lalkit import bench as comparisons
     from lalkit.bench.measure import Settings
 
     rows = comparisons.bench(routines or [], Settings(device, repeats, preset, random_weights))
-    print(json.dumps(rows) if json_ == "-" else comparisons.table(rows))
+    print(json.dumps(rows) if json_ == Path("-") else comparisons.table(rows))
+    if json_ and json_ != Path("-"):
+        write_json(json_, rows)
 
 
 def doctor() -> None:

@@ -1,5 +1,7 @@
 """The rows of the table, what they measure, and that both functions of a pair compute the same. No test depends on time."""
 
+import json
+
 import pytest
 import torch
 
@@ -13,6 +15,7 @@ from lalkit.network.label_attention import LabelAttention, Masks
 from lalkit.network.scores import fenceposts
 from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.word_vectors import random_encoder
+from tests.command import lalkit
 from tests.reference import span_attention_literal
 from tests.reference.label_attention_literal import literal
 
@@ -172,3 +175,11 @@ def test_an_encoder_from_scratch_cannot_be_compared_with_a_bare_encoder(routine)
 def test_the_table_names_every_row():
     row = compare(Settings(repeats=1), "layer", "8x30", "forward", "b", lambda: torch.ones(1), lambda: torch.ones(1))
     assert "layer" in bench.table([row]) and "8x30" in bench.table([row])
+
+
+def test_rows_are_written_to_a_file(tmp_path, monkeypatch):
+    row = compare(Settings(repeats=1), "layer", "8x30", "forward", "b", lambda: torch.ones(1), lambda: torch.ones(1))
+    monkeypatch.setattr(bench, "bench", lambda routines, settings: [row])
+    code, out, err = lalkit("bench", "--json", tmp_path / "rows.json")
+    assert code == 0 and "8x30" in out, err
+    assert json.loads((tmp_path / "rows.json").read_text()) == [row]

@@ -207,41 +207,35 @@ def files(tiny_parser, tmp_path_factory):
     }
 
 
+@st.composite
+def with_another_value(draw, content):
+    *above, last = draw(st.sampled_from(list(places(content))))
+    node = content
+    for name in above:
+        node = node[name]
+    node[last] = draw(VALUES)
+    return json.dumps(content).encode()
+
+
+@st.composite
+def with_other_bytes(draw, whole):
+    start = draw(st.integers(0, len(whole)))
+    return whole[:start] + draw(st.binary(max_size=4)) + whole[start + draw(st.integers(0, 12)) :]
+
+
 KINDS = ("profile", "card", "a", "sweep", "result", "resume")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@settings(MANY, max_examples=40)
+@settings(MANY, max_examples=80)
 @given(data=st.data())
-def test_any_value_in_any_json_file(files, kind, data):
-    file = next(file for file in files if file.stem == kind)
-    text = file.read_text()
-    content = json.loads(text)
-    *above, last = data.draw(st.sampled_from(list(places(content))))
-    node = content
-    for name in above:
-        node = node[name]
-    node[last] = data.draw(VALUES)
-    try:
-        file.write_text(json.dumps(content))
-        answered(files[file])
-    finally:
-        file.write_text(text)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@settings(MANY, max_examples=40)
-@given(data=st.data())
-def test_any_bytes_in_any_json_file(files, kind, data):
-    """A few bytes anywhere are replaced, so that most of the file is as it was."""
+def test_any_value_and_any_bytes_in_any_json_file(files, kind, data):
+    """Some value is replaced by any other, or a few bytes anywhere are, so that most of the file is as it was."""
     file = next(file for file in files if file.stem == kind)
     whole = file.read_bytes()
-    start = data.draw(st.integers(0, len(whole)))
-    cut = data.draw(st.integers(0, 12))
     try:
-        file.write_bytes(whole[:start] + data.draw(st.binary(max_size=4)) + whole[start + cut :])
+        file.write_bytes(data.draw(st.one_of(with_another_value(json.loads(whole)), with_other_bytes(whole))))
         answered(files[file])
     finally:
         file.write_bytes(whole)
