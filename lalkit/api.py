@@ -18,6 +18,7 @@ import pandas as pd
 from lalkit import draw
 from lalkit.chart.constraints import Constraints, Item, read_brackets
 from lalkit.chart.joint import JointTree
+from lalkit.draw.explorer import tree_page
 from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import PaperLayer, SpanLayer, source_of
@@ -216,17 +217,33 @@ class ParseResult:
         """
         return self._parser.attribution.explain(self._look, label, norm, top, self.parser.profile)
 
-    def explore(self, gold: Sentence | None = None, norm: str = "exact") -> Exploration:
+    def explore(
+        self, gold: Sentence | None = None, norm: str = "exact", beside: ParseResult | Sentence | None = None
+    ) -> Exploration:
         """Return a page to explore: point at a constituent to see its label heads, or its words.
 
-        gold: the same sentence with its gold trees, to mark what differs. norm: as in `explain`. Raises LalkitError for another
-        sentence, and for one without constituents.
+        Args:
+            gold: the same sentence with its gold trees, to mark what differs.
+            norm: as in `explain`.
+            beside: what a second pane shows of the same sentence: the result of another parser, this result again, to look at
+                two label heads, or gold. Each pane marks what the other does not have.
+
+        Raises:
+            LalkitError: another sentence, one without constituents, or both gold and beside.
         """
+        if gold is not None and beside is not None:
+            raise LalkitError("gold and beside were both given", remedy="Give one of them: gold can be the one beside.")
         if gold is not None and (not isinstance(gold, Sentence) or gold.words != self.sentence.words):
             raise LalkitError("gold is not this sentence", remedy="Give a Sentence with the same words.")
         if gold is not None and gold.constituents is None:
             raise LalkitError("gold has no constituents", remedy="Give a Sentence of a treebank with both layers.")
-        data = self._parser.attribution.page(
+        data = self._page(norm, gold)
+        if isinstance(beside, Sentence):
+            return Exploration(draw.explorer(data, tree_page([beside], data["title"], "gold")))
+        return Exploration(draw.explorer(data, beside._page(norm) if beside else None))
+
+    def _page(self, norm: str, gold: Sentence | None = None) -> dict:
+        return self._parser.attribution.page(
             [self._look],
             title=" ".join(self.sentence.words[:12]),
             model=self.parser.info.get("name", "a parser"),
@@ -234,7 +251,6 @@ class ParseResult:
             norm=norm,
             profile=self.parser.profile,
         )
-        return Exploration(draw.explorer(data))
 
     def to_ptb(self, pretty: bool = False) -> str:
         return indent_tree(self.tree) if pretty else format_tree(self.tree)

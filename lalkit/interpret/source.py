@@ -156,6 +156,7 @@ class AttributionSource(Protocol):
             probabilities = {s[:3]: p for s, p in zip(look.prediction.spans, sure.spans)} if sure else {}
             spans = [
                 {"start": span[0], "end": span[1], "label": span[2], "head": _head_word(look.prediction, span)}
+                | {"score": round(self.score(look, span), 4)}
                 | self.page_span(look, span)
                 | ({"probability": round(probabilities[span], 4)} if sure else {})
                 for span in parsed_spans(look.prediction)

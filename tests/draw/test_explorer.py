@@ -40,7 +40,7 @@ class Page(HTMLParser):
 
 
 def payload(page: str) -> dict:
-    return json.loads(Page(page).scripts[0])
+    return json.loads(Page(page).scripts[0])["panes"][0]
 
 
 def nasty() -> dict:

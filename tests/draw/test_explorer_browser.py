@@ -57,7 +57,7 @@ def test_what_is_unsure_is_faint_and_can_be_hidden(open_page):
     first["arc_probabilities"] = [0.3, 0.6, *[0.9] * (len(first["words"]) - 2)]
     page = open_page(explorer(data))
     spans = page.evaluate(
-        "JSON.parse(document.getElementById('data').textContent).sentences[0].spans.map(s => s.probability)"
+        "JSON.parse(document.getElementById('data').textContent).panes[0].sentences[0].spans.map(s => s.probability)"
     )
     assert sorted(spans) == sorted(chances)
     veils = read(page, "#drawing .veil", "veil => Number(veil.style.opacity)")
@@ -377,10 +377,12 @@ def test_the_tree_as_shown_is_saved_as_svg_and_as_png(page):
     kind = "{http://www.w3.org/2000/svg}"
     assert root.tag == f"{kind}svg"
     assert ".pinned" in root.find(f"{kind}style").text
+    assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"
     texts = {"".join([item.text or "", *(child.tail or "" for child in item)]) for item in root.iter(f"{kind}text")}
-    assert {"person", "START", "STOP"} <= texts
+    listed = read(page, "#bars .name", "item => item.textContent")
+    assert {"person", "START", "STOP", *listed} <= texts
     assert any("pinned" in item.get("class", "") for item in root.iter(f"{kind}g"))
-    assert "attended" in root.get("class")
+    assert "attended" in root.find(f"{kind}svg").get("class")
     with page.expect_download() as png:
         page.click("#save-png")
     content = png.value.path().read_bytes()

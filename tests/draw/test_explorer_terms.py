@@ -59,7 +59,9 @@ def number(text: str) -> float:
 
 
 def bars(page) -> list[tuple[str, float]]:
-    found = read(page, ".bar", "item => [...item.querySelectorAll('.name, .number')].map(x => x.textContent)")
+    found = read(
+        page, "#bars .bar:not(.score)", "item => [...item.querySelectorAll('.name, .number')].map(x => x.textContent)"
+    )
     return [(name, number(value)) for name, value in found]
 
 

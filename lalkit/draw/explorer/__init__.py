@@ -26,24 +26,32 @@ count words from 1 (0: the root); label heads are counted from 0. A span with "g
 constituent (<H>): it is drawn with a dotted outline and not compared with gold.
 
 A span can have a "probability", and a sentence "arc_probabilities": [n]. What is unsure is then drawn faint, and a slider hides
-constituents below a probability.
+constituents below a probability. "matches": [[start, end], ...] of a sentence marks what a search found. A span of the paper's
+layer can have its "score". Data without norms and without a boundary are trees alone (`tree_page`). With "constrain": True the
+page asks the page around it, by postMessage, to parse again: {"forbid": "NP(2,4)"} or {"require": "VP(2,4)"}, in the notation of
+`lalkit.chart.constraints`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from importlib.resources import files
+from itertools import zip_longest
+from typing import Any
 
 from lalkit.draw import svg
 from lalkit.draw.explorer.check import NORMS, check
 from lalkit.draw.explorer.picture import compare, in_order, picture
+from lalkit.draw.tree import external_head
 from lalkit.errors import LalkitError
 from lalkit.treebank.brackets import unescape
+from lalkit.treebank.tree import Sentence
 
-__all__ = ["NORMS", "explorer", "explorer_frame"]
+__all__ = ["NORMS", "explorer", "explorer_frame", "tree_page"]
 
-# The two kinds of pages: the panel, its name for screen readers, its scripts, and what a reader must not conclude.
+# The kinds of panes: the panel, its name for screen readers, its scripts, and what a reader must not conclude.
 KINDS = {
     "heads": (
         "heads.html", "Label heads", ("bars.js", "head.js"),
@@ -55,38 +63,57 @@ KINDS = {
         "<strong>A term is exact, but it is not the whole story.</strong> A word adds its term through a vector that the encoder "
         "made from the whole sentence: see notebook 13.",
     ),
+    "plain": ("plain.html", "Constituent", ("plain.js",), ""),
 }  # fmt: skip
 DIGITS = 5  # significant digits of the numbers that go into the page
 
 
-def explorer(data: dict) -> str:
-    """Return the complete page. Raises LalkitError, with the place, if data are not as this module describes them."""
+def explorer(data: dict, beside: dict | None = None) -> str:
+    """Return the complete page.
+
+    beside: data of the same sentences for a second pane, such as another parser's or gold's. Each pane then marks what the other
+    does not have; a "gold" in the data is not shown. Raises LalkitError, with the place, if data are not as this module
+    describes them, or if the sentences of both panes have other words.
+    """
     check(data)
-    drawings, sentences = [], []
-    for i, sentence in enumerate(data["sentences"]):
-        spans = in_order(sentence["spans"])
-        comparison = compare({**sentence, "spans": spans})
-        drawings.append(f'<template data-sentence="{i}">{picture(sentence, spans, comparison)}</template>')
-        sentences.append(_sentence(sentence, spans, comparison))
-    terms = "boundary" in data
-    norms = {norm: NORMS[norm] for norm in data.get("norms", ())}
-    heads_payload = {"norm": data.get("norm"), "norms": norms, "profile": data.get("profile")}
-    payload = {"boundary": data["boundary"]} if terms else heads_payload
-    panel, aside, scripts, caution = KINDS["terms" if terms else "heads"]
-    note = data.get("note")
+    panes, other = [data], "gold"
+    if beside is not None:
+        check(beside)
+        panes, other = [_against(data, beside), _against(beside, data)], "the other tree"
+    kinds = ["terms" if "boundary" in pane else "heads" if "norms" in pane else "plain" for pane in panes]
+    drawings, payload = [], []
+    for p, (pane, kind) in enumerate(zip(panes, kinds)):
+        sentences = []
+        for i, sentence in enumerate(pane["sentences"]):
+            spans = in_order(sentence["spans"])
+            comparison = compare({**sentence, "spans": spans}, other)
+            drawing = picture(sentence, spans, comparison)
+            drawings.append(f'<template data-pane="{p}" data-sentence="{i}">{drawing}</template>')
+            sentences.append(_sentence(sentence, spans, comparison))
+        norms = {norm: NORMS[norm] for norm in pane.get("norms", ())}
+        fields = {"norm": pane.get("norm"), "norms": norms, "profile": pane.get("profile")} if kind == "heads" else {}
+        fields |= {"boundary": pane["boundary"]} if kind == "terms" else {}
+        payload.append({"kind": kind, "model": pane["model"], "other": other, **fields, "sentences": sentences})
+    shown = list(dict.fromkeys(kinds))
+    panels, aside, scripts, cautions = zip(*(KINDS[kind] for kind in shown))
+    note, scripts_of = data.get("note"), dict(zip(shown, scripts))
     parts = {
         "title": svg.escape(data["title"]),
-        "model": svg.escape(data["model"]),
+        "model": svg.escape(" | ".join(pane["model"] for pane in panes)),
         "note": f'<p class="note">{svg.escape(note)}</p>' if note else "",
         "page_style": _asset("page.css").replace("FONTS", svg.CSS),
         "tree_style": _asset("tree.css"),
-        "aside": aside,
-        "panel": _asset(panel),
-        "caution": caution,
+        "aside": ", ".join(aside),
+        "install": svg.INSTALL,
+        "other": other,
+        "panels": "\n".join(
+            f'<template id="panel-{k}">\n{_asset(panel)}</template>' for k, panel in zip(shown, panels)
+        ),
+        "caution": "".join(f"<p>{caution}</p>" for caution in cautions),
         "drawings": "\n".join(drawings),
-        "data": _json({**payload, "sentences": sentences}),
+        "data": _json({"constrain": bool(data.get("constrain")), "panes": payload}),
         "script": "\n".join(
-            _asset(name) for name in ("state.js", "fold.js", "tree.js", *scripts, "save.js", "main.js")
+            [_asset("write.js"), *_kinds(scripts_of), *map(_asset, ("main.js", "save.js", "constrain.js"))]
         ),
     }
     # One pass: a {{name}} inside a part is text of the data and stays as it is.
@@ -106,6 +133,53 @@ def explorer_frame(html: str, height: int = 900, title: str = "Label head explor
     )  # fmt: skip
 
 
+def tree_page(sentences: Iterable[Sentence], title: str, model: str) -> dict:
+    """Return the data of a page of trees without a parser, such as gold trees. Each sentence needs both layers.
+
+    model: a few words that say where the trees come from.
+    """
+    pages = []
+    for s in sentences:
+        if s.constituents is None or s.heads is None:
+            remedy = "Give a Sentence of a treebank with both layers."
+            raise LalkitError("a page to explore needs constituents and dependencies", where=s.id, remedy=remedy)
+        heads = [external_head(s.heads, c.start, c.end) for c in s.constituents]
+        spans = [
+            {"start": c.start, "end": c.end, "label": c.label} | ({} if head is None else {"head": head + 1})
+            for c, head in zip(s.constituents, heads)
+        ]
+        tags, arc_labels = (list(names or ["_"] * len(s)) for names in (s.tags, s.arc_labels))
+        layers = {"tags": tags, "heads": list(s.heads), "arc_labels": arc_labels}
+        pages.append({"id": s.id, "words": list(s.words), **layers, "spans": spans})
+    return {"title": title, "model": model, "sentences": pages}
+
+
+def _against(data: dict, other: dict) -> dict:
+    """Return the data with the other pane's trees in the place of gold."""
+    nothing: dict[str, Any] = {"id": "", "words": []}
+    pairs = list(zip_longest(data["sentences"], other["sentences"], fillvalue=nothing))
+    for mine, theirs in pairs:
+        if list(mine["words"]) != list(theirs["words"]):
+            raise LalkitError(
+                "the two panes show other words", where=mine["id"], remedy="Give the same sentences twice."
+            )
+    layers = ("heads", "arc_labels")
+    golds = [
+        {"spans": [span for span in theirs["spans"] if not span.get("group")], **{key: theirs[key] for key in layers}}
+        for _, theirs in pairs
+    ]
+    return {**data, "sentences": [{**mine, "gold": gold} for (mine, _), gold in zip(pairs, golds)]}
+
+
+def _kinds(scripts: dict[str, tuple[str, ...]]) -> list[str]:
+    """Return the scripts of the panes, each kind as one function, so that two kinds can stand side by side."""
+    kinds = []
+    for kind, names in scripts.items():
+        content = "\n".join(map(_asset, ("state.js", "fold.js", "tree.js", *names, "pane.js")))
+        kinds.append(f"{kind}: (data, drawing, panel, place) => {{\n{content}}},")
+    return ["const kinds = {", *kinds, "};"]
+
+
 def _sentence(sentence: dict, spans: list[dict], comparison: dict | None) -> dict:
     """Return what the page's script needs of a sentence."""
     status = comparison["status"] if comparison else [None] * len(spans)
@@ -119,7 +193,8 @@ def _sentence(sentence: dict, spans: list[dict], comparison: dict | None) -> dic
             for span, span_status in zip(spans, status)
         ],
         "attention": [_rounded(row) for row in sentence.get("attention", ())],
-        "comparison": comparison and {"line": comparison["line"], "missing": comparison["missing"]},
+        "comparison": comparison and {key: comparison[key] for key in ("line", "missing", "differs")},
+        "matches": sentence.get("matches"),
     }
 
 
@@ -127,7 +202,8 @@ def _behind(span: dict) -> dict:
     """Return what the panel lists for a constituent."""
     if "readings" in span:
         return {key: span[key] for key in ("readings", "then")}
-    return {"values": {norm: _rounded(values) for norm, values in span["values"].items()}}
+    values = {norm: _rounded(values) for norm, values in span.get("values", {}).items()}
+    return {"values": values} | ({"score": span["score"]} if "score" in span else {})
 
 
 def _rounded(values: list[float]) -> list[float]:

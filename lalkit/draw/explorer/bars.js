@@ -1,6 +1,8 @@
 // The label heads behind the constituent, as bars around a zero line.
 // head: the label head whose attention is shown.
-Object.assign(state, { head: null, norm: data.norm, order: "value", allHeads: false, allLabels: false });
+// word: the column of the word whose label heads are listed.
+Object.assign(state, { head: null, norm: data.norm, order: "value", word: null, zoom: false, allHeads: false, allLabels: false });
+const kept = { head: (text) => wholeFrom(0, sentence().attention.length)(text), norm: oneOf(Object.keys(data.norms)), word: (text) => wholeFrom(1, sentence().words.length + 1)(text) };
 const values = (of) => of.values[state.norm];
 
 // A value by the chosen norm: shares in percent.
@@ -21,8 +23,11 @@ function behind(of) {
 }
 
 function showPanel() {
+  byId("norm").value = state.norm;
   showBars();
   showHead();
+  showLooking();
+  markHeat();
 }
 
 function showBars() {
@@ -33,9 +38,12 @@ function showBars() {
   if (!showTitle(of, "label heads")) return;
   const found = ranked(of);
   const low = Math.min(0, ...values(of));
-  const high = Math.max(0, ...values(of));
-  const shown = state.allHeads ? found : found.slice(0, FEW);
-  byId("bars").append(...shown.map((item) => make("li", {}, headBar(item, low, high))));
+  const scored = state.norm === "exact" && of.score !== undefined; // only this norm is a part of the score
+  const high = Math.max(0, ...values(of), scored && !state.zoom ? of.score : 0);
+  const listed = state.allHeads ? found : found.slice(0, FEW);
+  byId("bars").append(...(scored ? scoreBar(of.label, of.score, low, high, state.zoom) : []));
+  byId("bars").append(...listed.map((item) => make("li", {}, headBar(item, low, high))));
+  byId("zoom-choice").hidden = !scored;
   byId("more-heads").hidden = found.length <= FEW;
   byId("more-heads").textContent = state.allHeads ? `Show the first ${FEW} only` : `Show all ${found.length} label heads`;
 }
@@ -66,6 +74,7 @@ byId("norm").addEventListener("change", (event) => {
   nameBoxes();
   showBars();
   showHead();
+  page.remember();
   if (span()) say(describe(span()));
 });
 byId("order").addEventListener("change", (event) => {

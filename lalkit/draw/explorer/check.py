@@ -45,6 +45,7 @@ class Many(NamedTuple):
 
 TEXT = Value("a text", lambda value: isinstance(value, str) and value != "")
 STRING = Value("a text", lambda value: isinstance(value, str))
+FLAG = Value("True or False", lambda value: isinstance(value, bool))
 NUMBER = Value("a finite number", lambda x: isinstance(x, (int, float)) and type(x) is not bool and math.isfinite(x))
 PROBABILITY = Value("a probability from 0 to 1", lambda x: NUMBER.test(x) and 0 <= x <= 1)
 LABEL_AND_SCORE = Value(
@@ -101,11 +102,11 @@ def verify(value: Any, form: Value | Many | dict, where: str = "") -> None:
 def check(data: dict) -> None:
     """Raise LalkitError unless the data are what `explorer` describes."""
     sentences = Many({"id": STRING, "words": Many(TEXT)}, least=1)
-    verify(data, {"title": TEXT, "model": TEXT, "note?": TEXT, "sentences": sentences})
+    verify(data, {"title": TEXT, "model": TEXT, "note?": TEXT, "constrain?": FLAG, "sentences": sentences})
     terms, label_heads = "boundary" in data, None
     if terms:
         verify(data, {"boundary": one_of(EDGES)})
-    else:
+    elif "norms" in data:
         verify(data, {"norms": Many(one_of(NORMS), least=1)})
         verify(data, {"norm": one_of(data["norms"])})
     for i, sentence in enumerate(data["sentences"]):
@@ -114,7 +115,7 @@ def check(data: dict) -> None:
         if terms:
             for k, span in enumerate(sentence["spans"]):
                 _check_readings(span, EDGES[data["boundary"]], f"{where}.spans[{k}]")
-        else:
+        elif "norms" in data:
             label_heads = _check_label_heads(sentence, data["norms"], label_heads, where)
     if data.get("profile") is not None:
         _check_profile(data["profile"], label_heads)
@@ -128,11 +129,16 @@ def _check_layers(sentence: dict, where: str) -> None:
         "end": whole(1, n),
         "head?": whole(1, n),
         "probability?": PROBABILITY,
+        "score?": NUMBER,
     }
     layers = {"heads": Many(whole(0, n), n), "arc_labels": Many(TEXT, n), "spans": Many(span)}
     verify(
         sentence, {"tags": Many(TEXT, n), **layers, "gold?": layers, "arc_probabilities?": Many(PROBABILITY, n)}, where
     )
+    matches = sentence.get("matches") or []
+    verify(sentence, {"matches?": Many(Many(whole(0, n), 2, "fenceposts"))}, where)
+    for k, match in enumerate(matches):
+        verify(match[1], whole(match[0] + 1, n), f"{where}.matches[{k}][1]")
     gold = (sentence.get("gold") or {"spans": ()})["spans"]
     for name, spans in (("spans", sentence["spans"]), ("gold.spans", gold)):
         for k, span in enumerate(spans):

@@ -3,15 +3,12 @@ const LEVEL = 42; // from one row of labels to the next, and LABEL, their size: 
 const LABEL = 14;
 const OVER = 13; // from the top of a row of arcs to its line, and from there to the next row: as in arcs.py
 const BELOW = 8;
-Object.assign(state, { folded: new Set(), least: 0 }); // constituents by their places, "start-end"; a probability in percent
 
 const placeOf = (of) => `${of.start + 1}-${of.end}`;
-const likely = (of) => (of.probability ?? 1) >= state.least / 100;
-const folded = (of) => state.folded.has(placeOf(of)) && likely(of) && of.end - of.start > 1;
+const likely = (of) => (of.probability ?? 1) >= shown.least / 100;
+const folded = (of) => shown.folded.has(placeOf(of)) && likely(of) && of.end - of.start > 1;
 const above = (of) => (of.parent === null ? [] : [sentence().spans[of.parent], ...above(sentence().spans[of.parent])]);
 const isShown = (of) => likely(of) && !above(of).some(folded);
-const numbers = (text) => text.match(/-?[\d.]+/g).map(Number);
-const get = (item, name) => Number(item.getAttribute(name));
 const widest = (items, room = 0) => Math.max(0, ...items.map((item) => item.getBBox().width + room));
 
 // The words of a folded constituent: at most the first two and the last two.
@@ -87,9 +84,7 @@ function room(of, all) {
   const left = Math.min(get(first, "x") - 3, ...ends.map((x) => x - LABEL));
   const right = Math.max(get(last, "x") + get(last, "width") + 3, ...ends.map((x) => x + LABEL));
   const named = [of, ...above(of)].flatMap((one) => all(`text[data-of="${sentence().spans.indexOf(one)}"]`));
-  const text = document.createElementNS(picture().namespaceURI, "text");
-  text.setAttribute("font-size", 15);
-  text.textContent = shortened(of);
+  const text = shape("text", { "font-size": 15, "text-anchor": "middle", class: "folded" }, shortened(of));
   picture().append(text);
   const half = Math.max(widest([...named, text], 16) / 2, widest(labels, 20) / 2, widest(labels.filter(crossing), 20));
   text.remove();
@@ -102,7 +97,7 @@ function room(of, all) {
 function move(all, x, y) {
   for (const item of all("text, rect")) {
     const wide = item.tagName === "rect" ? get(item, "width") : 0;
-    const ground = item.parentNode === picture() && wide;
+    const ground = wide && (item.parentNode === picture() || item.matches(".match"));
     item.setAttribute("x", ground ? x(get(item, "x")) : x(get(item, "x") + wide / 2) - wide / 2);
     if (ground) item.setAttribute("width", x(get(item, "x") + wide) - x(get(item, "x")));
     if (wide) item.setAttribute("height", y(get(item, "y") + get(item, "height")) - y(get(item, "y")));
@@ -128,14 +123,10 @@ function triangle(of, { left, right, text }, x, all) {
   const index = sentence().spans.indexOf(of);
   const label = all(`text[data-of="${index}"]`).sort((a, b) => get(b, "y") - get(a, "y"))[0];
   const bottom = get(cell("heat", 0), "y") + 15;
-  const shape = document.createElementNS(picture().namespaceURI, "polygon");
-  shape.setAttribute("points", `${get(label, "x")},${get(label, "y") + 5} ${x(left) + 4},${bottom - 17} ${x(right) - 4},${bottom - 17}`);
-  shape.setAttribute("class", "fold");
+  const points = `${get(label, "x")},${get(label, "y") + 5} ${x(left) + 4},${bottom - 17} ${x(right) - 4},${bottom - 17}`;
   text.setAttribute("x", (x(left) + x(right)) / 2);
   text.setAttribute("y", bottom);
-  text.setAttribute("text-anchor", "middle");
-  text.setAttribute("class", "folded");
-  for (const item of [shape, text]) {
+  for (const item of [shape("polygon", { points, class: "fold" }), text]) {
     item.dataset.span = index;
     picture().insertBefore(item, picture().querySelector(".constituent"));
   }
@@ -144,9 +135,10 @@ function triangle(of, { left, right, text }, x, all) {
 // Fold a constituent, or open it again. Without one, open all.
 function fold(index) {
   const of = index === null ? null : sentence().spans[index];
-  if (of === null) state.folded.clear();
+  if (of === null) shown.folded.clear();
   else if (of.end - of.start < 2) return say("a constituent of one word cannot be folded");
-  else if (!state.folded.delete(placeOf(of))) state.folded.add(placeOf(of));
-  drawSentence();
+  else if (!shown.folded.delete(placeOf(of))) shown.folded.add(placeOf(of));
+  page.redraw();
+  page.remember();
   return say(of ? `${folded(of) ? "folded" : "opened"}: ${describe(of)}` : "all constituents are open");
 }

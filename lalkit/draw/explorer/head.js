@@ -8,6 +8,7 @@ function chooseHead(head) {
   }
   markHeat();
   showHead();
+  page.remember();
   say(head === null ? "no label head chosen" : `label head ${head}: ${byId("head-says").textContent}`);
 }
 
@@ -23,7 +24,31 @@ function heat() {
   };
 }
 
-const letGo = () => state.head !== null && chooseHead(null);
+const letGo = () => (state.head !== null ? chooseHead(null) : state.word !== null && chooseColumn(state.word));
+
+// A click on a word lists the label heads that look at it; START and STOP cannot be chosen.
+function chooseColumn(column) {
+  if (column < 1 || column > sentence().words.length) return;
+  state.word = column === state.word ? null : column;
+  showLooking();
+  page.remember();
+  say(state.word === null ? "no word chosen" : byId("looking-title").textContent);
+}
+
+function showLooking() {
+  const { word } = state;
+  const columns = sentence().attention.map((row, head) => ({ head, value: row[word ?? 0] }));
+  const most = columns.sort((a, b) => b.value - a.value || a.head - b.head).slice(0, FEW_LABELS);
+  byId("looking-panel").hidden = word === null;
+  if (word === null) return;
+  byId("looking-title").textContent = `Label heads that look at \u201c${sentence().words[word - 1]}\u201d`;
+  byId("looking").replaceChildren(...most.map(({ head, value }) => {
+    const said = `label head ${head}: ${percent(value)} of its attention`;
+    const button = bar("button", { name: `head ${head}`, value, number: percent(value), said }, 0, 1);
+    button.addEventListener("click", () => chooseHead(head === state.head ? null : head));
+    return make("li", {}, button);
+  }));
+}
 
 function showHead() {
   const { head } = state;

@@ -22,12 +22,13 @@ SURE, UNSURE = 0.8, 0.5  # arcs below are drawn faint, and fainter
 UNDER_WORDS = 24  # from the words' baseline to where the arcs begin: the numbers stand between them
 
 
-def compare(sentence: dict) -> dict | None:
+def compare(sentence: dict, name: str = "gold") -> dict | None:
     """Compare a parse with gold; a unary chain counts as one constituent. Returns None if there is no gold, else
 
     status: for each span "same", "extra", {"label": gold's label over the same words}, or None for a group;
     arcs: for each word "same", "head" (the head is wrong) or "label" (only the label is wrong);
-    missing: the constituents of gold that the parse does not have; line: the counts, as sentences for the page.
+    missing: the constituents of gold that the parse does not have; line: the counts, as sentences for the page; differs:
+    whether anything does. name: what the page calls gold.
     """
     gold = sentence.get("gold")
     if gold is None:
@@ -45,7 +46,9 @@ def compare(sentence: dict) -> dict | None:
         "head" if head != gold_head else "same" if label == gold_label else "label"
         for head, gold_head, label, gold_label in pairs
     ]
-    return {"status": status, "arcs": arcs, "missing": missing, "line": _counts(status, arcs, missing, len(labels))}
+    differs = bool(missing) or any(item not in ("same", None) for item in [*status, *arcs])
+    line = _counts(status, arcs, missing, len(labels), name)
+    return {"status": status, "arcs": arcs, "missing": missing, "differs": differs, "line": line}
 
 
 def _status(span: dict, labels: dict[tuple[int, int], str]) -> str | dict | None:
@@ -55,14 +58,14 @@ def _status(span: dict, labels: dict[tuple[int, int], str]) -> str | dict | None
     return "extra" if label is None else "same" if label == span["label"] else {"label": label}
 
 
-def _counts(status: list, arcs: list[str], missing: list, gold: int) -> str:
+def _counts(status: list, arcs: list[str], missing: list, gold: int, name: str) -> str:
     compared = [item for item in status if item is not None]
     extra, other = compared.count("extra"), sum(isinstance(item, dict) for item in compared)
     heads = len(arcs) - arcs.count("head")
     return (
-        f"Constituents: {compared.count('same')} of {len(compared)} are in gold, {other} with another label there ({OTHER}), "
-        f"{extra} not there ({EXTRA}); {len(missing)} of gold's {gold} are missing. "
-        f"Arcs: {heads} of {len(arcs)} have gold's head, {arcs.count('same')} its label too; punctuation counts."
+        f"Constituents: {compared.count('same')} of {len(compared)} are in {name}, {other} with another label there ({OTHER}), "
+        f"{extra} not there ({EXTRA}); {len(missing)} of {name}'s {gold} are missing. "
+        f"Arcs: {heads} of {len(arcs)} have {name}'s head, {arcs.count('same')} its label too; punctuation counts."
     )
 
 
@@ -124,7 +127,11 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
     for column, name, x in (("0", "START", -beyond), ("last", "STOP", drawing.width + beyond)):
         cells += _cell(column, x, svg.text_width(name, NUMBER) + 8, y)
         cells.append(svg.element("g", svg.text(x, y, name, NUMBER, colour=svg.GREY), class_="end"))
-    boxes = [_box(i, chains[i], drawing.base, spans, status[i]) for i in range(len(spans))]
+    found = {tuple(match) for match in data.get("matches") or ()}
+    cells += [_match(start, end, drawing.xs, slot_widths(layers), y) for start, end in sorted(found)]
+    boxes = [
+        _box(i, chains[i], drawing.base, spans, status[i], (s["start"], s["end"]) in found) for i, s in enumerate(spans)
+    ]
     veils = [_box(i, chains[i], drawing.base, spans, "veil") for i, s in enumerate(spans) if "probability" in s]
     side = SIDE if "attention" in data else 0  # only label heads of the whole sentence look at START and STOP
     width, height = drawing.width + 2 * side, drawing.height
@@ -148,7 +155,9 @@ def _chains(root: Placed, index: dict[tuple[int, int], int]) -> dict[int, list[P
     return chains
 
 
-def _box(i: int, chain: list[Placed], base: float, spans: list[dict], status: str | dict | None) -> str:
+def _box(
+    i: int, chain: list[Placed], base: float, spans: list[dict], status: str | dict | None, match: bool = False
+) -> str:
     """Return the box behind all labels of a constituent, at which one points. The script names it for screen readers.
 
     status "veil": a white box over the labels, which makes them faint.
@@ -162,9 +171,15 @@ def _box(i: int, chain: list[Placed], base: float, spans: list[dict], status: st
     peers = [j for j, span in enumerate(spans) if span["parent"] == spans[i]["parent"]]
     rect = svg.element("rect", class_="box", x=left, y=top, width=2 * half, height=bottom - top, rx=4)
     return svg.element(
-        "g", rect, class_=f"constituent{kind}", data_span=i, role="treeitem", tabindex=0 if i == 0 else -1,
+        "g", rect, class_=f"constituent{kind}" + " match" * match, data_span=i, role="treeitem", tabindex=0 if i == 0 else -1,
         aria_level=spans[i]["level"], aria_posinset=peers.index(i) + 1, aria_setsize=len(peers), aria_selected="false",
     )  # fmt: skip
+
+
+def _match(start: int, end: int, xs: list[float], slots: list[float], y: float) -> str:
+    """Return a frame around the words that a search found."""
+    left, right = xs[start] - slots[start] / 2 + 2, xs[end - 1] + slots[end - 1] / 2 - 2
+    return svg.element("rect", class_="match", x=left, y=y - WORD - 3, width=right - left, height=WORD + 10, rx=4)
 
 
 def _cell(column: str, x: float, width: float, y: float) -> list[str]:

@@ -1,20 +1,46 @@
-// Save the tree as it is shown, with its styles, as a file.
+// Save what is shown, with its styles, as a file.
 const MOST_PIXELS = 12000; // the longest side of a canvas that browsers draw
 
+// The trees side by side, and below them the bars of the panel.
 function standalone() {
-  const copy = picture().cloneNode(true);
-  const style = document.createElementNS(copy.namespaceURI, "style");
-  style.textContent = byId("tree-style").textContent;
-  copy.prepend(style);
-  const [, , width, height] = copy.getAttribute("viewBox").split(" ").map(Number);
-  copy.removeAttribute("style");
-  copy.setAttribute("width", width);
-  copy.setAttribute("height", height);
-  return { text: new XMLSerializer().serializeToString(copy), width, height };
+  const style = shape("style", {}, find("tree-style").textContent);
+  const whole = shape("svg", { class: page.dark() ? "parse dark" : "parse", role: "img" });
+  const title = shape("title", {}, `${find("constituent").textContent} | ${sentences[shown.sentence].words.join(" ")}`);
+  const ground = shape("rect", { fill: "white" });
+  whole.append(title, style, ground);
+  let [width, height] = [0, 0];
+  const put = (piece, x, y) => {
+    const [, , wide, high] = numbers(piece.getAttribute("viewBox"));
+    piece.removeAttribute("style");
+    for (const [name, value] of Object.entries({ x, y, width: wide, height: high })) piece.setAttribute(name, value);
+    [width, height] = [Math.max(width, x + wide), Math.max(height, y + high)];
+    whole.append(piece);
+  };
+  for (const pane of page.panes) put(pane.drawing.querySelector(".parse").cloneNode(true), width, 0);
+  const bars = [...find("panel").querySelectorAll(".bars:not([hidden]) .bar")];
+  if (bars.length) put(barsPicture(bars), 0, height);
+  for (const item of [whole, ground]) for (const [name, value] of Object.entries({ width, height })) item.setAttribute(name, value);
+  whole.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  whole.setAttribute("font-family", page.panes[0].drawing.querySelector(".parse").getAttribute("font-family"));
+  return { text: new XMLSerializer().serializeToString(whole), width, height };
+}
+
+function barsPicture(bars) {
+  const picture = shape("svg", { viewBox: `0 0 620 ${30 + 22 * bars.length}` });
+  const write = (x, y, text) => picture.append(shape("text", { x, y, "font-size": 14, fill: "#000000" }, text));
+  write(16, 16, find("constituent").textContent);
+  bars.forEach((item, row) => {
+    const [line, y] = [item.querySelector(".track i"), 38 + 22 * row];
+    const [left, width] = [line.style.left, line.style.width].map((text) => 3 * parseFloat(text));
+    write(16, y, item.querySelector(".name").textContent);
+    picture.append(shape("rect", { x: 200 + left, y: y - 11, width: Math.max(width, 1), height: 12, fill: line.className ? "#B34700" : "#0072B2" }));
+    write(520, y, item.querySelector(".number").textContent);
+  });
+  return picture;
 }
 
 function save(blob, suffix) {
-  const name = sentence().id.replace(/[^\p{L}\p{N}_-]+/gu, "-") || `sentence-${state.sentence + 1}`;
+  const name = sentences[shown.sentence].id.replace(/[^\p{L}\p{N}_-]+/gu, "-") || `sentence-${shown.sentence + 1}`;
   const link = make("a", { href: URL.createObjectURL(blob), download: `${name}.${suffix}` });
   document.body.append(link);
   link.click();
@@ -23,8 +49,8 @@ function save(blob, suffix) {
   say(`saved ${name}.${suffix}`);
 }
 
-byId("save-svg").addEventListener("click", () => save(new Blob([standalone().text], { type: "image/svg+xml" }), "svg"));
-byId("save-png").addEventListener("click", () => {
+find("save-svg").addEventListener("click", () => save(new Blob([standalone().text], { type: "image/svg+xml" }), "svg"));
+find("save-png").addEventListener("click", () => {
   const { text, width, height } = standalone();
   const scale = Math.min(2, MOST_PIXELS / Math.max(width, height));
   const image = new Image();
@@ -35,4 +61,4 @@ byId("save-png").addEventListener("click", () => {
   });
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
 });
-byId("print").addEventListener("click", () => window.print());
+find("print").addEventListener("click", () => window.print());

@@ -1,7 +1,8 @@
 // The terms of a constituent's score as bars: for every word its attention times its evidence, and what the edges add.
 // reading: 0 for the parse's own label, 1 for the label that comes second, 2 for the difference between the two.
 // word: the word whose evidence is taken out.
-Object.assign(state, { reading: 0, order: "size", shading: "value", word: null, allTerms: false });
+Object.assign(state, { reading: 0, order: "size", shading: "value", word: null, zoom: false, allTerms: false });
+const kept = { reading: wholeFrom(0, 3), word: (text) => wholeFrom(1, sentence().words.length + 1)(text), shading: oneOf(["value", "attention"]) };
 const EDGES = { first: "first word", last: "last word", constant: "constant", boundary: "boundaries" };
 const BOUNDARY = {
   full: "The boundaries add one number, which a scorer of fenceposts computes. The page cannot show what is behind it.",
@@ -46,7 +47,6 @@ const runnerUp = (of) => (of.readings[1] ? `; ${of.readings[1].label} comes seco
 
 function showPanel() {
   const of = span();
-  if (!of) state.word = null; // another sentence
   for (const id of ["heat-legend", "terms"]) byId(id).hidden = !of;
   byId("more-terms").hidden = true;
   byId("bars").replaceChildren();
@@ -62,11 +62,11 @@ function showTerms(of) {
   byId("reading").value = chosenReading(of);
   const { words, edges, label, score } = reading(of);
   const all = [...words, ...edges];
-  const low = Math.min(0, ...all.map((term) => term.value));
-  const high = Math.max(0, ...all.map((term) => term.value));
+  const low = Math.min(0, ...all.map((term) => term.value), state.zoom ? 0 : score);
+  const high = Math.max(0, ...all.map((term) => term.value), state.zoom ? 0 : score);
   const found = state.order === "size" ? [...all].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)) : all;
-  const shown = state.allTerms ? found : found.slice(0, FEW);
-  byId("bars").append(...shown.map((term) => make("li", {}, termBar(of, term, low, high))));
+  const listed = state.allTerms ? found : found.slice(0, FEW);
+  byId("bars").append(...scoreBar(label, score, low, high, state.zoom), ...listed.map((term) => make("li", {}, termBar(of, term, low, high))));
   byId("more-terms").hidden = found.length <= FEW;
   byId("more-terms").textContent = state.allTerms ? `Show the first ${FEW} only` : `Show all ${found.length} terms`;
   const whole = [sum(words.map((term) => term.value)), sum(edges.map((term) => term.value))];
@@ -130,6 +130,7 @@ for (const [id, key, read] of [["reading", "reading", Number], ["order", "order"
   byId(id).addEventListener("change", (event) => {
     state[key] = read(event.target.value);
     showPanel();
+    page.remember();
   });
 }
 byId("more-terms").addEventListener("click", () => {

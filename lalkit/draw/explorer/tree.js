@@ -1,16 +1,16 @@
 // The drawing: pointing at constituents, pinning them, shading words, and moving by keys.
-const READABLE = 11; // the smallest font of words, in pixels
-const drawing = byId("drawing");
-const picture = () => drawing.firstElementChild;
+drawing.append(make("div")); // its place, before the first sentence is drawn
+const picture = () => drawing.querySelector(".parse");
 const boxes = () => [...picture().querySelectorAll(".constituent")];
 const cell = (kind, column) => picture().querySelector(`.${kind}[data-column="${column}"]`);
 
 function drawSentence() {
-  const template = document.querySelector(`template[data-sentence="${state.sentence}"]`);
-  drawing.replaceChildren(template.content.firstElementChild.cloneNode(true));
+  const template = document.querySelector(`template[data-pane="${place}"][data-sentence="${shown.sentence}"]`);
+  drawing.lastElementChild.replaceWith(template.content.firstElementChild.cloneNode(true));
   const last = sentence().words.length + 1;
   picture().querySelectorAll('[data-column="last"]').forEach((item) => item.setAttribute("data-column", last));
-  if (state.folded.size || state.least) arrange();
+  picture().classList.toggle("dark", page.dark());
+  if (shown.folded.size || shown.least) arrange();
   if (span() && !isShown(span())) Object.assign(state, { span: null, pinned: false });
   resize();
   startAtWords();
@@ -22,21 +22,18 @@ function drawSentence() {
 
 // A constituent is as faint as it is improbable. Below the slider's value it is hidden.
 function markSure() {
-  byId("sure").hidden = sentence().spans.every((of) => of.probability === undefined);
-  byId("least").value = state.least;
-  byId("least-says").textContent = `${state.least} %`;
   for (const veil of picture().querySelectorAll(".veil")) {
     veil.style.opacity = 0.75 * (1 - (sentence().spans[veil.dataset.span].probability ?? 1));
   }
 }
 
-// Fit the width. Words stay at least as large as READABLE, and a small tree is not made taller than its frame.
+// Fit the width. Words stay at least as large as READABLE. A small tree is not made taller than its frame.
 function resize() {
   const [, , width, height] = numbers(picture().getAttribute("viewBox"));
-  const size = byId("size").value;
+  const size = find("size").value;
   const tallest = numbers(getComputedStyle(drawing).maxHeight)[0] - 2;
   const fit = Math.min((drawing.clientWidth - 2) / width, Math.max(1, tallest / height));
-  const scale = size === "fit" ? Math.max(READABLE / 15, fit) : Number(size);
+  const scale = size === "fit" ? Math.max(READABLE[page.large() ? "large" : "small"] / 15, fit) : Number(size);
   picture().style.width = `${width * scale}px`;
   picture().style.height = `${height * scale}px`;
 }
@@ -59,57 +56,61 @@ function markSpan() {
     box.classList.toggle("pinned", here && state.pinned);
     box.setAttribute("aria-selected", String(here && state.pinned));
   }
-  shade(span(), "pointed");
+  if (pane === page.pane) for (const one of page.panes) one.shade(span(), "pointed"); // the same words in the other pane, too
 }
 
 // Shade the words of a constituent. kind: "pointed", or "ghost" for a constituent of gold that is missing.
 function shade(of, kind) {
-  const rect = picture().querySelector(".shade");
+  const rect = picture()?.querySelector(".shade");
+  if (!rect) return;
   rect.setAttribute("class", of ? `shade ${kind}` : "shade");
-  if (!of) return;
+  if (!of || !cell("heat", of.end)) return;
   const edge = (column, key) => Number(cell("heat", column).getAttribute(key));
   const left = edge(of.start + 1, "x") - 4;
   rect.setAttribute("x", left);
   rect.setAttribute("width", edge(of.end, "x") + edge(of.end, "width") + 4 - left);
 }
 
-// From white to #56b4e9, or to #e69f00 for numbers below 0. Black text stays readable on both.
+// From white to #56b4e9, or to #e69f00 for numbers below 0; from #121212 to darker ones in dark mode. Text stays readable.
 function shadeOf(part) {
-  const mix = (low) => Math.round(255 + (low - 255) * Math.abs(part));
-  return `rgb(${(part < 0 ? [230, 159, 0] : [86, 180, 233]).map(mix).join(", ")})`;
+  const ground = page.dark() ? 18 : 255;
+  const full = page.dark() ? [[0, 100, 160], [150, 80, 0]] : [[86, 180, 233], [230, 159, 0]];
+  return `rgb(${full[part < 0 ? 1 : 0].map((one) => Math.round(ground + (one - ground) * Math.abs(part))).join(", ")})`;
 }
 
 // Shade words, START and STOP as the panel says. A column without a number stays white.
 function markHeat() {
-  const shown = heat();
-  picture().classList.toggle("attended", shown !== null);
-  picture().classList.toggle("inside", shown !== null && shown.number(0) === null);
+  const colours = heat();
+  picture().classList.toggle("attended", colours !== null);
+  picture().classList.toggle("inside", colours !== null && colours.number(0) === null);
   const names = ["START", ...sentence().words, "STOP"];
   names.forEach((name, column) => {
     const rect = cell("heat", column);
-    const number = shown && shown.number(column);
-    const place = column > 0 && column < names.length - 1 ? `word ${column}: ${name}` : name;
-    rect.style.fill = number === null ? "" : shown.colour(column);
+    const number = colours && colours.number(column);
+    const where = column > 0 && column < names.length - 1 ? `word ${column}: ${name}` : name;
+    rect.style.fill = number === null ? "" : colours.colour(column);
     rect.querySelector("title").textContent = number !== null
-      ? `${place}: ${shown.tip(column)}`
-      : column > 0 && column < names.length - 1 ? place : "";
+      ? `${where}: ${colours.tip(column)}`
+      : column > 0 && column < names.length - 1 ? where : "";
     cell("number", column).textContent = number === null ? "" : minus(String(number));
   });
 }
 
 function point(index) {
-  if (state.pinned || index === state.span) return;
+  if (!page.claim(pane, false) || state.pinned || index === state.span) return;
   state.span = index;
   markSpan();
   showPanel();
 }
 
 function pin(index) {
+  page.claim(pane, true);
   const same = state.pinned && index === state.span;
   state.span = index;
   state.pinned = !same;
   markSpan();
   showPanel();
+  page.remember(true);
   say(same ? "unpinned" : `pinned: ${describe(span())}`);
 }
 
@@ -118,6 +119,7 @@ function unpin() {
   state.pinned = false;
   markSpan();
   showPanel();
+  page.remember();
   say("unpinned");
   return true;
 }
@@ -133,14 +135,14 @@ function focusBox(index) {
 
 function neighbour(index, key) {
   const spans = sentence().spans;
-  const shown = boxes().map((box) => Number(box.dataset.span));
-  const above = (i) => (i === null || shown.includes(i) ? i : above(spans[i].parent));
+  const drawn = boxes().map((box) => Number(box.dataset.span));
+  const above = (i) => (i === null || drawn.includes(i) ? i : above(spans[i].parent));
   const parent = (i) => above(spans[i].parent);
-  if (key === "Home") return shown[0];
-  if (key === "End") return shown.at(-1);
+  if (key === "Home") return drawn[0];
+  if (key === "End") return drawn.at(-1);
   if (key === "ArrowUp") return parent(index);
-  if (key === "ArrowDown") return shown.find((other) => parent(other) === index) ?? null;
-  const peers = shown.filter((i) => parent(i) === parent(index));
+  if (key === "ArrowDown") return drawn.find((other) => parent(other) === index) ?? null;
+  const peers = drawn.filter((i) => parent(i) === parent(index));
   return peers[peers.indexOf(index) + (key === "ArrowRight" ? 1 : -1)] ?? null;
 }
 
@@ -149,11 +151,6 @@ const indexOf = (event) => {
   return box && Number(box.dataset.span);
 };
 
-byId("least").addEventListener("input", (event) => {
-  state.least = Number(event.target.value);
-  drawSentence();
-  showPanel();
-});
 drawing.addEventListener("pointerover", (event) => {
   const index = indexOf(event);
   if (index !== null) point(index);
@@ -164,6 +161,7 @@ drawing.addEventListener("focusin", (event) => {
 });
 drawing.addEventListener("click", (event) => {
   const index = indexOf(event);
+  if (event.target.closest(".heat") && page.claim(pane, true)) chooseColumn(Number(event.target.dataset.column));
   if (index === null) return;
   if (event.target.closest(".fold")) fold(index);
   else pin(index);

@@ -5,6 +5,7 @@ function chooseWord(position) {
     button.setAttribute("aria-pressed", String(Number(button.dataset.word) === position));
   }
   showWord();
+  page.remember();
   say(position === null ? "no word chosen" : byId("word-says").textContent);
 }
 
@@ -15,6 +16,7 @@ function showWord() {
   const place = of && state.word !== null ? state.word - 1 - of.start : -1;
   const inside = of && place >= 0 && place < of.end - of.start;
   byId("without").hidden = !inside;
+  showHolders();
   byId("word-title").textContent = inside ? `Without \u201c${wordAt(state.word)}\u201d` : "Without a word";
   byId("word-says").textContent = inside ? verdict(of, place)
     : of && state.word !== null ? "The chosen word is outside this constituent, so it adds nothing to the score."
@@ -24,6 +26,23 @@ function showWord() {
     one.label, i ? "second" : "here", plain(one.score), plain(one.score - one.value[place]), signed(-one.value[place]),
   ));
   byId("without").querySelector("tbody").replaceChildren(...rows);
+}
+
+const chooseColumn = (column) => column > 0 && column <= sentence().words.length && chooseWord(column === state.word ? null : column);
+
+// What the chosen word adds to every constituent that it is in, from the smallest.
+function showHolders() {
+  const holding = sentence().spans.filter((of) => state.word !== null && of.start < state.word && state.word <= of.end).reverse();
+  byId("holders").hidden = !holding.length;
+  if (holding.length) byId("holders-say").textContent = `What \u201c${wordAt(state.word)}\u201d adds to the score of each constituent around it:`;
+  const rows = holding.map((of) => ({ of, value: of.readings[0].value[state.word - 1 - of.start] }));
+  const [low, high] = [Math.min(0, ...rows.map((row) => row.value)), Math.max(0, ...rows.map((row) => row.value))];
+  byId("holders").replaceChildren(...rows.map(({ of, value }) => {
+    const said = `${of.label}, ${range(of)}: ${signed(value)}`;
+    const button = bar("button", { name: `${of.label}, ${range(of)}`, value, number: signed(value), said }, low, high);
+    button.addEventListener("click", () => select(of));
+    return make("li", {}, button);
+  }));
 }
 
 function verdict(of, place) {

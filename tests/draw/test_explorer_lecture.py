@@ -1,0 +1,348 @@
+"""The explorer in a lecture room: two panes, links, modes, keys, search hits, and asking for another parse, in a real browser."""
+
+import copy
+import re
+from dataclasses import replace
+from urllib.parse import parse_qs
+
+import pytest
+
+from lalkit.draw import explorer, explorer_frame
+from lalkit.draw.explorer import tree_page
+from lalkit.errors import LalkitError
+from tests.draw.browser import box, overlapping, read
+from tests.draw.explorer_data import explorer_data
+from tests.draw.sentences import random_sentence
+from tests.draw.terms_data import terms_data
+
+pytestmark = pytest.mark.slow
+DATA = explorer_data()
+
+
+def address(page) -> dict[str, str]:
+    return {key: value for key, (value,) in parse_qs(page.evaluate("location.hash.slice(1)")).items()}
+
+
+def with_other_tree(data: dict) -> dict:
+    """The same sentences from "another parser": in the first, a constituent is not there, and one arc has another label."""
+    other = copy.deepcopy(data)
+    other["model"] = "another"
+    first = other["sentences"][0]
+    kept = {(span["start"], span["end"]) for span in first["gold"]["spans"]}
+    first["spans"] = [span for span in first["spans"] if (span["start"], span["end"]) in kept]
+    first["arc_labels"] = first["gold"]["arc_labels"]
+    return other
+
+
+# ---------------------------------------------------------------- the address
+
+
+def test_a_link_shows_the_same(open_page):
+    page = open_page(explorer(DATA))
+    page.keyboard.press("n")
+    box(page, 3).click()
+    page.select_option("#norm", "raw")
+    page.locator(".bar").nth(2).click()
+    head = page.locator('.bar[aria-pressed="true"]').get_attribute("data-head")
+    span = DATA["sentences"][1]["spans"][3]
+    box(page, 6).focus()
+    page.keyboard.press("f")
+    page.keyboard.press("d")
+    folded = DATA["sentences"][1]["spans"][6]
+    wanted = {"sentence": "2", "span": f"{span['start'] + 1}-{span['end']}", "head": head, "norm": "raw", "dark": "1",
+              "fold": f"{folded['start'] + 1}-{folded['end']}"}  # fmt: skip
+    assert address(page) == wanted
+    seen = "[document.getElementById('panel').innerText, document.querySelector('.parse').outerHTML]"
+    before = page.evaluate(seen)
+    page.locator("body").click(position={"x": 1, "y": 1})
+    page.reload()
+    panel, picture = page.evaluate(seen)
+    assert panel == before[0]
+    assert picture.count("folded") == before[1].count("folded") and "pinned" in picture and "attended" in picture
+
+
+def test_back_and_forward_lead_from_view_to_view(open_page):
+    page = open_page(explorer(DATA))
+    box(page, 2).click()
+    page.click("#next")
+    assert page.locator("#place").inner_text() == "2 of 3"
+    page.go_back()
+    assert page.locator("#place").inner_text() == "1 of 3"
+    assert box(page, 2).get_attribute("aria-selected") == "true"
+    page.go_forward()
+    assert page.locator("#place").inner_text() == "2 of 3"
+
+
+@pytest.mark.parametrize("wrong", [
+    "sentence=99", "sentence=-1", "sentence=2.5", "span=0-99", "span=__proto__&head=__proto__", "head=1e9&norm=l2&least=101",
+    "fold=1-1.x.%3Cb%3E", "%", "&&==", "word=99&reading=9&shading=x", "sentence2=2&span2=1-2&pane=2", "__proto__=1&constructor=2",
+])  # fmt: skip
+@pytest.mark.parametrize("data", [DATA, terms_data()], ids=["heads", "terms"])
+def test_what_cannot_be_in_an_address_is_ignored(open_page, data, wrong):
+    page = open_page(explorer(data))
+    page.evaluate("hash => { location.hash = hash; }", wrong)
+    page.wait_for_timeout(30)
+    assert page.locator("#place").inner_text() == "1 of 3"
+    assert page.locator('[aria-selected="true"], .folded').count() == 0
+    box(page, 1).click()
+    assert page.locator(".bar").count() > 1
+
+
+def test_a_frame_that_keeps_no_history_works_all_the_same(open_page):
+    frame = open_page("<p>A notebook</p>" + explorer_frame(explorer(DATA))).frame_locator("iframe")
+    frame.locator("#next").click()
+    box(frame, 2).click()
+    assert frame.locator("#place").inner_text() == "2 of 3"
+    assert frame.locator('[aria-selected="true"]').count() == 1
+
+
+# ---------------------------------------------------------------- two panes
+
+
+@pytest.mark.parametrize("beside", [with_other_tree(DATA), with_other_tree(terms_data())], ids=["heads", "terms"])
+def test_two_panes_mark_what_the_other_does_not_have(open_page, beside):
+    page = open_page(explorer(DATA, beside))
+    assert [page.locator(f"{pane} .parse").count() for pane in ("#drawing", "#drawing-2")] == [1, 1]
+    assert "Right: another" in page.locator("#drawing-2").inner_text()
+    here, there = [{(s["start"], s["end"]) for s in one["sentences"][0]["spans"]} for one in (DATA, beside)]
+    assert len(here - there) == 1 and not there - here
+    wrong = page.locator("#drawing .constituent.wrong")
+    assert wrong.count() == 1
+    assert wrong.get_attribute("aria-label").endswith("; not in the other tree")
+    assert page.locator("#drawing-2 .constituent.wrong").count() == 0
+    assert [page.locator(f"{pane} .wrong-label").count() for pane in ("#drawing", "#drawing-2")] == [1, 1]
+    page.keyboard.press("e")
+    assert wrong.get_attribute("aria-selected") == "true"
+    page.locator('#drawing-2 .constituent[data-span="1"]').click()
+    assert page.locator("#panel .model").inner_text() == "Right: another"
+    (missing,) = read(page, "#missing button", "item => item.textContent")
+    start, end = next(iter(here - there))
+    assert f"words {start + 1} to {end}" in missing or f"word {end}:" in missing
+
+
+def test_each_pane_has_its_own_label_head_and_both_fold_together(open_page):
+    page = open_page(explorer(DATA, DATA))
+    box(page.locator("#drawing"), 2).click()
+    page.locator("#bars .bar").nth(0).click()
+    box(page.locator("#drawing-2"), 2).click()
+    page.locator("#bars .bar").nth(1).click()
+    titles = [read(page, f"{pane} .heat title", "item => item.textContent") for pane in ("#drawing", "#drawing-2")]
+    assert [text.split("head ")[1] for text in (titles[0][0], titles[1][0])][0] != titles[1][0].split("head ")[1]
+    assert {"head", "head2", "pane"} <= set(address(page))
+    box(page.locator("#drawing"), 0).focus()
+    page.keyboard.press("f")
+    assert page.locator(".folded").count() == 2
+    assert page.locator(".constituent.wrong, .wrong-head, .wrong-label").count() == 0
+
+
+def test_the_panes_show_the_same_words():
+    other = copy.deepcopy(DATA)
+    other["sentences"][1]["words"][3] = "other"
+    with pytest.raises(LalkitError, match=r"made 30: the two panes show other words"):
+        explorer(DATA, other)
+    with pytest.raises(LalkitError, match="other words"):
+        explorer(DATA, {**DATA, "sentences": DATA["sentences"][:2]})
+
+
+def test_trees_without_a_parser_are_a_page_too(open_page):
+    sentences = [random_sentence(12, 1), random_sentence(25, 2)]
+    page = open_page(explorer(tree_page(sentences, "Trees", "a treebank")))
+    box(page, 0).click()
+    label = page.locator("#constituent").inner_text()
+    assert label.startswith(f"{sentences[0].constituents[0].label}: ")
+    assert page.locator(".bar").count() == 0
+    with pytest.raises(LalkitError, match="constituents and dependencies"):
+        tree_page([replace(sentences[0], heads=None, arc_labels=None)], "t", "m")
+
+
+# ---------------------------------------------------------------- keys, search hits, modes
+
+
+def test_keys_lead_through_differences_and_search_hits(open_page):
+    data = copy.deepcopy(DATA)
+    spans = [item["spans"] for item in data["sentences"]]
+    hits = [(0, 2), (2, 5)]
+    for s, i in hits:
+        data["sentences"][s]["matches"] = [[spans[s][i]["start"], spans[s][i]["end"]]]
+    page = open_page(explorer(data))
+
+    def here():
+        pinned = read(page, '[aria-selected="true"]', "item => Number(item.dataset.span)")
+        return int(page.locator("#place").inner_text()[0]) - 1, *pinned
+
+    assert page.locator(".constituent.match").count() == page.locator("rect.match").count() == 1
+    for key, wanted in (("m", hits[0]), ("m", hits[1]), ("m", hits[1]), ("M", hits[0])):
+        page.keyboard.press(key)
+        assert here() == wanted
+    assert "there is no next" not in page.locator("#status").inner_text()
+    differing = [(s, i) for s in (0, 1) for i in (1, len(spans[s]) - 1)]
+    page.keyboard.press("Escape")
+    for wanted in (*differing, differing[-1]):
+        page.keyboard.press("e")
+        assert here() == wanted
+    assert page.locator("#status").inner_text() == "there is no next difference"
+    for wanted in differing[-2::-1]:
+        page.keyboard.press("E")
+        assert here() == wanted
+    page.keyboard.press("?")
+    listed = set(re.findall(r"[\w?]+", " ".join(read(page, "#help td:first-child", "item => item.textContent"))))
+    assert {"n", "p", "e", "E", "m", "M", "f", "F", "d", "l", "Enter", "Escape"} <= listed
+    page.keyboard.press("Escape")
+    assert page.locator("#help").is_hidden()
+    assert len(here()) == 2, "Escape closed the list only"
+
+
+# The contrast of every text with its ground, as WCAG 2 computes it. In the drawing, the ground is the last rectangle below it.
+CONTRAST = """() => {
+    const parts = (text) => (text.match(/[\\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
+    const linear = (x) => (x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+    const light = (rgb) => [0.2126, 0.7152, 0.0722].reduce((sum, share, i) => sum + share * linear(rgb[i] / 255), 0);
+    const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+    const ground = (item) => {
+        for (let one = item; one; one = one.parentElement) {
+            const colour = parts(getComputedStyle(one).backgroundColor);
+            if (colour.length < 4 || colour[3] > 0) return colour;
+        }
+        return [255, 255, 255];
+    };
+    const filled = (rect) => getComputedStyle(rect).fill !== "none";
+    const rects = [...document.querySelectorAll(".parse rect:not(.veil)")].filter(filled);
+    const under = (box) => rects.filter((rect) => {
+        const place = rect.getBoundingClientRect();
+        const across = place.left <= box.left + 3 && place.right >= box.right - 3;
+        return across && place.top <= box.top + 6 && place.bottom >= box.bottom - 6;
+    }).at(-1);
+    const found = [];
+    for (const item of document.querySelectorAll("body *")) {
+        const own = [...item.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+        const drawn = item.tagName === "text";
+        if (!own || !item.checkVisibility({ visibilityProperty: true }) || (item.closest("svg") && !drawn)) continue;
+        const style = getComputedStyle(item);
+        const below = drawn ? parts(getComputedStyle(under(item.getBoundingClientRect())).fill) : ground(item);
+        found.push([item.textContent, ratio(parts(drawn ? style.fill : style.color), below)]);
+    }
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("data", [DATA, terms_data()], ids=["heads", "terms"])
+def test_text_has_enough_contrast_in_both_modes(open_page, data, dark):
+    page = open_page(explorer(data))
+    box(page, 2).click()
+    page.locator("button.bar").first.click()
+    page.locator('.heat[data-column="2"]').click()
+    if dark:
+        page.click("#dark")
+    page.mouse.move(1, 1)
+    found = page.evaluate(CONTRAST)
+    assert len(found) > 80
+    assert [item for item in found if item[1] < 4.5] == []
+
+
+def test_dark_mode_follows_the_system_until_one_chooses(open_page):
+    page = open_page(explorer(DATA))
+    page.emulate_media(color_scheme="dark")
+    page.reload()
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(18, 18, 18)"
+    page.keyboard.press("d")
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    page.reload()
+    assert page.evaluate(ground) == "rgb(255, 255, 255)", "the address keeps the choice"
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+def test_large_type_is_larger_and_nothing_overlaps_or_is_wider_than_the_window(open_page, size):
+    page = open_page(explorer(DATA))
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.select_option("#sentence", "2")
+    box(page, 3).click()
+    tall = "document.querySelector('#drawing text[data-of]').getBoundingClientRect().height"
+    before = page.evaluate(tall)
+    page.click("#large")
+    assert page.evaluate(tall) > 1.5 * before
+    assert page.evaluate("parseFloat(getComputedStyle(document.getElementById('about')).fontSize)") >= 20
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    assert overlapping(page) == []
+
+
+# ---------------------------------------------------------------- words, scores, fonts, constraints
+
+
+def test_the_score_stands_beside_the_bars_of_its_parts(open_page):
+    data = copy.deepcopy(DATA)
+    data["norm"] = "exact"
+    values = data["sentences"][0]["spans"][2]["values"]["exact"]
+    data["sentences"][0]["spans"][2]["score"] = score = 10 * max(values)
+    page = open_page(explorer(data))
+    box(page, 2).click()
+    assert page.locator(".bar.score").inner_text().split()[-1] == f"{score:.2f}" if score >= 1 else f"{score:.3f}"
+
+    def width(which):
+        return page.locator(f"{which} .track i").first.bounding_box()["width"]
+
+    assert width("button.bar") == pytest.approx(width(".bar.score") / 10, abs=1.5)
+    before = width("button.bar")
+    page.check("#zoom")
+    assert width("button.bar") > 3 * before
+    assert "Score of" in page.locator(".bar.score").inner_text()
+    page.select_option("#norm", "raw")
+    assert page.locator(".bar.score").count() == 0, "raw values are no parts of the score"
+
+
+def test_a_click_on_a_word_lists_the_label_heads_that_look_at_it(open_page):
+    page = open_page(explorer(DATA))
+    page.locator('.heat[data-column="3"]').click()
+    column = [row[3] for row in DATA["sentences"][0]["attention"]]
+    wanted = sorted(range(len(column)), key=lambda head: -column[head])[:8]
+    assert read(page, "#looking .name", "item => item.textContent") == [f"head {head}" for head in wanted]
+    assert page.locator("#looking .number").first.inner_text() == f"{100 * column[wanted[0]]:.1f}\u00a0%"
+    page.locator("#looking .bar").first.click()
+    assert page.locator("#head-title").inner_text() == f"Label head {wanted[0]}"
+
+
+def test_a_click_on_a_word_lists_what_it_adds_to_the_constituents_around_it(open_page):
+    data = terms_data()
+    page = open_page(explorer(data))
+    page.locator('.heat[data-column="3"]').click()
+    around = [span for span in data["sentences"][0]["spans"] if span["start"] < 3 <= span["end"]]
+    names = read(page, "#holders .name", "item => item.textContent")
+    assert sorted(name.split(",")[0] for name in names) == sorted(span["label"] for span in around)
+    page.locator("#holders .bar").last.click()
+    assert box(page, 0).get_attribute("aria-selected") == "true"
+
+
+@pytest.mark.parametrize("data", [DATA, terms_data()], ids=["heads", "terms"])
+def test_a_pinned_constituent_can_be_forbidden_or_given_another_label(open_page, data):
+    page = open_page(explorer({**data, "constrain": True}))
+    page.evaluate("window.asked = []; window.addEventListener('message', (event) => window.asked.push(event.data))")
+    assert page.locator("#constrain").is_hidden()
+    span = data["sentences"][0]["spans"][2]
+    place = f"({span['start'] + 1},{span['end']})"
+    box(page, 2).click()
+    page.click("#forbid")
+    page.fill("#label", " VP ( ")
+    page.click("#require")
+    page.wait_for_function("window.asked.length === 2")
+    assert page.evaluate("window.asked") == [{"forbid": f"{span['label']}{place}"}, {"require": f"VP{place}"}]
+    page.fill("#label", "")
+    page.click("#require")
+    page.keyboard.press("Escape")
+    assert page.evaluate("window.asked.length") == 2
+
+
+def test_without_constraints_there_are_no_such_buttons(open_page):
+    page = open_page(explorer(DATA))
+    box(page, 2).click()
+    assert page.locator("#constrain").is_hidden()
+
+
+def test_a_note_says_which_font_to_install_for_chinese(open_page):
+    data = copy.deepcopy(DATA)
+    assert open_page(explorer(data)).locator("#fonts").is_hidden()
+    data["sentences"][0]["words"][:2] = ["嘉珍", "住在"]
+    page = open_page(explorer(data))
+    page.add_init_script("CanvasRenderingContext2D.prototype.fillText = () => {}")  # every character looks the same
+    page.reload()
+    assert "Noto Sans CJK" in page.locator("#fonts").inner_text()
