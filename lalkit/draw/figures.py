@@ -145,6 +145,31 @@ def seed_points(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str
     return figure
 
 
+def learning_curves(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str]) -> Figure:
+    """Draw how the scores on dev grow with the epochs: a colour for each cell, a line for each run, a panel for each measure.
+
+    table: the columns of `axes`, seed, epoch, and the measures in percent.
+    """
+    cells = table.groupby(table[list(axes)].astype(str).agg(", ".join, axis=1), sort=False)
+    figure, panels = side_by_side(len(measures), 3.4 * len(measures), 3.2)
+    for panel, measure in zip(panels, measures):
+        for k, (name, rows) in enumerate(cells):
+            style = {
+                "color": COLOURS[k % len(COLOURS)],
+                "marker": MARKERS[k % len(MARKERS)],
+                "ms": 4,
+                "lw": 1,
+                "alpha": 0.8,
+            }
+            for number, (_, run) in enumerate(rows.groupby("seed")):
+                panel.plot(run["epoch"], run[measure], label=None if number else name, **style)
+        panel.set(xlabel="epoch", title=f"{measure.upper()} on dev, percent")
+        panel.xaxis.get_major_locator().set_params(integer=True)
+        panel.grid(alpha=0.3)
+    panels[0].legend(title=", ".join(axes), fontsize=8, title_fontsize=8)
+    return figure
+
+
 def heads_figure(table: pd.DataFrame) -> Figure:
     """Draw what label heads are worth, in four panels; every point is one seed.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from lalkit.config import flatten
-from lalkit.draw.figures import seed_points
+from lalkit.draw.figures import learning_curves, seed_points
 from lalkit.draw.pages import png, render
 from lalkit.errors import ParameterError
 from lalkit.files import write_bytes, write_text
@@ -19,6 +19,7 @@ from lalkit.reproduce.sweep_table import (
     Sweep,
     all_pairs,
     cell_table,
+    curve_table,
     judge,
     read_sweep,
     run_table,
@@ -31,8 +32,9 @@ NAMES = {"f1": "F1", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
 def report(folders: Sequence[str | Path], out: str | Path) -> list[Path]:
     """Write the report of sweeps into a folder, and return its files.
 
-    For every sweep: NAME-runs.csv, NAME-cells.csv, NAME-tests.csv, NAME-claims.csv, NAME.png, NAME.md and NAME.tex; and
-    report.html with all of them. Raises ParameterError as `read_sweep` does, and for two sweeps of one name, before it writes.
+    For every sweep: NAME-runs.csv, NAME-cells.csv, NAME-tests.csv, NAME-claims.csv, NAME-curves.csv, NAME.png,
+    NAME-curves.png, NAME.md and NAME.tex; and report.html with all of them. Raises ParameterError as `read_sweep` does, and for
+    two sweeps of one name, before it writes.
     """
     sweeps: dict[str, Sweep] = {}
     for sweep in map(read_sweep, folders):
@@ -46,18 +48,33 @@ def report(folders: Sequence[str | Path], out: str | Path) -> list[Path]:
         split, question = split_of(sweep), sweep.content["question"]
         runs, cells = run_table(sweep), cell_table(sweep, split)
         pairs, claims = all_pairs(sweep, split), judge(sweep, split)
-        for kind, table in (("runs", runs), ("cells", cells), ("tests", pairs), ("claims", claims)):
+        curves = curve_table(sweep)
+        tables = {"runs": runs, "cells": cells, "tests": pairs, "claims": claims, "curves": curves}
+        for kind, table in tables.items():
             written.append(write_text(out / f"{name}-{kind}.csv", table.to_csv(index=False, float_format="%.6g")))
-        picture = png(seed_points(runs[runs["split"] == split], sweep.axes, COUNTED))
+        pictures = {
+            f"{name}.png": (
+                "F1, UAS and LAS of every run",
+                seed_points(runs[runs["split"] == split], sweep.axes, COUNTED),
+            ),
+            f"{name}-curves.png": ("dev scores of every run by epoch", learning_curves(curves, sweep.axes, COUNTED)),
+        }
+        shown = {file: (alt, png(figure)) for file, (alt, figure) in pictures.items()}
         parts = _parts(sweep, split, cells, pairs, claims)
-        first = f"![F1, UAS and LAS of every run]({name}.png)"
+        first = "\n\n".join(f"![{alt}]({file})" for file, (alt, _) in shown.items())
         page = render("reproduce/report.md.jinja", title=question, first=first, parts=parts)
         written += [
-            write_bytes(out / f"{name}.png", picture),
+            *(write_bytes(out / file, picture) for file, (_, picture) in shown.items()),
             write_text(out / f"{name}.md", page),
             write_text(out / f"{name}.tex", _latex(parts["What the cells reached"])),
         ]
-        pages.append({"question": question, "picture": base64.b64encode(picture).decode(), "parts": parts})
+        pages.append(
+            {
+                "question": question,
+                "pictures": [(alt, base64.b64encode(picture).decode()) for alt, picture in shown.values()],
+                "parts": parts,
+            }
+        )
     title = ", ".join(sweep.name for sweep in sweeps.values())
     page = render("reproduce/report.html.jinja", title=title, sweeps=pages)
     return [*written, write_text(out / "report.html", page)]

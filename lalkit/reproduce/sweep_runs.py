@@ -36,6 +36,7 @@ from lalkit.evaluation import provenance
 from lalkit.files import check_form, find_json, lock, remove_parts, write_json, write_text
 from lalkit.parsing.cluster import connect
 from lalkit.reproduce.sweep_plan import Plan, Run
+from lalkit.training.loop import Epoch
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class Result:
     seconds: float
     peak_memory_mb: float | None
     best_epoch: int
+    history: list[Epoch]
 
 
 Task = tuple[str, dict]  # a run's folder, and what is to be done there (JSON): see `carry_out`

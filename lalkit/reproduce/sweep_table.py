@@ -118,6 +118,15 @@ def run_table(sweep: Sweep) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def curve_table(sweep: Sweep) -> pd.DataFrame:
+    """Return a row per run and epoch, with the scores on dev: the axes, seed, epoch, f1, uas, las."""
+    names = ("epoch", *COUNTED)
+    return pd.DataFrame(
+        {**run["cell"], "seed": run["seed"], **{name: epoch[name] for name in names}}
+        for run in sweep.runs for epoch in run["history"]
+    )  # fmt: skip
+
+
 def cell_table(sweep: Sweep, split: str) -> pd.DataFrame:
     """Return a row per cell: the axes, number of seeds, mean and standard deviation (n - 1) of every score, and means of
     weights, minutes and peak MB; with `paper f1` and so on where the sweep's file names a row of the paper."""

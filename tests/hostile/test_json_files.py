@@ -308,7 +308,7 @@ def test_values_of_a_journal(tiny_parser, tmp_path, path, value):
 
 SCORES = {"f1": 80.0, "exact": 50.0, "uas": 90.0, "las": 85.0, "tag_accuracy": None}
 RUN = {"status": "ok", "seed": 1, "scores": {"dev": SCORES}, "parameters": 9, "seconds": 1.5, "peak_memory_mb": None,
-       "best_epoch": 2}  # fmt: skip
+       "best_epoch": 2, "history": [{"epoch": 1, **SCORES}]}  # fmt: skip
 ROWS = "matched,gold,predicted,arcs,arcs_right,labels_right\n3,4,4,9,8,7\n,,,5,4,4\n"
 
 
@@ -367,6 +367,7 @@ def test_values_of_sweep_json(tmp_path, path, value):
         *values("seconds", None, "1", ...),
         *values("peak_memory_mb", "1", [], ...),
         *values("best_epoch", None, "2", ...),
+        *values("history", None, {}, [{"epoch": 1}], ...),
     ],
 )
 def test_values_of_a_result(tmp_path, path, value):

@@ -262,6 +262,7 @@ def test_a_whole_sweep(tmp_path, tiny_parser):
         "seconds": 1.0,
         "peak_memory_mb": None,
         "best_epoch": 1,
+        "history": [],
     }
     (tmp_path / "runs" / "k1" / "result.json").write_text(json.dumps(result))
     planned = [{"cell": {"heads": "paper"}, "seed": 1, "treebank": "sample", "key": "k1", "folder": "runs/k1"}]

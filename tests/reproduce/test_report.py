@@ -49,6 +49,7 @@ def make_sweep(tmp_path):
                 result = run | {
                     "status": "ok", "scores": {"dev": scores}, "parameters": 1_000_000, "seconds": 90.0,
                     "peak_memory_mb": 500.0, "best_epoch": 1, "config": config, "device": "cpu",
+                    "history": [{"epoch": 1, **scores}],
                 }  # fmt: skip
                 (folder / "result.json").write_text(json.dumps(result))
                 runs.append(run)
@@ -112,8 +113,8 @@ def test_a_real_sweep_becomes_files(done, tmp_path):
     folder, _ = done
     written = report([folder], tmp_path)
     assert {path.name for path in written} == {
-        "two-runs.csv", "two-cells.csv", "two-tests.csv", "two-claims.csv", "two.png", "two.md", "two.tex",
-        "report.html",
+        "two-runs.csv", "two-cells.csv", "two-tests.csv", "two-claims.csv", "two-curves.csv",
+        "two.png", "two-curves.png", "two.md", "two.tex", "report.html",
     }  # fmt: skip
     sweep = read_sweep(folder)
     assert split_of(sweep) == "test"
@@ -121,6 +122,11 @@ def test_a_real_sweep_becomes_files(done, tmp_path):
     for run in sweep.runs:
         row = runs[(runs["layers"].astype(str) == run["cell"]["layers"]) & (runs["split"] == "test")].iloc[0]
         assert row["f1"] == pytest.approx(run["scores"]["test"]["f1"], rel=1e-5)
+    curves = pd.read_csv(tmp_path / "two-curves.csv")
+    merged = runs[runs["split"] == "dev"].merge(curves, on=["layers", "seed"], suffixes=("", " of the epoch"))
+    best = merged[merged["epoch"] == merged["best_epoch"]]
+    assert len(curves) == sum(run["epochs"] for run in sweep.runs) and len(best) == len(sweep.runs)
+    assert best["las of the epoch"].to_numpy() == pytest.approx(best["las"].to_numpy(), abs=1e-3)
     page = (tmp_path / "report.html").read_text()
     assert "One layer or two?" in page and "data:image/png;base64" in page and "http" not in page
     assert "model.layers" in (tmp_path / "two.md").read_text()
