@@ -286,9 +286,9 @@ def test_the_score_stands_beside_the_bars_of_its_parts(open_page):
     before = width("button.bar")
     page.check("#zoom")
     assert width("button.bar") > 3 * before
-    assert "Score of" in page.locator(".bar.score").inner_text()
+    assert "Score of" in page.locator("#bars .score").inner_text()
     page.select_option("#norm", "raw")
-    assert page.locator(".bar.score").count() == 0, "raw values are no parts of the score"
+    assert page.locator("#bars .score").count() == 0, "raw values are no parts of the score"
 
 
 def test_a_click_on_a_word_lists_the_label_heads_that_look_at_it(open_page):
