@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from lalkit.draw import svg
 from lalkit.treebank.brackets import unescape
+from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Node, Sentence
 
 WORD, TAG, LABEL, NOTE = 15, 12, 14, 10  # font sizes
@@ -127,12 +128,6 @@ def walk(root: Placed) -> Iterator[Placed]:
         item = stack.pop()
         yield item
         stack.extend(item.children)
-
-
-def external_head(heads: Sequence[int], start: int, end: int) -> int | None:
-    """Return the word (0-based) of words[start:end] whose head lies outside, or None unless there is exactly one."""
-    outside = [i for i in range(start, end) if not start < heads[i] <= end]
-    return outside[0] if len(outside) == 1 else None
 
 
 def label_width(item: Placed) -> float:

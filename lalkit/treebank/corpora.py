@@ -20,12 +20,15 @@ from dataclasses import dataclass, replace
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from lalkit.errors import CorpusError, TreebankError
 from lalkit.treebank import brackets, conllu, sinica
 from lalkit.treebank.head_words import Rules, derive
 from lalkit.treebank.tree import Node, Sentence
+
+if TYPE_CHECKING:
+    from lalkit.treebank.hits import Hits
 
 SPLITS = ("train", "dev", "test")
 SHOWN = 10  # sentences of a treebank that a notebook displays
@@ -77,6 +80,16 @@ class Treebank:
         if isinstance(place, slice):
             return replace(self, sentences=self.sentences[place], problems=())
         return self.sentences[place]
+
+    def search(self, pattern: str, **conditions) -> Hits:
+        """Search the gold trees with a pattern of tgrep, such as "SBAR < (IN < that)". conditions: those of `Pattern`.
+
+        >>> Treebank.load("sample", "test").search("SBAR < (IN < that)")
+        2 matches of 'SBAR < (IN < that)' in 2 sentences
+        """
+        from lalkit.treebank.hits import search  # it loads a part of NLTK
+
+        return search(self, pattern, **conditions)
 
     def __repr__(self) -> str:
         problems = f", {len(self.problems)} problems" if self.problems else ""

@@ -10,7 +10,7 @@ removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -39,6 +39,12 @@ def yields(heads: tuple[int, ...]) -> list[tuple[int, int]]:
             left[j - 1], right[j - 1] = min(left[j - 1], i), max(right[j - 1], i + 1)
             j = heads[j - 1]
     return list(zip(left, right))
+
+
+def external_head(heads: Sequence[int], start: int, end: int) -> int | None:
+    """Return the word (0-based) of words[start:end] whose head lies outside, or None unless there is exactly one."""
+    outside = [i for i in range(start, end) if not start < heads[i] <= end]
+    return outside[0] if len(outside) == 1 else None
 
 
 def to_joint(sentence: Sentence) -> tuple[JointSpan, ...]:

@@ -6,8 +6,8 @@ import pytest
 
 from lalkit.draw import draw_tree, text_tree
 from lalkit.draw.svg import text_width
-from lalkit.draw.tree import external_head
 from lalkit.treebank.brackets import parse_tree, tree_to_sentence
+from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Node, Sentence, Span
 from tests.draw.pictures import SVG, crosses, lines, read
 

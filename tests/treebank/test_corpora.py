@@ -170,7 +170,7 @@ def test_craft_words_with_unicode_spaces():
 
 
 def test_a_treebank_shows_itself(tmp_path):
-    assert doctest.testmod(corpora).attempted == 3 and not doctest.testmod(corpora).failed
+    assert doctest.testmod(corpora).attempted == 4 and not doctest.testmod(corpora).failed
     (tmp_path / "dev.trees").write_text("(S (X <b>&) (Y b))\n" * 11 + "(S (X\n")
     treebank = Treebank.load(str(tmp_path), "dev", lenient=True)
     assert repr(treebank).endswith("dev: 11 sentences, 22 words, 1 problems")
