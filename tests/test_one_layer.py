@@ -76,17 +76,14 @@ def test_a_ud_folder_is_read(ud):
     corpus = load(str(ud), "train", lenient=True)
     first = corpus.sentences[0]
     assert first.constituents is None and first.heads and first.tags and first.id
-    assert (
-        len(corpus) == 60
-        and "cross" in str(corpus.problems[0])
-        and "en_own-ud-train.conllu, line" in str(corpus.problems[0])
-    )
-    assert check(corpus).not_joint == () and stats(corpus)["constituents"] == 0
+    assert len(corpus) == 61 and "en_own-ud-train.conllu, line" in first.place
+    assert stats(corpus)["sentences with crossing arcs"] == 1
+    assert check(corpus).clean and stats(corpus)["constituents"] == 0
 
 
 def test_dependencies_alone(dependency_parser, ud):
     out, said = dependency_parser
-    assert "1 of train and 1 of dev unread" in said[0]
+    assert "60 sentences to train on" in said[0] and "1 with crossing arcs" in said[0] and "unread" not in said[0]
     assert not any("F1" in line for line in said) and "UAS" in said[-1]
     parser, gold = Parser.load(out), load(str(ud), "dev", lenient=True).sentences
     results = parser.parse_all([Sentence(s.words) for s in gold])
@@ -104,12 +101,13 @@ def test_dependencies_alone(dependency_parser, ud):
 
 def test_unread_dev_sentences_are_counted_and_no_sentence_is_an_error(tmp_path, caplog):
     rows = format_conllu([Sentence(tuple("abcd"), ("X",) * 4, None, (2, 0, 2, 3), ("dep",) * 4)])
+    cycle = CROSSING.replace("\t0\t", "\t1\t")
     (tmp_path / "train.conllu").write_text(rows)
-    (tmp_path / "dev.conllu").write_text(rows + CROSSING)
+    (tmp_path / "dev.conllu").write_text(rows + CROSSING + cycle)
     config = override(tiny(), {"model.task": "dependencies"})
     caplog.set_level("INFO", logger="lalkit")
     Run(config, str(tmp_path), tmp_path / "run")
-    assert "0 of train and 1 of dev unread), 1 of dev" in caplog.messages[0]
+    assert "0 of train and 1 of dev unread), 2 of dev" in caplog.messages[0]
     short = override(config, {"train.max_length": 3})
     for start in (lambda: Run(short, str(tmp_path), tmp_path / "short"), lambda: estimate(short, str(tmp_path))):
         with pytest.raises(CorpusError, match="no sentence to train on; left out: 1 longer than 3 words"):
@@ -208,7 +206,8 @@ def test_from_the_command_line(dependency_parser, ud):
     out, _ = dependency_parser
     code, text, err = lalkit("evaluate", str(out), "--treebank", str(ud), "--split", "test")
     assert code == 0 and "uas" in text and "f1" not in text
-    assert "1 sentences cannot be read and are left out" in err
+    assert "1 sentences have crossing arcs, which count; 2 of their arcs no projective parser can find" in err
+    assert "out_of_reach" in text
     for asked in (("--by", "label"), ("--parses", str(ud / "parses"))):
         code, text, err = lalkit("evaluate", str(out), "--treebank", str(ud), *asked)
         assert (code, text) == (2, "") and "need constituents, and there are none" in err

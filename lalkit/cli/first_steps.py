@@ -78,7 +78,7 @@ def diagnose() -> Iterator[tuple[str, str, bool]]:
     yield "font for Chinese", font or f"missing (browsers may have one): {svg.INSTALL}", font is not None
     for name in corpora.NAMES:
         folder = corpora.find(name)
-        yield f"corpus {name}", str(folder or f"missing: lalkit data fetch {name}"), folder is not None
+        yield f"corpus {name}", str(folder or f"missing. {corpora.missing(name).remedy}"), folder is not None
     for name in named.names():
         try:
             yield f"parser {name}", named.read_card(named.folder() / name).facts["licence"], True

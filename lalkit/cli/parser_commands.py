@@ -106,7 +106,7 @@ def evaluate(
     from lalkit.files import write_json, write_text
     from lalkit.network.predict import predict
     from lalkit.training import checkpoint, named
-    from lalkit.treebank import brackets, check, corpora
+    from lalkit.treebank import brackets, corpora, mixture
 
     printed = json_ == Path("-")
     start = time.perf_counter()
@@ -117,14 +117,19 @@ def evaluate(
         raise corpus.problems[0]
     if problems := len(corpus.problems):
         logger.info("%d sentences cannot be read and are left out: lalkit data check %s", problems, treebank)
-    gold = check.layers_of(corpus.sentences, task)
+    gold = mixture.layers_of(corpus.sentences, task)
     if (parses and task == "dependencies") or (by == "label" and any(s.constituents is None for s in gold)):
         problem = "--parses and --by label need constituents, and there are none"
         raise ParameterError(problem, remedy="Leave them out: arcs are scored without them.")
     with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
         parsed = [p.sentence for p in predict(loaded.network, loaded.collator, gold, lam=lam, tick=bar.update)]
     result = scores.evaluate(gold, parsed)
+    crossing, beyond = scores.out_of_reach(gold)
+    if crossing:
+        text = "%d sentences have crossing arcs, which count; %d of their arcs no projective parser can find"
+        logger.info(text, crossing, beyond)
     summary = {**result.summary(), "unreadable": problems, "seconds": round(time.perf_counter() - start, 2)}
+    summary |= {"crossing": crossing, "out_of_reach": beyond} if crossing else {}
     record = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam}
     if rows:
         logger.info("scores of every sentence: %s", write_text(rows, result.table().to_csv(index=False)))

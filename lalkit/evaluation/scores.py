@@ -5,7 +5,8 @@ depend on these conventions:
 
 * Brackets and tags follow the C program, see `lalkit.evaluation.evalb`. A sentence without a parse, or with other words than
   gold, is left out of precision, recall, F1, exact match and tag accuracy; `skipped` counts such sentences.
-* Attachment leaves no sentence out: all arcs of a sentence without a parse, or with other words, are wrong.
+* Attachment leaves no sentence out: all arcs of a sentence without a parse, or with other words, are wrong. Arcs of gold that
+  cross count, too, although no projective parser finds all of them; `out_of_reach` counts those.
 * The *gold* tag decides what is punctuation (`PUNCTUATION`). A bracket -LRB- or a currency sign $ is a word. The root's arc
   counts. Labels are compared exactly as written.
 * Brackets are scored under the gold tags, as usual for parsers that were given the tags. Otherwise a parser that predicts its own
@@ -22,12 +23,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
+from lalkit.chart.joint import decode_batch
 from lalkit.errors import LalkitError
 from lalkit.evaluation import evalb
 from lalkit.evaluation.evalb import COLLINS, OK, BracketCount, EvalbRules, percent
-from lalkit.treebank.tree import Node, Sentence, escape
+from lalkit.treebank.tree import Node, Sentence, escape, find_crossing
 
 # The usual five of the Penn Treebank (the evaluation of Stanford, and of Zhou and Zhao), and the Chinese Treebank's PU.
 PUNCTUATION = frozenset({"``", "''", ":", ",", ".", "PU"})
@@ -68,6 +71,19 @@ def attachment(gold: Sentence, predicted: Sentence | None, punctuation: bool) ->
 def _same_words(gold: Sentence, predicted: Sentence) -> bool:
     """'(' and '-LRB-' are one word, as for the brackets: CRAFT's trees have one, its dependencies have the other."""
     return [*map(escape, gold.words)] == [*map(escape, predicted.words)]
+
+
+def out_of_reach(gold: Sequence[Sentence]) -> tuple[int, int]:
+    """Return how many gold sentences have crossing arcs, and how many of their arcs even the best projective tree lacks."""
+    crossing = [sentence for sentence in gold if sentence.heads is not None and find_crossing(sentence.heads)]
+    pairs = []
+    for sentence in crossing:
+        n = len(sentence)
+        arcs = np.zeros((n, n + 1), np.float32)
+        arcs[range(n), sentence.heads] = 1  # the best tree has as many of gold's arcs as a projective tree can have
+        pairs.append((np.zeros((n + 1, n + 1, 3), np.float32), arcs))
+    trees = decode_batch(pairs, lam=0.0)
+    return len(crossing), sum(len(sentence) - round(tree.score) for sentence, tree in zip(crossing, trees))
 
 
 @dataclass(frozen=True)

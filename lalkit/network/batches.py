@@ -35,21 +35,25 @@ def usual(device: str) -> int:
     return USUAL.get(device, MOST)
 
 
-def batches(lengths: Sequence[int], budget: int, seed: int | None = None, epoch: int = 0) -> list[list[int]]:
+def batches(
+    lengths: Sequence[int], budget: int, seed: int | None = None, epoch: int = 0, kinds: Sequence | None = None
+) -> list[list[int]]:
     """Group sentences of similar length so that sentences x longest <= budget. Return the groups' indices.
 
     A sentence that is longer than the budget is a batch by itself. With seed None the longest sentences come first, for
     evaluation: the peak of memory then comes first. With a seed, lengths are blurred by up to 10%, so that the groups differ
-    between epochs, and the batches are shuffled. The same seed and epoch give the same batches.
+    between epochs, and the batches are shuffled. The same seed and epoch give the same batches. kinds: the kind of each
+    sentence; a batch has sentences of one kind.
     """
+    kinds = kinds or [0] * len(lengths)
     rng = random.Random(f"{seed}/{epoch}")
     blur = (lambda: 1.0) if seed is None else (lambda: rng.uniform(0.9, 1.1))
-    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i] * blur(), i))
+    order = sorted(range(len(lengths)), key=lambda i: (kinds[i], -lengths[i] * blur(), i))
     groups: list[list[int]] = []
     longest = 0
     for i in order:
         longest = max(longest, lengths[i])
-        if groups and (len(groups[-1]) + 1) * longest <= budget:
+        if groups and kinds[groups[-1][0]] == kinds[i] and (len(groups[-1]) + 1) * longest <= budget:
             groups[-1].append(i)
         else:
             groups.append([i])

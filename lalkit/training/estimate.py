@@ -16,8 +16,7 @@ from lalkit.config import Config
 from lalkit.network.batches import batches
 from lalkit.network.word_vectors import random_encoder
 from lalkit.training.objective import Learner, in_parts
-from lalkit.treebank.check import trainable
-from lalkit.treebank.corpora import load
+from lalkit.treebank.check import lessons
 from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
@@ -73,22 +72,24 @@ def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> 
 
     Args:
         config: The settings of the run.
-        treebank: A treebank's name or folder.
+        treebank: A treebank's name or folder, or a mixture of them.
         random_weights: Use an encoder of the preset's published shape that is not downloaded, with MiniLM's tokenizer.
 
     Raises:
         ModelError, CorpusError: where training would raise them.
     """
     free, task, train = available_bytes(), config.model.task, config.train
-    sentences, _ = trainable(load(treebank, "train", task=task).sentences, train.max_length, task)
+    material = lessons(treebank, task, train.max_length)
     with random_encoder(config.model) if random_weights else nullcontext(config.model) as model:
-        learner = Learner(replace(config, model=model), sentences, weights=not random_weights)
+        learner = Learner(replace(config, model=model), material.sentences, weights=not random_weights)
     parameters, trained = list(learner.network.parameters()), learner.parameters
     weight_bytes = sum(p.numel() * p.element_size() for p in parameters)
     program = max(psutil.Process().memory_info().rss - weight_bytes, 0)
     fixed = weight_bytes + sum(p.numel() * (p.element_size() + ADAM) for p in trained)
     count, trained_count = (sum(p.numel() for p in group) for group in (parameters, trained))
-    groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, 0)
+    sentences = material.epoch(0)
+    kinds = [(s.constituents is None, s.heads is None) for s in sentences]
+    groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, 0, kinds)
     parts = [part for group in groups for part in in_parts([sentences[i] for i in group], train.part_tokens)]
     parts.sort(key=_size)
     largest, words = _size(parts[-1]), sum(map(_size, parts))

@@ -34,8 +34,7 @@ from lalkit.training import checkpoint
 from lalkit.training.named import find
 from lalkit.training.objective import Learner, in_parts, rate_factor, terms_of
 from lalkit.training.parallel import Team, gather, launched, serve, several
-from lalkit.treebank.check import layers_of, subset, trainable
-from lalkit.treebank.corpora import load
+from lalkit.treebank.check import lessons, subset
 from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ def train(config: Config, treebank: str, out: str | Path, *, resume: bool = Fals
 
     Args:
         config: All settings.
-        treebank: A treebank's name or folder.
+        treebank: A treebank's name or folder, or a mixture of them.
         out: The folder of the run. It will hold the best parser and the state from which the run can be resumed.
         resume: Continue the run in `out`, if there is one.
 
@@ -138,11 +137,8 @@ class Run(Learner):
                 "train.head_word_weight needs learned label attention inside the span, and a parser of both layers",
                 remedy="Leave it 0, or train with --preset minilm-span.",
             )
-        train, dev = (load(treebank, split, task=task) for split in ("train", "dev"))
-        self.train, left_out = trainable(train.sentences, config.train.max_length, task)
-        if train.problems or dev.problems:
-            left_out += f", {len(train.problems)} of train and {len(dev.problems)} of dev unread"
-        self.dev = subset(layers_of(dev.sentences, task), config.train.dev_sentences)
+        self.lessons = lessons(treebank, task, config.train.max_length)
+        self.train, self.dev = self.lessons.sentences, subset(self.lessons.dev, config.train.dev_sentences)
         self.data = parts_hash([("train", self.train), ("dev", self.dev)])
         super().__init__(config, self.train)
         self.treebank, self.out, self.team = treebank, out, team
@@ -150,7 +146,7 @@ class Run(Learner):
             self._check_charts()
         self.state = State(planned=config.train.epochs)
         self._log(
-            f"{treebank}: {len(self.train)} sentences to train on ({left_out}), {len(self.dev)} of dev; "
+            f"{treebank}: {len(self.train)} sentences to train on ({self.lessons.left_out}), {len(self.dev)} of dev; "
             f"{sum(p.numel() for p in self.parameters) / 1e6:.1f} M weights are trained on {self.device}"
         )
         if resume and (out / "resume.json").exists():
@@ -198,21 +194,23 @@ class Run(Learner):
         return bool(self.state.history) and "f1" not in self.state.history[-1]
 
     def epoch(self) -> None:
-        """Train on every sentence once."""
+        """Train on every sentence once, or as often as the mixture says. All sentences of a batch have the same layers."""
         state, train = self.state, self.config.train
         self.network.train()
-        groups = batches([len(s) for s in self.train], train.batch_tokens, train.seed, state.epoch)
+        sentences = self.lessons.epoch(state.epoch)
+        kinds = [(s.constituents is None, s.heads is None) for s in sentences]
+        groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, state.epoch, kinds)
         started, sums = time.perf_counter(), dict.fromkeys(terms_of(train), 0.0)
-        name, words = f"epoch {state.epoch + 1}/{state.planned}", sum(map(len, self.train))
+        name, words = f"epoch {state.epoch + 1}/{state.planned}", sum(map(len, sentences))
         bar = progress(total=words, desc=name, unit=" words", disable=self.team.rank > 0)
         for i, group in enumerate(groups):
             done = (state.epoch + i / len(groups)) / max(state.planned, 1)
             elapsed = state.seconds + time.perf_counter() - started
-            terms, done = self.step([self.train[b] for b in group], done, elapsed)
+            terms, done = self.step([sentences[b] for b in group], done, elapsed)
             sums = {name: value + terms[name] for name, value in sums.items()}
             means = {name: value / (i + 1) for name, value in sums.items()}
             bar.set_postfix({name: f"{value:.3f}" for name, value in means.items()}, refresh=False)
-            bar.update(sum(len(self.train[b]) for b in group))
+            bar.update(sum(len(sentences[b]) for b in group))
             if done >= 1:
                 state.planned = state.epoch + 1  # the time is over: this is the last epoch, complete or not
                 break
@@ -341,7 +339,10 @@ class Run(Learner):
 
 
 def quality(scores: dict) -> float:
-    """Return F1 + LAS, by which the best parser is chosen. A missing score counts 0, and UAS stands in for a missing LAS."""
+    """Return F1 + LAS, by which the best parser is chosen. A missing score counts 0, and UAS stands in for a missing LAS.
+
+    In a mixture F1 is over the dev sentences with constituents (silver ones of GUM, too), and LAS over those with arcs.
+    """
     arcs = scores["las"] if scores["las"] is not None else scores["uas"]
     return (scores["f1"] or 0.0) + (arcs or 0.0)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lalkit.chart.cky import SUBHEAD
 from lalkit.chart.loss import arc_loss, joint_likelihood_loss, span_likelihood_loss, span_margin_loss
 from lalkit.config import Config, TrainConfig
 from lalkit.network.batches import IGNORE, Batch, Collator, batches
@@ -48,10 +50,17 @@ class Learner:
 def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Tensor]:
     """Return the weighted terms of eq. 12, each a mean over sentences, and their sum as 'loss'.
 
-    The terms of a layer for which the batch has no gold are 0.
+    The terms of a layer for which the batch has no gold are 0. All sentences of a batch have the same layers.
+
+    Without heads a joint parser's gold has no groups <H>, because nobody knows them: heads by our rules would give the groups
+    of other heads than those of Universal Dependencies. As it stands, the loss would teach that there are no groups there. So
+    <H> is forbidden in the charts of such sentences [D]: they teach nothing about it, neither for nor against.
     """
     joint = config.objective == "likelihood"
     output = network(batch, chart_gradient=config.objective != "margin")
+    if batch.heads is None and network.config.task == "joint":
+        index = torch.tensor([SUBHEAD], device=output.label_scores.device)
+        output = replace(output, label_scores=output.label_scores.index_fill(-1, index, -torch.inf))
     threads = torch.get_num_threads()
     terms = {name: output.arc_scores.new_zeros(()) for name in terms_of(config)[1:]}
     if joint:

@@ -7,34 +7,109 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lalkit.errors import CorpusError, JointError, TreebankError
-from lalkit.treebank.corpora import Treebank
-from lalkit.treebank.joint import GROUP, JointSpan, to_joint
-from lalkit.treebank.tree import UNARY, Sentence
+from lalkit.treebank.corpora import Treebank, load
+from lalkit.treebank.joint import GROUP, JointSpan, joint_constituents, to_joint
+from lalkit.treebank.mixture import layers_of, parts_of, seen_in
+from lalkit.treebank.tree import UNARY, Sentence, find_crossing
 
 
-def layers_of(sentences: Sequence[Sentence], task: str) -> list[Sentence]:
-    """Return the sentences with only those layers that a task learns and scores."""
-    if task == "dependencies":
-        return [replace(s, constituents=None) for s in sentences]
-    if task == "constituents":
-        return [replace(s, heads=None, arc_labels=None) for s in sentences]
-    return list(sentences)
+@dataclass(frozen=True)
+class Lessons:
+    """What a parser learns from: the sentences of every treebank of a mixture, and how often an epoch sees them.
+
+    dev: the union of the dev parts. left_out: a line that counts what cannot be learned.
+    """
+
+    parts: tuple[tuple[list[Sentence], float], ...]
+    dev: list[Sentence]
+    left_out: str
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        return [sentence for sentences, _ in self.parts for sentence in sentences]
+
+    def epoch(self, number: int) -> list[Sentence]:
+        """Return the sentences that an epoch sees. Without a mixture these are all sentences."""
+        return [sentence for part in self.parts for sentence in seen_in(*part, number)]
 
 
-def trainable(sentences: Sequence[Sentence], longest: int, task: str = "joint") -> tuple[list[Sentence], str]:
-    """Return the sentences from which a parser can learn a task, and a line that counts those left out.
+def lessons(treebank: str, task: str, longest: int) -> Lessons:
+    """Read what a parser learns a task from: a treebank's train and dev parts, or those of a mixture.
 
-    longest: the most words of a sentence. Raises CorpusError if no sentence is left.
+    longest: the most words of a sentence. Raises CorpusError as `load` and `trainable` do, and if a joint parser would not see
+    both layers.
+    """
+    parts = parts_of(treebank, task)
+    dev = load(treebank, "dev", task=task)
+    learned, lines, unread = [], [], 0
+    for part in parts:
+        corpus = load(part.name, "train", task=part.task)
+        sentences, line = trainable(corpus.sentences, longest, part.task, one_layer=len(parts) > 1)
+        learned.append((sentences, part.times))
+        lines.append(f"{part.name}: {len(sentences)}, {line}" if len(parts) > 1 else line)
+        unread += len(corpus.problems)
+    if unread or dev.problems:
+        lines.append(f"{unread} of train and {len(dev.problems)} of dev unread")
+    result = Lessons(tuple(learned), layers_of(dev.sentences, task), "; ".join(lines))
+    for name, layer in (("constituents", "constituents"), ("dependencies", "heads")):
+        if task == "joint" and all(getattr(s, layer) is None for s in result.sentences):
+            remedy = f"Add a treebank with {name}, or train the other layer alone with --task."
+            raise CorpusError(
+                f"a joint parser needs both layers, and there are no {name}", where=treebank, remedy=remedy
+            )
+    return result
+
+
+def trainable(
+    sentences: Sequence[Sentence], longest: int, task: str = "joint", one_layer: bool = False
+) -> tuple[list[Sentence], str]:
+    """Return the sentences from which a parser can learn a task, and a line that counts what is left out.
+
+    Where people drew the arcs without regard to constituents (`Sentence.free_arcs`), the arcs stand: a sentence with crossing
+    arcs is left out, and so is a single constituent with more than one outside head.
+
+    Args:
+        sentences: the sentences of a treebank.
+        longest: the most words of a sentence.
+        task: joint, dependencies or constituents.
+        one_layer: for joint parsers, also keep sentences that have only one of the layers.
+
+    Raises:
+        CorpusError: no sentence is left.
     """
     short = [s for s in layers_of(sentences, task) if len(s) <= longest]
-    kept = [s for s in short if _fits(s, task)]
+    straight = [s for s in short if not (s.free_arcs and s.heads and find_crossing(s.heads))]
+    agreeing = [_agreeing(s) for s in straight]
+    kept = [s for s in agreeing if _fits(s, _layers(s, task) if one_layer else task)]
     lacking = {"joint": "not joint", "dependencies": "without heads", "constituents": "without a tree over all words"}
-    too_long, wrong = len(sentences) - len(short), len(short) - len(kept)
+    too_long, wrong = len(sentences) - len(short), len(straight) - len(kept)
     left_out = f"left out: {too_long} longer than {longest} words, {wrong} {lacking[task]}"
+    if len(straight) < len(short):
+        left_out += f", {len(short) - len(straight)} with crossing arcs"
+    if against := _constituents(straight) - _constituents(agreeing):
+        left_out += f", {against} constituents that disagree with the arcs"
     if not kept:
         remedy = "See `lalkit data check`, and train.max_length. For dependencies alone: --set model.task=dependencies"
         raise CorpusError(f"no sentence to train on; {left_out}", remedy=remedy)
     return kept, left_out
+
+
+def _agreeing(sentence: Sentence) -> Sentence:
+    """Return the sentence without the constituents that disagree with arcs that stand."""
+    if not (sentence.free_arcs and sentence.heads and sentence.constituents):
+        return sentence
+    return replace(sentence, constituents=tuple(joint_constituents(sentence)))
+
+
+def _constituents(sentences: Sequence[Sentence]) -> int:
+    return sum(len(s.constituents or ()) for s in sentences)
+
+
+def _layers(sentence: Sentence, task: str) -> str:
+    """Return the part of a task that the layers of a sentence allow."""
+    if task != "joint" or (sentence.heads is not None) == (sentence.constituents is not None):
+        return task
+    return "constituents" if sentence.heads is None else "dependencies"
 
 
 def _fits(sentence: Sentence, task: str) -> bool:
@@ -95,4 +170,5 @@ def stats(corpus: Treebank) -> dict[str, int | float]:
         "groups (<H>)": sum(span.label == GROUP for form in forms for span in form),
         "tags": len({tag for s in corpus.sentences for tag in s.tags or ()}),
         "arc labels": len({label for s in corpus.sentences for label in s.arc_labels or ()}),
+        "sentences with crossing arcs": sum(bool(s.heads and find_crossing(s.heads)) for s in corpus.sentences),
     }

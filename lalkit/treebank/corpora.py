@@ -6,8 +6,12 @@
 | sample-zh  | data/sample-zh (ours, Chinese)               | by file                       | our Chinese rules     |
 | ptb-sample | NLTK treebank + dependency_treebank          | 0001-0160 / -0179 / -0199     | our rules (from tags) |
 | craft      | CRAFT treebank + dependencies                | 60 / 7 articles / none        | gold, Stanford style  |
+| ewt        | UD English EWT, dependencies alone           | by file, no test              | gold, UD              |
+| gum        | GUM; gum/news,voyage: only these genres      | by document                   | gold, UD              |
 | sinica     | NLTK sinica_treebank (traditional Chinese)   | by line: 8 / 1 / 1 of ten     | gold roles            |
 | a folder   | {train,dev,test}.trees and, if any, .conllu  | by file                       | from the .conllu      |
+
+Several of them with + between them are a mixture: see `lalkit.treebank.mixture`.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
@@ -25,7 +30,9 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 from lalkit.errors import CorpusError, TreebankError
 from lalkit.treebank import brackets, conllu, sinica
 from lalkit.treebank.head_words import Rules, derive
+from lalkit.treebank.mixture import LABELS, layers_of, parts_of, without_genres
 from lalkit.treebank.tree import Node, Sentence
+from lalkit.treebank.tree import escape as escape_brackets
 
 if TYPE_CHECKING:
     from lalkit.treebank.hits import Hits
@@ -34,12 +41,19 @@ SPLITS = ("train", "dev", "test")
 SHOWN = 10  # sentences of a treebank that a notebook displays
 CRAFT_WRAPPERS = ("TITLE", "HEADING", "CAPTION")  # layout over a whole line, not syntax
 OURS = ("sample", "sample-zh")
-NAMES = (*OURS, "ptb-sample", "craft", "sinica")
+NAMES = tuple(LABELS)
 PAIRED = "The files of trees and of dependencies need the same sentences in the same order."
 NLTK: dict[str, tuple[str, ...]] = {
     "ptb-sample": ("treebank", "dependency_treebank"),
     "sinica": ("sinica_treebank",),
 }  # NLTK's names for them
+# The folders in LALKIT_DATA, and what one must contain.
+LOCAL: dict[str, tuple[str, ...]] = {
+    "craft": ("structural-annotation/treebank/penn",),
+    "ewt": (),
+    "gum": ("splits.tsv", "dep", "const"),
+}
+BY_HAND = ("ewt", "gum")  # lalkit cannot download these
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,23 +121,30 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
     """Load one split of a named corpus, or of a folder of treebank files.
 
     Args:
-        name: a name of the table above, or a folder.
+        name: a name of the table above, a folder, or a mixture of them.
         split: train, dev or test.
-        task: 'constituents' reads trees only. 'joint' reads both layers. 'dependencies' leaves out each sentence that lalkit
-            cannot parse (in most treebanks some arcs cross), and adds it to the problems.
+        task: 'constituents' reads trees only. 'joint' reads both layers. 'dependencies' leaves out each sentence that cannot be
+            read, and adds it to the problems.
         lenient: collect problems instead of raising the first one.
 
     Raises:
-        CorpusError: the corpus or the split is missing or empty.
+        CorpusError: the corpus or the split is missing or empty, a genre is unknown, or treebanks cannot be mixed.
         TreebankError: the first problem. For 'dependencies' only if no sentence is left.
     """
     if split not in SPLITS:
         raise CorpusError(f"there is no split {split!r}", remedy=f"The splits are {', '.join(SPLITS)}.")
+    parts = parts_of(name, task)
+    if parts != [(name, task, 1)]:
+        mixed = [(part, load(part.name, split, task=part.task, lenient=lenient)) for part in parts]
+        sentences = [s for part, corpus in mixed for s in layers_of(corpus.sentences, part.task)]
+        return Treebank(name, split, tuple(sentences), tuple(p for _, corpus in mixed for p in corpus.problems))
     folder = find(name)
     if folder is None:
         raise missing(name)
+    gum = without_genres(name) == "gum"
+    read = partial(_read_gum, genres=name[len("gum/") :]) if gum else READERS.get(name, _read_folder)
     sentences, problems = [], []
-    for item in READERS.get(name, _read_folder)(folder, split, task):
+    for item in read(folder, split, task):
         if isinstance(item, Sentence):
             sentences.append(item)
         elif lenient or task == "dependencies":
@@ -148,6 +169,7 @@ def build(
     unwrap: tuple[str, ...] = (),
     rules: Rules | None = derive,
     place: str = "",
+    free_arcs: bool = False,
 ) -> Sentence:
     """Build one sentence from its tree and, if there are any, its dependencies.
 
@@ -159,6 +181,7 @@ def build(
         unwrap: labels of layout brackets, see `brackets.clean`.
         rules: the head rules; None for no rules.
         place: the file and line of the tree.
+        free_arcs: see `Sentence`.
 
     Raises:
         TreebankError: the words differ, or the sentence is not well-formed.
@@ -175,7 +198,7 @@ def build(
             labels = tuple("ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in named)
     elif rules:
         heads, labels = rules(cleaned)
-    return Sentence(sentence.words, sentence.tags, sentence.constituents, heads, labels, id, place)
+    return Sentence(sentence.words, sentence.tags, sentence.constituents, heads, labels, id, place, free_arcs)
 
 
 def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
@@ -193,7 +216,7 @@ def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
 
 def _one_name(word: str) -> str:
     """Return one name for a token that treebanks write in several ways: brackets, and quotation marks (`` and '' are ")."""
-    return '"' if word in ("``", "''") else brackets.unescape(word)
+    return '"' if word in ("``", "''") else escape_brackets(brackets.unescape(word))
 
 
 class Source(NamedTuple):
@@ -217,6 +240,7 @@ def pair(
     rules: Rules | None,
     unwrap: tuple[str, ...] = (),
     use_sent_id: bool = True,
+    free_arcs: bool = False,
 ) -> Iterator[tuple[Node, Sentence] | TreebankError]:
     """Yield each tree with its sentence. A problem takes the place of the sentence that it makes unreadable.
 
@@ -226,6 +250,7 @@ def pair(
         rules: head rules for what gold does not give, see `build`.
         unwrap: labels of layout brackets, see `brackets.clean`.
         use_sent_id: take the ids of the sentences from gold, if it has any.
+        free_arcs: see `Sentence`.
     """
     dependencies = conllu.scan_conll(gold.text, gold.place) if gold else iter(())
     for place, id, tree in trees:
@@ -241,7 +266,7 @@ def pair(
             if arcs and use_sent_id:
                 id = arcs.comments.get("sent_id") or id
             try:
-                yield tree, build(tree, arcs, id, unwrap, rules, place)
+                yield tree, build(tree, arcs, id, unwrap, rules, place, free_arcs)
             except TreebankError as error:
                 yield error.at(place)
     if next(dependencies, None) is not None:
@@ -268,16 +293,16 @@ def cache_folder() -> Path:
 
 def find(name: str) -> Path | None:
     """Return the folder of a corpus (for NLTK's: their common folder), or None if it is not on this machine."""
-    folders, parts = [Path(name)], NLTK.get(name, ())
+    folders, parts, base = [Path(name)], NLTK.get(name, ()), without_genres(name)
     if name in OURS:
         folders, parts = [sample_folder(name)], ("train.trees",)
     elif name in NLTK:
         import nltk.data
 
         folders = [Path(str(folder), "corpora") for folder in (*_folders_of("NLTK_DATA"), *nltk.data.path)]
-    elif name == "craft":
-        folders = [Path(folder) / "craft" for folder in (*_folders_of("LALKIT_DATA"), str(cache_folder()))]
-        parts = ("structural-annotation/treebank/penn",)
+    elif base in LOCAL:
+        folders = [Path(folder) / base for folder in (*_folders_of("LALKIT_DATA"), str(cache_folder()))]
+        parts = LOCAL[base]
     for folder in folders:
         if folder.is_dir() and all((folder / part).exists() or (folder / f"{part}.zip").is_file() for part in parts):
             return folder
@@ -290,9 +315,12 @@ def _folders_of(variable: str) -> list[str]:
 
 def missing(name: str) -> CorpusError:
     """Return the error for a corpus that is not on this machine, with the command that gets it."""
-    if name in NAMES:
+    base = without_genres(name)
+    if base in NAMES:
         remedy = f"Get it with: lalkit data fetch {name}   (or set NLTK_DATA / LALKIT_DATA to the folder that has it)"
-        return CorpusError(f"the corpus {name} is not on this machine", remedy=remedy)
+        if base in BY_HAND:
+            remedy = f"Put it into a folder {base} of a folder that LALKIT_DATA names: data/README.md says how."
+        return CorpusError(f"the corpus {base} is not on this machine", remedy=remedy)
     remedy = f"Give one of {', '.join(NAMES)}, or a folder with train.trees, dev.trees, test.trees."
     return CorpusError(f"there is no treebank {name!r}", remedy=remedy)
 
@@ -341,7 +369,7 @@ def _dependencies_alone(source: Source, prefix: str) -> Sentences:
             continue
         try:
             id, place = item.comments.get("sent_id") or f"{prefix}.{number}", f"{source.place}, line {item.line}"
-            yield Sentence(item.words, item.tags, None, item.heads, item.labels, id, place)
+            yield Sentence(item.words, item.tags, None, item.heads, item.labels, id, place, free_arcs=True)
         except TreebankError as error:
             yield error.at(place)
 
@@ -385,19 +413,43 @@ def _read_craft(folder: Path, split: str, task: str) -> Sentences:
         yield from _pair_files(trees, dependencies, article, task, CRAFT_WRAPPERS)
 
 
-READERS = {"ptb-sample": _read_ptb_sample, "craft": _read_craft, "sinica": _read_sinica}
+def _read_ewt(folder: Path, split: str, task: str) -> Sentences:
+    if split == "test":
+        raise CorpusError("ewt has no test part here", remedy="Use train and dev; dev is not used for training.")
+    return _read_folder(folder, split, task)
+
+
+def _read_gum(folder: Path, split: str, task: str, genres: str) -> Sentences:
+    """Yield the sentences of the documents of some genres, by the corpus's own parts. genres: with commas; empty for all."""
+    file = folder / "splits.tsv"
+    rows = [line.split("\t") for line in brackets.read_text(file).splitlines()[1:]]
+    documents = dict(rows)
+    known = sorted({document.split("_")[1] for document in documents})  # GUM_GENRE_name
+    chosen = genres.split(",") if genres else known
+    if unknown := sorted(set(chosen) - set(known)):
+        remedy = f"Its genres are {', '.join(known)}; for a folder write ./gum/..."
+        raise CorpusError(f"gum has no genre {unknown[0]!r}", remedy=remedy)
+    for document, part in documents.items():
+        if part == split and document.split("_")[1] in chosen:
+            trees, gold = _source(folder / "const" / f"{document}.ptb"), _source(folder / "dep" / f"{document}.conllu")
+            yield from _pair_files(trees, gold, document, task, free_arcs=True)
+
+
+READERS = {"ptb-sample": _read_ptb_sample, "craft": _read_craft, "ewt": _read_ewt, "sinica": _read_sinica}
 
 
 def _source(path: Path) -> Source:
     return Source(str(path), brackets.read_text(path))
 
 
-def _pair_files(trees: Source, gold: Source | None, prefix: str, task: str, unwrap: tuple[str, ...] = ()) -> Sentences:
+def _pair_files(
+    trees: Source, gold: Source | None, prefix: str, task: str, unwrap: tuple[str, ...] = (), free_arcs: bool = False
+) -> Sentences:
     """Yield the sentences of a file of trees and a file of dependencies. Ids begin with the prefix, unless gold has its own."""
     numbered = (
         NumberedTree(f"{trees.place}, line {line}", f"{prefix}.{number}", tree)
         for number, (line, tree) in enumerate(brackets.scan_trees(trees.text, trees.place), 1)
     )
     both = task != "constituents"
-    for item in pair(numbered, gold if both else None, derive if both else None, unwrap):
+    for item in pair(numbered, gold if both else None, derive if both else None, unwrap, free_arcs=free_arcs):
         yield item if isinstance(item, TreebankError) else item[1]

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 from lalkit.errors import CorpusError
-from lalkit.treebank.corpora import NAMES, NLTK, cache_folder, find
+from lalkit.treebank.corpora import BY_HAND, NAMES, NLTK, cache_folder, find, missing
 
 CRAFT_ARCHIVE = "https://github.com/UCDenver-ccp/CRAFT/archive/refs/tags/v5.0.2.zip"
 CRAFT_PARTS = ("/articles/ids/", "/structural-annotation/treebank/penn/", "/structural-annotation/dependency/conllx/")
@@ -25,6 +25,8 @@ def fetch(name: str) -> Path:
                 _fetch_nltk(NLTK[name])
             elif name == "craft":
                 _fetch_craft()
+            elif name in BY_HAND:
+                raise missing(name)
             else:
                 raise CorpusError(f"{name} belongs to the repository", remedy="Run lalkit from its checkout.")
         except zipfile.BadZipFile:

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from lalkit.errors import JointError
-from lalkit.treebank.tree import GROUP, Sentence, Span
+from lalkit.errors import JointError, TreebankError
+from lalkit.treebank.tree import GROUP, Sentence, Span, check_heads
 
 REMEDY = "Correct one of the two layers. Training on joint trees leaves such a sentence out."
 
@@ -52,6 +52,11 @@ def to_joint(sentence: Sentence) -> tuple[JointSpan, ...]:
     if sentence.constituents is None or sentence.heads is None:
         remedy = "Give both layers, or train one task alone: --set model.task=constituents or dependencies."
         raise JointError("the joint form needs constituents and dependencies", where=sentence.id, remedy=remedy)
+    if sentence.free_arcs:
+        try:
+            check_heads(sentence.heads)
+        except TreebankError as error:
+            raise JointError(error.problem, where=sentence.id, remedy=REMEDY) from None
     covers = yields(sentence.heads)
     spans = {(span.start, span.end): _joint_span(sentence, span, covers) for span in sentence.constituents}
     if (0, len(sentence)) not in spans:
@@ -63,14 +68,14 @@ def to_joint(sentence: Sentence) -> tuple[JointSpan, ...]:
     return tuple(sorted(spans.values(), key=lambda span: (span.start, -span.end)))
 
 
-def joint_constituents(sentence: Sentence) -> int:
-    """Count the constituents of a sentence that the joint form can represent, each by itself."""
-    covers, count = yields(sentence.heads), 0
+def joint_constituents(sentence: Sentence) -> list[Span]:
+    """Return the constituents of a sentence that the joint form can represent, each by itself. No arcs may cross."""
+    covers, agreeing = yields(sentence.heads), []
     for span in sentence.constituents:
         with suppress(JointError):
             _joint_span(sentence, span, covers)
-            count += 1
-    return count
+            agreeing.append(span)
+    return agreeing
 
 
 def _joint_span(sentence: Sentence, span: Span, covers: list[tuple[int, int]]) -> JointSpan:

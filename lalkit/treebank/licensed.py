@@ -111,7 +111,7 @@ def import_treebank(
             remedy = "Without --lenient, the first problem is named."
             raise TreebankError(f"no sentence of {split} can be read", where=str(path), remedy=remedy)
         parts[split] = pairs
-        part_rows = [(split, s.id, len(s), len(s.constituents), joint_constituents(s)) for _, s in pairs]
+        part_rows = [(split, s.id, len(s), len(s.constituents), len(joint_constituents(s))) for _, s in pairs]
         counts[split] = {
             "sentences": len(pairs), "left out": left_out, "published": treebank.sizes[split],
             "constituents": sum(row[3] for row in part_rows), "joint": sum(row[4] for row in part_rows),

@@ -138,8 +138,9 @@ class Sentence:
     constituents: spans in pre-order (by start, the longest first). There is one span for each (start, end): a unary chain is
     one span whose label joins the labels of the chain with '::', the top label first. heads: heads[i] is the head word of
     word i, counted from 1; 0 is the root. arc_labels: arc_labels[i] names that arc. place: the file and line from which the
-    sentence was read; sentences of different places can be equal. Raises TreebankError if a layer does not fit the words,
-    if constituents cross, or if the heads are not one projective tree.
+    sentence was read; sentences of different places can be equal. free_arcs: people drew the arcs without regard to constituents,
+    as in Universal Dependencies: arcs may cross, and a constituent may disagree with them. Raises TreebankError if a layer
+    does not fit the words, if constituents cross, or if the heads are not one tree, which without free_arcs must be projective.
     """
 
     words: tuple[str, ...]
@@ -149,6 +150,7 @@ class Sentence:
     arc_labels: tuple[str, ...] | None = None
     id: str = ""
     place: str = field(default="", compare=False, repr=False)
+    free_arcs: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self):
         try:
@@ -192,7 +194,7 @@ class Sentence:
             object.__setattr__(self, "constituents", tuple(ordered))
             check_spans(self.constituents, len(self.words))
         if self.heads is not None:
-            check_heads(self.heads)
+            check_heads(self.heads, self.free_arcs)
         elif self.arc_labels is not None:
             raise TreebankError("there are arc labels, but no heads", remedy="Give the heads, or leave the labels out.")
 
@@ -291,8 +293,11 @@ def check_spans(spans: tuple[Span, ...], n: int) -> None:
         open_spans.append(span)
 
 
-def check_heads(heads: tuple[int, ...]) -> None:
-    """Raise TreebankError unless heads are one projective tree with one root. The message names the words, from 1."""
+def check_heads(heads: tuple[int, ...], may_cross: bool = False) -> None:
+    """Raise TreebankError unless heads are one projective tree with one root. The message names the words, from 1.
+
+    may_cross: the tree need not be projective.
+    """
     n = len(heads)
     for i, head in enumerate(heads, 1):
         if not 0 <= head <= n:
@@ -313,7 +318,7 @@ def check_heads(heads: tuple[int, ...]) -> None:
     if len(roots) != 1:
         problem = f"the dependencies have {len(roots)} roots (words {', '.join(roots)}) instead of one"
         raise TreebankError(problem, remedy="Give exactly one word the head 0.")
-    crossing = find_crossing(heads)
+    crossing = None if may_cross else find_crossing(heads)
     if crossing:
         (a, b), (c, d) = crossing
         problem = f"the arcs {b} -> {a} and {d} -> {c} cross: lalkit parses projective trees"

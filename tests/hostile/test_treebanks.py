@@ -7,6 +7,7 @@ import pytest
 
 from lalkit.errors import TreebankError
 from lalkit.treebank import brackets
+from lalkit.treebank.check import lessons
 from lalkit.treebank.conllu import scan_conll
 from lalkit.treebank.corpora import build, load
 from lalkit.treebank.tree import Sentence
@@ -107,7 +108,6 @@ def with_heads(*heads):
         case("no root", with_heads(2, 1), "1 -> 2"),
         case("a cycle", with_heads(2, 3, 1, 0), "cycle"),
         case("two roots", with_heads(0, 0), "2 roots"),
-        case("crossing arcs", with_heads(3, 4, 0, 3), "cross"),
         case("an empty word", conllu("1\t\t_\tX\tX\t_\t0\troot\t_\t_"), "line 1"),
         case("a word with a space", conllu("1\ta b\t_\tX\tX\t_\t0\troot\t_\t_"), "a b"),
         case("an empty arc label", conllu("1\ta\t_\tX\tX\t_\t0\t\t_\t_"), "line 1"),
@@ -140,6 +140,51 @@ def test_trees_and_dependencies_that_do_not_agree(tmp_path, text, says):
     (tmp_path / "train.conllu").write_text(text, encoding="utf-8")
     with refused(("train", says)):
         load(str(tmp_path), "train")
+
+
+@table(
+    ("treebank", "task", "says"),
+    [
+        case("arc labels that clash", "ewt+sample", "joint", ("Universal Dependencies", "sample:constituents")),
+        case("arc labels of two conversions", "craft+ptb-sample*2", "dependencies", ("craft and", "Leave one")),
+        case("constituents that clash", "sample+sinica:constituents", "joint", ("Penn", "sample:dependencies")),
+        case("constituents that are not there", "sample+ewt:constituents", "joint", ("ewt has no constituents",)),
+        case("constituents of dependencies alone", "ewt", "constituents", ("ewt has no constituents", "--task")),
+        case("another layer than the parser learns", "sample:constituents+ewt", "dependencies", "sample:constituents"),
+        case("an unknown layer", "sample:trees", "joint", "'trees'"),
+        case("an empty layer", "sample:", "joint", "''"),
+        case("the same treebank twice", "sample:constituents+sample:dependencies", "joint", "sample twice"),
+        case("two genres apart", "gum/news+gum/bio", "joint", ("gum twice", "gum/news,voyage")),
+        case("the same folder twice", "./x+x", "joint", "twice"),
+        case("a treebank that is not there", "sample+absent", "joint", "'absent'"),
+        case("no name", "sample++ewt", "joint", "no name"),
+        case("only a plus", "+", "joint", "no name"),
+        case("a weight of 0", "sample*0", "joint", "'0'"),
+        case("a negative weight", "sample*-1", "joint", "'-1'"),
+        case("a weight that is not a number", "sample*nan", "joint", "'nan'"),
+        case("an endless weight", "sample*inf", "joint", "'inf'"),
+        case("a weight that is text", "sample*two", "joint", "'two'"),
+        case("an empty weight", "sample*", "joint", "''"),
+        case("weights of thousands", "sample*1e9", "joint", "'1e9'"),
+        case("two weights", "sample*2*2", "joint", "'2*2'"),
+    ],
+)
+def test_mixtures_that_are_none(treebank, task, says):
+    with refused(says):
+        load(treebank, "train", task=task)
+
+
+@table(
+    ("treebank", "task", "says"),
+    [
+        case("one layer for a joint parser", "sample:constituents", "joint", "no dependencies"),
+        case("no constituents in any part", "sample:dependencies*2", "joint", "no constituents"),
+    ],
+    sample=False,
+)
+def test_mixtures_that_lack_a_layer(treebank, task, says):
+    with refused((treebank, says)):
+        lessons(treebank, task, 99)
 
 
 @table(

@@ -166,7 +166,8 @@ def test_the_likelihood_is_that_of_the_layers_that_are_there(tiny_parser, sample
         terms[left_out] = losses(loaded.network, loaded.collator(part, gold=True), config)
     joint, spans, arcs = (each["trees"].item() for each in terms.values())
     apart = losses(loaded.network, loaded.collator(sample[:4], gold=True), replace(config, objective="span-likelihood"))
-    assert apart["spans"].item() == spans and apart["arcs"].item() == pytest.approx(config.arc_weight * arcs)
+    assert 0 < spans < apart["spans"].item(), "without heads, trees with <H> do not count"
+    assert apart["arcs"].item() == pytest.approx(config.arc_weight * arcs)
     assert set(next(iter(terms.values()))) == {"loss", "trees", "arc_labels", "tags"}
     assert 0 < spans and 0 < arcs and 0 < joint < spans + arcs
 

@@ -1,0 +1,136 @@
+"""Training on a mixture: which losses a batch reaches, what <H> learns, and resume with the same bits."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from lalkit.chart.cky import SUBHEAD
+from lalkit.config import override, tiny
+from lalkit.network.batches import Collator, batches
+from lalkit.network.parser import Network
+from lalkit.network.vocabulary import Vocab
+from lalkit.training.estimate import estimate
+from lalkit.training.loop import Run
+from lalkit.training.objective import losses
+from lalkit.treebank.check import lessons
+from tests.corpora import needs
+from tests.mixed import mixed  # noqa: F401
+from tests.training.test_training import result
+
+MIXTURE = "sample:constituents*0.2+ewt*2+gum"
+OBJECTIVES = ("margin", "span-likelihood", "likelihood")
+
+
+@pytest.fixture(scope="module")
+def material(mixed):  # noqa: F811
+    return lessons(MIXTURE, "joint", 40)
+
+
+@pytest.fixture(scope="module")
+def network(material):
+    torch.manual_seed(0)
+    vocab = Vocab.build(material.sentences, 1)
+    return Network(tiny().model, vocab).eval(), Collator(vocab, tiny().model.encoder)
+
+
+def test_a_batch_has_sentences_of_one_kind():
+    lengths, kinds = [3, 5, 4, 3, 6, 3] * 9, ["a", "b", "a", "c", "b", "c"] * 9
+    for seed in (None, 1):
+        groups = batches(lengths, 12, seed, 3, kinds)
+        assert sorted(i for group in groups for i in group) == list(range(54))
+        assert all(len({kinds[i] for i in group}) == 1 for group in groups)
+        assert batches(lengths, 12, seed, 3, ["x"] * 54) == batches(lengths, 12, seed, 3)
+    order = [kinds[group[0]] for group in groups]
+    assert order != sorted(order), "the kinds are shuffled"
+
+
+def of(material, constituents, heads):
+    return [s for s in material.sentences if (s.constituents is not None, s.heads is not None) == (constituents, heads)]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_sentence_trains_the_layers_it_has(material, network, objective):
+    net, collator = network
+    config = replace(tiny().train, objective=objective)
+    trees = {"trees"} if objective == "likelihood" else None
+    for layers, reached in (
+        ((True, True), trees or {"spans", "arcs"}), ((True, False), trees or {"spans"}), ((False, True), trees or {"arcs"}),
+    ):  # fmt: skip
+        sentences = of(material, *layers)[:5]
+        net.zero_grad()
+        terms = losses(net, collator(sentences, gold=True), config)
+        terms["loss"].backward()
+        expected = reached | {"tags"} | ({"arc_labels"} if layers[1] else set())
+        assert {name for name, value in terms.items() if name != "loss" and value > 0} == expected
+        assert torch.isfinite(terms["loss"]) and all(
+            p.grad is None or p.grad.isfinite().all() for p in net.parameters()
+        )
+        spans = net.spans.second.weight.grad
+        assert (spans is not None and bool(spans.any())) == layers[0]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_without_heads_a_sentence_says_nothing_about_groups(material, network, objective):
+    """Even if <H> is the best label everywhere. With heads, the same scores are corrected."""
+    net, collator = network
+    config, before = replace(tiny().train, objective=objective), net.spans.second.bias.data.clone()
+    net.spans.second.bias.data[SUBHEAD - 1] = 9.0
+    try:
+        for heads in (False, True):
+            net.zero_grad()
+            losses(net, collator(of(material, True, heads)[:4], gold=True), config)["loss"].backward()
+            assert bool(net.spans.second.weight.grad[SUBHEAD - 1].any()) == heads
+    finally:
+        net.spans.second.bias.data = before
+
+
+def small(folder, **more):
+    settings = {
+        "train.epochs": 3,
+        "train.dev_sentences": 20,
+        "train.max_length": 40,
+        "train.objective": "likelihood",
+        **more,
+    }
+    return override(tiny(), settings), MIXTURE, folder
+
+
+def test_a_killed_run_is_resumed_with_the_same_bits(tmp_path, mixed):  # noqa: F811
+    """In the middle of the second epoch, whose sentences are others than those of the first."""
+    Run(*small(tmp_path / "whole")).finish()
+    run, steps = Run(*small(tmp_path / "killed")), []
+
+    def killed(*arguments):
+        if steps and steps[-1] >= run.state.epoch == 1:
+            raise KeyboardInterrupt
+        steps.append(run.state.epoch)
+        return Run.step(run, *arguments)
+
+    run.step = killed
+    with pytest.raises(KeyboardInterrupt):
+        run.finish()
+    resumed = Run(*small(tmp_path / "killed"), resume=True)
+    assert resumed.state.epoch == 1
+    resumed.finish()
+    for ours, theirs in zip(result(tmp_path / "killed"), result(tmp_path / "whole")):
+        if isinstance(ours, dict):
+            assert ours.keys() == theirs.keys() and all(torch.equal(ours[k], theirs[k]) for k in ours)
+        else:
+            assert ours == theirs
+    row = result(tmp_path / "whole")[2][-1]
+    assert row["f1"] is not None and row["las"] is not None and row["sentences"] == 20
+
+
+def test_the_dry_run_counts_what_an_epoch_sees(material, mixed):  # noqa: F811
+    assert estimate(small("")[0], MIXTURE).words == sum(map(len, material.epoch(0)))
+
+
+@pytest.mark.data
+def test_an_epoch_on_the_real_corpora(tmp_path):
+    needs("ewt", "train"), needs("gum", "train"), needs("craft", "train")
+    config = override(tiny(), {"train.epochs": 1, "train.dev_sentences": 6, "train.max_length": 30})
+    best = Run(config, "craft:constituents*0.002+ewt*0.002+gum/news*0.02+sample:constituents*0.1", tmp_path).finish()
+    assert all(best[name] > 0 for name in ("loss", "spans", "arcs", "arc_labels", "tags"))
+    assert load_file(next(tmp_path.glob("model-*.safetensors")))
