@@ -8,10 +8,11 @@
 from importlib import import_module
 
 __version__ = "0.1.0"
-__all__ = ["LabelAttention", "ParseResult", "Parser", "Treebank", "load"]
+__all__ = ["LabelAttention", "ParseResult", "Parser", "Treebank", "compare", "load"]
 
 _PLACES = {
     "load": "api",
+    "compare": "api",
     "Parser": "api",
     "ParseResult": "api",
     "Treebank": "treebank.corpora",

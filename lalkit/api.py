@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 import reprlib
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Literal
 
 import pandas as pd
@@ -19,12 +19,14 @@ from lalkit import draw
 from lalkit.chart.constraints import Constraints, Item, read_brackets
 from lalkit.chart.joint import JointTree
 from lalkit.draw.explorer import tree_page
+from lalkit.draw.side_by_side import Comparison
 from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
-from lalkit.interpret import PaperLayer, SpanLayer, source_of
+from lalkit.interpret import PaperLayer, SpanLayer, layer_of, source_of, words_of_spans
 from lalkit.interpret.alternatives import Price, Reading, Readings, decoder, given_tree
-from lalkit.interpret.contributions import Look, attention_table, contributions
-from lalkit.interpret.source import AttributionSource
+from lalkit.interpret.contributions import Look
+from lalkit.interpret.questions import Questions, Texts
+from lalkit.interpret.source import AttributionSource, ask
 from lalkit.interpret.span_layer import Terms
 from lalkit.network.parser import same_state
 from lalkit.network.predict import Prediction, predict, with_confidence
@@ -34,13 +36,13 @@ from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_con
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
-from lalkit.treebank.text import Form, read_line, read_text
-from lalkit.treebank.tree import Node, Sentence, in_order
+from lalkit.treebank.text import Form, read_sentence, read_sentences, read_text
+from lalkit.treebank.tree import Node, Sentence
 
 PICTURES = (".png", ".pdf")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ParseResult:
     """A parsed sentence: its `.tree`, `.dependencies` and `.score`, its explanations, and its forms on paper."""
 
@@ -160,9 +162,11 @@ class ParseResult:
     @cached_property
     def readings(self) -> Readings:
         """All joint trees of the sentence, with their scores and probabilities; under constraints, those that obey."""
-        if not self._is_current(self._parser):
-            raise self._changed()
-        return self._parser.readings(self.given or self.sentence, self.constraints)
+        if self._is_current(self._parser):
+            readings = self._parser.readings(self.given or self.sentence, self.constraints)
+            if math.isclose(readings.score(self.prediction), self.score, rel_tol=1e-3, abs_tol=1e-3):
+                return readings
+        raise self._changed()
 
     def alternatives(self, k: int = 5) -> list[ParseResult]:
         """Return the k best different joint trees, each with its `.reading`: its probability, and what differs from the best.
@@ -199,15 +203,12 @@ class ParseResult:
         return replace(self, prediction=self.readings.with_confidence(self.prediction))
 
     def contributions(self, norm: str = "exact") -> pd.DataFrame:
-        """Return what each label head contributes to each constituent: start, end, label, head, norm, value.
+        """Return what made the score of each constituent, by label head: see `lalkit.interpret.words_of_spans.contributions`."""
+        return words_of_spans.contributions(self._parser.attribution, [self._look], [self.given], norm)
 
-        norm: one of `lalkit.interpret.contributions.NORMS`.
-        """
-        return contributions([self.look]).table([norm]).drop(columns=["sentence", "id", "parsed", "gold"])
-
-    def attention(self) -> pd.DataFrame:
-        """Return what each label head attends to: head, position (0 START, n + 1 STOP), word, attention."""
-        return attention_table([self.look]).drop(columns=["sentence", "id"])
+    def attention(self, label: str | None = None) -> pd.DataFrame:
+        """Return which words label heads attend to: see `lalkit.interpret.words_of_spans.attention`."""
+        return words_of_spans.attention(self._parser.attribution, [self._look], [self.given], label)
 
     def explain(self, label: str | None = None, norm: str = "exact", top: int = 3) -> str:
         """Say in words what made the constituents of a label (None: all constituents).
@@ -282,9 +283,7 @@ class ParseResult:
 
     def draw(self) -> str:
         """Return the joint tree as SVG: constituents above, words between, arcs below. Draws one layer if there is only one."""
-        if self.sentence.constituents is None:
-            return draw.draw_arcs(self.sentence)
-        return draw.draw_tree(self.sentence) if self.sentence.heads is None else draw.draw_joint(self.sentence)
+        return draw.draw_layers(self.sentence)
 
     def save(self, path: str | Path) -> Path:
         """Write the result in the form that the suffix names: .svg .png .pdf .json .conllu .ptb .txt.
@@ -311,6 +310,11 @@ class ParseResult:
     def _repr_svg_(self) -> str:
         return self.draw()
 
+    def __repr__(self) -> str:
+        """Show the tree on one line, shortened, and the score."""
+        text = " ".join(self.sentence.words) if self.sentence.constituents is None else self.to_ptb()
+        return f"ParseResult({shorten(text, 100, placeholder=' ...')}, score {self.score:.2f})"
+
     def __str__(self) -> str:
         text = self.to_conllu() if self.sentence.constituents is None else self.to_ptb(pretty=True)
         return f"{self.reading}\n{text}" if self.reading else text
@@ -329,7 +333,7 @@ class Exploration:
         return draw.explorer_frame(self.html)
 
 
-class Parser:
+class Parser(Questions):
     """A trained parser.
 
     >>> parser = lalkit.load("en-news")                   # doctest: +SKIP
@@ -343,6 +347,28 @@ class Parser:
         self.collator, self.info = loaded.collator, loaded.info
         self.calibration, self.temperature = loaded.calibration, loaded.temperature
         self._state: list = []
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is known of the parser: name, task, layer, label heads, treebank, and scores on its dev part."""
+        layer, scores = layer_of(self.config.model), self.info.get("dev") or {}
+        known = {name.upper(): scores.get(name) for name in ("f1", "uas", "las")}
+        facts = {
+            "name": self.info.get("name", ""),
+            "task": self.config.model.task,
+            "label attention": layer.system(self.config.model) if layer else "none",
+            "label heads": str(self.attribution.heads) if layer else "",
+            "changed at": ", ".join(self.attribution.layer.hooks) if layer else "",
+            "treebank": self.info.get("treebank", ""),
+            "scores on dev": ", ".join(f"{name} {score:.2f}" for name, score in known.items() if score is not None),
+        }
+        return {name: fact for name, fact in facts.items() if fact}
+
+    def __repr__(self) -> str:
+        return f"Parser({', '.join(f'{name}: {fact}' for name, fact in self.facts.items())})"
+
+    def _repr_html_(self) -> str:
+        return pd.Series(self.facts).to_frame("Parser").to_html()
 
     @classmethod
     def load(cls, name: str | Path) -> Parser:
@@ -393,12 +419,12 @@ class Parser:
             return self.parse_all([text], form, **options)[0]
         if options.pop("decode", "best") != "best":
             raise LalkitError("constraints are for the best tree", remedy="Leave out decode, or the constraints.")
-        readings = self.readings(_sentence(text, form, 1), constraints)
+        readings = self.readings(read_sentence(text, form), constraints)
         return replace(self.results(readings, [readings.best])[0], reading=None)
 
     def sample(self, text: str | Sequence[str] | Sentence, k: int, seed: int, form: Form = "raw") -> list[ParseResult]:
         """Draw k joint trees of a sentence by their probability, with replacement. The seed alone decides which."""
-        readings = self.readings(_sentence(text, form, 1))
+        readings = self.readings(read_sentence(text, form))
         return self.results(readings, readings.sample(k, seed))
 
     def readings(self, sentence: Sentence, constraints: Constraints = Constraints()) -> Readings:  # noqa: B008
@@ -408,9 +434,8 @@ class Parser:
 
     def results(self, readings: Readings, trees: Sequence[JointTree]) -> list[ParseResult]:
         """Return trees of a sentence as results, each with its `.reading`."""
-        state = self._present_state()
         return [
-            ParseResult(reading.prediction, self, readings.sentence, state, readings.constraints, reading)
+            ParseResult(reading.prediction, self, readings.sentence, readings.state, readings.constraints, reading)
             for reading in readings.readings(trees)
         ]
 
@@ -425,25 +450,22 @@ class Parser:
 
     def parse_all(
         self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", decode: str = "best", **options
-    ) -> list[ParseResult]:
+    ) -> list[ParseResult] | pd.Series:
         """Parse many sentences, in order: of a list, an array, a column of a table (a pandas Series) or an iterator.
 
+        Returns a list; for a Series, a Series with the same index (`table["parse"] = parser.parse_all(table["text"])`).
         decode: 'best' finds the best tree, 'mbr' the one with the least expected number of errors. options: those of
         `lalkit.network.predict.predict`. Raises LalkitError for what is no sentence, with its number, and its
         row in a Series.
         """
         if isinstance(texts, str | Sentence):
             raise LalkitError("this is one sentence, not a list of sentences", remedy="Use `parse`, or give a list.")
-        index, sentences = getattr(texts, "index", None), []
-        for number, text in enumerate(in_order(texts, "sentences"), 1):
-            try:
-                sentences.append(_sentence(text, form, number))
-            except LalkitError as error:
-                raise error.at(f"row {index[number - 1]}") if isinstance(texts, pd.Series) else error from None
+        sentences = read_sentences(texts, form)
         find, lam = decoder(decode, self.network, self.vocab.labels, self.temperature), self.config.train.lam
         predictions = predict(self.network, self.collator, sentences, lam=lam, decode=find, **options)
         state = self._present_state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
-        return [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
+        results = [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
+        return pd.Series(results, texts.index, object, "parse") if isinstance(texts, pd.Series) else results
 
     def _present_state(self) -> Sequence:
         """Return `Network.state`: one list for many results."""
@@ -459,45 +481,45 @@ class Parser:
     def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
         """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.paper_layer.PaperLayer.look`."""
         source = PaperLayer(self.network, self.collator, self.config.train.lam)
-        return _ask(source.look, sentences, options)
+        return ask(source.look, sentences, options)
 
     def terms(self, sentences: Sequence[Sentence], **options) -> list[Terms]:
         """Parse, and keep the terms of every score. options: those of `lalkit.interpret.span_layer.SpanLayer.look`."""
         source = SpanLayer(self.network, self.collator, self.config.train.lam)
-        return _ask(source.look, sentences, options)
+        return ask(source.look, sentences, options)
 
     def view(self, sentences: Sequence[Sentence], **options) -> AttentionView:
         """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`."""
-        return _ask(self.attribution.view, sentences, options)
-
-
-def _ask(look: Callable, sentences: Any, options: dict) -> Any:
-    """Ask a layer about sentences. Raises LalkitError for anything but a list of Sentences, and for an unknown option."""
-    names = list(inspect.signature(look).parameters)[1:]
-    if unknown := sorted(options.keys() - names):
-        raise LalkitError(f"there is no option {unknown[0]}", remedy=f"Options: {', '.join(names)}.")
-    sentences = list(in_order(sentences, "sentences"))
-    for number, sentence in enumerate(sentences, 1):
-        if not isinstance(sentence, Sentence):
-            problem = f"{reprlib.repr(sentence)} is not a Sentence"
-            remedy = "Parse it first, and give the `.sentence` of the result."
-            raise LalkitError(problem, where=f"sentence {number}", remedy=remedy)
-    return look(sentences, **options)
-
-
-def _sentence(text: Any, form: Form, number: int) -> Sentence:
-    if isinstance(text, Sentence):
-        return text
-    if pd.api.types.is_scalar(text) and pd.isna(text):
-        raise LalkitError(
-            "the text is missing", where=f"sentence {number}", remedy="Leave it out, as `dropna` of pandas."
-        )
-    sentence = read_line(text, form, str(number)) if isinstance(text, str) else Sentence(text, id=str(number))
-    if sentence is None:
-        raise LalkitError("there is nothing to parse", where=f"sentence {number}", remedy="Give at least one word.")
-    return sentence
+        return ask(self.attribution.view, sentences, options)
 
 
 def load(name: str | Path = "en-news") -> Parser:
     """Load a parser by name, from a folder, or from the hub: see `Parser.load`."""
     return Parser.load(name)
+
+
+def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
+    """Compare what two parsers make of the same sentences; or two lists of results; or one of these with gold trees.
+
+    Args:
+        first: A parser; or a result, a Sentence, a list of these, or a treebank.
+        second: As first.
+        texts: What parsers are to parse. Without it, they parse the sentences of the other side.
+
+    Returns:
+        A table (`.table`), which a notebook displays with the trees side by side.
+
+    Raises:
+        LalkitError: The sentences are not the same, or there are none.
+    """
+    sides = [[side] if isinstance(side, ParseResult | Sentence) else side for side in (first, second)]
+    given = [side for side in sides if not isinstance(side, Parser)]
+    if texts is None:
+        texts = [_tree(item) for item in given[0]] if given else []
+    sentences = read_sentences([texts] if isinstance(texts, str | Sentence) else texts)
+    results = [side.parse_all(sentences) if isinstance(side, Parser) else side for side in sides]
+    return Comparison(*(tuple(map(_tree, items)) for items in results))
+
+
+def _tree(item: Any) -> Sentence:
+    return item.sentence if isinstance(item, ParseResult) else item

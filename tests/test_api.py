@@ -1,13 +1,16 @@
 """`load`, `parse`, and the forms of a result."""
 
 import json
+import re
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 import lalkit
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
+from lalkit.evaluation.scores import evaluate
 from lalkit.files import check_writable, write_text
 from lalkit.training.loop import train
 from lalkit.treebank import brackets, conllu
@@ -109,3 +112,55 @@ def test_paths_are_checked_before_work(tmp_path):
     ):
         with pytest.raises(LalkitError, match=says):
             check_writable(place)
+
+
+def test_a_column_of_a_table_keeps_its_index(parser):
+    table = pd.DataFrame({"text": ["It works.", "So it does."]}, index=["a", "b"])
+    table["parse"] = parser.parse_all(table["text"])
+    assert table.loc["b", "parse"].to_ptb() == parser.parse("So it does.").to_ptb()
+    assert isinstance(parser.parse_all(list(table["text"])), list)
+    assert parser.parse_all(table["text"][:0]).empty
+
+
+def test_parsers_and_results_say_what_they_are(parser):
+    assert repr(parser).startswith(
+        "Parser(task: joint, label attention: paper's layer, label heads: 6, treebank: sample"
+    )
+    assert "<th>label heads</th>" in parser._repr_html_()
+    result = parser.parse("It works.")
+    assert repr(result) == f"ParseResult({result.to_ptb()}, score {result.score:.2f})"
+    assert len(repr(parser.parse("It works and " * 30))) < 130
+
+
+def test_two_parses_are_compared(parser):
+    text = "The clerk counted the ballots in the hall ."
+    with parser.without(heads=range(6)):
+        changed = parser.parse_all([text, "Yes"])
+    first, second = parser.parse_all([text, "Yes"]), [result.sentence for result in changed]
+    comparison = lalkit.compare(parser, changed, [text, "Yes"])
+    assert comparison.first == tuple(r.sentence for r in first) and comparison.second == tuple(second)
+    for row, one, other in zip(comparison.table.itertuples(), first, second):
+        spans = {f"{c.label}({c.start + 1},{c.end})" for c in set(one.sentence.constituents) - set(other.constituents)}
+        arcs = {f"{i}->{a}" for i, (a, b) in enumerate(zip(one.sentence.heads, other.heads), 1) if a != b}
+        assert set(row.only_first.split()) == spans | arcs
+        assert (row.only_first + row.only_second == "") == (
+            one.sentence.constituents == other.constituents and not arcs
+        )
+    scores = evaluate([first[0].sentence], [second[0]]).summary()
+    assert comparison.table.loc[0, "f1"] == pytest.approx(scores["f1"])
+    assert comparison.table.loc[0, "uas"] == pytest.approx(scores["uas"])
+    page = comparison.picture()
+    differences = comparison.table.loc[0, ["only_first", "only_second"]].str.split().str.len().sum()
+    assert len(re.findall("≠[^<:]+</text>", page)) == differences > 0 and page.count("<svg") == 2
+    assert "≠" not in comparison.picture(1) or comparison.table.loc[1, "only_first"]
+    same = lalkit.compare(first[0], parser)
+    assert same.table.loc[0, "only_first"] == "" and "≠" not in same._repr_html_()
+
+
+def test_what_cannot_be_compared(parser):
+    result = parser.parse("It works.")
+    for sides in ((result, parser.parse("So it does.")), ([], []), ([result], [result, result]), (parser, parser)):
+        with pytest.raises(LalkitError, match="different sentences, or none"):
+            lalkit.compare(*sides)
+    with pytest.raises(LalkitError, match="no sentence 1\n.*0 to 0"):
+        lalkit.compare(result, result).picture(1)

@@ -1,4 +1,4 @@
-"""The Python block and the cheap lalkit commands of README run. The links of all pages lead somewhere."""
+"""The Python blocks and the cheap lalkit commands of README run. The links of all pages lead somewhere."""
 
 import re
 import shlex
@@ -55,10 +55,10 @@ def test_expensive_commands_have_these_options(command):
         assert option in out, f"{option} in: {command}"
 
 
-def test_the_python_block_runs(tiny_parser, tmp_path, monkeypatch, capsys):
-    (block,) = re.findall(r"```python\n(.*?)```", README, re.S)
+def test_the_python_blocks_run(tiny_parser, tmp_path, monkeypatch, capsys):
+    blocks = "\n".join(re.findall(r"```python\n(.*?)```", README, re.S))
     monkeypatch.chdir(tmp_path)
-    exec(block.replace("runs/ptb", str(tiny_parser)), {})  # noqa: S102
+    exec(blocks.replace("runs/ptb", str(tiny_parser)), {})  # noqa: S102
     assert "(1, 'Select'" in capsys.readouterr().out
     assert (tmp_path / "runs" / "tree.svg").read_text().startswith("<svg")
 

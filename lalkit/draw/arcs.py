@@ -80,6 +80,13 @@ def draw_joint(sentence: Sentence) -> str:
     return svg.document(drawing.width, drawing.height, drawing.parts, "Joint parse: " + " ".join(layers.words))
 
 
+def draw_layers(sentence: Sentence) -> str:
+    """Return the layers that the sentence has as one SVG: the joint tree, or its constituents or dependencies alone."""
+    if sentence.constituents is None:
+        return draw_arcs(sentence)
+    return tree.draw_tree(sentence) if sentence.heads is None else draw_joint(sentence)
+
+
 def joint_drawing(
     layers: tree.Layers, arcs: Sequence[Arc], under_words: float, kinds: Mapping[int, str] | None = None
 ) -> JointDrawing:

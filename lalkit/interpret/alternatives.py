@@ -128,6 +128,7 @@ class Readings:
         constraints.check(n, vocab.labels, vocab.tags)
         self.network, self.vocab, self.sentence = network, vocab, sentence
         self.lam, self.temperature, self.constraints = lam, temperature, constraints
+        self.state = network.state()
         ((_, _, self.output),) = predict_batches(network, collator, [sentence], lam)
         (scores,) = scores_of(self.output, [n])
         self.free = weighted(*scores, lam, where=sentence.where)
@@ -186,6 +187,11 @@ class Readings:
         with torch.inference_mode():
             labels, tags = best_labels(self.network, self.output, [tree])
         return assemble(self.sentence, tree, self.vocab, labels[0], tags[0], self.network.config)
+
+    def score(self, prediction: Prediction) -> float:
+        """Score the tree of a prediction."""
+        tree = tree_of(prediction, self.vocab)
+        return tree_score(self.free, tree.spans, tree.heads)
 
     def with_confidence(self, prediction: Prediction) -> Prediction:
         """Add the probabilities of its parts to one of the trees, among all trees, also those that do not obey."""

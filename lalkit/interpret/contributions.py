@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from lalkit.network.predict import Prediction
 from lalkit.treebank.tree import Sentence
 
 Span = tuple[int, int, str]  # start, end, label
+Heads = int | str | Iterable[int | str]  # one label head or several, by number; or by label, if each has one
 
 # The ways to turn a head's part of a span into a number. `minmax` is the paper's norm; the paper's program then took a softmax
 # of it, so that the largest share was always e times the least. Our `softmax` is of raw.
@@ -131,15 +132,3 @@ def contributions(looks: Sequence[Look], gold: Sequence | None = None) -> Contri
     spans = pd.DataFrame(rows, columns=columns).astype({"gold": "boolean", "parsed": "bool"})
     exact = None if looks[0].exact is None else np.concatenate([look.exact for look in looks])
     return Contributions(spans, np.concatenate([look.raw for look in looks]), exact)
-
-
-def attention_table(looks: Sequence[Look]) -> pd.DataFrame:
-    """Return a row for each head and position: sentence, id, head, position (0 START, n + 1 STOP), word, attention."""
-    parts = []
-    for place, look in enumerate(looks):
-        words = ["<START>", *look.sentence.words, "<STOP>"]
-        h, t = look.attention.shape
-        columns = {"sentence": place, "id": look.sentence.id, "head": np.repeat(np.arange(h), t)}
-        columns |= {"position": np.tile(np.arange(t), h), "word": words * h, "attention": look.attention.ravel()}
-        parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)

@@ -24,10 +24,11 @@ from lalkit.errors import LalkitError
 from lalkit.interpret.contributions import Contributions, Look
 from lalkit.interpret.source import Span, gold_spans
 from lalkit.interpret.tables import chosen
+from lalkit.treebank.joint import head_word
 from lalkit.treebank.tree import Sentence
 
 CLASSES = ("relabelled", "unary", "attachment", "extra", "missing", "wrong arc", "wrong arc label")
-COLUMNS = "sentence id class gold_start gold_end gold_label start end label text".split()
+COLUMNS = "sentence id class gold_start gold_end gold_label start end label text head_word".split()
 # How many heads count as the top heads of a label: section 4.6 follows two for NP and four for S, and lists four for PP.
 TOP = {"NP": 2}
 TOP_OF_OTHERS = 4
@@ -36,23 +37,24 @@ TOP_OF_OTHERS = 4
 def errors(gold: Sequence[Sentence], parses: Sequence[Sentence]) -> pd.DataFrame:
     """Return a row for each error.
 
-    Returns: sentence, id, class, gold_start, gold_end, gold_label, start, end, label, text. If one side is missing, its
-        columns are <NA>. For a wrong arc, start and gold_start are the head words (0 = root), label and gold_label are the
-        arc labels, and end is the number of the word.
+    Returns: sentence, id, class, gold_start, gold_end, gold_label, start, end, label, text, head_word. If one side is missing,
+        its columns are <NA>. For a wrong arc, start and gold_start are the head words (0 = root), label and gold_label are the
+        arc labels, and end is the number of the word. head_word: in the parse; in gold if the span is missing in the parse.
     """
     rows = []
     for place, (right, guess) in enumerate(zip(gold, parses, strict=True)):
         expected, predicted = (set(spans) for spans in gold_spans([right, guess]))
         for kind, there, here in classify(expected - predicted, predicted - expected):
             start, end, _ = here or there
-            text = " ".join(right.words[start:end])
-            rows.append((place, right.id, kind, *(there or (None,) * 3), *(here or (None,) * 3), text))
+            text = " ".join(right.words[start:end]), head_word(guess if here else right, start, end)
+            rows.append((place, right.id, kind, *(there or (None,) * 3), *(here or (None,) * 3), *text))
         for i in range(len(right)) if right.heads and guess.heads else ():
             labels = (right.arc_labels or guess.arc_labels)[i], guess.arc_labels[i]
             if right.heads[i] != guess.heads[i] or labels[0] != labels[1]:
                 kind = "wrong arc" if right.heads[i] != guess.heads[i] else "wrong arc label"
                 sides = (right.heads[i], i + 1, labels[0]), (guess.heads[i], i + 1, labels[1])
-                rows.append((place, right.id, kind, *sides[0], *sides[1], right.words[i]))
+                head = (None, *right.words)[guess.heads[i]]
+                rows.append((place, right.id, kind, *sides[0], *sides[1], right.words[i], head))
     numbers = ["gold_start", "gold_end", "start", "end"]
     return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(numbers, "Int64"))
 

@@ -22,20 +22,22 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
+import pandas as pd
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError, ModelError, whole_number
+from lalkit.errors import LalkitError, ModelError
 from lalkit.interpret.attention_views import view_of_paper_layer
-from lalkit.interpret.contributions import NORMS, UNITS, Look, contributions, normalise
-from lalkit.interpret.source import AttributionSource, Sentences, Span, SpanAttribution, Spans, gold_spans, parsed_spans
+from lalkit.interpret.contributions import NORMS, UNITS, Contributions, Heads, Look, Span, contributions, normalise
+from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.label_attention import LabelAttention
 from lalkit.network.predict import Decode, predict_batches
 from lalkit.network.scores import SpanScorer
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
+from lalkit.treebank.tree import Sentence
 
 
 class PaperLayer(AttributionSource):
@@ -49,6 +51,7 @@ class PaperLayer(AttributionSource):
     content = "contributions of all spans, every norm"
     norms = tuple(NORMS)
     top_norm = "exact"
+    passed_on = "contexts"
 
     @staticmethod
     def system(config: ModelConfig) -> str:
@@ -57,6 +60,10 @@ class PaperLayer(AttributionSource):
     @property
     def layer(self) -> LabelAttention:
         return self.network.label_attention
+
+    @property
+    def heads(self) -> int:
+        return self.layer.config.heads
 
     @property
     def mixed(self) -> str | None:
@@ -159,6 +166,25 @@ class PaperLayer(AttributionSource):
     ) -> AttentionView:
         return view_of_paper_layer(self, sentences, decide, spans, examples, bool(self.mixed))
 
+    def contributions_table(self, looks: Sequence[Look], norm: str) -> pd.DataFrame:
+        return contributions(looks).table([norm]).drop(columns=["id", "parsed", "gold"])
+
+    def attention_table(self, looks: Sequence[Look], label: str | None = None) -> pd.DataFrame:
+        parts = []
+        for place, look in enumerate(looks):
+            words = ["<START>", *look.sentence.words, "<STOP>"]
+            spans = [(*span, span[0] + 1, span[1] + 1) for span in look.spans if span[2] == label]
+            for start, end, name, first, last in spans if label else [(0, len(look.sentence), None, 0, len(words))]:
+                part, heads = look.attention[:, first:last], len(look.attention)
+                columns = {"sentence": place, "start": start, "end": end, "label": name}
+                columns |= {"head": np.repeat(np.arange(heads), last - first)}
+                columns |= {"position": np.tile(np.arange(first, last), heads), "word": words[first:last] * heads}
+                parts.append(pd.DataFrame({**columns, "attention": part.ravel()}))
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["label"])
+
+    def ranked(self, looks: Sequence[Look]) -> Contributions:
+        return contributions(looks)
+
     def measure(self, sentences: Sentences, mean: Tensor) -> SpanAttribution:
         """Measure exact contributions. The attention is that of the whole sentence, at the words of the span."""
         spans = gold_spans(sentences)
@@ -173,11 +199,14 @@ class PaperLayer(AttributionSource):
         top = attribution.contributions.top(self.top_norm)[attribution.contributions.labelled(label)]
         return int(np.bincount(top).argmax()) if len(top) else 0
 
-    def mean(self, sentences: Sentences) -> Float[Tensor, "h d"]:
-        """Return the mean of each head's context c_h over sentences."""
+    def _refuse_many_contexts(self) -> None:
         self._refuse_mixed()
         if self.layer.config.query != "vector":
             raise LalkitError("a query matrix gives every word contexts of its own", remedy="Use query=vector.")
+
+    def mean(self, sentences: Sentences) -> Float[Tensor, "h d"]:
+        """Return the mean of each head's context c_h over sentences."""
+        self._refuse_many_contexts()
         total = torch.zeros(())
 
         def remember(contexts: Tensor) -> Tensor:
@@ -191,6 +220,7 @@ class PaperLayer(AttributionSource):
         return (total / len(sentences)).to(next(self.layer.parameters()).dtype)
 
     def controls(self, mean: Tensor, seed: int = 0) -> dict[str, dict]:
+        self._refuse_many_contexts()
         order = self.order(mean, seed)
 
         def uniform(attention: Tensor, mask: Tensor) -> Tensor:
@@ -205,14 +235,20 @@ class PaperLayer(AttributionSource):
             "shuffled heads": {"contexts": unchanged, "output": lambda y, attention: (y[:, :, order], attention)},
         }
 
-    def without(self, head: int, mean: Tensor) -> dict[str, dict]:
+    def without(self, heads: Heads, mean: Tensor) -> dict[str, dict]:
         """`head out` sets the head's slice to zero. This also removes its constant part, which `head at its mean` leaves."""
-        head = whole_number("head", head, 0, len(mean) - 1)
-        this = (torch.arange(len(mean), device=mean.device) == head)[:, None]
+        self._refuse_mixed()
+        this = self.chosen(heads)
         return {
             "head out": {"output": lambda y, attention: (y.masked_fill(this, 0), attention)},
             "head at its mean": {"contexts": lambda contexts: torch.where(this, mean.to(contexts), contexts)},
         }
+
+    def of_sentence(self, sentence: Sentence) -> dict:
+        return self.controls(self.mean([sentence]))["mean"]
+
+    def chosen(self, heads: Heads) -> Bool[Tensor, "h 1"]:
+        return super().chosen(heads)[:, None]
 
 
 def unchanged(contexts: Tensor) -> Tensor:

@@ -7,24 +7,27 @@ and comparisons ask both of them in the same way. A third layer needs one file w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+import reprlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, whole_number
-from lalkit.interpret.contributions import Contributions, Span
+from lalkit.interpret.contributions import Contributions, Heads, Span
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import HookedModule
 from lalkit.network.parser import Network
 from lalkit.network.predict import Decode, Prediction
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
-from lalkit.treebank.tree import Sentence
+from lalkit.treebank.tree import Sentence, in_order
 
 Spans = Sequence[Sequence[Span]]  # the spans of each sentence
 Sentences = Sequence[Sentence]
@@ -56,6 +59,7 @@ class AttributionSource(Protocol):
     content: str  # what a look holds, in words
     norms: Sequence[str] = ()  # the ways to measure a contribution, if there are several
     top_norm: str  # the norm that decides which head leads a span
+    passed_on: str  # the hook point of what heads pass on: their contexts, or their evidence
 
     def __init__(self, network: Network, collator: Collator, lam: float = 0.5):
         """lam: the weight of label scores in the score of a tree."""
@@ -73,6 +77,15 @@ class AttributionSource(Protocol):
     @property
     def layer(self) -> HookedModule:
         """The layer itself. Controls act at its hook points."""
+
+    @property
+    def heads(self) -> int:
+        """The number of label heads."""
+
+    @property
+    def head_labels(self) -> Sequence[str]:
+        """The labels for which heads 0, 1, ... stand; none if the heads have no fixed labels."""
+        return ()
 
     def weights(self) -> list[Tensor]:
         """Return the weights of the label heads."""
@@ -169,6 +182,18 @@ class AttributionSource(Protocol):
 
     # Measure many sentences
 
+    def contributions_table(self, looks: Sequence, norm: str) -> pd.DataFrame:
+        """Return what made the score of each constituent: sentence (its place), start, end, label, head, norm, value, ...
+
+        Raises: LalkitError for an unknown norm.
+        """
+
+    def attention_table(self, looks: Sequence, label: str | None = None) -> pd.DataFrame:
+        """Return the attention over the words of the constituents of a label, see `lalkit.interpret.words_of_spans.attention`."""
+
+    def ranked(self, looks: Sequence) -> Contributions:
+        """Return the contributions of all heads to the constituents of the parse, so that heads can be compared."""
+
     def view(
         self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
     ) -> AttentionView:
@@ -201,11 +226,38 @@ class AttributionSource(Protocol):
         Args: mean: see `mean`. seed: of the fixed permutation by which heads are exchanged.
         """
 
-    def without(self, head: int, mean: Tensor) -> dict[str, Hooks]:
-        """Return, as `controls` does, the ways to take out one head: `head out` and `head at its mean`.
+    def without(self, heads: Heads, mean: Tensor) -> dict[str, Hooks]:
+        """Return, as `controls` does, the ways to take out heads: `head out` and `head at its mean`.
 
         Raises: ParameterError for a head that the layer does not have.
         """
+
+    def of_sentence(self, sentence: Sentence) -> Hooks:
+        """Return the hooks that put what the heads pass on in this sentence in the place of what they pass on in others."""
+
+    def chosen(self, heads: Heads) -> Tensor:
+        """Return which heads are meant, [heads], bool. Where heads stand for labels, a head can be named by its label.
+
+        Raises: ParameterError for a head that the layer does not have.
+        """
+        last, labels, chosen = self.heads - 1, list(self.head_labels), torch.zeros(self.heads, dtype=torch.bool)
+        for head in heads if isinstance(heads, Iterable) and not isinstance(heads, str) else [heads]:
+            chosen[labels.index(head) if head in labels else whole_number("head", head, 0, last)] = True
+        return chosen.to(next(self.layer.parameters()).device)
+
+
+def ask(look: Callable, sentences: Any, options: dict) -> Any:
+    """Ask a layer about sentences. Raises LalkitError for anything but a list of Sentences, and for an unknown option."""
+    names = list(inspect.signature(look).parameters)[1:]
+    if unknown := sorted(options.keys() - names):
+        raise LalkitError(f"there is no option {unknown[0]}", remedy=f"Options: {', '.join(names)}.")
+    sentences = list(in_order(sentences, "sentences"))
+    for number, sentence in enumerate(sentences, 1):
+        if not isinstance(sentence, Sentence):
+            problem = f"{reprlib.repr(sentence)} is not a Sentence"
+            remedy = "Parse it first, and give the `.sentence` of the result."
+            raise LalkitError(problem, where=f"sentence {number}", remedy=remedy)
+    return look(sentences, **options)
 
 
 def gold_spans(sentences: Sentences) -> list[list[Span]]:

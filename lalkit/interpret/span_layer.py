@@ -9,7 +9,7 @@ and a constant. So nothing here is estimated: without a word's evidence, the sco
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import cast
@@ -21,15 +21,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lalkit.config import ModelConfig
-from lalkit.errors import ModelError, whole_number
+from lalkit.errors import LalkitError, ModelError
 from lalkit.interpret.attention_views import view_of_span_layer
-from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.source import AttributionSource, Sentences, Span, SpanAttribution, Spans, gold_spans, parsed_spans
+from lalkit.interpret.contributions import Contributions, Heads, Span
+from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.parser import ParserOutput
 from lalkit.network.predict import Decode, Prediction, predict_batches
 from lalkit.network.span_attention import EdgeScorer, SpanLabelAttention
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
+from lalkit.treebank.tree import Sentence
 
 COLUMNS = "start end label role term position word attention evidence value score then then_score".split()
 EDGES = {"first": "its first word", "last": "its last word", "constant": "a constant", "boundary": "its boundaries"}
@@ -75,6 +76,7 @@ class SpanLayer(AttributionSource):
     question = "Which words made this?"
     content = "terms of all constituents"
     top_norm = "raw"
+    passed_on = "evidence"
 
     @staticmethod
     def system(config: ModelConfig) -> str:
@@ -91,6 +93,14 @@ class SpanLayer(AttributionSource):
                 remedy="Use a parser trained with model.span_attention, such as --preset minilm-span.",
             )
         return self.network.spans
+
+    @property
+    def heads(self) -> int:
+        return len(self.head_labels)
+
+    @property
+    def head_labels(self) -> Sequence[str]:
+        return self.collator.vocab.labels[1:]
 
     @property
     def attends(self) -> bool:
@@ -228,6 +238,25 @@ class SpanLayer(AttributionSource):
             raise ValueError("arcs see nothing of label attention inside the span: decide spans")
         return view_of_span_layer(self, sentences, spans, examples)
 
+    def contributions_table(self, looks: Sequence[Terms], norm: str) -> pd.DataFrame:
+        """Return the terms of each score: also term, position, word, attention and evidence. They are exact: no other norms."""
+        if norm != "exact":
+            raise LalkitError(f"there is no norm {norm!r} for terms of words: they are exact", remedy="Leave norm out.")
+        tables = {place: look.table[look.table["role"] == "parse"] for place, look in enumerate(looks)}
+        table = pd.concat(tables, names=["sentence"]).reset_index("sentence").reset_index(drop=True)
+        table["head"], table["norm"] = table["label"].map(list(self.head_labels).index), norm
+        return table[[*"sentence start end label head norm value term position word attention evidence".split()]]
+
+    def attention_table(self, looks: Sequence[Terms], label: str | None = None) -> pd.DataFrame:
+        table = self.contributions_table(looks, "exact")
+        table = table[(table["term"] == "word") & (table["label"] == label if label else True)]
+        return table[[*"sentence start end label head position word attention".split()]].reset_index(drop=True)
+
+    def ranked(self, looks: Sequence[Terms]) -> Contributions:
+        """Measure, for every head, its sum A above its mean over all spans of these sentences."""
+        parses = [look.prediction.sentence for look in looks]
+        return self.measure(parses, self.mean(parses)).contributions
+
     def measure(self, sentences: Sentences, mean: Tensor) -> SpanAttribution:
         spans, rows, values, attention = gold_spans(sentences), [], [], []
         for first in range(0, len(sentences), VIEWED):
@@ -273,13 +302,23 @@ class SpanLayer(AttributionSource):
             "zeroed": {"evidence": lambda evidence, lengths: torch.zeros_like(evidence)},
         }
 
-    def without(self, head: int, mean: Tensor) -> dict[str, dict]:
+    def without(self, heads: Heads, mean: Tensor) -> dict[str, dict]:
         """`head out` sets the head's evidence to zero. With its mean, the head says the same of every span."""
-        this = torch.arange(len(mean), device=mean.device) == whole_number("head", head, 0, len(mean) - 1)
+        this = self.chosen(heads)
         return {
             "head out": {"evidence": lambda evidence, lengths: evidence.masked_fill(this, 0)},
             "head at its mean": {"evidence": lambda evidence, lengths: torch.where(this, mean.to(evidence), evidence)},
         }
+
+    def of_sentence(self, sentence: Sentence) -> dict:
+        """A shorter sentence is repeated, as in `of_next`."""
+        ((_, _, output),) = predict_batches(self.network, self.collator, [sentence], self.lam)
+
+        def put(other: Tensor) -> Callable:
+            return lambda x, lengths: other[0, torch.arange(x.shape[1]) % len(sentence)].expand_as(x)
+
+        logits, evidence, *_ = output.span_parts
+        return {"logits": put(logits), "evidence": put(evidence)}
 
 
 def of_next(x: Float[Tensor, "b n h"], lengths: Tensor) -> Float[Tensor, "b n h"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -33,13 +34,17 @@ class HookedModule(nn.Module):
 
     @contextmanager
     def hooked(self, **functions: Callable) -> Iterator[None]:
-        """Set a function at each named point, inside the `with` block only. An inner block replaces an outer one's function.
+        """Set a function at each named point, inside the `with` block only. It gets what an outer block's function returns.
 
         Raises ValueError for a point that the layer does not have.
         """
         if unknown := functions.keys() - self.points:
             raise ValueError(f"no hook point {', '.join(sorted(unknown))}: the layer has {', '.join(self.points)}")
-        outer, self.hooks = self.hooks, {**self.hooks, **functions}
+        outer = self.hooks
+        self.hooks = outer | {
+            point: _after(outer[point], function) if point in outer else function
+            for point, function in functions.items()
+        }
         try:
             yield
         finally:
@@ -48,6 +53,16 @@ class HookedModule(nn.Module):
     def hook(self, point: str, value: Tensor, *context: Tensor | None) -> Tensor:
         """Return the value as the function at this point changes it, or as it is."""
         return self.hooks[point](value, *context) if point in self.hooks else value
+
+
+def _after(first: Callable, second: Callable) -> Callable:
+    """Return the function that gives what the first returns to the second, with the same context."""
+
+    def both(*values: Tensor | None) -> Any:
+        result = first(*values)
+        return second(*result) if isinstance(result, tuple) else second(result, *values[1:])
+
+    return both
 
 
 class PartitionedLinear(nn.Module):

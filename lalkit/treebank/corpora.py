@@ -25,7 +25,7 @@ from functools import partial
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lalkit.errors import CorpusError, TreebankError
 from lalkit.treebank import brackets, conllu, sinica
@@ -83,13 +83,7 @@ class Treebank:
     def __iter__(self) -> Iterator[Sentence]:
         return iter(self.sentences)
 
-    @overload
-    def __getitem__(self, place: int) -> Sentence: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Treebank: ...
-
-    def __getitem__(self, place: int | slice) -> Sentence | Treebank:
+    def __getitem__(self, place: int | slice) -> Any:
         """Return one sentence, or the treebank of a slice of the sentences (without the problems)."""
         if isinstance(place, slice):
             return replace(self, sentences=self.sentences[place], problems=())

@@ -47,6 +47,12 @@ def external_head(heads: Sequence[int], start: int, end: int) -> int | None:
     return outside[0] if len(outside) == 1 else None
 
 
+def head_word(sentence: Sentence, start: int, end: int) -> str | None:
+    """Return the word of `external_head`; None without dependencies."""
+    head = external_head(sentence.heads, start, end) if sentence.heads else None
+    return None if head is None else sentence.words[head]
+
+
 def to_joint(sentence: Sentence) -> tuple[JointSpan, ...]:
     """Return the joint spans of a sentence, in pre-order. Raises JointError if the two layers do not fit together."""
     if sentence.constituents is None or sentence.heads is None:

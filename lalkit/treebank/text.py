@@ -12,11 +12,11 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import ESCAPES
-from lalkit.treebank.tree import WHITE, Sentence
+from lalkit.treebank.tree import WHITE, Sentence, in_order
 
 HAN = re.compile("[\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # A hyphenation point, bullets, a dot operator and Katakana dots: all are written between the parts of a foreign name.
@@ -42,6 +42,35 @@ def normalise(word: str) -> str:
 
 
 Form = Literal["text", "raw", "tokens", "tagged"]
+
+
+def read_sentences(texts: Any, form: Form = "raw") -> list[Sentence]:
+    """Return texts, lists of words or Sentences as Sentences: of a list, an array, a column of a table or an iterator.
+
+    Raises TreebankError for what is no sentence, with its number, and its row in a pandas Series.
+    """
+    rows, sentences = getattr(texts, "index", None) if hasattr(texts, "iloc") else None, []
+    for number, text in enumerate(in_order(texts, "sentences"), 1):
+        try:
+            sentences.append(read_sentence(text, form, number))
+        except TreebankError as error:
+            raise error if rows is None else error.at(f"row {rows[number - 1]}") from None
+    return sentences
+
+
+def read_sentence(text: Any, form: Form = "raw", number: int = 1) -> Sentence:
+    """Return one text, list of words or Sentence as a Sentence. Raises TreebankError if there are no words."""
+    import pandas as pd  # only here, because it takes long to load
+
+    if isinstance(text, Sentence):
+        return text
+    if pd.api.types.is_scalar(text) and pd.isna(text):
+        remedy = "Leave it out, as `dropna` of pandas."
+        raise TreebankError("the text is missing", where=f"sentence {number}", remedy=remedy)
+    sentence = read_line(text, form, str(number)) if isinstance(text, str) else Sentence(text, id=str(number))
+    if sentence is None:
+        raise TreebankError("there is nothing to parse", where=f"sentence {number}", remedy="Give at least one word.")
+    return sentence
 
 
 def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:

@@ -54,7 +54,7 @@ def test_the_text_compares_with_a_corpus(parser, result, sample):
 
 def test_tables_of_a_result(result):
     table = result.contributions("share")
-    assert list(table.columns) == ["start", "end", "label", "head", "norm", "value"]
+    assert list(table.columns[-5:]) == ["head_word", "gold", "head", "norm", "value"]
     assert len(table) == 6 * len(result.look.spans)
     assert result.attention().groupby("head")["attention"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
 

@@ -7,7 +7,7 @@ import torch
 from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import LalkitError, ModelError
-from lalkit.interpret.contributions import NORMS, attention_table, contributions, normalise
+from lalkit.interpret.contributions import NORMS, contributions, normalise
 from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.network.parser import Network
 from lalkit.treebank.joint import GROUP
@@ -53,11 +53,11 @@ def test_exact_is_what_the_score_loses_without_the_head(parser, looks, sample):
                 assert exact[head] == pytest.approx(float(lost), abs=1e-3)
 
 
-def test_attention_sums_to_one_over_the_sentence(looks):
+def test_attention_sums_to_one_over_the_sentence(parser, looks):
     for seen in looks:
         assert seen.attention.shape == (6, len(seen.sentence) + 2)
         assert seen.attention.sum(1) == pytest.approx(1, abs=1e-5)
-    table = attention_table(looks)
+    table = parser.attribution.attention_table(looks)
     assert table.groupby(["sentence", "head"])["attention"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
     assert list(table.loc[(table.sentence == 0) & (table["head"] == 1), "word"])[1:-1] == list(looks[0].sentence.words)
 

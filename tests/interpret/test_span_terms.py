@@ -131,7 +131,7 @@ def test_a_result_has_the_text_and_the_page(parser, tmp_path):
     html = result.explore(gold=result.sentence).save(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "ballots" in html and "Terms of scores" in html
     with pytest.raises(ModelError, match=r"inside the span\n.*Parser.terms"):
-        result.contributions()
+        result.look  # noqa: B018
 
 
 def test_the_page_has_the_terms_of_both_labels(parser, sample):
