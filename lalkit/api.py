@@ -234,6 +234,10 @@ class ParseResult:
         """
         if gold is not None and beside is not None:
             raise LalkitError("gold and beside were both given", remedy="Give one of them: gold can be the one beside.")
+        if beside is not None and not isinstance(beside, ParseResult | Sentence):
+            raise LalkitError(
+                f"beside is {beside!r}", remedy="Give the result of a parse, or a Sentence with both layers."
+            )
         if gold is not None and (not isinstance(gold, Sentence) or gold.words != self.sentence.words):
             raise LalkitError("gold is not this sentence", remedy="Give a Sentence with the same words.")
         if gold is not None and gold.constituents is None:

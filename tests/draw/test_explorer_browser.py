@@ -156,8 +156,8 @@ def test_a_sentence_fits_the_width_or_scrolls_with_readable_words(page, size):
         page.select_option("#sentence", str(index))
         room, tree = page.locator("#drawing").bounding_box(), page.locator(".parse").bounding_box()
         scale = tree["width"] / float(page.locator(".parse").get_attribute("viewBox").split()[2])
-        assert 15 * scale >= 10.99, "words are at least 11 pixels high"
-        assert tree["width"] <= room["width"] or 15 * scale == pytest.approx(11, abs=0.05)
+        assert 15 * scale >= 10.49, "words are at least 10.5 pixels high"
+        assert tree["width"] <= room["width"] or 15 * scale == pytest.approx(10.5, abs=0.05)
         assert index or tree["width"] > 0.97 * room["width"] or tree["height"] > 0.9 * room["height"]
 
 

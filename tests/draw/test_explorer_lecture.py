@@ -4,6 +4,7 @@ import copy
 import re
 from dataclasses import replace
 from urllib.parse import parse_qs
+from xml.etree import ElementTree
 
 import pytest
 
@@ -229,13 +230,15 @@ CONTRAST = """() => {
 @pytest.mark.parametrize("data", [DATA, terms_data()], ids=["heads", "terms"])
 def test_text_has_enough_contrast_in_both_modes(open_page, data, dark):
     page = open_page(explorer(data))
-    box(page, 2).click()
-    page.locator("button.bar").first.click()
-    page.locator('.heat[data-column="2"]').click()
     if dark:
         page.click("#dark")
+    box(page, 0).click()
     page.mouse.move(1, 1)
     found = page.evaluate(CONTRAST)
+    page.locator("button.bar").first.click()
+    page.locator('.heat[data-column="2"]').click()
+    page.mouse.move(1, 1)
+    found += page.evaluate(CONTRAST)
     assert len(found) > 80
     assert [item for item in found if item[1] < 4.5] == []
 
@@ -346,3 +349,38 @@ def test_a_note_says_which_font_to_install_for_chinese(open_page):
     page.add_init_script("CanvasRenderingContext2D.prototype.fillText = () => {}")  # every character looks the same
     page.reload()
     assert "Noto Sans CJK" in page.locator("#fonts").inner_text()
+
+
+def test_the_address_of_a_second_pane_is_its_own(open_page):
+    page = open_page(explorer(DATA, DATA))
+    page.locator('#drawing-2 .constituent[data-span="3"]').click()
+    span = DATA["sentences"][0]["spans"][3]
+    assert address(page) == {"sentence": "1", "span2": f"{span['start'] + 1}-{span['end']}", "pane": "2"}
+    page.reload()
+    assert page.locator('#drawing-2 [aria-selected="true"]').count() == 1
+    assert page.locator('#drawing [aria-selected="true"]').count() == 0
+    assert page.locator("#panel .model").inner_text().startswith("Right: ")
+
+
+def test_the_saved_picture_holds_both_panes(open_page):
+    page = open_page(explorer(DATA, terms_data()))
+    box(page.locator("#drawing"), 2).click()
+    with page.expect_download() as saved:
+        page.click("#save-svg")
+    root = ElementTree.parse(saved.value.path()).getroot()
+    first, second, bars = root.findall("{http://www.w3.org/2000/svg}svg")
+    assert float(second.get("x")) == pytest.approx(float(first.get("width")))
+    assert float(bars.get("y")) >= max(float(one.get("height")) for one in (first, second))
+    assert page.locator("#drawing desc").text_content().startswith("Dependencies: the ")
+
+
+def test_paper_is_white(open_page):
+    page = open_page(explorer(DATA))
+    page.keyboard.press("d")
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.set_viewport_size({"width": 1000, "height": 700})
+    assert page.locator("html.dark, .parse.dark").count() == 0
+    assert page.locator(".parse").bounding_box()["width"] <= 1000
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("html.dark").count() == page.locator(".parse.dark").count() == 1

@@ -303,6 +303,8 @@ def test_options_of_an_explanation(parser, span_parser, kind, options, says):
         case("explain without a norm", lambda parser: parser.parse("One two.").explain(norm=None)),
         case("explain by a number", lambda parser: parser.parse("One two.").explain(norm=3)),
         case("gold of another kind", lambda parser: parser.parse("One two.").explore(gold=3)),
+        case("beside of another kind", lambda parser: parser.parse("One two.").explore(beside=3)),
+        case("beside of another text", lambda parser: parser.parse("One two.").explore(beside=parser.parse("Three."))),
         case(
             "gold of another sentence",
             lambda parser: parser.parse("One two.").explore(gold=Sentence(("a",), ("X",), (), (0,))),

@@ -79,6 +79,10 @@ def test_a_page_of_a_result(result, tmp_path):
     assert html == exploration.html and "ballots" in html
     marked = result.explore(gold=result.sentence).html
     assert marked != html
+    for beside in (result, result.sentence):
+        assert result.explore(beside=beside).html.count("<template data-pane=") == 2
+    with pytest.raises(LalkitError, match="both given"):
+        result.explore(gold=result.sentence, beside=result)
 
 
 def test_the_data_of_a_page(parser, sample):

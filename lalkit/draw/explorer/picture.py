@@ -137,7 +137,12 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
     width, height = drawing.width + 2 * side, drawing.height
     ground = svg.element("rect", x=-side, y=0, width=width, height=height, fill="white")
     hidden = '<g aria-hidden="true">'
-    content = ["", ground, hidden, shade, *cells, "</g>", *boxes, hidden, *drawing.parts, *veils, "</g>", ""]
+    depends = [
+        f"{layers.words[i]} depends on {layers.words[head - 1]} ({label})" if head else f"{layers.words[i]} is the root"
+        for i, (head, label) in enumerate(zip(data["heads"], data["arc_labels"]))
+    ]
+    desc = svg.element("desc", svg.escape(f"Dependencies: {', '.join(depends)}."))
+    content = ["", desc, ground, hidden, shade, *cells, "</g>", *boxes, hidden, *drawing.parts, *veils, "</g>", ""]
     view = f"{-side} 0 {svg.number(width)} {svg.number(height)}"
     label = "Constituents of: " + " ".join(layers.words)
     return svg.element(

@@ -11,6 +11,7 @@ function drawSentence() {
   picture().querySelectorAll('[data-column="last"]').forEach((item) => item.setAttribute("data-column", last));
   picture().classList.toggle("dark", page.dark());
   if (shown.folded.size || shown.least) arrange();
+  picture().dataset.view = picture().getAttribute("viewBox");
   if (span() && !isShown(span())) Object.assign(state, { span: null, pinned: false });
   resize();
   startAtWords();
@@ -29,9 +30,12 @@ function markSure() {
 
 // Fit the width. Words stay at least as large as READABLE. A small tree is not made taller than its frame.
 function resize() {
-  const [, , width, height] = numbers(picture().getAttribute("viewBox"));
+  const [left, , whole, height] = numbers(picture().dataset.view);
+  const side = picture().matches(".attended:not(.inside)") ? 0 : -left; // the room of START and STOP, if nothing looks at them
+  const width = whole - 2 * side;
+  picture().setAttribute("viewBox", `${left + side} 0 ${width} ${height}`);
   const size = find("size").value;
-  const tallest = numbers(getComputedStyle(drawing).maxHeight)[0] - 2;
+  const tallest = (parseFloat(getComputedStyle(drawing).maxHeight) || Infinity) - 2; // on paper there is no limit
   const fit = Math.min((drawing.clientWidth - 2) / width, Math.max(1, tallest / height));
   const scale = size === "fit" ? Math.max(READABLE[page.large() ? "large" : "small"] / 15, fit) : Number(size);
   picture().style.width = `${width * scale}px`;
@@ -94,6 +98,7 @@ function markHeat() {
       : column > 0 && column < names.length - 1 ? where : "";
     cell("number", column).textContent = number === null ? "" : minus(String(number));
   });
+  resize();
 }
 
 function point(index) {
