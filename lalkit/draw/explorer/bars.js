@@ -37,9 +37,9 @@ function showBars() {
   byId("more-heads").hidden = true;
   if (!showTitle(of, "label heads")) return;
   const found = ranked(of);
-  const low = Math.min(0, ...values(of));
   const scored = state.norm === "exact" && of.score !== undefined; // only this norm is a part of the score
-  const high = Math.max(0, ...values(of), scored && !state.zoom ? of.score : 0);
+  const ends = [0, ...values(of), scored && !state.zoom ? of.score : 0];
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const listed = state.allHeads ? found : found.slice(0, FEW);
   byId("bars").append(...(scored ? scoreBar(of.label, of.score, low, high, state.zoom) : []));
   byId("bars").append(...listed.map((item) => make("li", {}, headBar(item, low, high))));

@@ -42,12 +42,8 @@ function showLooking() {
   byId("looking-panel").hidden = word === null;
   if (word === null) return;
   byId("looking-title").textContent = `Label heads that look at \u201c${sentence().words[word - 1]}\u201d`;
-  byId("looking").replaceChildren(...most.map(({ head, value }) => {
-    const said = `label head ${head}: ${percent(value)} of its attention`;
-    const button = bar("button", { name: `head ${head}`, value, number: percent(value), said }, 0, 1);
-    button.addEventListener("click", () => chooseHead(head === state.head ? null : head));
-    return make("li", {}, button);
-  }));
+  byId("looking").replaceChildren(...most.map(({ head, value }) =>
+    choice(`head ${head}`, value, percent(value), [0, 1], () => chooseHead(head === state.head ? null : head))));
 }
 
 function showHead() {

@@ -41,6 +41,9 @@ data.panes.forEach((one, i) => {
   drawing.setAttribute("aria-label", name);
   if (data.panes.length > 1) drawing.append(make("p", { className: "pane" }, name));
   find("drawings").append(drawing);
+  drawing.addEventListener("scroll", () => drawing.matches(":hover, :focus-within") && page.panes.forEach((pane) => {
+    pane.drawing.scrollLeft = drawing.scrollLeft;
+  }));
   page.panes.push(Object.assign(kinds[one.kind]({ ...one, constrain: data.constrain }, drawing, panel, i), { name }));
 });
 const { sentences } = data.panes[0];
@@ -174,15 +177,14 @@ document.addEventListener("keydown", (event) => {
   if (Object.hasOwn(keys, event.key)) keys[event.key]();
 });
 // Paper is white.
-let wasDark = false;
+const paint = (dark) => {
+  document.documentElement.classList.toggle("dark", dark);
+  page.redraw();
+};
 window.addEventListener("beforeprint", () => {
-  wasDark = page.dark();
-  document.documentElement.classList.remove("dark");
-  page.redraw();
-});
-window.addEventListener("afterprint", () => {
-  document.documentElement.classList.toggle("dark", wasDark);
-  page.redraw();
+  const dark = page.dark();
+  paint(false);
+  window.addEventListener("afterprint", () => paint(dark), { once: true });
 });
 restore();
 say("");

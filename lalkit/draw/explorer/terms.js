@@ -62,8 +62,8 @@ function showTerms(of) {
   byId("reading").value = chosenReading(of);
   const { words, edges, label, score } = reading(of);
   const all = [...words, ...edges];
-  const low = Math.min(0, ...all.map((term) => term.value), state.zoom ? 0 : score);
-  const high = Math.max(0, ...all.map((term) => term.value), state.zoom ? 0 : score);
+  const ends = [0, ...all.map((term) => term.value), state.zoom ? 0 : score];
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const found = state.order === "size" ? [...all].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)) : all;
   const listed = state.allTerms ? found : found.slice(0, FEW);
   byId("bars").append(...scoreBar(label, score, low, high, state.zoom), ...listed.map((term) => make("li", {}, termBar(of, term, low, high))));

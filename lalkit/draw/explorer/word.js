@@ -35,14 +35,9 @@ function showHolders() {
   const holding = sentence().spans.filter((of) => state.word !== null && of.start < state.word && state.word <= of.end).reverse();
   byId("holders").hidden = !holding.length;
   if (holding.length) byId("holders-say").textContent = `What \u201c${wordAt(state.word)}\u201d adds to the score of each constituent around it:`;
-  const rows = holding.map((of) => ({ of, value: of.readings[0].value[state.word - 1 - of.start] }));
-  const [low, high] = [Math.min(0, ...rows.map((row) => row.value)), Math.max(0, ...rows.map((row) => row.value))];
-  byId("holders").replaceChildren(...rows.map(({ of, value }) => {
-    const said = `${of.label}, ${range(of)}: ${signed(value)}`;
-    const button = bar("button", { name: `${of.label}, ${range(of)}`, value, number: signed(value), said }, low, high);
-    button.addEventListener("click", () => select(of));
-    return make("li", {}, button);
-  }));
+  const values = holding.map((of) => of.readings[0].value[state.word - 1 - of.start]);
+  const ends = [Math.min(0, ...values), Math.max(0, ...values)];
+  byId("holders").replaceChildren(...holding.map((of, i) => choice(`${of.label}, ${range(of)}`, values[i], signed(values[i]), ends, () => select(of))));
 }
 
 function verdict(of, place) {

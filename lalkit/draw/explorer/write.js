@@ -52,6 +52,13 @@ function bar(tag, { name, value, number, said }, low, high) {
   return item;
 }
 
+// A bar in a list that can be clicked.
+function choice(name, value, number, [low, high], chosen) {
+  const button = bar("button", { name, value, number, said: `${name}: ${number}` }, low, high);
+  button.addEventListener("click", chosen);
+  return make("li", {}, button);
+}
+
 const cells = (...texts) => make("tr", {}, ...texts.map((text) => make("td", {}, text)));
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
