@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import pandas as pd
 
@@ -19,6 +20,8 @@ from lalkit import draw
 from lalkit.chart.constraints import Constraints, Item, read_brackets
 from lalkit.chart.joint import JointTree
 from lalkit.draw.explorer import tree_page
+from lalkit.draw.local_server import LOOPBACK, LocalServer
+from lalkit.draw.pages import asset, render
 from lalkit.draw.side_by_side import Comparison
 from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
@@ -28,6 +31,7 @@ from lalkit.interpret.contributions import Look
 from lalkit.interpret.questions import Questions, Texts
 from lalkit.interpret.source import AttributionSource, ask
 from lalkit.interpret.span_layer import Terms
+from lalkit.interpret.typed_sentence import MOST_CHARACTERS, MOST_TREES, TypedSentences
 from lalkit.network.parser import same_state
 from lalkit.network.predict import Prediction, predict, with_confidence
 from lalkit.probes.view import AttentionView
@@ -40,6 +44,7 @@ from lalkit.treebank.text import Form, read_sentence, read_sentences, read_text
 from lalkit.treebank.tree import Node, Sentence
 
 PICTURES = (".png", ".pdf")
+PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, repr=False)
@@ -219,7 +224,11 @@ class ParseResult:
         return self._parser.attribution.explain(self._look, label, norm, top, self.parser.profile)
 
     def explore(
-        self, gold: Sentence | None = None, norm: str = "exact", beside: ParseResult | Sentence | None = None
+        self,
+        gold: Sentence | None = None,
+        norm: str = "exact",
+        beside: ParseResult | Sentence | None = None,
+        constrain: bool = False,
     ) -> Exploration:
         """Return a page to explore: point at a constituent to see its label heads, or its words.
 
@@ -228,6 +237,7 @@ class ParseResult:
             norm: as in `explain`.
             beside: what a second pane shows of the same sentence: the result of another parser, this result again, to look at
                 two label heads, or gold. Each pane marks what the other does not have.
+            constrain: offer to forbid or require constituents. The page sends them to the page around its frame.
 
         Raises:
             LalkitError: another sentence, one without constituents, or both gold and beside.
@@ -242,7 +252,7 @@ class ParseResult:
             raise LalkitError("gold is not this sentence", remedy="Give a Sentence with the same words.")
         if gold is not None and gold.constituents is None:
             raise LalkitError("gold has no constituents", remedy="Give a Sentence of a treebank with both layers.")
-        data = self._page(norm, gold)
+        data = {**self._page(norm, gold), "constrain": constrain}
         if isinstance(beside, Sentence):
             return Exploration(draw.explorer(data, tree_page([beside], data["title"], "gold")))
         return Exploration(draw.explorer(data, beside._page(norm) if beside else None))
@@ -481,6 +491,33 @@ class Parser(Questions):
     def attribution(self) -> AttributionSource:
         """What answers for the parser's label attention. Raises ModelError for a parser without label attention."""
         return source_of(self.network, self.collator, self.config.train.lam)
+
+    def playground(self, height: int = 900, host: str = LOOPBACK, port: int = 0) -> LocalServer:
+        """Serve a page on which sentences are typed and parsed; in a notebook, show it in a frame. `.close()` ends it.
+
+        There is one server for each parser. It works where the browser runs on the same machine as Python: for a remote machine,
+        forward the port (`ssh -L`).
+
+        Args:
+            height: Of the frame, in pixels.
+            host: The address to listen to; by default only this machine can reach the page.
+            port: Its port; 0 means any free one.
+
+        Raises:
+            LalkitError: The parser has no joint trees or no label attention, or the port is in use.
+        """
+        server = PLAYGROUNDS.get(self)
+        if server is None or not server.thread.is_alive():
+            typed = TypedSentences(self)
+            first = render(
+                "draw/playground.html.jinja", model=self.info.get("name", "a parser"), heads=typed.heads, example=typed.example,
+                characters=MOST_CHARACTERS, trees=MOST_TREES,
+            )  # fmt: skip
+            files = {f"/{name}": asset(name) for name in ("playground.css", "playground.js")}
+            server = LocalServer({"/": first, **files, "/parse": typed.trees, "/explore": typed.page}, host, port)
+            PLAYGROUNDS[self] = server
+        server.height = height
+        return server
 
     def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
         """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.paper_layer.PaperLayer.look`."""

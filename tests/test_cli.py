@@ -1,8 +1,10 @@
 """The command line as a person uses it, and as a person misuses it: one clear line, exit code 2, nothing half-written."""
 
 import json
+import signal
 import subprocess
 import sys
+from urllib.request import urlopen
 
 import pytest
 import typer
@@ -142,6 +144,8 @@ def test_a_300_word_sentence(tiny_parser, typed):
         (["parse", "{parser}", "x"], b"", "is a parser, not a text\n  Write: --model"),
         (["parse", "--model", "{parser}", "--file", "f", "x"], b"", "there are sentences and a --file"),
         (["parse", "--model", "{parser}", "--to", "xml", "x"], b"", "no form 'xml'"),
+        (["serve", "--model", "{parser}", "--port", "65536"], b"", "--port is 65536\n  Give 0 to 65535"),
+        (["serve", "--model", "{parser}", "--host", "192.0.2.1"], b"", "of 192.0.2.1: cannot be opened"),
         (["explain", "--model", "{parser}"], b"", "Give either sentences or a --treebank"),
         (["explain", "--model", "{parser}", ""], b"", "a sentence has no words"),
         (["explain", "--model", "{parser}", "One.", "--label", "ZZ"], b"", "there is no ZZ in this parse"),
@@ -231,6 +235,23 @@ def test_as_a_process_of_its_own(tmp_path):
     )
     assert done.returncode == 2 and done.stdout == b""
     assert b"there is no treebank 'nowhere'" in done.stderr and b"Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_serving_until_ctrl_c(tiny_span_parser):
+    command = [sys.executable, "-m", "lalkit", "serve", "--model", tiny_span_parser, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        address = process.stdout.readline().strip()
+        try:
+            assert "Type a sentence" in urlopen(address).read().decode()
+            assert json.load(urlopen(f"{address}parse?text=One+two.&k=1"))["shown"]["words"] == ["One", "two", "."]
+            port = address.rstrip("/").rpartition(":")[2]
+            code, _, err = lalkit("serve", "--model", tiny_span_parser, "--port", port)
+            assert code == 2 and f"port {port} of 127.0.0.1: cannot be opened: Address already in use" in err
+        finally:
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "") and "Ctrl-C ends" in err and "Traceback" not in err
 
 
 def commands(group, path="lalkit"):

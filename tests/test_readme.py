@@ -31,6 +31,7 @@ EXPENSIVE = (
     "lalkit heads",
     "lalkit summarize",
     "lalkit bench",
+    "lalkit serve",
     "lalkit parse big.txt",
     "lalkit parse notes.txt",
 )

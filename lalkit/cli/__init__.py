@@ -33,6 +33,7 @@ HELP = "Train parsers with label attention, parse with them, and look inside the
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 for command in (
     parser_commands.train, parser_commands.evaluate, parser_commands.parse, parser_commands.explain,
+    parser_commands.serve,
     analysis_commands.heads, analysis_commands.doctor, analysis_commands.run, analysis_commands.bench,
     analysis_commands.demo, analysis_commands.sweep, analysis_commands.report,
 ):  # fmt: skip

@@ -1,4 +1,4 @@
-"""`lalkit train`, `evaluate`, `parse` and `explain`: the commands for one parser."""
+"""`lalkit train`, `evaluate`, `parse`, `explain` and `serve`: the commands for one parser."""
 
 from __future__ import annotations
 
@@ -322,3 +322,35 @@ def explain(
     if html:
         data = source.page(looks, title=source.question, model=str(model), gold=gold, norm=norm, profile=counts)
         logger.info("to explore: %s", write_text(html, explorer(data)))
+
+
+@documented
+def serve(
+    model: options.Model = "en-news",
+    port: int = 8642,
+    host: str = "127.0.0.1",
+    open_: Annotated[bool, typer.Option("--open")] = False,
+    threads: options.Threads = None,
+) -> None:
+    """Serve a page on which you type a sentence, explore its tree, and change what the parser may do. Ctrl-C ends it.
+
+    Example: lalkit serve --model en-news-span --open
+
+    Args:
+        port: The port of the page; 0 means any free one.
+        host: The address to listen to; by default only this machine can reach the page.
+        open_: Open the page in a browser.
+    """
+    import webbrowser
+
+    from lalkit.api import Parser
+    from lalkit.draw.local_server import LOOPBACK
+
+    server = Parser.load(model).playground(host=host, port=port)
+    if host not in (LOOPBACK, "localhost", "::1"):
+        logger.warning("other machines that reach %s can use this page; --host %s keeps it to this one", host, LOOPBACK)
+    logger.info("type a sentence at this address; Ctrl-C ends the server")
+    print(server.address, flush=True)
+    if open_:
+        webbrowser.open(server.address)
+    server.wait()

@@ -32,6 +32,11 @@ def render(template: str, filters: dict[str, Callable] | None = None, **values) 
     return environment.get_template(template).render(values)
 
 
+def asset(name: str) -> str:
+    """Return the text of a file of this folder."""
+    return (PACKAGE / "draw" / name).read_text(encoding="utf-8")
+
+
 def markdown_table(table: pd.DataFrame) -> str:
     """Return a table as Markdown. Bars inside the cells are escaped, and a missing value is an empty cell."""
     cells = table.astype(object).where(table.notna(), "")

@@ -1,0 +1,98 @@
+"""What tests ask of a server on this machine: raw requests, so that wrong ones can be sent too, and a table of hostile ones."""
+
+import socket
+import time
+from contextlib import suppress
+from urllib.parse import quote, urlsplit
+
+MARKUP = "<script>hacked()</script> <img src=x onerror=hacked()> \"' &lt;b&gt; </template></script>"
+
+
+def send(address: str, request: bytes, seconds: float = 60) -> tuple[int, dict[str, str], str]:
+    """Send these bytes. Return the status, the headers and the body; 0 if the server only closes the connection."""
+    place = urlsplit(address)
+    answer = b""
+    with socket.create_connection((place.hostname, place.port), seconds) as client, suppress(ConnectionError):
+        client.sendall(request)
+        while part := client.recv(65_536):
+            answer += part
+    if not answer:
+        return 0, {}, ""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    return int(first.split()[1]), headers, body.decode("utf-8")
+
+
+def until(happens, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end, "it does not happen"
+        time.sleep(0.01)
+
+
+def get(path: str, host: str = "localhost", method: str = "GET", more: str = "") -> bytes:
+    """Return a request. The path is sent as it is."""
+    return f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n".encode("latin-1")
+
+
+def parse(text: str, path: str = "/parse", **parameters: object) -> bytes:
+    more = "".join(f"&{name}={quote(str(value))}" for name, value in parameters.items())
+    return get(f"{path}?text={quote(text)}{more}")
+
+
+# A name, the request, and the statuses that may answer it.
+HOSTILE = [
+    ("markup", parse(MARKUP, k=2), {200}),
+    ("markup to explore", parse(MARKUP, "/explore"), {200}),
+    ("control characters", parse("One\x01\x02 two\x1b[31m three\x7f.", k=2), {200}),
+    ("a NUL byte", parse("One\0two.", k=2), {200}),
+    ("unusual characters", parse("One \u202e\ufeff\U0001f600 e\u0301 \ud7ff\ufffe two.", k=2), {200}),
+    ("bytes that are not UTF-8", get("/parse?text=caf%e9"), {400}),
+    ("half a surrogate", get("/parse?text=%ed%a0%80"), {400}),
+    ("bytes beyond ASCII in the address", get("/parse?text=caf\xe9"), {200, 400}),
+    ("percent signs", get("/parse?text=100%+%zz+%"), {200, 400}),
+    ("no text", get("/parse"), {400}),
+    ("spaces", parse(" \t "), {400}),
+    ("161 words", parse("one " * 161), {400}),
+    ("2,001 characters", parse("x" * 2_001), {400}),
+    ("one long word", parse("x" * 2_000, k=1), {200}),
+    ("Chinese without spaces", parse("\u6211\u5011\u4eca\u5929\u53bb"), {400}),
+    ("a huge address", parse("x" * 9_000), {414}),
+    ("a larger address", parse("x" * 200_000), {414}),
+    ("an endless address", parse("x" * 2_000_000), {0, 400, 414}),
+    ("an unknown parameter", parse("One.", evil=1), {400}),
+    ("a parameter twice", get("/parse?text=One.&text=Two.&k=1&k=2"), {200}),
+    ("2,000 parameters", get("/parse?" + "&".join(f"a{i}" for i in range(1_000))), {400}),
+    ("no number of trees", parse("One.", k="many"), {400}),
+    ("too many trees", parse("One.", k=10**9), {400}),
+    ("less than no trees", parse("One.", k=-1), {400}),
+    ("a huge number of trees", parse("One.", k="9" * 5_000), {400}),
+    ("a tree there is not", parse("One.", tree=9), {400}),
+    ("an unknown form", parse("One.", form="<b>"), {400}),
+    ("no constraint", parse("One.", forbid="NP(1"), {400}),
+    ("a constraint on no word", parse("One.", require="NP(7,9)"), {400}),
+    ("an unknown label", parse("One.", require="<script>(1,1)"), {400}),
+    ("what is required and forbidden", parse("One.", require="1->2", forbid="1->2"), {400}),
+    ("brackets that do not close", parse("[NP One.", form="brackets"), {400}),
+    ("a label head there is not", parse("One.", without="99999"), {400}),
+    ("a label head below 0", parse("One.", without="-1"), {400}),
+    ("an unknown label of a head", parse("One.", without="<img>"), {400}),
+    ("another page", get("/admin"), {404}),
+    ("a folder above", get("/../../../../etc/passwd"), {404}),
+    ("a folder above, escaped", get("/%2e%2e/%2e%2e/etc/passwd"), {404}),
+    ("another server's page", get("http://example.com/"), {200, 400, 404}),
+    ("two slashes", get("//example.com/%0d%0aX-Evil:1"), {404}),
+    ("another host", get("/", "example.com"), {400}),
+    ("another host with a known beginning", get("/parse?text=One.", "localhost.example.com"), {400}),
+    ("no host", b"GET / HTTP/1.0\r\n\r\n", {200}),
+    ("two hosts", get("/", more="Host: example.com\r\n"), {400}),
+    ("POST", get("/parse", method="POST", more="Content-Length: 9\r\n") + b"text=One.", {405}),
+    ("a huge body", get("/parse", method="POST", more="Content-Length: 999999999999\r\n"), {400, 405, 413}),
+    ("a length below 0", get("/", method="POST", more="Content-Length: -1\r\n"), {0, 400, 405}),
+    ("PUT", get("/", method="PUT", more="Content-Length: 0\r\n"), {405}),
+    ("DELETE", get("/parse?text=One.", method="DELETE"), {405}),
+    ("an unknown method", get("/", method="BREW"), {405}),
+    ("a huge header", get("/", more=f"X-Long: {'x' * 1_000_000}\r\n"), {0, 400}),
+    ("no HTTP", b"\x16\x03\x01\x02\x00\x01\r\n\r\n", {0, 400}),
+]

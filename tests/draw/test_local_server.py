@@ -1,0 +1,143 @@
+"""The server of a page on this machine: it answers hostile requests with words, one at a time, and goes on answering."""
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from lalkit.draw import local_server
+from lalkit.draw.local_server import LocalServer
+from lalkit.errors import LalkitError
+from tests.draw.local_clients import get, send, until
+
+
+def repeat(arguments):
+    if arguments.get("text") == ["wrong"]:
+        raise LalkitError("this is <wrong>", remedy="Do it right.")
+    if arguments.get("text") == ["broken"]:
+        raise KeyError("a secret of the program")
+    return {"arguments": dict(arguments)} if "json" in arguments else f"<p>{arguments['text'][0]}</p>"
+
+
+@pytest.fixture
+def server():
+    server = LocalServer({"/": "<p>first", "/x.js": "let x;", "/answer": repeat})
+    yield server
+    server.close()
+
+
+def ask(server, path, **options):
+    return send(server.address, get(path, **options))
+
+
+def test_pages_have_their_kind_and_a_policy(server):
+    status, headers, body = ask(server, "/")
+    assert (status, body, headers["content-type"]) == (200, "<p>first", "text/html; charset=UTF-8")
+    assert "script-src 'self'" in headers["content-security-policy"] and headers["x-content-type-options"] == "nosniff"
+    assert "unsafe" not in headers["content-security-policy"]
+    assert ask(server, "/x.js")[1]["content-type"].startswith("text/javascript")
+    status, headers, body = ask(server, "/answer?text=a%20b")
+    assert (status, body) == (200, "<p>a b</p>") and headers["content-security-policy"].startswith("sandbox")
+    assert "allow-same-origin" not in headers["content-security-policy"]
+    status, headers, body = ask(server, "/answer?json=&text=a")
+    assert (status, body) == (200, '{"arguments": {"json": [""], "text": ["a"]}}')
+    assert headers["content-type"].startswith("application/json")
+
+
+def test_errors_are_plain_text(server, caplog):
+    status, headers, body = ask(server, "/answer?text=wrong")
+    assert (status, body) == (400, "this is <wrong>\n  Do it right.") and headers["content-type"].startswith(
+        "text/plain"
+    )
+    with caplog.at_level(logging.ERROR):
+        status, headers, body = ask(server, "/answer?text=broken")
+    assert status == 500 and "secret" not in body and "Traceback" not in body and "a secret" in caplog.text
+    assert ask(server, "/answer?text=right")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("127.0.0.1:99", 200),
+        ("[::1]:80", 200),
+        ("LOCALHOST:1", 200),
+        ("example.com", 400),
+        ("", 400),
+    ],
+)
+def test_a_page_of_the_web_cannot_come_under_its_own_name(server, host, status):
+    assert ask(server, "/answer?text=a", host=host)[0] == status
+
+
+def test_one_is_computed_at_a_time_and_the_rest_waits(monkeypatch):
+    monkeypatch.setattr(local_server, "WAITING", 5)
+    going, running, most, free = threading.Event(), 0, 0, threading.Lock()
+
+    def slow(arguments):
+        nonlocal running, most
+        with free:
+            running += 1
+            most = max(most, running)
+        going.wait(30)
+        with free:
+            running -= 1
+        return "done"
+
+    server = LocalServer({"/": "first", "/slow": slow})
+    try:
+        with ThreadPoolExecutor(8) as clients:
+            asked = [clients.submit(ask, server, "/slow") for _ in range(8)]
+            until(lambda: sum(one.done() for one in asked) == 3)
+            assert ask(server, "/")[2] == "first", "what stands ready needs no computing"
+            going.set()
+            answers = [one.result() for one in asked]
+        assert sorted(status for status, _, _ in answers) == [200] * 5 + [503] * 3 and most == 1
+        assert all("try again" in body for status, _, body in answers if status == 503)
+        assert ask(server, "/slow")[0] == 200
+    finally:
+        going.set()
+        server.close()
+
+
+def test_who_goes_away_is_not_waited_for(monkeypatch):
+    going, computed = threading.Event(), []
+
+    def slow(arguments):
+        computed.append(arguments["text"])
+        going.wait(30)
+        return "done"
+
+    server = LocalServer({"/slow": slow})
+    try:
+        with ThreadPoolExecutor(1) as clients:
+            first = clients.submit(ask, server, "/slow?text=1")
+            until(lambda: computed)
+            with pytest.raises(TimeoutError):
+                send(server.address, get("/slow?text=2"), seconds=0.2)
+            until(lambda: server.waiting == 1)
+            going.set()
+            assert first.result()[0] == 200
+        assert ask(server, "/slow?text=3")[0] == 200 and computed == [["1"], ["3"]]
+    finally:
+        going.set()
+        server.close()
+
+
+def test_a_port_in_use_and_other_places_that_cannot_be(server):
+    port = int(server.address.rstrip("/").rpartition(":")[2])
+    for place in ({"port": port}, {"host": "192.0.2.1"}, {"host": "a" * 70}):
+        with pytest.raises(LalkitError, match="cannot be opened.*\n.*0 means any free one"):
+            LocalServer({}, **place)
+    with pytest.raises(LalkitError, match="--port is 65536\n.*0 to 65535"):
+        LocalServer({}, port=65_536)
+
+
+def test_it_ends_and_ends_again():
+    server = LocalServer({"/": "first"})
+    assert server.address in server._repr_html_() and "height: 900px" in server._repr_html_()
+    server.close()
+    server.close()
+    with pytest.raises(OSError, match="refused"):
+        ask(server, "/")
