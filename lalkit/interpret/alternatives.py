@@ -128,8 +128,8 @@ class Readings:
         constraints.check(n, vocab.labels, vocab.tags)
         self.network, self.vocab, self.sentence = network, vocab, sentence
         self.lam, self.temperature, self.constraints = lam, temperature, constraints
-        self.state = network.state()
         ((_, _, self.output),) = predict_batches(network, collator, [sentence], lam)
+        self.state = network.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
         (scores,) = scores_of(self.output, [n])
         self.free = weighted(*scores, lam, where=sentence.where)
         labels, arcs, closed = constraints.apply(*scores, vocab.labels)

@@ -52,6 +52,7 @@ def test_the_first_parse_of_a_shipped_parser_has_alternatives():
     """In its first run the encoder of transformers adds hooks to itself: that is no change of the network."""
     first, second = lalkit.load("en-news").parse("Fed Ready to Inject Big Funds").alternatives(2)
     assert first.reading.probability > second.reading.probability > 0
+    assert lalkit.load("en-news").parse("Fed Ready to Inject Big Funds", forbid=["VP(4,6)"]).price.score > 0
 
 
 @pytest.mark.parametrize("kind", ["tiny_parser", "tiny_span_parser"])
