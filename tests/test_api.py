@@ -153,7 +153,9 @@ def test_two_parses_are_compared(parser):
     differences = comparison.table.loc[0, ["only_first", "only_second"]].str.split().str.len().sum()
     assert len(re.findall("≠[^<:]+</text>", page)) == differences > 0 and page.count("<svg") == 2
     assert "≠" not in comparison.picture(1) or comparison.table.loc[1, "only_first"]
+    assert repr(comparison).startswith("Comparison of 2 sentences: ")
     same = lalkit.compare(first[0], parser)
+    assert repr(same) == "Comparison of 1 sentences: 0 differ"
     assert same.table.loc[0, "only_first"] == "" and "≠" not in same._repr_html_()
 
 

@@ -319,6 +319,17 @@ def test_14_adds_up_all_trees_and_draws_what_was_measured(tiny_parser, tmp_path)
     assert pd.read_csv(result.folder / "temperatures.csv")["tree"].iloc[-1] > table["probability"].iloc[0]
 
 
+def test_15_answers_ten_questions(tiny_parser, tiny_span_parser, tmp_path):
+    asked = {
+        "parser": str(tiny_parser), "other": str(tiny_span_parser), "label": "NP", "word": "the", "heads": [0, 1],
+        "text": "It rained all night.",
+    }  # fmt: skip
+    result = run_notebook(FOLDER / "15_ask_the_parses.ipynb", asked, tmp_path / "run", progress=False)
+    assert {"top_heads.csv", "contributions.csv", "comparison.csv", "hits.csv"} <= saved(result)
+    top, means = (pd.read_csv(result.folder / f"{name}.csv") for name in ("top_heads", "contributions"))
+    assert set(top["label"]) == {"NP"} and list(means.columns) == ["label", *"012345"]
+
+
 @pytest.mark.slow
 def test_13_holds_heads_of_both_layers_against_controls(tiny_parser, tiny_span_parser, tmp_path):
     asked = {

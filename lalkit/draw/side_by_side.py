@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
 from lalkit.chart.constraints import ArcItem, Item, SpanItem
@@ -21,7 +22,7 @@ STYLE = (
 SHOWN = 20  # rows of the table that a notebook displays
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Two parses of each of some sentences. A notebook displays the table, and the trees of the first sentence that differs."""
 
@@ -54,13 +55,20 @@ class Comparison:
         sentence: its number in the table; None: the first that differs.
         """
         if sentence is None:
-            sentence = int((self.table["only_first"] + self.table["only_second"] != "").to_numpy().argmax())
+            sentence = int(self._differs.argmax())
         if not 0 <= sentence < len(self.first):
             raise LalkitError(f"there is no sentence {sentence}", remedy=f"They are 0 to {len(self.first) - 1}.")
         first, second = self.first[sentence], self.second[sentence]
         sides = {"first": _marked(first, second), "second": _marked(second, first)}
         boxes = (f"<figure><figcaption>{name}</figcaption>{draw_layers(s)}</figure>" for name, s in sides.items())
         return f'<style>{STYLE}</style><div class="side-by-side">{"".join(boxes)}</div>'
+
+    @property
+    def _differs(self) -> np.ndarray:
+        return (self.table["only_first"] + self.table["only_second"] != "").to_numpy()
+
+    def __repr__(self) -> str:
+        return f"Comparison of {len(self.first)} sentences: {self._differs.sum()} differ"
 
     def _repr_html_(self) -> str:
         return self.table.to_html(max_rows=SHOWN) + self.picture()
