@@ -74,6 +74,12 @@ class TagItem(NamedTuple):
 Item = SpanItem | ArcItem | TagItem
 
 
+def items_of(spans: Iterable, heads: Iterable[int]) -> frozenset[Item]:
+    """Return constituents (with start, end and label) and the head words of a sentence as constraints that it obeys."""
+    constituents = (SpanItem(span.label, span.start + 1, span.end) for span in spans)
+    return frozenset([*constituents, *(ArcItem(dependent, head) for dependent, head in enumerate(heads, 1))])
+
+
 def read_item(text: str) -> Item:
     """Read one constraint. Raises ParameterError for another notation."""
     text = text.strip()

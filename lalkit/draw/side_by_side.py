@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from lalkit.chart.constraints import ArcItem, Item, SpanItem
+from lalkit.chart.constraints import ArcItem, Item, SpanItem, items_of
 from lalkit.draw.arcs import draw_layers
 from lalkit.errors import LalkitError
 from lalkit.evaluation.scores import evaluate
@@ -46,7 +46,7 @@ class Comparison:
         columns |= {"text": [" ".join(s.words) for s in self.first], "f1": scores["f1"]}
         columns["uas"] = 100 * (scores["arcs_right"] / scores["arcs"]).astype(float)
         for name, sides in (("only_first", (self.first, self.second)), ("only_second", (self.second, self.first))):
-            columns[name] = [" ".join(map(str, sorted(_items(a) - _items(b), key=_place))) for a, b in zip(*sides)]
+            columns[name] = [" ".join(map(str, sorted(_only(a, b), key=_place))) for a, b in zip(*sides)]
         return pd.DataFrame(columns)
 
     def picture(self, sentence: int | None = None) -> str:
@@ -74,10 +74,10 @@ class Comparison:
         return self.table.to_html(max_rows=SHOWN) + self.picture()
 
 
-def _items(sentence: Sentence) -> set[Item]:
-    """Return the constituents and arcs of a sentence."""
-    spans = [SpanItem(c.label, c.start + 1, c.end) for c in sentence.constituents or ()]
-    return {*spans, *(ArcItem(word, head) for word, head in enumerate(sentence.heads or (), 1))}
+def _only(one: Sentence, other: Sentence) -> frozenset[Item]:
+    """Return the constituents and arcs that only one of two sentences has."""
+    first, second = (items_of(s.constituents or (), s.heads or ()) for s in (one, other))
+    return first - second
 
 
 def _place(item: Item) -> tuple:
@@ -86,7 +86,7 @@ def _place(item: Item) -> tuple:
 
 def _marked(one: Sentence, other: Sentence) -> Sentence:
     """Return a sentence with SIGN before the labels of the constituents and arcs that only this sentence has."""
-    only, spans = _items(one) - _items(other), one.constituents
+    only, spans = _only(one, other), one.constituents
     if spans is not None:
         spans = tuple(c._replace(label=SIGN * (SpanItem(c.label, c.start + 1, c.end) in only) + c.label) for c in spans)
     pairs = enumerate(zip(one.heads or (), one.arc_labels or ("_",) * len(one)), 1)

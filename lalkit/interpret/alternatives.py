@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from lalkit.chart.cky import FIRST_REAL
-from lalkit.chart.constraints import ArcItem, Constraints, Item, SpanItem, TagItem
+from lalkit.chart.constraints import Constraints, Item, TagItem, items_of
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.marginals import marginals_batch
 from lalkit.chart.readings import k_best, log_partition, samples, tree_score, weighted
@@ -77,12 +77,6 @@ class Reading:
         changes = [*(f"+{item}" for item in items["added"]), *(f"-{item}" for item in items["missing"])]
         numbers = f"probability {self.probability:.4g}, score {self.prediction.score:.4f}"
         return f"# {numbers}: {'  '.join(changes) or 'the best'}"
-
-
-def items_of(prediction: Prediction) -> frozenset[Item]:
-    """Return the constituents and arcs of a parse as constraints that it obeys."""
-    spans = [SpanItem(span.label, span.start + 1, span.end) for span in prediction.spans]
-    return frozenset([*spans, *(ArcItem(d, h) for d, h in enumerate(prediction.sentence.heads, 1))])
 
 
 def tree_of(prediction: Prediction, vocab: Vocab) -> JointTree:
@@ -204,10 +198,10 @@ class Readings:
 
     def readings(self, trees: Sequence[JointTree]) -> list[Reading]:
         """Return trees with their probabilities, and with what differs from the best tree."""
-        best, predictions = items_of(self.prediction(self.best)), [self.prediction(tree) for tree in trees]
+        best, *predictions = (self.prediction(tree) for tree in (self.best, *trees))
         logs = [min(0.0, tree.score / self.temperature - self.log_partition) for tree in trees]
-        items = map(items_of, predictions)
-        return [Reading(p, log, has - best, best - has) for p, log, has in zip(predictions, logs, items)]
+        first, *items = (items_of(p.spans, p.sentence.heads) for p in (best, *predictions))
+        return [Reading(p, log, has - first, first - has) for p, log, has in zip(predictions, logs, items)]
 
     def sample(self, k: int, seed: int) -> list[JointTree]:
         """Draw k trees by their probability, with replacement; see `lalkit.chart.readings.samples`."""
