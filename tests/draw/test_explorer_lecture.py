@@ -87,6 +87,7 @@ def test_what_cannot_be_in_an_address_is_ignored(open_page, data, wrong):
     assert page.locator('[aria-selected="true"], .folded').count() == 0
     box(page, 1).click()
     assert page.locator(".bar").count() > 1
+    assert set(address(page)) == {"sentence", "span"}
 
 
 def test_a_frame_that_keeps_no_history_works_all_the_same(open_page):
@@ -197,6 +198,15 @@ def test_keys_lead_through_differences_and_search_hits(open_page):
     page.keyboard.press("Escape")
     assert page.locator("#help").is_hidden()
     assert len(here()) == 2, "Escape closed the list only"
+
+
+def test_a_difference_inside_a_folded_constituent_is_opened(open_page):
+    page = open_page(explorer(DATA))
+    box(page, 0).dblclick()
+    assert page.locator(".folded").count() == 1
+    page.keyboard.press("e")
+    assert page.locator(".folded").count() == 0
+    assert box(page, 1).get_attribute("aria-selected") == "true"
 
 
 # The contrast of every text with its ground, as WCAG 2 computes it. In the drawing, the ground is the last rectangle below it.
