@@ -25,6 +25,7 @@ from lalkit.models.card_scores import words_only
 from lalkit.network.confidence import check_joint, joint_score
 from lalkit.network.predict import predict_batches, scores_of
 from lalkit.training.checkpoint import CALIBRATION, read_content
+from lalkit.treebank.check import trainable
 from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence
@@ -41,13 +42,14 @@ def fit_temperature(parser: Parser, sentences: Sequence[Sentence]) -> dict:
     Returns: temperature; sentences, the number of those that count, and left_out, of those that do not; log_likelihood: the mean
         over sentences of log p(gold tree) before (at temperature 1) and after, in nats.
 
-    Raises: LalkitError for a parser of one layer, or if no sentence is left.
+    Raises: LalkitError for a parser of one layer, or if no sentence is left: one that could be trained on, with known labels.
     """
     check_joint(parser.config.model.task)
     index, lam = parser.vocab.label_index, parser.config.train.lam
     pairs, gold_scores = [], []
-    for group, _, output in predict_batches(parser.network, parser.collator, sentences, lam):
-        chosen = [sentences[i] for i in group]
+    joint, _ = trainable(sentences, max(map(len, sentences)))  # where arcs were drawn freely, not all gold is joint
+    for group, _, output in predict_batches(parser.network, parser.collator, joint, lam):
+        chosen = [joint[i] for i in group]
         for sentence, pair in zip(chosen, scores_of(output, [len(s) for s in chosen])):
             spans = [(start, end, index.get(label)) for start, end, label, _ in to_joint(sentence)]
             if all(label is not None for _, _, label in spans):

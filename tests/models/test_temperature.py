@@ -32,6 +32,8 @@ def test_the_temperature_is_where_gold_trees_are_most_probable(folder):
     facts = fit_temperature(parser, gold)
     assert facts["sentences"] + facts["left_out"] == len(gold)
     assert facts["log_likelihood"]["after"] > facts["log_likelihood"]["before"]
+    crossing = Sentence(tuple("abcd"), None, (Span(0, 4, "S"),), (3, 0, 2, 1), free_arcs=True)
+    assert fit_temperature(parser, [*gold, crossing]) == facts | {"left_out": facts["left_out"] + 1}
     best = facts["temperature"]
     for other in (best * 0.9, best * 1.1):
         assert fit_at(parser, gold, other) < facts["log_likelihood"]["after"] + 1e-4

@@ -1,5 +1,6 @@
 """Training on a mixture: which losses a batch reaches, what <H> learns, and resume with the same bits."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -100,17 +101,19 @@ def small(folder, **more):
 def test_a_killed_run_is_resumed_with_the_same_bits(tmp_path, mixed):  # noqa: F811
     """In the middle of the second epoch, whose sentences are others than those of the first."""
     Run(*small(tmp_path / "whole")).finish()
-    run, steps = Run(*small(tmp_path / "killed")), []
+    run, seen = Run(*small(tmp_path / "killed")), ([], [])
 
-    def killed(*arguments):
-        if steps and steps[-1] >= run.state.epoch == 1:
+    def killed(sentences, *arguments):
+        if seen[1]:
             raise KeyboardInterrupt
-        steps.append(run.state.epoch)
-        return Run.step(run, *arguments)
+        seen[run.state.epoch].extend(sentences)
+        return Run.step(run, sentences, *arguments)
 
     run.step = killed
     with pytest.raises(KeyboardInterrupt):
         run.finish()
+    assert Counter(seen[0]) == Counter(run.lessons.epoch(0)) and set(seen[1]) <= set(run.lessons.epoch(1))
+    assert set(run.lessons.epoch(0)) != set(run.lessons.epoch(1))
     resumed = Run(*small(tmp_path / "killed"), resume=True)
     assert resumed.state.epoch == 1
     resumed.finish()
