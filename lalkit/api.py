@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 import pandas as pd
@@ -27,6 +27,7 @@ from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import PaperLayer, SpanLayer, layer_of, source_of, words_of_spans
 from lalkit.interpret.alternatives import Price, Reading, Readings, decoder, given_tree
+from lalkit.interpret.causes import causes, check_columns
 from lalkit.interpret.contributions import Look
 from lalkit.interpret.questions import Questions, Texts
 from lalkit.interpret.source import AttributionSource, ask
@@ -39,9 +40,13 @@ from lalkit.training import named as models
 from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_content, save_model
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
+from lalkit.treebank.hits import Hits, search
 from lalkit.treebank.joint import JointSpan
 from lalkit.treebank.text import Form, read_sentence, read_sentences, read_text
 from lalkit.treebank.tree import Node, Sentence
+
+if TYPE_CHECKING:
+    from lalkit.treebank.patterns import Pattern
 
 PICTURES = (".png", ".pdf")
 PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
@@ -347,6 +352,32 @@ class Exploration:
         return draw.explorer_frame(self.html)
 
 
+@dataclass(frozen=True, repr=False)
+class ParsedHits(Hits):
+    """What a pattern found in parses. results: those of the sentences with matches, by their numbers."""
+
+    results: dict[int, ParseResult] = field(default_factory=dict)
+
+    def explore(self, norm: str = "exact") -> Exploration:
+        """Return a page to explore of the sentences with matches, which are marked. norm: as in `ParseResult.explain`.
+
+        Raises LalkitError if there are no matches.
+        """
+        if not self.results:
+            raise LalkitError(f"nothing matches {self.pattern.text!r}", remedy="Search for another pattern.")
+        results = list(self.results.values())
+        parser = results[0]._parser
+        data = parser.attribution.page(
+            [result._look for result in results],
+            title=self.pattern.text,
+            model=parser.info.get("name", "a parser"),
+            gold=[r.given if r.given and r.given.constituents else None for r in results],
+            norm=norm,
+            profile=parser.profile,
+        )
+        return Exploration(draw.explorer(self.mark(data)))
+
+
 class Parser(Questions):
     """A trained parser.
 
@@ -480,6 +511,32 @@ class Parser(Questions):
         state = self._present_state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
         results = [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
         return pd.Series(results, texts.index, object, "parse") if isinstance(texts, pd.Series) else results
+
+    def search(
+        self,
+        texts: Iterable[str | Sequence[str] | Sentence],
+        pattern: str | Pattern,
+        columns: Sequence[str] = (),
+        first: int = 0,
+        **conditions,
+    ) -> ParsedHits:
+        """Parse sentences, and search the parses: `parser.search(treebank, "SBAR < (IN < that)", ["top_head", "gold"])`.
+
+        Args:
+            texts: A treebank, or sentences as for `parse_all`.
+            pattern: A pattern of tgrep, see notebooks/patterns.md.
+            columns: What to say of each match: some of `lalkit.interpret.causes.CAUSES`.
+            first: The number of the first sentence.
+            conditions: head, arc, word and tag: see `lalkit.treebank.patterns.Pattern`.
+        """
+        check_columns(columns)
+        compiled = search((), pattern, **conditions).pattern  # a wrong pattern is named before the parser works
+        results = dict(enumerate(self.parse_all(texts), first))
+        hits = search((result.sentence for result in results.values()), compiled, first)
+        matched = {number: results[number] for number in hits.sentences}
+        given = {number: result.given for number, result in results.items()}
+        table = causes(hits, matched, given, lambda: self.attribution, columns) if columns else None
+        return ParsedHits(compiled, hits.matches, table, matched)
 
     def _present_state(self) -> Sequence:
         """Return `Network.state`: one list for many results."""

@@ -6,13 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 import pandas as pd
 
 from lalkit.treebank.brackets import unescape
-from lalkit.treebank.patterns import Match, Pattern
 from lalkit.treebank.tree import Sentence
+
+if TYPE_CHECKING:  # it loads a part of NLTK, which most who parse do not need
+    from lalkit.treebank.patterns import Match, Pattern
 
 COLUMNS = "sentence id start end label text head head_word".split()
 SHOWN = 50  # lines of a concordance in a notebook
@@ -44,6 +47,17 @@ class Hits:
         table = pd.DataFrame(rows, columns=[*COLUMNS, *(f"={name}" for name in self.pattern.names)])
         table = table.astype({"sentence": int, "start": int, "end": int, "head": "Int64"})
         return table if self.causes is None else table.join(self.causes)
+
+    @cached_property
+    def sentences(self) -> dict[int, Sentence]:
+        """The sentences with matches, by their numbers."""
+        return {number: sentence for number, sentence, _ in self.matches}
+
+    def mark(self, page: dict) -> dict:
+        """Mark the matches in the data of a page that shows `sentences`, in this order."""
+        for (number, _), shown in zip(self.sentences.items(), page["sentences"]):
+            shown["matches"] = [[match.start, match.end] for place, _, match in self.matches if place == number]
+        return page
 
     def concordance(self, width: int = 120) -> str:
         """Return a line for each match: the id, the words before it, the match in [ ], the words after it. Matches stand in
@@ -80,6 +94,8 @@ class Hits:
 
 def search(sentences: Iterable[Sentence], pattern: str | Pattern, first: int = 0, **conditions) -> Hits:
     """Search sentences with a pattern. conditions: those of `Pattern`. first: the number of the first sentence."""
+    from lalkit.treebank.patterns import Pattern
+
     compiled = pattern if isinstance(pattern, Pattern) else Pattern(pattern, **conditions)
     found = ((number, s, match) for number, s in enumerate(sentences, first) for match in compiled.find(s))
     return Hits(compiled, tuple(found))
