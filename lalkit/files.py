@@ -30,10 +30,11 @@ def writing(path: str | Path) -> Iterator[None]:
         raise LalkitError(f"cannot be written ({error.strerror})", where=str(path), remedy=remedy) from None
 
 
-def write_bytes(path: str | Path, data: bytes) -> Path:
-    """Write a file and return its path. Missing folders are made.
+@contextmanager
+def growing_file(path: str | Path) -> Iterator[IO[bytes]]:
+    """Yield a file to write bytes to. It gets its name at the end, when it is whole. Missing folders are made.
 
-    Raises LalkitError if the file cannot be written. Then a file that was there before is still whole.
+    Raises LalkitError if the file cannot be written. After this or any other error a file that was there before is still whole.
     """
     path = Path(path)
     check_writable(path)
@@ -42,13 +43,19 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
         beside = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             with beside.open("wb") as stream:
-                stream.write(data)
+                yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
-    return path
+
+
+def write_bytes(path: str | Path, data: bytes) -> Path:
+    """Write a file and return its path, as `growing_file` does."""
+    with growing_file(path) as stream:
+        stream.write(data)
+    return Path(path)
 
 
 def remove_parts(folder: Path, name: str = "") -> None:

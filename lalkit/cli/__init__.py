@@ -25,7 +25,14 @@ import typer
 from tqdm import tqdm
 
 from lalkit.chart.machine import keep_memory
-from lalkit.cli import analysis_commands, companion_commands, data_commands, model_commands, parser_commands
+from lalkit.cli import (
+    analysis_commands,
+    companion_commands,
+    data_commands,
+    model_commands,
+    parser_commands,
+    search_commands,
+)
 from lalkit.errors import LalkitError
 from lalkit.files import writing
 
@@ -33,7 +40,7 @@ HELP = "Train parsers with label attention, parse with them, and look inside the
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 for command in (
     parser_commands.train, parser_commands.evaluate, parser_commands.parse, parser_commands.explain,
-    parser_commands.serve,
+    parser_commands.serve, search_commands.search,
     analysis_commands.heads, analysis_commands.doctor, analysis_commands.run, analysis_commands.bench,
     analysis_commands.demo, analysis_commands.sweep, analysis_commands.report,
 ):  # fmt: skip

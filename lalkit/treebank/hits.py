@@ -67,7 +67,9 @@ class Hits:
         for _, s, match in self.matches:
             left = _cut(_text(s, 0, match.start), before, left=True)
             rest = f"[{_text(s, match.start, match.end)}] {_text(s, match.end, len(s))}"
-            lines.append(f"{_cut(s.id, NAME)} {left} {_cut(rest, width - NAME - before - 2)}".rstrip() + "\n")
+            lines.append(
+                f"{_cut(s.id, NAME, left=True)} {left} {_cut(rest, width - NAME - before - 2)}".rstrip() + "\n"
+            )
         return "".join(lines)
 
     def __len__(self) -> int:
