@@ -43,7 +43,7 @@ from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.hits import Hits, search
 from lalkit.treebank.joint import JointSpan
 from lalkit.treebank.text import Form, read_sentence, read_sentences, read_text
-from lalkit.treebank.tree import Node, Sentence
+from lalkit.treebank.tree import Node, Sentence, in_order
 
 if TYPE_CHECKING:
     from lalkit.treebank.patterns import Pattern
@@ -610,14 +610,17 @@ def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
     Raises:
         LalkitError: The sentences are not the same, or there are none.
     """
-    sides = [[side] if isinstance(side, ParseResult | Sentence) else side for side in (first, second)]
-    given = [side for side in sides if not isinstance(side, Parser)]
+    sides = [side if isinstance(side, Parser) else _trees(side) for side in (first, second)]
     if texts is None:
-        texts = [_tree(item) for item in given[0]] if given else []
+        texts = next((side for side in sides if not isinstance(side, Parser)), [])
     sentences = read_sentences([texts] if isinstance(texts, str | Sentence) else texts)
-    results = [side.parse_all(sentences) if isinstance(side, Parser) else side for side in sides]
-    return Comparison(*(tuple(map(_tree, items)) for items in results))
+    trees = (_trees(side.parse_all(sentences)) if isinstance(side, Parser) else side for side in sides)
+    return Comparison(*map(tuple, trees))
 
 
-def _tree(item: Any) -> Sentence:
-    return item.sentence if isinstance(item, ParseResult) else item
+def _trees(items: Any) -> list[Sentence]:
+    items = [items] if isinstance(items, ParseResult | Sentence) else in_order(items, "results")
+    trees = [item.sentence if isinstance(item, ParseResult) else item for item in items]
+    if wrong := [tree for tree in trees if not isinstance(tree, Sentence)]:
+        raise LalkitError(f"{reprlib.repr(wrong[0])} is no result", remedy="Give parsers, results or Sentences.")
+    return trees

@@ -164,5 +164,5 @@ def test_what_cannot_be_compared(parser):
     for sides in ((result, parser.parse("So it does.")), ([], []), ([result], [result, result]), (parser, parser)):
         with pytest.raises(LalkitError, match="different sentences, or none"):
             lalkit.compare(*sides)
-    with pytest.raises(LalkitError, match="no sentence 1\n.*0 to 0"):
+    with pytest.raises(LalkitError, match="sentence is 1\n.*0 to 0"):
         lalkit.compare(result, result).picture(1)

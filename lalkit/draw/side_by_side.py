@@ -10,7 +10,7 @@ import pandas as pd
 
 from lalkit.chart.constraints import ArcItem, Item, SpanItem, items_of
 from lalkit.draw.arcs import draw_layers
-from lalkit.errors import LalkitError
+from lalkit.errors import LalkitError, whole_number
 from lalkit.evaluation.scores import evaluate
 from lalkit.treebank.tree import Sentence
 
@@ -56,8 +56,7 @@ class Comparison:
         """
         if sentence is None:
             sentence = int(self._differs.argmax())
-        if not 0 <= sentence < len(self.first):
-            raise LalkitError(f"there is no sentence {sentence}", remedy=f"They are 0 to {len(self.first) - 1}.")
+        sentence = whole_number("sentence", sentence, 0, len(self.first) - 1)
         first, second = self.first[sentence], self.second[sentence]
         sides = {"first": _marked(first, second), "second": _marked(second, first)}
         boxes = (f"<figure><figcaption>{name}</figcaption>{draw_layers(s)}</figure>" for name, s in sides.items())

@@ -41,7 +41,7 @@ def with_contexts(
     chosen = None if heads is None else source.chosen(heads)
     if callable(contexts):
         hooks = {source.passed_on: _same_shape(contexts)}
-    elif contexts not in CONTEXTS:
+    elif contexts not in [*CONTEXTS]:
         raise ParameterError(f"there are no contexts {contexts!r}", remedy=f"Give {', '.join(CONTEXTS)} or a function.")
     elif contexts != "uniform" and not of:
         raise LalkitError(f"{contexts} contexts need sentences to take them from", remedy=EXAMPLE)

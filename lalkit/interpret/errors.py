@@ -43,7 +43,10 @@ def errors(gold: Sequence[Sentence], parses: Sequence[Sentence]) -> pd.DataFrame
     """
     rows = []
     for place, (right, guess) in enumerate(zip(gold, parses, strict=True)):
-        expected, predicted = (set(spans) for spans in gold_spans([right, guess]))
+        if right.constituents is None and right.heads is None:
+            raise LalkitError("has no gold tree", where=right.where, remedy="Give the sentences of a treebank.")
+        both = right.constituents is not None and guess.constituents is not None
+        expected, predicted = (set(spans) for spans in gold_spans([right, guess])) if both else (set(), set())
         for kind, there, here in classify(expected - predicted, predicted - expected):
             start, end, _ = here or there
             text = " ".join(right.words[start:end]), head_word(guess if here else right, start, end)

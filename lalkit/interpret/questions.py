@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pandas as pd
 from torch import Tensor
 
+from lalkit.errors import LalkitError
 from lalkit.interpret import errors, words_of_spans
 from lalkit.interpret.changes import with_contexts, without
 from lalkit.interpret.contributions import Heads
@@ -83,6 +84,8 @@ class Questions:
 
     def _looks(self, texts: Texts) -> tuple[list, list[Sentence]]:
         sentences = _sentences(texts)
+        if not sentences:
+            raise LalkitError("there is nothing to parse", remedy="Give at least one sentence.")
         return self.attribution.look(sentences), sentences
 
 

@@ -11,7 +11,7 @@ import inspect
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pandas as pd
@@ -241,7 +241,8 @@ class AttributionSource(Protocol):
         Raises: ParameterError for a head that the layer does not have.
         """
         last, labels, chosen = self.heads - 1, list(self.head_labels), torch.zeros(self.heads, dtype=torch.bool)
-        for head in heads if isinstance(heads, Iterable) and not isinstance(heads, str) else [heads]:
+        several = isinstance(heads, Iterable) and not isinstance(heads, str) and getattr(heads, "ndim", 1) > 0
+        for head in cast(Iterable, heads) if several else [heads]:
             chosen[labels.index(head) if head in labels else whole_number("head", head, 0, last)] = True
         return chosen.to(next(self.layer.parameters()).device)
 

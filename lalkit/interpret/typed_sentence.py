@@ -20,9 +20,8 @@ from copy import copy, deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from lalkit.chart.constraints import read_brackets
+from lalkit.chart.constraints import items_of, read_brackets
 from lalkit.errors import ParameterError, whole_number
-from lalkit.interpret.alternatives import items_of
 from lalkit.network.confidence import check_joint
 from lalkit.treebank.text import Form, read_line
 
@@ -56,7 +55,7 @@ class TypedSentences:
         with self._parsed(arguments) as (usual, results, number):
             shown, changed = results[number], None
             if usual:
-                before, after = items_of(usual.prediction), items_of(results[0].prediction)
+                before, after = (items_of(r.spans, r.sentence.heads) for r in (usual, results[0]))
                 changed = {"added": sorted(map(str, after - before)), "missing": sorted(map(str, before - after))}
             return {
                 "trees": [result.to_dict() for result in results],

@@ -299,6 +299,13 @@ def test_options_of_an_explanation(parser, span_parser, kind, options, says):
         case("terms of text", lambda parser: parser.terms(["One two."])),
         case("terms of another layer", lambda parser: parser.terms([Sentence(WORDS)])),
         case("an unknown norm", lambda parser: parser.parse("One two.").contributions("bogus")),
+        case("contributions of nothing", lambda parser: parser.contributions([])),
+        case("attention of nothing", lambda parser: parser.attention([])),
+        case("attention of a label that is a number", lambda parser: parser.attention("One two.", 3)),
+        case("errors of texts", lambda parser: parser.errors(["One two."])),
+        case("comparing None", lambda parser: lalkit.compare(None, None)),
+        case("comparing with text", lambda parser: lalkit.compare(parser, "One two.")),
+        case("comparing a list of text", lambda parser: lalkit.compare(["One"], ["Two"])),
         case("explain by an unknown norm", lambda parser: parser.parse("One two.").explain(norm="bogus")),
         case("explain without a norm", lambda parser: parser.parse("One two.").explain(norm=None)),
         case("explain by a number", lambda parser: parser.parse("One two.").explain(norm=3)),
@@ -348,3 +355,5 @@ def test_a_label_head_there_is_not(parser, span_parser, kind, number):
     source = (parser if kind == "paper" else span_parser).attribution
     with refused(("head", str(number))):
         source.without(number, source.mean([Sentence(WORDS)]))
+    with refused(("head", str(number))), (parser if kind == "paper" else span_parser).without(heads=[0, number]):
+        pass
