@@ -61,7 +61,7 @@ def test_what_is_unsure_is_faint_and_can_be_hidden(open_page):
     )
     assert sorted(spans) == sorted(chances)
     veils = read(page, "#drawing .veil", "veil => Number(veil.style.opacity)")
-    assert veils == pytest.approx([0.75 * (1 - chance) for chance in spans])
+    assert veils == pytest.approx([0.45 * (1 - chance) for chance in spans])
     assert page.locator("#drawing .unsure").count() == page.locator("#drawing .doubtful").count() == 1
     assert f"probability {percent(spans[0])}" in box(page, 0).get_attribute("aria-label")
     page.locator("#least").fill("60")

@@ -21,10 +21,10 @@ function drawSentence() {
   markSure();
 }
 
-// A constituent is as faint as it is improbable. Below the slider's value it is hidden.
+// A constituent is as faint as it is improbable; the faintest black (white, in dark mode) still has a contrast of 4.5.
 function markSure() {
   for (const veil of picture().querySelectorAll(".veil")) {
-    veil.style.opacity = 0.75 * (1 - (sentence().spans[veil.dataset.span].probability ?? 1));
+    veil.style.opacity = 0.45 * (1 - (sentence().spans[veil.dataset.span].probability ?? 1));
   }
 }
 
