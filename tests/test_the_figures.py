@@ -8,9 +8,19 @@ import pandas as pd
 import pytest
 
 import lalkit
-from lalkit.draw.figures import calibration_figure, seed_points
+from lalkit.draw.figures import calibration_figure, learning_curves, seed_points
 from lalkit.interpret.contributions import contributions
-from lalkit.reproduce.sweep_table import COUNTED, SCORES
+from lalkit.reproduce.sweep_table import (
+    COUNTED,
+    SCORES,
+    all_pairs,
+    cell_table,
+    curve_table,
+    judge,
+    read_sweep,
+    run_table,
+    split_of,
+)
 from lalkit.training.named import names
 from lalkit.treebank.corpora import load
 from tests.draw.drawn import assert_drawn
@@ -78,6 +88,19 @@ def test_the_reliability_of_the_shipped_parsers_is_drawn_with_their_temperatures
     for name, rows in table[table["fitted"]].groupby("parser"):
         assert set(rows["temperature"]) == {lalkit.load(name).temperature}
     assert_drawn(calibration_figure(table), FOLDER / "calibration.png")
+
+
+@pytest.mark.parametrize("plan", sorted(FOLDER.glob("sweeps/*/sweep.json")), ids=lambda path: path.parent.name)
+def test_the_tables_of_a_sweep_come_from_the_results_beside_them(plan):
+    sweep = read_sweep(plan.parent)
+    split, name = split_of(sweep), plan.parent.name
+    made = {
+        "runs": run_table(sweep), "cells": cell_table(sweep, split), "tests": all_pairs(sweep, split),
+        "claims": judge(sweep, split), "curves": curve_table(sweep),
+    }  # fmt: skip
+    for kind, table in made.items():
+        assert (FOLDER / "sweeps" / f"{name}-{kind}.csv").read_text() == table.to_csv(index=False, float_format="%.6g")
+    assert_drawn(learning_curves(made["curves"], sweep.axes, COUNTED), FOLDER / "sweeps" / f"{name}-curves.png")
 
 
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
