@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from lalkit.chart.cky import SUBHEAD
 from lalkit.config import override, tiny
@@ -16,7 +15,6 @@ from lalkit.training.estimate import estimate
 from lalkit.training.loop import Run
 from lalkit.training.objective import losses
 from lalkit.treebank.check import lessons
-from tests.corpora import needs
 from tests.mixed import mixed  # noqa: F401
 from tests.training.test_training import result
 
@@ -128,12 +126,3 @@ def test_a_killed_run_is_resumed_with_the_same_bits(tmp_path, mixed):  # noqa: F
 
 def test_the_dry_run_counts_what_an_epoch_sees(material, mixed):  # noqa: F811
     assert estimate(small("")[0], MIXTURE).words == sum(map(len, material.epoch(0)))
-
-
-@pytest.mark.data
-def test_an_epoch_on_the_real_corpora(tmp_path):
-    needs("ewt", "train"), needs("gum", "train"), needs("craft", "train")
-    config = override(tiny(), {"train.epochs": 1, "train.dev_sentences": 6, "train.max_length": 30})
-    best = Run(config, "craft:constituents*0.002+ewt*0.002+gum/news*0.02+sample:constituents*0.1", tmp_path).finish()
-    assert all(best[name] > 0 for name in ("loss", "spans", "arcs", "arc_labels", "tags"))
-    assert load_file(next(tmp_path.glob("model-*.safetensors")))

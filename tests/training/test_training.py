@@ -21,6 +21,7 @@ from lalkit.training.loop import Run, train
 from lalkit.training.objective import losses, rate_factor
 from lalkit.treebank.check import subset, trainable
 from lalkit.treebank.tree import Sentence, Span
+from tests.corpora import needs
 from tests.launch import ROOT, launch
 
 SCRIPT = """
@@ -295,3 +296,12 @@ def test_two_launched_processes_do_what_one_does(tmp_path):
     assert json.loads((tmp_path / "two" / "config.json").read_text())["train"]["workers"] == 2
     code, err = launch(*asked)
     assert code != 0 and err.count("holds a run already") == 1
+
+
+@pytest.mark.data
+def test_an_epoch_on_a_mixture_of_the_real_corpora(tmp_path):
+    needs("ewt", "train"), needs("gum", "train"), needs("craft", "train")
+    config = override(tiny(), {"train.epochs": 1, "train.dev_sentences": 6, "train.max_length": 30})
+    best = Run(config, "craft:constituents*0.002+ewt*0.002+gum/news*0.02+sample:constituents*0.1", tmp_path).finish()
+    assert all(best[name] > 0 for name in ("loss", "spans", "arcs", "arc_labels", "tags"))
+    assert load_file(next(tmp_path.glob("model-*.safetensors")))

@@ -6,9 +6,10 @@ import zipfile
 import pytest
 
 from lalkit.errors import CorpusError, TreebankError
+from lalkit.evaluation.scores import out_of_reach
 from lalkit.treebank import conllu, corpora
 from lalkit.treebank.brackets import parse_tree
-from lalkit.treebank.check import check, stats
+from lalkit.treebank.check import check, stats, trainable
 from lalkit.treebank.corpora import Treebank, build, load
 from tests.corpora import needs
 
@@ -167,6 +168,23 @@ def test_craft_words_with_unicode_spaces():
     assert sum(w.count("\u2009") for w in words) == 3
     assert sum(w.count("\u200a") for w in words) == 15
     assert stats(needs("craft", "dev"))["groups (<H>)"] > 0
+
+
+@pytest.mark.data
+def test_ewt_and_gum_counts():
+    """Sentences, those with crossing arcs, and the constituents that disagree with the arcs."""
+    expected = {
+        ("ewt", "train"): (12_544, 288, 0), ("ewt", "dev"): (2_001, 31, 0), ("gum", "train"): (3_707, 142, 2_336),
+        ("gum", "dev"): (438, 24, 333),
+    }  # fmt: skip
+    for (name, split), (sentences, crossing, disagreeing) in expected.items():
+        corpus = needs(name, split)
+        kept, line = trainable(corpus.sentences, 999, one_layer=True)
+        assert (len(corpus), len(corpus) - len(kept), corpus.problems) == (sentences, crossing, ())
+        assert f"0 not joint, {crossing} with crossing arcs" in line
+        assert line.endswith(f", {disagreeing} constituents that disagree with the arcs") == (disagreeing > 0)
+    assert sum(len(s.constituents) for s in needs("gum", "train")) == 58_659
+    assert out_of_reach(needs("ewt", "dev").sentences) == (31, 36)
 
 
 def test_a_treebank_shows_itself(tmp_path):

@@ -13,7 +13,6 @@ from lalkit.treebank.fetch import fetch
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.mixture import Part, parts_of, seen_in
 from lalkit.treebank.tree import Sentence, check_heads, find_crossing
-from tests.corpora import needs
 from tests.mixed import mixed  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("mixed")
@@ -138,21 +137,3 @@ def test_free_arcs_may_cross_but_are_a_tree():
     for heads in ((2, 1, 0), (0, 0, 1), (0, 9, 1)):
         with pytest.raises(LalkitError, match="cycle|roots|head 9"):
             Sentence(tuple("abc"), heads=heads, free_arcs=True)
-
-
-@pytest.mark.data
-def test_the_real_corpora(monkeypatch, request):
-    """Sentences, those with crossing arcs, and the constituents that disagree with the arcs."""
-    monkeypatch.undo()
-    expected = {
-        ("ewt", "train"): (12_544, 288, 0), ("ewt", "dev"): (2_001, 31, 0), ("gum", "train"): (3_707, 142, 2_336),
-        ("gum", "dev"): (438, 24, 333),
-    }  # fmt: skip
-    for (name, split), (sentences, crossing, disagreeing) in expected.items():
-        corpus = needs(name, split)
-        kept, line = trainable(corpus.sentences, 999, one_layer=True)
-        assert (len(corpus), len(corpus) - len(kept), corpus.problems) == (sentences, crossing, ())
-        assert f"0 not joint, {crossing} with crossing arcs" in line
-        assert line.endswith(f", {disagreeing} constituents that disagree with the arcs") == (disagreeing > 0)
-    assert sum(len(s.constituents) for s in needs("gum", "train")) == 58_600
-    assert out_of_reach(needs("ewt", "dev").sentences) == (31, 36)
