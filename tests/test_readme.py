@@ -26,7 +26,7 @@ EXPENSIVE = (
     "lalkit evaluate runs/ptb --treebank ptb-sample",
     "lalkit run",
     "lalkit sweep",
-    "lalkit report",
+    "lalkit report sweeps",
     "lalkit transparent",
     "lalkit heads",
     "lalkit summarize",

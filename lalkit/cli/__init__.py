@@ -42,9 +42,10 @@ for command in (
     parser_commands.train, parser_commands.evaluate, parser_commands.parse, parser_commands.explain,
     parser_commands.serve, search_commands.search,
     analysis_commands.heads, analysis_commands.doctor, analysis_commands.run, analysis_commands.bench,
-    analysis_commands.demo, analysis_commands.sweep, analysis_commands.report,
+    analysis_commands.demo, analysis_commands.sweep,
 ):  # fmt: skip
     app.command()(command)
+app.add_typer(analysis_commands.reports, name="report")
 app.add_typer(data_commands.app, name="data")
 app.add_typer(model_commands.app, name="models")
 app.add_typer(companion_commands.classifiers, name="transparent")

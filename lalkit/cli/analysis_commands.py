@@ -94,11 +94,15 @@ def sweep(
     raise typer.Exit(1 if failed else 0)
 
 
+reports = typer.Typer(help="Write reports: of sweeps, of label heads, of errors.", no_args_is_help=True)
+
+
+@reports.command("sweeps")
 @documented
-def report(folders: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report")) -> None:
+def report_sweeps(folders: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report")) -> None:
     """Write tables (CSV, Markdown, LaTeX), figures and one HTML page of finished sweeps, and whether each claim holds.
 
-    Example: lalkit report runs/sweeps/ablation-1-sample
+    Example: lalkit report sweeps runs/sweeps/ablation-1-sample
 
     Args:
         folders: Folders of sweeps, e.g. runs/sweeps/ablation-1-sample.
@@ -107,6 +111,60 @@ def report(folders: list[Path], out: Annotated[Path, options.FOLDER] = Path("run
     from lalkit.reproduce.sweep_report import report as report_
 
     for path in report_(folders, out):
+        print(path)
+
+
+@reports.command("heads")
+@documented
+def report_heads(
+    models: list[str],
+    treebank: str = "ptb-sample",
+    split: options.Split = "test",
+    sentences: Annotated[int, typer.Option(min=0)] = 0,
+    label: list[str] | None = None,
+    threads: options.Threads = 1,
+    out: Annotated[Path, options.FOLDER] = Path("runs/report-heads"),
+) -> None:
+    """Report which label heads lead which labels, and what they attend to: tables, figures and a page.
+
+    Example: lalkit report heads en-news --treebank sample
+
+    Args:
+        models: Trained parsers, by name or folder, such as one for each seed.
+        treebank: The treebank to parse.
+        sentences: The number of sentences of the split, evenly spread; 0 means all.
+        label: Report this label; repeat it for more labels. By default the frequent ones.
+        out: The folder of the report.
+    """
+    from lalkit.reproduce import corpus_report
+
+    for path in corpus_report.report_heads(models, treebank, split, out, sentences=sentences, labels=label or ()):
+        print(path)
+
+
+@reports.command("errors")
+@documented
+def report_errors(
+    model: str,
+    treebank: str = "ptb-sample",
+    split: options.Split = "test",
+    sentences: Annotated[int, typer.Option(min=0)] = 0,
+    threads: options.Threads = 1,
+    out: Annotated[Path, options.FOLDER] = Path("runs/report-errors"),
+) -> None:
+    """Report where a parser is wrong, by class of error, by label and by length: tables, a figure and a page.
+
+    Example: lalkit report errors en-news --treebank sample
+
+    Args:
+        model: A trained parser, by name or folder.
+        treebank: The treebank to parse; it needs both layers.
+        sentences: The number of sentences of the split, evenly spread; 0 means all.
+        out: The folder of the report.
+    """
+    from lalkit.reproduce import corpus_report
+
+    for path in corpus_report.report_errors(model, treebank, split, out, sentences=sentences):
         print(path)
 
 

@@ -1,0 +1,68 @@
+"""The reports of a treebank hold what the functions behind them return, for both layers of label attention."""
+
+import pandas as pd
+import pytest
+
+from lalkit.api import Parser
+from lalkit.evaluation.scores import evaluate
+from lalkit.interpret.tables import top_shares
+from lalkit.treebank.check import subset
+from lalkit.treebank.corpora import load
+from tests.command import lalkit
+
+
+@pytest.mark.parametrize("kind", ["tiny_parser", "tiny_span_parser"])
+def test_the_report_of_heads(kind, request, tmp_path):
+    model = request.getfixturevalue(kind)
+    command = ["report", "heads", model, "--treebank", "sample", "--split", "dev", "--sentences", "12", "--label", "NP"]
+    code, out, err = lalkit(*command, "--out", tmp_path)
+    assert code == 0, err
+    files = {path.name for path in tmp_path.iterdir()}
+    assert files == {"heads.csv", "labels.csv", "tags.csv", f"{model.name}.png", "report.html"}
+    assert {line.rpartition("/")[2] for line in out.split()} == files
+    source = Parser.load(model).attribution
+    looks = source.look(subset(load("sample", "dev").sentences, 12))
+    heads, expected = pd.read_csv(tmp_path / "heads.csv"), top_shares(source.ranked(looks), source.top_norm, ["NP"])
+    assert heads["head"].tolist() == expected["head"].tolist() and set(heads["model"]) == {model.name}
+    assert heads["share"].to_numpy() == pytest.approx(expected["share"].to_numpy(), rel=1e-4)
+    # By hand: the attention of the head over the words of every NP, by the tag of the word.
+    tags = pd.read_csv(tmp_path / "tags.csv").set_index("tag")
+    attention = source.attention_table(looks, "NP")
+    attention = attention if source.head_labels else attention[attention["head"] == expected["head"].iloc[0]]
+    sums = dict.fromkeys(tags.index, 0.0)
+    for row in attention.itertuples():
+        sums[looks[row.sentence].prediction.sentence.tags[row.position - 1]] += row.attention
+    total = sum(sums.values())
+    assert tags["attention"].to_dict() == pytest.approx(
+        {tag: 100 * part / total for tag, part in sums.items()}, rel=1e-4
+    )
+    assert tags["words"].sum() == pytest.approx(100, rel=1e-4)
+    page = (tmp_path / "report.html").read_text()
+    assert "Label heads on sample dev" in page and "data:image/png;base64" in page and "http" not in page
+
+
+def test_heads_of_several_parsers_are_matched(tiny_parser, tiny_span_parser, tmp_path):
+    few = ("--treebank", "sample", "--split", "dev", "--sentences", "12")
+    code, _, err = lalkit("report", "heads", tiny_parser, tiny_span_parser, *few, "--out", tmp_path)
+    assert code == 0, err
+    assert set(pd.read_csv(tmp_path / "matched.csv")["model"]) == {tiny_span_parser.name}
+    code, _, err = lalkit("report", "heads", tiny_parser, tiny_parser, *few, "--out", tmp_path / "twice")
+    assert code == 2 and "two parsers are called" in err and not (tmp_path / "twice").exists()
+
+
+def test_the_report_of_errors(tiny_parser, tmp_path):
+    code, _, err = lalkit("report", "errors", tiny_parser, "--treebank", "sample", "--split", "dev", "--out", tmp_path)
+    assert code == 0, err
+    gold = load("sample", "dev").sentences
+    parses = [result.sentence for result in Parser.load(tiny_parser).parse_all(gold)]
+    tables = {path.stem: pd.read_csv(path) for path in tmp_path.glob("*.csv")}
+    assert set(tables) == {"errors", "classes", "labels", "lengths"}
+    assert tables["classes"]["errors"].sum() == len(tables["errors"]) > 0
+    totals = evaluate(gold, parses).brackets
+    assert tables["labels"][["gold", "matched"]].sum().tolist() == [totals.gold, totals.matched]
+    assert tables["lengths"]["sentences"].sum() == len(gold)
+
+
+def test_the_old_form_of_the_command_is_refused(tmp_path):
+    code, _, err = lalkit("report", tmp_path)
+    assert code == 2 and "No such command" in err
