@@ -56,9 +56,10 @@ async function show() {
   if (!answer) return say("Python does not answer any more. Start it again.", true);
   if (!answer.ok) return say(await answer.text(), true);
   const data = await answer.json();
-  say("");
   byId("facts").replaceChildren(...facts(data).map(item));
   byId("trees").replaceChildren(...data.trees.map((tree, i) => treeLink(tree, i, data.shown.number)));
+  say("The tree is being drawn.");
+  byId("explorer").addEventListener("load", () => say(""), { once: true });
   byId("explorer").src = `explore?${asked}`;
   byId("answer").hidden = false;
 }

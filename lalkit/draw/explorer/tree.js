@@ -35,7 +35,8 @@ function resize() {
   const width = whole - 2 * side;
   picture().setAttribute("viewBox", `${left + side} 0 ${width} ${height}`);
   const size = find("size").value;
-  const tallest = (parseFloat(getComputedStyle(drawing).maxHeight) || Infinity) - 2; // on paper there is no limit
+  const above = drawing.querySelector(".pane")?.offsetHeight ?? 0;
+  const tallest = (parseFloat(getComputedStyle(drawing).maxHeight) || Infinity) - above - 2; // on paper there is no limit
   const fit = Math.min((drawing.clientWidth - 2) / width, Math.max(1, tallest / height));
   const scale = size === "fit" ? Math.max(READABLE[page.large() ? "large" : "small"] / 15, fit) : Number(size);
   picture().style.width = `${width * scale}px`;
