@@ -65,7 +65,7 @@ class LocalServer:
         except (OSError, UnicodeError) as error:
             remedy = "Choose another port (0 means any free one), or end the program that uses it."
             problem = f"cannot be opened: {getattr(error, 'strerror', None) or error}"
-            raise LalkitError(problem, remedy, where=f"port {port} of {host}") from None
+            raise LalkitError(problem, where=f"port {port} of {host}", remedy=remedy) from None
         self.host, self.height, self.waiting = host, height, 0
         name = f"[{host}]" if ":" in host else host
         self.address = f"http://{name}:{sockets[0].getsockname()[1]}/"

@@ -244,7 +244,7 @@ PRINTING = {
     "evaluate": "evaluate {parser} --treebank small",
     "evaluate --json -": "evaluate {parser} --treebank small --json -",
     "explain": "explain --model {parser} One.",
-    "search": "search NP --treebank small",
+    "search": "search NP --treebank small --split dev",
     "data stats": "data stats small",
     "data check": "data check small",
     "models": "models",

@@ -350,7 +350,7 @@ class OneHead(AttributionSource):
     def view(self, sentences, decide="spans", spans=None, examples=()):
         return PaperLayer(self.network, self.collator).view(sentences, decide, spans, examples)
 
-    def look(self, sentences, besides=None, *, temperature=None):
+    def look(self, sentences, besides=None, *, temperature=None, decode=None):
         return [
             SimpleNamespace(prediction=p, spans=parsed_spans(p))
             for p in predict(self.network, self.collator, sentences)
