@@ -142,7 +142,7 @@ def test_notebook(tmp_path, name):
 def test_plan_of_a_sweep(tmp_path, name):
     (tmp_path / "s").mkdir()
     damage(tmp_path / "s" / "sweep.json", name)
-    command_refused(tmp_path, ["report", "s", "--out", "o"], "s")
+    command_refused(tmp_path, ["report", "sweeps", "s", "--out", "o"], "s")
 
 
 CELL = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": "a: int = 1", "outputs": []}

@@ -49,7 +49,7 @@ COMMANDS = {
     "summarize study": "summarize study --data news --variants soft --seeds 1 --epochs 1 --gum -1 --out {place}",
 }
 PLACES = {  # those that are asked for places only: their work before the first file is too long for these tests
-    "report": "report sweep --out {place}",
+    "report": "report sweeps sweep --out {place}",
     "demo": "demo --out {place}",
 }
 FILES = (
