@@ -23,8 +23,10 @@ def parser(tiny_parser):
     return lalkit.load(tiny_parser)
 
 
-def test_the_probability_of_a_part_is_the_sum_over_the_trees_that_have_it(parser, temperature=0.6):
+@pytest.mark.slow
+def test_the_probability_of_a_part_is_the_sum_over_the_trees_that_have_it(parser):
     """With few labels a sentence of two words has few enough trees to add them up."""
+    temperature = 0.6
     (result,) = parser.parse_all([["She", "slept"]], temperature=temperature)
     readings = result.readings
     readings.temperature = temperature
