@@ -81,12 +81,17 @@ class Network(nn.Module):
         )
 
     def forward(
-        self, batch: Batch, attention: bool = False, posts: bool = False, chart_gradient: bool = True
+        self,
+        batch: Batch,
+        attention: bool = False,
+        posts: bool = False,
+        chart_gradient: bool = True,
+        chart: bool = True,
     ) -> ParserOutput:
         """Score a batch.
 
         attention, posts: also return these. chart_gradient False: compute label_scores without gradients, so that nothing is
-        kept for a backward pass through all spans.
+        kept for a backward pass through all spans. chart False: leave label_scores empty, for a loss of arcs alone.
         """
         content = self.words(batch)
         tag_scores = self.tag_scorer(content[:, 1:-1]).float()
@@ -105,11 +110,11 @@ class Network(nn.Module):
         else:
             spans = self.spans.project(fences)
         with torch.set_grad_enabled(chart_gradient and torch.is_grad_enabled()):
-            chart = self.spans.chart(spans, batch.lengths)
+            scores = self.spans.chart(spans, batch.lengths) if chart else x.new_empty(0)
         parts = self.arcs.parts(y.flatten(-2))
         arcs = arc_log_probabilities(self.arcs.arcs(parts), batch.word_mask)
         weights, fences = weights if attention else None, fences if posts else None
-        return ParserOutput(chart, arcs, tag_scores, parts, spans, weights, fences)
+        return ParserOutput(scores, arcs, tag_scores, parts, spans, weights, fences)
 
     def train(self, mode: bool = True) -> Network:
         """Set the mode: True for training. If sentences are being parsed, also in another thread, it is set afterwards."""

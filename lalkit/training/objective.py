@@ -57,7 +57,7 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
     <H> is forbidden in the charts of such sentences [D]: they teach nothing about it, neither for nor against.
     """
     joint = config.objective == "likelihood"
-    output = network(batch, chart_gradient=config.objective != "margin")
+    output = network(batch, chart_gradient=config.objective != "margin", chart=batch.spans is not None)
     if batch.heads is None and network.config.task == "joint":
         index = torch.tensor([SUBHEAD], device=output.label_scores.device)
         output = replace(output, label_scores=output.label_scores.index_fill(-1, index, -torch.inf))
