@@ -381,7 +381,7 @@ class ParsedHits(Hits):
 class Parser(Questions):
     """A trained parser.
 
-    >>> parser = lalkit.load("en-news")                   # doctest: +SKIP
+    >>> parser = lalkit.load()                            # doctest: +SKIP
     >>> print(parser.parse("Select the person driving"))  # doctest: +SKIP
     """
 
@@ -591,8 +591,8 @@ class Parser(Questions):
         return ask(self.attribution.view, sentences, options)
 
 
-def load(name: str | Path = "en-news") -> Parser:
-    """Load a parser by name, from a folder, or from the hub: see `Parser.load`."""
+def load(name: str | Path = "default") -> Parser:
+    """Load a parser by name, from a folder, or from the hub: see `Parser.load`. Without a name, the usual English parser."""
     return Parser.load(name)
 
 

@@ -235,7 +235,7 @@ def doctor() -> None:
 
 
 @documented
-def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: options.Model = "en-news") -> None:
+def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: options.Model = "default") -> None:
     """Show everything in a minute, offline: parse, draw, score, and run the first notebook.
 
     Example: lalkit demo

@@ -44,7 +44,7 @@ TREEBANK = (
     "A treebank: sample, sample-zh, ptb-sample, craft, ewt, gum (gum/news,voyage for some genres), sinica, a folder of .trees "
     "and .conllu files, or a mixture such as craft:constituents+ewt*0.5."
 )
-PARSER = "A trained parser: a shipped one by name, a folder, or hf:owner/name."
+PARSER = "A trained parser: a shipped one by name, default for the usual one, a folder, or hf:owner/name."
 SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more settings."
 
 Treebank = Annotated[str, typer.Option("--treebank", help=TREEBANK)]

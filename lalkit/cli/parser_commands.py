@@ -91,7 +91,7 @@ def evaluate(
 ) -> None:
     """Score a parser on a treebank: brackets as EVALB counts them, UAS and LAS.
 
-    Example: lalkit evaluate en-news --treebank sample --split test
+    Example: lalkit evaluate default --treebank sample --split test
 
     Args:
         json_: Write all scores as one JSON object to this file; - prints the object.
@@ -153,7 +153,7 @@ def evaluate(
 @documented
 def parse(
     text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
-    model: options.Model = "en-news",
+    model: options.Model = "default",
     file: Path | None = None,
     form: Literal["text", "raw", "tokens", "tagged", "brackets"] = "raw",
     to: str = "ptb",
@@ -254,7 +254,7 @@ def print_trees(
 @documented
 def explain(
     text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
-    model: options.Model = "en-news-x",
+    model: options.Model = "default",
     form: Literal["raw", "tokens", "tagged"] = "raw",
     treebank: str | None = None,
     split: options.Split = "dev",
@@ -326,7 +326,7 @@ def explain(
 
 @documented
 def serve(
-    model: options.Model = "en-news",
+    model: options.Model = "default",
     port: int = 8642,
     host: str = "127.0.0.1",
     open_: Annotated[bool, typer.Option("--open")] = False,
@@ -334,7 +334,7 @@ def serve(
 ) -> None:
     """Serve a page on which you type a sentence, explore its tree, and change what the parser may do. Ctrl-C ends it.
 
-    Example: lalkit serve --model en-news-span --open
+    Example: lalkit serve --open
 
     Args:
         port: The port of the page; 0 means any free one.

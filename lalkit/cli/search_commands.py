@@ -36,7 +36,7 @@ def search(
         treebank: Search the gold trees of this treebank, or with --model its parses.
         file: Search this file: brackets (.trees, .ptb), results of `lalkit parse --to json` (.json), or a text, which is parsed.
         form: What a line of a text is: raw (one sentence), text (any number of sentences), tokens or tagged.
-        model: The parser, a name or a folder; by default en-news for a text.
+        model: The parser, a name or a folder; for a text, default if none is given.
         head: The head word of the match.
         arc: The label of the arc from the head word to its own head.
         word: A word of the match.
@@ -61,7 +61,7 @@ def search(
     if file:
         return write(search_file(file, compiled, model, asked, form), compiled, out)
     if asked and not model:
-        raise ParameterError("--columns say what a parser did", remedy="Give its name: --model en-news.")
+        raise ParameterError("--columns say what a parser did", remedy="Give its name: --model default.")
     sentences = load(treebank, split).sentences
     parts = (sentences[first : first + BLOCK] for first in range(0, len(sentences), BLOCK))
     write(search_parts(parts, compiled, Parser.load(model) if model else None, asked), compiled, out)

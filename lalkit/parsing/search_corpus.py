@@ -35,7 +35,7 @@ def search_file(
     Args:
         path: The file.
         pattern: The pattern.
-        model: The parser of a text; None: en-news.
+        model: The parser of a text; None: the default.
         columns: As in `Parser.search`.
         form: What a line of a text is.
 
@@ -53,7 +53,7 @@ def search_file(
         sentences = read_parses(lines, path.suffix)
         texts = (window.present for window in windows(lines, form, WINDOW))
         parts = iter(lambda: list(islice(sentences, BLOCK)), []) if parsed else texts
-        for hits in search_parts(parts, pattern, None if parsed else Parser.load(model or "en-news"), columns):
+        for hits in search_parts(parts, pattern, None if parsed else Parser.load(model or "default"), columns):
             bar.update(lines.bytes - bar.n)
             yield hits
 

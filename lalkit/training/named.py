@@ -17,7 +17,8 @@ from lalkit.treebank.corpora import repository
 
 # Each of these parsers serves both for parsing and for interpretation. It has no feed-forward and no residual dropout after the
 # label attention, so what every label head adds to a score can be told, and nothing was lost by it (data/models/README.md).
-ALIASES = {"en-craft-x": "en-craft", "en-news-x": "en-news"}
+DEFAULT = "en-news"  # the shipped parser that is used where none is named
+ALIASES = {"default": DEFAULT, "en-craft-x": "en-craft", "en-news-x": "en-news"}
 HUB = "hf:"
 
 
@@ -84,7 +85,7 @@ def find(name: str | Path) -> Path:
     Raises ModelError if there is none, or if a shipped or downloaded one has no card with a licence.
     """
     if not isinstance(name, str | PathLike):
-        remedy = "Give a name as text, or a folder: en-news."
+        remedy = f"Give a name as text, or a folder: {DEFAULT}."
         problem = f"the name of a parser must be text, not {type(name).__name__}"
         raise ModelError(problem, where=reprlib.repr(name), remedy=remedy)
     if str(name) and isdir(name):  # False, too, for a text that cannot be a path
