@@ -293,7 +293,7 @@ class ParseResult:
     def to_dict(self) -> dict:
         s = self.sentence
         return {
-            "id": s.id, "words": s.words, "tags": s.tags, "heads": s.heads,
+            "id": s.id, "words": s.words, "tags": s.tags, **({"upos": s.upos} if s.upos else {}), "heads": s.heads,
             "tree": None if s.constituents is None else self.to_ptb(),
             "arc_labels": s.arc_labels, "spans": [span._asdict() for span in self.spans], "score": self.score,
             **(self.reading.to_dict() if self.reading else {}),

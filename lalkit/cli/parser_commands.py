@@ -85,11 +85,14 @@ def evaluate(
     rows: Annotated[Path | None, typer.Option("--table", parser=options.output_file)] = None,
     parses: Annotated[Path | None, options.FILE] = None,
     by: Literal["length", "label"] | None = None,
+    beside: str | None = None,
     lam: Annotated[float | None, typer.Option(min=0, max=1)] = None,
     skip_unreadable: bool = False,
     threads: options.Threads = None,
 ) -> None:
     """Score a parser on a treebank: brackets as EVALB counts them, UAS and LAS.
+
+    UAS and LAS leave out punctuation by the gold tags. For Universal Dependencies a table adds its own conventions.
 
     Example: lalkit evaluate default --treebank sample --split test
 
@@ -98,6 +101,7 @@ def evaluate(
         rows: Write the scores of every sentence to this file (CSV).
         parses: Write the predicted trees to this file.
         by: Also print scores by sentence length or by label.
+        beside: Also count the sentences in which constituents of this parser contradict arcs of the first, each decoded alone.
         lam: The weight of labels against arcs in decoding, from 0 (only arcs) to 1; by default that of training.
         skip_unreadable: Leave out and count the sentences that cannot be read; by default the first one ends the command.
     """
@@ -130,7 +134,18 @@ def evaluate(
         logger.info(text, crossing, beyond)
     summary = {**result.summary(), "unreadable": problems, "seconds": round(time.perf_counter() - start, 2)}
     summary |= {"crossing": crossing, "out_of_reach": beyond} if crossing else {}
-    record = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam}
+    universal = scores.universal_scores(gold, parsed)
+    record: dict[str, object] = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam}
+    record |= {"universal": universal.to_dict(orient="records")} if len(universal) else {}
+    if beside:
+        other = checkpoint.load_model(named.find(beside))
+        alone = (
+            (p.sentence for p in predict(x.network, x.collator, gold, lam=w)) for x, w in ((other, 1), (loaded, 0))
+        )
+        separate, joint = scores.contradictions(*alone), scores.contradictions(parsed, parsed)
+        record["contradictions"] = {"beside": beside, "separate": separate, "joint": joint}
+        text = "constituents of %s contradict arcs of %s, each decoded alone, in %d of %d sentences; in joint trees: %d"
+        logger.info(text, beside, parser, separate, len(gold), joint)
     if rows:
         logger.info("scores of every sentence: %s", write_text(rows, result.table().to_csv(index=False)))
     if parses:
@@ -145,6 +160,9 @@ def evaluate(
         for name, value in summary.items():
             if value is not None:
                 print(f"  {name:14}{value:>8.2f}" if isinstance(value, float) else f"  {name:14}{value:>8}")
+        if len(universal):
+            print("Universal Dependencies, labels without subtypes:")
+            print(universal.to_string(index=False, float_format="%.2f"))
     if by:
         table = scores.by_length(result) if by == "length" else scores.by_label(gold, parsed)
         print(table.to_string(index=False, float_format="%.2f"), file=sys.stderr if printed else sys.stdout)

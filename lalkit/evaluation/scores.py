@@ -30,7 +30,9 @@ from lalkit.chart.joint import decode_batch
 from lalkit.errors import LalkitError
 from lalkit.evaluation import evalb
 from lalkit.evaluation.evalb import COLLINS, OK, BracketCount, EvalbRules, percent
+from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Node, Sentence, escape, find_crossing
+from lalkit.treebank.universal import by_conventions, is_universal
 
 # The usual five of the Penn Treebank (the evaluation of Stanford, and of Zhou and Zhao), and the Chinese Treebank's PU.
 PUNCTUATION = frozenset({"``", "''", ":", ",", ".", "PU"})
@@ -239,6 +241,43 @@ def _score_brackets(
 def _tree(sentence: Sentence, has_trees: bool) -> Node:
     """Return the sentence's tree. Without trees: a flat one, which has no brackets, but words and tags to compare."""
     return (sentence if has_trees else dataclasses.replace(sentence, constituents=())).tree
+
+
+def universal_scores(gold: Sequence[Sentence], predicted: Sequence[Sentence | None]) -> pd.DataFrame:
+    """Score arcs by the conventions of Universal Dependencies: a row for all words, and one without punctuation.
+
+    All words count as in the shared task of CoNLL 2018 (Zeman et al. 2018; its evaluation script, with the words given): labels
+    are compared without subtypes, and punctuation counts. Without punctuation: without the words that gold calls `punct`.
+
+    Returns: words (which), arcs, uas, las; upos, the share of these words with the right universal part of speech, if gold and
+        all predictions have it. In percent. No rows if gold has other labels, or the predictions have none.
+    """
+    labels = {label for right in gold for label in right.arc_labels or ()}
+    if not is_universal(labels) or not any(parse and parse.arc_labels for parse in predicted):
+        return pd.DataFrame()
+    pairs = [(right, parse) for right, parse in zip(gold, predicted, strict=True) if right.heads is not None]
+    sides = [by_conventions(right) for right, _ in pairs], [parse and by_conventions(parse) for _, parse in pairs]
+    tagged, rows = all(right.upos and parse and parse.upos for right, parse in pairs), []
+    for words, punctuation in (("all (CoNLL 2018)", True), ("without punctuation", False)):
+        counts = [attachment(right, parse, punctuation) for right, parse in zip(*sides)]
+        row: dict = {"words": words, "arcs": sum(count.arcs for count in counts)}
+        row |= {"uas": _percent_right(counts, "heads_right"), "las": _percent_right(counts, "labels_right")}
+        if tagged:
+            tags = [z for (a, b), side in zip(pairs, sides[0]) for z in zip(a.upos, b.upos, side.tags)]
+            row["upos"] = percent(sum(a == b for a, b, tag in tags if punctuation or tag != "."), row["arcs"])
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def contradictions(constituents: Iterable[Sentence], arcs: Iterable[Sentence]) -> int:
+    """Return in how many sentences a constituent of the one side contradicts the arcs of the other side.
+
+    Such a constituent has two or more words whose head word is outside. Joint trees have none.
+    """
+    return sum(
+        any(external_head(dependencies.heads, span.start, span.end) is None for span in tree.constituents)
+        for tree, dependencies in zip(constituents, arcs, strict=True)
+    )
 
 
 LENGTHS = (10, 20, 30, 40, 60)  # words; the last group has the longer sentences

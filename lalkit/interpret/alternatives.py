@@ -179,7 +179,7 @@ class Readings:
 
     def prediction(self, tree: JointTree) -> Prediction:
         with torch.inference_mode():
-            labels, tags = best_labels(self.network, self.output, [tree])
+            labels, tags = best_labels(self.network, self.output, [tree], self.vocab.root)
         return assemble(self.sentence, tree, self.vocab, labels[0], tags[0], self.network.config)
 
     def score(self, prediction: Prediction) -> float:
@@ -191,7 +191,7 @@ class Readings:
         """Add the probabilities of its parts to one of the trees, among all trees, also those that do not obey."""
         tree = tree_of(prediction, self.vocab)
         with torch.inference_mode():
-            arc_labels = arc_label_scores(self.network, self.output, [tree])
+            arc_labels = arc_label_scores(self.network, self.output, [tree], self.vocab.root)
             pairs, tags = scores_of(self.output, [len(self.sentence)]), self.output.tag_scores
             (confidence,) = confidences(pairs, [tree], arc_labels, tags, self.lam, self.temperature)
         return with_confidence(prediction, self.sentence, confidence)

@@ -23,6 +23,7 @@ from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.joint import GROUP, JointSpan, from_joint
 from lalkit.treebank.tree import Sentence, Span
+from lalkit.treebank.universal import universal_tags
 
 logger = logging.getLogger(__name__)
 LONG = 500  # words of a sentence that is announced before it is parsed
@@ -107,7 +108,7 @@ def predict_batches(
                 names = [sentence.where for sentence in chosen]
                 find = decode or decode_output
                 trees = find(output, [len(s) for s in chosen], lam, threads, network.config.task, names)
-                arc_labels = arc_label_scores(network, output, trees)
+                arc_labels = arc_label_scores(network, output, trees, collator.vocab.root)
                 labels, tags = arc_labels.argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
             predictions = [
                 assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config)
@@ -203,18 +204,30 @@ def with_confidence(prediction: Prediction, given: Sentence, confidence: Confide
     return replace(prediction, confidence=replace(confidence, tags=tags, arc_labels=arc_labels))
 
 
-def arc_label_scores(network: Network, output: ParserOutput, trees: Sequence[JointTree]) -> torch.Tensor:
-    """Return the scores [B, N, arc labels] of every word's arc to its decoded head."""
+def arc_label_scores(
+    network: Network, output: ParserOutput, trees: Sequence[JointTree], root: int | None
+) -> torch.Tensor:
+    """Return the scores [B, N, arc labels] of every word's arc to its decoded head.
+
+    root: the label that only arcs from the root can have, and always have: see `Vocab.root`.
+    """
     n = output.arc_scores.shape[1]
     heads = torch.zeros(len(trees), n, dtype=torch.long)
     for b, tree in enumerate(trees):
         heads[b, : len(tree.heads)] = torch.from_numpy(tree.heads)
-    return network.arc_labels(output, heads.to(output.arc_scores.device))
+    heads = heads.to(output.arc_scores.device)
+    scores = network.arc_labels(output, heads)
+    if root is not None:
+        is_root = torch.arange(scores.shape[-1], device=scores.device) == root
+        scores = scores.masked_fill((heads == 0)[..., None] != is_root, -1e9)
+    return scores
 
 
-def best_labels(network: Network, output: ParserOutput, trees: Sequence[JointTree]) -> tuple[list, list]:
+def best_labels(
+    network: Network, output: ParserOutput, trees: Sequence[JointTree], root: int | None
+) -> tuple[list, list]:
     """Return the indices of every word's best arc label under its decoded head, and of its best tag: two lists [B][N]."""
-    return arc_label_scores(network, output, trees).argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
+    return arc_label_scores(network, output, trees, root).argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
 
 
 def assemble(
@@ -225,12 +238,13 @@ def assemble(
     names = tuple(vocab.tags[t] for t in tags[:n]) if vocab.tags else None
     names = sentence.tags if keep_tags and sentence.tags else names
     arc_names = tuple(vocab.arc_labels[a] for a in labels[:n]) if vocab.arc_labels else None
+    upos = universal_tags(sentence.words, names, arc_names) if vocab.root is not None else None
     spans = tuple(JointSpan(i, j, vocab.labels[k], h) for i, j, k, h in tree.spans)
     heads = tuple(tree.heads.tolist())
     if config.task == "joint":
-        parsed = from_joint(sentence.words, spans, heads, names, arc_names, sentence.id)
+        parsed = from_joint(sentence.words, spans, heads, names, arc_names, sentence.id, upos)
     elif config.task == "dependencies":
-        spans, parsed = (), Sentence(sentence.words, names, None, heads, arc_names, sentence.id)
+        spans, parsed = (), Sentence(sentence.words, names, None, heads, arc_names, sentence.id, upos=upos)
     else:
         spans = tuple(span for span in spans if span.label != GROUP)
         parsed = Sentence(sentence.words, names, tuple(Span(*span[:3]) for span in spans), id=sentence.id)

@@ -12,6 +12,7 @@ from lalkit.files import check_form
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.text import normalise
 from lalkit.treebank.tree import Sentence
+from lalkit.treebank.universal import is_universal
 
 EMPTY = ""  # span label 0: no constituent
 WHOLE = "TOP"
@@ -72,6 +73,11 @@ class Vocab:
             (PADDING, UNKNOWN, *_ranked(words, min_count)),
             (PADDING, UNKNOWN, *_ranked(chars)),
         )
+
+    @cached_property
+    def root(self) -> int | None:
+        """The arc label that exactly the root of a sentence has, if the labels are those of Universal Dependencies."""
+        return self.arc_label_index.get("root") if is_universal(self.arc_labels) else None
 
     def without_words(self) -> "Vocab":
         """Return the part that a pretrained encoder needs. A shipped parser must not contain the words of a corpus."""

@@ -5,6 +5,7 @@ The three columns of NLTK's sample (word, tag, head) can be read too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -12,6 +13,7 @@ from itertools import repeat
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.tree import Sentence
+from lalkit.treebank.universal import UPOS
 
 MOST_DIGITS = 9  # of a word's number
 
@@ -26,6 +28,7 @@ class Dependencies:
     labels: tuple[str, ...] | None
     line: int
     comments: dict[str, str] = field(default_factory=dict)
+    upos: tuple[str, ...] | None = None  # if the fourth column has universal parts of speech
 
 
 def scan_conll(text: str, place: str = "") -> Iterator[Dependencies | TreebankError]:
@@ -55,10 +58,10 @@ def scan_conll(text: str, place: str = "") -> Iterator[Dependencies | TreebankEr
 
 
 def _read_rows(rows: list[tuple[int, list[str]]], comments: dict[str, str]) -> Dependencies:
-    words: list[tuple[str, str, int, str | None]] = []  # word, tag, head, label
+    words: list[tuple[str, str, int, str | None, str]] = []  # word, tag, head, label, fourth column
     for line, columns in rows:
         if len(columns) == 3:
-            (word, tag, head), label = columns, None
+            (word, tag, head), label, coarse_tag = columns, None, "_"
         elif len(columns) < 8:
             remedy = "CoNLL-U has ten columns separated by tabs, not spaces."
             raise TreebankError(f"line {line} has {len(columns)} columns", remedy=remedy)
@@ -73,29 +76,37 @@ def _read_rows(rows: list[tuple[int, list[str]]], comments: dict[str, str]) -> D
         if not head.isascii() or not head.isdigit() or len(head) > MOST_DIGITS:
             problem = f"line {line}: the head of {word!r} is {head[:40]!r}, not the number of a word"
             raise TreebankError(problem, remedy="Give the number of the head word in the sentence, or 0 for the root.")
-        words.append((word, tag, int(head), label))
-    forms, tags, heads, labels = zip(*words) if words else ((), (), (), ())
-    return Dependencies(forms, tags, heads, None if None in labels else labels, rows[0][0], comments)
+        words.append((word, tag, int(head), label, coarse_tag))
+    forms, tags, heads, labels, upos = zip(*words) if words else ((),) * 5
+    labels, upos = None if None in labels else labels, upos if UPOS.issuperset(upos) else None
+    return Dependencies(forms, tags, heads, labels, rows[0][0], comments, upos)
 
 
 def format_conllu(
     sentences: Iterable[Sentence], notes: Iterable[tuple[Sequence[str], Sequence[str]]] | None = None
 ) -> str:
-    """Write CoNLL-U text. Tags go to XPOS; UPOS, lemma and features are '_' because lalkit does not know them.
+    """Write CoNLL-U text. Tags go to XPOS; lemma and features are '_' because lalkit does not know them.
+
+    A sentence with universal parts of speech (UPOS) has what the rules of Universal Dependencies ask for: these in the fourth
+    column, the text as a comment (its words with spaces between them), and an id without spaces and slashes.
 
     notes: for each sentence, comments and the last column (MISC) of every word; None for none.
     """
     blocks = []
-    for sentence, (comments, last) in zip(sentences, repeat(((), ())) if notes is None else notes):
+    for number, (sentence, (comments, last)) in enumerate(zip(sentences, notes or repeat(((), ()))), 1):
         if sentence.heads is None:
             remedy = "Write its tree in brackets, or parse it with a parser that gives dependencies."
             raise TreebankError("this sentence has no dependencies to write", where=sentence.id, remedy=remedy)
         name = " ".join(sentence.id.splitlines())  # the name of a file can contain a line end
+        words = [unescape(word) for word in sentence.words]
+        if sentence.upos:
+            comments = [f"text = {' '.join(words)}", *comments]
+            name = re.sub(r"[\s/]+", "_", name) or str(number)
         lines = [f"# sent_id = {name}"] if name else []
         lines += [f"# {comment}" for comment in comments]
         blank = ("_",) * len(sentence)
-        columns = (sentence.words, sentence.tags or blank, sentence.heads, sentence.arc_labels or blank, last or blank)
-        for i, (word, tag, head, label, misc) in enumerate(zip(*columns), 1):
-            lines.append(f"{i}\t{unescape(word)}\t_\t_\t{tag}\t_\t{head}\t{label}\t_\t{misc}")
+        layers = (sentence.upos, sentence.tags, sentence.heads, sentence.arc_labels, last)
+        for i, row in enumerate(zip(words, *(layer or blank for layer in layers)), 1):
+            lines.append("{}\t{}\t_\t{}\t{}\t_\t{}\t{}\t_\t{}".format(i, *row))
         blocks.append("\n".join(lines) + "\n\n")
     return "".join(blocks)

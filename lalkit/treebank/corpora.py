@@ -182,17 +182,17 @@ def build(
     """
     cleaned = brackets.clean(tree, unwrap)
     sentence = brackets.tree_to_sentence(cleaned, id)
-    heads = labels = None
+    heads = labels = upos = None
     if gold is not None:
         _check_same_words(sentence, gold)
-        heads, labels = gold.heads, gold.labels
+        heads, labels, upos = gold.heads, gold.labels, gold.upos
         if labels is None and rules:
             derived = rules(cleaned)[1]
             named = zip(heads, derived)
             labels = tuple("ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in named)
     elif rules:
         heads, labels = rules(cleaned)
-    return Sentence(sentence.words, sentence.tags, sentence.constituents, heads, labels, id, place, free_arcs)
+    return Sentence(sentence.words, sentence.tags, sentence.constituents, heads, labels, id, place, free_arcs, upos)
 
 
 def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
@@ -363,7 +363,7 @@ def _dependencies_alone(source: Source, prefix: str) -> Sentences:
             continue
         try:
             id, place = item.comments.get("sent_id") or f"{prefix}.{number}", f"{source.place}, line {item.line}"
-            yield Sentence(item.words, item.tags, None, item.heads, item.labels, id, place, free_arcs=True)
+            yield Sentence(item.words, item.tags, None, item.heads, item.labels, id, place, True, item.upos)
         except TreebankError as error:
             yield error.at(place)
 

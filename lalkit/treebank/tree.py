@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from lalkit.errors import TreebankError
 
+TEXTS = ("words", "tags", "arc_labels", "upos")  # layers of a sentence that are texts
 UNARY = "::"  # joins the labels of a unary chain, the top label first: S::VP
 GROUP = "<H>"  # the label of a group of words in the joint form, which is no constituent: see `treebank.joint`
 WHITE = " \t\r\n\f\v"  # ASCII white space: the only characters that separate tokens
@@ -139,8 +140,9 @@ class Sentence:
     one span whose label joins the labels of the chain with '::', the top label first. heads: heads[i] is the head word of
     word i, counted from 1; 0 is the root. arc_labels: arc_labels[i] names that arc. place: the file and line from which the
     sentence was read; sentences of different places can be equal. free_arcs: people drew the arcs without regard to constituents,
-    as in Universal Dependencies: arcs may cross, and a constituent may disagree with them. Raises TreebankError if a layer
-    does not fit the words, if constituents cross, or if the heads are not one tree, which without free_arcs must be projective.
+    as in Universal Dependencies: arcs may cross, and a constituent may disagree with them. upos: the universal part of speech of
+    each word, beside its tag. Raises TreebankError if a layer does not fit the words, if constituents cross, or if the heads
+    are not one tree, which without free_arcs must be projective.
     """
 
     words: tuple[str, ...]
@@ -151,6 +153,7 @@ class Sentence:
     id: str = ""
     place: str = field(default="", compare=False, repr=False)
     free_arcs: bool = field(default=False, compare=False, repr=False)
+    upos: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self):
         try:
@@ -162,7 +165,7 @@ class Sentence:
     def _convert(self):
         """Make every layer a tuple of its kind."""
         text = str.__str__  # it takes a text only, while str() would make a text of anything
-        kinds = {"words": text, "tags": text, "constituents": _as_span, "heads": operator.index, "arc_labels": text}
+        kinds = {"constituents": _as_span, "heads": operator.index, **dict.fromkeys(TEXTS, text)}
         for name, kind in kinds.items():
             if getattr(self, name) is None:
                 continue
@@ -182,12 +185,12 @@ class Sentence:
             raise TreebankError("a sentence needs at least one word", remedy="Give a word, or leave the sentence out.")
         for word in self.words:
             check_token(word, "word")
-        for name in ("tags", "heads", "arc_labels"):
+        for name in ("tags", "heads", "arc_labels", "upos"):
             layer = getattr(self, name)
             if layer is not None and len(layer) != len(self.words):
                 problem = f"{len(layer)} {name} for {len(self.words)} words ({' '.join(self.words[:8])} ...)"
                 raise TreebankError(problem, remedy="Give one for each word, or None for all.")
-        for token in (self.tags or ()) + (self.arc_labels or ()):
+        for token in (self.tags or ()) + (self.arc_labels or ()) + (self.upos or ()):
             check_token(token, "tag or arc label")
         if self.constituents is not None:
             ordered = sorted(self.constituents, key=lambda c: (c.start, -c.end))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import random
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from lalkit.errors import LalkitError
 from lalkit.evaluation.evalb import COLLINS, NK, BracketTotals, score_brackets
-from lalkit.evaluation.scores import PUNCTUATION, attachment, evaluate
+from lalkit.evaluation.scores import PUNCTUATION, attachment, contradictions, evaluate, universal_scores
 from lalkit.treebank.brackets import clean, drop_top, parse_tree, scan_trees, tree_to_sentence
 from lalkit.treebank.tree import Node, Sentence, Span
 from tests.evaluation.evalb_fixtures import AB, CASES, DOG, GO, LEFT, Case
@@ -401,3 +402,57 @@ def test_tags_are_compared_for_the_words_that_evalb_pairs():
     gold, found = joint("(NP (DT a) (, ,) (NN b))"), joint("(NP (DT a) (NN b))")
     summary = evaluate([gold], [found]).summary()
     assert (summary["f1"], summary["tag_accuracy"]) == (100.0, 100.0)
+
+
+# -------------------------------------------------------------------------------------- Universal Dependencies
+
+
+def conll18(gold, system, punctuation):
+    """UAS and LAS as conll18_ud_eval.py counts words that are aligned one to one, written as a loop."""
+    words = heads = labels = 0
+    for right, found in zip(gold, system):
+        for i in range(len(right)):
+            if not punctuation and right.arc_labels[i].split(":")[0] == "punct":
+                continue
+            words += 1
+            if found is not None and right.heads[i] == found.heads[i]:
+                heads += 1
+                if right.arc_labels[i].split(":")[0] == found.arc_labels[i].split(":")[0]:
+                    labels += 1
+    return [words, 100 * heads / words, 100 * labels / words]
+
+
+def test_universal_dependencies_by_their_own_conventions():
+    rng, gold, found = random.Random(1), [], []
+    for n in range(3, 12):
+        for side in (gold, found):
+            heads = [0, *(rng.randint(1, i) for i in range(1, n))]
+            labels = ["root", *rng.choices(["nsubj", "nsubj:pass", "punct", "obj"], k=n - 1)]
+            # Tags that say nothing of punctuation: a full stop that is an object, and punctuation that is a noun.
+            side.append(
+                Sentence(
+                    ["w"] * n,
+                    rng.choices([".", "NN"], k=n),
+                    None,
+                    heads,
+                    labels,
+                    upos=rng.choices("XY", k=n),
+                    free_arcs=True,
+                )
+            )
+    found[3] = None
+    table = universal_scores(gold, found)
+    assert table[["arcs", "uas", "las"]].values.tolist() == [conll18(gold, found, True), conll18(gold, found, False)]
+    assert list(table.words) == ["all (CoNLL 2018)", "without punctuation"] and "upos" not in table
+    table = universal_scores(gold[:3], found[:3])
+    rows = [row for a, b in zip(gold[:3], found[:3]) for row in zip(a.upos, b.upos, a.arc_labels)]
+    for kept, upos in ((rows, table.upos[0]), ([row for row in rows if row[2] != "punct"], table.upos[1])):
+        assert upos == 100 * sum(a == b for a, b, _ in kept) / len(kept)
+    assert len(universal_scores([dataclasses.replace(gold[0], arc_labels=["SBJ"] * len(gold[0]))], found[:1])) == 0
+
+
+def test_contradictions_are_counted_by_sentence():
+    words = ("He", "goes", "far", "today")
+    tree = Sentence(words, None, (Span(0, 4, "S"), Span(1, 4, "VP"), Span(2, 4, "NP")))
+    apart, along = Sentence(words, None, None, (2, 0, 2, 2)), Sentence(words, None, None, (2, 0, 4, 2))
+    assert contradictions([tree, tree, tree], [apart, along, apart]) == 2

@@ -1,0 +1,172 @@
+"""Universal Dependencies: parts of speech from Penn tags and arc labels, and files that obey UD's rules for format and tree."""
+
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lalkit.chart.joint import JointTree
+from lalkit.network.predict import arc_label_scores
+from lalkit.network.vocabulary import Vocab
+from lalkit.treebank.conllu import format_conllu, scan_conll
+from lalkit.treebank.tree import Sentence
+from lalkit.treebank.universal import RELATIONS, UPOS, is_universal, universal_tags, without_subtype
+from tests.corpora import needs
+
+# The subtypes that UD has documented for English.
+SUBTYPES = set(
+    "acl:relcl advcl:relcl aux:pass cc:preconj compound:prt csubj:outer csubj:pass det:predet flat:foreign nmod:desc nmod:poss "
+    "nmod:unmarked nsubj:outer nsubj:pass obl:agent obl:unmarked".split()
+)
+WORDS = (
+    "She",
+    "did",
+    "n't",
+    "say",
+    "that",
+    "nobody",
+    "from",
+    "New",
+    "York",
+    "is",
+    "here",
+    "(",
+    "that",
+    "is",
+    "bad",
+    ")",
+    ".",
+)
+TAGS = "PRP VBD RB VB IN NN IN NNP NNP VBZ RB -LRB- DT VBZ JJ -RRB- .".split()
+HEADS = (4, 4, 4, 0, 11, 11, 9, 9, 6, 11, 4, 15, 15, 15, 4, 15, 4)
+LABELS = "nsubj aux advmod root mark nsubj case amod nmod cop ccomp punct nsubj cop parataxis punct punct".split()
+EXPECTED = "PRON AUX PART VERB SCONJ PRON ADP ADJ PROPN AUX ADV PUNCT PRON AUX ADJ PUNCT PUNCT".split()
+
+
+def violations(text: str) -> list[str]:
+    """What UD's validation of level 1 (lines, columns, ids) and level 2 (UPOS, relations, tree, metadata) says of a file."""
+    found, ids = [], set()
+    if not text.endswith("\n\n") or "\n\n\n" in text:
+        found.append("an empty line ends each sentence")
+    for block in text.rstrip("\n").split("\n\n"):
+        lines = block.split("\n")
+        comments = dict(re.findall(r"^# (\w+) = (.*)$", block, re.M))
+        rows = [line.split("\t") for line in lines if not line.startswith("#")]
+        name = comments.get("sent_id", "")
+        if not re.fullmatch(r"[^\s/]+", name) or name in ids:
+            found.append(f"sent_id {name!r}")
+        ids.add(name)
+        if any(len(row) != 10 or any(cell == "" or cell != cell.strip() for cell in row) for row in rows):
+            found.append("ten columns, none of them empty")
+            continue
+        if [row[0] for row in rows] != [str(i) for i in range(1, len(rows) + 1)]:
+            found.append("ids")
+        spaces = "".join(row[1] + ("" if "SpaceAfter=No" in row[9].split("|") else " ") for row in rows)
+        if comments.get("text", "") != spaces.rstrip():
+            found.append("text")
+        heads = [int(row[6]) for row in rows]
+        found += [f"UPOS {row[3]}" for row in rows if row[3] not in UPOS]
+        found += [f"label {row[7]}" for row in rows if row[7] not in RELATIONS | SUBTYPES]
+        found += [f"root {row[0]}" for row in rows if (row[6] == "0") != (row[7] == "root")]
+        found += [] if heads.count(0) == 1 else ["one root"]
+        for start in range(1, len(rows) + 1):
+            word, steps = start, 0
+            while word and steps <= len(rows):
+                word, steps = heads[word - 1], steps + 1
+            found += [f"a cycle with {start}"] if word else []
+        found += [
+            f"MISC {row[9]}" for row in rows if row[9] != "_" and not re.fullmatch(r"\w+=[^|]+(\|\w+=[^|]+)*", row[9])
+        ]
+    return found
+
+
+def test_there_are_17_parts_of_speech_and_37_relations():
+    assert len(UPOS) == 17 and len(RELATIONS) == 37 and {without_subtype(label) for label in SUBTYPES} <= RELATIONS
+
+
+def test_parts_of_speech_follow_from_tags_labels_and_words():
+    assert list(universal_tags(WORDS, TAGS, LABELS)) == EXPECTED
+    cases = {
+        ("to", "TO", "mark"): "PART", ("to", "IN", "case"): "ADP", ("which", "WDT", "det"): "DET",
+        ("which", "WDT", "obj"): "PRON",
+        ("is", "VBZ", "root"): "VERB", ("-", ":", "cc"): "SYM", ("/", "SYM", "punct"): "PUNCT", ("with", "IN", "goeswith"): "X",
+        ("$", "$", "obj"): "SYM", ("NOUN", "NOUN", "obj"): "NOUN", ("all", "DT", "nsubj"): "DET", ("ça", "new", "obj"): "X",
+    }  # fmt: skip
+    for (word, tag, label), upos in cases.items():
+        assert universal_tags([word], [tag], [label]) == (upos,), word
+    assert universal_tags(["."], None, ["punct"]) == ("PUNCT",)
+
+
+@pytest.mark.parametrize(
+    ("labels", "universal"),
+    [
+        ("nsubj:pass root punct", True),
+        ("nsubj punct", False),
+        ("SBJ ROOT P", False),
+        ("prep pobj root", False),
+        ("", False),
+    ],
+)
+def test_which_labels_are_universal(labels, universal):
+    assert is_universal(labels.split()) == universal
+
+
+SENTENCE = Sentence(WORDS, TAGS, None, HEADS, LABELS, "a b/c\n1", upos=EXPECTED)
+
+
+def test_a_file_obeys_the_rules():
+    unnamed = replace(SENTENCE, id="")
+    notes = [(["tree_probability = 0.5"], ["ArcP=0.5|TagP=1.0"] * len(WORDS))] * 2
+    text = format_conllu([SENTENCE, unnamed], notes)
+    assert violations(text) == [] and "# sent_id = a_b_c_1\n# text = She did n't" in text and "\t_\tArcP=0.5|" in text
+    (read, again) = scan_conll(text)
+    assert (read.upos, read.tags, read.heads, read.words) == (SENTENCE.upos, SENTENCE.tags, HEADS, again.words)
+
+
+@pytest.mark.parametrize(
+    ("there", "instead"),
+    [("PRON\tPRP", "PRN\tPRP"), ("\t4\tnsubj\t", "\t4\tsubj\t"), ("\t0\troot", "\t3\troot"), ("\t4\tparataxis", "\t0\tparataxis"),
+     ("\n6\t", "\n7\t"), ("# sent_id = a_b_c_1", "# sent_id = a b"), ("She did", "She  did"),
+     ("\n\n", "\n"), ("\tRB\t_\t4", "\tRB\t_\t3")],
+)  # fmt: skip
+def test_a_wrong_file_is_found(there, instead):
+    text = format_conllu([SENTENCE])
+    assert text.count(there) and violations(text.replace(there, instead, 1)) != []
+
+
+def test_other_labels_are_written_as_before():
+    plain = replace(SENTENCE, upos=None, arc_labels=["P"] * len(WORDS))
+    text = format_conllu([plain])
+    assert text.startswith("# sent_id = a b/c 1\n1\tShe\t_\t_\tPRP\t_\t4\tP\t_\t_\n") and "# text" not in text
+
+
+class Scorer:
+    """It likes `root` everywhere but at the root."""
+
+    def arc_labels(self, output, heads):
+        return torch.stack([(heads > 0).float(), torch.zeros(heads.shape), (heads == 0).float()], -1)
+
+
+def test_exactly_the_root_is_called_root():
+    output = type("Output", (), {"arc_scores": torch.zeros(1, 3, 4)})
+    tree = JointTree(0.0, [], torch.tensor([2, 0, 2]).numpy())
+    for vocab, expected in (
+        (Vocab((), (), ("root", "obj", "det")), [[1, 0, 1]]),
+        (Vocab((), (), ("ROOT", "OBJ", "DET")), [[0, 2, 0]]),
+    ):
+        assert arc_label_scores(Scorer(), output, [tree], vocab.root).argmax(-1).tolist() == expected
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("corpus", "least"), [("ewt", 99.5), ("gum", 99.5)])
+def test_gold_is_written_and_read_again(corpus, least):
+    """The rules also give these sentences the universal parts of speech that people gave them."""
+    gold = needs(corpus, "dev").sentences[:200]
+    text = format_conllu(gold)
+    assert violations(text) == []
+    unescaped = [tuple(re.sub("-LRB-", "(", re.sub("-RRB-", ")", word)) for word in s.words) for s in gold]
+    columns = [(words, s.tags, s.heads, s.arc_labels, s.upos) for words, s in zip(unescaped, gold)]
+    assert columns == [(s.words, s.tags, s.heads, s.labels, s.upos) for s in scan_conll(text)]
+    right = [a == b for s in gold for a, b in zip(s.upos, universal_tags(s.words, s.tags, s.arc_labels))]
+    assert 100 * sum(right) / len(right) >= least
