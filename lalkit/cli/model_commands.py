@@ -34,7 +34,7 @@ def models_list(context: typer.Context) -> None:
         best = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
         split = "test" if best.get("test") else "dev"
         scores = "".join(f"{best[split][key]:7.2f}" for key in ("f1", "uas", "las"))
-        place = f"{facts['treebank']} {split}"
+        place = f"{'a mixture' if '+' in facts['treebank'] else facts['treebank']} {split}"
         print(f"{name:15}{scores}  {place:18}{card.size / 1e6:6.1f}  {facts['encoder'] or 'none':10}{facts['licence']}")
     for alias, name in ALIASES.items():
         if name in names():
@@ -138,7 +138,7 @@ def models_ship(
         runs: Runs that differ in their seed.
         control: A run of another kind to compare with; repeat it for more.
         seed: Ship the run with this seed; by default the one that is best on dev.
-        licence: The licence of the weights; known for craft, ptb-sample and sample.
+        licence: The licence of the weights; known for the named treebanks and their mixtures.
         language: The language, en or zh; by default that of the treebank.
         add: Add these runs to the card of a shipped parser, and leave the parser as it is.
     """

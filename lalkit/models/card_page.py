@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 from collections.abc import Sequence
 
 from lalkit.draw.pages import render
+from lalkit.treebank.mixture import parts_of
 
 COLUMNS = {"f1": "F1", "exact": "exact", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
+# Scores of arcs by the conventions of Universal Dependencies.
+UNIVERSAL = {
+    "ud_uas_all": "UAS, all",
+    "ud_las_all": "LAS, all",
+    "ud_uas": "UAS",
+    "ud_las": "LAS",
+    "ud_upos_all": "UPOS",
+}
 OPTIONS = {"train.epochs": "--epochs", "train.workers": "--workers"}  # settings with an option of their own
 WATTS = 15  # of one core
 
@@ -23,6 +33,7 @@ def page(facts: dict) -> str:
         "models/card.md.jinja",
         {"number": _number, "spread": _spread, "setting": _setting, "command": command},
         f=facts, best=best, parts=parts, split=parts[-1], columns=COLUMNS,
+        universal=UNIVERSAL, sources=parts_of(facts["treebank"]), mixed="parts" in facts, quoted=shlex.quote(facts["treebank"]),
         cost=low if low == high else f"{low} to {high}", energy=WATTS * sum(hours) / len(hours),
     )  # fmt: skip
 
@@ -30,7 +41,8 @@ def page(facts: dict) -> str:
 def command(facts: dict, seed: int | str) -> str:
     """Return the command that starts a run of the recipe."""
     recipe = dict(facts["recipe"])
-    lines = [f"lalkit train --treebank {facts['treebank']} --preset {recipe.pop('preset')} --seed {seed}"]
+    treebank = shlex.quote(facts["treebank"])
+    lines = [f"lalkit train --treebank {treebank} --preset {recipe.pop('preset')} --seed {seed}"]
     lines += [f"{OPTIONS[key]} {value}" for key, value in recipe.items() if key in OPTIONS]
     lines += [f"--set {key}={_setting(value)}" for key, value in recipe.items() if key not in OPTIONS]
     return " \\\n  ".join([*lines, f"--out runs/{facts['name']}-{seed}"])

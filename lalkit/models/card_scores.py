@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -14,24 +16,36 @@ import torch
 from lalkit.api import Parser
 from lalkit.config import PRESETS, Config, flatten, to_dict
 from lalkit.evaluation.provenance import splits
-from lalkit.evaluation.scores import Evaluation, evaluate
+from lalkit.evaluation.scores import Evaluation, evaluate, out_of_reach, universal_scores
 from lalkit.evaluation.statistics import score_test
 from lalkit.models.card_page import COLUMNS
 from lalkit.training.checkpoint import read_content
+from lalkit.treebank.mixture import parts_of
 from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
 
 TESTED = ("f1", "uas")  # against a control
+FIRST = 250  # sentences of a part that a quick check parses
+GENRES = {
+    "ewt": 0,
+    "gum": 1,
+}  # which part of the ids of sentences is the genre: weblog-blogspot.com-1, GUM_news_iodine-1
+Pair = tuple[Sequence[Sentence], Sequence[Sentence]]  # gold, parsed
+Parses = dict[str, dict[str, Pair]]
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A run. row: what a card states about it; recipe: see `settings`; tables: split -> table of its sentences."""
+    """A run. row: what a card states about it; recipe: see `settings`; tables: split -> table of its sentences.
+
+    parses: see `parse_parts`.
+    """
 
     row: dict
     recipe: dict
     tables: dict[str, pd.DataFrame]
+    parses: Parses = field(default_factory=dict)
 
 
 def measure(run: str | Path, treebank: str) -> Scored:
@@ -39,7 +53,8 @@ def measure(run: str | Path, treebank: str) -> Scored:
     content, state = read_content(run, "model"), read_content(run, "resume")["state"]
     parser = halved(Parser.load(run))
     config = parser.config
-    scores, tables = score(parser, treebank)
+    parses = parse_parts(parser, treebank)
+    scores, tables = score(parses)
     for split, values in scores.items():
         logger.info("%s: %s %s", run, split, values)
     weights = sum(p.numel() for p in parser.network.parameters() if p.requires_grad)
@@ -48,18 +63,55 @@ def measure(run: str | Path, treebank: str) -> Scored:
         "hours": round(state["seconds"] / 3600, 2), "cores": config.train.workers, "weights": weights,
         "dev": scores.get("dev"), "test": scores.get("test"),
     }  # fmt: skip
-    return Scored(row, settings(config), tables)
+    return Scored(row, settings(config), tables, parses)
 
 
-def score(parser: Parser, treebank: str) -> tuple[dict[str, dict], dict[str, pd.DataFrame]]:
-    """Return (split -> scores, split -> table of sentences) for dev and, if the treebank has one, test.
+def parse_parts(parser: Parser, treebank: str) -> Parses:
+    """Return gold and parsed sentences of dev and, if there is one, test: split -> the treebanks of a mixture -> both.
 
-    Raises CorpusError if the treebank is not on this machine.
+    Raises CorpusError if a treebank is not on this machine.
     """
-    parts = splits(treebank, names=("dev", "test"))
-    evaluations = {split: evaluate(gold, reparse(parser, gold)) for split, gold in parts.items()}
+    named = [part.name if part.task == "joint" else f"{part.name}:{part.task}" for part in parts_of(treebank)]
+    golds = {name: splits(name, names=("dev", "test")) for name in named}
+    return {
+        split: {name: (gold[split], reparse(parser, gold[split])) for name, gold in golds.items()}
+        for split in ("dev", "test") if all(split in gold for gold in golds.values())
+    }  # fmt: skip
+
+
+def together(parses: Mapping[str, Pair]) -> Pair:
+    """Return gold and parsed sentences of all treebanks of a mixture, one after the other."""
+    golds, parsed = zip(*parses.values())
+    return [*chain(*golds)], [*chain(*parsed)]
+
+
+def score(parses: Parses) -> tuple[dict[str, dict], dict[str, pd.DataFrame]]:
+    """Return (split -> scores, split -> table of sentences)."""
+    evaluations = {split: evaluate(*together(parts)) for split, parts in parses.items()}
     scores = {split: rounded(evaluation) for split, evaluation in evaluations.items()}
     return scores, {split: evaluation.table() for split, evaluation in evaluations.items()}
+
+
+def rows_of(treebank: str, split: str, gold: Sequence[Sentence], parsed: Sequence[Sentence]) -> list[dict]:
+    """Return what a card states about one part of one treebank: a row for all, for its genres, and for its first sentences.
+
+    A row has the scores of `COLUMNS` and, if the arcs are those of Universal Dependencies, of `UNIVERSAL`.
+    """
+    groups = {"all": [*range(len(gold))]}
+    place = GENRES.get(treebank)
+    for i, sentence in enumerate(gold if place is not None else ()):
+        groups.setdefault(re.split("[-_]", sentence.id)[place], []).append(i)
+    if len(gold) > FIRST:
+        groups[f"first {FIRST}"] = groups["all"][:FIRST]
+    rows = []
+    for of, members in groups.items():
+        sides = [gold[i] for i in members], [parsed[i] for i in members]
+        row = {"treebank": treebank, "split": split, "of": of, "sentences": len(members), **rounded(evaluate(*sides))}
+        for (_, scores), suffix in zip(universal_scores(*sides).iterrows(), ("_all", "")):
+            row |= {f"ud_{name}{suffix}": round(scores[name], 2) for name in ("uas", "las", "upos") if name in scores}
+            row["out_of_reach"] = out_of_reach(sides[0])[1]
+        rows.append(row)
+    return rows
 
 
 def controls_of(runs: Sequence[str | Path], treebank: str, ours: Sequence[Scored], recipe: dict) -> list[dict]:
@@ -108,7 +160,7 @@ def settings(config: Config) -> dict:
 
 def rounded(evaluation: Evaluation) -> dict[str, float]:
     summary = evaluation.summary()
-    return {name: round(summary[name], 2) for name in COLUMNS}
+    return {name: None if summary[name] is None else round(summary[name], 2) for name in COLUMNS}
 
 
 def reparse(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 
 from lalkit import __version__
@@ -16,12 +18,13 @@ from lalkit.evaluation.scores import by_label, by_length, evaluate
 from lalkit.files import write_json, write_text
 from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import profile
+from lalkit.models import card_scores
 from lalkit.models.card_page import page
-from lalkit.models.card_scores import Scored, controls_of, halved, measure, reparse, rounded, score, words_only
 from lalkit.training.checkpoint import read_content
-from lalkit.training.named import folder, read_card
+from lalkit.training.named import folder, names, read_card
 from lalkit.treebank.brackets import format_tree
 from lalkit.treebank.corpora import SPLITS, load
+from lalkit.treebank.mixture import parts_of
 from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
@@ -33,24 +36,33 @@ EXAMPLES = 3
 LICENCES = {
     "craft": "CC BY 3.0",
     "ptb-sample": "non-commercial use only (weights learned from the Penn Treebank sample, LDC)",
+    "ewt": "CC BY-SA 4.0",
+    "gum": "CC BY-SA 4.0",  # of some of its texts
     "sample": "CC BY 4.0",
     "sample-zh": "CC BY 4.0",
     "sinica": "CC BY-NC-SA 2.5 (weights and word list learned from the Sinica Treebank sample, CKIP, Academia Sinica)",
 }
 
+OPEN = ("CC BY-SA 4.0", "CC BY 4.0", "CC BY 3.0")  # licences that mix, the strictest first
+# Treebanks on whose test parts the card of a parser of a mixture has scores, too.
+BESIDES = ("sample:constituents", "ptb-sample:constituents")
 
-def verify(name: str) -> list[tuple[str, object, object]]:
+
+def verify(name: str, quick: bool = False) -> list[tuple[str, object, object]]:
     """Return (quantity, value on the card, value here) for the parses and for every score.
 
-    If the treebank is not on this machine, only the parses are compared.
+    If a treebank is not on this machine, its scores are not compared. quick: of the parts of a mixture that are longer, parse
+    only the first sentences, of which the card has scores, too.
     """
     card = read_card(folder() / name)
     parser, parses = Parser.load(card.folder), card.facts["parses"]
     rows: list[tuple[str, object, object]] = [
         ("parses", parses["sha256"][:12], checksum(parser, parses["treebank"])[:12])
     ]
+    if stated := card.facts.get("parts"):
+        return rows + list(_verify_parts(parser, stated, quick))
     try:
-        scores, _ = score(parser, card.facts["treebank"])
+        scores, _ = card_scores.score(card_scores.parse_parts(parser, card.facts["treebank"]))
     except CorpusError as error:
         logger.info("scores are not checked: %s", error)
         return rows
@@ -61,10 +73,27 @@ def verify(name: str) -> list[tuple[str, object, object]]:
     ]  # fmt: skip
 
 
+def _verify_parts(parser: Parser, stated: list[dict], quick: bool) -> Iterator[tuple[str, object, object]]:
+    """Yield (quantity, value on the card, value here) for parts of treebanks, except for those that are not here."""
+    for (treebank, split), rows in groupby(stated, key=lambda row: (row["treebank"], row["split"])):
+        on_card = {row["of"]: row for row in rows}
+        most = card_scores.FIRST if quick and f"first {card_scores.FIRST}" in on_card else None
+        try:
+            gold = load(treebank, split).sentences[:most]
+        except CorpusError as error:
+            logger.info("scores are not checked: %s", error)
+            continue
+        here = {row["of"]: row for row in card_scores.rows_of(treebank, split, gold, card_scores.reparse(parser, gold))}
+        for of in [f"first {card_scores.FIRST}"] if most else on_card:
+            measured = here["all" if most else of]
+            for key in on_card[of].keys() - {"treebank", "split", "of"}:
+                yield f"{treebank} {split}, {of}: {key}", on_card[of][key], measured[key]
+
+
 def checksum(parser: Parser, treebank: str = "sample") -> str:
     """Return the SHA-256 of trees, arcs, arc labels and tags of the first sentences of our own treebank, as parsed here."""
     parsed = hashlib.sha256()
-    for result in parser.parse_all(words_only(_every_sentence(treebank)[:PARSES])):
+    for result in parser.parse_all(card_scores.words_only(_every_sentence(treebank)[:PARSES])):
         record = result.to_dict()
         parsed.update(json.dumps([record[key] for key in ("words", "tags", "tree", "heads", "arc_labels")]).encode())
     return parsed.hexdigest()
@@ -100,7 +129,8 @@ def ship(
     if seed is not None and seed not in given:
         raise ModelError(f"there is no run of seed {seed}", where=name, remedy=f"The seeds are {given}.")
     treebank = _only("treebank", [content["info"]["treebank"] for content in contents])
-    licence = licence or LICENCES.get(treebank)
+    starts = {content["config"]["train"].get("start") for content in contents} & {*names()}
+    licence = licence or licence_of(treebank, [read_card(folder() / start).facts["licence"] for start in starts])
     language = language or ("zh" if treebank in ("sinica", "sample-zh") else "en")
     if not licence:
         raise ModelError(f"no licence is known for {treebank}", where=name, remedy="Name one: --licence.")
@@ -108,14 +138,15 @@ def ship(
     if task != "joint":
         problem = f"cards are for joint parsers, and these give {task} alone"
         raise ModelError(problem, where=name, remedy="Give runs of the task joint.")
-    scored = [measure(run, treebank) for run in runs]
+    scored = [card_scores.measure(run, treebank) for run in runs]
     recipe = _only("recipe", [run.recipe for run in scored])
     seeds = [run.row for run in scored]
     candidates = [row for row in seeds if seed in (None, row["seed"])]
     best = max(candidates, key=lambda row: row["dev"]["f1"] + row["dev"]["las"])
-    parser = halved(Parser.load(runs[seeds.index(best)]))
+    parser = card_scores.halved(Parser.load(runs[seeds.index(best)]))
     parser.info.update(name=name, seed=best["seed"])
     target, own, config = folder() / name, OWN.get(language, "sample"), parser.config.model
+    parses, mixed = scored[seeds.index(best)].parses, parts_of(treebank)
     parser.save(target, half=True)
     paper, inside = config.label_attention, config.span_attention
     facts = {
@@ -124,13 +155,22 @@ def ship(
         "label_heads": paper.heads if paper else len(parser.vocab.labels) - 1 if inside else 0,
         "inside": inside.boundary if inside else None, "recipe": recipe, "seed": best["seed"], "seeds": seeds,
         "chosen": "before" if seed is not None else "on dev",
-        "controls": controls_of(controls, treebank, scored, recipe),
+        "controls": card_scores.controls_of(controls, treebank, scored, recipe),
         "corpus": {split: len(part) for split, part in splits(treebank).items()},
-        **_weaknesses(parser, treebank, own),
+        **_weaknesses(parser, card_scores.together(parses["dev"]), own, "test" if len(mixed) > 1 else None),
         "parses": {"treebank": own, "sentences": PARSES, "sha256": checksum(parser, own)},
     }  # fmt: skip
+    if len(mixed) > 1:
+        facts["starts"] = sorted(starts)
+        facts["parts"] = [
+            row for name, pair in parses["dev"].items() for row in card_scores.rows_of(name, "dev", *pair)
+        ]
+        for part in BESIDES:
+            with suppress(CorpusError):
+                gold = load(part, "test").sentences
+                facts["parts"] += card_scores.rows_of(part, "test", gold, card_scores.reparse(parser, gold))
     if paper:
-        looks = parser.look(words_only(load(treebank, "dev").sentences))
+        looks = parser.look(card_scores.words_only(load(treebank, "dev").sentences))
         write_json(target / "profile.json", profile(contributions(looks), "exact", f"{treebank} dev"))
     return _write_card(target, facts)
 
@@ -146,14 +186,16 @@ def add(runs: Sequence[str | Path], name: str, *, controls: Sequence[str | Path]
     treebank, recipe = facts["treebank"], facts["recipe"]
     for run in (*runs, *controls):
         _only("treebank", [treebank, read_content(run, "model")["info"]["treebank"]])
-    scored = [measure(run, treebank) for run in runs]
+    scored = [card_scores.measure(run, treebank) for run in runs]
     for added in scored:
         _only("recipe", [recipe, added.recipe])
         if added.row["seed"] in [row["seed"] for row in facts["seeds"]]:
             raise ModelError(f"its card has seed {added.row['seed']} already", where=name, remedy="Leave that run out.")
     row = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
-    shipped = Scored(row, recipe, score(Parser.load(card.folder), treebank)[1])
-    new = controls_of(controls, treebank, [shipped, *scored], recipe)
+    shipped = card_scores.Scored(
+        row, recipe, card_scores.score(card_scores.parse_parts(Parser.load(card.folder), treebank))[1]
+    )
+    new = card_scores.controls_of(controls, treebank, [shipped, *scored], recipe)
     known = [control["differs"] for control in facts["controls"]]
     if again := [control["differs"] for control in new if control["differs"] in known]:
         raise ModelError(f"its card has this control already: {again[0]}", where=name, remedy="Leave these runs out.")
@@ -168,15 +210,30 @@ def _write_card(target: Path, facts: dict) -> Path:
     return target
 
 
-def _weaknesses(parser: Parser, treebank: str, own: str) -> dict:
+def licence_of(treebank: str, others: Sequence[str] = ()) -> str | None:
+    """Return the licence of a parser of a treebank or mixture; None if it is not known, or if two licences exclude each other.
+
+    others: the licences of the parsers whose weights it started from.
+    """
+    known = [LICENCES.get(part.known_as) for part in parts_of(treebank)]
+    usable = [licence for licence in OPEN if licence in {*known, *others}]
+    closed = {*known, *others} - {*OPEN}
+    if not closed:
+        return usable[0]
+    return closed.pop() if len(closed) == 1 and OPEN[0] not in usable else None
+
+
+def _weaknesses(parser: Parser, dev: Sequence, own: str, split: str | None) -> dict:
     """Return scores on dev by length and by label, the scores on our own treebank, and its worst sentences.
 
-    Where our own treebank has other tags, or other arc labels, than those that the parser learned, these scores are None.
+    split: the part of our own treebank that the parser did not learn from; None: all of it. Where our own treebank has other
+    tags, or other arc labels, than those that the parser learned, these scores are None.
     """
-    gold, ours = load(treebank, "dev").sentences, _every_sentence(own)
-    parsed, parsed_ours = reparse(parser, gold), reparse(parser, ours)
+    (gold, parsed), ours = dev, load(own, split).sentences if split else _every_sentence(own)
+    parsed_ours = card_scores.reparse(parser, ours)
+    right, found = zip(*(pair for pair in zip(gold, parsed) if pair[0].constituents is not None))
     evaluation = evaluate(ours, parsed_ours)
-    table, scores = evaluation.table(), rounded(evaluation)
+    table, scores = evaluation.table(), card_scores.rounded(evaluation)
     worst = table[(table.length >= 8) & (table.length <= 14)].sort_values("f1", kind="stable").index[:EXAMPLES]
     if not set(parser.vocab.arc_labels) & {label for s in ours for label in s.arc_labels}:
         scores["las"] = None
@@ -185,7 +242,7 @@ def _weaknesses(parser: Parser, treebank: str, own: str) -> dict:
         scores.update(f1=None, exact=None, tag_accuracy=None)
     return {
         "by_length": by_length(evaluate(gold, parsed)).round(2).to_dict(orient="records"),
-        "by_label": by_label(gold, parsed, least=30).round(2).head(12).to_dict(orient="records"),
+        "by_label": by_label(right, found, least=30).round(2).head(12).to_dict(orient="records"),
         "own": own,
         "sample": scores,
         "examples": [

@@ -7,16 +7,21 @@ from dataclasses import replace
 import pytest
 import torch
 
+import lalkit.models.card_scores
+import lalkit.models.ship
 from lalkit.api import Parser
 from lalkit.config import minilm, minilm_span, override, tiny
 from lalkit.errors import ModelError
 from lalkit.models.card_page import command, page
 from lalkit.models.card_scores import Scored, control_of, measure, settings
-from lalkit.models.ship import add, checksum, ship, verify
+from lalkit.models.ship import LICENCES, add, checksum, licence_of, ship, verify
 from lalkit.training import named as models
 from lalkit.training.loop import train
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import load, repository
+from tests.command import lalkit as lalkit_command
+from tests.mixed import mixed  # noqa: F401
+from tests.treebank.test_universal import violations
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +153,84 @@ def test_a_chinese_parser_is_shown_on_our_chinese_treebank(shipped, tmp_path):
     assert "only UAS can be given" in text and '"tokens"' in text and "from scratch" in text and "None" not in text
     assert all(stated == found for _, stated, found in verify("zh-tiny"))
     shutil.rmtree(made)
+
+
+@pytest.fixture(scope="module")
+def of_a_mixture(shipped, mixed, tmp_path_factory):  # noqa: F811
+    """A parser that starts from a shipped one, and learns Universal Dependencies from made-up corpora."""
+    run = tmp_path_factory.mktemp("runs") / "mixture"
+    train(override(tiny(), {"train.epochs": 1, "train.start": "en-tiny"}), "sample:constituents*0.2+ewt*2+gum", run)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lalkit.models.ship, "BESIDES", ("sample:constituents", "ewt"))  # ewt has no test part
+        patch.setattr(lalkit.models.card_scores, "FIRST", 10)
+        yield ship([run], "en-mixed")
+    shutil.rmtree(shipped.parent / "en-mixed")
+
+
+def test_a_card_of_a_mixture_has_scores_of_every_part(of_a_mixture):
+    facts, text = json.loads((of_a_mixture / "card.json").read_text()), (of_a_mixture / "README.md").read_text()
+    rows = {(row["treebank"], row["split"], row["of"]): row for row in facts["parts"]}
+    assert set(rows) == {
+        ("sample:constituents", "dev", "all"), ("sample:constituents", "dev", "first 10"),
+        ("ewt", "dev", "all"), ("ewt", "dev", "g"), ("ewt", "dev", "x"), ("gum", "dev", "all"), ("gum", "dev", "news"),
+        ("sample:constituents", "test", "all"), ("sample:constituents", "test", "first 10"),
+    }  # fmt: skip
+    sample, ewt = rows["sample:constituents", "test", "all"], rows["ewt", "dev", "all"]
+    assert sample["f1"] is not None is sample["uas"] and "ud_uas" not in sample and sample["sentences"] == 44
+    assert ewt["f1"] is None is not ewt["ud_las_all"] and (ewt["sentences"], ewt["out_of_reach"]) == (2, 1)
+    assert (facts["licence"], facts["starts"]) == ("CC BY-SA 4.0", ["en-tiny"]) and "license: cc-by-sa-4.0" in text
+    assert "../en-tiny/README.md" in text and "UD_English-EWT" in text and "first 10" not in text
+    assert "--treebank 'sample:constituents*0.2+ewt*2+gum' --preset tiny" in text
+    assert "lalkit evaluate en-mixed --treebank sample:constituents --split test\n" in text
+
+
+def test_a_check_of_a_mixture_skips_what_is_not_here(of_a_mixture, monkeypatch, tmp_path):
+    rows = verify("en-mixed")
+    assert {"ewt dev, g: ud_las", "gum dev, news: f1", "sample:constituents test, first 10: exact"} <= {
+        row[0] for row in rows
+    }
+    assert all(stated == found for _, stated, found in rows)
+    quick = {what: found for what, _, found in verify("en-mixed", quick=True)}
+    assert (
+        quick["sample:constituents test, first 10: sentences"] == 10
+        and "sample:constituents test, all: f1" not in quick
+    )
+    assert quick.items() <= {what: found for what, _, found in rows}.items()
+    monkeypatch.setenv("LALKIT_DATA", str(tmp_path))
+    assert {what.split()[0] for what, *_ in verify("en-mixed")} == {"parses", "sample:constituents"}
+
+
+def test_a_parser_of_universal_dependencies_writes_valid_files(of_a_mixture):
+    results = Parser.load("en-mixed").parse_all(["She reads it (often).", "No!", "It was on the desk, was n't it?"])
+    text = "".join(result.with_confidence().to_conllu() for result in results)
+    assert violations(text) == [] and results[0].to_dict()["upos"] == results[0].sentence.upos
+    assert all(("root" == label) == (head == 0) for r in results for *_, head, label in r.dependencies)
+
+
+def test_universal_dependencies_are_scored_by_their_conventions_and_beside_another_parser(of_a_mixture):
+    arguments = "evaluate", "en-mixed", "--treebank", "gum", "--split", "dev", "--beside", "en-tiny"
+    code, out, err = lalkit_command(*arguments, "--json", "-")
+    record = json.loads(out)
+    assert code == 0 and [row["arcs"] for row in record["universal"]] == [16, 13], err
+    assert record["universal"][0]["uas"] == record["uas_all"] and record["out_of_reach"] == 1
+    found = record["contradictions"]
+    assert (found["beside"], found["joint"]) == ("en-tiny", 0) and f"in {found['separate']} of 3 sentences" in err
+    code, out, err = lalkit_command(*arguments[:-1], "nowhere")
+    assert code == 2 and "nowhere: no parser here" in err
+
+
+@pytest.mark.parametrize(
+    ("treebank", "others", "licence"),
+    [
+        ("craft", [], "CC BY 3.0"), ("craft+sample:constituents", [], "CC BY 4.0"),
+        ("gum/news+sample:constituents", [], "CC BY-SA 4.0"),
+        ("ewt+craft:constituents", ["CC BY 3.0"], "CC BY-SA 4.0"), ("ptb-sample", ["CC BY 3.0"], LICENCES["ptb-sample"]),
+        ("ewt+ptb-sample:constituents", [], None), ("runs/folder", [], None),
+        ("sample", [LICENCES["sinica"]], LICENCES["sinica"]),
+    ],
+)  # fmt: skip
+def test_the_licence_of_a_mixture(treebank, others, licence):
+    assert licence_of(treebank, others) == licence
 
 
 def test_a_recipe_is_how_a_config_differs_from_a_preset():
