@@ -5,14 +5,14 @@ Colours are those of Okabe and Ito (2008), which colour-blind people can tell ap
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import PathPatch
+from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 from scipy.cluster.hierarchy import leaves_list, linkage
 
@@ -284,6 +284,41 @@ def readings_figure(table: pd.DataFrame) -> Figure:
         axis.spines[["top", "right", "bottom"]].set_visible(False)
         axis.invert_yaxis()
     return figure
+
+
+def span_triangle(
+    axis: Axes,
+    words: Sequence[str],
+    values: Mapping[tuple[int, int], float],
+    texts: Mapping[tuple[int, int], str] | None = None,
+    outlined: Iterable[tuple[int, int]] = (),
+    limit: float | None = None,
+) -> None:
+    """Draw a value of every span as a triangle of cells: words and fenceposts below, the whole sentence on top.
+
+    Args:
+        axis: where to draw.
+        words: the words of the sentence.
+        values: (start, end) -> the number that colours the cell: purple above 0, orange below. Other cells stay white.
+        texts: (start, end) -> what is written in the cell; by default the value.
+        outlined: the spans with a thick edge, for instance those of a tree.
+        limit: the value with the strongest colour; None: the greatest size of a value.
+    """
+    outlined, limit = set(outlined), limit or max(map(abs, values.values()), default=0) or 1
+    for (i, j), value in sorted(values.items(), key=lambda item: item[0] in outlined):  # thick edges on top
+        x, y, thick, strength = (i + j) / 2, j - i, (i, j) in outlined, np.clip(value / limit, -1, 1)
+        colour, ink = plt.get_cmap("PuOr")((1 + 0.8 * strength) / 2), "white" if strength > 0.6 else "black"
+        edge, width = ("black", 2.6) if thick else (GREY, 0.5)
+        axis.add_patch(Rectangle((x - 0.47, y - 0.44), 0.94, 0.88, facecolor=colour, edgecolor=edge, lw=width))
+        axis.text(
+            x, y, texts.get((i, j), "") if texts else f"{value:g}", ha="center", va="center", fontsize=9, color=ink
+        )
+    for k, word in enumerate(words):
+        axis.text(k + 0.5, 0.3, word, ha="center", va="center", fontsize=10)
+    for k in range(len(words) + 1):
+        axis.text(k, 0.02, str(k), ha="center", va="center", fontsize=7, color=GREY)
+    axis.set(xlim=(-0.1, len(words) + 0.1), ylim=(-0.15, len(words) + 0.55))
+    axis.axis("off")
 
 
 def drawn(table: pd.DataFrame) -> pd.DataFrame:

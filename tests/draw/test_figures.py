@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib.patches import PathPatch
 
-from lalkit.draw.figures import attention_heat, error_flow, head_bars, label_by_head
+from lalkit.draw.figures import attention_heat, error_flow, head_bars, label_by_head, span_triangle
 
 
 @pytest.fixture(autouse=True)
@@ -85,3 +85,17 @@ def test_rare_labels_flow_together():
     rows = [("extra", None, f"L{k}") for k in range(20)] + [("extra", None, "L0")] * 5
     figure = error_flow(pd.DataFrame(rows, columns=["class", "gold_label", "label"]), most=3)
     assert {"L0 (6)", "others (17)", "nothing (25)"} <= texts(figure)
+
+
+def test_a_triangle_has_a_cell_for_every_span_that_is_given():
+    figure, axis = plt.subplots()
+    values = {(0, 1): 0.0, (1, 2): -2.0, (0, 2): 4.0}
+    span_triangle(axis, ["Old", "bells"], values, {(0, 2): "S\n4", (1, 2): "NP"}, outlined=[(0, 2)])
+    assert {"Old", "bells", "0", "1", "2", "S\n4", "NP"} == texts(figure)
+    cells = {(patch.get_x() + 0.47, round(patch.get_y() + 0.44, 6)): patch for patch in axis.patches}
+    assert set(cells) == {(0.5, 1), (1.5, 1), (1.0, 2)}
+    assert [cells[place].get_linewidth() > 1 for place in ((0.5, 1), (1.5, 1), (1.0, 2))] == [False, False, True]
+    none, below, above = np.array([cells[place].get_facecolor()[:3] for place in ((0.5, 1), (1.5, 1), (1.0, 2))])
+    assert none.std() < 0.01, "0 has no colour"
+    assert below[0] > below[2] and above[2] > above[0], "orange below 0, purple above"
+    assert not cut_off(figure)
