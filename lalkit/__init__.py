@@ -8,7 +8,7 @@
 from importlib import import_module
 
 __version__ = "0.1.0"
-__all__ = ["LabelAttention", "ParseResult", "Parser", "Treebank", "compare", "load"]
+__all__ = ["LabelAttention", "ParseResult", "Parser", "SpanLabelAttention", "Treebank", "compare", "load"]
 
 _PLACES = {
     "load": "api",
@@ -17,6 +17,7 @@ _PLACES = {
     "ParseResult": "api",
     "Treebank": "treebank.corpora",
     "LabelAttention": "network.label_attention",
+    "SpanLabelAttention": "network.span_attention",
 }
 
 

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
+from shutil import copy
+from tempfile import TemporaryDirectory
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 import pandas as pd
 
-from lalkit import draw
+from lalkit import __version__, draw
 from lalkit.chart.constraints import Constraints, Item, read_brackets
 from lalkit.chart.joint import JointTree
 from lalkit.draw.explorer import tree_page
@@ -38,6 +40,7 @@ from lalkit.network.predict import Prediction, predict, with_confidence
 from lalkit.probes.view import AttentionView
 from lalkit.training import named as models
 from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_content, save_model
+from lalkit.training.hub import HUB, metadata, upload
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.hits import Hits, search
@@ -391,7 +394,13 @@ class Parser(Questions):
         self.network, self.vocab, self.config = loaded.network, loaded.vocab, loaded.config
         self.collator, self.info = loaded.collator, loaded.info
         self.calibration, self.temperature = loaded.calibration, loaded.temperature
+        self.folder: Path | None = None  # from which it was loaded
         self._state: list = []
+
+    def __call__(self, texts: Any, form: Form = "raw", **options) -> Any:
+        """Parse one sentence or many: a ParseResult for a text, a list of them for a list. options: those of `parse_all`."""
+        one = isinstance(texts, str | Sentence)
+        return self.parse(texts, form, **options) if one else self.parse_all(texts, form, **options)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -416,14 +425,56 @@ class Parser(Questions):
         return pd.Series(self.facts).to_frame("Parser").to_html()
 
     @classmethod
-    def load(cls, name: str | Path) -> Parser:
+    def load(cls, name: str | Path, **hub) -> Parser:
         """Load a parser by the name of a shipped one, from a folder, or from the hub with 'hf:owner/name'.
 
         A folder is one that `lalkit train` or `save` wrote. Raises ModelError if there is no parser, if it is incomplete, or
-        if its encoder is missing or a different one.
+        if its encoder is missing or a different one. hub: options of `huggingface_hub.snapshot_download`.
         """
-        folder = models.find(name)
-        return cls(load_model(folder), models.read_profile(folder))
+        folder = models.find(name, **hub)
+        parser = cls(load_model(folder), models.read_profile(folder))
+        parser.folder = folder
+        return parser
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, **hub) -> Parser:
+        """Load a parser as `load` does, or by its name on the hub alone: `Parser.from_pretrained("owner/name")`.
+
+        hub: options of `huggingface_hub.snapshot_download`: revision, token, cache_dir, local_files_only.
+        """
+        on_hub = "/" in str(name) and not Path(name).exists() and not str(name).startswith(HUB)
+        return cls.load(f"{HUB}{name}" if on_hub else name, **hub)
+
+    def push_to_hub(self, repository: str, *, licence: str | None = None, language: str = "en", **options) -> str:
+        """Put the parser, in 16 bits, and its card into a repository of the Hugging Face hub. Returns its address.
+
+        Args:
+            repository: 'owner/name'. It is made if there is none.
+            licence: Of the weights. A parser that was loaded from a folder with a card keeps this card, with its licence.
+            language: Of the texts, for a new card.
+            options: Those of `huggingface_hub.create_repo`: private, token.
+
+        Raises:
+            ModelError: No licence is known, or the hub refuses.
+        """
+        with TemporaryDirectory() as temporary:
+            folder = self.save(temporary, half=True)
+            if self.folder and (self.folder / "card.json").exists():
+                for name in ("card.json", "README.md"):
+                    copy(self.folder / name, folder)
+            elif not licence:
+                problem = "no licence is known for the weights, and a parser without one must not be passed on"
+                raise ModelError(problem, where=repository, remedy='Name it: licence="CC BY 4.0".')
+            else:
+                name, seed = self.info.get("name") or repository.rpartition("/")[2], self.config.train.seed
+                facts = {
+                    "name": name, "licence": licence, "language": language, "lalkit": __version__, "seed": seed,
+                    "treebank": self.info.get("treebank", ""), "seeds": [{"seed": seed, "dev": self.info.get("dev")}],
+                }  # fmt: skip
+                write_json(folder / "card.json", facts)
+                card = render("models/first_card.md.jinja", f=facts, metadata=metadata(facts), repository=repository)
+                write_text(folder / "README.md", card)
+            return upload(folder, repository, **options)
 
     def save(self, folder: str | Path, half: bool = False) -> Path:
         """Write a folder that `load` reads. half: write the weights in 16 bits, which takes half the space."""

@@ -206,7 +206,12 @@ def test_what_is_imported_is_listed():
     names = {Requirement(text).name for text in PROJECT["dependencies"]}
     known = {IMPORTED_AS.get(name, name).replace("-", "_") for name in names}
     known |= {module for module, package in COMES_WITH.items() if package in names}
-    optional = {"distributed", "datasets"}  # extra "cluster"; asked for by the error that says what to install
+    optional = {
+        "distributed",
+        "spacy",
+        "pyarrow",
+        "datasets",
+    }  # extras; asked for by the error that says what to install
     found = set()
     for path in FILES:
         used = imports(path.read_text(encoding="utf-8"), module_of(path), path.name == "__init__.py")
@@ -263,7 +268,7 @@ def test_no_module_imports_the_private_names_of_another():
 # ---------------------------------------------------------------- size
 
 # What version 0.2 needs. Raise a limit only together with the feature that needs it, and say so in CHANGELOG.md.
-ENTRIES, MODULES, CODE = 20, 153, 17_545
+ENTRIES, MODULES, CODE = 20, 155, 17_810
 
 
 def code_lines(source: str) -> int:

@@ -200,7 +200,7 @@ def parse(
         file: Read this file, which must be UTF-8.
         form: What a line is: raw (one sentence), text (any number of sentences), tokens (words between spaces), tagged
             (word_TAG pairs) or brackets (raw, with some constituents: [NP the old bridge]).
-        to: The form of the output: ptb, conllu or json, or several with commas between them.
+        to: The form of the output: ptb, conllu, json or parquet (a table), or several with commas between them.
         pretty: Print brackets over several lines.
         out: Write to this file; by default several forms of FILE are written to FILE.ptb and so on.
         resume: Continue an --out that was interrupted.
@@ -228,7 +228,7 @@ def parse(
         remedy = "Give --to conllu or --to json."
         raise ParameterError("brackets have no place for probabilities: --confidence is not for ptb", remedy=remedy)
     if require or forbid or alternatives is not None or samples is not None or form == "brackets":
-        if not text or len(text) != 1 or out or resume or workers or cluster or svg:
+        if not text or len(text) != 1 or out or resume or workers or cluster or svg or "parquet" in forms:
             problem = "constraints, alternatives and samples are for one typed sentence, and are printed"
             raise ParameterError(problem, remedy="Give one sentence between quotes, and no --out, --workers or --svg.")
         arguments = model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed, confidence

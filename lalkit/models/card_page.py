@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from lalkit.draw.pages import render
+from lalkit.training.hub import metadata
 from lalkit.treebank.mixture import parts_of
 
 COLUMNS = {"f1": "F1", "exact": "exact", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
@@ -32,7 +33,7 @@ def page(facts: dict) -> str:
     return render(
         "models/card.md.jinja",
         {"number": _number, "spread": _spread, "setting": _setting, "command": command},
-        f=facts, best=best, parts=parts, split=parts[-1], columns=COLUMNS,
+        f=facts, metadata=metadata(facts), best=best, parts=parts, split=parts[-1], columns=COLUMNS,
         universal=UNIVERSAL, sources=parts_of(facts["treebank"]), mixed="parts" in facts, quoted=shlex.quote(facts["treebank"]),
         cost=low if low == high else f"{low} to {high}", energy=WATTS * sum(hours) / len(hours),
     )  # fmt: skip

@@ -21,10 +21,12 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lalkit.config import SpanAttentionConfig
+from lalkit.errors import ModelError
 from lalkit.network.encoder import HookedModule, xavier
 from lalkit.network.scores import Parts, SpanScorer, at_least_float
 
@@ -84,6 +86,28 @@ class SpanLabelAttention(HookedModule):
             self.boundary = SpanScorer(features, hidden, labels, dropout)
         else:
             self.boundary = EdgeScorer(features, config.d_lean if config.boundary == "lean" else None, heads)
+
+    def forward(self, words: Tensor, lengths: Tensor | None = None, spans: Tensor | None = None) -> Tensor:
+        """Return the scores of all labels for all spans, [B, N + 1, N + 1, L], or for m spans, [m, L], which costs less.
+
+        Args:
+            words: Vectors of words, [B, N, features].
+            lengths: The number of words of each sentence, [B]; None: all are as long.
+            spans: Sentence, start and end of each span, [m, 3].
+
+        Raises:
+            ModelError: The boundary is `full`. It needs fenceposts: call `project`, and then `chart` or `at`.
+        """
+        if self.config.boundary == "full":
+            remedy = "Choose the boundary lean or glass, or call project with fenceposts, and then chart."
+            raise ModelError("the boundary full needs fenceposts, not words", remedy=remedy)
+        around = F.pad(words, (0, 0, 1, 1))  # START and STOP, which these boundaries do not look at
+        parts = self.project(around, words.new_empty(len(words), 0, 0, 0), lengths)
+        if spans is None:
+            return self.chart(parts, lengths)
+        labels = torch.arange(len(self.query) + 1, device=words.device).repeat(len(spans))
+        b, i, j = spans.repeat_interleave(len(self.query) + 1, dim=0).T
+        return self.at(parts, b, i, j, labels).view(len(spans), -1)
 
     def project(
         self, x: Float[Tensor, "b t d"], posts: Float[Tensor, "b f h d"], lengths: Int[Tensor, "b"] | None = None

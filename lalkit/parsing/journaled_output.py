@@ -24,12 +24,13 @@ from pydantic import NonNegativeInt, TypeAdapter
 from tqdm import tqdm
 
 from lalkit.errors import LalkitError
-from lalkit.files import check_writable, lock, read_json, remove_parts, write_json, writing
+from lalkit.files import check_writable, growing_file, lock, read_json, remove_parts, write_json, writing
 from lalkit.parsing.text_windows import Lines, Window
 
 logger = logging.getLogger(__name__)
 
 FORMAT = "lalkit-parse-2"
+BLOCK = 2**26  # bytes of JSON that become table rows at a time: more than the parses of the longest line need
 
 
 @dataclass(frozen=True)
@@ -196,14 +197,21 @@ class Part:
         self.journal = journal
 
     def finish(self) -> None:
-        """Give every part the name of its output. Call this when everything is written."""
+        """Give every part the name of its output. Call this when everything is written.
+
+        The part of a Parquet table is JSON. It is kept until the journal is gone, so that a run that is killed here can go on.
+        """
         for stream in self.streams:
             stream.close()
-        for path, out in zip(self.paths, self.outs):
-            if path.exists():
+        for path, out, to in zip(self.paths, self.outs, self.journal.to.split(",")):
+            if path.exists() and to.startswith("parquet"):
+                write_parquet(path, out)
+            elif path.exists():
                 with writing(out):
                     path.replace(out)
         self.journal_path.unlink(missing_ok=True)
+        for path in self.paths:
+            path.unlink(missing_ok=True)
         self.finished = True
 
     def __enter__(self) -> Part:
@@ -221,6 +229,21 @@ class Part:
         else:
             for path in (*self.paths, self.journal_path):
                 path.unlink(missing_ok=True)
+
+
+def write_parquet(lines: Path, out: Path) -> None:
+    """Write parses that are lines of JSON as a Parquet table, one row a sentence, in blocks."""
+    import pyarrow as pa
+    from pyarrow import json as arrow_json
+    from pyarrow import parquet
+
+    texts = dict.fromkeys(("words", "tags", "arc_labels"), pa.list_(pa.string())) | {"id": pa.string()}
+    parsed = arrow_json.ParseOptions(explicit_schema=pa.schema(texts))  # otherwise a word such as 2026-01-01 is a time
+    read = arrow_json.ReadOptions(block_size=BLOCK)
+    rows = arrow_json.open_json(lines, read_options=read, parse_options=parsed)
+    with growing_file(out) as stream, parquet.ParquetWriter(stream, rows.schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
 
 
 def read_journal(path: Path) -> Journal | None:

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, cast, get_args
 
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 # computes, at least WINDOW words and BATCHES batches. It has at most MOST times that, so that memory stays bounded.
 WINDOW, BATCHES, MOST = 20_000, 10, 10
 
-To = Literal["ptb", "conllu", "json"]
+To = Literal["ptb", "conllu", "json", "parquet"]
 
 
 def parse(
@@ -72,8 +73,9 @@ def parse(
         LalkitError: for a text, a parser or an output that cannot be used. The windows that were written before are kept,
             so that the run can be resumed.
     """
-    if not out and (resume or len(to) > 1):
-        problem = f"{'--resume' if resume else 'more than one form'} needs an --out"
+    if not out and (resume or len(to) > 1 or "parquet" in to):
+        needing = "--resume" if resume else "more than one form" if len(to) > 1 else "a Parquet table"
+        problem = f"{needing} needs an --out"
         raise LalkitError(problem, remedy="Give --out the name of a file.")
     source = Source(str(folder), None, decode, confidence)
     if out or workers or cluster or several():  # then several processes load the parser, at once or one after the other
@@ -176,10 +178,15 @@ def parse_window(
 
 
 def forms(text: str) -> tuple[To, ...]:
-    """Split a list of forms: 'ptb,json' -> ('ptb', 'json'). Raises LalkitError for an unknown form."""
+    """Split a list of forms: 'ptb,json' -> ('ptb', 'json').
+
+    Raises LalkitError for an unknown form, and for a Parquet table if pyarrow is not installed.
+    """
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     if unknown := [name for name in names if name not in get_args(To)]:
         raise LalkitError(f"there is no form {unknown[0]!r}", remedy=f"The forms are {', '.join(get_args(To))}.")
+    if "parquet" in names and find_spec("pyarrow") is None:
+        raise LalkitError("a Parquet table needs pyarrow", remedy="Install it: pip install 'lalkit[parquet]'.")
     return cast(tuple[To, ...], names)
 
 
@@ -194,4 +201,4 @@ def write(result: ParseResult | None, to: To, pretty: bool) -> str:
         return "\n" if to == "ptb" else ""
     if to == "conllu":
         return result.to_conllu()
-    return (result.to_json() if to == "json" else result.to_ptb(pretty)) + "\n"
+    return (result.to_ptb(pretty) if to == "ptb" else result.to_json()) + "\n"

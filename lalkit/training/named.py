@@ -13,13 +13,13 @@ from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 
 from lalkit.errors import ModelError
 from lalkit.files import read_json
+from lalkit.training.hub import HUB, download
 from lalkit.treebank.corpora import repository
 
 # Each of these parsers serves both for parsing and for interpretation. It has no feed-forward and no residual dropout after the
 # label attention, so what every label head adds to a score can be told, and nothing was lost by it (data/models/README.md).
 DEFAULT = "en-news"  # the shipped parser that is used where none is named
 ALIASES = {"default": DEFAULT, "en-craft-x": "en-craft", "en-news-x": "en-news"}
-HUB = "hf:"
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,11 @@ def choices() -> str:
     )
 
 
-def find(name: str | Path) -> Path:
+def find(name: str | Path, **hub) -> Path:
     """Return the folder of a parser: a folder, a shipped parser's name, or a repository on the hub ('hf:owner/name').
 
-    Raises ModelError if there is none, or if a shipped or downloaded one has no card with a licence.
+    hub: options of `lalkit.training.hub.download`. Raises ModelError if there is none, or if a shipped or downloaded one has no
+    card with a licence.
     """
     if not isinstance(name, str | PathLike):
         remedy = f"Give a name as text, or a folder: {DEFAULT}."
@@ -91,7 +92,7 @@ def find(name: str | Path) -> Path:
     if str(name) and isdir(name):  # False, too, for a text that cannot be a path
         return Path(name)
     if str(name).startswith(HUB):
-        return read_card(_download(str(name).removeprefix(HUB))).folder
+        return read_card(download(str(name).removeprefix(HUB), **hub)).folder
     shipped = folder() / ALIASES.get(str(name), str(name))
     if shipped.parent == folder() and isdir(shipped):
         return read_card(shipped).folder
@@ -125,15 +126,3 @@ def read_profile(folder: Path) -> dict | None:
     if not profile["led"] or {len(counts) for counts in (*profile["led"], profile["all"])} != {len(profile["labels"])}:
         raise ModelError("is damaged: it has not one count for every label", where=str(file), remedy=remedy)
     return {field.name: profile[field.name] for field in fields(Profile)}
-
-
-def _download(repository: str) -> Path:
-    """Return the folder of a parser from the hub, or from the cache of earlier downloads."""
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(repository, allow_patterns=["*.json", "*.safetensors", "README.md"]))
-    except Exception as error:
-        problem = f"cannot be downloaded ({type(error).__name__}: {str(error).splitlines()[0][:120]})"
-        remedy = "Check the name and the network, or give a folder."
-        raise ModelError(problem, where=f"{HUB}{repository}", remedy=remedy) from None

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import weakref
 
+import pandas as pd
 import pytest
 from tqdm import tqdm
 
@@ -49,6 +50,37 @@ def test_the_other_forms_leave_empty_lines_out(tiny_parser, big, tmp_path, to):
         records = [json.loads(line) for line in text.splitlines()]
         assert [r["tree"] for r in records] == [r.to_ptb() for r in results]
         assert [r["score"] for r in records] == pytest.approx([r.score for r in results], rel=1e-4)
+
+
+def test_a_parquet_table_holds_what_json_holds(tiny_parser, tmp_path, monkeypatch):
+    """Also from a part that was complete when the process was killed. A word that looks like a time stays a word."""
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'lalkit[parquet]'")
+    text, out = tmp_path / "text.txt", tmp_path / "out"
+    text.write_text("2026-01-01\n\nIt works .\n" * 40)
+    with monkeypatch.context() as patch:
+        patch.setattr(journaled_output, "write_parquet", lambda *paths: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            parse(tiny_parser, text, tmp_path / "out.parquet", to=("parquet",), confidence=True)
+    with pytest.raises(UnicodeDecodeError):  # the table is no text
+        parse(tiny_parser, text, tmp_path / "out.parquet", to=("parquet",), confidence=True, resume=True)
+    parse(tiny_parser, text, out, to=("json",), confidence=True)
+    table = pd.read_parquet(tmp_path / "out.parquet")
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(table) == 80 and {path.name for path in tmp_path.iterdir()} == {"text.txt", "out", "out.parquet"}
+    for row, told in zip(rows, table.to_dict("records")):
+        assert {name: row[name] for name in ("id", "tree", "score")} == {
+            name: told[name] for name in ("id", "tree", "score")
+        }
+        assert all(row[name] == list(told[name]) for name in ("words", "tags", "heads", "arc_labels", "spans"))
+        assert row["confidence"]["arcs"] == list(told["confidence"]["arcs"])
+
+
+def test_a_table_needs_a_file_and_pyarrow(tiny_parser, big, monkeypatch):
+    with pytest.raises(LalkitError, match="a Parquet table needs an --out\n"):
+        parse(tiny_parser, big, to=("parquet",))
+    monkeypatch.setattr(parse_corpus, "find_spec", lambda name: None)
+    with pytest.raises(LalkitError, match=r"needs pyarrow\n.*lalkit\[parquet\]"):
+        parse_corpus.forms("ptb,parquet")
 
 
 def test_to_standard_output(tiny_parser, big, expected, capsys):
