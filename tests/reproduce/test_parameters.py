@@ -80,8 +80,8 @@ def test_values_become_the_declared_type(name, given, wanted):
 def test_the_error_for_a_wrong_type_names_notebook_parameter_type_and_value(name, given):
     declared = parse_declarations(CELL)
     with pytest.raises(ParameterError) as error:
-        convert_all(declared, {name: given}, "03_train.ipynb")
-    for part in ("03_train.ipynb", name, declared[name].type, repr(given), "Wanted"):
+        convert_all(declared, {name: given}, "07_train.ipynb")
+    for part in ("07_train.ipynb", name, declared[name].type, repr(given), "Wanted"):
         assert part in str(error.value)
 
 

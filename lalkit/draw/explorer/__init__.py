@@ -56,7 +56,7 @@ KINDS = {
     "heads": (
         "heads.html", "Label heads", ("bars.js", "head.js"),
         "<strong>A large share by itself proves nothing.</strong> Compare what a label head adds with the controls in "
-        "notebook 05.",
+        "notebook 09.",
     ),
     "terms": (
         "terms.html", "Terms of scores", ("terms.js", "word.js"),
