@@ -61,8 +61,12 @@ def run_demo(out: Path, model: str) -> None:
     line = "  ".join(f"{name} {scores[key]:.1f}" for name, key in shown.items() if scores[key] is not None)
     logger.info("    sample test, %d sentences: %s", scores["sentences"], line)
 
-    logger.info("\n==> 3/3 running notebooks/00_quickstart.ipynb")
     notebook = corpora.repository() / "notebooks" / "00_quickstart.ipynb"
+    if not notebook.is_file():
+        return logger.info(
+            "\ndone. The trees: %s. The notebooks are in the repository of lalkit, not in its wheel.", out
+        )
+    logger.info("\n==> 3/3 running notebooks/00_quickstart.ipynb")
     run = run_notebook(notebook, {"parser": model}, out / "00_quickstart")
     logger.info(NEXT.format(out=out, count=len(results), notebook=run.notebook))
 
@@ -84,9 +88,9 @@ def diagnose() -> Iterator[tuple[str, str, bool]]:
     for name in corpora.NAMES:
         folder = corpora.find(name)
         yield f"corpus {name}", str(folder or f"missing. {corpora.missing(name).remedy}"), folder is not None
-    for name in named.names():
+    for name, place in named.places().items():
         try:
-            yield f"parser {name}", named.read_card(named.folder() / name).facts["licence"], True
+            yield f"parser {name}", named.read_card(place).facts["licence"], True
         except ModelError as error:
             yield f"parser {name}", str(error), False
     runs = ", ".join(sorted(str(path.parent) for path in Path("runs").glob("**/model.json")))

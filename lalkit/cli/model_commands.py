@@ -23,21 +23,21 @@ def models_list(context: typer.Context) -> None:
     """
     if context.invoked_subcommand:
         return
-    from lalkit.training.named import ALIASES, choices, folder, names, read_card
+    from lalkit.training.named import ALIASES, choices, places, read_card
 
-    if not names():
+    if not (here := places()):
         return logger.info(choices())
     print(f"{'name':15}{'F1':>7}{'UAS':>7}{'LAS':>7}  {'on':18}{'MB':>6}  {'encoder':10}licence of the weights")
-    for name in names():
-        card = read_card(folder() / name)
+    for name, place in here.items():
+        card = read_card(place)
         facts = card.facts
         best = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
         split = "test" if best.get("test") else "dev"
         scores = "".join(f"{best[split][key]:7.2f}" for key in ("f1", "uas", "las"))
-        place = f"{'a mixture' if '+' in facts['treebank'] else facts['treebank']} {split}"
-        print(f"{name:15}{scores}  {place:18}{card.size / 1e6:6.1f}  {facts['encoder'] or 'none':10}{facts['licence']}")
+        on = f"{'a mixture' if '+' in facts['treebank'] else facts['treebank']} {split}"
+        print(f"{name:15}{scores}  {on:18}{card.size / 1e6:6.1f}  {facts['encoder'] or 'none':10}{facts['licence']}")
     for alias, name in ALIASES.items():
-        if name in names():
+        if name in here:
             print(f"{alias:15}the same as {name}")
 
 

@@ -21,7 +21,7 @@ from lalkit.interpret.tables import profile
 from lalkit.models import card_scores
 from lalkit.models.card_page import page
 from lalkit.training.checkpoint import read_content
-from lalkit.training.named import folder, names, read_card
+from lalkit.training.named import find, folder, names, read_card
 from lalkit.treebank.brackets import format_tree
 from lalkit.treebank.corpora import SPLITS, load
 from lalkit.treebank.mixture import parts_of
@@ -54,7 +54,7 @@ def verify(name: str, quick: bool = False) -> list[tuple[str, object, object]]:
     If a treebank is not on this machine, its scores are not compared. quick: of the parts of a mixture that are longer, parse
     only the first sentences, of which the card has scores, too.
     """
-    card = read_card(folder() / name)
+    card = read_card(find(name))
     parser, parses = Parser.load(card.folder), card.facts["parses"]
     rows: list[tuple[str, object, object]] = [
         ("parses", parses["sha256"][:12], checksum(parser, parses["treebank"])[:12])
@@ -181,7 +181,7 @@ def add(runs: Sequence[str | Path], name: str, *, controls: Sequence[str | Path]
     The parser stays as it is. A control is compared over the seeds that it shares with the runs and with the parser itself.
     Raises ModelError if a run is of another recipe or treebank, or if the card has its seed or control already.
     """
-    card = read_card(folder() / name)
+    card = read_card(find(name))
     facts = dict(card.facts)
     treebank, recipe = facts["treebank"], facts["recipe"]
     for run in (*runs, *controls):

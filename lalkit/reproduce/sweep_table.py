@@ -20,7 +20,7 @@ from lalkit.evaluation.statistics import COUNTS, holm, score_test
 from lalkit.files import read_json
 from lalkit.reproduce.sweep_plan import ALL_OTHERS, KEYS, check_content, describe
 from lalkit.reproduce.sweep_runs import finished, read_result
-from lalkit.treebank.corpora import repository
+from lalkit.treebank.corpora import shipped
 
 SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
 COUNTED = tuple(COUNTS)  # the scores that are compared
@@ -145,7 +145,7 @@ def paper_scores(sweep: Sweep, cell: dict[str, str]) -> dict[str, float]:
     paper = sweep.content.get("paper")
     if not paper:
         return {}
-    file = repository() / "data" / "paper" / f"{paper['table']}.csv"
+    file = shipped() / "paper" / f"{paper['table']}.csv"
     if not file.is_file():
         raise ParameterError("is not there", where=str(file), remedy="`paper: table` names a file of data/paper.")
     table = pd.read_csv(file, dtype=str)

@@ -1,9 +1,13 @@
-"""Find trained parsers by name: those shipped in data/models, a folder, or a repository on the Hugging Face hub."""
+"""Find trained parsers: shipped in data/models, installed by pip, in a folder, or on the Hugging Face hub.
+
+`pip install lalkit-models-NAME` brings one parser: a folder of the package lalkit_models, made by tools/model_wheel.py.
+"""
 
 from __future__ import annotations
 
 import reprlib
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from os import PathLike
 from os.path import isdir
 from pathlib import Path
@@ -14,12 +18,14 @@ from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 from lalkit.errors import ModelError
 from lalkit.files import read_json
 from lalkit.training.hub import HUB, download
-from lalkit.treebank.corpora import repository
+from lalkit.treebank.corpora import shipped
 
+DEFAULT = "en-news"  # the shipped parser that is used where none is named
+IN_THE_WHEEL = "en-craft-span"  # the one that a wheel of lalkit has (setup.py)
 # Each of these parsers serves both for parsing and for interpretation. It has no feed-forward and no residual dropout after the
 # label attention, so what every label head adds to a score can be told, and nothing was lost by it (data/models/README.md).
-DEFAULT = "en-news"  # the shipped parser that is used where none is named
 ALIASES = {"default": DEFAULT, "en-craft-x": "en-craft", "en-news-x": "en-news"}
+MORE = "The other parsers of lalkit are in its repository, and in wheels: pip install lalkit-models-NAME"
 
 
 @dataclass(frozen=True)
@@ -60,23 +66,31 @@ class Card:
 
 def folder() -> Path:
     """Return the folder of the shipped parsers."""
-    return repository() / "data" / "models"
+    return shipped() / "models"
+
+
+def places() -> dict[str, Path]:
+    """Return the folder of every parser that can be named here, shipped or installed, by its name, without other names."""
+    installed = find_spec("lalkit_models")
+    folders = [*(map(Path, installed.submodule_search_locations) if installed else ()), folder()]
+    found = {
+        file.parent.name.replace("_", "-"): file.parent for place in folders for file in place.glob("*/model.json")
+    }
+    return dict(sorted(found.items()))
 
 
 def names() -> list[str]:
-    """Return the names of the shipped parsers, without their other names."""
-    return sorted(file.parent.name for file in folder().glob("*/model.json"))
+    """Return the names of the parsers that can be named here, without their other names."""
+    return list(places())
 
 
 def choices() -> str:
-    """Return advice about which parsers can be named here. An installation without data/models has no shipped parsers."""
-    shipped = [*names(), *(alias for alias, name in ALIASES.items() if name in names())]
-    if shipped:
-        return f"Give a folder written by `lalkit train`, hf:owner/name, or one of {', '.join(shipped)}."
-    return (
-        "This installation has no shipped parsers: they are in data/models of lalkit's repository. "
-        "Train a parser with `lalkit train` and give its folder, or give hf:owner/name for one on the Hugging Face hub."
-    )
+    """Return advice about which parsers can be named here. A wheel of lalkit has only a small one; a checkout has all."""
+    known = names()
+    known += [alias for alias, name in ALIASES.items() if name in known]
+    here = f"one of {', '.join(known)}" if known else "train one"
+    advice = f"Give a folder written by `lalkit train`, hf:owner/name, or {here}."
+    return advice if (shipped().parent / "pyproject.toml").is_file() else f"{advice} {MORE}"
 
 
 def find(name: str | Path, **hub) -> Path:
@@ -93,9 +107,10 @@ def find(name: str | Path, **hub) -> Path:
         return Path(name)
     if str(name).startswith(HUB):
         return read_card(download(str(name).removeprefix(HUB), **hub)).folder
-    shipped = folder() / ALIASES.get(str(name), str(name))
-    if shipped.parent == folder() and isdir(shipped):
-        return read_card(shipped).folder
+    here = places()
+    place = here.get(ALIASES.get(str(name), str(name)))
+    if place := place or (here.get(IN_THE_WHEEL) if str(name) == "default" else None):
+        return read_card(place).folder
     problem = "no parser here, and none is shipped under this name"
     raise ModelError(problem, where=str(name), remedy=choices())
 

@@ -276,8 +276,14 @@ def repository() -> Path:
     return root if (root / "data").is_dir() else Path.cwd()
 
 
+def shipped() -> Path:
+    """Return the folder data/ of the checkout, or (from a wheel) the part of it that setup.py puts into the package."""
+    package = Path(__file__).resolve().parents[1]
+    return next((file for file in (package / "data",) if file.is_dir()), package.parent / "data")
+
+
 def sample_folder(name: str = "sample") -> Path:
-    return repository() / "data" / name
+    return shipped() / name
 
 
 def cache_folder() -> Path:

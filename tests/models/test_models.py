@@ -17,7 +17,7 @@ NAMES = models.names()
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "repository", lambda: tmp_path)
+    monkeypatch.setattr(models, "shipped", lambda: tmp_path / "data")
     folder = tmp_path / "data" / "models" / "en-x"
     folder.mkdir(parents=True)
     (folder / "model.json").write_text("{}")

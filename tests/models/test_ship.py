@@ -38,7 +38,7 @@ def shipped(tiny_parser, second, tmp_path_factory):
     root = tmp_path_factory.mktemp("repository")
     (root / "data" / "models").mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(models, "repository", lambda: root)
+        patch.setattr(models, "shipped", lambda: root / "data")
         yield ship([tiny_parser], "en-tiny", controls=[second])
 
 
