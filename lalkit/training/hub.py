@@ -12,7 +12,7 @@ from lalkit.treebank.mixture import parts_of, without_genres
 HUB = "hf:"
 TASK = "token-classification"  # the nearest of the hub's tasks
 # Ours -> the hub's. Any other is "other", with its name.
-LICENCES = {"CC BY 3.0": "cc-by-3.0", "CC BY 4.0": "cc-by-4.0"}
+LICENCES = {"CC BY 3.0": "cc-by-3.0", "CC BY 4.0": "cc-by-4.0", "CC BY-SA 4.0": "cc-by-sa-4.0"}
 METRICS = {"f1": "F1 of labelled brackets", "uas": "UAS", "las": "LAS", "tag_accuracy": "right tags"}
 
 
