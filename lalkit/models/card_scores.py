@@ -26,7 +26,7 @@ from lalkit.treebank.tree import Sentence
 logger = logging.getLogger(__name__)
 
 TESTED = ("f1", "uas")  # against a control
-FIRST = 250  # sentences of a part that a quick check parses
+FIRST = 100  # sentences of a part that a quick check parses
 GENRES = {
     "ewt": 0,
     "gum": 1,
