@@ -433,3 +433,20 @@ def test_02_counts_and_tests_as_the_evaluation_does(tmp_path):
     assert f1["without punctuation"] - f1["with punctuation"] > 15
     found = pd.read_csv(result.folder / "power.csv").groupby("true difference")["found"].max()
     assert found.iloc[0] < 0.3 and found.iloc[-1] == 1
+
+
+def test_20_trains_both_layers_in_other_models_and_controls_them(tmp_path):
+    result = run_notebook(FOLDER / "20_layer_in_your_model.ipynb", {"epochs": 4}, tmp_path / "run", progress=False)
+    assert saved(result) == {
+        "controls.png",
+        "controls.csv",
+        "costs.csv",
+    }  # its assertions stop it if it learns too little
+    controls = pd.read_csv(result.folder / "controls.csv").set_index(["system", "control"])
+    spans, tags = controls.loc["constituents", "right"], controls.loc["tags", "right"]
+    assert spans["as trained"] > 60 and tags["as trained"] > 50
+    first = controls.loc["constituents", "right of the most frequent"]
+    assert first["without the head of NP"] < first["as trained"] - 5
+    for system in (spans, tags):  # what the text says: attention hardly matters here
+        assert abs(system[["uniform attention", "shuffled attention"]] - system["as trained"]).max() < 5
+        assert (system[1:] != system["as trained"]).all()

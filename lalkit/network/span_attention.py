@@ -102,7 +102,7 @@ class SpanLabelAttention(HookedModule):
             remedy = "Choose the boundary lean or glass, or call project with fenceposts, and then chart."
             raise ModelError("the boundary full needs fenceposts, not words", remedy=remedy)
         around = F.pad(words, (0, 0, 1, 1))  # START and STOP, which these boundaries do not look at
-        parts = self.project(around, words.new_empty(len(words), 0, 0, 0), lengths)
+        parts = self.project(around, around[:, :, None], lengths)
         if spans is None:
             return self.chart(parts, lengths)
         labels = torch.arange(len(self.query) + 1, device=words.device).repeat(len(spans))

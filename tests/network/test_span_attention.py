@@ -51,6 +51,20 @@ def spans_of(chart, lengths):
     ]
 
 
+@pytest.mark.parametrize("boundary", ["lean", "glass"])
+def test_words_of_another_model_are_scored(boundary):
+    """All spans, or only some; what stands before and after the words does not count."""
+    module, lengths = make(boundary), torch.tensor([6, 3, 1])
+    x, posts = inputs(3, 6)
+    chart = module(x[:, 1:-1], lengths)
+    assert torch.equal(chart, module.chart(module.project(x, posts, lengths), lengths))
+    spans = torch.tensor([(0, 0, 6), (0, 2, 3), (1, 1, 3), (2, 0, 1)])
+    b, i, j = spans.T
+    torch.testing.assert_close(module(x[:, 1:-1], lengths, spans), chart[b, i, j])
+    with pytest.raises(ModelError, match="boundary full needs fenceposts.*\n.*lean or glass"):
+        make("full")(x[:, 1:-1])
+
+
 @pytest.mark.parametrize(("boundary", "attention"), KINDS)
 def test_chart_and_single_spans_are_what_the_equations_say(boundary, attention):
     module, lengths = make(boundary, attention), torch.tensor([6, 3, 1])
