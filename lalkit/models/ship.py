@@ -130,7 +130,7 @@ def ship(
         raise ModelError(f"there is no run of seed {seed}", where=name, remedy=f"The seeds are {given}.")
     treebank = _only("treebank", [content["info"]["treebank"] for content in contents])
     starts = {content["config"]["train"].get("start") for content in contents} & {*names()}
-    licence = licence or licence_of(treebank, [read_card(folder() / start).facts["licence"] for start in starts])
+    licence = licence or licence_of(treebank, [read_card(find(start)).facts["licence"] for start in starts])
     language = language or ("zh" if treebank in ("sinica", "sample-zh") else "en")
     if not licence:
         raise ModelError(f"no licence is known for {treebank}", where=name, remedy="Name one: --licence.")
