@@ -16,28 +16,16 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
-import pandas as pd
-
-from lalkit import __version__, draw
+from lalkit import __version__
 from lalkit.chart.constraints import Constraints, Item, read_brackets
 from lalkit.chart.joint import JointTree
-from lalkit.draw.explorer import tree_page
-from lalkit.draw.local_server import LOOPBACK, LocalServer
-from lalkit.draw.pages import asset, render
-from lalkit.draw.side_by_side import Comparison
 from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
-from lalkit.interpret import PaperLayer, SpanLayer, layer_of, source_of, words_of_spans
+from lalkit.interpret import layer_of, source_of
 from lalkit.interpret.alternatives import Price, Reading, Readings, decoder, given_tree
-from lalkit.interpret.causes import causes, check_columns
-from lalkit.interpret.contributions import Look
 from lalkit.interpret.questions import Questions, Texts
-from lalkit.interpret.source import AttributionSource, ask
-from lalkit.interpret.span_layer import Terms
-from lalkit.interpret.typed_sentence import MOST_CHARACTERS, MOST_TREES, TypedSentences
 from lalkit.network.parser import same_state
 from lalkit.network.predict import Prediction, predict, with_confidence
-from lalkit.probes.view import AttentionView
 from lalkit.training import named as models
 from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_content, save_model
 from lalkit.training.hub import HUB, metadata, upload
@@ -49,6 +37,14 @@ from lalkit.treebank.text import Form, read_sentence, read_sentences, read_text
 from lalkit.treebank.tree import Node, Sentence, in_order
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from lalkit.draw.local_server import LocalServer
+    from lalkit.draw.side_by_side import Comparison
+    from lalkit.interpret.contributions import Look
+    from lalkit.interpret.source import AttributionSource
+    from lalkit.interpret.span_layer import Terms
+    from lalkit.probes.view import AttentionView
     from lalkit.treebank.patterns import Pattern
 
 PICTURES = (".png", ".pdf")
@@ -217,10 +213,14 @@ class ParseResult:
 
     def contributions(self, norm: str = "exact") -> pd.DataFrame:
         """Return what made the score of each constituent, by label head: see `lalkit.interpret.words_of_spans.contributions`."""
+        from lalkit.interpret import words_of_spans
+
         return words_of_spans.contributions(self._parser.attribution, [self._look], [self.given], norm)
 
     def attention(self, label: str | None = None) -> pd.DataFrame:
         """Return which words label heads attend to: see `lalkit.interpret.words_of_spans.attention`."""
+        from lalkit.interpret import words_of_spans
+
         return words_of_spans.attention(self._parser.attribution, [self._look], [self.given], label)
 
     def explain(self, label: str | None = None, norm: str = "exact", top: int = 3) -> str:
@@ -250,6 +250,8 @@ class ParseResult:
         Raises:
             LalkitError: another sentence, one without constituents, or both gold and beside.
         """
+        from lalkit.draw.explorer import explorer, tree_page
+
         if gold is not None and beside is not None:
             raise LalkitError("gold and beside were both given", remedy="Give one of them: gold can be the one beside.")
         if beside is not None and not isinstance(beside, ParseResult | Sentence):
@@ -262,8 +264,8 @@ class ParseResult:
             raise LalkitError("gold has no constituents", remedy="Give a Sentence of a treebank with both layers.")
         data = {**self._page(norm, gold), "constrain": constrain}
         if isinstance(beside, Sentence):
-            return Exploration(draw.explorer(data, tree_page([beside], data["title"], "gold")))
-        return Exploration(draw.explorer(data, beside._page(norm) if beside else None))
+            return Exploration(explorer(data, tree_page([beside], data["title"], "gold")))
+        return Exploration(explorer(data, beside._page(norm) if beside else None))
 
     def _page(self, norm: str, gold: Sentence | None = None) -> dict:
         return self._parser.attribution.page(
@@ -305,7 +307,9 @@ class ParseResult:
 
     def draw(self) -> str:
         """Return the joint tree as SVG: constituents above, words between, arcs below. Draws one layer if there is only one."""
-        return draw.draw_layers(self.sentence)
+        from lalkit.draw import draw_layers
+
+        return draw_layers(self.sentence)
 
     def save(self, path: str | Path) -> Path:
         """Write the result in the form that the suffix names: .svg .png .pdf .json .conllu .ptb .txt.
@@ -352,7 +356,9 @@ class Exploration:
         return write_text(path, self.html)
 
     def _repr_html_(self) -> str:
-        return draw.explorer_frame(self.html)
+        from lalkit.draw import explorer_frame
+
+        return explorer_frame(self.html)
 
 
 @dataclass(frozen=True, repr=False)
@@ -366,6 +372,8 @@ class ParsedHits(Hits):
 
         Raises LalkitError if there are no matches.
         """
+        from lalkit.draw.explorer import explorer
+
         if not self.results:
             raise LalkitError(f"nothing matches {self.pattern.text!r}", remedy="Search for another pattern.")
         results = list(self.results.values())
@@ -378,7 +386,7 @@ class ParsedHits(Hits):
             norm=norm,
             profile=parser.profile,
         )
-        return Exploration(draw.explorer(self.mark(data)))
+        return Exploration(explorer(self.mark(data)))
 
 
 class Parser(Questions):
@@ -422,6 +430,8 @@ class Parser(Questions):
         return f"Parser({', '.join(f'{name}: {fact}' for name, fact in self.facts.items())})"
 
     def _repr_html_(self) -> str:
+        import pandas as pd
+
         return pd.Series(self.facts).to_frame("Parser").to_html()
 
     @classmethod
@@ -561,6 +571,10 @@ class Parser(Questions):
         predictions = predict(self.network, self.collator, sentences, lam=lam, decode=find, **options)
         state = self._present_state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
         results = [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
+        if not hasattr(texts, "iloc"):
+            return results
+        import pandas as pd
+
         return pd.Series(results, texts.index, object, "parse") if isinstance(texts, pd.Series) else results
 
     def search(
@@ -580,6 +594,8 @@ class Parser(Questions):
             first: The number of the first sentence.
             conditions: head, arc, word and tag: see `lalkit.treebank.patterns.Pattern`.
         """
+        from lalkit.interpret.causes import causes, check_columns
+
         check_columns(columns)
         compiled = search((), pattern, **conditions).pattern  # a wrong pattern is named before the parser works
         results = dict(enumerate(self.parse_all(texts), first))
@@ -600,7 +616,7 @@ class Parser(Questions):
         """What answers for the parser's label attention. Raises ModelError for a parser without label attention."""
         return source_of(self.network, self.collator, self.config.train.lam)
 
-    def playground(self, height: int = 900, host: str = LOOPBACK, port: int = 0) -> LocalServer:
+    def playground(self, height: int = 900, host: str | None = None, port: int = 0) -> LocalServer:
         """Serve a page on which sentences are typed and parsed; in a notebook, show it in a frame. `.close()` ends it.
 
         There is one server for each parser. It works where the browser runs on the same machine as Python: for a remote machine,
@@ -614,6 +630,10 @@ class Parser(Questions):
         Raises:
             LalkitError: The parser has no joint trees or no label attention, or the port is in use.
         """
+        from lalkit.draw.local_server import LOOPBACK, LocalServer
+        from lalkit.draw.pages import asset, render
+        from lalkit.interpret.typed_sentence import MOST_CHARACTERS, MOST_TREES, TypedSentences
+
         server = PLAYGROUNDS.get(self)
         if server is None or not server.thread.is_alive():
             typed = TypedSentences(self)
@@ -622,6 +642,7 @@ class Parser(Questions):
                 characters=MOST_CHARACTERS, trees=MOST_TREES,
             )  # fmt: skip
             files = {f"/{name}": asset(name) for name in ("playground.css", "playground.js")}
+            host = LOOPBACK if host is None else host
             server = LocalServer({"/": first, **files, "/parse": typed.trees, "/explore": typed.page}, host, port)
             PLAYGROUNDS[self] = server
         server.height = height
@@ -629,16 +650,24 @@ class Parser(Questions):
 
     def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
         """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.paper_layer.PaperLayer.look`."""
+        from lalkit.interpret.paper_layer import PaperLayer
+        from lalkit.interpret.source import ask
+
         source = PaperLayer(self.network, self.collator, self.config.train.lam)
         return ask(source.look, sentences, options)
 
     def terms(self, sentences: Sequence[Sentence], **options) -> list[Terms]:
         """Parse, and keep the terms of every score. options: those of `lalkit.interpret.span_layer.SpanLayer.look`."""
+        from lalkit.interpret.source import ask
+        from lalkit.interpret.span_layer import SpanLayer
+
         source = SpanLayer(self.network, self.collator, self.config.train.lam)
         return ask(source.look, sentences, options)
 
     def view(self, sentences: Sequence[Sentence], **options) -> AttentionView:
         """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`."""
+        from lalkit.interpret.source import ask
+
         return ask(self.attribution.view, sentences, options)
 
 
@@ -661,6 +690,8 @@ def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
     Raises:
         LalkitError: The sentences are not the same, or there are none.
     """
+    from lalkit.draw.side_by_side import Comparison
+
     sides = [side if isinstance(side, Parser) else _trees(side) for side in (first, second)]
     if texts is None:
         texts = next((side for side in sides if not isinstance(side, Parser)), [])

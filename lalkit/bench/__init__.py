@@ -26,6 +26,7 @@ ROUTINES: dict[str, Callable[[Settings], list[dict]]] = {
     "contributions": routines.contributions,
     "look": whole_parser.look,
     "parse": whole_parser.parse,
+    "start": whole_parser.start,
     "train": whole_parser.train,
     "together": whole_parser.together,
     "beside": whole_parser.beside,

@@ -31,6 +31,7 @@ MULTIPLES = (
     "probabilities",
     "look",
     "parse",
+    "start",
     "parts",
     "train",
     "beside",

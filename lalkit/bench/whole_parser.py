@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -108,6 +111,22 @@ def _clocked(function: Callable, spent: dict[str, float], part: str, device: str
     results = []
     spent[part] += milliseconds(lambda: results.append(function(*args, **kwargs)), device)
     return results[0]
+
+
+def start(settings: Settings) -> list[dict]:
+    """Compare one sentence on the command line with `import torch`: the processor time of new processes, in turn."""
+    commands = ("-m", "lalkit", "parse", "It works."), ("-c", "import torch")
+    _, *pairs = [(_process(commands[0]), _process(commands[1])) for _ in range(settings.at_most(5).repeats + 1)]
+    ratios = [ours / torch_alone for ours, torch_alone in pairs]
+    return [one_row(settings, "start", "one sentence", "lalkit parse, processor time", "import torch", pairs, ratios)]
+
+
+def _process(arguments: Sequence[str]) -> float:
+    """Return the milliseconds that processors spend on one run of Python."""
+    before = os.times()
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+    after = os.times()
+    return 1000 * (after.children_user + after.children_system - before.children_user - before.children_system)
 
 
 def look(settings: Settings) -> list[dict]:

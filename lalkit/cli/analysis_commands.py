@@ -206,8 +206,8 @@ def bench(
     Example: lalkit bench layer decode
 
     Args:
-        routines: layer, spans, inside, decode, probabilities, contributions, look, parse, train, together, beside; by
-            default all.
+        routines: layer, spans, inside, decode, probabilities, contributions, look, parse, start, train, together, beside;
+            by default all.
         device: Where to compute: cpu or cuda.
         repeats: The number of rounds of each comparison.
         preset: The settings of the network in parse and train.

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lalkit.config import ModelConfig
 from lalkit.errors import ModelError
-from lalkit.interpret.paper_layer import PaperLayer
-from lalkit.interpret.source import AttributionSource
-from lalkit.interpret.span_layer import SpanLayer
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
+
+if TYPE_CHECKING:
+    from lalkit.interpret.source import AttributionSource
 
 
 def layer_of(config: ModelConfig) -> type[AttributionSource] | None:
     """Return the class that answers for a parser's label attention; None for a parser without label attention."""
+    from lalkit.interpret.paper_layer import PaperLayer
+    from lalkit.interpret.span_layer import SpanLayer
+
     if config.span_attention:
         return SpanLayer
     return PaperLayer if config.label_attention else None

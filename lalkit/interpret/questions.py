@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import pandas as pd
 from torch import Tensor
 
 from lalkit.errors import LalkitError
-from lalkit.interpret import errors, words_of_spans
-from lalkit.interpret.changes import with_contexts, without
-from lalkit.interpret.contributions import Heads
-from lalkit.interpret.source import AttributionSource
 from lalkit.treebank.text import read_sentences
 from lalkit.treebank.tree import Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lalkit.interpret.contributions import Heads
+    from lalkit.interpret.source import AttributionSource
 
 Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
 
@@ -34,6 +36,8 @@ class Questions:
 
     def contributions(self, texts: Texts, norm: str = "exact") -> pd.DataFrame:
         """Return what made the score of each constituent, by label head: see `words_of_spans.contributions`."""
+        from lalkit.interpret import words_of_spans
+
         return words_of_spans.contributions(self.attribution, *self._looks(texts), norm)
 
     def attention(self, texts: Texts, label: str | None = None) -> pd.DataFrame:
@@ -41,16 +45,22 @@ class Questions:
 
         label: look at the words of the constituents of this label.
         """
+        from lalkit.interpret import words_of_spans
+
         return words_of_spans.attention(self.attribution, *self._looks(texts), label)
 
     def top_heads(
         self, texts: Texts, label: str | None = None, norm: str | None = None, count: int = 1
     ) -> pd.DataFrame:
         """Return the `count` label heads that contribute most to each constituent: see `words_of_spans.top_heads`."""
+        from lalkit.interpret import words_of_spans
+
         return words_of_spans.top_heads(self.attribution, *self._looks(texts), label, norm, count)
 
     def errors(self, gold: Iterable[Sentence]) -> pd.DataFrame:
         """Return a row for each error in the parses of a treebank: see `lalkit.interpret.errors.errors`."""
+        from lalkit.interpret import errors
+
         gold = read_sentences(gold)
         return errors.errors(gold, [result.sentence for result in self.parse_all(gold)])
 
@@ -62,6 +72,8 @@ class Questions:
         attention inside the span: the head's evidence is 0; what the boundaries give to its label stays. A result belongs to the
         network that parsed it: ask for its explanations inside the same block.
         """
+        from lalkit.interpret.changes import without
+
         with self.attribution.layer.hooked(**without(self.attribution, heads)):
             yield self
 
@@ -79,6 +91,8 @@ class Questions:
             heads: as in `without`; None: all.
             of: other sentences, for "mean" and "swapped".
         """
+        from lalkit.interpret.changes import with_contexts
+
         with self.attribution.layer.hooked(**with_contexts(self.attribution, contexts, heads, _sentences(of))):
             yield self
 

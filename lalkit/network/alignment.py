@@ -10,10 +10,12 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass
 from functools import lru_cache
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
 from lalkit.errors import ModelError
+from lalkit.network.minilm import WordPieces
 from lalkit.treebank.brackets import unescape
 
 MINILM = "minilm"
@@ -33,9 +35,11 @@ def resolve(name: str) -> str:
 
 def load_tokenizer(name: str):
     """Return the tokenizer of an encoder. Raises ModelError if it is not available."""
-    from transformers import AutoTokenizer
-
     try:
+        if name == MINILM and isdir(resolve(name)):
+            return WordPieces(resolve(name))
+        from transformers import AutoTokenizer
+
         return AutoTokenizer.from_pretrained(resolve(name))
     except Exception as error:
         raise encoder_error(name, error) from None

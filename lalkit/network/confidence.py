@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -19,6 +19,9 @@ from lalkit.chart.joint import JointTree
 from lalkit.chart.marginals import marginals_batch
 from lalkit.errors import LalkitError
 from lalkit.treebank.tree import Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DIGITS = 6  # significant digits of a probability that is written
 
@@ -56,6 +59,8 @@ class Confidence:
         kind: span, arc, arc label, tag or tree. start, end: over the places between words. head: the head word, from 1; 0 is
         the root. spans: those of the prediction.
         """
+        import pandas as pd
+
         rows = [("span", *span, p) for span, p in zip(spans, self.spans)]
         rows += [("arc", i, i + 1, None, h, p) for i, (h, p) in enumerate(zip(sentence.heads, self.arcs))]
         pairs = zip(sentence.arc_labels or (), sentence.heads, self.arc_labels or ())

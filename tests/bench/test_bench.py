@@ -1,6 +1,7 @@
 """The rows of the table, what they measure, and that both functions of a pair compute the same. No test depends on time."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -131,6 +132,23 @@ def test_parts_add_up_and_the_clocks_are_taken_off(tiny_network):
     assert all(value > 0 for value in named.values())
     assert named.pop("sum") == pytest.approx(sum(named.values()), abs=0.01)
     assert predict.decode_output is decode
+
+
+def test_a_start_is_measured_in_processes_of_their_own(monkeypatch):
+    monkeypatch.setattr(
+        whole_parser.subprocess, "run", lambda command, **_: commands.append(command[1:]) or sum(range(10**6))
+    )
+    monkeypatch.setattr(
+        whole_parser.os, "times", lambda: SimpleNamespace(children_user=len(commands) ** 2, children_system=0)
+    )
+    commands = []
+    (row,) = whole_parser.start(Settings(repeats=2))
+    assert [command[0] for command in commands] == ["-m", "-c"] * 3
+    assert set(row) == COLUMNS and (row["ours_ms"], row["baseline_ms"]) == (
+        7000,
+        9000,
+    )  # the first round does not count
+    assert "of it" in bench.table([row])
 
 
 def test_a_training_step(tiny_network):

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import BertConfig, BertModel
+from transformers import AutoTokenizer, BertConfig, BertModel
 
 from lalkit.api import Parser
 from lalkit.config import minilm, override
 from lalkit.errors import ModelError
-from lalkit.network.alignment import load_tokenizer
+from lalkit.network.alignment import resolve
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 from lalkit.training.checkpoint import load_model, save_model, start_from
@@ -162,7 +162,7 @@ def tiny_encoder(tmp_path):
     def make():
         shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
         BertModel(BertConfig(vocab_size=30522, **shape)).save_pretrained(tmp_path / "encoder")
-        load_tokenizer("minilm").save_pretrained(tmp_path / "encoder")
+        AutoTokenizer.from_pretrained(resolve("minilm")).save_pretrained(tmp_path / "encoder")
         return tmp_path / "encoder"
 
     return make

