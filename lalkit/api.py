@@ -467,6 +467,8 @@ class Parser(Questions):
         Raises:
             ModelError: No licence is known, or the hub refuses.
         """
+        from lalkit.draw.pages import render
+
         with TemporaryDirectory() as temporary:
             folder = self.save(temporary, half=True)
             if self.folder and (self.folder / "card.json").exists():
