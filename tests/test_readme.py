@@ -11,7 +11,7 @@ from tests.command import lalkit
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted(ROOT.glob("*.md")) + sorted(
-    path for room in ("data", "figures", "notebooks") for path in (ROOT / room).rglob("*.md")
+    path for room in ("book", "data", "figures", "notebooks") for path in (ROOT / room).rglob("*.md")
 )
 COMMANDS = [
     line.split("  #")[0].strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -59,6 +60,52 @@ def data_import(
     folder = out or Path("runs/corpora") / name
     import_treebank(name, path, folder, dependencies=dependencies or [], automatic_tags=automatic_tags, lenient=lenient)
     print(folder)
+
+
+@app.command("constituents")
+@documented
+def data_constituents(
+    treebank: options.Treebank,
+    model: options.Model,
+    out: Annotated[Path, options.FOLDER],
+    threads: options.Threads = None,
+) -> None:
+    """Let a parser add constituents to the train part of a treebank of dependencies; its arcs stand. Write a folder to train on.
+
+    Example: lalkit data constituents --treebank ewt --model en --out runs/ewt-silver
+
+    The constituents are "silver": the best ones of the parser among those that agree with the arcs, found by the exact decoder.
+    Sentences with crossing arcs are left out, because they have no joint tree. The dev part keeps its dependencies alone.
+
+    Args:
+        out: The folder to write.
+    """
+    from lalkit.chart.machine import progress
+    from lalkit.files import write_text
+    from lalkit.network.confidence import check_joint
+    from lalkit.network.predict import predict, with_arcs
+    from lalkit.training import checkpoint, named
+    from lalkit.treebank import brackets, check, conllu, corpora
+
+    parser = checkpoint.load_model(named.find(model))
+    check_joint(parser.config.model.task)
+    gold, line = check.trainable(corpora.load(treebank, "train").sentences, 10_000, "dependencies")
+    with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
+        decode = with_arcs(gold)
+        found = predict(
+            parser.network,
+            parser.collator,
+            gold,
+            lam=parser.config.train.lam,
+            threads=threads,
+            tick=bar.update,
+            decode=decode,
+        )
+    pairs = [replace(p.sentence, tags=g.tags) for p, g in zip(found, gold)]
+    write_text(out / "train.trees", "".join(f"{brackets.format_tree(s.tree)}\n" for s in pairs))
+    write_text(out / "train.conllu", conllu.format_conllu(gold))
+    write_text(out / "dev.conllu", conllu.format_conllu(corpora.load(treebank, "dev").sentences))
+    logger.info("%s: %d sentences with silver constituents; %s", out, len(pairs), line)
 
 
 @app.command("stats")

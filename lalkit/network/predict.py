@@ -28,6 +28,7 @@ from lalkit.treebank.universal import universal_tags
 logger = logging.getLogger(__name__)
 LONG = 500  # words of a sentence that is announced before it is parsed
 SECONDS = 1e-10  # of one core, for the decoder: times the fourth power of the words
+FORBIDDEN = 1e6  # more than all labels of a tree score
 # What finds the trees of a batch: it takes the arguments of `decode_output`.
 Decode = Callable[..., list[JointTree]]
 
@@ -188,6 +189,22 @@ def decode_output(
         sizes = torch.tensor(lengths, device=output.label_scores.device)
         return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam, names)
     return decode_batch(scores_of(output, lengths), lam, threads, names)
+
+
+def with_arcs(sentences: Sequence[Sentence]) -> Decode:
+    """Return what finds the best joint tree among those with the arcs of these sentences: what agrees with arcs that stand.
+
+    The sentences are told apart by `Sentence.where`. Their arcs must not cross. Every other arc costs more than labels can gain.
+    """
+    heads = {sentence.where: torch.tensor(sentence.heads) for sentence in sentences}
+
+    def decode(output: ParserOutput, lengths: Sequence[int], lam: float, threads, task: str, names) -> list[JointTree]:
+        arcs = torch.full_like(output.arc_scores, -FORBIDDEN)
+        for row, name in zip(arcs, names):
+            row[range(len(heads[name])), heads[name]] = 0
+        return decode_output(replace(output, arc_scores=arcs), lengths, lam, threads, task, names)
+
+    return decode
 
 
 def scores_of(output: ParserOutput, lengths: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+from lalkit.api import Parser
 from lalkit.errors import CorpusError, JointError, LalkitError
 from lalkit.evaluation.scores import evaluate, out_of_reach
 from lalkit.treebank.check import check, lessons, stats, trainable
@@ -13,6 +14,7 @@ from lalkit.treebank.fetch import fetch
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.mixture import Part, parts_of, seen_in
 from lalkit.treebank.tree import Sentence, check_heads, find_crossing
+from tests.command import lalkit
 from tests.mixed import mixed  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("mixed")
@@ -137,3 +139,21 @@ def test_free_arcs_may_cross_but_are_a_tree():
     for heads in ((2, 1, 0), (0, 0, 1), (0, 9, 1)):
         with pytest.raises(LalkitError, match="cycle|roots|head 9"):
             Sentence(tuple("abc"), heads=heads, free_arcs=True)
+
+
+@pytest.mark.slow
+def test_silver_constituents_agree_with_the_arcs(tiny_parser, tmp_path):
+    """The constituents are those of parsing under constraints, and the folder can be learned from."""
+    code, out, err = lalkit(
+        "data", "constituents", "--treebank", "ewt", "--model", tiny_parser, "--out", tmp_path / "silver"
+    )
+    assert code == 0, err
+    gold = {s.id: s for s in load("ewt", "train")}
+    silver = load(str(tmp_path / "silver"), "train").sentences
+    assert len(silver) == 7 and all(s.words == gold[s.id].words and s.heads == gold[s.id].heads for s in silver)
+    assert all(to_joint(s) for s in silver) and load(str(tmp_path / "silver"), "dev")[0].constituents is None
+    assert len(lessons(f"{tmp_path}/silver+sample:constituents", "joint", 150).sentences) == 7 + 176
+    parser = Parser.load(tiny_parser)
+    for sentence in (s for s in silver if len(s) <= 5):
+        free = parser.parse(list(sentence.words), require=[f"{d}->{h}" for d, h in enumerate(sentence.heads, 1)])
+        assert free.sentence.constituents == sentence.constituents
