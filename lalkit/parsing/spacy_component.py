@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from multiprocessing import parent_process
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,13 +22,14 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 from spacy.util import minibatch
 
-from lalkit.api import Parser
 from lalkit.errors import LalkitError
-from lalkit.network.predict import Prediction
 from lalkit.training.named import find
 from lalkit.treebank.text import split_sentences
 from lalkit.treebank.tree import UNARY, Sentence, format_tree
 from lalkit.treebank.tree import Span as LabelledSpan
+
+if TYPE_CHECKING:
+    from lalkit.network.predict import Prediction
 
 KEY = "constituents"  # the name of the group of spans
 
@@ -62,6 +63,10 @@ class SpacyComponent:
     @cached_property
     def parser(self):
         """The parser, a `lalkit.Parser`, which can also explain sentences."""
+        from lalkit.api import (
+            Parser,
+        )  # not before: spaCy imports this file for every pipeline, also for those without lalkit
+
         return Parser.load(self.folder)
 
     def __call__(self, doc: Doc) -> Doc:
@@ -80,7 +85,7 @@ class SpacyComponent:
                     annotate(doc, [(span, words, next(predictions) if words else None) for span, words in spans])
                 yield doc
 
-    def predictions(self, sentences: list[list[Token]]) -> list[Prediction]:
+    def predictions(self, sentences: list[list[Token]]) -> "list[Prediction]":
         """Parse lists of words."""
         options: dict[str, Any] = {"temperature": self.parser.temperature} if self.options[1] else {}
         if (
@@ -111,7 +116,7 @@ class SpacyComponent:
         return list(doc.sents)
 
 
-def annotate(doc: Doc, parses: list[tuple[Span, list[Token], Prediction | None]]) -> None:
+def annotate(doc: Doc, parses: "list[tuple[Span, list[Token], Prediction | None]]") -> None:
     """Write parses into a Doc: (sentence, its words, what the parser made of them; None for a sentence without words)."""
     heads, spans = np.zeros(len(doc), np.int64), []
     kind = next(prediction.sentence for *_, prediction in parses if prediction)
@@ -140,7 +145,8 @@ def annotate(doc: Doc, parses: list[tuple[Span, list[Token], Prediction | None]]
             spans.append(Span(doc, words[start].i, words[end - 1].i + 1, label))
             spans[-1]._.lalkit_probability = chances.get((start, end))
     if kind.heads:  # with both columns, spaCy also sets the boundaries of sentences
-        doc.from_array([HEAD, DEP], np.stack([heads.astype(np.uint64), doc.to_array(DEP)], axis=1))
+        values: Any = np.stack([heads.astype(np.uint64), doc.to_array(DEP)], axis=1)
+        doc.from_array([HEAD, DEP], values)
     doc.spans[KEY] = spans
 
 

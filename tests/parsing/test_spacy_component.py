@@ -1,5 +1,7 @@
 """lalkit in a spaCy pipeline: what a Doc says is what the parser says, also in bytes and from other processes."""
 
+import subprocess
+import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -148,3 +150,10 @@ def test_spacy_finds_the_component_by_the_entry_point():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     module, _, name = project["entry-points"]["spacy_factories"]["lalkit"].partition(":")
     assert getattr(import_module(module), name) is spacy_component.SpacyComponent
+
+
+@pytest.mark.slow
+def test_pipelines_without_lalkit_do_not_load_its_parser():
+    """spaCy imports every component that an installed package names, whenever a pipeline is made."""
+    program = "import sys, lalkit.parsing.spacy_component; sys.exit('lalkit.api' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
