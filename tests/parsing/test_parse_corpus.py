@@ -73,6 +73,8 @@ def test_a_parquet_table_holds_what_json_holds(tiny_parser, tmp_path, monkeypatc
         }
         assert all(row[name] == list(told[name]) for name in ("words", "tags", "heads", "arc_labels", "spans"))
         assert row["confidence"]["arcs"] == list(told["confidence"]["arcs"])
+    parse_corpus.parse(tiny_parser, from_arguments(["2026-01-01"]), to=("parquet",), out=tmp_path / "one.parquet")
+    assert list(pd.read_parquet(tmp_path / "one.parquet")["words"][0]) == ["2026-01-01"]
 
 
 def test_a_table_needs_a_file_and_pyarrow(tiny_parser, big, monkeypatch):
