@@ -9,7 +9,7 @@ from shutil import copytree
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-IN_THE_WHEEL = ("sample", "sample-zh", "paper", "models/en-craft-span")
+IN_THE_WHEEL = ("sample", "sample-zh", "paper", "models/en-span")
 
 
 class BuildWithData(build_py):

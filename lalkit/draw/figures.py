@@ -236,14 +236,22 @@ def calibration_figure(table: pd.DataFrame, kinds: Sequence[str] = ("span", "arc
         column[0].plot([0, 1], [0, 1], color="black", lw=0.8)
         for k, (parser, rows) in enumerate(table[table["kind"] == kind].groupby("parser", sort=False)):
             colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
+            line = "-" if k < len(COLOURS) else "--"
             for fitted, face in ((False, "none"), (True, colour)):
                 points = rows[
                     (rows["curve"] == "reliability") & (rows["fitted"] == fitted) & (rows["parts"] >= FEW_PARTS)
                 ]
-                style = {"color": colour, "marker": marker, "mfc": face, "ms": 4.5, "lw": 1.2 if fitted else 0.6}
+                style = {
+                    "color": colour,
+                    "marker": marker,
+                    "mfc": face,
+                    "ms": 4.5,
+                    "ls": line,
+                    "lw": 1.2 if fitted else 0.6,
+                }
                 column[0].plot(points["x"], points["y"], label=parser if fitted else None, alpha=0.85, **style)
             points = rows[(rows["curve"] == "risk") & rows["fitted"]]
-            column[1].plot(100 * points["x"], 100 * points["y"], color=colour, lw=1.4)
+            column[1].plot(100 * points["x"], 100 * points["y"], color=colour, ls=line, lw=1.4)
         column[0].set(title={"span": "constituents", "arc": "arcs", "tree": "whole trees"}.get(kind, kind))
         column[0].set_xlabel("probability", fontsize=8)
         column[1].set_xlabel("coverage: percent of parts, the surest first", fontsize=8)

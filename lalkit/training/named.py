@@ -20,8 +20,8 @@ from lalkit.files import read_json
 from lalkit.training.hub import HUB, download
 from lalkit.treebank.corpora import shipped
 
-DEFAULT = "en-news"  # the shipped parser that is used where none is named
-IN_THE_WHEEL = "en-craft-span"  # the one that a wheel of lalkit has (setup.py)
+DEFAULT = "en"  # the shipped parser that is used where none is named
+IN_THE_WHEEL = "en-span"  # the one that a wheel of lalkit has (setup.py)
 # Each of these parsers serves both for parsing and for interpretation. It has no feed-forward and no residual dropout after the
 # label attention, so what every label head adds to a score can be told, and nothing was lost by it (data/models/README.md).
 ALIASES = {"default": DEFAULT, "en-craft-x": "en-craft", "en-news-x": "en-news"}
