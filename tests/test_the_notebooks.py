@@ -197,7 +197,7 @@ def test_08_draws_every_routine_that_there_is(asked, tmp_path):
     drawn = {
         name: set(pd.read_csv(result.folder / name)["routine"]) for name in saved(result) & {"saved.csv", "costs.csv"}
     }
-    costs = {"look", "probabilities", "parse", "train", "beside"}
+    costs = {"look", "probabilities", "parse", "start", "train", "beside"}
     assert drawn.pop("costs.csv") == set(asked) & costs
     assert set().union(*drawn.values()) == set(asked) - costs
 
