@@ -6,10 +6,12 @@ spaces between them, or word_TAG pairs.
 
 from __future__ import annotations
 
+import random
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any, Literal, get_args
 
 from lalkit.errors import TreebankError
@@ -19,38 +21,6 @@ from lalkit.treebank.tree import WHITE, Sentence, in_order
 HAN = re.compile("[\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # A hyphenation point, bullets, a dot operator and Katakana dots: all are written between the parts of a foreign name.
 DOTS = dict.fromkeys(map(ord, "\u2027\u2022\u2219\u22c5\u30fb\uff65"), "·")
-
-# The rules of NLTK's NLTKWordTokenizer, in their order, written here because to import nltk takes as long as to import torch.
-TOKENS = [
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"([«“‘„]|[`]+)", r" \1 "),  # opening quotes
-        (r"^\"", r"``"),
-        (r"(``)", r" \1 "),
-        (r"([ \(\[{<])(\"|\'{2})", r"\1 `` "),
-        (r"(?i)(?<!\w)(\')(?!(?:re|ve|ll|m|t|s|d|n)\b)(?=\w)", r"\1 "),
-        (r"([^\.])(\.)([\]\)}>\"'»”’ ]*+)\s*$", r"\1 \2 \3 "),  # punctuation
-        (r"([:,])([^\d])", r" \1 \2"),
-        (r"([:,])$", r" \1 "),
-        (r"\.{2,}", r" \g<0> "),
-        (r"[;@#$%&\u2012-\u2015]", r" \g<0> "),
-        (r"([^\.])(\.)([\]\)}>\"']*)\s*$", r"\1 \2\3 "),
-        (r"[?!]", r" \g<0> "),
-        (r"([^'])' ", r"\1 ' "),
-        (r"[*\]\[(){}<>]", r" \g<0> "),
-        (r"--", r" -- "),
-        (r"\A|\Z", r" "),
-        (r"([»”’])", r" \1 "),  # closing quotes
-        (r"''|\"", " '' "),
-        (r"\s+", " "),
-        (r"([^' ])('[sS]|'[mM]|'[dD]|') ", r"\1 \2 "),
-        (r"([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) ", r"\1 \2 "),
-        (r"(?i)\b(can(?=not)|gim(?=me)|gon(?=na)|got(?=ta)|lem(?=me))(not|me|na|ta)\b", r" \1 \2 "),
-        (r"(?i)\b(d(?='ye)|more(?='n))('ye|'n)\b", r" \1 \2 "),
-        (r"(?i)\b(wan)(na)(?=\s)", r" \1 \2 "),
-        (r"(?i) ('t)(is|was)\b", r" \1 \2 "),
-    )
-]
 
 
 def is_chinese(text: str) -> bool:
@@ -174,6 +144,14 @@ def tokenize(text: str) -> tuple[str, ...]:
         problem = f"Chinese is written without spaces, and lalkit cannot tell its words apart: {text.strip()[:20]!r}"
         remedy = "Put spaces between the words, and add --form tokens (or --form tagged)."
         raise TreebankError(problem, remedy=remedy)
-    for pattern, replacement in TOKENS:
-        text = pattern.sub(replacement, text)
-    return tuple(ESCAPES.get(token, token) for token in text.split())
+    return tuple(ESCAPES.get(token, token) for token in _tokenizer().tokenize(text))
+
+
+@cache
+def _tokenizer():
+    """Import nltk, as slow to import as torch. It draws a random number; the caller's random numbers stay the same."""
+    state = random.getstate()
+    from nltk.tokenize import NLTKWordTokenizer
+
+    random.setstate(state)
+    return NLTKWordTokenizer()

@@ -1,11 +1,8 @@
 """Typed text becomes sentences."""
 
-import random
-
 import pytest
 
 from lalkit.errors import TreebankError
-from lalkit.treebank.brackets import ESCAPES
 from lalkit.treebank.text import read_line, read_lines, read_text, split_sentences, tokenize
 
 
@@ -14,20 +11,6 @@ def test_raw_text_becomes_treebank_tokens():
         "``", "It", "'s", "-LRB-", "almost", "-RRB-", "5", "%", ",", "''", "he", "said", ".",
     )  # fmt: skip
     assert read_line("Go").words == ("Go",)
-
-
-# What the rules of NLTK look for, and words around it.
-PIECES = """cannot Cannot gimme gonna gotta lemme wanna d'ye more'n 'tis 'Twas don't n't I'm 'LL 're 's x’s ' " `` '' ’ ‘ “ ” « »
-( ) [ ] { } < > . .. ... , : -- — ; @ # $ % & * ? ! ` 5 3.88 3,36 Mr. U.S. etc. a é _""".split()
-
-
-def test_the_rules_for_words_are_those_of_nltk():
-    from nltk.tokenize import NLTKWordTokenizer
-
-    draw, theirs = random.Random(0), NLTKWordTokenizer()
-    for _ in range(3000):
-        text = "".join(draw.choice(PIECES) + draw.choice(["", " ", "  "]) for _ in range(draw.randint(1, 9)))
-        assert tokenize(text) == tuple(ESCAPES.get(token, token) for token in theirs.tokenize(text)), text
 
 
 def test_tokens_and_tags_are_taken_as_they_are():
