@@ -58,6 +58,7 @@ class Paper(Form):
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 SETTINGS = "settings with their values, such as {train.epochs: 3}"
+TREEBANK = "treebank"  # in a cell: what its runs are trained on. All runs are scored on the `treebank` of the sweep.
 GRID = "for every axis its values, and for each its settings: {axis: {value: {setting: ...}}}"
 REPLACED = ("treebank", "preset", "seeds", "set", "grid")
 NEEDED = ("name", "question", "treebank", "preset", "seeds", "grid")
@@ -84,12 +85,16 @@ KEYS: dict[str, tuple[Any, str]] = {
 
 @dataclass(frozen=True)
 class Run:
-    """One training of a sweep. cell: axis -> name of its value; key: see `plan`, or "" if it was made without hashes."""
+    """One training of a sweep. cell: axis -> name of its value; key: see `plan`, or "" if it was made without hashes.
+
+    treebank: what it is trained on; scored: the treebank of the sweep, which gives the dev and test parts of all runs.
+    """
 
     cell: dict[str, str]
     seed: int
     config: Config
     treebank: str
+    scored: str
     key: str = ""
 
     @property
@@ -139,14 +144,21 @@ def plan(path: str | Path, profile: str | None = None, *, hashes: bool = True) -
     """
     file = SweepFile.read(path, profile)
     cells = _cells(file, _base(file))
-    treebank, seeds = file.chosen["treebank"], file.chosen["seeds"]
+    scored = file.chosen[TREEBANK]
     runs = [
-        Run(cell, seed, override(config, {"train.seed": seed}), treebank) for seed in seeds for cell, config in cells
+        Run(cell, seed, override(config, {"train.seed": seed}), treebank, scored)
+        for seed in file.chosen["seeds"]
+        for cell, config, treebank in cells
     ]
     code = data = ""
     if hashes:
-        code, data = code_hash(), data_hash(treebank, {run.config.model.task for run in runs})
-        runs = [replace(run, key=json_hash([to_dict(run.config), treebank, data, code])) for run in runs]
+        tasks = {run.config.model.task for run in runs}
+        code = code_hash()
+        hashed = {treebank: data_hash(treebank, tasks) for treebank in {scored, *(run.treebank for run in runs)}}
+        data = hashed[scored]
+        for number, run in enumerate(runs):
+            what = [to_dict(run.config), run.treebank, hashed[run.treebank], code]
+            runs[number] = replace(run, key=json_hash(what + [data] * (run.treebank != scored)))
     return Plan(file.content["name"], profile, file.content, tuple(runs), code, data)
 
 
@@ -237,8 +249,8 @@ def _base(file: SweepFile) -> Config:
     return config
 
 
-def _cells(file: SweepFile, base: Config) -> list[tuple[dict[str, str], Config]]:
-    """Return (axis -> name of its value, config) for every combination; the last axis changes fastest."""
+def _cells(file: SweepFile, base: Config) -> list[tuple[dict[str, str], Config, str]]:
+    """Return (axis -> name of its value, config, treebank) for every combination; the last axis changes fastest."""
     grid, place = file.chosen["grid"], file.places["grid"]
     owner: dict[str, str] = {}
     for axis, values in grid.items():  # if two axes set the same, the second would undo the first
@@ -246,17 +258,20 @@ def _cells(file: SweepFile, base: Config) -> list[tuple[dict[str, str], Config]]
             if owner.setdefault(setting, axis) != axis:
                 problem = f"sets {setting}, as does {owner[setting]}"
                 raise file.error(f"{place}: {axis}", problem, "Make one axis of the two.")
-    cells: list[tuple[dict[str, str], Config]] = []
+    cells: list[tuple[dict[str, str], Config, str]] = []
     for names in product(*grid.values()):
-        config = base
+        config, treebank = base, file.chosen[TREEBANK]
         for axis, name in zip(grid, names):
-            config = _apply(file, config, grid[axis][name], f"{place}: {axis}: {name}")
+            settings, where = dict(grid[axis][name]), f"{place}: {axis}: {name}"
+            if not isinstance(treebank := settings.pop(TREEBANK, treebank), str):
+                raise file.error(where, f"{TREEBANK} is {treebank!r}", f"Wanted: {KEYS[TREEBANK][1]}.")
+            config = _apply(file, config, settings, where)
         cell = {axis: str(name) for axis, name in zip(grid, names)}
-        for other, other_config in cells:
-            if other_config == config:
+        for other, *theirs in cells:
+            if theirs == [config, treebank]:
                 problem = f"two cells are one: ({describe(other)}) and ({describe(cell)})"
                 raise file.error(place, problem, "Give them different settings.")
-        cells.append((cell, config))
+        cells.append((cell, config, treebank))
     return cells
 
 

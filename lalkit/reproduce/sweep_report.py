@@ -86,8 +86,9 @@ def _parts(
     """Return what the report shows: heading -> a table of text, or a sentence."""
     first, seeds = sweep.runs[0], sorted({run["seed"] for run in sweep.runs})
     parts: dict[str, pd.DataFrame | str] = {
-        "Setting": f"{first['treebank']}, {split}; {len(sweep.runs)} runs, seeds {', '.join(map(str, seeds))}, "
-        f"epochs of each: {first['config']['train']['epochs']}, one thread, {first['device']}. Percent; mean and standard "
+        "Setting": f"{first.get('scored', first['treebank'])}, {split}; "
+        f"{len(sweep.runs)} runs, seeds {', '.join(map(str, seeds))}, epochs of each: {first['config']['train']['epochs']}, "
+        f"one thread, {first['device']}. Percent; mean and standard "
         "deviation over seeds. The paper's figures are of other treebanks, encoders and sizes: compare differences at most."
     }
     if sweep.missing:

@@ -149,8 +149,8 @@ def _claim(plan: Plan, out: Path) -> None:
 def task(run: Run, code: str) -> dict:
     """Return a run as it is handed to another process."""
     return {
-        "cell": run.cell, "seed": run.seed, "key": run.key, "treebank": run.treebank, "code_sha256": code,
-        "config": to_dict(run.config),
+        "cell": run.cell, "seed": run.seed, "key": run.key, "treebank": run.treebank, "scored": run.scored,
+        "code_sha256": code, "config": to_dict(run.config),
     }  # fmt: skip
 
 
@@ -245,7 +245,8 @@ def carry_out(folder: Path, task: dict) -> dict:
 
     Args:
         folder: the run's folder.
-        task: cell, seed, key, config (as saved), treebank, and `code_sha256`, the hash of the source it was planned with.
+        task: cell, seed, key, config (as saved), treebank (to train on), scored (the treebank whose dev and test parts count),
+            and `code_sha256`, the hash of the source it was planned with.
 
     Raises:
         ModelError: lalkit's source has changed since. All errors of training are raised too.
@@ -268,7 +269,7 @@ def carry_out(folder: Path, task: dict) -> dict:
     begun = time.perf_counter()
     loaded, state = load_model(parser), read_content(parser, "resume")["state"]
     lam, scores = loaded.config.train.lam, {}
-    for split, gold in provenance.splits(task["treebank"], loaded.config.model.task, ("dev", "test")).items():
+    for split, gold in provenance.splits(task["scored"], loaded.config.model.task, ("dev", "test")).items():
         parses = predict(loaded.network, loaded.collator, gold, lam=lam, threads=THREADS)
         evaluation = evaluate(gold, [p.sentence for p in parses])
         scores[split] = evaluation.summary()

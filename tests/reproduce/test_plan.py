@@ -104,6 +104,12 @@ LAYERS = {"layers": {1: {"model.layers": 1}}}
         ({"grid": {"layers": {True: {}}}}, None, r"YAML reads this name as True\n  Put it into quotes"),
         ({"grid": {"a": {"b": {"model.heads": 1}}}}, None, r"a.yml: grid: a: b: there is no setting 'model.heads'"),
         ({"grid": {"a": {"b": {}, "c": {"model.layers": 1}}}}, None, r"two cells are one: \(a: b\) and \(a: c\)"),
+        ({"grid": {"a": {"b": {"treebank": 3}}}}, None, r"a.yml: grid: a: b: treebank is 3\n  Wanted: text"),
+        (
+            {"grid": {"a": {"b": {}, "c": {"treebank": "sample"}}}, "treebank": "sample"},
+            None,
+            r"two cells are one: \(a: b",
+        ),
         ({"grid": {**LAYERS, "again": LAYERS["layers"]}}, None, r"grid: again: sets model.layers, as does layers"),
         ({}, "othr", r"there is no profile 'othr'\n  Did you mean other\? Known: other"),
         ({"profiles": {"a": {"name": "b"}}}, None, r"a.yml: profiles.a: unknown key 'name'"),
@@ -145,11 +151,37 @@ def test_a_missing_treebank_is_an_error_when_hashes_are_made(write):
 
 
 def test_the_sweeps_of_the_paper_are_shipped():
-    assert [path.stem for path in SHIPPED] == ["ablation-1", "ablation-2", "control", "heads", "layers", "objectives"]
+    assert [path.stem for path in SHIPPED] == [
+        "ablation-1", "ablation-2", "control", "heads", "layers", "objectives", "silver",
+    ]  # fmt: skip
+
+
+def test_the_cells_of_the_sweep_silver_differ_in_what_they_are_trained_on_and_not_in_how_they_are_scored():
+    path = next(path for path in SHIPPED if path.stem == "silver")
+    alone, silver = plan(path, hashes=False).runs[:2]
+    assert (alone.config, alone.scored) == (silver.config, silver.scored)
+    assert alone.treebank.replace("+ewt+", "+runs/ewt-silver+") == silver.treebank
+    assert "ptb" not in alone.treebank and "ptb" in alone.scored
+    assert {run.treebank for run in plan(path, "smoke", hashes=False).runs} == {"sample*0.5", "sample"}
+
+
+def test_a_cell_can_have_a_treebank_of_its_own_to_train_on(write):
+    grid = {"data": {"all": {}, "arcs": {"treebank": "sample:dependencies"}}}
+    here, other = plan(write(treebank="sample", grid=grid, seeds=[1])).runs
+    assert [(run.treebank, run.scored) for run in (here, other)] == [
+        ("sample", "sample"),
+        ("sample:dependencies", "sample"),
+    ]
+    assert here.config == other.config and here.key != other.key
+    assert here.key == plan(write(treebank="sample", grid={"data": {"all": {}}}, seeds=[1])).runs[0].key
+    elsewhere = {"data": {"arcs": {"treebank": "sample:dependencies"}}}
+    assert other.key != plan(write(treebank="sample:dependencies", grid=elsewhere, seeds=[1])).runs[0].key, (
+        "scored elsewhere"
+    )
 
 
 @pytest.mark.parametrize("profile", ["smoke", "sample", "full"])
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in SHIPPED if path.stem != "silver"], ids=lambda path: path.stem)
 def test_a_shipped_sweep_can_be_planned(path, profile):
     found = plan(path, profile, hashes=False)
     assert found.name == path.stem
