@@ -5,7 +5,7 @@ VENV := .venv
 READY := $(VENV)/.lalkit-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench lab numbers
+.PHONY: help demo test test-all lint format bench lab numbers notebooks book
 
 help: ## this list
 	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']"
@@ -42,8 +42,20 @@ bench: $(READY) ## measure speed and memory on this machine
 numbers: $(READY) ## write the numbers of README, notebooks and figures/README from their tables
 	@$(VENV)/bin/python tools/write_numbers.py $(ARGS)
 
+notebooks: $(READY) ## execute the notebooks that changed, and write their outputs into them
+	@$(VENV)/bin/python tools/run_notebooks.py $(ARGS)
+
+book: $(VENV)/.lalkit-book ## make the pages of the course in build/book; open build/book/index.html
+	@echo "==> sphinx"
+	@$(VENV)/bin/python -m lalkit explain "Fed Ready to Inject Big Funds" --model en-news --html book/pages/explorer.html
+	@$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -b html -c book . build/book $(ARGS)
+
 lab: $(READY) ## open the notebooks
 	@$(VENV)/bin/jupyter lab notebooks $(ARGS)
+
+$(VENV)/.lalkit-book: $(READY)
+	@EXTRAS=dev,book bash tools/setup.sh $(VENV)
+	@touch $@
 
 $(READY): pyproject.toml constraints.txt tools/setup.sh
 	@PYTHON="$(PYTHON)" bash tools/setup.sh $(VENV)

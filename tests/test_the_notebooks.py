@@ -1,6 +1,10 @@
 """The notebooks that we ship: their form, and that they run from the first cell to the last and save what they promise."""
 
+import importlib.util
+import json
+import os
 import re
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -22,6 +26,10 @@ LESSONS = [
     for name in ("primer", "02_measuring_by_hand", "03_scores_by_hand", "05_decoding_by_hand", "06_learning_by_hand")
 ]
 PICTURES = (".png", ".svg")
+SPECIFICATION = importlib.util.spec_from_file_location("run_notebooks", FOLDER.parent / "tools" / "run_notebooks.py")
+tool = importlib.util.module_from_spec(SPECIFICATION)
+SPECIFICATION.loader.exec_module(tool)
+UNEXECUTED = tool.SKIPPED | {path.stem for path in BOOKS}
 
 
 def test_the_first_four_are_there():
@@ -49,12 +57,106 @@ def test_a_notebook_has_the_form_that_the_house_asks_for(path):
     lines = next(cell.source for cell in code if cell.metadata.get("tags")).splitlines()
     assert all(line.count("=") == 1 for line in lines), "papermill takes another = in a comment for a second parameter"
 
-    assert not any(cell.outputs or cell.execution_count for cell in code)
     assert all(cell.metadata == {"tags": ["parameters"]} or cell.metadata == {} for cell in code)
     assert "widgets" not in book.metadata
     assert book.metadata.kernelspec.name == "python3"
     ids = [cell.id for cell in book.cells]
     assert len(set(ids)) == len(ids)
+
+
+def test_the_outputs_are_those_of_the_source_and_fit_for_readers():
+    executed = [path for path in BOOKS if path.stem not in UNEXECUTED]
+    assert [f"{path.name}: {problem}" for path in executed for problem in tool.problems(path)] == []
+    assert sum(path.stat().st_size for path in BOOKS) < tool.ALL
+    for path in BOOKS:
+        code = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+        assert any(cell["outputs"] for cell in code) == (path.stem not in UNEXECUTED)
+
+
+PNG = {"output_type": "display_data", "data": {"image/png": "AAAA"}, "metadata": {"image/png": {"alt": "a chart"}}}
+FAULTS = {
+    "its code is not the code": {"source": "print(2)"},
+    "table.csv changed since": {"read": "another hash"},
+    "executed by hand": {"execution_count": 3},
+    "failed with KeyError": {"output": {"output_type": "error", "ename": "KeyError", "evalue": "", "traceback": []}},
+    "a warning: FutureWarning": {"output": {"output_type": "stream", "name": "stdout", "text": "FutureWarning: no"}},
+    "the standard error": {"output": {"output_type": "stream", "name": "stderr", "text": ["Killed"]}},
+    "a path of a machine": {"output": {"output_type": "stream", "name": "stdout", "text": "see /home/ada/x.csv"}},
+    "a widget": {"output": {**PNG, "data": {"application/vnd.jupyter.widget-view+json": {}}}},
+    "without alternative": {"output": {**PNG, "metadata": {}}},
+    "without alternative text": {
+        "output": {**PNG, "data": {"text/html": "<img src='x.png'><img alt=\"a\" src='y.png'>"}}
+    },
+    "more than 1,000,000": {"output": {"output_type": "stream", "name": "stdout", "text": "x" * 1_000_000}},
+}
+
+
+@pytest.mark.parametrize("said", [None, *FAULTS])
+def test_a_fault_of_an_output_is_found(said, tmp_path):
+    fault = FAULTS.get(said, {})
+    cell = {
+        "cell_type": "code",
+        "id": "a",
+        "metadata": {},
+        "source": "print(1)",
+        "outputs": [PNG],
+        "execution_count": None,
+    }
+    (tmp_path / "table.csv").write_text("a\n1\n")
+    book = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    hashed = fault.get("read") or tool.file_hash(tmp_path / "table.csv")
+    book["metadata"]["lalkit"] = {"code_sha256": tool.code_hash(book), "seconds": 1, "read": {"table.csv": hashed}}
+    cell |= {key: fault[key] for key in ("source", "execution_count") if key in fault}
+    cell["outputs"] = [fault.get("output", PNG)]
+    (tmp_path / "x.ipynb").write_text(json.dumps(book))
+    found = tool.problems(tmp_path / "x.ipynb", tmp_path)
+    assert len(found) == bool(said) and (said or "") in "".join(found)
+
+
+def test_a_picture_becomes_smaller_and_a_path_begins_at_the_root():
+    line = {
+        "output_type": "stream",
+        "name": "stderr",
+        "text": [f"{tool.ROOT}/runs/x\n", "epoch 1:   6%|5   | 1/3 [00:01]\n"],
+    }
+    assert tool.compact(line)["text"] == ["runs/x\n"]
+
+
+def runs_of_words(text):
+    """All runs of five words of letters, whatever stands between them."""
+    words = re.findall(r"[A-Za-z]+", text)
+    runs = zip(words, words[1:], words[2:], words[3:], words[4:])
+    return {run for run in runs if len(set(run)) > 2}  # not "S S S S S", a column of labels
+
+
+@pytest.mark.data
+def test_no_output_has_a_sentence_of_a_corpus():
+    shared, nltk_data = Path(os.environ.get("LALKIT_DATA", "absent")), Path(os.environ.get("NLTK_DATA", "absent"))
+    leaves, column = re.compile(r" ([^\s()]+)\)"), re.compile(r"^\d+\t([^\t]+)", re.MULTILINE)
+    files = [(path, leaves) for pattern in ("craft/**/*.tree", "gum/const/*.ptb") for path in shared.glob(pattern)]
+    texts = [(path.read_text(encoding="utf-8"), form) for path, form in files]
+    texts += [(path.read_text(encoding="utf-8"), column) for path in shared.glob("ewt/*.conllu")]
+    for archive in nltk_data.glob("corpora/treebank.zip"):
+        with zipfile.ZipFile(archive) as opened:
+            texts += [(opened.read(name).decode(), leaves) for name in opened.namelist() if name.endswith(".mrg")]
+    if not texts:
+        pytest.skip("there is no corpus in LALKIT_DATA or NLTK_DATA")
+    books = [json.loads(path.read_text(encoding="utf-8")) for path in BOOKS]
+    outputs = [output for book in books for cell in book["cells"] for output in cell.get("outputs", [])]
+    fields = [{**output.get("data", {}), "text": output.get("text", "")} for output in outputs]
+    shown = [tool.text(field) for parts in fields for kind, field in parts.items() if kind != "image/png"]
+    shown = runs_of_words(" ".join(re.sub(r"<[^>]*>", " ", text) for text in shown))
+    ours = [
+        *(FOLDER.parent / "data" / "sample").glob("*"),
+        *(FOLDER.parent / "data" / "paper").glob("*"),
+        FOLDER.parent / "README.md",
+        *FOLDER.glob("*.md"),
+    ]
+    known = runs_of_words(" ".join(path.read_text(encoding="utf-8") for path in ours if path.is_file()))
+    sources = " ".join(tool.text(cell["source"]) for book in books for cell in book["cells"])
+    assert (shown - known - runs_of_words(sources)) & runs_of_words(
+        " ".join(" ".join(f.findall(t)) for t, f in texts)
+    ) == set()
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
@@ -205,7 +307,7 @@ def test_08_draws_every_routine_that_there_is(asked, tmp_path):
 
 @pytest.mark.slow
 def test_15_sweeps_and_judges(tmp_path):
-    asked = {"table": "control", "folder": str(tmp_path / "sweep")}
+    asked = {"table": "control", "profile": "smoke", "folder": str(tmp_path / "sweep")}
     result = run_notebook(FOLDER / "15_ablation_tables.ipynb", asked, tmp_path / "run", progress=False)
     assert {"cells.csv", "runs.csv", "seeds.png", "seeds.csv", "pairs.csv", "claims.csv"} <= saved(result)
     assert (result.folder / "report" / "report.html").is_file()

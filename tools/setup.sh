@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes or brings up to date the virtual environment that the Makefile's targets run in.
-#   tools/setup.sh [VENV]     VENV: folder, default .venv;  PYTHON: the interpreter to make it with, default python3
+#   tools/setup.sh [VENV]     VENV: folder, default .venv;  PYTHON: the interpreter to make it with, default python3;
+#                             EXTRAS: the extras of pyproject.toml to install, default dev
 # Safe to run again: what is installed already is kept, and a step that fails stops here with its reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -42,5 +43,5 @@ else
     pip install -c constraints.txt "$torch"
 fi
 say "installing lalkit and the packages it needs (a few minutes the first time)"
-pip install -c constraints.txt -e '.[dev]'
+pip install -c constraints.txt -e ".[${EXTRAS:-dev}]"
 say "$venv is ready"

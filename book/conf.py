@@ -1,0 +1,165 @@
+"""Settings of the book: Sphinx makes it from the notebooks with their outputs, the texts beside them, and the docstrings.
+
+`make book` runs it. The source folder is the root of the repository, so that a link means the same here and in the files
+themselves. Nothing is loaded from a network: formulas are MathML, fonts are the reader's, and the search is local.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from myst_nb.core.render import NbElementRenderer
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+SECTION = re.compile(r"(Args|Returns|Raises|Yields|Attributes|Example|Examples|Note):\s*$")
+
+project, author = "lalkit", "The lalkit authors"
+copyright = "The lalkit authors, Apache-2.0"
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+root_doc = "book/index"
+include_patterns = [
+    "book/*.md", "book/reference/*.rst", "notebooks/*.ipynb", "notebooks/*.md", "data/models/**.md", "data/README.md",
+    "data/sample*/README.md", "figures/**.md", "tests/hostile/README.md", "README.md", "CHANGELOG.md", "CONTRIBUTING.md",
+]  # fmt: skip
+exclude_patterns = [".venv", "runs"]
+templates_path = []
+
+nb_execution_mode = "off"  # the outputs are committed
+myst_enable_extensions = ["dollarmath", "attrs_inline"]
+myst_heading_anchors = 4
+myst_links_external_new_tab = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+default_role = "literal"
+add_module_names = False
+
+html_theme = "furo"
+html_title = "lalkit"
+html_static_path = ["static"]
+html_extra_path = ["pages"]
+html_css_files = ["book.css"]
+html_copy_source = False
+html_show_sphinx = False
+copybutton_exclude = ".linenos, .gp, .go"
+
+
+def render_image(self, data, before=NbElementRenderer.render_image):
+    """Give a picture of a notebook the alternative text that its output carries, or the title of the SVG."""
+    images = before(self, data)
+    title = re.search(r"<title>(.*?)</title>", data.content) if data.mime_type == "image/svg+xml" else None
+    alt = data.output_metadata.get(data.mime_type, {}).get("alt") or (title and title[1])
+    for image in images if alt else ():
+        image["alt"] = alt
+    return images
+
+
+NbElementRenderer.render_image = render_image
+
+
+def write_formula(self, node, as_block: bool) -> None:
+    """Write a formula as MathML, which browsers draw themselves. It knows no sizes of brackets (big)."""
+    self.body.append(tex2mathml(re.sub(r"\\[bB]igg?[lr]?(?![a-z])", "", node.astext()), as_block=as_block))
+    raise nodes.SkipNode
+
+
+def write_plainly(app, what, name, thing, options, lines: list[str]) -> None:
+    """Make a docstring valid for Sphinx: tables and indented lines stay as they are, and | * _ are signs like others."""
+    paragraphs, inside = "\n".join(lines).split("\n\n"), False
+    for k, paragraph in enumerate(paragraphs):
+        rows = paragraph.strip("\n").split("\n")
+        inside = bool(SECTION.match(rows[0])) or (inside and rows[0].startswith(" "))
+        if rows[0].lstrip().startswith((">>>", "```")):
+            continue
+        if rows[0].lstrip().startswith("|"):
+            paragraphs[k] = "::\n\n" + "\n".join("    " + row for row in rows)
+            continue
+        codes = re.split(r"(`[^`]+`)", paragraph)
+        codes[::2] = [re.sub(r"(\||\*|_(?=\W|$))", r"\\\1", text) for text in codes[::2]]
+        paragraphs[k] = "".join(codes)
+        indents = {len(row) - len(row.lstrip()) for row in rows}
+        if not inside and len(indents) > 1 and not rows[0].lstrip().startswith(("- ", "1. ")):
+            paragraphs[k] = "\n".join(f"| {row}" for row in paragraphs[k].strip("\n").split("\n"))
+    lines[:] = "\n\n".join(paragraphs).split("\n")
+
+
+def modules() -> list[str]:
+    """Return the names of lalkit's modules."""
+    package = importlib.import_module("lalkit")
+    names = [module.name for module in pkgutil.walk_packages(package.__path__, "lalkit.")]
+    return ["lalkit", *(name for name in names if not name.endswith("__main__"))]
+
+
+def public(module) -> list[str]:
+    """Return the functions and classes that a module defines and that do not begin with an underscore."""
+    kinds = (inspect.isfunction, inspect.isclass)
+    return [
+        f"{module.__name__}.{name}"
+        for name, value in vars(module).items()
+        if name[0] != "_" and any(kind(value) for kind in kinds) and value.__module__ == module.__name__
+    ]
+
+
+def write_reference(app) -> None:
+    """Write one page for each room of lalkit, with all its modules, and their list."""
+    folder = ROOT / "book" / "reference"
+    folder.mkdir(exist_ok=True)
+    rooms: dict[str, list[str]] = {}
+    for name in modules():
+        rooms.setdefault(".".join(name.split(".")[:2]), []).append(name)
+    for room, names in rooms.items():
+        lines = [room, "=" * len(room), ""]
+        for name in names:
+            lines += [] if name == room else [name, "-" * len(name), ""]
+            own = ["   :no-index:"] if name == "lalkit" else ["   :undoc-members:", "   :ignore-module-all:"]
+            lines += [f".. automodule:: {name}", "   :members:", *own, ""]
+        page = folder / f"{room}.rst"
+        if not page.exists() or page.read_text() != "\n".join(lines):
+            page.write_text("\n".join(lines))
+
+
+def look_again(app, error) -> None:
+    """Check the finished pages: every link leads somewhere, nothing comes from a network, every function is there."""
+    if error or app.builder.name != "html":
+        return
+    site, broken, remote, ids = Path(app.outdir), [], [], {}
+    pages = {page: page.read_text(encoding="utf-8") for page in site.rglob("*.html")}
+    for page, html in pages.items():
+        ids[page] = set(re.findall(r'\bid="([^"]+)"', html))
+    for page, html in pages.items():
+        html = re.sub(r"<(script|iframe)\b[^>]*>.*?</\1>|srcdoc=\"[^\"]*\"", "", html, flags=re.DOTALL)
+        for tag, link in re.findall(r'<(\w+)\s[^>]*?\b(?:href|src)="([^"]+)"', html):
+            if re.match(r"\w+:", link):
+                remote += [f"{page.name}: {link}"] * (tag != "a" and not link.startswith("data:"))
+                continue
+            file, _, anchor = link.partition("#")
+            target = (page.parent / file.partition("?")[0]).resolve() if file else page
+            wrong = not target.exists() or (anchor and target in ids and anchor not in ids[target])
+            broken += [f"{page.relative_to(site)}: {link}"] * bool(wrong)
+    functions = [name for module in modules() for name in public(importlib.import_module(module))]
+    known = app.env.domains["py"].objects
+    absent = [name for name in functions if name not in known]
+    counts = {"broken links": broken, "parts from a network": remote, "functions and classes left out": absent}
+    print(
+        f"{len(pages)} pages, {len(functions)} functions and classes documented",
+        *(f"{len(things)} {name}: {things[:20]}" if things else f"0 {name}" for name, things in counts.items()),
+        sep="\n",
+    )
+    if any(counts.values()):
+        app.statuscode = 1
+
+
+def setup(app) -> None:
+    app.connect("builder-inited", write_reference)
+    app.connect("autodoc-process-docstring", write_plainly, priority=100)  # before napoleon reads the sections
+    app.connect("build-finished", look_again)
+    app.add_node(nodes.math, override=True, html=(lambda self, node: write_formula(self, node, False), None))
+    app.add_node(nodes.math_block, override=True, html=(lambda self, node: write_formula(self, node, True), None))
