@@ -67,7 +67,8 @@ NbElementRenderer.render_image = render_image
 
 def write_formula(self, node, as_block: bool) -> None:
     """Write a formula as MathML, which browsers draw themselves. It knows no sizes of brackets (big)."""
-    self.body.append(tex2mathml(re.sub(r"\\[bB]igg?[lr]?(?![a-z])", "", node.astext()), as_block=as_block))
+    formula = tex2mathml(re.sub(r"\\[bB]igg?[lr]?(?![a-z])", "", node.astext()), as_block=as_block)
+    self.body.append(f'<div class="math">{formula}</div>' if as_block else formula)
     raise nodes.SkipNode
 
 
@@ -86,7 +87,7 @@ def write_plainly(app, what, name, thing, options, lines: list[str]) -> None:
         codes[::2] = [re.sub(r"(\||\*|_(?=\W|$))", r"\\\1", text) for text in codes[::2]]
         paragraphs[k] = "".join(codes)
         indents = {len(row) - len(row.lstrip()) for row in rows}
-        if not inside and len(indents) > 1 and not rows[0].lstrip().startswith(("- ", "1. ")):
+        if not inside and max(indents) > 0 and not rows[0].lstrip().startswith(("- ", "1. ")):
             paragraphs[k] = "\n".join(f"| {row}" for row in paragraphs[k].strip("\n").split("\n"))
     lines[:] = "\n\n".join(paragraphs).split("\n")
 
