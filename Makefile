@@ -5,7 +5,7 @@ VENV := .venv
 READY := $(VENV)/.lalkit-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench lab numbers notebooks book
+.PHONY: help demo test test-all lint format bench lab numbers notebooks book course
 
 help: ## this list
 	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']"
@@ -49,6 +49,11 @@ book: $(VENV)/.lalkit-book ## make the pages of the course in build/book; open b
 	@echo "==> sphinx"
 	@$(VENV)/bin/python -m lalkit explain "Fed Ready to Inject Big Funds" --model en-news --html book/pages/explorer.html
 	@$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -b html -c book . build/book $(ARGS)
+
+course: $(READY) ## make the student version of the graded exercises, in book/course/release
+	@cd book/course && PATH="$(abspath $(VENV))/bin:$$PATH" && for name in source/*/; do \
+		echo "==> nbgrader generate_assignment $$(basename $$name)"; \
+		python -m nbgrader generate_assignment --force "$$(basename $$name)" $(ARGS) || exit 1; done
 
 lab: $(READY) ## open the notebooks
 	@$(VENV)/bin/jupyter lab notebooks $(ARGS)

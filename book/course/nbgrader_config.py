@@ -1,0 +1,6 @@
+"""The graded exercises of the course, for nbgrader: `nbgrader generate_assignment decoding` makes the student version of one."""
+
+c = get_config()  # noqa: F821  (nbgrader defines it)
+c.CourseDirectory.course_id = "lalkit"
+# A gap of the student version is an empty line of code, so that a notebook with gaps runs to its end and shows its checks.
+c.ClearSolutions.code_stub = {"python": "# write your answer here"}

@@ -1,0 +1,357 @@
+"""Check the answers of the graded exercises in book/course, without giving them away.
+
+A check looks up one name in the notebook that calls it, prints one line, and returns the points: 1 if the answer is right,
+0 if not. It raises no error, whatever the answer is. Where numbers could be copied, they depend on the name of the student.
+The right answers are computed by the functions of lalkit that the exercises are about, and stand nowhere as numbers.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import replace
+from functools import cache, wraps
+from itertools import combinations, permutations, product
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from lalkit.chart.cky import EMPTY, FIRST_REAL, SUBHEAD, cky_batch
+from lalkit.chart.joint import decode
+from lalkit.chart.loss import arc_loss, span_margin_loss
+from lalkit.config import SpanAttentionConfig
+from lalkit.errors import LalkitError, TreebankError
+from lalkit.evaluation.evalb import EvalbRules, brackets
+from lalkit.evaluation.scores import evaluate
+from lalkit.network.scores import ArcScorer, fenceposts
+from lalkit.network.span_attention import SpanLabelAttention
+from lalkit.treebank.corpora import load
+from lalkit.treebank.tree import Sentence, check_heads
+
+WORDS = "Young women drive buses".split()
+LABELS = ["", "<H>", "S", "NP", "VP"]  # index 0 is the empty label
+GOLD = [(0, 4, 2), (0, 2, 3), (2, 4, 4), (3, 4, 3)]  # (start, end, label index): the gold tree of WORDS
+NAME_CELL = "the first code cell"
+
+
+class Mistake(LalkitError):
+    """An answer is missing, of another kind, or wrong."""
+
+
+# ---------------------------------------------------------------- how an answer is looked up and compared
+
+
+def look_up(notebook: Mapping[str, Any], name: str, step: str) -> Any:
+    """Return the value of a name of the notebook. step: the cell that defines it, for the message if that cell was not run."""
+    if name not in notebook:
+        raise Mistake(f"there is no {name} yet.", f"Run {step} first.")
+    return notebook[name]
+
+
+def compare(answer: Any, truth: Any, what: str) -> None:
+    """Raise Mistake, without the truth in it, unless an answer has the kind, the shape and the value of the truth."""
+    if answer is None or answer is ...:
+        raise Mistake(f"{what} is still empty (None).", "Write your answer, and run its cell again.")
+    numbers = "an array: use np.array(...)" if np.ndim(truth) else "a number"
+    kind = {bool: "True or False", set: "a list of tuples"}.get(type(truth), numbers)
+    wrong_kind = Mistake(f"{what} is a value of type {type(answer).__name__}.", f"It must be {kind}.")
+    if isinstance(truth, bool):
+        if not isinstance(answer, (bool, np.bool_)):
+            raise wrong_kind
+        right = bool(answer) == truth
+    elif isinstance(truth, set):
+        if not isinstance(answer, (list, tuple, Set)) or not all(isinstance(item, tuple) for item in answer):
+            raise wrong_kind
+        right = len(answer) == len(truth) and set(map(tuple, answer)) == truth
+    else:
+        truth = np.asarray(truth, dtype=float)
+        arrays = (np.ndarray, np.generic, torch.Tensor) if truth.shape else (Real, np.ndarray, torch.Tensor)
+        if not isinstance(answer, arrays) or isinstance(answer, bool):
+            raise wrong_kind
+        given = np.asarray(answer.detach() if isinstance(answer, torch.Tensor) else answer, dtype=float)
+        if given.shape != truth.shape:
+            raise Mistake(f"{what} has the shape {list(given.shape)}.", f"It must have {list(truth.shape)}.")
+        if np.isnan(given).any():
+            raise Mistake(f"{what} contains NaN (not a number).", "Perhaps something was divided by 0.")
+        right = np.allclose(given, truth, rtol=1e-4, atol=1e-4)
+    if not right:
+        raise Mistake(f"{what} is not right yet.", "Read the question again, and try it on paper.")
+
+
+def compare_calls(function: Any, what: str, cases: Iterable[tuple[tuple, Any]]) -> None:
+    """Raise Mistake unless a function of the notebook returns the truth for all cases: (arguments, truth)."""
+    if not callable(function):
+        raise Mistake(f"{what} is a value of type {type(function).__name__}.", "It must be a function.")
+    for arguments, truth in cases:
+        try:
+            answer = function(*copy.deepcopy(arguments))
+        except Exception as error:
+            remedy = "Call your function yourself, and read the whole error."
+            raise Mistake(f"{what} stops with {type(error).__name__}.", remedy) from None
+        compare(answer, truth, f"what {what} returns")
+
+
+def _of(notebook: Mapping[str, Any], data: Callable[[str], Any]) -> Any:
+    """Return the data of the student whose notebook this is."""
+    return data(look_up(notebook, "student", NAME_CELL))
+
+
+def check_of(name: str, step: str) -> Callable[[Callable[[Any, Mapping[str, Any]], None]], Callable[..., int]]:
+    """Make a check of a function that raises Mistake for a wrong answer. name: of the answer; step: the cell that defines it."""
+
+    def decorate(judge: Callable[[Any, Mapping[str, Any]], None]) -> Callable[..., int]:
+        @wraps(judge)
+        def check(notebook: Mapping[str, Any] | None = None) -> int:
+            names = sys._getframe(1).f_globals if notebook is None else notebook
+            try:
+                judge(look_up(names, name, step), names)
+            except Exception as error:
+                strange = f"{name} contains values of a kind that does not belong there."
+                print("Not yet:", f"{error.problem} {error.remedy}" if isinstance(error, LalkitError) else strange)
+                return 0
+            print(f"{name} is right.")
+            return 1
+
+        return check
+
+    return decorate
+
+
+# ---------------------------------------------------------------- the numbers of a student
+
+
+def random_of(student: Any) -> np.random.Generator:
+    """Return random numbers that depend on the name of a student, and on nothing else."""
+    if not isinstance(student, str) or not student.strip():
+        raise Mistake("student is not the name of a person.", f"Write your name into {NAME_CELL}, in quotation marks.")
+    return np.random.default_rng(zlib.crc32(" ".join(student.split()).casefold().encode()))
+
+
+@cache
+def trees_of(student: str) -> tuple[Sentence, Sentence]:
+    """Return two trees of one sentence from our treebank: gold, and a parse with mistakes. They have no chains of labels."""
+    sentences = [s for s in load("sample", "train").sentences if 8 <= len(s) <= 16 and s.tags[-1] == "." and _plain(s)]
+    pairs = [
+        (a, b)
+        for a, b in permutations(sentences, 2)
+        if len(a) == len(b) and a.constituents != b.constituents and len({*a.constituents} & {*b.constituents}) > 2
+    ]
+    gold, other = pairs[random_of(student).integers(len(pairs))]
+    return gold, replace(gold, constituents=other.constituents, heads=other.heads, arc_labels=other.arc_labels)
+
+
+def _plain(sentence: Sentence) -> bool:
+    """Return whether EVALB counts each constituent once and as it is called."""
+    return not any("::" in label or label == "PRT" for *_, label in sentence.constituents)
+
+
+def chart_of(student: str) -> np.ndarray:
+    """Return made-up scores [5, 5, 5] of the spans of WORDS, start by end by label. GOLD is not the best tree."""
+    rng = random_of(student)
+    while True:
+        chart = rng.integers(-5, 2, (len(WORDS) + 1, len(WORDS) + 1, len(LABELS))).astype(float)
+        chart[:, :, EMPTY], chart[:, :, SUBHEAD] = 0.0, -5.0
+        chart[tuple(zip(*GOLD))] = rng.integers(1, 4, len(GOLD))
+        more = _with_points(chart)  # neither the best tree nor the worst one has an equal
+        noise = rng.normal(0, 0.01, (4, *chart.shape))
+        best, worst = (cky_batch([*(scores + noise)], threads=1) for scores in (chart, more))
+        if best[0].spans != GOLD and all(one.spans == same[0].spans for same in (best, worst) for one in same):
+            return chart
+
+
+def arcs_of(student: str) -> np.ndarray:
+    """Return made-up scores [4, 5] of the arcs of WORDS, dependent by head. Column 0 is the root."""
+    return random_of(student).uniform(0, 10, (len(WORDS), len(WORDS) + 1)).round(2)
+
+
+def layer_of(student: str) -> tuple[torch.Tensor, SpanLabelAttention]:
+    """Return vectors [4, 6] of WORDS, and label attention inside the span for three labels, both random."""
+    generator = torch.Generator().manual_seed(int(random_of(student).integers(2**31)))
+    layer = SpanLabelAttention(SpanAttentionConfig(d_key=4, boundary="glass"), 6, 0, 4, 0.0).requires_grad_(False)
+    for weight in layer.parameters():
+        weight.copy_(torch.randn(weight.shape, generator=generator))
+    return torch.randn(len(WORDS), 6, generator=generator), layer
+
+
+# ---------------------------------------------------------------- measuring
+
+
+@check_of("right_brackets", "exercise 1")
+def check_right_brackets(answer, notebook):
+    """Check the number of right constituents in the student's parse, if no word is deleted."""
+    rows = evaluate(*([tree] for tree in _of(notebook, trees_of)), EvalbRules("nothing is deleted", frozenset()))
+    compare(answer, rows.brackets.matched, "right_brackets")
+
+
+@check_of("f1", "exercise 2")
+def check_f1(answer, notebook):
+    """Check a function of three counts (right, in gold, in the parse) that returns F1 in percent."""
+    pairs = [_of(notebook, trees_of), trees_of("another"), trees_of("a third")]
+    counts = [evaluate([gold], [parse]).brackets for gold, parse in pairs]
+    compare_calls(answer, "f1", [((c.matched, c.gold, c.predicted), c.f1) for c in counts])
+
+
+@check_of("without_punctuation", "exercise 3")
+def check_without_punctuation(answer, notebook):
+    """Check a function that returns the constituents of a sentence over the words that are no punctuation."""
+    sentences = [*_of(notebook, trees_of), *filter(_plain, load("sample", "dev").sentences)]
+    compare_calls(answer, "without_punctuation", [((s,), set(brackets(s.tree))) for s in sentences[:20]])
+
+
+@check_of("uas", "exercise 4")
+def check_uas(answer, notebook):
+    """Check a function of two sentences (gold, parse) that returns UAS in percent, without punctuation."""
+    pairs = [_of(notebook, trees_of), trees_of("another"), trees_of("a third")]
+    compare_calls(answer, "uas", [(pair, evaluate(*([tree] for tree in pair)).summary()["uas"]) for pair in pairs])
+
+
+# ---------------------------------------------------------------- scores
+
+
+@check_of("fencepost", "exercise 1")
+def check_fencepost(answer, notebook):
+    """Check a function of (left, right, content, position) that returns the fencepost between two words."""
+    cases = []
+    for parts in ((4, 2), (6, 4), (2, 6)):
+        left, right = torch.randn(2, sum(parts), generator=torch.Generator().manual_seed(sum(parts)))
+        truth = fenceposts(torch.stack([left, right])[None, :, None], parts)[0, 0, 0]
+        cases.append(((left.numpy(), right.numpy(), *parts), truth))
+    compare_calls(answer, "fencepost", cases)
+
+
+@check_of("weights", "exercise 2")
+def check_weights(answer, notebook):
+    """Check the attention of the first label's head inside the span (1, 4)."""
+    words, layer = _of(notebook, layer_of)
+    logits = layer.project(F.pad(words, (0, 0, 1, 1))[None], words[None, :, None])[0]
+    compare(answer, layer.attention(logits, *map(torch.tensor, ([0], [1], [4], [0])))[0, 1:4], "weights")
+
+
+@check_of("span_score", "exercise 3")
+def check_span_score(answer, notebook):
+    """Check the score of the first label for the span (1, 4)."""
+    words, layer = _of(notebook, layer_of)
+    compare(answer, layer(words[None], None, torch.tensor([[0, 1, 4]]))[0, 1].item(), "span_score")
+
+
+@check_of("arc_score", "exercise 4")
+def check_arc_score(answer, notebook):
+    """Check a function of (dependent, head, matrix) that returns the biaffine score."""
+    cases = []
+    for size in (2, 3, 5):
+        scorer, generator = ArcScorer(1, size, 1, 1, 0.0).requires_grad_(False), torch.Generator().manual_seed(size)
+        scorer.arc.copy_(torch.randn(scorer.arc.shape, generator=generator))
+        dependent, head = torch.randn(2, size, generator=generator)
+        truth = scorer.arcs([dependent.expand(1, 3, size), head.expand(1, 2, size)]).item()
+        cases.append(((dependent.numpy(), head.numpy(), scorer.arc.numpy()), truth))
+    compare_calls(answer, "arc_score", cases)
+
+
+# ---------------------------------------------------------------- decoding
+
+
+@check_of("crosses", "exercise 1")
+def check_crosses(answer, notebook):
+    """Check a function of two spans that returns whether they cross."""
+    pairs = permutations(combinations(range(5), 2), 2)
+    compare_calls(
+        answer, "crosses", [((a, b), _refuses(Sentence, WORDS, None, [(*a, "X"), (*b, "X")])) for a, b in pairs]
+    )
+
+
+def _refuses(check: Callable, *arguments: Any) -> bool:
+    try:
+        check(*arguments)
+    except TreebankError:
+        return True
+    return False
+
+
+@check_of("total_1_4", "exercise 2")
+def check_total_1_4(answer, notebook):
+    """Check the cell (1, 4) of the student's CKY chart."""
+    compare(answer, _best_sum(_of(notebook, chart_of).max(axis=2)[1:, 1:]), "total_1_4")
+
+
+@check_of("best_sum", "exercise 3")
+def check_best_sum(answer, notebook):
+    """Check a function of the best label's score of every span [n+1, n+1] that returns the sum of the best tree."""
+    rng = np.random.default_rng(0)
+    charts = [rng.integers(-5, 6, (n + 1, n + 1)).astype(float) for n in (1, 2, 3, 4, 6, 8)]
+    compare_calls(answer, "best_sum", [((chart,), _best_sum(chart)) for chart in charts])
+
+
+def _best_sum(best: np.ndarray) -> float:
+    """Return the sum of the best binary tree, if a span has only one possible label with this score."""
+    chart = np.full((*best.shape, FIRST_REAL + 1), -1e3)
+    chart[:, :, FIRST_REAL] = best
+    return cky_batch([chart])[0].score
+
+
+@check_of("is_tree", "exercise 4")
+def check_is_tree(answer, notebook):
+    """Check a function that returns whether heads are a tree with one root. Arcs may cross."""
+    every = [*product(range(4), repeat=3), (2, 3, 4, 0), (2, 1, 0, 3), (3, 4, 0, 3), (3, 4, 2, 0)]
+    compare_calls(answer, "is_tree", [((heads,), not _refuses(check_heads, heads, True)) for heads in every])
+
+
+@check_of("best_arcs", "exercise 5")
+def check_best_arcs(answer, notebook):
+    """Check the (dependent, head) pairs of the best projective tree of the student's arc scores."""
+    heads = decode(np.zeros((5, 5, FIRST_REAL + 1)), _of(notebook, arcs_of), lam=0.0).heads.tolist()
+    compare(answer, set(enumerate(heads, 1)), "best_arcs")
+
+
+# ---------------------------------------------------------------- learning
+
+
+def _with_points(chart: np.ndarray) -> np.ndarray:
+    """Return the chart with 1 more for every label of every span that is not gold's label there."""
+    more, gold = chart.copy(), {(i, j): k for i, j, k in GOLD}
+    for span in combinations(range(len(chart)), 2):
+        more[span] += np.arange(chart.shape[2]) != gold.get(span, EMPTY)
+    return more
+
+
+@check_of("with_points", "exercise 1")
+def check_with_points(answer, notebook):
+    """Check a function of (chart, gold) that adds a point for every possible mistake."""
+    charts = [_of(notebook, chart_of), chart_of("another")]
+    compare_calls(answer, "with_points", [((chart, GOLD), _with_points(chart)) for chart in charts])
+
+
+@check_of("margin", "exercise 2")
+def check_margin(answer, notebook):
+    """Check the margin loss of the student's chart."""
+    compare(answer, _margin(_of(notebook, chart_of))[0], "margin")
+
+
+@check_of("gradient", "exercise 3")
+def check_gradient(answer, notebook):
+    """Check the gradient of the margin loss of the student's chart; 0 for the empty label."""
+    compare(answer, _margin(_of(notebook, chart_of))[1], "gradient")
+
+
+def _margin(chart: np.ndarray) -> tuple[float, np.ndarray]:
+    scores = torch.tensor(chart)[None].requires_grad_()
+    loss = span_margin_loss(scores, [len(WORDS)], [GOLD])
+    loss.backward()
+    gradient = scores.grad[0].numpy()
+    gradient[:, :, EMPTY] = 0
+    return loss.item(), gradient
+
+
+@check_of("arc_gradient", "exercise 4")
+def check_arc_gradient(answer, notebook):
+    """Check a function of (scores, gold) that returns the gradient of - log p(gold head) for one word."""
+    cases = []
+    for size in (2, 4, 7):
+        scores = torch.tensor(np.random.default_rng(size).normal(0, 2, size), requires_grad=True)
+        arc_loss(scores.log_softmax(0)[None, None], torch.tensor([[size - 2]]), torch.tensor([[True]])).backward()
+        cases.append(((scores.detach().numpy(), size - 2), scores.grad))
+    compare_calls(answer, "arc_gradient", cases)
