@@ -1,11 +1,12 @@
 # Every target first makes .venv (once, and again when pyproject.toml or constraints.txt change). See: make help
 PYTHON ?= python3
 ARGS ?=
+NOTEBOOK ?= notebooks/05_decoding_by_hand.ipynb
 VENV := .venv
 READY := $(VENV)/.lalkit-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench lab numbers notebooks book course
+.PHONY: help demo test test-all lint format bench lab numbers notebooks book slides course
 
 help: ## this list
 	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']"
@@ -57,6 +58,9 @@ course: $(READY) ## make the student version of the graded exercises, in book/co
 
 lab: $(READY) ## open the notebooks
 	@$(VENV)/bin/jupyter lab notebooks $(ARGS)
+
+slides: $(READY) ## make slides of NOTEBOOK in build/slides (default 05); to show them needs the web, for reveal.js
+	@$(VENV)/bin/jupyter nbconvert --config book/slides.py --to slides --output-dir build/slides $(NOTEBOOK) $(ARGS)
 
 $(VENV)/.lalkit-book: $(READY)
 	@EXTRAS=dev,book bash tools/setup.sh $(VENV)
