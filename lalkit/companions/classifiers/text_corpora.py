@@ -9,7 +9,9 @@
 | qc                | NLTK                  | 9 : 1 of train, ours / as published         |                          |
 | rte               | NLTK                  | 9 : 1 of all other sets, ours / RTE-3 test  | SNLI, QQP (at chance)    |
 
-A folder has train, dev and test as .csv, .tsv or .jsonl files, or the files qaN_..._train.txt and qaN_..._test.txt of bAbI.
+A folder has train, dev and test as .csv, .tsv or .jsonl files, or files with the names that they were published with:
+qaN_..._train.txt and qaN_..._test.txt of bAbI, snli_1.0_train.jsonl (_dev, _test) of SNLI, quora_duplicate_questions.tsv of QQP,
+and SICK.txt, or SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt.
 """
 
 from __future__ import annotations
@@ -31,9 +33,15 @@ NLTK = ("sentence_polarity", "subjectivity", "movie_reviews", "qc", "rte")
 NAMES = ("babi-1", "babi-2", "babi-3", *NLTK)
 # The names that files give to our columns: our own, and those of SNLI, QQP and others.
 COLUMNS = {
-    "label": ("label", "gold_label", "is_duplicate", "class", "sentiment"),
-    "text": ("text", "sentence", "sentence1", "premise", "question1"),
-    "question": ("question", "sentence2", "hypothesis", "question2"),
+    "label": ("label", "gold_label", "is_duplicate", "entailment_label", "entailment_judgment", "class", "sentiment"),
+    "text": ("text", "sentence", "sentence1", "sentence_A", "premise", "question1"),
+    "question": ("question", "sentence2", "sentence_B", "hypothesis", "question2"),
+}
+# The files of a part, in a folder: our own names, then those that SNLI and SICK were published with.
+FILES = {
+    "train": ("train.csv", "train.tsv", "train.jsonl", "snli_1.0_train.jsonl", "SICK_train.txt"),
+    "dev": ("dev.csv", "dev.tsv", "dev.jsonl", "snli_1.0_dev.jsonl", "SICK_trial.txt"),
+    "test": ("test.csv", "test.tsv", "test.jsonl", "snli_1.0_test.jsonl", "SICK_test_annotated.txt"),
 }
 
 
@@ -90,49 +98,57 @@ def _with_dev(name: str, train: Iterable[Example], test: Sequence[Example]) -> D
 
 
 def read_folder(folder: Path) -> Dataset:
-    """Read a folder of tables, or of the bAbI files of one task. Without a dev part, a tenth of train becomes it."""
+    """Read a folder of tables, or published files with their own names. Without a dev part, a tenth of train becomes it."""
     texts = {part: sorted(folder.glob(f"qa*_{part}.txt")) for part in ("train", "test")}
     if all(len(files) == 1 for files in texts.values()):
         train, test = (list(babi.read(read_text(file).splitlines(), str(file))) for (file,) in texts.values())
         task = re.match("qa([0-9]*)", texts["train"][0].name)[1]
         return _with_dev(f"babi-{task}", train, test)
-    fitted, chosen, tested = (tuple(_table(folder, part)) for part in ("train", "dev", "test"))
+    if (whole := folder / "quora_duplicate_questions.tsv").exists():
+        return split(folder.name, _examples(_table(whole), whole))
+    if (whole := folder / "SICK.txt").exists():
+        table = _table(whole)
+        sets = table[_column(table, "part", ("SemEval_set",), whole)]
+        train, dev, test = (tuple(_examples(table[sets == name], whole)) for name in ("TRAIN", "TRIAL", "TEST"))
+        return Dataset(folder.name, train, dev, test)
+    files = {part: [f for name in names if (f := folder / name).exists()] for part, names in FILES.items()}
+    fitted, chosen, tested = (tuple(_examples(_table(f[0]), f[0])) if f else () for f in files.values())
     if not fitted or not tested:
-        remedy = "Give train and test (and dev, if any) as .csv, .tsv or .jsonl; or the two files of one bAbI task."
+        remedy = "Give train and test (and dev, if any) as .csv, .tsv or .jsonl, or as bAbI, SNLI, QQP or SICK were published."
         raise CorpusError("has no data that can be read", where=str(folder), remedy=remedy)
     return Dataset(folder.name, fitted, chosen, tested) if chosen else _with_dev(folder.name, fitted, tested)
 
 
-def _table(folder: Path, part: str) -> list[Example]:
-    """Read the examples of part.csv, part.tsv or part.jsonl. There are none if there is no such file."""
-    file = next((f for kind in ("csv", "tsv", "jsonl") if (f := folder / f"{part}.{kind}").exists()), None)
-    if file is None:
-        return []
+def _table(file: Path) -> pd.DataFrame:
+    """Read a table of texts. Raises CorpusError, with the file, if it is none."""
     try:
         if file.suffix == ".jsonl":
-            table = pd.DataFrame([row for _, row in json_lines(file)])
-        else:
-            table = pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
+            return pd.DataFrame([row for _, row in json_lines(file)])
+        return pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:  # it is not UTF-8, or not a table
         problem = " ".join(str(error).split())
         raise CorpusError(f"cannot be read ({problem})", where=str(file), remedy="Is it whole, and UTF-8?") from None
-    columns = {ours: next((c for c in theirs if c in table), None) for ours, theirs in COLUMNS.items()}
-    for needed in ("label", "text"):
-        if columns[needed] is None:
-            remedy = f"Name it one of {', '.join(COLUMNS[needed])}."
-            raise CorpusError(f"has no column {needed}", where=str(file), remedy=remedy)
-    return list(_examples(table, columns, file))
 
 
-def _examples(table: pd.DataFrame, columns: dict[str, str | None], file: Path) -> Iterator[Example]:
+def _column(table: pd.DataFrame, ours: str, theirs: Sequence[str], file: Path) -> str:
+    """Return the name that a file gives to one of our columns."""
+    if not (found := [name for name in theirs if name in table]):
+        raise CorpusError(f"has no column {ours}", where=str(file), remedy=f"Name it one of {', '.join(theirs)}.")
+    return found[0]
+
+
+def _examples(table: pd.DataFrame, file: Path) -> Iterator[Example]:
+    columns = {ours: _column(table, ours, COLUMNS[ours], file) for ours in ("label", "text")}
+    if asked := [name for name in COLUMNS["question"] if name in table]:
+        columns["question"] = asked[0]
     for row, record in enumerate(table.to_dict("records"), 1):
-        if lacking := [c for c in filter(None, columns.values()) if record[c] is None or record[c] != record[c]]:  # nan
+        if lacking := [c for c in columns.values() if record[c] is None or record[c] != record[c]]:  # nan
             where, remedy = f"{file}, row {row}", "Give it, or leave the row out."
             raise CorpusError(f"has no {lacking[0]}", where=where, remedy=remedy)
         label = str(record[columns["label"]])
         if label == "-":  # in SNLI: the annotators did not agree
             continue
-        question = tokens(str(record[columns["question"]])) if columns["question"] else ()
+        question = tokens(str(record[columns["question"]])) if "question" in columns else ()
         try:
             yield Example(tokens(str(record[columns["text"]])), label, question)
         except CorpusError as error:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lalkit.companions.classifiers.classifier import KINDS, exact, from_some_words, from_words, view
+from lalkit.companions.classifiers.classifier import KINDS, exact, from_some_words, from_words, usual, view
 from lalkit.companions.classifiers.faithfulness import attention_by_tag, by_text, measure
 from lalkit.errors import ModelError
 from lalkit.probes.attribution import attribute
@@ -101,6 +101,20 @@ def test_integrated_gradients_add_up_through_the_attention_only():
         found = attribute(function, embedded, target, "integrated", rows)
         errors.append(float((found.sum(-1) - (ends[0] - ends[1]).detach()).abs().max()))
     assert errors[0] < 1e-5 < 1e-4 < errors[1]
+
+
+@pytest.mark.parametrize("kind", ["context", "both"])
+def test_a_pair_is_read_from_the_context_alone_or_with_its_question(kind):
+    model = untrained("vanilla", DATA["questions"], pair_output=kind)
+    context, asked = torch.randn(2, 3, model.config.hidden, dtype=torch.float64)
+    found, other = (model.classify(context, question, None) for question in (asked, -asked))
+    assert torch.equal(found, other) == (kind == "context")
+    read = context
+    if kind == "both":
+        w, b, v = model.from_text.weight, model.from_text.bias, model.from_question.weight
+        read = torch.tanh(context @ w.T + b + asked @ v.T)
+    assert torch.allclose(found, read @ model.output.weight.T + model.output.bias)
+    assert usual("babi-1").pair_output == "both" and usual("rte").pair_output == "context"
 
 
 def test_answers_are_words_of_the_text():

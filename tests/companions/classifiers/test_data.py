@@ -93,6 +93,47 @@ def test_a_line_that_is_not_babis(line, problem):
     assert list(babi.read([*lines[:2], "", "3 Where is Mary?\toffice\t1"]))[0].supports == tuple(range(6))
 
 
+PUBLISHED = {
+    "snli_1.0_{part}.jsonl": '{{"gold_label": "{label}", "sentence1": "A man {n} runs.", "sentence2": "He moves."}}\n',
+    "SICK_{sick}.txt": "{n}\tA man {n} runs\tHe moves\t4.5\t{label}\n",
+}
+HEADERS = {"snli": "", "SICK": "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"}
+
+
+@pytest.mark.parametrize("form", PUBLISHED)
+def test_published_files_are_read_under_their_own_names(form, tmp_path):
+    labels = ["NEUTRAL", "ENTAILMENT", "-"]
+    for k, (part, sick) in enumerate({"train": "train", "dev": "trial", "test": "test_annotated"}.items()):
+        rows = "".join(PUBLISHED[form].format(n=9 * k + n, label=label) for n, label in enumerate(labels))
+        (tmp_path / form.format(part=part, sick=sick)).write_text(HEADERS[form[:4]] + rows)
+    data = corpora.load(str(tmp_path))
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [2, 2, 2], "without those that have no class"
+    assert data.classes == ("ENTAILMENT", "NEUTRAL")
+    assert data.test[0].words[:3] == ("a", "man", "18") and data.test[0].question[:2] == ("he", "moves")
+
+
+def test_published_files_that_hold_all_parts_are_read(tmp_path):
+    rows = [f'"{n}"\t"1"\t"2"\t"What is {n} ""x""?"\t"Who?"\t"{n % 2}"\n' for n in range(20)]
+    header = '"id"\t"qid1"\t"qid2"\t"question1"\t"question2"\t"is_duplicate"\n'
+    (tmp_path / "quora_duplicate_questions.tsv").write_text(header + "".join(rows))
+    data = corpora.load(str(tmp_path))
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [16, 2, 2] and data.train[0].question == (
+        "who",
+        "?",
+    )
+    sick = tmp_path / "sick"
+    sick.mkdir()
+    parts = ["TRAIN", "TRAIN", "TRIAL", "TEST"]
+    rows = [f"{n}\tA {n}\tB\t{'YN'[n % 2]}\t{part}\n" for n, part in enumerate(parts)]
+    header = "pair_ID\tsentence_A\tsentence_B\tentailment_label\tSemEval_set\n"
+    (sick / "SICK.txt").write_text(header + "".join(rows))
+    data = corpora.load(str(sick))
+    assert [[e.words[1] for e in part] for part in (data.train, data.dev, data.test)] == [["0", "1"], ["2"], ["3"]]
+    (sick / "SICK.txt").write_text(header.replace("SemEval_set", "set") + "".join(rows))
+    with pytest.raises(CorpusError, match="SICK.txt: has no column part"):
+        corpora.load(str(sick))
+
+
 def texts(*rows):
     return tuple(Example(tuple(words.split()), label) for words, label in rows)
 
@@ -140,20 +181,20 @@ def test_folders_of_tables_and_of_babi(tmp_path):
     data = corpora.load(str(tmp_path))
     assert data.train[0].words == ("it", "'s", "good") and len(data.train) == 6 and not data.paired
 
-    pairs = tmp_path / "pairs"
-    pairs.mkdir()
+    folder = tmp_path / "pairs"
+    folder.mkdir()
     table = "sentence1\tsentence2\tgold_label\n" + "".join(f"A {i}\tB\t{i % 2}\n" for i in range(20))
-    (pairs / "train.tsv").write_text(table)
-    (pairs / "test.tsv").write_text("sentence1\tsentence2\tgold_label\nA 3\tB\t1\nZ\tB\t0\n")
-    data = corpora.load(str(pairs))
+    (folder / "train.tsv").write_text(table)
+    (folder / "test.tsv").write_text("sentence1\tsentence2\tgold_label\nA 3\tB\t1\nZ\tB\t0\n")
+    data = corpora.load(str(folder))
     assert (len(data.train), len(data.dev), len(data.test)) == (18, 1, 2) and data.train[0].question == ("b",)
 
-    (pairs / "test.tsv").write_text("sentence1\tsentence2\tgold_label\nA\tB\t0\n\tB\t1\n")
+    (folder / "test.tsv").write_text("sentence1\tsentence2\tgold_label\nA\tB\t0\n\tB\t1\n")
     with pytest.raises(CorpusError, match=r"test.tsv, row 2: an empty text"):
-        corpora.load(str(pairs))
-    (pairs / "test.tsv").write_text("a\tb\n1\t2\n")
+        corpora.load(str(folder))
+    (folder / "test.tsv").write_text("a\tb\n1\t2\n")
     with pytest.raises(CorpusError, match="test.tsv: has no column label"):
-        corpora.load(str(pairs))
+        corpora.load(str(folder))
 
     stories = tmp_path / "stories"
     stories.mkdir()
