@@ -109,8 +109,8 @@ def read_folder(folder: Path) -> Dataset:
     if (whole := folder / "SICK.txt").exists():
         table = _table(whole)
         sets = table[_column(table, "part", ("SemEval_set",), whole)]
-        train, dev, test = (tuple(_examples(table[sets == name], whole)) for name in ("TRAIN", "TRIAL", "TEST"))
-        return Dataset(folder.name, train, dev, test)
+        of_set = {name: tuple(_examples(table[sets == name], whole)) for name in ("TRAIN", "TRIAL", "TEST")}
+        return Dataset(folder.name, of_set["TRAIN"], of_set["TRIAL"], of_set["TEST"])
     files = {part: [f for name in names if (f := folder / name).exists()] for part, names in FILES.items()}
     fitted, chosen, tested = (tuple(_examples(_table(f[0]), f[0])) if f else () for f in files.values())
     if not fitted or not tested:
