@@ -23,7 +23,7 @@ import numpy as np
 
 from lalkit.errors import ParameterError
 from lalkit.treebank.joint import GROUP
-from lalkit.treebank.text import tokenize
+from lalkit.treebank.text import tokenize, word_tokenizer
 from lalkit.treebank.tree import UNARY, Sentence
 
 ANY = "*"
@@ -97,8 +97,6 @@ def read_brackets(text: str, id: str = "") -> tuple[Sentence, list[SpanItem]]:
 
     Raises ParameterError if the brackets do not balance, have no label, or divide a word.
     """
-    from nltk.tokenize import NLTKWordTokenizer
-
     plain, at, open_brackets, brackets = "", 0, [], []
     for match in re.finditer(r"\[([^\s\[\]]+)\s+|\]", text):
         plain, at = plain + text[at : match.start()], match.end()
@@ -112,7 +110,7 @@ def read_brackets(text: str, id: str = "") -> tuple[Sentence, list[SpanItem]]:
     if open_brackets or "[" in plain:
         problem = f"the bracket [{open_brackets[-1][0] if open_brackets else ''} is not closed, or has no label"
         raise ParameterError(problem, where=id, remedy="Write: [NP the old bridge], or [* the old bridge].")
-    places = list(NLTKWordTokenizer().span_tokenize(plain))
+    places = list(word_tokenizer().span_tokenize(plain))
     items = []
     for label, start, end in sorted(brackets, key=lambda bracket: bracket[1:]):
         inside = [number for number, place in enumerate(places, 1) if start < place[1] and place[0] < end]

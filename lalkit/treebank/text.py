@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import random
 import re
+import sys
+import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, get_args
 
 from lalkit.errors import TreebankError
@@ -21,6 +28,7 @@ from lalkit.treebank.tree import WHITE, Sentence, in_order
 HAN = re.compile("[\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # A hyphenation point, bullets, a dot operator and Katakana dots: all are written between the parts of a foreign name.
 DOTS = dict.fromkeys(map(ord, "\u2027\u2022\u2219\u22c5\u30fb\uff65"), "·")
+IMPORTING = threading.Lock()  # held while NLTK's packages are empty ones
 
 
 def is_chinese(text: str) -> bool:
@@ -144,14 +152,43 @@ def tokenize(text: str) -> tuple[str, ...]:
         problem = f"Chinese is written without spaces, and lalkit cannot tell its words apart: {text.strip()[:20]!r}"
         remedy = "Put spaces between the words, and add --form tokens (or --form tagged)."
         raise TreebankError(problem, remedy=remedy)
-    return tuple(ESCAPES.get(token, token) for token in _tokenizer().tokenize(text))
+    return tuple(ESCAPES.get(token, token) for token in word_tokenizer().tokenize(text))
 
 
 @cache
-def _tokenizer():
-    """Import nltk, as slow to import as torch. It draws a random number; the caller's random numbers stay the same."""
-    state = random.getstate()
-    from nltk.tokenize import NLTKWordTokenizer
+def word_tokenizer() -> Any:
+    """Return NLTK's tokenizer, from its own file: importing all of NLTK takes as long as importing torch.
 
-    random.setstate(state)
-    return NLTKWordTokenizer()
+    If NLTK is here already, or if its files are not where they were, it is imported as usual. Then it draws a random number;
+    the caller's random numbers stay the same.
+    """
+    state = random.getstate()
+    with IMPORTING:
+        try:
+            with suppress(ImportError, AttributeError), empty_packages("nltk", "nltk.tokenize"):
+                return import_module("nltk.tokenize.destructive").NLTKWordTokenizer()
+            return import_module("nltk.tokenize").NLTKWordTokenizer()
+        finally:
+            random.setstate(state)
+
+
+@contextmanager
+def empty_packages(root: str, *others: str) -> Iterator[None]:
+    """Let empty packages stand for these while the block imports modules of them, and forget all of them afterwards.
+
+    Nothing happens if the root is imported already. Raises ImportError if it is not installed.
+    """
+    if root in sys.modules:
+        yield
+        return
+    place = find_spec(root)
+    if place is None or place.origin is None:
+        raise ImportError(root)
+    try:
+        for name in (root, *others):
+            sys.modules[name] = package = ModuleType(name)
+            package.__path__ = [str(Path(place.origin).parent.joinpath(*name.split(".")[1:]))]
+        yield
+    finally:
+        for name in [name for name in sys.modules if f"{name}.".startswith(f"{root}.")]:
+            del sys.modules[name]

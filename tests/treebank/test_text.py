@@ -1,8 +1,14 @@
 """Typed text becomes sentences."""
 
+import subprocess
+import sys
+from importlib import import_module
+from types import SimpleNamespace
+
 import pytest
 
 from lalkit.errors import TreebankError
+from lalkit.treebank import text as texts
 from lalkit.treebank.text import read_line, read_lines, read_text, split_sentences, tokenize
 
 
@@ -11,6 +17,32 @@ def test_raw_text_becomes_treebank_tokens():
         "``", "It", "'s", "-LRB-", "almost", "-RRB-", "5", "%", ",", "''", "he", "said", ".",
     )  # fmt: skip
     assert read_line("Go").words == ("Go",)
+
+
+ALONE = """
+import random, sys, threading
+from lalkit.treebank.text import tokenize, word_tokenizer
+state, results = random.getstate(), []
+threads = [threading.Thread(target=lambda: results.append(tokenize("I can't (5%)."))) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+assert set(results) == {("I", "ca", "n't", "-LRB-", "5", "%", "-RRB-", ".")} and len(results) == 8
+assert not {"nltk", "nltk.redos", "pandas"} & set(sys.modules) and random.getstate() == state
+"""
+
+
+def test_the_tokenizer_is_loaded_without_the_rest_of_nltk():
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_nltk_is_imported_as_usual_if_its_files_are_elsewhere(monkeypatch, tmp_path):
+    tokenizers = {"nltk.tokenize": SimpleNamespace(NLTKWordTokenizer=lambda: "the usual one")}
+    monkeypatch.setattr(texts, "find_spec", lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
+    monkeypatch.setattr(texts, "import_module", lambda name: tokenizers.get(name) or import_module(name))
+    for name in [name for name in sys.modules if f"{name}.".startswith("nltk.")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert texts.word_tokenizer.__wrapped__() == "the usual one"
 
 
 def test_tokens_and_tags_are_taken_as_they_are():
