@@ -25,6 +25,7 @@ from lalkit.interpret import layer_of, source_of
 from lalkit.interpret.alternatives import Price, Reading, Readings, decoder, given_tree
 from lalkit.interpret.questions import Questions, Texts
 from lalkit.network.parser import same_state
+from lalkit.network.precision import Precision, resolve
 from lalkit.network.predict import Prediction, predict, with_confidence
 from lalkit.training import named as models
 from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_content, save_model
@@ -128,6 +129,7 @@ class ParseResult:
 
         A change through `.data`, which torch does not count, is seen if it changes the parse.
         """
+        self._refuse_lower()
         same = self._is_current(self._parser)
         if same:
             bare = replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
@@ -139,6 +141,11 @@ class ParseResult:
                 sure = now.confidence and with_confidence(before, bare, now.confidence)
                 return replace(again, prediction=sure or before) if chosen else again
         raise self._changed()
+
+    def _refuse_lower(self) -> None:
+        if (lower := self.prediction.precision) != "fp32":
+            problem = f"explanations and probabilities are of scores in fp32, but this was parsed in {lower}"
+            raise LalkitError(problem, remedy='Parse it again with precision="fp32".')
 
     def _changed(self) -> ModelError:
         problem = (
@@ -171,6 +178,7 @@ class ParseResult:
     @cached_property
     def readings(self) -> Readings:
         """All joint trees of the sentence, with their scores and probabilities; under constraints, those that obey."""
+        self._refuse_lower()
         if self._is_current(self._parser):
             readings = self._parser.readings(self.given or self.sentence, self.constraints)
             if math.isclose(readings.score(self.prediction), self.score, rel_tol=1e-3, abs_tol=1e-3):
@@ -396,9 +404,12 @@ class Parser(Questions):
     >>> print(parser.parse("Select the person driving"))  # doctest: +SKIP
     """
 
-    def __init__(self, loaded: Loaded, profile: dict | None = None):
-        """profile: how often each label head leads each label in a corpus (`interpret.tables.profile`)."""
-        self.profile = profile
+    def __init__(self, loaded: Loaded, profile: dict | None = None, precision: Precision = "fp32"):
+        """profile: how often each label head leads each label in a corpus (`interpret.tables.profile`).
+
+        precision: of parses, unless `parse` is given another one: see `lalkit.network.precision`.
+        """
+        self.profile, self.precision = profile, precision
         self.network, self.vocab, self.config = loaded.network, loaded.vocab, loaded.config
         self.collator, self.info = loaded.collator, loaded.info
         self.calibration, self.temperature = loaded.calibration, loaded.temperature
@@ -435,14 +446,16 @@ class Parser(Questions):
         return pd.Series(self.facts).to_frame("Parser").to_html()
 
     @classmethod
-    def load(cls, name: str | Path, **hub) -> Parser:
+    def load(cls, name: str | Path, precision: Precision = "fp32", **hub) -> Parser:
         """Load a parser by the name of a shipped one, from a folder, or from the hub with 'hf:owner/name'.
 
         A folder is one that `lalkit train` or `save` wrote. Raises ModelError if there is no parser, if it is incomplete, or
-        if its encoder is missing or a different one. hub: options of `huggingface_hub.snapshot_download`.
+        if its encoder is missing or a different one. precision: of parses: fp32; bf16 or int8, which are faster, and whose
+        results cannot be explained; or auto, which is bf16 where the hardware has it. hub: options of
+        `huggingface_hub.snapshot_download`.
         """
         folder = models.find(name, **hub)
-        parser = cls(load_model(folder), models.read_profile(folder))
+        parser = cls(load_model(folder), models.read_profile(folder), precision)
         parser.folder = folder
         return parser
 
@@ -527,6 +540,7 @@ class Parser(Questions):
             return self.parse_all([text], form, **options)[0]
         if options.pop("decode", "best") != "best":
             raise LalkitError("constraints are for the best tree", remedy="Leave out decode, or the constraints.")
+        resolve(options.get("precision", self.precision), "cpu", exact=True)
         readings = self.readings(read_sentence(text, form), constraints)
         return replace(self.results(readings, [readings.best])[0], reading=None)
 
@@ -570,6 +584,7 @@ class Parser(Questions):
             raise LalkitError("this is one sentence, not a list of sentences", remedy="Use `parse`, or give a list.")
         sentences = read_sentences(texts, form)
         find, lam = decoder(decode, self.network, self.vocab.labels, self.temperature), self.config.train.lam
+        options = {"precision": self.precision, **options}
         predictions = predict(self.network, self.collator, sentences, lam=lam, decode=find, **options)
         state = self._present_state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
         results = [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
@@ -673,9 +688,9 @@ class Parser(Questions):
         return ask(self.attribution.view, sentences, options)
 
 
-def load(name: str | Path = "default") -> Parser:
+def load(name: str | Path = "default", precision: Precision = "fp32") -> Parser:
     """Load a parser by name, from a folder, or from the hub: see `Parser.load`. Without a name, the usual English parser."""
-    return Parser.load(name)
+    return Parser.load(name, precision)
 
 
 def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:

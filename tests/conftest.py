@@ -22,6 +22,14 @@ def one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_bf16():
+    """Let `--precision auto` be fp32 on every machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lalkit.network.precision.has_bf16", lambda device: False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def sample():
     return load("sample", "train").sentences

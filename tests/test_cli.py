@@ -23,6 +23,7 @@ def test_evaluate_prints_one_object(tiny_parser, tmp_path):
     assert code == 0, err
     record = json.loads(out)
     wanted = "precision recall f1 exact uas las uas_all las_all tag_accuracy sentences skipped seconds".split()
+    assert record["computed_in"] == "fp32"
     assert all(isinstance(record[name], int | float) for name in wanted)
     assert (record["sentences"], record["skipped"]) == (44, 0)
     assert 0 < record["f1"] < 100 and 0 < record["las"] <= record["uas"] < 100

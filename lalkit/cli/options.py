@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from copy import copy
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from typer.models import OptionInfo
@@ -45,6 +45,7 @@ TREEBANK = (
     "and .conllu files, or a mixture such as craft:constituents+ewt*0.5."
 )
 PARSER = "A trained parser: a shipped one by name, default for the usual one, a folder, or hf:owner/name."
+PRECISION = "Of the numbers: fp32; bf16 or int8 (faster, less exact); auto is bf16 where the hardware has it, else fp32."
 SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more settings."
 
 Treebank = Annotated[str, typer.Option("--treebank", help=TREEBANK)]
@@ -55,6 +56,7 @@ Split = Annotated[str, typer.Option(help="A part of the treebank: train, dev or 
 Threads = Annotated[
     int | None, typer.Option(callback=set_threads, help="The number of processor threads; 0 means one per core.")
 ]
+Precision = Annotated[Literal["auto", "fp32", "bf16", "int8"], typer.Option(help=PRECISION)]
 FILE, FOLDER = typer.Option(parser=output_file), typer.Option(parser=output_folder)  # places that a command writes
 Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]
 

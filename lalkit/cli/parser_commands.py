@@ -87,6 +87,7 @@ def evaluate(
     by: Literal["length", "label"] | None = None,
     beside: str | None = None,
     lam: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    precision: options.Precision = "fp32",
     skip_unreadable: bool = False,
     threads: options.Threads = None,
 ) -> None:
@@ -108,6 +109,7 @@ def evaluate(
     from lalkit.chart.machine import progress
     from lalkit.evaluation import scores
     from lalkit.files import write_json, write_text
+    from lalkit.network.precision import resolve
     from lalkit.network.predict import predict
     from lalkit.training import checkpoint, named
     from lalkit.treebank import brackets, corpora, mixture
@@ -115,6 +117,7 @@ def evaluate(
     printed = json_ == Path("-")
     start = time.perf_counter()
     loaded = checkpoint.load_model(named.find(parser))
+    precision = resolve(precision, "cpu")
     task, lam = loaded.config.model.task, loaded.config.train.lam if lam is None else lam
     corpus = corpora.load(treebank, split, task=task, lenient=skip_unreadable)
     if not corpus.sentences:
@@ -126,7 +129,8 @@ def evaluate(
         problem = "--parses and --by label need constituents, and there are none"
         raise ParameterError(problem, remedy="Leave them out: arcs are scored without them.")
     with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
-        parsed = [p.sentence for p in predict(loaded.network, loaded.collator, gold, lam=lam, tick=bar.update)]
+        predictions = predict(loaded.network, loaded.collator, gold, lam=lam, tick=bar.update, precision=precision)
+    parsed = [p.sentence for p in predictions]
     result = scores.evaluate(gold, parsed)
     labels = {label for sentence in gold for label in sentence.arc_labels or ()}
     if 2 * len(labels & set(loaded.vocab.arc_labels)) < len(labels):
@@ -140,6 +144,7 @@ def evaluate(
     summary |= {"crossing": crossing, "out_of_reach": beyond} if crossing else {}
     universal = scores.universal_scores(gold, parsed)
     record: dict[str, object] = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam}
+    record |= {"computed_in": precision}
     record |= {"universal": universal.to_dict(orient="records")} if len(universal) else {}
     if beside:
         other = checkpoint.load_model(named.find(beside))
@@ -192,6 +197,7 @@ def parse(
     samples: int | None = None,
     seed: int = 0,
     confidence: bool = False,
+    precision: options.Precision = "auto",
 ) -> None:
     """Parse text of any size. An empty line stays an empty line in PTB output; other forms leave it out.
 
@@ -236,7 +242,7 @@ def parse(
             problem = "constraints, alternatives and samples are for one typed sentence, and are printed"
             raise ParameterError(problem, remedy="Give one sentence between quotes, and no --out, --workers or --svg.")
         arguments = model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed, confidence
-        return print_trees(text[0], *arguments)
+        return print_trees(text[0], *arguments, precision)
     if file and text:
         raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
     if file and len(forms) > 1:
@@ -248,18 +254,19 @@ def parse(
             lines = from_arguments(text) if text else from_stream(sys.stdin.buffer, "standard input", "stdin")
         parse_corpus.parse(
             find(model), lines, form=form, to=forms, pretty=pretty, out=out, svg=svg, resume=resume, workers=workers,
-            cluster=cluster, decode=decode, confidence=confidence,
+            cluster=cluster, decode=decode, confidence=confidence, precision=precision,
         )  # fmt: skip
 
 
 def print_trees(
-    text, model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed, confidence
+    text, model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed, confidence, precision
 ) -> None:  # fmt: skip
     """Print the joint trees of one sentence that were asked for; the arguments are those of `parse`."""
     from lalkit.api import Parser
+    from lalkit.network.precision import resolve
     from lalkit.parsing.parse_corpus import write
 
-    parser = Parser.load(model)
+    parser = Parser.load(model, resolve(precision, "cpu", exact=True))
     result = parser.parse(text, form, require=require or (), forbid=forbid or (), decode=decode)
     results = [result] if alternatives is None else result.alternatives(alternatives)
     if samples is not None:

@@ -20,6 +20,7 @@ from lalkit.errors import whole_number
 from lalkit.network.batches import Collator, batches, usual
 from lalkit.network.confidence import Confidence, check_joint, confidences
 from lalkit.network.parser import Network, ParserOutput
+from lalkit.network.precision import Precision, in_int8, resolve
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.joint import GROUP, JointSpan, from_joint
 from lalkit.treebank.tree import Sentence, Span
@@ -38,12 +39,14 @@ class Prediction:
     """A parsed sentence, its joint spans, and the score of its tree.
 
     The spans include <H>. Their head word is 0 if the parser has constituents only. confidence: only if it was asked for.
+    precision: in which the scores were computed, see `lalkit.network.precision`.
     """
 
     sentence: Sentence
     spans: tuple[JointSpan, ...]
     score: float
     confidence: Confidence | None = field(default=None, repr=False, compare=False)
+    precision: Precision = field(default="fp32", repr=False, compare=False)
 
 
 def predict(
@@ -57,6 +60,7 @@ def predict(
     tick: Callable[[int], object] = lambda done: None,
     decode: Decode | None = None,
     temperature: float | None = None,
+    precision: Precision = "fp32",
 ) -> list[Prediction]:
     """Parse every sentence. The trees are in order, and the same alone and in any batch.
 
@@ -70,9 +74,10 @@ def predict(
         tick: It is called with the number of sentences that each batch has finished.
         decode: What finds the trees; None: the best trees.
         temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number; None: do not.
+        precision: Of the scores: auto, fp32, bf16 or int8, see `lalkit.network.precision`.
     """
     parses: list[Prediction | None] = [None] * len(sentences)
-    arguments = network, collator, sentences, lam, budget, threads, decode, temperature
+    arguments = network, collator, sentences, lam, budget, threads, decode, temperature, precision
     for group, predictions, _ in predict_batches(*arguments):
         for index, prediction in zip(group, predictions):
             parses[index] = prediction
@@ -89,6 +94,7 @@ def predict_batches(
     threads: int | None = None,
     decode: Decode | None = None,
     temperature: float | None = None,
+    precision: Precision = "fp32",
     **asked: bool,
 ) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:
     """Yield groups of indices with their predictions and the network's output, longest sentences first.
@@ -98,21 +104,26 @@ def predict_batches(
     if temperature is not None:
         check_joint(network.config.task)
     device = next(network.parameters()).device
+    precision = resolve(precision, device.type, exact=temperature is not None)
+    scoring = in_int8(network) if precision == "int8" else network
     budget = usual(device.type) if budget is None else whole_number("budget", budget, 1)
     threads = None if threads is None else whole_number("threads", threads, 1)
     long = device.type == "cpu" and network.config.task != "constituents"  # only joint charts take so long
     with network.parsing():
         for group in batches([len(s) for s in sentences], budget):
             chosen = [sentences[i] for i in group]
-            with undisturbed(device), announced(chosen[0]) if long and len(chosen[0]) >= LONG else nullcontext():
-                output = network(collator(chosen).to(device), **asked)
+            announcement = announced(chosen[0]) if long and len(chosen[0]) >= LONG else nullcontext()
+            with undisturbed(device, precision == "bf16"), announcement:
+                output = scoring(collator(chosen).to(device), **asked)
                 names = [sentence.where for sentence in chosen]
                 find = decode or decode_output
                 trees = find(output, [len(s) for s in chosen], lam, threads, network.config.task, names)
-                arc_labels = arc_label_scores(network, output, trees, collator.vocab.root)
+                arc_labels = arc_label_scores(scoring, output, trees, collator.vocab.root)
                 labels, tags = arc_labels.argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
             predictions = [
-                assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config)
+                replace(
+                    assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config), precision=precision
+                )
                 for b, (sentence, tree) in enumerate(zip(chosen, trees))
             ]
             if temperature is not None:
@@ -152,13 +163,13 @@ def announced(sentence: Sentence) -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed(device: torch.device) -> Iterator[None]:
+def undisturbed(device: torch.device, bf16: bool = False) -> Iterator[None]:
     """Compute without gradients and without the caller's autocast; new tensors are made on the CPU by default.
 
-    So the scores are the same whatever the program around has set. device: of the network.
+    So the scores are the same whatever the program around has set. device: of the network. bf16: with an autocast to it.
     """
     default = nullcontext() if torch.get_default_device().type == "cpu" else torch.device("cpu")
-    with torch.inference_mode(), torch.autocast(device.type, enabled=False), default:
+    with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16), default:
         yield
 
 

@@ -25,6 +25,7 @@ from lalkit.chart.machine import give_back, map_large
 from lalkit.config import MOST_PROCESSES
 from lalkit.errors import LalkitError, ModelError, TooLongError, whole_number
 from lalkit.interpret.alternatives import decoder
+from lalkit.network.precision import Precision
 from lalkit.network.predict import Prediction, predict
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model
 from lalkit.treebank.tree import Sentence
@@ -91,13 +92,14 @@ class Source:
     """The folder of a trained parser, as it is sent to other processes, and how it decodes.
 
     sha256: its fingerprint; None: do not compare. decode: see `lalkit.interpret.alternatives.decoder`. confidence: whether to
-    compute probabilities.
+    compute probabilities. precision: see `lalkit.network.precision`.
     """
 
     folder: str
     sha256: str | None = None
     decode: str = "best"
     confidence: bool = False
+    precision: Precision = "fp32"
 
     def load(self) -> Loaded:
         """Load the parser. Raises ModelError if there is none, or if its fingerprint is another one."""
@@ -108,13 +110,17 @@ class Source:
         return loaded
 
 
+def usual_device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 class ThisProcess(Compute):
     """Parse batches in this process. The parser is loaded when the first batch comes."""
 
     def __init__(self, source: Source, device: str | torch.device | None = None, threads: int | None = None):
         """device: by default a GPU if there is one. threads: for decoding; None: one per core."""
         self.source, self.threads, self.batches = source, threads, 0
-        self.torch_device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.torch_device = torch.device(device or usual_device())
         self.device = self.torch_device.type
 
     @cached_property
@@ -134,7 +140,7 @@ class ThisProcess(Compute):
             decode = decoder(self.source.decode, loaded.network, loaded.vocab.labels, temperature)
             return predict(
                 loaded.network, loaded.collator, part, lam=lam, budget=budget, threads=self.threads, decode=decode,
-                temperature=temperature if self.source.confidence else None,
+                temperature=temperature if self.source.confidence else None, precision=self.source.precision,
             )  # fmt: skip
 
         self.batches += 1

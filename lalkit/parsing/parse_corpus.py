@@ -17,7 +17,8 @@ from lalkit.api import ParseResult
 from lalkit.chart.machine import give_back, progress
 from lalkit.errors import LalkitError
 from lalkit.network.batches import batches, usual
-from lalkit.parsing.batch_workers import Compute, Source, Task, ThisProcess, Workers
+from lalkit.network.precision import Precision, resolve
+from lalkit.parsing.batch_workers import Compute, Source, Task, ThisProcess, Workers, usual_device
 from lalkit.parsing.cluster import Cluster, Ranks
 from lalkit.parsing.journaled_output import Journal, Part, StandardOutput, skip_done
 from lalkit.parsing.text_windows import Lines, Window, windows
@@ -50,6 +51,7 @@ def parse(
     budget: int | None = None,
     decode: str = "best",
     confidence: bool = False,
+    precision: Precision = "fp32",
 ) -> None:
     """Parse a text and write every result in its place.
 
@@ -68,6 +70,7 @@ def parse(
         budget: words of a batch; None for the usual number.
         decode: what finds the trees, see `lalkit.interpret.alternatives.decoder`.
         confidence: whether conllu and json also say how probable the parts of each parse are.
+        precision: of the scores, see `lalkit.network.precision`; all processes compute in what it means here.
 
     Raises:
         LalkitError: for a text, a parser or an output that cannot be used. The windows that were written before are kept,
@@ -77,15 +80,19 @@ def parse(
         needing = "--resume" if resume else "more than one form" if len(to) > 1 else "a Parquet table"
         problem = f"{needing} needs an --out"
         raise LalkitError(problem, remedy="Give --out the name of a file.")
-    source = Source(str(folder), None, decode, confidence)
+    precision = resolve(precision, "cpu" if workers or cluster else usual_device(), exact=confidence)
+    source = Source(str(folder), None, decode, confidence, precision)
     if out or workers or cluster or several():  # then several processes load the parser, at once or one after the other
-        source = Source(str(Path(folder).resolve()), fingerprint(folder), decode, confidence)
+        source = Source(str(Path(folder).resolve()), fingerprint(folder), decode, confidence, precision)
     with ExitStack() as stack:
         compute = stack.enter_context(start_compute(source, workers, cluster))
         if isinstance(compute, Ranks) and not compute.first:
             return compute.serve()
         kind = ",".join(f"{t} --pretty" if pretty and t == "ptb" else t for t in to)
         kind += "" if decode == "best" else f" --decode {decode}"
+        if precision != "fp32":
+            kind += f" --precision {precision}"
+            logger.info("computing in %s", precision)
         if confidence:
             kind += f" --confidence {(read_calibration(folder) or {}).get('temperature', 1.0)}"
         task = Journal(source.sha256 or "", lines.name, form, kind)

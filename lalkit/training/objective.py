@@ -15,6 +15,7 @@ from lalkit.chart.loss import arc_loss, joint_likelihood_loss, span_likelihood_l
 from lalkit.config import Config, TrainConfig
 from lalkit.network.batches import IGNORE, Batch, Collator, batches
 from lalkit.network.parser import Network, ParserOutput
+from lalkit.network.precision import has_bf16
 from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.tree import Sentence
@@ -40,7 +41,7 @@ class Learner:
     def add_gradient(self, sentences: Sequence[Sentence], weight: float = 1.0) -> dict[str, Tensor]:
         """Add `weight` times the gradient of the loss of these sentences. Return the terms of the loss, without the weight."""
         batch = self.collator(sentences, gold=True).to(self.device)
-        autocast = self.config.train.autocast and has_bf16(self.device)
+        autocast = self.config.train.autocast and has_bf16(self.device.type)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
             terms = losses(self.network, batch, self.config.train)
         (terms["loss"] * weight).backward()
@@ -148,8 +149,3 @@ def in_parts(sentences: Sequence[Sentence], words: int) -> list[list[Sentence]]:
     if not words:
         return [list(sentences)] if sentences else []
     return [[sentences[i] for i in group] for group in batches([len(s) for s in sentences], words)]
-
-
-def has_bf16(device: torch.device) -> bool:
-    """Return whether the hardware computes bf16. Where it is emulated, a step takes 15 times as long as in float32."""
-    return device.type == "cuda" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
