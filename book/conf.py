@@ -43,6 +43,7 @@ default_role = "literal"
 add_module_names = False
 
 html_theme = "furo"
+pygments_dark_style = "monokai"
 html_title = "lalkit"
 html_static_path = ["static"]
 html_extra_path = ["pages"]

@@ -29,7 +29,7 @@ PICTURES = (".png", ".svg")
 SPECIFICATION = importlib.util.spec_from_file_location("run_notebooks", FOLDER.parent / "tools" / "run_notebooks.py")
 tool = importlib.util.module_from_spec(SPECIFICATION)
 SPECIFICATION.loader.exec_module(tool)
-UNEXECUTED = tool.SKIPPED | {path.stem for path in BOOKS}
+UNEXECUTED = tool.SKIPPED | {"07_train", "08_speed", "14_probe_reference", "18_summarization_heads", "19_three_systems"}
 
 
 def test_the_first_four_are_there():
@@ -123,10 +123,10 @@ def test_a_picture_becomes_smaller_and_a_path_begins_at_the_root():
 
 
 def runs_of_words(text):
-    """All runs of five words of letters, whatever stands between them."""
-    words = re.findall(r"[A-Za-z]+", text)
-    runs = zip(words, words[1:], words[2:], words[3:], words[4:])
-    return {run for run in runs if len(set(run)) > 2}  # not "S S S S S", a column of labels
+    """All runs of five words, with anything but a number between them."""
+    words = re.findall(r"[A-Za-z]+|\d", text)
+    runs = set(zip(words, words[1:], words[2:], words[3:], words[4:]))
+    return {run for run in runs if len(set(run)) > 2 and "".join(run).isalpha()}  # not "S S S S S", a column of labels
 
 
 @pytest.mark.data
@@ -153,10 +153,10 @@ def test_no_output_has_a_sentence_of_a_corpus():
         *FOLDER.glob("*.md"),
     ]
     known = runs_of_words(" ".join(path.read_text(encoding="utf-8") for path in ours if path.is_file()))
-    sources = " ".join(tool.text(cell["source"]) for book in books for cell in book["cells"])
-    assert (shown - known - runs_of_words(sources)) & runs_of_words(
-        " ".join(" ".join(f.findall(t)) for t, f in texts)
-    ) == set()
+    suspect = (
+        shown - known - runs_of_words(" ".join(tool.text(cell["source"]) for book in books for cell in book["cells"]))
+    )
+    assert [run for text, form in texts for run in suspect & runs_of_words(" ".join(form.findall(text)))] == []
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)

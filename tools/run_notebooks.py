@@ -130,6 +130,7 @@ def describe(figure) -> str:
         )
         legend = [entry.get_text() for entry in axis.get_legend().get_texts()] if axis.get_legend() else []
         names = {"": title, "across: ": across, "up: ": up, "legend: ": ", ".join(legend[:8])}
+        names["with: "] = "" if any(names.values()) else ", ".join(part.get_text() for part in axis.texts[:8])
         panels.append("; ".join(name + value for name, value in names.items() if value and value[0] != "<"))
     heading = figure.get_suptitle() or "Chart"
     return " ".join(". ".join([heading, *filter(None, panels)]).split())[:600]
