@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from statistics import median
+from typing import Any, get_args
 from unittest.mock import patch
 
 import torch
@@ -19,13 +21,14 @@ from torch import nn
 from lalkit.bench.measure import FEW, Settings, alternate, compare, milliseconds, network_and_sentences, transformer
 from lalkit.bench.measure import row as one_row
 from lalkit.config import override, preset
+from lalkit.errors import ParameterError
 from lalkit.interpret import source_of
 from lalkit.interpret.contributions import contributions as contributions_of
 from lalkit.network import parser as assembly
 from lalkit.network import predict as predicting
 from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
 from lalkit.network.parser import Network
-from lalkit.network.precision import has_bf16
+from lalkit.network.precision import Precision, has_bf16, resolve
 from lalkit.network.word_vectors import PretrainedEncoder
 from lalkit.training.objective import losses, make_optimizer
 from lalkit.treebank.check import trainable
@@ -43,7 +46,8 @@ OTHERS = {
 def parse(settings: Settings) -> list[dict]:
     """Compare parsing, from sentences to checked trees, with the bare encoder on the same batches; and show where time goes.
 
-    Returns one row of the whole against the encoder, one per part against the whole, one of their sum against the whole.
+    Returns one row of the whole against the encoder in fp32 for each precision that the hardware has, with words per second
+    and the processor's name; one per part in fp32 against the whole, and one of their sum.
     """
     network, collator, sentences, name = network_and_sentences(settings)
     bare = transformer(settings, network)
@@ -59,11 +63,29 @@ def parse(settings: Settings) -> list[dict]:
 
     if len(sentences) <= FEW:
         settings = settings.at_most(3)
-    whole = compare(settings, "parse", name, settings.preset, "bare encoder", parse_all, encode)
-    return [whole, *_parts(settings, network, parse_all, name)]
+    usable: list[Precision] = ["fp32"]
+    for low in get_args(Precision)[2:]:
+        with contextlib.suppress(ParameterError):
+            usable.append(resolve(low, torch.device(settings.device).type))
+    rounds = alternate(settings, *(partial(parse_all, precision=precision) for precision in usable), encode)
+    rows, words, baseline = [], sum(map(len, sentences)), f"bare encoder on {processor(settings.device)}"
+    for place, precision in enumerate(usable):
+        pairs = [(times[place], times[-1]) for times in rounds]
+        mode = f"{settings.preset}, {precision}, {1000 * words / median(ours for ours, _ in pairs):,.0f} words/s"
+        rows.append(one_row(settings, "parse", name, mode, baseline, pairs, [ours / bare for ours, bare in pairs]))
+    return [*rows, *_parts(settings, network, parse_all, name)]
 
 
-def parser(settings: Settings, network: Network, collator: Collator, sentences: list[Sentence]) -> Callable[[], object]:
+def processor(device: str) -> str:
+    """Return the name of a GPU or of this machine's processor."""
+    if device != "cpu":
+        return torch.cuda.get_device_name(device)
+    return torch.cpu.get_capabilities().get("cpu_name") or platform.processor()
+
+
+def parser(
+    settings: Settings, network: Network, collator: Collator, sentences: list[Sentence]
+) -> Callable[..., object]:
     """Return a function that parses all the sentences."""
     return partial(predicting.predict, network, collator, sentences, threads=torch.get_num_threads())
 

@@ -1,6 +1,7 @@
 """The rows of the table, what they measure, and that both functions of a pair compute the same. No test depends on time."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -123,8 +124,11 @@ def tiny_network(monkeypatch, sample):
 
 def test_parts_add_up_and_the_clocks_are_taken_off(tiny_network):
     decode = predict.decode_output
-    whole, *parts = whole_parser.parse(ONCE)
-    assert whole["routine"] == "parse" and whole["ratio"] > 0
+    whole, int8, *parts = whole_parser.parse(ONCE)
+    assert whole["routine"] == int8["routine"] == "parse" and whole["ratio"] > 0 and int8["ratio"] > 0
+    assert re.fullmatch(r"minilm, int8, [\d,]+ words/s", int8["mode"]) and int8["baseline"].startswith(
+        "bare encoder on "
+    )
     named = {row["case"]: row["ours_ms"] for row in parts}
     assert list(named) == [
         "encoder", "self-attention", "label attention", "spans", "arcs", "decoding", "everything else", "sum",
