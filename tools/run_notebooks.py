@@ -16,6 +16,7 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -33,7 +34,7 @@ STARTUP = "import sys; sys.path.insert(0, {!r}); import run_notebooks; run_noteb
 MACHINE = re.compile(
     r"(?<![\w.:/<])/(?:home|root|tmp|work|Users|opt|usr|var|mnt)/[\w.]|[A-Z]:\\\\\w|\bat 0x[0-9a-f]{6,}"
 )
-BAR = re.compile(r"\d+%\|.*\|")  # of tqdm
+BAR = re.compile(r"\d+%\|.*\||^USDT:")  # of tqdm, and what torch's profiler says of itself
 WARNING = re.compile(r"\b\w*Warning\b|Traceback \(most recent")
 
 
@@ -138,12 +139,14 @@ def describe(figure) -> str:
 
 def execute(path: Path) -> dict:
     """Return the notebook with the outputs of a new run of it."""
+    folder = ROOT / "runs" / "notebooks" / path.stem
+    shutil.rmtree(folder, ignore_errors=True)  # a training refuses the folder of another one
     with tempfile.TemporaryDirectory() as profile:
         startup = Path(profile, "profile_default", "startup", "prepare.py")
         startup.parent.mkdir(parents=True)
         startup.write_text(STARTUP.format(str(Path(__file__).parent)))
         with patch.dict(os.environ, {"IPYTHONDIR": profile}):
-            result = run_notebook(path, out=ROOT / "runs" / "notebooks" / path.stem, progress=False)
+            result = run_notebook(path, out=folder, progress=False)
     notebook, executed = (json.loads(file.read_text(encoding="utf-8")) for file in (path, result.notebook))
     for cell, done in zip(notebook["cells"], executed["cells"], strict=True):
         if cell["cell_type"] == "code":
