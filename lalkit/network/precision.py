@@ -2,7 +2,8 @@
 
 int8: the encoder's linear maps multiply whole numbers. Each row of a weight matrix has a scale of its own, and so has each
 input row. With one scale for a whole batch, as torch's dynamic quantization has it, a sentence would depend on its batch, and
-F1 was 1.15 lower; with a scale for each row it is the same to 0.1.
+F1 was 1.15 lower. With a scale for each row it is 0.02 (en-news-span) and 0.30 (en-news) lower, by
+`lalkit evaluate en-news --treebank ptb-sample --split dev --precision int8`.
 """
 
 from __future__ import annotations

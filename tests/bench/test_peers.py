@@ -6,7 +6,8 @@ import zipfile
 
 import pytest
 
-from lalkit.bench import peers
+from lalkit import config
+from lalkit.bench import peer_programs, peers
 from lalkit.treebank.corpora import load
 from tests.command import lalkit
 
@@ -60,3 +61,9 @@ def test_a_wrong_option_is_refused(tmp_path, option, value, problem):
     code, _, errors = lalkit("bench", "peers", "--treebank", "sample", "--out", tmp_path / "out", option, value)
     assert code == 2 and problem in errors
     assert not (tmp_path / "out").exists()
+
+
+def test_the_peers_learn_with_the_rates_of_lalkit():
+    """Their program cannot import lalkit, so it repeats two numbers."""
+    rates = config.preset("minilm-span").train
+    assert (peer_programs.RATE, peer_programs.NEW_RATE) == (rates.encoder_rate, rates.rate)
