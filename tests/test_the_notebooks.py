@@ -500,6 +500,8 @@ def test_17_trains_measures_and_draws(tmp_path):
     assert binned.groupby("system")["n"].sum().tolist() == [30, 30]
     page = (result.folder / "preference.html").read_text()
     assert "diversity" not in page and "vanilla" not in page
+    made_up = pd.read_csv(result.folder / "table5_made_up.csv")
+    assert list(made_up["criterion"]) == ["overall", "completeness", "correctness"]
 
 
 @pytest.mark.slow

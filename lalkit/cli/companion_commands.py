@@ -117,6 +117,46 @@ def probe_classifier(run: Path, data: Texts, out: Table = None, test: Test = 0, 
     print(summary(table).drop(columns=["system", "seed"]).round(3).to_string(index=False))
 
 
+@classifiers.command("ask")
+@documented
+def ask_people(first: Path, second: Path, data: Texts, out: Out, texts: int = 20, seed: Seed = 1) -> None:
+    """Write a page on which people compare the attention of two classifiers, and the key that tells which is which.
+
+    Example: lalkit transparent ask runs/vanilla runs/diversity --data subjectivity --out runs/people
+
+    Args:
+        first: The folder of a trained classifier.
+        second: The folder of a classifier of another kind.
+        texts: The number of texts on the page.
+    """
+    from lalkit.companions.classifiers import classifier_training, faithfulness, text_corpora
+    from lalkit.draw.companion_figures import preference_page
+
+    models = classifier_training.load_classifier(first), classifier_training.load_classifier(second)
+    items, key = faithfulness.blinded(*models, text_corpora.load(data).test, texts, seed)
+    write_text(out / "preference.html", preference_page(items))
+    save(key, out / "preference_key.csv")
+
+
+@classifiers.command("answers")
+@documented
+def count_answers(key: Path, answers: list[Path], out: Table = None) -> None:
+    """Count by majority what people answered on the page of `lalkit transparent ask`, and say how far they agree.
+
+    Example: lalkit transparent answers runs/people/preference_key.csv answers-anna.csv answers-ben.csv
+
+    Args:
+        key: The file preference_key.csv that was written with the page.
+        answers: The files that the page saved, one for each person.
+    """
+    from lalkit.companions.classifiers.faithfulness import preferred
+    from lalkit.companions.classifiers.text_corpora import read_table
+
+    table = preferred([read_table(file) for file in answers], read_table(key))
+    save(table, out)
+    print(table.round(2).to_string(index=False))
+
+
 @classifiers.command("study")
 @documented
 def study_classifiers(

@@ -1,4 +1,4 @@
-"""Say whether a difference is more than chance, for one test or for many, and measure the area under a ROC curve.
+"""Say whether a difference is more than chance, for one test or for many; measure areas under ROC curves and agreement of judges.
 
 The scores of a corpus are ratios of sums over sentences. Therefore they are tested by randomisation over sentences, which no
 library we know offers for such ratios. Holm's correction is not in scipy either.
@@ -132,6 +132,21 @@ def roc_auc(scores: ArrayLike, positive: ArrayLike) -> float:
     if not count or not others:
         raise ValueError(f"{count} positive and {others} negative examples: some of both are needed")
     return float(stats.mannwhitneyu(scores[positive], scores[~positive], method="asymptotic")[0] / (count * others))
+
+
+def fleiss_kappa(counts: ArrayLike) -> float:
+    """Return how far judges agree beyond chance (Fleiss 1971): 1 is full agreement, and 0 is that of chance.
+
+    counts: [N, C], how many judges gave item n the category c. Items may have different numbers of judges; those with fewer than
+    two are left out. It is nan if none is left, or if only one category was ever given.
+    """
+    votes = np.asarray(counts, dtype=np.float64)
+    votes = votes[votes.sum(1) >= 2]
+    judges = votes.sum(1)
+    if not len(votes) or (chance := np.square(votes.sum(0) / judges.sum()).sum()) >= 1:
+        return float("nan")
+    agreed = ((votes * (votes - 1)).sum(1) / (judges * (judges - 1))).mean()
+    return float((agreed - chance) / (1 - chance))
 
 
 def f1_of_sums(counts: np.ndarray) -> np.ndarray:

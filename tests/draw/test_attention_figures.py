@@ -81,11 +81,12 @@ def test_the_page_holds_its_items_and_nothing_that_tells_sides_apart():
 @pytest.mark.slow
 def test_answers_are_saved_as_a_csv(open_page):
     page = open_page(preference_page(ITEMS))
-    page.check("input[name=item1][value=left]")
-    page.check("input[name=item2][value=neither]")
-    page.check("input[name=item1][value=right]")  # a changed mind
-    assert page.inner_text("#done") == "2 of 2 answered"
+    page.check("input[name='1,overall'][value=left]")
+    page.check("input[name='2,correctness'][value=skip]")
+    page.check("input[name='1,overall'][value=right]")  # a changed mind
+    assert page.inner_text("#done") == "2 of 6 answered"
+    page.fill("#judge", "Zoë B/2")
     with page.expect_download() as download:
         page.click("#save")
-    assert download.value.suggested_filename == "answers.csv"
-    assert download.value.path().read_text() == "item,choice\n1,right\n2,neither\n"
+    assert download.value.suggested_filename == "answers-Zoë-B-2.csv"
+    assert download.value.path().read_text() == "item,criterion,choice\n1,overall,right\n2,correctness,skip\n"

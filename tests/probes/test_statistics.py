@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lalkit.evaluation.statistics import f1_test, holm, paired_test, roc_auc
+from lalkit.evaluation.statistics import f1_test, fleiss_kappa, holm, paired_test, roc_auc
 from tests.reference import probes_literal as literal
 
 
@@ -88,3 +88,17 @@ def test_the_area_under_the_curve_against_all_pairs():
     assert roc_auc([1, 2, 3], [0, 0, 1]) == 1 and roc_auc([3, 2, 1], [0, 0, 1]) == 0 and roc_auc([1, 1], [0, 1]) == 0.5
     with pytest.raises(ValueError, match="2 positive and 0 negative"):
         roc_auc([1, 2], [1, 1])
+
+
+def test_the_agreement_of_judges_against_all_pairs():
+    """The published example of Fleiss' kappa has 14 judges (0.21); the slow twin goes through all pairs of judgements."""
+    counts = [
+        [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1], [7, 7, 0, 0, 0],
+        [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
+    ]  # fmt: skip
+    assert fleiss_kappa(counts) == pytest.approx(0.210, abs=5e-4)
+    uneven = [[3, 0], [2, 3], [1, 0], [0, 0], [1, 1]]
+    for votes in (counts, uneven):
+        assert fleiss_kappa(votes) == pytest.approx(literal.fleiss_kappa(votes), abs=1e-12)
+    assert fleiss_kappa([[2, 0], [0, 2]]) == 1
+    assert all(np.isnan(fleiss_kappa(votes)) for votes in ([[2, 0]], [[1, 0], [0, 1]], np.zeros((0, 2))))

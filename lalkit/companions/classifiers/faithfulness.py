@@ -19,6 +19,7 @@ from lalkit.companions.classifiers.classifier_training import shuffled
 from lalkit.companions.classifiers.examples import Dataset, Example
 from lalkit.companions.frame import in_order
 from lalkit.errors import ModelError
+from lalkit.evaluation.statistics import fleiss_kappa
 from lalkit.probes.attribution import agree, attribute
 from lalkit.probes.rationale import RationaleGenerator, attention_on, compact, rationale, share, train_rationale
 from lalkit.probes.tables import ask, look_at, tidy
@@ -26,6 +27,7 @@ from lalkit.probes.view import AttentionView
 from lalkit.probes.weights import mass_ratio
 
 SIZE = 100  # texts in a batch
+CRITERIA, CHOICES = ("overall", "completeness", "correctness"), ("left", "right", "skip")  # of table 5, and of its page
 # (name in the table, method, whether gradients go through the attention): the authors hold attention fixed.
 ATTRIBUTIONS = (
     ("gradient", "gradient", True), ("gradient_fixed", "gradient", False), ("integrated", "integrated", True),
@@ -186,16 +188,38 @@ def blinded(
     return items, pd.DataFrame(key, columns=["item", "example", "left", "right"])
 
 
-def preferred(answers: pd.DataFrame, key: pd.DataFrame) -> pd.DataFrame:
-    """Count how often readers chose each model.
+def preferred(answers: Sequence[pd.DataFrame], key: pd.DataFrame) -> pd.DataFrame:
+    """Table 5: count by majority how often each model was chosen.
 
-    answers: what the page saved (item; choice: left, right, both or neither). Raises ModelError for an item not in the key.
+    answers: what the page saved for each judge (item; criterion; choice: left, right or skip). What was skipped does not count.
+
+    Returns: a row for each criterion. texts: those with a majority; the name of each model: its percent of these; ties: texts
+        without a majority; answers, skipped: of all judges; kappa: their agreement (Fleiss).
+
+    Raises: ModelError for answers that are not of this page, or if a judge answered a question twice.
     """
-    known = key.set_index("item")
-    strange = sorted(set(answers["item"]) - set(known.index))
-    if strange:
-        raise ModelError(f"the key has no item {strange[0]}", remedy="Use the key that was written with the page.")
-    pairs = zip(answers["item"], answers["choice"])
-    named = [known.loc[item, choice] if choice in ("left", "right") else choice for item, choice in pairs]
-    counts = pd.Series(named).value_counts()
-    return pd.DataFrame({"choice": counts.index, "answers": counts.to_numpy(), "percent": 100 * counts / counts.sum()})
+    if not {"item", "left", "right"} <= set(key):
+        raise ModelError("the key lacks item, left or right", remedy="Give the file that was written with the page.")
+    known, models = key.set_index("item"), sorted({*key["left"], *key["right"]})
+    allowed = {"item": set(known.index), "criterion": CRITERIA, "choice": CHOICES}
+    for judge, table in enumerate(answers, 1):
+        for column, values in allowed.items():
+            if column not in table or (strange := sorted(set(table[column]) - set(values), key=str)):
+                problem = f"the key has no {column} {strange[0]}" if column in table else f"there is no column {column}"
+                where, remedy = f"judge {judge}", "Use what the page saved, and the key that was written with it."
+                raise ModelError(problem, where=where, remedy=remedy)
+        if (twice := table.duplicated(["item", "criterion"])).any():
+            number = table["item"][twice].iloc[0]
+            raise ModelError(f"item {number} is answered twice", where=f"judge {judge}", remedy="Give each file once.")
+    given, rows = pd.concat(answers, ignore_index=True), []
+    for criterion in CRITERIA:
+        asked = given[given["criterion"] == criterion]
+        said = asked[asked["choice"] != "skip"]
+        chosen = pd.Series([known.loc[item, side] for item, side in zip(said["item"], said["choice"])], dtype=object)
+        votes = pd.crosstab(said["item"].to_numpy(), chosen.to_numpy()).reindex(columns=models, fill_value=0).to_numpy()
+        decided = votes[votes.max(1, initial=0) * 2 > votes.sum(1)]
+        shares = 100 * (decided * 2 > decided.sum(1, keepdims=True)).mean(0) if len(decided) else [np.nan] * len(models)
+        row = {"criterion": criterion, "texts": len(decided), **dict(zip(models, shares))}
+        row |= {"ties": len(votes) - len(decided), "answers": len(said), "skipped": len(asked) - len(said)}
+        rows.append(row | {"kappa": fleiss_kappa(votes)})
+    return pd.DataFrame(rows)

@@ -105,21 +105,21 @@ def read_folder(folder: Path) -> Dataset:
         task = re.match("qa([0-9]*)", texts["train"][0].name)[1]
         return _with_dev(f"babi-{task}", train, test)
     if (whole := folder / "quora_duplicate_questions.tsv").exists():
-        return split(folder.name, _examples(_table(whole), whole))
+        return split(folder.name, _examples(read_table(whole), whole))
     if (whole := folder / "SICK.txt").exists():
-        table = _table(whole)
+        table = read_table(whole)
         sets = table[_column(table, "part", ("SemEval_set",), whole)]
         of_set = {name: tuple(_examples(table[sets == name], whole)) for name in ("TRAIN", "TRIAL", "TEST")}
         return Dataset(folder.name, of_set["TRAIN"], of_set["TRIAL"], of_set["TEST"])
     files = {part: [f for name in names if (f := folder / name).exists()] for part, names in FILES.items()}
-    fitted, chosen, tested = (tuple(_examples(_table(f[0]), f[0])) if f else () for f in files.values())
+    fitted, chosen, tested = (tuple(_examples(read_table(f[0]), f[0])) if f else () for f in files.values())
     if not fitted or not tested:
         remedy = "Give train and test (and dev, if any) as .csv, .tsv or .jsonl, or as bAbI, SNLI, QQP or SICK were published."
         raise CorpusError("has no data that can be read", where=str(folder), remedy=remedy)
     return Dataset(folder.name, fitted, chosen, tested) if chosen else _with_dev(folder.name, fitted, tested)
 
 
-def _table(file: Path) -> pd.DataFrame:
+def read_table(file: Path) -> pd.DataFrame:
     """Read a table of texts. Raises CorpusError, with the file, if it is none."""
     try:
         if file.suffix == ".jsonl":

@@ -39,19 +39,20 @@ def test_train_probe_and_study(tmp_path):
     assert set(table["system"]) == {"orthogonal"} and table["example"].max() == 3
     assert "erased" in done.output and "conicity" in done.output
 
-    given = [
-        "study",
-        "--data",
-        data,
-        "--out",
-        tmp_path / "all",
-        "--models",
-        "vanilla,mlp",
-        "--seeds",
-        "1,2,",
-        "--epochs",
-        1,
-    ]
+    other = ["train", "--data", data, "--out", tmp_path / "other", "--epochs", 2]
+    assert call(*other, "--set", "hidden=8", "--set", "embedding=8").exit_code == 0
+    done = call("ask", tmp_path / "run", tmp_path / "other", "--data", data, "--out", tmp_path / "people", "--texts", 1)
+    assert done.exit_code == 0, done.output
+    key, judges = tmp_path / "people" / "preference_key.csv", [tmp_path / f"{name}.csv" for name in ("anna", "ben")]
+    for file in judges:
+        file.write_text("item,criterion,choice\n1,overall,left\n")
+    done = call("answers", key, *judges, "--out", tmp_path / "counted.csv")
+    assert done.exit_code == 0, done.output
+    counted = pd.read_csv(tmp_path / "counted.csv").set_index("criterion")
+    assert counted.loc["overall", [pd.read_csv(key)["left"][0], "answers"]].tolist() == [100, 2]
+
+    given = ["study", "--data", data, "--out", tmp_path / "all"]
+    given += ["--models", "vanilla,mlp", "--seeds", "1,2,", "--epochs", 1]
     done = call(*given)
     assert done.exit_code == 0, done.output
     first = (tmp_path / "all" / "summary.csv").read_text()

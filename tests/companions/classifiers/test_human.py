@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lalkit.companions.classifiers.faithfulness import blinded, preferred, rationales
+from lalkit.companions.classifiers.faithfulness import CHOICES, CRITERIA, blinded, preferred, rationales
 from lalkit.draw.companion_figures import preference_page
 from lalkit.errors import ModelError
 from tests.companions.classifiers.small import questions, sentences, untrained
@@ -38,18 +38,51 @@ def test_sides_are_drawn_by_lot_and_the_key_knows_them():
             model = models[getattr(row, side)]
             weights = model(model.vocabulary.collate([example])).attention[0]
             assert item[side] == pytest.approx(weights.tolist())
-    assert "vanilla" not in preference_page(items)
+    page = preference_page(items)
+    assert (
+        "vanilla" not in page
+        and all(f"{name}:" in page for name in CRITERIA)
+        and str([*CHOICES]).replace("'", '"') in page
+    )
     assert blinded(first, second, some, 15, seed=3)[0] == items
-    answers = pd.DataFrame({"item": [1, 2, 3], "choice": ["left", "right", "both"]})
-    found = preferred(answers, key).set_index("choice")["answers"]
-    wanted = pd.Series([key["left"][0], key["right"][1], "both"]).value_counts()
-    assert found.to_dict() == wanted.to_dict()
-    with pytest.raises(ModelError, match="no item 99"):
-        preferred(pd.DataFrame({"item": [99], "choice": ["left"]}), key)
     with pytest.raises(ModelError, match="no text that both"):
         blinded(first, second, [replace(e, label="good") for e in DATA.test])
     with pytest.raises(ModelError, match="both classifiers are vanilla"):
         blinded(first, first, some)
+
+
+KEY = pd.DataFrame({"item": [1, 2, 3], "example": [4, 9, 6], "left": ["a", "b", "a"], "right": ["b", "a", "b"]})
+
+
+def answered(*choices, items=(1, 2, 3), criterion="overall"):
+    return pd.DataFrame({"item": items, "criterion": criterion, "choice": choices})
+
+
+def test_the_majority_of_judges_counts():
+    judges = [answered("left", "left", "left"), answered("left", "right", "right"), answered("right", "skip", "left")]
+    judges[0] = pd.concat([judges[0], answered("right", items=(2,), criterion="correctness")])
+    table = preferred(judges, KEY).set_index("criterion")
+    # Overall: a a b, then b a (and one who skipped), then a b a.
+    assert table.loc["overall"].drop("kappa").to_dict() == {
+        "texts": 2, "a": 100, "b": 0, "ties": 1, "answers": 8, "skipped": 1,
+    }  # fmt: skip
+    agreed, chance = (1 / 3 + 0 + 1 / 3) / 3, (5 / 8) ** 2 + (3 / 8) ** 2
+    assert table.loc["overall", "kappa"] == pytest.approx((agreed - chance) / (1 - chance))
+    assert table.loc["correctness", ["texts", "a"]].tolist() == [1, 100] and np.isnan(table.loc["correctness", "kappa"])
+    assert table.loc["completeness", "texts"] == 0 and np.isnan(table.loc["completeness", "a"])
+
+
+@pytest.mark.parametrize(("judge", "says"), [
+    (answered("left", items=(99,)), "judge 2: the key has no item 99"), (answered("both", items=(1,)), "no choice both"),
+    (answered("left", items=(1,), criterion="beauty"), "no criterion beauty"),
+    (answered("left", "skip", items=(1, 1)), "item 1 is answered twice"),
+    (answered("left", items=(1,))[["item"]], "no column c"),
+])  # fmt: skip
+def test_answers_to_another_page_are_refused(judge, says):
+    with pytest.raises(ModelError, match=says):
+        preferred([answered("left", "left", "left"), judge], KEY)
+    with pytest.raises(ModelError, match="the key lacks"):
+        preferred([judge], judge)
 
 
 @pytest.mark.parametrize("data", [DATA, questions()], ids=["sentences", "questions"])
