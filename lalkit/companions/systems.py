@@ -1,7 +1,8 @@
 """Three systems under the same probes: the label attention of a parser, the attention of LSTM classifiers, a summarizer's heads.
 
-Each function returns the long table of `lalkit.probes.tables.probe_all`. `overview` of all of them has a row for each system.
-Tags are the twelve universal ones in every system, so that POS-KL means the same.
+Each function `of_` returns the long table of `lalkit.probes.tables.probe_all`, and `overview` of all of them has a row for each
+system. Tags are the twelve universal ones in every system, so that POS-KL means the same. Each function `faithful_` returns the
+long table of `lalkit.probes.removal.faithfulness`, for its `areas` and, if the truth is known, its `grades`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
+import torch
 from torch import Tensor
 
 from lalkit.companions.classifiers import classifier, classifier_study, text_corpora
@@ -23,7 +25,13 @@ from lalkit.companions.summarizers.documents import Dataset as News
 from lalkit.companions.summarizers.documents import Document
 from lalkit.companions.summarizers.documents import load as load_news
 from lalkit.companions.summarizers.summarizer_training import load_summarizer
+from lalkit.interpret.attention_views import STRIDE
+from lalkit.interpret.span_layer import SpanLayer
+from lalkit.probes.attribution import METHODS, attribute
+from lalkit.probes.removal import by_weights, faithfulness
 from lalkit.probes.tables import probe_all
+from lalkit.probes.view import AttentionView
+from lalkit.probes.weights import pool_queries
 from lalkit.treebank.tree import Sentence
 
 if TYPE_CHECKING:
@@ -59,6 +67,59 @@ def of_summarizer(
         labels = {"system": f"{name}, {block}", "seed": model.config.seed}
         tables.append(probe_all(seen, rounds, tags, len(UNIVERSAL), **labels))
     return pd.concat(tables, ignore_index=True)
+
+
+def faithful_parser(parser: Parser, sentences: Sequence[Sentence], name: str = "parser") -> pd.DataFrame:
+    """Measure how faithful rankings of words are to the labels of spans. Intervals are over sentences.
+
+    With label attention inside the span, the head of a span's label is asked. There the truth is known: a word adds its term,
+    attention times evidence, to the label's score. Words are removed in two ways: as always, so that the weights of the others
+    sum to 1, and so that the terms of the others stay ("terms"). The two ways can prefer different words, because only in the
+    second a term is what a word adds. With the paper's layer, the ranking is by the mean attention of all heads.
+    """
+    seen = parser.view(sentences)
+    if not isinstance(parser.attribution, SpanLayer):
+        return faithfulness(seen, {"attention": _mean_attention(seen)}, system=name)
+    decision = seen.predict(seen.weights).decision[:, 0]
+    spans, heads = torch.arange(len(decision)), (decision - 1).clamp(min=0)
+    attention, evidence = seen.weights[spans, heads, 0], seen.values[spans, heads, :, 0]
+    rankings = {"attention": attention, "evidence": evidence, "terms": attention * evidence}
+    texts = [example // STRIDE for example in seen.examples]
+    ways = ((name, by_weights(seen)), (f"{name}, terms", by_weights(seen, normalised=False)))
+    tables = [faithfulness(seen, rankings, p, attention * evidence, texts, system=way) for way, p in ways]
+    table, labelled = pd.concat(tables, ignore_index=True), torch.tensor(seen.examples)[decision > 0].tolist()
+    return table[table["example"].isin(labelled)]  # where no label is best, there is none to explain
+
+
+def faithful_classifier(model: classifier.Classifier, examples: Sequence[Example]) -> pd.DataFrame:
+    """Measure how faithful attention and gradients (times the input) are to the class. Words are taken out of the text."""
+    model = classifier.exact(model)
+    batch = model.vocabulary.collate(examples)
+    seen, every = classifier.view(model, batch), torch.arange(len(examples))
+    rankings, decision = {"attention": seen.weights[:, 0, 0]}, seen.predict(seen.weights).decision
+    for method in METHODS:
+        given = classifier.from_words(model, batch), model.words(batch.x), decision, method, every
+        rankings[method] = attribute(*given)[:, 0]
+    system, p = f"LSTM, {model.config.model}", classifier.by_words(model, batch)
+    return faithfulness(seen, rankings, p, system=system, seed=model.config.seed)
+
+
+def faithful_summarizer(
+    model: summarizer.Summarizer, documents: Sequence[Document], name: str = "summarizer"
+) -> pd.DataFrame:
+    """Measure how faithful the mean attention of each block, and of the copying, is to the words of the true summary."""
+    model = summarizer.exact(model)
+    batch, tables = model.vocabulary.collate(documents, model.config), []
+    for block in (*model.blocks, summarizer.COPY):
+        seen = summarizer.view(model, batch, block)
+        ranking = {"attention": _mean_attention(seen)}
+        tables.append(faithfulness(seen, ranking, system=f"{name}, {block}", seed=model.config.seed))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _mean_attention(view: AttentionView) -> Tensor:
+    """Return what each key gets from all heads and queries together, [B, T]."""
+    return pool_queries(view.weights, view.query_mask, view.key_mask).mean(1)
 
 
 def numbers(rows: Sequence[Sequence[str]], length: int, first: int = 0) -> Tensor:

@@ -112,6 +112,22 @@ def _share(statistic: Callable, observed: float, n: int, rounds: int, seed: int)
     return (reached + 1) / (rounds + 1)
 
 
+def mean_interval(
+    values: ArrayLike, per: ArrayLike | None = None, rounds: int = 1000, seed: int = 0
+) -> tuple[float, float, float]:
+    """Return (mean, low, high): low to high is its 95% interval by drawing examples again (bootstrap).
+
+    All three are nan without values. per: numbers of the same examples, for sum(values) / sum(per) instead of the mean.
+    """
+    a = np.asarray(values, dtype=np.float64)
+    b = np.ones_like(a) if per is None else np.asarray(per, dtype=np.float64)
+    if not len(a):
+        return (float("nan"),) * 3
+    drawn = np.random.default_rng(seed).integers(0, len(a), (rounds, len(a)))
+    low, high = np.quantile(a[drawn].sum(1) / b[drawn].sum(1), [0.025, 0.975])
+    return float(a.sum() / b.sum()), float(low), float(high)
+
+
 def holm(p: ArrayLike) -> np.ndarray:
     """Correct p-values for their number (Holm 1979), so that the chance of any false alarm is that of a single test."""
     p = np.asarray(p, dtype=np.float64)

@@ -133,3 +133,11 @@ def fleiss_kappa(counts):
     every = [c for one in judgements for c in one]
     chance = np.mean([a == b for a in every for b in every])
     return (np.mean(shares) - chance) / (1 - chance)
+
+
+def removal(p, scores, share):
+    """(comprehensiveness, sufficiency) of one text at one share. p: the set of the words that stay -> probability."""
+    order = sorted(range(len(scores)), key=lambda t: (-scores[t], t))
+    first = set(order[: math.ceil(share * len(scores) - 1e-9)])
+    everything = set(order)
+    return p(everything) - p(everything - first), p(everything) - p(first)

@@ -21,6 +21,8 @@ from lalkit.companions.frame import PADDING, UNKNOWN, frequent, pad
 from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size
 from lalkit.errors import ModelError
 from lalkit.network.label_attention import OUTSIDE
+from lalkit.probes.rationale import compact
+from lalkit.probes.removal import Kept
 from lalkit.probes.view import AttentionView, Outcome
 from lalkit.probes.weights import diversity_loss
 
@@ -352,3 +354,19 @@ def from_some_words(model: Classifier, batch: Batch) -> Callable[[Tensor, Tensor
         return torch.softmax(model.read(embedded, replace(batch, mask=mask)).logits, dim=-1)
 
     return function
+
+
+def by_words(model: Classifier, batch: Batch) -> Kept:
+    """Return the function for `removal`, which takes words out of the texts. Without any word, the context is zero."""
+    embedded, whole = model.words(batch.x), model(batch)
+    decision, classify = whole.logits.argmax(-1, keepdim=True), from_some_words(model, batch)
+    context = torch.zeros_like(whole.states[:, 0])
+    nothing = torch.softmax(model.classify(context, whole.asked, batch.allowed), dim=-1)
+
+    @torch.no_grad()
+    def p(kept: Tensor) -> Tensor:
+        some = kept.any(1, keepdim=True)
+        probs = classify(*compact(embedded, torch.where(some, kept, batch.mask)))
+        return torch.where(some, probs, nothing).gather(1, decision)
+
+    return p
