@@ -155,6 +155,9 @@ class TrainConfig(Settings):
     betas: tuple[Beta, Beta] = (0.9, 0.98)  # [R]
     eps: Number = 1e-9  # [R]
     weight_decay: Number = 0.0  # [D]
+    average: Share = (
+        0.0  # score and save a moving average of the weights: each step keeps this share of it; 0: none [D]
+    )
     clip: Number = 1.0  # largest norm of the gradient; 0: any [D]
     arc_weight: Number = 0.5  # weight of each of the two cross-entropies of arcs [R]
     tag_weight: Number = 0.2  # weight of the cross-entropy of tags [D]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -127,6 +127,7 @@ def models_ship(
     licence: str | None = None,
     language: str | None = None,
     add: bool = False,
+    precision: Annotated[Literal["bf16", "int8"] | None, typer.Option()] = None,
     threads: options.Threads = None,
 ) -> None:
     """Put the parser of one run into data/models in 16 bits, with a card made from the files of the runs, and score it again.
@@ -141,10 +142,13 @@ def models_ship(
         licence: The licence of the weights; known for the named treebanks and their mixtures.
         language: The language, en or zh; by default that of the treebank.
         add: Add these runs to the card of a shipped parser, and leave the parser as it is.
+        precision: Add the scores of a shipped parser in this precision to its card, and nothing else.
     """
     from lalkit.models import ship
 
-    if add:
+    if precision:
+        print(ship.add_precision(name, precision))
+    elif add:
         print(ship.add(runs or [], name, controls=control or []))
     else:
         print(ship.ship(runs or [], name, seed=seed, controls=control or [], licence=licence, language=language))

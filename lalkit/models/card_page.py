@@ -30,11 +30,13 @@ def page(facts: dict) -> str:
     parts = [part for part in ("dev", "test") if best.get(part)]
     hours = [row["hours"] * row["cores"] for row in seeds]
     low, high = (f"{end:.1f}" for end in (min(hours), max(hours)))
+    on_dev = {row["treebank"]: row for row in facts.get("parts", ()) if (row["split"], row["of"]) == ("dev", "all")}
     return render(
         "models/card.md.jinja",
         {"number": _number, "spread": _spread, "setting": _setting, "command": command},
         f=facts, metadata=metadata(facts), best=best, parts=parts, split=parts[-1], columns=COLUMNS,
-        universal=UNIVERSAL, sources=parts_of(facts["treebank"]), mixed="parts" in facts, quoted=shlex.quote(facts["treebank"]),
+        fp32=on_dev or {facts["treebank"]: best["dev"]}, universal=UNIVERSAL,
+        sources=parts_of(facts["treebank"]), mixed="parts" in facts, quoted=shlex.quote(facts["treebank"]),
         cost=low if low == high else f"{low} to {high}", energy=WATTS * sum(hours) / len(hours),
     )  # fmt: skip
 

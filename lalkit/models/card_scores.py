@@ -66,16 +66,16 @@ def measure(run: str | Path, treebank: str) -> Scored:
     return Scored(row, settings(config), tables, parses)
 
 
-def parse_parts(parser: Parser, treebank: str) -> Parses:
+def parse_parts(parser: Parser, treebank: str, only: Sequence[str] = ("dev", "test")) -> Parses:
     """Return gold and parsed sentences of dev and, if there is one, test: split -> the treebanks of a mixture -> both.
 
     Raises CorpusError if a treebank is not on this machine.
     """
     named = [part.name if part.task == "joint" else f"{part.name}:{part.task}" for part in parts_of(treebank)]
-    golds = {name: splits(name, names=("dev", "test")) for name in named}
+    golds = {name: splits(name, names=only) for name in named}
     return {
         split: {name: (gold[split], reparse(parser, gold[split])) for name, gold in golds.items()}
-        for split in ("dev", "test") if all(split in gold for gold in golds.values())
+        for split in only if all(split in gold for gold in golds.values())
     }  # fmt: skip
 
 

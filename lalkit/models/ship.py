@@ -20,6 +20,7 @@ from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import profile
 from lalkit.models import card_scores
 from lalkit.models.card_page import page
+from lalkit.network.precision import Precision
 from lalkit.training.checkpoint import read_content
 from lalkit.training.named import find, folder, names, read_card
 from lalkit.treebank.brackets import format_tree
@@ -202,6 +203,23 @@ def add(runs: Sequence[str | Path], name: str, *, controls: Sequence[str | Path]
     facts["seeds"] = sorted(facts["seeds"] + [run.row for run in scored], key=lambda row: row["seed"])
     facts["controls"] = facts["controls"] + new
     return _write_card(card.folder, facts)
+
+
+def add_precision(name: str, precision: Precision) -> Path:
+    """Add to the card of a shipped parser its scores on dev in a lower precision.
+
+    Raises ParameterError or ModelError where the precision cannot be used.
+    """
+    card = read_card(find(name))
+    parser = Parser.load(card.folder, precision)
+    rows = _dev_rows(parser, card.facts["treebank"])
+    return _write_card(card.folder, card.facts | {"precisions": card.facts.get("precisions", {}) | {precision: rows}})
+
+
+def _dev_rows(parser: Parser, treebank: str) -> list[dict]:
+    """Return the scores of a parser on the dev part of a treebank, or of each treebank of a mixture."""
+    parses = card_scores.parse_parts(parser, treebank, ["dev"])["dev"]
+    return [card_scores.rows_of(name, "dev", *pair)[0] for name, pair in parses.items()]
 
 
 def _write_card(target: Path, facts: dict) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from lalkit import __version__
 from lalkit.chart import machine
@@ -144,7 +145,7 @@ class Run(Learner):
         self.treebank, self.out, self.team = treebank, out, team
         if task != "constituents":  # only joint charts grow with the cube of the words
             self._check_charts()
-        self.state = State(planned=config.train.epochs)
+        self.state, self.averages = State(planned=config.train.epochs), []
         self._log(
             f"{treebank}: {len(self.train)} sentences to train on ({self.lessons.left_out}), {len(self.dev)} of dev; "
             f"{sum(p.numel() for p in self.parameters) / 1e6:.1f} M weights are trained on {self.device}"
@@ -155,6 +156,7 @@ class Run(Learner):
             return
         if config.train.start:
             checkpoint.start_from(self.network, self.vocab, find(config.train.start))
+        self._keep_averages()
         if team.rank == 0:
             write_json(out / "config.json", {"treebank": treebank, "lalkit": __version__, **to_dict(config)})
 
@@ -246,8 +248,30 @@ class Run(Learner):
         for group in self.optimizer.param_groups:
             group["lr"] = group["rate"] * factor
         self.optimizer.step()
+        if self.averages:  # early steps keep less, so that the weights of the start are soon forgotten
+            keep = min(train.average, (1 + state.step) / (10 + state.step))
+            get_ema_multi_avg_fn(keep)(self.averages, self.parameters, None)
         state.step += 1
         return terms, done
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Give the network the average of its weights inside the `with` block, if the config asks for one."""
+        weights = [p.detach().clone() for p in self.parameters] if self.averages else []
+        try:
+            self._fill(self.averages)
+            yield
+        finally:
+            self._fill(weights)
+
+    def _keep_averages(self) -> None:
+        """Begin the average with the weights as they are, if the config asks for one."""
+        self.averages = [p.detach().clone() for p in self.parameters if self.config.train.average]
+
+    @torch.no_grad()
+    def _fill(self, weights: Sequence[torch.Tensor]) -> None:
+        for p, values in zip(self.parameters, weights):
+            p.copy_(values)
 
     def _clock(self, elapsed: float) -> float:
         """Return the share of the training time that is over; 0 without a limit. Time for the last evaluation is kept."""
@@ -273,7 +297,8 @@ class Run(Learner):
     def evaluate(self) -> None:
         """Score the parser on dev, and save it if it is the best so far."""
         state, started = self.state, time.perf_counter()
-        parses = [p.sentence for p in predict(self.network, self.collator, self.dev, lam=self.config.train.lam)]
+        with self._averaged():
+            parses = [p.sentence for p in predict(self.network, self.collator, self.dev, lam=self.config.train.lam)]
         scores = evaluate(self.dev, parses).summary()
         spent = time.perf_counter() - started
         state.seconds, state.evaluation = state.seconds + spent, max(state.evaluation, spent)
@@ -284,7 +309,8 @@ class Run(Learner):
         if quality(scores) > state.best:
             state.best, state.stale = quality(scores), 0
             info = {"treebank": self.treebank, "lalkit": __version__, "dev": scores, "epoch": state.epoch}
-            checkpoint.save_model(self.out, self.network, self.config, self.vocab, f"{state.step:07d}", info)
+            with self._averaged():
+                checkpoint.save_model(self.out, self.network, self.config, self.vocab, f"{state.step:07d}", info)
         else:
             state.stale += 1
             if self.config.train.decay == "plateau" and state.stale % self.config.train.patience == 0:
@@ -298,6 +324,9 @@ class Run(Learner):
         """Save the state. same_weights: those on the disk are the present ones, and are not written again."""
         tensors = {} if same_weights else {f"model.{k}": v for k, v in checkpoint.trained(self.network).items()}
         tensors |= {} if same_weights else checkpoint.adam_tensors(self.network, self.optimizer)
+        if self.averages and not same_weights:
+            with self._averaged():
+                tensors |= {f"average.{k}": v.clone() for k, v in checkpoint.trained(self.network).items()}
         source = {"treebank": self.treebank, "data_sha256": self.data, "config": to_dict(self.config)}
         checkpoint.save_tensors(
             self.out, "resume", f"{self.state.step:07d}", tensors, {**source, "state": vars(self.state)}
@@ -321,7 +350,11 @@ class Run(Learner):
                 where=str(self.out),
                 remedy="Restore the treebank as it was, or give another --out.",
             )
-        checkpoint.fill(self.network, {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, str(self.out))
+        for part in ("average.", "model.") if self.config.train.average else ("model.",):
+            weights = {k.removeprefix(part): v for k, v in tensors.items() if k.startswith(part)}
+            checkpoint.fill(self.network, weights, str(self.out))
+            if part == "average.":
+                self._keep_averages()
         checkpoint.restore_adam(self.network, self.optimizer, tensors, f"{self.out}/{content['weights']}")
         try:
             check_form(content["state"], State)

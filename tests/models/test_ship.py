@@ -12,9 +12,10 @@ import lalkit.models.ship
 from lalkit.api import Parser
 from lalkit.config import minilm, minilm_span, override, tiny
 from lalkit.errors import ModelError
-from lalkit.models.card_page import command, page
+from lalkit.files import write_text
+from lalkit.models.card_page import COLUMNS, command, page
 from lalkit.models.card_scores import Scored, control_of, measure, settings
-from lalkit.models.ship import LICENCES, add, checksum, licence_of, ship, verify
+from lalkit.models.ship import LICENCES, add, add_precision, checksum, licence_of, ship, verify
 from lalkit.training import named as models
 from lalkit.training.loop import train
 from lalkit.treebank.conllu import format_conllu
@@ -182,6 +183,25 @@ def test_a_card_of_a_mixture_has_scores_of_every_part(of_a_mixture):
     assert "../en-tiny/README.md" in text and "UD_English-EWT" in text and "first 10" not in text
     assert "--treebank 'sample:constituents*0.2+ewt*2+gum' --preset tiny" in text
     assert "lalkit evaluate en-mixed --treebank sample:constituents --split test\n" in text
+
+
+@pytest.mark.parametrize("name", ["en-tiny", "en-mixed"])
+def test_a_card_gets_the_scores_of_another_precision(name, of_a_mixture):
+    """These parsers have no pretrained encoder and refuse int8. So it is fp32 that is added: twice the same scores."""
+    folder = models.find(name)
+    kept, page_before = (folder / "card.json").read_text(), (folder / "README.md").read_text()
+    with pytest.raises(ModelError, match="int8 is for a pretrained encoder"):
+        add_precision(name, "int8")
+    add_precision(name, "fp32")
+    facts, added = json.loads((folder / "card.json").read_text()), set((folder / "README.md").read_text().splitlines())
+    on_dev = [row for row in facts.get("parts", ()) if row["split"] == "dev" and row["of"] == "all"]
+    scores = [{key: row[key] for key in COLUMNS} for row in facts["precisions"]["fp32"]]
+    assert scores == [{key: row[key] for key in COLUMNS} for row in on_dev or [facts["seeds"][0]["dev"]]]
+    rows = [line for line in added - set(page_before.splitlines()) if line.startswith("| fp32")]
+    assert len(rows) == len(scores)  # the line of 32 bits and the line of this precision are the same here
+    assert facts.items() >= json.loads(kept).items()
+    write_text(folder / "card.json", kept)
+    write_text(folder / "README.md", page_before)
 
 
 def test_a_check_of_a_mixture_skips_what_is_not_here(of_a_mixture, monkeypatch, tmp_path):

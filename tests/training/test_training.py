@@ -30,7 +30,7 @@ torch.set_num_threads(1)
 from lalkit.config import tiny
 from lalkit.config import override
 from lalkit.training.loop import train
-settings = {"train.epochs": 4, "train.dev_sentences": 10, "train.workers": sys.argv[2]}
+settings = {"train.epochs": 4, "train.dev_sentences": 10, "train.workers": sys.argv[2], "train.average": 0.9}
 train(override(tiny(), settings), "sample", sys.argv[1], resume="resume" in sys.argv)
 """
 
@@ -171,6 +171,22 @@ def test_the_likelihood_is_that_of_the_layers_that_are_there(tiny_parser, sample
     assert apart["arcs"].item() == pytest.approx(config.arc_weight * arcs)
     assert set(next(iter(terms.values()))) == {"loss", "trees", "arc_labels", "tags"}
     assert 0 < spans and 0 < arcs and 0 < joint < spans + arcs
+
+
+def test_the_average_of_the_weights_is_scored_and_saved(tmp_path):
+    config = override(tiny(), {"train.epochs": 1, "train.average": 0.5, "train.dev_sentences": 4})
+    run, steps = Run(config, "sample", tmp_path), []
+    run.optimizer.register_step_post_hook(lambda *_: steps.append(run.parameters[0].detach().clone()))
+    start = run.parameters[0].detach().clone()
+    run.finish()
+    mean = start
+    for i, weights in enumerate(steps):
+        keep = min(0.5, (1 + i) / (10 + i))
+        mean = keep * mean + (1 - keep) * weights
+    name = next(name for name, p in run.network.named_parameters() if p is run.parameters[0])
+    saved = load_file(tmp_path / json.loads((tmp_path / "model.json").read_text())["weights"])[name]
+    assert torch.allclose(saved, mean, atol=1e-6) and not torch.allclose(saved, steps[-1], atol=1e-4)
+    assert torch.equal(run.parameters[0], steps[-1]), "training goes on with the weights themselves"
 
 
 def test_schedule():
