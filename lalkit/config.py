@@ -97,6 +97,8 @@ class LabelAttentionConfig(Settings):
     residual_dropout: Share = 0.2  # [R] per sentence and head; 0 is "no RD" in table 1
     feedforward: bool = False  # [P] table 1, PFL: 0.05 better, but it mixes heads, so they have no contributions
     d_ff: Size = 2048  # [R]
+    # How labels get heads, for `train.tie_weight`: `network.head_ties`. The paper proposes ties (section 4.6), but no way [D].
+    ties: Literal["none", "fixed", "learned", "shuffled"] = "none"
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,10 @@ class TrainConfig(Settings):
     arc_weight: Number = 0.5  # weight of each of the two cross-entropies of arcs [R]
     tag_weight: Number = 0.2  # weight of the cross-entropy of tags [D]
     head_word_weight: Number = 0.0  # weight of span attention's cross-entropy on the head word of each gold span [D]
+    tie_weight: Number = 0.0  # weight of the loss that ties label heads to labels; needs model.label_attention.ties [D]
+    apart_weight: Number = 0.0  # weight of the loss that pushes label heads apart, as far as orthogonal [D]
+    # What is pushed apart: the folded queries, or the values that heads pass on, P c_h [D].
+    apart: Literal["queries", "values"] = "queries"
     lam: Share = 0.5  # joint decoding: weight of labels against arcs [R]; the paper does not say
     autocast: bool = True  # compute in bf16 if the hardware has it [D]
     max_length: Count = 150  # leave longer sentences out of training, but not out of evaluation [D]

@@ -33,7 +33,7 @@ from lalkit.network.batches import batches
 from lalkit.network.predict import predict
 from lalkit.training import checkpoint
 from lalkit.training.named import find
-from lalkit.training.objective import Learner, in_parts, rate_factor, terms_of
+from lalkit.training.objective import Learner, check_heads, in_parts, rate_factor, terms_of
 from lalkit.training.parallel import Team, gather, launched, serve, several
 from lalkit.treebank.check import lessons, subset
 from lalkit.treebank.tree import Sentence
@@ -138,6 +138,7 @@ class Run(Learner):
                 "train.head_word_weight needs learned label attention inside the span, and a parser of both layers",
                 remedy="Leave it 0, or train with --preset minilm-span.",
             )
+        check_heads(config)
         self.lessons = lessons(treebank, task, config.train.max_length)
         self.train, self.dev = self.lessons.sentences, subset(self.lessons.dev, config.train.dev_sentences)
         self.data = parts_hash([("train", self.train), ("dev", self.dev)])
@@ -218,6 +219,7 @@ class Run(Learner):
                 break
         bar.close()
         state.epoch += 1
+        self.deal_heads(state.epoch, self.team.add)
         state.seconds += time.perf_counter() - started
         if self._done() or state.epoch % train.evaluate_every == 0:
             state.history.append({"epoch": state.epoch, "step": state.step, "seconds": state.seconds, **means})

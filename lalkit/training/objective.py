@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +15,9 @@ from torch import Tensor
 from lalkit.chart.cky import SUBHEAD
 from lalkit.chart.loss import arc_loss, joint_likelihood_loss, span_likelihood_loss, span_margin_loss
 from lalkit.config import Config, TrainConfig
+from lalkit.errors import ModelError
 from lalkit.network.batches import IGNORE, Batch, Collator, batches
+from lalkit.network.head_ties import likeness
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.precision import has_bf16
 from lalkit.network.span_attention import SpanLabelAttention
@@ -34,9 +38,16 @@ class Learner:
         self.vocab = Vocab.build(sentences, config.model.encoder.min_count, config.model.task)
         torch.manual_seed(config.train.seed)
         self.network = Network(config.model, self.vocab, weights).to(self.device)
+        self.label_counts = Counter(c.label for s in sentences for c in s.constituents or ())
         self.collator = Collator(self.vocab, config.model.encoder, remember=True)
         self.parameters = [p for p in self.network.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(self.network, config.train)
+        self.deal_heads(0)
+
+    def deal_heads(self, epoch: int, add: Callable[[list], list] = list) -> None:
+        """Give labels their heads for an epoch, if heads are tied to labels: see `HeadTies.deal`."""
+        if self.network.ties is not None:
+            self.network.ties.deal([self.label_counts[label] for label in self.vocab.labels], epoch, add)
 
     def add_gradient(self, sentences: Sequence[Sentence], weight: float = 1.0) -> dict[str, Tensor]:
         """Add `weight` times the gradient of the loss of these sentences. Return the terms of the loss, without the weight."""
@@ -58,7 +69,11 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
     <H> is forbidden in the charts of such sentences [D]: they teach nothing about it, neither for nor against.
     """
     joint = config.objective == "likelihood"
-    output = network(batch, chart_gradient=config.objective != "margin", chart=batch.spans is not None)
+    tied, values = config.tie_weight > 0 and batch.spans is not None, []
+    apart = config.apart if config.apart_weight else None
+    asked = {"chart_gradient": config.objective != "margin", "chart": batch.spans is not None, "posts": tied}
+    with network.label_attention.hooked(contexts=kept_in(values)) if apart == "values" else nullcontext():
+        output = network(batch, **asked)
     if batch.heads is None and network.config.task == "joint":
         index = torch.tensor([SUBHEAD], device=output.label_scores.device)
         output = replace(output, label_scores=output.label_scores.index_fill(-1, index, -torch.inf))
@@ -78,15 +93,48 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
         terms["arc_labels"] = config.arc_weight * arc_labels
     if config.head_word_weight and batch.spans is not None and batch.heads is not None:
         terms["head_words"] = config.head_word_weight * head_word_loss(network, output, batch)
+    if tied:
+        tie_loss = network.ties.loss(output.posts, network.spans.first.weight, batch.spans)
+        terms["ties"] = config.tie_weight * tie_loss
+    if apart:
+        layer, sentences = network.label_attention, len(batch.lengths)
+        vectors = layer.folded_query()[None] if apart == "queries" else layer.project.per_head(values[0])
+        terms["apart"] = config.apart_weight * sentences * likeness(vectors).mean()
     terms["tags"] = config.tag_weight * _cross_entropy(output.tag_scores, batch.tags)
     terms = {name: term / len(batch.lengths) for name, term in terms.items()}
     return {"loss": sum(terms.values()), **terms}
 
 
+def check_heads(config: Config) -> None:
+    """Raise ModelError if label heads are to be tied or pushed apart, and the network has none that stay apart."""
+    lal, train = config.model.label_attention, config.train
+    ties = lal.ties if lal else "none"
+    stay = lal is not None and lal.combine == "concat" and lal.query == "vector" and not lal.feedforward
+    if train.tie_weight and ties == "none":
+        remedy = "Set it to fixed, learned or shuffled."
+        raise ModelError("train.tie_weight needs model.label_attention.ties", remedy=remedy)
+    if (train.apart_weight or ties != "none") and (not stay or config.model.task == "dependencies"):
+        raise ModelError(
+            "only heads of the paper's layer that stay apart can be tied or pushed apart",
+            remedy="Set model.label_attention.query=vector, combine=concat and feedforward=false, and score constituents.",
+        )
+
+
 def terms_of(config: TrainConfig) -> tuple[str, ...]:
     """Return the names of the terms that `losses` returns, in its order."""
     trees = ("trees",) if config.objective == "likelihood" else ("spans", "arcs")
-    return ("loss", *trees, "arc_labels", "tags") + ("head_words",) * (config.head_word_weight > 0)
+    weights = {"head_words": config.head_word_weight, "ties": config.tie_weight, "apart": config.apart_weight}
+    return ("loss", *trees, "arc_labels", "tags", *(name for name, weight in weights.items() if weight > 0))
+
+
+def kept_in(values: list[Tensor]) -> Callable[[Tensor], Tensor]:
+    """Return a function for a hook point that keeps the value there in a list, and does not change it."""
+
+    def keep(value: Tensor) -> Tensor:
+        values.append(value)
+        return value
+
+    return keep
 
 
 def tree_likelihood_loss(output: ParserOutput, batch: Batch, threads: int) -> Tensor:
