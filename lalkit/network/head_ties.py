@@ -20,7 +20,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
 from lalkit.network.encoder import xavier
@@ -80,6 +79,8 @@ class HeadTies(nn.Module):
         if self.kind == "shuffled":
             columns = np.random.default_rng(epoch).permutation(columns)
         elif self.kind == "learned":
+            from scipy.optimize import linear_sum_assignment  # here, because parsing needs no scipy
+
             sums = np.array(add(self.sums.flatten().tolist())).reshape(-1, heads)[own]
             columns = linear_sum_assignment(sums / np.array(counts)[own, None], maximize=True)[1]
             self.sums.zero_()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -94,8 +95,8 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
     if config.head_word_weight and batch.spans is not None and batch.heads is not None:
         terms["head_words"] = config.head_word_weight * head_word_loss(network, output, batch)
     if tied:
-        tie_loss = network.ties.loss(output.posts, network.spans.first.weight, batch.spans)
-        terms["ties"] = config.tie_weight * tie_loss
+        scorer: Any = network.spans
+        terms["ties"] = config.tie_weight * network.ties.loss(output.posts, scorer.first.weight, batch.spans)
     if apart:
         layer, sentences = network.label_attention, len(batch.lengths)
         vectors = layer.folded_query()[None] if apart == "queries" else layer.project.per_head(values[0])

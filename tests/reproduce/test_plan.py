@@ -186,7 +186,10 @@ def test_a_shipped_sweep_can_be_planned(path, profile):
     found = plan(path, profile, hashes=False)
     assert found.name == path.stem
     assert len({run.config for run in found.runs}) == len(found.runs)
-    first, epochs = found.runs[0], {"heads": 8, "objectives": 4, "ties": 8}.get(path.stem, 2)  # the paper's tables: two epochs
+    first, epochs = (
+        found.runs[0],
+        {"heads": 8, "objectives": 4, "ties": 8}.get(path.stem, 2),
+    )  # the paper's tables: two epochs
     assert (first.treebank, first.config.train.epochs) == {
         "smoke": ("sample", 1), "sample": ("ptb-sample", epochs), "full": ("data/ptb", 200),
     }[profile]  # fmt: skip
