@@ -4,6 +4,7 @@ ARGS ?=
 NOTEBOOK ?= notebooks/05_decoding_by_hand.ipynb
 VENV := .venv
 READY := $(VENV)/.lalkit-ready
+REVEAL := build/slides/sphinx_revealjs/_static/revealjs/dist/reveal.js
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint format bench lab numbers notebooks book slides course
@@ -59,8 +60,12 @@ course: $(READY) ## make the student version of the graded exercises, in book/co
 lab: $(READY) ## open the notebooks
 	@$(VENV)/bin/jupyter lab notebooks $(ARGS)
 
-slides: $(READY) ## make slides of NOTEBOOK in build/slides (default 05); to show them needs the web, for reveal.js
+slides: $(REVEAL) ## make slides of NOTEBOOK in build/slides (default 05); to show them needs no network
 	@$(VENV)/bin/jupyter nbconvert --config book/slides.py --to slides --output-dir build/slides $(NOTEBOOK) $(ARGS)
+
+$(REVEAL): book/slides.txt $(VENV)/.lalkit-book
+	@$(VENV)/bin/python -m pip download --quiet --no-deps --require-hashes --dest build/slides -r book/slides.txt
+	@cd build/slides && $(abspath $(VENV))/bin/python -m zipfile -e sphinx_revealjs-*.whl . && rm sphinx_revealjs-*.whl
 
 $(VENV)/.lalkit-book: $(READY)
 	@EXTRAS=dev,book bash tools/setup.sh $(VENV)

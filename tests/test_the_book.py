@@ -41,3 +41,15 @@ def test_sphinx_makes_the_pages_without_a_warning(tmp_path):
     made = subprocess.run(command, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     assert re.search(r"\d\d+ pages, .*\n0 broken links\n0 parts from a network\n0 functions", made.stdout)
+
+
+@pytest.mark.skipif(
+    not importlib.util.find_spec("docutils"), reason="docutils is not installed: pip install -e .[book]"
+)
+def test_slides_load_nothing_from_a_network(tmp_path):
+    command = ["-m", "nbconvert", "--config", "book/slides.py", "--to", "slides", "--output-dir", tmp_path]
+    subprocess.run([sys.executable, *command, "notebooks/05_decoding_by_hand.ipynb"], cwd=ROOT, check=True)
+    page = (tmp_path / "05_decoding_by_hand.slides.html").read_text(encoding="utf-8")
+    files = re.findall(r"<(?:script|link)[^>]*(?:src|href)=\"([^\"]*)", page)
+    assert files and all(file.startswith("sphinx_revealjs/") for file in files)
+    assert "<math" in page and "$n$" not in page and 'alt="Chart. The best label of every span' in page
