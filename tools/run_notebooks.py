@@ -4,8 +4,9 @@
     python tools/run_notebooks.py 09 primer   these of them (a part of the name is enough); --all: changed or not
     python tools/run_notebooks.py --check     execute nothing; list what is wrong (then exit code 1)
 
-A notebook records, in its metadata under "lalkit", the hash of the code that was executed, the seconds that it took, and the
-hashes of the committed tables that it read. A picture carries the titles of its axes as its alternative text.
+A notebook records, in its metadata under "lalkit", the hash of the code that was executed, the processor's seconds that it took
+(other work beside it does not change them), and the hashes of the committed tables that it read. The minutes stand under its title. The alternative text of a picture is the label of its figure (`set_label`) and the
+titles of its axes.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import base64
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -34,6 +36,7 @@ STARTUP = "import sys; sys.path.insert(0, {!r}); import run_notebooks; run_noteb
 MACHINE = re.compile(
     r"(?<![\w.:/<])/(?:home|root|tmp|work|Users|opt|usr|var|mnt)/[\w.]|[A-Z]:\\\\\w|\bat 0x[0-9a-f]{6,}"
 )
+MINUTES = re.compile(r"\*Running takes about (\d+) minutes? on two cores\.\*")
 BAR = re.compile(r"\d+%\|.*\||^USDT:")  # of tqdm, and what torch's profiler says of itself
 WARNING = re.compile(r"\b\w*Warning\b|Traceback \(most recent")
 
@@ -121,7 +124,7 @@ def prepare_kernel() -> None:
 
 
 def describe(figure) -> str:
-    """Return the titles, axes and legends of a matplotlib figure in words."""
+    """Return a matplotlib figure in words: its label if the notebook gave it one, and its titles, axes and legends."""
     panels = []
     for axis in figure.axes:
         title, across, up = (
@@ -133,7 +136,7 @@ def describe(figure) -> str:
         names = {"": title, "across: ": across, "up: ": up, "legend: ": ", ".join(legend[:8])}
         names["with: "] = "" if any(names.values()) else ", ".join(part.get_text() for part in axis.texts[:8])
         panels.append("; ".join(name + value for name, value in names.items() if value and value[0] != "<"))
-    heading = figure.get_suptitle() or "Chart"
+    heading = figure.get_label() or figure.get_suptitle() or "Chart"
     return " ".join(". ".join([heading, *filter(None, panels)]).split())[:600]
 
 
@@ -141,6 +144,7 @@ def execute(path: Path) -> dict:
     """Return the notebook with the outputs of a new run of it."""
     folder = ROOT / "runs" / "notebooks" / path.stem
     shutil.rmtree(folder, ignore_errors=True)  # a training refuses the folder of another one
+    before = os.times()
     with tempfile.TemporaryDirectory() as profile:
         startup = Path(profile, "profile_default", "startup", "prepare.py")
         startup.parent.mkdir(parents=True)
@@ -152,9 +156,17 @@ def execute(path: Path) -> dict:
         if cell["cell_type"] == "code":
             outputs = [compact(output) for output in done["outputs"]]
             cell["outputs"] = [output for output in outputs if output.get("text") != []]
-    record = {"code_sha256": code_hash(notebook), "seconds": round(result.seconds)}
+    after, title = os.times(), notebook["cells"][0]
+    seconds = round(sum(after[2:4]) - sum(before[2:4]))  # of the kernel, which has ended
+    title["source"] = MINUTES.sub(minutes(seconds), text(title["source"])).splitlines(keepends=True)
+    record = {"code_sha256": code_hash(notebook), "seconds": seconds}
     notebook["metadata"]["lalkit"] = record | {"read": json.loads((result.folder / READ).read_text())}
     return notebook
+
+
+def minutes(seconds: float) -> str:
+    count = max(1, math.ceil(seconds / 60))
+    return f"*Running takes about {count} minute{'s' * (count > 1)} on two cores.*"
 
 
 def compact(output: dict) -> dict:
