@@ -5,8 +5,8 @@
     python tools/run_notebooks.py --check     execute nothing; list what is wrong (then exit code 1)
 
 A notebook records, in its metadata under "lalkit", the hash of the code that was executed, the processor's seconds that it took
-(other work beside it does not change them), and the hashes of the committed tables that it read. The minutes stand under its title. The alternative text of a picture is the label of its figure (`set_label`) and the
-titles of its axes.
+(other work beside it does not change them), and the hashes of the committed tables that it read. The minutes stand under its
+title. The alternative text of a picture is the label of its figure (`set_label`) and the titles of its axes.
 """
 
 import argparse

@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 
 from lalkit.companions.frame import grid, in_order, judge, kept_tables, run_folder
-from lalkit.companions.summarizers.attention_heads import ablate_heads, attention_of, head_table, tag_table
+from lalkit.companions.summarizers.attention_heads import ablate_heads, head_table, tag_table
 from lalkit.companions.summarizers.documents import Dataset, Document, load
 from lalkit.companions.summarizers.headlines import GREEDY, Beam, score, summarize_all
 from lalkit.companions.summarizers.pruning import Gated, PruneConfig, load_gated, prune
@@ -216,34 +216,6 @@ PRICE = f"{ABLATED_PRICE:g}"
 SIDES = {"enc": "enc", "dec": "cross"}  # the side in a column's name: the first part of its heads' names
 # The lines that small runs must reach: variant, what, is (">=" or "<="), and wanted.
 BOUNDS = json.loads(Path(__file__).with_name("summarizer_bounds.json").read_text(encoding="utf-8"))
-
-
-def tables(study: Study, document: Document) -> dict[str, pd.DataFrame]:
-    """Return the tables of notebook 18 by name. Those of heads and tags have a column panel, with the run's name.
-
-    document: the article of the table attention, which has a column for each of its words.
-    """
-    table, seeds = runs(study), sorted(study.folders["seed"].unique())
-
-    def heads(variant: str, price: str = "") -> pd.DataFrame:
-        name = ", ".join(filter(None, [variant, price]))
-        return pd.concat([lost(study, variant, seed, price).assign(panel=f"{name}, seed {seed}") for seed in seeds])
-
-    def tags(variant: str) -> pd.DataFrame:
-        first = {kind: sharpest(study, variant, seeds[0], kind) for kind in SIDES.values()}
-        return pd.concat([part.assign(panel=f"{variant}, {kind}, seed {seeds[0]}") for kind, part in first.items()])
-
-    model, chosen = load_summarizer(folder(study, "soft", seeds[0])), examples(lost(study, "soft", seeds[0]))
-    shown = [pd.DataFrame(w, q, k).assign(head=h) for h, w, q, k in attention_of(model, document, chosen)]
-    made = {"runs": table, "prices": prices(table), "seeds": seeds_apart(study), "copying": copy_head(study)}
-    made |= {"attention": pd.concat(shown).rename_axis("query").reset_index(), "gum": on_gum(study)}
-    made |= {"heads": heads("soft"), "pruned": heads("soft", PRICE), "tags": tags("soft"), "expected": expected(study)}
-    sparse = {
-        "sparse": heads("sparse-tl"),
-        "sparse-pruned": heads("sparse-tl", PRICE),
-        "sparse-tags": tags("sparse-tl"),
-    }
-    return made | sparse
 
 
 def runs(study: Study) -> pd.DataFrame:
