@@ -75,7 +75,8 @@ def compare(answer: Any, truth: Any, what: str) -> None:
             raise wrong_kind
         given = np.asarray(answer.detach() if isinstance(answer, torch.Tensor) else answer, dtype=float)
         if given.shape != truth.shape:
-            raise Mistake(f"{what} has the shape {list(given.shape)}.", f"It must have {list(truth.shape)}.")
+            wanted = f"have {list(truth.shape)}" if truth.shape else "be one number"
+            raise Mistake(f"{what} has the shape {list(given.shape)}.", f"It must {wanted}.")
         if np.isnan(given).any():
             raise Mistake(f"{what} contains NaN (not a number).", "Perhaps something was divided by 0.")
         right = np.allclose(given, truth, rtol=1e-4, atol=1e-4)
@@ -91,7 +92,7 @@ def compare_calls(function: Any, what: str, cases: Iterable[tuple[tuple, Any]]) 
         try:
             answer = function(*copy.deepcopy(arguments))
         except Exception as error:
-            remedy = "Call your function yourself, and read the whole error."
+            remedy = "Call it yourself, with smaller and larger arguments too, and read the whole error."
             raise Mistake(f"{what} stops with {type(error).__name__}.", remedy) from None
         compare(answer, truth, f"what {what} returns")
 
