@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from functools import partial
 from urllib.request import urlopen
 
 import pytest
@@ -241,7 +242,10 @@ def test_as_a_process_of_its_own(tmp_path):
 @pytest.mark.slow
 def test_serving_until_ctrl_c(tiny_span_parser):
     command = [sys.executable, "-m", "lalkit", "serve", "--model", tiny_span_parser, "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # A shell that starts the tests in the background makes them, and all their children, ignore Ctrl-C.
+    heard = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, preexec_fn=heard) as process:
         address = process.stdout.readline().strip()
         try:
             assert "Type a sentence" in urlopen(address).read().decode()
@@ -251,7 +255,10 @@ def test_serving_until_ctrl_c(tiny_span_parser):
             assert code == 2 and f"port {port} of 127.0.0.1: cannot be opened: Address already in use" in err
         finally:
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        try:
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, out) == (0, "") and "Ctrl-C ends" in err and "Traceback" not in err
 
 
