@@ -43,7 +43,13 @@ def frequent(texts: Iterable[Sequence[str]], least: int) -> dict[str, int]:
     return {word: n for word, n in counts.items() if n >= least}
 
 
-def pad(rows: Sequence[Sequence[int]], length: int | None = None, value: int = PADDING, first: int = 0) -> Tensor:
+def pad(
+    rows: Sequence[Sequence[int]],
+    length: int | None = None,
+    value: int = PADDING,
+    first: int = 0,
+    device: torch.device | None = None,
+) -> Tensor:
     """Write rows of numbers into one tensor [B, T] and fill the rest with `value`.
 
     Args:
@@ -51,12 +57,13 @@ def pad(rows: Sequence[Sequence[int]], length: int | None = None, value: int = P
         length: T. What is longer is cut off. None: the length of the longest row.
         value: The number that stands where a row has none.
         first: The position at which every row begins.
+        device: Where the tensor is.
     """
     length = max(map(len, rows)) if length is None else length
-    padded = torch.full((len(rows), length), value)
+    padded = torch.full((len(rows), length), value, device=device)
     for i, row in enumerate(rows):
         part = row[: length - first]
-        padded[i, first : first + len(part)] = torch.tensor(part, dtype=torch.long)
+        padded[i, first : first + len(part)] = torch.tensor(part, dtype=torch.long, device=device)
     return padded
 
 

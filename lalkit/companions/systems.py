@@ -59,8 +59,9 @@ def of_summarizer(
 
     They decide the words of the true summary, each given those before it. Tags: those of Universal Dependencies.
     """
-    batch, tables = model.vocabulary.collate(documents, model.config), []
-    tags = numbers([[of_dependencies(t) for t in d.tags or ()] for d in documents], batch.source.shape[1])
+    batch, tables = model.collate(documents), []
+    rows = [[of_dependencies(t) for t in d.tags or ()] for d in documents]
+    tags = numbers(rows, batch.source.shape[1], device=batch.source.device)
     model = summarizer.exact(model)
     for block in (*model.blocks, summarizer.COPY):
         seen = summarizer.view(model, batch, block)
@@ -109,7 +110,7 @@ def faithful_summarizer(
 ) -> pd.DataFrame:
     """Measure how faithful the mean attention of each block, and of the copying, is to the words of the true summary."""
     model = summarizer.exact(model)
-    batch, tables = model.vocabulary.collate(documents, model.config), []
+    batch, tables = model.collate(documents), []
     for block in (*model.blocks, summarizer.COPY):
         seen = summarizer.view(model, batch, block)
         ranking = {"attention": _mean_attention(seen)}
@@ -122,9 +123,9 @@ def _mean_attention(view: AttentionView) -> Tensor:
     return pool_queries(view.weights, view.query_mask, view.key_mask).mean(1)
 
 
-def numbers(rows: Sequence[Sequence[str]], length: int, first: int = 0) -> Tensor:
+def numbers(rows: Sequence[Sequence[str]], length: int, first: int = 0, device: torch.device | None = None) -> Tensor:
     """Return the places of tags in UNIVERSAL, [B, length], from position `first` on; -1 where there is no word, or no tag."""
-    return pad([[UNIVERSAL.index(tag) for tag in row] for row in rows], length, -1, first)
+    return pad([[UNIVERSAL.index(tag) for tag in row] for row in rows], length, -1, first, device)
 
 
 def trained_classifier(

@@ -91,8 +91,8 @@ def linear_view(weights: Tensor, values: Tensor, read: Tensor, key_mask: Tensor 
     `AttentionView` does.
     """
     b, _, q, t = weights.shape
-    keys = torch.ones(b, t, dtype=torch.bool) if key_mask is None else key_mask
-    queries = torch.ones(b, q, dtype=torch.bool)
+    keys = torch.ones(b, t, dtype=torch.bool, device=weights.device) if key_mask is None else key_mask
+    queries = torch.ones(b, q, dtype=torch.bool, device=weights.device)
 
     def from_contexts(contexts: Tensor) -> Outcome:
         probs = torch.softmax(contexts.transpose(-3, -2).flatten(-2) @ read, dim=-1)

@@ -61,9 +61,9 @@ def head_table(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame
 
 def _measure(model: Summarizer, documents: Sequence[Document], names: Sequence[str]) -> pd.DataFrame:
     """Return a row for each head and document. What is counted over all queries is in the row of the first document."""
-    batch = model.vocabulary.collate(documents, model.config)
+    batch = model.collate(documents)
     tags = _tags(batch, documents, names)
-    named = pad([d.entities for d in documents], batch.source.shape[1], -1) == 1
+    named = pad([d.entities for d in documents], batch.source.shape[1], -1, device=batch.source.device) == 1
     weights = model(batch).weights
     places = reference(batch, weights[f"cross.{model.config.layers - 1}"][:, 0])
     share = named.sum(1) / batch.mask.sum(1)
@@ -72,15 +72,19 @@ def _measure(model: Summarizer, documents: Sequence[Document], names: Sequence[s
         kind, w = block.split(".")[0], weights[block]
         queries = _queries(batch, block)
         pooled = measures.pool_queries(w, queries, batch.mask)
-        own = torch.arange(w.shape[2])[None].expand(w.shape[:1] + w.shape[2:3]) if kind == "enc" else places
+        own = (
+            torch.arange(w.shape[2], device=w.device)[None].expand(w.shape[:1] + w.shape[2:3])
+            if kind == "enc"
+            else places
+        )
         kl, ratio = measures.pos_kl(pooled, tags, len(names)), measures.mass_ratio(pooled, named)
         near = measures.relative_position(w, own, batch.mask, queries, OFFSETS[kind])
         asked = [int(measures.places_near(own, offset, batch.mask, queries)[1].sum()) for offset in OFFSETS[kind]]
         zeros = measures.sparsity(w, batch.mask, queries)
         cells = int((batch.mask[:, None] & queries[:, :, None]).sum())
         for h in range(w.shape[1]):
-            columns = {"head": f"{block}.{h}", "pos_kl": kl[:, h], "ne_ratio": ratio[:, h], "ne_share": share}
-            table = pd.DataFrame(columns)
+            columns = {"pos_kl": kl[:, h], "ne_ratio": ratio[:, h], "ne_share": share}
+            table = pd.DataFrame({"head": f"{block}.{h}"} | {name: value.cpu() for name, value in columns.items()})
             table.loc[table["ne_ratio"].isna(), "ne_share"] = float("nan")
             for offset, value, count in zip(OFFSETS[kind], near[h].tolist(), asked):
                 place = PLACES[offset]
@@ -95,9 +99,10 @@ def tag_table(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame:
     """Return a row for each head and tag: its share of the head's attention, and of the tokens, over all documents."""
     model.eval()
     names = sorted({tag for d in documents for tag in d.tags})
-    attention, tokens = torch.zeros(len(model.heads), len(names)), torch.zeros(len(names))
+    attention = model.say.weight.new_zeros(len(model.heads), len(names))
+    tokens = attention.new_zeros(len(names))
     for group in in_order(documents, SIZE):
-        batch = model.vocabulary.collate(group, model.config)
+        batch = model.collate(group)
         tags, weights = _tags(batch, group, names), model(batch).weights
         pooled = [measures.pool_queries(weights[block], _queries(batch, block), batch.mask) for block in model.blocks]
         attention += torch.cat([measures.tag_histogram(p.nan_to_num(), tags, len(names)).sum(0) for p in pooled])
@@ -115,7 +120,7 @@ def attention_of(
     model: Summarizer, document: Document, heads: Sequence[str]
 ) -> list[tuple[str, Tensor, list[str], list[str]]]:
     """Return (head, weights [Q, T], names of the queries, words attended to). A query of the decoder is named by its word."""
-    batch = model.vocabulary.collate([document], model.config)
+    batch = model.collate([document])
     words = list(document.words[: batch.source.shape[1]])
     summary = [*document.summary[: model.config.target], "(end)"]
     weights, panels = model.eval()(batch).weights, []
@@ -142,7 +147,8 @@ def _queries(batch: Batch, block: str) -> Tensor:
 
 def _tags(batch: Batch, documents: Sequence[Document], names: Sequence[str]) -> Tensor:
     """Return the numbers of the tags [B, T], -1 on padding."""
-    return pad([[names.index(tag) for tag in d.tags] for d in documents], batch.source.shape[1], -1)
+    rows = [[names.index(tag) for tag in d.tags] for d in documents]
+    return pad(rows, batch.source.shape[1], -1, device=batch.source.device)
 
 
 # ---------------------------------------------------------------- heads taken away
@@ -187,7 +193,7 @@ def change_without(model: Summarizer, head: str, mode: str, batch: Batch) -> Cha
     block, _, number = head.rpartition(".")
     if head not in model.heads or mode not in MODES:
         raise ValueError(f"no head {head!r} or no mode {mode!r}: {', '.join(MODES)}")
-    gate = torch.ones(model.config.heads, dtype=model.say.weight.dtype)
+    gate = model.say.weight.new_ones(model.config.heads)
     gate[int(number)] = 0.0
     gates = {block: gate} if mode != "copy" else None
     if mode == "context":
@@ -203,7 +209,7 @@ def _scores(
 ) -> tuple[list[float], list[list[str]]]:
     values, texts = [], []
     for group in in_order(documents, SIZE):
-        batch = model.vocabulary.collate(group, model.config)
+        batch = model.collate(group)
         change = change_without(model, head, mode, batch) if head else UNCHANGED
         summaries = summarize(model, batch, beam, change)
         texts += summaries

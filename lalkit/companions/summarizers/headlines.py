@@ -68,7 +68,7 @@ def summarize_all(
     model: Summarizer, documents: Sequence[Document], beam: Beam = GREEDY, size: int = 100
 ) -> list[list[str]]:
     """Return the words of every document's summary. size: documents in a batch."""
-    groups = (model.vocabulary.collate(group, model.config) for group in in_order(documents, size))
+    groups = (model.collate(group) for group in in_order(documents, size))
     return [words for batch in groups for words in summarize(model, batch, beam)]
 
 
@@ -92,9 +92,9 @@ def summarize(model: Summarizer, batch: Batch, beam: Beam = GREEDY, change: Chan
 
 
 def _greedy(model: Summarizer, batch: Batch, memory: Tensor, most: int, change: Change) -> list[list[int]]:
-    before = torch.full((len(memory), 1), START)
-    summary = torch.zeros(len(memory), 0, dtype=torch.long)
-    ended = torch.zeros(len(memory), dtype=torch.bool)
+    before = batch.source.new_full((len(memory), 1), START)
+    summary = batch.source.new_zeros(len(memory), 0)
+    ended = batch.mask.new_zeros(len(memory))
     for _ in range(most):
         probs, _, _ = model.decode(batch, memory, before, change)
         word = probs[:, -1].argmax(-1).masked_fill(ended, PADDING)
@@ -116,10 +116,10 @@ class _Hypothesis:
 
 def _search(model: Summarizer, batch: Batch, memory: Tensor, beam: Beam, change: Change) -> list[int]:
     """Summarize one document. All hypotheses of a beam have one length. Those that have ended wait, and the best of them wins."""
-    alive, done = [_Hypothesis(0.0, [], 0.0, torch.zeros(batch.source.shape[1], dtype=memory.dtype))], []
+    alive, done = [_Hypothesis(0.0, [], 0.0, memory.new_zeros(batch.source.shape[1]))], []
     for step in range(beam.most + 1):
-        words = torch.tensor([hypothesis.words for hypothesis in alive], dtype=torch.long)
-        before = torch.cat([torch.full((len(alive), 1), START), _known(model, words)], 1)
+        words = batch.source.new_tensor([hypothesis.words for hypothesis in alive])
+        before = torch.cat([words.new_full((len(alive), 1), START), _known(model, words)], 1)
         wide = _repeated(batch, 0, len(alive))
         probs, _, weights = model.decode(wide, memory.expand(len(alive), -1, -1), before, change)
         log = torch.log(probs[:, -1])

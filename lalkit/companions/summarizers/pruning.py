@@ -73,8 +73,9 @@ class Gated(nn.Module):
         super().__init__()
         self.summarizer = summarizer
         blocks = summarizer.blocks if gated else ()
-        # The name of a module cannot have a dot.
-        self.gates = nn.ModuleDict({b.replace(".", "-"): HardConcreteGate(summarizer.config.heads) for b in blocks})
+        with summarizer.say.weight.device:  # the name of a module cannot have a dot
+            gates = {b.replace(".", "-"): HardConcreteGate(summarizer.config.heads) for b in blocks}
+        self.gates = nn.ModuleDict(gates)
 
     def change(self) -> Change:
         """Return the gates as they are now: drawn in training, fixed in evaluation."""
@@ -86,7 +87,7 @@ class Gated(nn.Module):
     def price(self) -> Tensor:
         """Return the mean over all gated heads of P(open). It is 0 without gates."""
         opened = [gate.open() for gate in self.modules() if isinstance(gate, HardConcreteGate)]
-        return torch.cat(opened).mean() if opened else torch.zeros(())
+        return torch.cat(opened).mean() if opened else self.summarizer.say.weight.new_zeros(())
 
     @torch.no_grad()
     def table(self) -> pd.DataFrame:
@@ -123,7 +124,7 @@ def prune(
     optimizer = torch.optim.Adam(parts, fused=True)
 
     def loss(group: Sequence[Document]) -> Tensor:
-        says = model.summarizer.loss(vocabulary.collate(group, own), model.change())
+        says = model.summarizer.loss(model.summarizer.collate(group), model.change())
         return says + (config.lam or 0.0) * model.price()
 
     def run_epoch(number: int) -> float:

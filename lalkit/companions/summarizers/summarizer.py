@@ -104,7 +104,9 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
-    def collate(self, documents: Sequence[Document], config: SummarizerConfig) -> Batch:
+    def collate(
+        self, documents: Sequence[Document], config: SummarizerConfig, device: torch.device | None = None
+    ) -> Batch:
         """Return a batch. Texts longer than the config's source or target are cut, with a warning. Raises ModelError if empty."""
         if not documents:
             raise ModelError("there is no document", remedy="Give at least one.")
@@ -120,8 +122,8 @@ class Vocabulary:
             [*(ids[w] if w in self.index or w in source else UNKNOWN for w in words), STOP]
             for words, source in zip(targets, map(set, sources))
         ]
-        source = pad(known)
-        return Batch(source, pad(extended), source != PADDING, pad(before), pad(wanted), unknown)
+        source, target, words, places = (pad(ids, device=device) for ids in (known, wanted, before, extended))
+        return Batch(source, places, source != PADDING, words, target, unknown)
 
     def word(self, index: int, batch: Batch) -> str:
         """Return the word of an extended id."""
@@ -270,6 +272,10 @@ class Summarizer(nn.Module):
     @property
     def heads(self) -> tuple[str, ...]:
         return tuple(f"{block}.{h}" for block in self.blocks for h in range(self.config.heads))
+
+    def collate(self, documents: Sequence[Document]) -> Batch:
+        """Return a batch of documents, as of the vocabulary, where the weights are."""
+        return self.vocabulary.collate(documents, self.config, self.say.weight.device)
 
     def attention(self, block: str) -> MultiHeadAttention:
         """Return the attention layer of a block."""

@@ -171,7 +171,7 @@ def cutting(gated: Gated, documents: Sequence[Document]) -> float:
     """Return the most by which any probability moves if closed heads are cut out instead of gated."""
     gated, cut, moved = gated.eval(), gated.cut(), 0.0
     for group in in_order(documents, GROUP):
-        batch = cut.vocabulary.collate(group, cut.config)
+        batch = cut.collate(group)
         moved = max(moved, float((gated(batch).probs - cut(batch).probs).abs().max()))
     return moved
 
@@ -179,7 +179,8 @@ def cutting(gated: Gated, documents: Sequence[Document]) -> float:
 def null(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame:
     """Return `head_table` of the model, and of a model with the same settings and random weights (the column untrained)."""
     torch.manual_seed(model.config.seed)
-    fresh = Summarizer(model.config, Vocabulary(model.vocabulary.words)).eval()
+    with model.say.weight.device:
+        fresh = Summarizer(model.config, Vocabulary(model.vocabulary.words)).eval()
     parts = [head_table(m, documents).assign(untrained=m is fresh) for m in (fresh, model)]
     return pd.concat(parts, ignore_index=True)
 

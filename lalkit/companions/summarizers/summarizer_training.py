@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ def train(config: SummarizerConfig, data: Dataset, out: str | Path, *, resume: b
         torch.manual_seed((config.seed << 20) + number)
         batches = shuffled(data.train, config.batch, config.seed, number)
         clip = [*model.parameters()], config.clip
-        return one_epoch(optimizer, batches, lambda group: model.loss(model.vocabulary.collate(group, config)), clip)
+        return one_epoch(optimizer, batches, lambda group: model.loss(model.collate(group)), clip)
 
     return fit(
         model, optimizer, out, task, epochs=config.epochs, run_epoch=run_epoch, score=lambda: likelihood(model, data.dev),
@@ -73,10 +74,10 @@ def likelihood(model: Summarizer, documents: Sequence[Document]) -> float:
     model.eval()
     total, words = 0.0, 0
     for group in in_order(documents, 100):
-        batch = model.vocabulary.collate(group, model.config)
+        batch = model.collate(group)
         count = int(batch.target_mask.sum())
         total, words = total + float(model.loss(batch)) * count, words + count
-    return float(torch.tensor(-total / words).exp())
+    return math.exp(-total / words)
 
 
 def load_summarizer(folder: str | Path) -> Summarizer:
