@@ -62,6 +62,8 @@ def test_a_saved_parser_loads(tiny_parser, tmp_path):
 def test_text_words_and_sentences_are_all_parsed(parser):
     results = parser.parse_all(["It works.", ["It", "works", "."], Sentence(("It", "works", "."))])
     assert len({r.to_ptb() for r in results}) == 1
+    with pytest.raises(LalkitError, match="list of sentences.*\n.*parse_all"):
+        parser.parse([Sentence(("It", "works")), Sentence(("Yes",))])
 
 
 @pytest.mark.parametrize("nothing", ["", "  \n", []])

@@ -199,11 +199,13 @@ def known_heads(contributions: Contributions, heads: Sequence[int] | None) -> li
 def interval(resampled: np.ndarray) -> np.ndarray:
     """[rounds, ...] -> [2, ...]: the limits of the middle 95% of the rounds.
 
-    A round without a value (nan) is left out. The limits are nan if no round has a value.
+    A round without a value (nan) is left out. The limits are nan if less than 95% of the rounds have a value: without this rule,
+    the lift of a head that leads one span would have a narrow interval.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-        return np.nanpercentile(resampled, INTERVAL, axis=0)
+        limits = np.nanpercentile(resampled, INTERVAL, axis=0)
+    return np.where(np.isfinite(resampled).mean(0) >= 0.95, limits, np.nan)
 
 
 def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -60,6 +60,13 @@ def test_intervals_are_over_sentences():
     assert 0 < apart["high"] - apart["low"] < wide["high"] - wide["low"]
 
 
+def test_a_head_that_leads_one_span_has_no_interval_of_its_lift():
+    """In a third of the rounds its sentence is not drawn, and 0 / 0 is no lift. The other rounds alone would look certain."""
+    table = top_shares(made(LABELS, TOPS), "raw", ["NP", "VP"]).set_index(["label", "head"])
+    assert table.loc[("NP", 2), ["lift_low", "lift_high"]].isna().all()
+    assert table.loc[("NP", 1), "lift_low"] <= table.loc[("NP", 1), "lift"] <= table.loc[("NP", 1), "lift_high"]
+
+
 def test_the_profile_counts_every_span():
     found = profile(made(LABELS, TOPS), "raw", "made up")
     assert found["labels"] == ["NP", "VP"] and found["all"] == [6, 4] and found["spans"] == 10
