@@ -134,6 +134,7 @@ def test_constituents_alone(constituency_parser):
 
 
 @pytest.mark.parametrize("task", ["dependencies", "constituents"])
+@pytest.mark.slow
 def test_it_learns_a_dozen_sentences_by_heart(task, tmp_path, sample):
     torch.manual_seed(0)
     names = ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")

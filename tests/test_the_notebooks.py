@@ -267,6 +267,7 @@ def test_03_computes_the_scores_of_both_layers(tiny_parser, tmp_path):
     assert (weights.groupby(["head", "word that looks"])["weight"].sum() - 1).abs().max() < 1e-5
 
 
+@pytest.mark.slow
 def test_04_agrees_with_the_layer_and_measures_the_other_pairing(tmp_path):
     result = run_notebook(
         FOLDER / "04_label_attention_by_hand.ipynb", {"heads": 4, "seed": 7}, tmp_path / "run", progress=False
@@ -366,6 +367,7 @@ def test_08_draws_every_routine_that_there_is(asked, tmp_path):
     assert set().union(*drawn.values()) == set(asked) - costs
 
 
+@pytest.mark.slow
 def test_09_counts_the_heads_on_top_and_doubts_them(tiny_parser, tmp_path):
     asked = {"model": str(tiny_parser), "corpus": "sample", "split": "dev", "labels": ["NP", "VP"], "sentences": 12}
     result = run_notebook(FOLDER / "09_head_contributions.ipynb", asked, tmp_path / "run", progress=False)
@@ -380,6 +382,7 @@ def test_09_counts_the_heads_on_top_and_doubts_them(tiny_parser, tmp_path):
     assert len(controls) == 7
 
 
+@pytest.mark.slow
 def test_10_answers_ten_questions(tiny_parser, tiny_span_parser, tmp_path):
     asked = {
         "parser": str(tiny_parser), "other": str(tiny_span_parser), "label": "NP", "word": "the", "heads": [0, 1],
@@ -404,6 +407,7 @@ def test_11_follows_a_wrong_span_to_its_heads(tiny_parser, tmp_path):
         run_notebook(FOLDER / "11_error_tracing.ipynb", asked | {"error": 999999}, tmp_path / "no", progress=False)
 
 
+@pytest.mark.slow
 def test_12_adds_up_all_trees_and_draws_what_was_measured(tiny_parser, tmp_path):
     asked = {"parser": str(tiny_parser), "texts": ["She slept."], "k": 3, "words": "She saw stars", "labels": ["NP"]}
     result = run_notebook(FOLDER / "12_how_sure_is_it.ipynb", asked, tmp_path / "run", progress=False)
@@ -443,6 +447,7 @@ def test_13_holds_heads_of_both_layers_against_controls(tiny_parser, tiny_span_p
         )
 
 
+@pytest.mark.slow
 def test_14_knows_the_answers(tmp_path):
     asked = {"parser": "", "rounds": 40}
     result = run_notebook(FOLDER / "14_probe_reference.ipynb", asked, tmp_path / "run", progress=False)
@@ -451,6 +456,7 @@ def test_14_knows_the_answers(tmp_path):
     assert len(known) > 35 and (known["known"] - known["found"]).abs().max() < 1e-5
 
 
+@pytest.mark.slow
 def test_14_stops_where_an_answer_is_another(tmp_path):
     book = nbformat.read(FOLDER / "14_probe_reference.ipynb", as_version=4)
     cell = next(cell for cell in book.cells if "the second" in cell.source and "sparsemax" in cell.source)
@@ -471,6 +477,7 @@ def test_15_sweeps_and_judges(tmp_path):
     assert set(pd.read_csv(result.folder / "claims.csv")["verdict"]) == {"cannot be told at this size"}
 
 
+@pytest.mark.slow
 def test_16_shows_what_the_cards_say(tmp_path):
     result = run_notebook(FOLDER / "16_results_vs_paper.ipynb", {}, tmp_path / "run", progress=False)
     assert {"scores.csv", "spread.csv", "seeds.png", "seeds.csv", "tests.csv"} <= saved(result)
@@ -543,6 +550,7 @@ def test_19_asks_three_systems_the_same(tiny_parser, tmp_path):
     assert table[["tvd", "erased", "conicity"]].notna().all().all()
 
 
+@pytest.mark.slow
 def test_20_trains_both_layers_in_other_models_and_controls_them(tmp_path):
     result = run_notebook(FOLDER / "20_layer_in_your_model.ipynb", {"epochs": 4}, tmp_path / "run", progress=False)
     assert saved(result) == {

@@ -80,6 +80,7 @@ def test_a_row_of_the_span():
     assert all(p.grad is None for p in module.parameters()), "what is timed is the attention"
 
 
+@pytest.mark.slow
 def test_rows_of_probabilities():
     rows = bench.bench(["probabilities"], ONCE)
     assert [row["case"] for row in rows] == ["20 words", "40 words", "80 words", "40 to 120 words"]

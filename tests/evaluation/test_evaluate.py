@@ -369,6 +369,7 @@ def test_scoring_needs_no_torch():
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_normalising_the_ptb_sample_does_not_change_its_brackets():
     """Raw trees (traces, function tags) against what a parser is trained on: all brackets, but for the one ADVP|PRT."""
     nltk = pytest.importorskip("nltk")

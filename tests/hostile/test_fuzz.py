@@ -228,7 +228,7 @@ KINDS = ("profile", "card", "a", "sweep", "result", "resume")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@settings(MANY, max_examples=80)
+@settings(MANY, max_examples=40)
 @given(data=st.data())
 def test_any_value_and_any_bytes_in_any_json_file(files, kind, data):
     """Some value is replaced by any other, or a few bytes anywhere are, so that most of the file is as it was."""

@@ -287,6 +287,7 @@ def test_a_control_is_compared_over_the_seeds_that_both_have(tiny_parser, second
             assert test["difference"] == pytest.approx(expected, abs=0.02) and 0 < test["p"] <= 1
 
 
+@pytest.mark.slow
 def test_seeds_and_controls_are_added_to_a_card(tiny_parser, second, shipped, tmp_path):
     """The parser stays, byte for byte; what is added is scored as `ship` scores it, and held against the parser itself."""
     path = shipped.parent / "en-more"

@@ -180,6 +180,7 @@ def test_predictions_are_the_same_alone(sample, tiny_parser):
         assert alone.score == pytest.approx(prediction.score, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_400_word_sentence(sample, tiny_parser):
     from lalkit.training.checkpoint import load_model
 

@@ -175,6 +175,7 @@ def test_it_may_be_set_from_the_command_line():
         override(tiny(), {"model.span_attention": '{"edges": 1}'})
 
 
+@pytest.mark.slow
 def test_attention_can_be_taught_the_head_word(sample, tmp_path):
     settings = {"model.label_attention": "none", "model.span_attention": {"d_key": 8, "boundary": "glass"}}
     shares = []

@@ -73,6 +73,7 @@ def test_the_sentence_that_cannot_be_parsed_is_found():
         in_halves(parse, sentences(1, 2, 3, 4, 5, 7, 8))
 
 
+@pytest.mark.slow
 def test_the_trees_of_halves_are_those_of_the_batch(tiny_parser, sample):
     here, calls = ThisProcess(Source(str(tiny_parser)), device="cpu"), []
     expected = [p.sentence for p in predict(here.loaded.network, here.loaded.collator, sample[:13])]

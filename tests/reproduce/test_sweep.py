@@ -93,6 +93,7 @@ def test_a_run_gives_the_numbers_of_training_by_hand(done, file, tmp_path):
     assert {key: best[key] for key in scores} == scores
 
 
+@pytest.mark.slow
 def test_a_sweep_of_dependency_parsers_scores_what_they_cannot_learn(content, tmp_path, caplog):
     for split in ("train", "dev", "test"):
         rows = format_conllu(load("sample", split).sentences[:5])

@@ -27,6 +27,7 @@ def test_counts_are_those_of_the_run(tmp_path):
     assert found.largest == max(len(g) * max(len(run.train[i]) for i in g) for g in groups)
 
 
+@pytest.mark.slow
 def test_frozen_weights_take_no_gradient():
     config = override(preset("minilm"), {"train.batch_tokens": 60})
     found = estimate(config, "sample-zh", random_weights=True)

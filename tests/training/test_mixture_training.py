@@ -96,6 +96,7 @@ def small(folder, **more):
     return override(tiny(), settings), MIXTURE, folder
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_resumed_with_the_same_bits(tmp_path, mixed):  # noqa: F811
     """In the middle of the second epoch, whose sentences are others than those of the first."""
     Run(*small(tmp_path / "whole")).finish()

@@ -52,7 +52,7 @@ def test_sigkill_and_resume_end_with_the_same_bits(tmp_path, workers):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert run(whole, workers).wait() == 0
     process, kills = run(killed, workers), 0
-    while process.poll() is None and kills < 3:
+    while process.poll() is None and kills < 2:
         # Kill it some steps after a checkpoint has appeared: in the middle of an epoch, an evaluation or a save.
         before = (
             len(list(killed.glob("*")))
@@ -68,7 +68,7 @@ def test_sigkill_and_resume_end_with_the_same_bits(tmp_path, workers):
         process.wait()
         kills += 1
         process = run(killed, workers, "resume")
-    assert process.wait() == 0 and kills >= 2
+    assert process.wait() == 0 and kills == 2
     for ours, theirs in zip(result(killed), result(whole)):
         if isinstance(ours, dict):
             assert ours.keys() == theirs.keys()
@@ -80,7 +80,7 @@ def test_sigkill_and_resume_end_with_the_same_bits(tmp_path, workers):
     )
 
 
-@pytest.mark.parametrize("objective", ["margin", "likelihood"])
+@pytest.mark.parametrize("objective", ["margin", pytest.param("likelihood", marks=pytest.mark.slow)])
 def test_it_learns_twenty_sentences_by_heart(tmp_path, sample, objective):
     """Every part of the loss goes down, and gold wins under the trained scores."""
     from lalkit.network.predict import predict
@@ -209,6 +209,7 @@ def test_what_cannot_be_learned_from_is_counted():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.slow
 def test_kill_while_saving_leaves_a_whole_checkpoint(tmp_path, tiny_parser):
     """A writer that is killed at a random moment of an endless loop of saves: what is left always loads."""
     from lalkit.training.checkpoint import load_model
@@ -247,6 +248,7 @@ def test_two_workers_do_what_one_does(tmp_path):
         train(override(tiny(), {**settings, "train.workers": 1}), "sample", tmp_path / "2", resume=True)
 
 
+@pytest.mark.slow
 def test_a_time_limit_ends_the_run_in_the_middle_of_an_epoch_with_rates_at_zero(tmp_path, monkeypatch):
     """The clock is ours here: every look at it is a second later. 60 seconds end within the first of 50 epochs."""
     import itertools
@@ -271,6 +273,7 @@ def test_a_time_limit_ends_the_run_in_the_middle_of_an_epoch_with_rates_at_zero(
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads by /proc")
+@pytest.mark.slow
 def test_a_team_leaves_no_threads_behind(tmp_path):
     """A thread of the group that asks for Python's lock while the process ends aborts it, now and then."""
     program = """
@@ -281,13 +284,14 @@ team = parallel.join(sys.argv[1], 0, 1)
 import torch._dynamo  # as a first optimizer does, in the middle of a run
 before = threads()
 parallel.dist.destroy_process_group()
-print(before, threads())
+print(before, threads(), flush=True)
 """
     done = subprocess.run(
         [sys.executable, "-c", program, tmp_path / "meeting"], capture_output=True, text=True, cwd=ROOT
     )
+    assert done.returncode == 0, f"exit code {done.returncode}, output {done.stdout!r}: {done.stderr}"
     before, after = map(int, done.stdout.split())
-    assert before > after == 0, done.stderr
+    assert before > after == 0
 
 
 @pytest.mark.slow
@@ -315,6 +319,7 @@ def test_two_launched_processes_do_what_one_does(tmp_path):
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_an_epoch_on_a_mixture_of_the_real_corpora(tmp_path):
     needs("ewt", "train"), needs("gum", "train")
     config = override(tiny(), {"train.epochs": 1, "train.dev_sentences": 6, "train.max_length": 30})

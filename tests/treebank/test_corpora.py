@@ -11,6 +11,7 @@ from lalkit.treebank import conllu, corpora
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.check import check, stats, trainable
 from lalkit.treebank.corpora import Treebank, build, load
+from lalkit.treebank.joint import from_joint, to_joint
 from tests.corpora import needs
 
 TREE = "( (S (NP-SBJ (DT The) (NN end)) (VP (VBD came))) )\n"
@@ -155,6 +156,7 @@ def test_stats_of_our_sample(sample):
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_ptb_sample_counts():
     corpora = [needs("ptb-sample", split) for split in ("train", "dev", "test")]
     assert sum(len(s) for c in corpora for s in c.sentences) == 94084
@@ -162,15 +164,21 @@ def test_ptb_sample_counts():
 
 
 @pytest.mark.data
-def test_craft_words_with_unicode_spaces():
+@pytest.mark.slow
+def test_all_of_craft():
     """Three articles have a thin or a hair space inside a word; a reader that splits there loses the alignment."""
-    words = [w for split in ("train", "dev") for s in needs("craft", split).sentences for w in s.words]
+    parts = [needs("craft", split).sentences for split in ("train", "dev")]
+    assert [len(part) for part in parts] == [18951, 2780]
+    words = [w for part in parts for s in part for w in s.words]
     assert sum(w.count("\u2009") for w in words) == 3
     assert sum(w.count("\u200a") for w in words) == 15
     assert stats(needs("craft", "dev"))["groups (<H>)"] > 0
+    for s in [*parts[0][::5], *parts[1]]:
+        assert from_joint(s.words, to_joint(s), s.heads, s.tags, s.arc_labels, s.id) == s
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_ewt_and_gum_counts():
     """Sentences, those with crossing arcs, and the constituents that disagree with the arcs."""
     expected = {

@@ -97,6 +97,7 @@ def test_the_named_corpus_from_its_archive(monkeypatch, tmp_path):
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_all_of_it_is_read_and_joint():
     corpora = {split: needs("sinica", split) for split in ("train", "dev", "test")}
     assert {split: len(corpus) for split, corpus in corpora.items()} == {"train": 8000, "dev": 1000, "test": 1000}

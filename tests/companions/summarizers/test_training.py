@@ -37,6 +37,7 @@ def test_a_seed_is_a_run_and_a_resumed_run_is_the_same_run(tmp_path, killed):
         load_summarizer(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_few_articles_can_be_learned_by_heart(tmp_path):
     few = Dataset("few", DATA.train[:20], DATA.train[:20], DATA.test)
     config = dataclasses.replace(CONFIG, epochs=60, rate=5e-3, dropout=0.0, d_model=32)
