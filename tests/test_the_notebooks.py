@@ -515,23 +515,19 @@ def test_17_trains_measures_and_draws(tmp_path):
 @pytest.mark.slow
 def test_18_trains_prunes_measures_and_draws(tmp_path):
     asked = {
-        "variants": ["soft", "sparse-tl"], "seeds": [1], "train": 50, "dev": 5, "test": 6, "ablated": 3,
-        "folder": str(tmp_path / "runs"),
+        "retrain": True, "variants": ["soft", "sparse-tl"], "seeds": [1], "train": 50, "dev": 5, "test": 6, "epochs": 1,
+        "prune_epochs": 1, "ablated": 3, "gum": -1, "folder": str(tmp_path / "runs"),
     }  # fmt: skip
     result = run_notebook(FOLDER / "18_summarization_heads.ipynb", asked, tmp_path / "run", progress=False)
     names = saved(result)
-    assert {f"table{n}.csv" for n in (1, 2, 3, 4)} | {
-        "runs.csv",
-        "expected.csv",
-        "copy_head.csv",
-        "prices.png",
-    } <= names
-    figures = {"figure1_attention", "figure2_tags", "figure3_heads", "figure4_pruned", "figure5_tags", "figure6_sparse"}
-    assert {f"{name}.png" for name in figures | {"figure7_sparse_pruned"}} <= names
-    assert len(pd.read_csv(result.folder / "runs.csv")) == 2 + 5 + 2  # two trainings, four prices and one, two controls
+    figures = {"attention", "heads", "heads-tags", "pruned", "prices", "sparse", "sparse-tags", "sparse-pruned"}
+    tables = figures | {"runs", "expected", "copy-head"}
+    assert {f"table{n}.csv" for n in (1, 2, 3, 4)} | {f"summarize-{name}.csv" for name in tables} <= names
+    assert {f"summarize-{name}.png" for name in figures} <= names
+    assert len(pd.read_csv(result.folder / "summarize-runs.csv")) == 2 + 5 + 2  # trainings, prices, controls
     table = pd.read_csv(result.folder / "table2.csv")
     assert table["whose"].str.startswith("NOT OURS").sum() == 2 and len(table) == 7
-    heads = pd.read_csv(result.folder / "figure3_heads.csv")
+    heads = pd.read_csv(result.folder / "summarize-heads.csv")
     assert len(heads) == 16 and heads["difference"].notna().all()
 
 

@@ -234,10 +234,8 @@ def prune_summarizer(
     """
     from lalkit.companions.summarizers import documents, pruning, summarizer_training
 
-    summarizer, config = (
-        summarizer_training.load_summarizer(run),
-        pruning.PruneConfig(lam=lam, epochs=epochs, seed=seed),
-    )
+    summarizer = summarizer_training.load_summarizer(run)
+    config = pruning.PruneConfig(lam=lam, epochs=epochs, seed=seed)
     gated = pruning.prune(summarizer, documents.load(data), out, config, resume=resume)
     print(gated.table().to_string(index=False) if lam is not None else "no gates: the control")
 
@@ -301,9 +299,10 @@ def study_summarizers(
     gum: int = 0,
     threads: options.Threads = 1,
 ) -> None:
-    """Train every variant with every seed, prune some at several prices, and write OUT/runs.csv and OUT/expected.csv.
+    """Train every variant with every seed, prune some at several prices, and write the tables of notebook 18 to --out.
 
-    After an interruption the same command continues. Example: lalkit summarize study --data news --out runs/summarize
+    A table is summarize-NAME.csv. After an interruption the same command continues. Example: lalkit summarize study
+    --data news --out runs/summarize
 
     Args:
         variants: Where attention is sparse, between commas.
@@ -311,14 +310,15 @@ def study_summarizers(
         ablated: The number of test documents on which heads are taken away; 0 means all.
         gum: The number of documents of GUM; 0 means all, -1 means none.
     """
-    from lalkit.companions.summarizers.summarizer_study import Size, expected, runs, study
+    from lalkit.companions.summarizers.documents import load
+    from lalkit.companions.summarizers.summarizer_study import Size, study, tables
 
     numbers, (names,) = between_commas(seeds, variants=variants)
-    tables = study(data, names, numbers, out, Size(train, 0, test, epochs, prune_epochs, ablated, gum))
-    lines = expected(tables)
-    save(runs(tables), out / "runs.csv", "%.4f")
-    save(lines, out / "expected.csv", "%.6g")
-    print(lines.round(4).to_string(index=False))
+    measured = study(data, names, numbers, out, Size(train, 0, test, epochs, prune_epochs, ablated, gum))
+    shown = tables(measured, load(data).test[0])
+    for name, table in shown.items():
+        save(table, out / f"summarize-{name}.csv", "%.6g")
+    print(shown.get("expected", shown["runs"]).round(4).to_string(index=False))
 
 
 def _to_measure(run: Path, data: str, test: int) -> tuple[Summarizer, Sequence[Document]]:

@@ -31,6 +31,7 @@ from lalkit.training.checkpoint import adam_tensors, fingerprint, load_tensors, 
 logger = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=nn.Module)
 
+Rows = Sequence[Sequence[int]]
 PADDING, UNKNOWN = 0, 1  # ids that every vocabulary has
 
 
@@ -44,11 +45,7 @@ def frequent(texts: Iterable[Sequence[str]], least: int) -> dict[str, int]:
 
 
 def pad(
-    rows: Sequence[Sequence[int]],
-    length: int | None = None,
-    value: int = PADDING,
-    first: int = 0,
-    device: torch.device | None = None,
+    rows: Rows, length: int | None = None, value: int = PADDING, first: int = 0, device: torch.device | None = None
 ) -> Tensor:
     """Write rows of numbers into one tensor [B, T] and fill the rest with `value`.
 

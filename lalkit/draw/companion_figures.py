@@ -224,17 +224,20 @@ def price_lines(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def attention_of_heads(panels: Sequence[tuple[str, np.ndarray, Sequence[str], Sequence[str]]]) -> Figure:
-    """Baan et al., figure 1: what queries (rows) attend to (columns). panels: (title, weights [Q, T], queries, keys)."""
-    longest = max(len(keys) for *_, keys in panels)
-    heights = [len(queries) for _, _, queries, _ in panels]
-    size = min(0.25 * longest + 2.2, 14), 0.15 * sum(heights) + 1.2 * len(panels)
-    figure, axes = plt.subplots(
-        len(panels), 1, figsize=size, squeeze=False, layout="constrained", height_ratios=heights
-    )
-    for axis, (title, weights, queries, keys) in zip(axes[:, 0], panels):
-        axis.imshow(weights, cmap="Greys", vmin=0, vmax=max(float(np.max(weights)), 1e-9), aspect="auto")
-        axis.set_xticks(range(len(keys)), keys, rotation=60, ha="right", fontsize=7, rotation_mode="anchor")
+def attention_of_heads(table: pd.DataFrame) -> Figure:
+    """Baan et al., figure 1: what queries (rows) attend to (columns), with a panel for each head.
+
+    table: head, row and asks (the number and the name of a query), column and word (of what is attended to), weight.
+    """
+    heads = table.groupby("head", sort=False)
+    tall = (heads["row"].max() + 1).tolist()
+    size = min(0.25 * table["column"].max() + 2.5, 14), 0.15 * sum(tall) + 1.2 * len(tall)
+    figure, axes = plt.subplots(len(tall), 1, figsize=size, squeeze=False, layout="constrained", height_ratios=tall)
+    for axis, (title, cells) in zip(axes[:, 0], heads):
+        weights = cells.pivot(index="row", columns="column", values="weight")
+        axis.imshow(weights, cmap="Greys", vmin=0, vmax=max(cells["weight"].max(), 1e-9), aspect="auto")
+        words, queries = (cells.drop_duplicates(by)[name] for by, name in (("column", "word"), ("row", "asks")))
+        axis.set_xticks(range(len(words)), words, rotation=60, ha="right", fontsize=7, rotation_mode="anchor")
         axis.set_yticks(range(len(queries)), queries, fontsize=6.5)
         axis.set_title(title, fontsize=9)
         axis.tick_params(length=0, pad=2)

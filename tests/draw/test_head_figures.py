@@ -62,10 +62,14 @@ def test_lines_of_prices_and_their_control():
 
 
 def test_attention_of_heads_names_what_asks():
-    panel = ("enc.0.0", np.eye(2), ["a", "b"], ["a", "b"]), ("cross.1.0", np.ones((1, 2)) / 2, ["c"], ["a", "b"])
-    figure = attention_of_heads(panel)
+    rows = [("enc.0.0", q, a, k, w, float(q == k)) for q, a in enumerate("ab") for k, w in enumerate("ab")]
+    rows += [("cross.1.0", 0, "c", 0, "a", 0.25), ("cross.1.0", 0, "c", 1, "a", 0.75)]
+    figure = attention_of_heads(pd.DataFrame(rows, columns=["head", "row", "asks", "column", "word", "weight"]))
     assert [axis.get_title() for axis in figure.axes] == ["enc.0.0", "cross.1.0"]
     assert [t.get_text() for t in figure.axes[1].get_yticklabels()] == ["c"]
+    assert [t.get_text() for t in figure.axes[1].get_xticklabels()] == ["a", "a"], "a word that occurs twice"
+    shades = [axis.get_images()[0].get_array().tolist() for axis in figure.axes]
+    assert shades == [[[1, 0], [0, 1]], [[0.25, 0.75]]]
 
 
 def test_a_point_a_system():

@@ -8,6 +8,8 @@ copied. So we also let it copy from all words equally, and do both.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 
 import pandas as pd
 import torch
@@ -16,7 +18,7 @@ from torch import Tensor
 from lalkit.chart.machine import progress
 from lalkit.companions.frame import in_order, pad
 from lalkit.companions.summarizers.documents import Document
-from lalkit.companions.summarizers.headlines import GREEDY, Beam, score, summarize
+from lalkit.companions.summarizers.headlines import GREEDY, Beam, score, summarize, summarize_all
 from lalkit.companions.summarizers.summarizer import STOP, UNCHANGED, Batch, Change, Summarizer
 from lalkit.errors import CorpusError
 from lalkit.evaluation.statistics import holm, paired_test
@@ -29,22 +31,26 @@ MODES = ("context", "copy", "both")
 
 
 @torch.inference_mode()
-def head_table(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame:
-    """Return a row for each head.
+def head_table(model: Summarizer, documents: Sequence[Document], *, own: bool = False) -> pd.DataFrame:
+    """Return a row for each head, while the model reads the true summary, or (own) while it writes its own words [P].
 
     pos_kl, ne_ratio: means over documents (ne_ratio: over documents with names); ne_share: the share of names among the tokens,
     which even attention would give; before, at, after: the shares of queries that attend most to the word before, at or after
     their own place (no `at` in the encoder); position: the largest of these; sparsity; documents; named: documents with names;
     empty: documents in which the head attends to nothing that counts.
 
-    A query of the encoder is a word of the document. A query of the decoder is a word of the true summary. Its own place is where
+    A query of the encoder is a word of the document. A query of the decoder is a word of the summary. Its own place is where
     that word is in the document: of several places, the one to which the copy head attends most. A query without a place is left
-    out [D].
+    out [D]. A step of the decoder depends on the words before it alone, so a greedy summary that is read again has the attention
+    that it was written with.
     """
     if not all(d.tags and d.entities and d.summary for d in documents):
         raise CorpusError("documents with tags, entities and summaries are needed", remedy="Such as news, or gum.")
     model.eval()
     names = sorted({tag for d in documents for tag in d.tags})
+    if own:
+        written = summarize_all(model, documents, replace(GREEDY, most=model.config.target), SIZE)
+        documents = [replace(d, summary=tuple(words)) for d, words in zip(documents, written)]
     table = pd.concat([_measure(model, group, names) for group in in_order(documents, SIZE)], ignore_index=True)
     groups = table.groupby("head", sort=False)
     heads = groups[["pos_kl", "ne_ratio", "ne_share"]].mean()
@@ -108,26 +114,28 @@ def tag_table(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame:
         attention += torch.cat([measures.tag_histogram(p.nan_to_num(), tags, len(names)).sum(0) for p in pooled])
         tokens += torch.bincount(tags[tags >= 0], minlength=len(names))
     shares, tokens = attention / attention.sum(-1, keepdim=True), tokens / tokens.sum()
-    return pd.DataFrame([
-        {"head": head, "tag": tag, "share": float(shares[h, k]), "tokens": float(tokens[k])}
-        for h, head in enumerate(model.heads)
-        for k, tag in enumerate(names)
-    ])  # fmt: skip
+    wide = pd.DataFrame(shares.tolist(), model.heads, pd.Index(names, name="tag")).rename_axis("head")
+    table = wide.stack().rename("share").reset_index()
+    return table.assign(tokens=table["tag"].map(dict(zip(names, tokens.tolist()))))
 
 
 @torch.inference_mode()
-def attention_of(
-    model: Summarizer, document: Document, heads: Sequence[str]
-) -> list[tuple[str, Tensor, list[str], list[str]]]:
-    """Return (head, weights [Q, T], names of the queries, words attended to). A query of the decoder is named by its word."""
+def attention_of(model: Summarizer, document: Document, heads: Sequence[str]) -> pd.DataFrame:
+    """Return a row for each weight: head, row and asks (the query), column and word (attended to), weight.
+
+    A query of the decoder is named by the word of the true summary that it writes.
+    """
     batch = model.collate([document])
     words = list(document.words[: batch.source.shape[1]])
     summary = [*document.summary[: model.config.target], "(end)"]
-    weights, panels = model.eval()(batch).weights, []
+    weights, tables = model.eval()(batch).weights, []
     for head in heads:
         block, _, number = head.rpartition(".")
-        panels.append((head, weights[block][0, int(number)], words if block.startswith("enc") else summary, words))
-    return panels
+        cells = product(enumerate(words if block.startswith("enc") else summary), enumerate(words))
+        rows = [(head, *query, *key) for query, key in cells]
+        table = pd.DataFrame(rows, columns=["head", "row", "asks", "column", "word"])
+        tables.append(table.assign(weight=weights[block][0, int(number)].flatten().tolist()))
+    return pd.concat(tables, ignore_index=True)
 
 
 def reference(batch: Batch, copying: Tensor) -> Tensor:

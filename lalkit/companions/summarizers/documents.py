@@ -16,7 +16,7 @@ import json
 import os
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,34 +72,35 @@ def load(name: str) -> Dataset:
         return news()
     if name == "gum":
         return Dataset("gum", (), (), gum())
-    if name.startswith("hf:"):
-        return _hub(name)
-    folder = Path(name)
-    if not folder.is_dir():
-        raise CorpusError(f"there are no documents {name!r}", remedy="news, gum, hf:NAME, or a folder of .jsonl files.")
+    rows, whose = _hub(name) if name.startswith("hf:") else _folder(Path(name))
     parts = {}
     for part, names in PARTS.items():
-        file = next((f for n in names if (f := folder / f"{n}.jsonl").is_file()), None)
-        if file is None:
-            raise CorpusError(f"has no {part}.jsonl", where=name, remedy="Three files: train, dev, test.")
-        parts[part] = tuple(_document(row, where) for where, row in json_lines(file))
-    return Dataset(folder.name, **parts)
+        found = next((n for n in names if n in rows), None)
+        if found is None:
+            raise CorpusError(f"has no part {part}", where=name, remedy=f"It needs {whose.format(' or '.join(names))}.")
+        parts[part] = tuple(_document(row, where) for where, row in rows[found])
+    return Dataset(name if name.startswith("hf:") else Path(name).name, **parts)
 
 
-def _hub(name: str) -> Dataset:
+Rows = Mapping[str, Iterable[tuple[str, dict]]]  # part -> (where it is, row)
+
+
+def _folder(folder: Path) -> tuple[Rows, str]:
+    if not folder.is_dir():
+        raise CorpusError(
+            f"there are no documents {str(folder)!r}", remedy="news, gum, hf:NAME, or a folder of .jsonl files."
+        )
+    return {file.stem: json_lines(file) for file in folder.glob("*.jsonl")}, "a file {}, with the ending .jsonl"
+
+
+def _hub(name: str) -> tuple[Rows, str]:
     try:
         import datasets
     except ImportError:
         raise CorpusError("needs the package `datasets`", where=name, remedy="pip install datasets") from None
     splits = datasets.load_dataset(*name.split(":")[1:])
-    parts = {}
-    for part, names in PARTS.items():
-        split = next((n for n in names if n in splits), None)
-        if split is None:
-            remedy = f"It needs a split that is called {' or '.join(names)}."
-            raise CorpusError(f"has no part {part}", where=name, remedy=remedy)
-        parts[part] = tuple(_document(row, f"{name} {split} {i}") for i, row in enumerate(splits[split]))
-    return Dataset(name, **parts)
+    rows = {split: ((f"{name} {split} {i}", row) for i, row in enumerate(splits[split])) for split in splits}
+    return rows, "a split that is called {}"
 
 
 def _document(row: dict, where: str) -> Document:
@@ -153,11 +154,8 @@ def read(path: str | Path) -> Document:
         for name in ends:
             place = next((i for i in reversed(range(len(mentions))) if name == mentions[i][0]), None)
             if place is None:
-                problem, remedy = (
-                    f"mention {name!r} ends before it begins",
-                    "Download GUM again, or leave this file out.",
-                )
-                raise CorpusError(problem, where=f"{path}, line {number}", remedy=remedy)
+                where, remedy = f"{path}, line {number}", "Download GUM again, or leave this file out."
+                raise CorpusError(f"mention {name!r} ends before it begins", where=where, remedy=remedy)
             del mentions[place]
     return Document(tuple(words), summary, tuple(tags), tuple(named), Path(path).stem)
 

@@ -17,16 +17,18 @@ import pandas as pd
 import torch
 
 from lalkit.companions.frame import grid, in_order, judge, kept_tables, run_folder
-from lalkit.companions.summarizers.attention_heads import ablate_heads, head_table, tag_table
+from lalkit.companions.summarizers.attention_heads import ablate_heads, attention_of, head_table, tag_table
 from lalkit.companions.summarizers.documents import Dataset, Document, load
 from lalkit.companions.summarizers.headlines import GREEDY, Beam, score, summarize_all
 from lalkit.companions.summarizers.pruning import Gated, PruneConfig, load_gated, prune
-from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary
+from lalkit.companions.summarizers.summarizer import COPY, Summarizer, SummarizerConfig, Vocabulary, exact, view
 from lalkit.companions.summarizers.summarizer_training import load_summarizer, train
 from lalkit.errors import CorpusError
 from lalkit.evaluation.provenance import parts_hash
+from lalkit.probes.tables import ask, overview
 
 logger = logging.getLogger(__name__)
+Tables = dict[str, pd.DataFrame]
 
 # Where attention is sparse, and how ([P] section 5; the last is ours).
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -42,6 +44,7 @@ ABLATED = ("soft", "sparse-tl")
 ABLATED_PRICE = 0.3
 CONTROL = "control"
 GROUP = 100  # documents in a batch
+PROBED, ROUNDS = 16, 20  # documents whose attention is permuted and erased, and permutations (as in notebook 19)
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,18 @@ class Size:
     gum: int = 0
 
 
+ALL = Size()
+
+
 @dataclass(frozen=True)
 class Study:
     """Tables whose first columns are variant, seed and price (a lambda, "control", or "": not pruned). A table may be empty.
 
     folders: the folder of each run; scores: a row for each test document; heads, tags: what heads attend to in the test part;
     ablation: heads taken away; gates: a row for each head of a pruned model; cuts: the most by which cutting moves a probability;
-    gum: as heads, on GUM, with the column untrained (True: before any training).
+    gum: as heads, on GUM, with the column untrained (True: before any training). Of the runs in ABLATED that are not pruned:
+    written: as heads, on the test part and on GUM (the column text), with the column own (True: while the model writes its own
+    words); probes: a row for each block of heads, what permuting and erasing its attention changes.
     """
 
     folders: pd.DataFrame
@@ -78,23 +86,23 @@ class Study:
     gates: pd.DataFrame
     cuts: pd.DataFrame
     gum: pd.DataFrame
+    written: pd.DataFrame
+    probes: pd.DataFrame
 
 
-def study(
-    data: str, variants: Sequence[str], seeds: Sequence[int], folder: str | Path, size: Size | None = None
-) -> Study:
+def study(data: str, variants: Sequence[str], seeds: Sequence[int], folder: str | Path, size: Size = ALL) -> Study:
     """Train, prune and measure every variant with every seed. Runs are in FOLDER/DATA/VARIANT-SEED and VARIANT-SEED-PRICE.
 
     A finished run is read and not repeated, as long as its settings, documents and model are the same. Raises ModelError for an
     unknown variant or a run of other documents, and CorpusError for data that are not here or have no tags.
     """
-    size = size or Size()
     documents = shorten(load(data), size)
     if not all(d.tags and d.entities and d.summary for d in documents.test):  # checked before any training
-        problem = "test documents with tags, entities and summaries are needed"
-        raise CorpusError(problem, where=data, remedy="Such as news.")
+        raise CorpusError(
+            "test documents with tags, entities and summaries are needed", where=data, remedy="E.g. news."
+        )
     real = _gum(size)
-    tables: dict[str, list[pd.DataFrame]] = {field.name: [] for field in fields(Study)}
+    tables: dict[str, list] = {field.name: [] for field in fields(Study)}
     for seed, variant in grid("variant", variants, VARIANTS, seeds):
         run = trained(folder, documents, variant, seed, size.epochs)
         for price, place in {"": run, **_pruned(run, documents, variant, seed, size.prune_epochs)}.items():
@@ -133,15 +141,13 @@ def _pruned(run: Path, data: Dataset, variant: str, seed: int, epochs: int) -> d
     return folders
 
 
-def measured(
-    run: Path, variant: str, price: str, data: Dataset, real: Sequence[Document], size: Size
-) -> dict[str, pd.DataFrame]:
+def measured(run: Path, variant: str, price: str, data: Dataset, real: Sequence[Document], size: Size) -> Tables:
     """Return the tables of one run. They are kept in its folder. real: documents of GUM."""
     ablated = variant in ABLATED and price in ("", f"{ABLATED_PRICE:g}")
     on_real = variant == "soft" and not price and bool(real)
     names = ["scores", "heads", "tags"] + ["ablation"] * ablated + ["gates", "cuts"] * bool(price) + ["gum"] * on_real
 
-    def measure() -> dict[str, pd.DataFrame]:
+    def measure() -> Tables:
         gated = load_gated(run) if price else None
         model = gated.cut() if gated else load_summarizer(run)
         summaries = summarize_all(model, data.test, greedy(data.test), GROUP)
@@ -158,7 +164,22 @@ def measured(
         return tables
 
     known = parts_hash([("test", data.test), ("gum", real if on_real else ())])
-    return kept_tables(run, names, [asdict(size), known, names], measure)
+    found = kept_tables(run, names, [asdict(size), known, names], measure)
+    if variant in ABLATED and not price:
+        texts, more = {"test": data.test, "GUM": real}, ["written", "probes"]
+        given = parts_hash(list(texts.items()))
+        found |= kept_tables(run, more, [asdict(size), given, more], lambda: asked(load_summarizer(run), texts, size))
+    return found
+
+
+def asked(model: Summarizer, texts: dict[str, Sequence[Document]], size: Size) -> Tables:
+    """Return the tables written and probes of a summarizer (see `Study`). The first of the texts is probed."""
+    cases = [(text, own) for text in texts if texts[text] for own in (False, True)]
+    parts = [head_table(model, texts[text], own=own).assign(text=text, own=own) for text, own in cases]
+    model = exact(model)
+    batch = model.collate(next(iter(texts.values()))[: min(PROBED, size.ablated or PROBED)])
+    probes = [ask(view(model, batch, block), ROUNDS, system=block) for block in (*model.blocks, COPY)]
+    return {"written": pd.concat(parts), "probes": overview(pd.concat(probes))}
 
 
 def greedy(documents: Sequence[Document]) -> Beam:
@@ -202,10 +223,8 @@ def _gum(size: Size) -> tuple[Document, ...]:
 
 def cut(document: Document, most: int) -> Document:
     """Keep the first `most` words of a document, with their tags and entity flags."""
-    tags, entities = document.tags, document.entities
-    return replace(
-        document, words=document.words[:most], tags=tags and tags[:most], entities=entities and entities[:most]
-    )
+    known = {name: value for name in ("words", "tags", "entities") if (value := getattr(document, name))}
+    return replace(document, **{name: value[:most] for name, value in known.items()})
 
 
 # ---------------------------------------------------------------- tables
@@ -215,8 +234,35 @@ ROUGE = ("rouge1", "rouge2", "rougeL")
 LEVEL = 0.05  # of Holm's p
 PRICE = f"{ABLATED_PRICE:g}"
 SIDES = {"enc": "enc", "dec": "cross"}  # the side in a column's name: the first part of its heads' names
+# The tables of heads, by name: variant and price. A name with -tags has the attention on parts of speech of the first seed.
+GRIDS = {"heads": ("soft", ""), "pruned": ("soft", PRICE)}
+GRIDS |= {"sparse": ("sparse-tl", ""), "sparse-pruned": ("sparse-tl", PRICE)}
 # The lines that small runs must reach: variant, what, is (">=" or "<="), and wanted.
 BOUNDS = json.loads(Path(__file__).with_name("summarizer_bounds.json").read_text(encoding="utf-8"))
+
+
+def tables(study: Study, document: Document) -> Tables:
+    """Return the tables of notebook 18 by their names, without those of variants that were not run.
+
+    document: The one on which the attention of the first soft summarizer is shown (figure 1).
+    """
+    table = runs(study)
+    shown = {"runs": table, "seeds-apart": seeds_apart(study), "copy-head": copy_head(study), "prices": prices(table)}
+    shown |= {"gum": on_gum(study), "expected": expected(study), "probes": study.probes, "written": written(study)}
+    for name, kind in GRIDS.items():
+        keys = [key for key in table[RUN].itertuples(index=False, name=None) if key[::2] == kind]
+        grids = {", ".join(filter(None, (*kind, f"seed {key[1]}"))): lost(study, *key) for key in keys}
+        if not grids:
+            continue
+        shown[name] = pd.concat(grids, names=["panel"]).reset_index("panel")
+        if not kind[1]:
+            variant, seed, _ = keys[0]
+            tags = {f"{variant}, {side}, seed {seed}": sharpest(study, variant, seed, side) for side in SIDES.values()}
+            shown[f"{name}-tags"] = pd.concat(tags, names=["panel"]).reset_index("panel")
+        if name == "heads":
+            model = load_summarizer(_of(study.folders, keys[0])["folder"].iloc[0])
+            shown["attention"] = attention_of(model, document, examples(next(iter(grids.values()))))
+    return {name: table for name, table in shown.items() if len(table)}
 
 
 def runs(study: Study) -> pd.DataFrame:
@@ -273,6 +319,7 @@ def beside(table: pd.DataFrame, published: pd.DataFrame, number: int) -> pd.Data
 
     table: from `runs`; number: of the paper's table: 1 soft, 2 soft and pruned, 3 sparse, 4 sparse and pruned.
     """
+    table = table.fillna({"price": ""})
     pruned, sparse = table["price"] != "", table["variant"] != "soft"
     ours = table[(pruned == (number in (2, 4))) & (sparse == (number in (3, 4)))]
     names = ours["variant"] + ours["price"].map(lambda p: "" if not p else ", no gates" if p == CONTROL else f", {p}")
@@ -289,11 +336,6 @@ def sharpest(study: Study, variant: str, seed: int, kind: str, count: int = 3) -
     heads, tags = (_of(table, (variant, seed, "")) for table in (study.heads, study.tags))
     chosen = heads[heads["head"].str.startswith(kind)].nlargest(count, "pos_kl")["head"]
     return pd.concat([tags[tags["head"] == head] for head in chosen], ignore_index=True)
-
-
-def folder(study: Study, variant: str, seed: int, price: str = "") -> str:
-    """Return the folder of a run."""
-    return _of(study.folders, (variant, seed, price))["folder"].iloc[0]
 
 
 def lost(study: Study, variant: str, seed: int, price: str = "") -> pd.DataFrame:
@@ -321,10 +363,10 @@ def examples(heads: pd.DataFrame) -> list[str]:
 
 def copy_head(study: Study) -> pd.DataFrame:
     """Return the rows of `ablation` for the heads that copy, in each mode."""
-    ablation = study.ablation.fillna({"price": ""})
+    columns = [*RUN, "head", "mode", "rouge1", "difference", "low", "high", "p_holm", "same"]
+    ablation = study.ablation.reindex(columns=columns).fillna({"price": ""})
     heads = ablation[ablation["mode"] == "copy"]["head"].unique()
-    columns = ["head", "mode", "rouge1", "difference", "low", "high", "p_holm", "same"]
-    return ablation[ablation["head"].isin(heads)][[*RUN, *columns]].reset_index(drop=True)
+    return ablation[ablation["head"].isin(heads)].reset_index(drop=True)
 
 
 def prices(table: pd.DataFrame) -> pd.DataFrame:
@@ -336,15 +378,28 @@ def prices(table: pd.DataFrame) -> pd.DataFrame:
 def on_gum(study: Study) -> pd.DataFrame:
     """Return for each seed, before and after training, means and extremes over heads of what they attend to in GUM."""
     if not len(study.gum):
-        return pd.DataFrame()
+        return study.gum
     heads = study.gum.assign(away=(study.gum["ne_ratio"] - study.gum["ne_share"]).abs())
-    columns = {
-        "documents": "documents max", "named": "named max", "pos_kl": "pos_kl mean", "pos_kl_max": "pos_kl max",
-        "ne_share": "ne_share mean", "ne_ratio": "ne_ratio mean", "ne_ratio_max": "ne_ratio max", "away_max": "away max",
-        "position_max": "position max",
-    }  # fmt: skip
-    groups = heads.groupby(["variant", "seed", "untrained"], sort=False)
-    return groups.agg(**{name: tuple(of.split()) for name, of in columns.items()}).reset_index()
+    names = "documents named pos_kl pos_kl_max ne_share ne_ratio ne_ratio_max away_max position_max".split()
+    columns = {name: (name.removesuffix("_max"), "max" if name.endswith("_max") else "mean") for name in names}
+    return heads.groupby(["variant", "seed", "untrained"], sort=False).agg(**columns).reset_index()
+
+
+def written(study: Study) -> pd.DataFrame:
+    """Compare the heads over the document while they read true summaries and while the model writes its own words.
+
+    Returns variant, seed, text, measure, and means over heads: true_words, own_words, and apart (the distance of the two); and
+    largest, the largest distance of a head.
+    """
+    if not len(study.written):
+        return study.written
+    heads = study.written[study.written["head"].str.startswith("cross")]
+    key = ["variant", "seed", "text", "measure"]
+    long = heads.melt([*key[:3], "own", "head"], ["pos_kl", "ne_ratio", "position"], "measure")
+    wide = long.pivot(index=[*key, "head"], columns="own", values="value").set_axis(["true_words", "own_words"], axis=1)
+    wide["apart"] = wide["largest"] = (wide["own_words"] - wide["true_words"]).abs()
+    how = dict.fromkeys(("true_words", "own_words", "apart"), "mean") | {"largest": "max"}
+    return wide.groupby(key).agg(how).reset_index()
 
 
 def expected(study: Study) -> pd.DataFrame:

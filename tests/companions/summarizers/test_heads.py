@@ -75,6 +75,37 @@ def test_every_measure_is_what_a_loop_finds(model):
     assert table["ne_share"].to_numpy() == pytest.approx(sum(share) / len(share))
 
 
+def test_attention_is_measured_while_the_model_writes(model, monkeypatch):
+    """A summary that is read again has the attention of each step in which its words were chosen."""
+    steps, decode = [], Summarizer.decode
+
+    def noted(self, batch, memory, before, *change):
+        found = decode(self, batch, memory, before, *change)
+        steps.append({block: weights[:, :, -1] for block, weights in found[2].items()})
+        return found
+
+    documents, read, place = [*DOCUMENTS[:4], DOCUMENTS[-1]], [], 0
+    monkeypatch.setattr(model, "config", dataclasses.replace(CONFIG, target=8))
+    with monkeypatch.context() as patch:
+        patch.setattr(Summarizer, "decode", noted)
+        summaries = [summarize(model, model.collate([d]), dataclasses.replace(GREEDY, most=8))[0] for d in documents]
+    for document, words in zip(documents, summaries):
+        batch = model.collate([dataclasses.replace(document, summary=tuple(words))])
+        weights = model(batch).weights
+        for block in ("cross.0", "cross.1"):
+            when_written = torch.stack([step[block] for step in steps[place : place + len(words)]], 2)
+            torch.testing.assert_close(weights[block][:, :, : len(words)], when_written)
+        place += min(len(words) + 1, 8)
+        read.append(dataclasses.replace(document, summary=tuple(words)))
+    assert place == len(steps)
+    own, forced = head_table(model, documents, own=True), head_table(model, documents)
+    assert all(summaries), "else the next line cannot be asked"
+    pd.testing.assert_frame_equal(own, head_table(model, read))
+    inside = own["head"].str.startswith("enc")
+    pd.testing.assert_frame_equal(own[inside], forced[inside])
+    assert (own.loc[~inside, "pos_kl"] != forced.loc[~inside, "pos_kl"]).all()
+
+
 def test_a_head_that_looks_everywhere_alike_has_null_values(model):
     even = Summarizer(dataclasses.replace(CONFIG, sparse="none"), model.vocabulary).double()
     with torch.no_grad():

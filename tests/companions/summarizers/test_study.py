@@ -23,7 +23,6 @@ from lalkit.companions.summarizers.summarizer_study import (
     cut,
     examples,
     expected,
-    folder,
     lost,
     null,
     on_gum,
@@ -33,6 +32,7 @@ from lalkit.companions.summarizers.summarizer_study import (
     sharpest,
     shorten,
     study,
+    tables,
 )
 from lalkit.errors import CorpusError, ModelError, ParameterError
 
@@ -94,7 +94,6 @@ def test_the_report_of_it(small):
     heads = lost(small[0], "soft", 1, "0.3")
     assert len(heads) == 8 and (~heads["cut"]).sum() == gated["kept"]
     assert heads.loc[~heads["cut"], "difference"].notna().all()
-    assert Path(folder(small[0], "soft", 1, "0.3")).name == "soft-1-0.3"
     chosen = examples(lost(small[0], "soft", 1))
     assert chosen[-1] == "cross.1.0" and all(head.startswith("enc") for head in chosen[:-1])
     copying = copy_head(small[0])
@@ -109,6 +108,26 @@ def test_the_report_of_it(small):
     lines = expected(small[0])
     assert "ROUGE-1, percent" in set(lines["what"]) and not lines["what"].str.contains("all").any()
     assert len(seeds_apart(small[0])) == 0
+
+
+def test_the_tables_of_the_notebook_are_those_of_the_study(small):
+    document = news(0, 0, 1).test[0]
+    shown = tables(small[0], document)
+    names = ["runs", "copy-head", "prices", "expected", "probes", "written", "heads", "heads-tags", "attention"]
+    assert list(shown) == [*names, "pruned"], "no table is of sparse-tl, of GUM or of two seeds"
+    assert set(shown["heads"]["panel"]) == {"soft, seed 1"} and set(shown["pruned"]["panel"]) == {"soft, 0.3, seed 1"}
+    pd.testing.assert_frame_equal(shown["heads"].drop(columns="panel"), lost(small[0], "soft", 1))
+    pd.testing.assert_frame_equal(shown["pruned"].drop(columns="panel"), lost(small[0], "soft", 1, "0.3"))
+    probes, written = shown["probes"], shown["written"]
+    assert probes["system"].tolist() == ["enc.0", "enc.1", "cross.0", "cross.1", "copy"] and set(probes["texts"]) == {4}
+    assert probes[["tvd", "erased"]].apply(lambda column: column.between(0, 1).all()).all()
+    assert written["measure"].tolist() == ["ne_ratio", "pos_kl", "position"] and set(written["text"]) == {"test"}
+    forced = small[0].heads.query("variant == 'soft' and price == '' and head.str.startswith('cross')")
+    assert written["true_words"].tolist() == pytest.approx(forced[written["measure"]].mean().tolist())
+    assert (written["apart"] > 0).all(), "after one epoch the model writes other words"
+    attention = shown["attention"].groupby(["head", "row"])
+    assert attention["weight"].sum().to_numpy() == pytest.approx(1)
+    assert all(tuple(words) == document.words for _, words in attention["word"])
 
 
 def test_what_is_refused(tmp_path):
@@ -140,9 +159,9 @@ def test_the_command(tmp_path):
     ]
     done = CliRunner().invoke(app, ["summarize", "study", *given, "--out", str(tmp_path), "--gum", "-1"])
     assert done.exit_code == 0, done.output
-    table = pd.read_csv(tmp_path / "runs.csv")
+    assert [file.name for file in tmp_path.glob("*.csv")] == ["summarize-runs.csv"], "no other is of this one alone"
+    table = pd.read_csv(tmp_path / "summarize-runs.csv")
     assert table[["variant", "seed"]].values.tolist() == [["sparse-ch", 2]]
-    assert pd.read_csv(tmp_path / "expected.csv").empty, "no line asks anything of this one alone"
     wrong = (
         CliRunner().invoke(app, ["summarize", "study", *given[:4], "--seeds", "one", "--out", str(tmp_path)]).exception
     )
@@ -171,7 +190,8 @@ def run(variant="soft", price="", seed=1, rouge=0.95, copied=9, zeros=0.0, signi
 def together(*parts, gum=()):
     names = ("scores", "heads", "ablation", "gates", "cuts")
     tables = {n: pd.DataFrame([row for part in parts for row in part[n]]) for n in names}
-    return Study(**tables, folders=pd.DataFrame(), tags=pd.DataFrame(), gum=pd.DataFrame(gum))
+    empty = dict.fromkeys(("folders", "tags", "written", "probes"), pd.DataFrame())
+    return Study(**tables, **empty, gum=pd.DataFrame(gum))
 
 
 def test_lines_that_hold_and_lines_that_do_not():
