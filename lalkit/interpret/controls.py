@@ -6,13 +6,15 @@ exactly, and the attention of a head acts on a span through the norm alone:
     y_h[t] = LN(R x_t + R P c_h)        s_ij = f_j - f_i
 
 So before one says what a head's attention means for a label, one has to know how much it does. `compare` parses under every
-control; `cancellation` measures what is left of the contexts in the span vectors of one sentence.
+control; `forced` makes heads attend to the root (section 4.6); `cancellation` measures what is left of the contexts in the span
+vectors of one sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from unittest.mock import patch
 
 import numpy as np
@@ -25,13 +27,15 @@ from lalkit.evaluation.scores import evaluate
 from lalkit.evaluation.statistics import score_test
 from lalkit.interpret.attention_views import layer_input
 from lalkit.interpret.contributions import Contributions, contributions
+from lalkit.interpret.errors import top_heads
 from lalkit.interpret.paper_layer import PaperLayer, unchanged
-from lalkit.interpret.source import parsed_spans
+from lalkit.interpret.source import gold_spans, parsed_spans
 from lalkit.interpret.tables import correlation
-from lalkit.network.batches import Batch, Collator
+from lalkit.network.batches import Batch, Collator, batches, usual
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.network.scores import fenceposts
+from lalkit.probes.perturbation import focus
 from lalkit.treebank.tree import Sentence
 
 CONTROLS = {
@@ -44,6 +48,12 @@ CONTROLS = {
     "shuffled heads": "the heads' outputs in another order",
 }
 TESTED = ("f1", "uas")  # the scores that are tested
+FORCED = {
+    "root of gold": "the root of the gold tree: more than a parser can know",
+    "root of the parse": "the root of the tree that the parser gives when it attends as trained",
+    "another verb": "a random verb that is not the root of the parse; if there is none, attention stays as trained",
+    "random word": "a random word",
+}
 
 
 def compare(
@@ -76,6 +86,82 @@ def compare(
             row[f"same_top_{norm}"], row[f"rho_{norm}"] = likeness(trained[1], effects, norm)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def forced(
+    network: Network,
+    collator: Collator,
+    gold: Sequence[Sentence],
+    label: str = "S",
+    shares: Sequence[float] = (0.25, 0.5, 0.75, 1.0),
+    count: int = 9,
+    norm: str = "minmax",
+    lam: float = 0.5,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Parse again with label heads that are made to attend to the root, as section 4.6 of the paper proposes, or to controls.
+
+    Args: label: the label whose top heads are changed. shares: of their attention, that go to the word. count: how many heads
+        are changed, besides all heads at once. norm: decides which these are. lam: the weight of label scores in the score of a
+        tree. seed: of the random words.
+    Returns: a row for the parser as trained, and one for each word (a name of FORCED), set of heads and share: to, heads, share;
+        f1, uas (percent), f1_p, uas_p (against the parse as trained, see `compare`); repaired and broken: the gold spans that
+        only this parse has, or only the parse as trained; repaired_LABEL and broken_LABEL: those of the label.
+    Raises: ModelError for a parser whose heads are mixed, LalkitError for a query matrix and for a label without spans.
+    """
+    source, rows, rng = PaperLayer(network, collator, lam), [], np.random.default_rng(seed)
+    source.mean(gold[:1])  # refuses the parsers that cannot be asked
+    with words_kept(network):
+        with source.layer.hooked(contexts=unchanged):
+            looks = source.look(gold, exact=norm == "exact")
+        trained = [look.sentence for look in looks]
+        places = pd.DataFrame([_places(*pair, rng) for pair in zip(gold, trained)], columns=list(FORCED))
+        before, right = evaluate(gold, trained).table(), [set(spans) for spans in gold_spans(gold)]
+        kept = [spans & set(own) for spans, own in zip(right, gold_spans(trained))]
+
+        def add(to: str, heads: str, share: float, parses: Sequence[Sentence]) -> None:
+            evaluation, row = evaluate(gold, parses), {"to": to, "heads": heads, "share": share}
+            for score in TESTED:
+                row[score] = evaluation.summary()[score]
+                row[f"{score}_p"] = score_test([before], [evaluation.table()], score).p
+            found = [spans & set(own) for spans, own in zip(right, gold_spans(parses))]
+            for name, one, other in (("repaired", found, kept), ("broken", kept, found)):
+                only = [span for a, b in zip(one, other) for span in a - b]
+                row |= {name: len(only), f"{name}_{label}": sum(span[2] == label for span in only)}
+            rows.append(row)
+
+        add("as trained", "none", 0.0, trained)
+        groups = {
+            f"top {count} of {label}": top_heads(contributions(looks), norm, label, count),
+            "all": range(source.heads),
+        }
+        for to, (heads, chosen), share in product(FORCED, groups.items(), shares):
+            with source.layer.hooked(attention=_focus(places[to], chosen, share, [len(s) for s in gold], network)):
+                add(to, heads, share, [parse.sentence for parse in predict(network, collator, gold, lam=lam)])
+    return pd.DataFrame(rows)
+
+
+def _places(gold: Sentence, parse: Sentence, rng: np.random.Generator) -> list[int]:
+    """Return the number of the word that heads are made to attend to, for every name of FORCED; 0: none."""
+    roots = [tree.heads.index(0) + 1 for tree in (gold, parse)]
+    verbs = [i for i, tag in enumerate(parse.tags or (), 1) if tag.startswith("V") and i != roots[1]]
+    return [*roots, int(rng.choice(verbs)) if verbs else 0, int(rng.integers(len(gold))) + 1]
+
+
+def _focus(
+    places: Sequence[int], heads: Sequence[int], share: float, lengths: Sequence[int], network: Network
+) -> Callable:
+    """Return a hook that moves a share of these heads' attention to one word (0: none) of every sentence, in parsing order."""
+    groups = iter(batches(lengths, usual(next(network.parameters()).device.type)))
+
+    def hook(attention: Tensor, mask: Tensor) -> Tensor:
+        place = torch.tensor([places[i] for i in next(groups)], device=attention.device)
+        which = torch.zeros(attention.shape[1], 1, dtype=torch.bool, device=attention.device)
+        which[list(heads)] = True
+        moved = focus(attention[:, :, None], place, share)[:, :, 0]
+        return torch.where(which & (place > 0)[:, None, None], moved, attention)
+
+    return hook
 
 
 def likeness(first: Contributions, second: Contributions, norm: str) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import torch
 from lalkit.api import Parser
 from lalkit.errors import ModelError
 from lalkit.evaluation.scores import evaluate
-from lalkit.interpret.controls import CONTROLS, compare, words_kept
+from lalkit.interpret.controls import CONTROLS, FORCED, compare, forced, words_kept
 from lalkit.interpret.paper_layer import PaperLayer, unchanged
 from lalkit.network.scores import fenceposts
 
@@ -142,6 +142,38 @@ def test_all_controls_in_one_table(parser, sample):
         table.loc["shuffled heads"].drop("meaning").tolist(), abs=1e-6
     )
     assert np.isnan(table.loc["zeroed", "rho_share"]), "all heads are alike: there is no ranking"
+
+
+def test_heads_that_are_made_to_attend_to_the_root(parser, sample):
+    """Against sentences parsed one by one, with an attention that is written down as it must be."""
+    some = sample[:25]
+    table = forced(parser.network, parser.collator, some, shares=(0.0, 1.0), count=2).set_index(
+        ["to", "heads", "share"]
+    )
+    assert list(table.index.unique("to")) == ["as trained", *FORCED] and len(table) == 1 + 2 * 2 * len(FORCED)
+    nothing = table.xs(0.0, level="share")
+    assert (nothing[["repaired", "broken"]] == 0).all(axis=None) and (nothing["f1_p"] == 1).all()
+    parses, trained = [], [r.sentence for r in parser.parse_all(some)]
+    for sentence in some:
+        root = sentence.heads.index(0) + 1
+
+        def only_the_root(attention, mask, root=root):
+            return (
+                torch.nn.functional.one_hot(torch.tensor(root), attention.shape[2]).to(attention).expand_as(attention)
+            )
+
+        with hooked(parser, {"attention": only_the_root}):
+            parses.append(parser.parse_all([sentence])[0].sentence)
+    row, after = table.loc["root of gold", "all", 1.0], evaluate(some, parses).summary()
+    assert (row["f1"], row["uas"]) == pytest.approx((after["f1"], after["uas"]))
+    right, old, new = (
+        {(i, c) for i, s in enumerate(trees) for c in s.constituents} for trees in (some, trained, parses)
+    )
+    gained, lost = right & new - old, right & old - new
+    assert (row["repaired"], row["broken"]) == (len(gained), len(lost)) and gained | lost
+    assert row["broken_S"] == sum(c.label == "S" for _, c in lost)
+    assert table.loc["random word", "all", 1.0].tolist() != row.tolist()
+    assert row.tolist() != table.loc["root of gold", "top 2 of S", 1.0].tolist()
 
 
 def test_a_parser_without_label_attention_has_no_controls(parser, tiny_parser, sample):
