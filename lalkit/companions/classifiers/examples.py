@@ -92,15 +92,19 @@ def unseen(examples: Iterable[Example], seen: Sequence[Example]) -> tuple[Exampl
 
 
 def shorten(data: Dataset, words: int = 0, train: int = 0, dev: int = 0, test: int = 0) -> Dataset:
-    """Keep the first `words` words of every text, and the first examples of each part. 0 means all."""
+    """Keep the first `words` words of every text, and the first examples of each part. 0 means all.
+
+    Of an extractive task, an example goes whose answer the shorter text no longer names.
+    """
 
     def cut(e: Example) -> Example:
         most = words or len(e.words)
         return replace(e, words=e.words[:most], supports=tuple(i for i in e.supports if i < most), tags=e.tags[:most])
 
     sizes = {"train": train, "dev": dev, "test": test}
-    parts = {part: tuple(map(cut, getattr(data, part)[: size or None])) for part, size in sizes.items()}
-    return Dataset(data.name, **parts, extractive=data.extractive)
+    parts = {part: map(cut, getattr(data, part)[: size or None]) for part, size in sizes.items()}
+    kept = {k: tuple(e for e in part if not data.extractive or e.label in e.words) for k, part in parts.items()}
+    return Dataset(data.name, **kept, extractive=data.extractive)
 
 
 UNIVERSAL = ("NOUN", "VERB", "ADJ", "ADV", "PRON", "DET", "ADP", "NUM", "CONJ", "PRT", ".", "X")

@@ -11,7 +11,7 @@
 
 A folder has train, dev and test as .csv, .tsv or .jsonl files, or files with the names that they were published with:
 qaN_..._train.txt and qaN_..._test.txt of bAbI, snli_1.0_train.jsonl (_dev, _test) of SNLI, quora_duplicate_questions.tsv of QQP,
-and SICK.txt, or SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt.
+SICK.txt, or SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt, and the folders training, validation and test of CNN.
 """
 
 from __future__ import annotations
@@ -104,6 +104,9 @@ def read_folder(folder: Path) -> Dataset:
         train, test = (list(babi.read(read_text(file).splitlines(), str(file))) for (file,) in texts.values())
         task = re.match("qa([0-9]*)", texts["train"][0].name)[1]
         return _with_dev(f"babi-{task}", train, test)
+    if (folder / "training").is_dir():
+        parts = [tuple(read_questions(folder / part)) for part in ("training", "validation", "test")]
+        return Dataset(folder.name, *parts, extractive=True)
     if (whole := folder / "quora_duplicate_questions.tsv").exists():
         return split(folder.name, _examples(read_table(whole), whole))
     if (whole := folder / "SICK.txt").exists():
@@ -114,9 +117,22 @@ def read_folder(folder: Path) -> Dataset:
     files = {part: [f for name in names if (f := folder / name).exists()] for part, names in FILES.items()}
     fitted, chosen, tested = (tuple(_examples(read_table(f[0]), f[0])) if f else () for f in files.values())
     if not fitted or not tested:
-        remedy = "Give train and test (and dev, if any) as .csv, .tsv or .jsonl, or as bAbI, SNLI, QQP or SICK were published."
+        forms = "as .csv, .tsv or .jsonl, or as bAbI, SNLI, QQP, SICK or CNN were published"
+        remedy = f"Give train and test (and dev, if any) {forms}."
         raise CorpusError("has no data that can be read", where=str(folder), remedy=remedy)
     return Dataset(folder.name, fitted, chosen, tested) if chosen else _with_dev(folder.name, fitted, tested)
+
+
+def read_questions(folder: Path) -> Iterator[Example]:
+    """Read the .question files of one part of CNN (Hermann et al. 2015): address, story, question, answer and names, with
+    empty lines between. Names stay anonymous, so that only the story can tell the answer, such as @entity3.
+    """
+    for file in sorted(folder.glob("*.question")):
+        story, question, answer = [tuple(block.split()) for block in (read_text(file) + 4 * "\n\n").split("\n\n")[1:4]]
+        if "@placeholder" not in question or len(answer) != 1 or answer[0] not in story:
+            problem = "has no question with @placeholder, or no answer that its story names"
+            raise CorpusError(problem, where=str(file), remedy="Give the file as it was published.")
+        yield Example(story, answer[0], question)
 
 
 def read_table(file: Path) -> pd.DataFrame:

@@ -251,3 +251,29 @@ def test_the_real_corpora(name, sizes, classes):
     assert (len(data.train), len(data.dev), len(data.test)) == sizes and len(data.classes) == classes
     seen = {(e.words, e.question) for e in data.train}
     assert not any((e.words, e.question) in seen for e in data.test)
+
+
+STORY = "( @entity1 ) {n} went to @entity2 . {more} @entity3"
+QUESTION = f"http://web.archive.org/{{k}}\n\n{STORY}\n\n{{asked}}\n\n{{answer}}\n\n@entity1:CNN\n@entity2:Rome\n"
+
+
+def test_the_question_files_of_cnn(tmp_path):
+    """A look-alike of the published files. What the text no longer names after a cut cannot be its answer."""
+    asked = "@placeholder is where {n} went"
+    for k, part in enumerate(("training", "validation", "test")):
+        (tmp_path / part).mkdir()
+        for n, answer in enumerate(("@entity2", "@entity3")):
+            words = {"k": n, "n": f"he{k}", "more": "then ," * n, "asked": asked.format(n=n), "answer": answer}
+            (tmp_path / part / f"{n:03}.question").write_text(QUESTION.format(**words))
+    data = corpora.load(str(tmp_path))
+    assert [len(data.train), len(data.dev), len(data.test)] == [2, 2, 2] and data.extractive
+    assert data.classes == ("@entity2", "@entity3") and data.train[1].label == "@entity3"
+    assert data.dev[0].words == tuple("( @entity1 ) he1 went to @entity2 . @entity3".split())
+    assert data.dev[0].question == tuple("@placeholder is where 0 went".split())
+    with pytest.raises(CorpusError, match="has one class only"):
+        shorten(data, words=7)
+    for wrong in ("", "only an address", QUESTION.format(k=0, n=1, more="", asked="who ?", answer="@entity2"),
+                  QUESTION.format(k=0, n=1, more="", asked=asked, answer="@entity9")):  # fmt: skip
+        (tmp_path / "test" / "001.question").write_text(wrong)
+        with pytest.raises(CorpusError, match="001.question.*has no question"):
+            corpora.load(str(tmp_path))
