@@ -9,7 +9,6 @@ quotient is the *lift*. The intervals come from a bootstrap over sentences, beca
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -202,10 +201,8 @@ def interval(resampled: np.ndarray) -> np.ndarray:
     A round without a value (nan) is left out. The limits are nan if less than 95% of the rounds have a value: without this rule,
     the lift of a head that leads one span would have a narrow interval.
     """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-        limits = np.nanpercentile(resampled, INTERVAL, axis=0)
-    return np.where(np.isfinite(resampled).mean(0) >= 0.95, limits, np.nan)
+    enough = np.isfinite(resampled).mean(0) >= 0.95
+    return np.where(enough, np.nanpercentile(np.where(enough, resampled, 0), INTERVAL, axis=0), np.nan)
 
 
 def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -105,8 +105,8 @@ def read_folder(folder: Path) -> Dataset:
         task = re.match("qa([0-9]*)", texts["train"][0].name)[1]
         return _with_dev(f"babi-{task}", train, test)
     if (folder / "training").is_dir():
-        parts = [tuple(read_questions(folder / part)) for part in ("training", "validation", "test")]
-        return Dataset(folder.name, *parts, extractive=True)
+        fitted, chosen, tested = (tuple(read_questions(folder / part)) for part in ("training", "validation", "test"))
+        return Dataset(folder.name, fitted, chosen, tested, extractive=True)
     if (whole := folder / "quora_duplicate_questions.tsv").exists():
         return split(folder.name, _examples(read_table(whole), whole))
     if (whole := folder / "SICK.txt").exists():
@@ -117,8 +117,7 @@ def read_folder(folder: Path) -> Dataset:
     files = {part: [f for name in names if (f := folder / name).exists()] for part, names in FILES.items()}
     fitted, chosen, tested = (tuple(_examples(read_table(f[0]), f[0])) if f else () for f in files.values())
     if not fitted or not tested:
-        forms = "as .csv, .tsv or .jsonl, or as bAbI, SNLI, QQP, SICK or CNN were published"
-        remedy = f"Give train and test (and dev, if any) {forms}."
+        remedy = "Give train, test and perhaps dev as .csv, .tsv or .jsonl, or as bAbI, SNLI, QQP, SICK or CNN were published."
         raise CorpusError("has no data that can be read", where=str(folder), remedy=remedy)
     return Dataset(folder.name, fitted, chosen, tested) if chosen else _with_dev(folder.name, fitted, tested)
 
@@ -130,8 +129,7 @@ def read_questions(folder: Path) -> Iterator[Example]:
     for file in sorted(folder.glob("*.question")):
         story, question, answer = [tuple(block.split()) for block in (read_text(file) + 4 * "\n\n").split("\n\n")[1:4]]
         if "@placeholder" not in question or len(answer) != 1 or answer[0] not in story:
-            problem = "has no question with @placeholder, or no answer that its story names"
-            raise CorpusError(problem, where=str(file), remedy="Give the file as it was published.")
+            raise CorpusError("has no question that its story answers", where=str(file), remedy="Compare with others.")
         yield Example(story, answer[0], question)
 
 
