@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -297,7 +298,9 @@ def study_summarizers(
     prune_epochs: int = 0,
     ablated: int = 0,
     gum: int = 0,
+    paper: bool = False,
     threads: options.Threads = 1,
+    set_: options.Set = None,
 ) -> None:
     """Train every variant with every seed, prune some at several prices, and write the tables of notebook 18 to --out.
 
@@ -309,13 +312,15 @@ def study_summarizers(
         prune_epochs: How often the training examples are seen in pruning; 0 means the usual number.
         ablated: The number of test documents on which heads are taken away; 0 means all.
         gum: The number of documents of GUM; 0 means all, -1 means none.
+        paper: Give the summarizers the paper's size. --set changes single settings, e.g. d_model=128.
     """
     from lalkit.companions.summarizers.documents import load
+    from lalkit.companions.summarizers.summarizer import PAPER, SMALL
     from lalkit.companions.summarizers.summarizer_study import Size, study, tables
 
     numbers, (names,) = between_commas(seeds, variants=variants)
-    measured = study(data, names, numbers, out, Size(train, 0, test, epochs, prune_epochs, ablated, gum))
-    shown = tables(measured, load(data).test[0])
+    size, config = Size(train, 0, test, epochs, prune_epochs, ablated, gum), PAPER if paper else SMALL
+    shown = tables(study(data, names, numbers, out, size, with_options(config, 0, set_)), load(data).test[0])
     for name, table in shown.items():
         save(table, out / f"summarize-{name}.csv", "%.6g")
     print(shown.get("expected", shown["runs"]).round(4).to_string(index=False))
@@ -325,11 +330,8 @@ def _to_measure(run: Path, data: str, test: int) -> tuple[Summarizer, Sequence[D
     """Return a summarizer, or a pruned one with its closed heads cut out, and the documents of the test part."""
     from lalkit.companions.summarizers import documents, pruning, summarizer_training
 
-    try:
-        model = summarizer_training.load_summarizer(run)
-    except ModelError as error:
-        try:
-            model = pruning.load_gated(run).cut()
-        except ModelError:
-            raise error from None
-    return model, documents.load(data).test[: test or None]
+    model = None
+    with suppress(ModelError):
+        model = pruning.load_gated(run).cut()
+    model = model or summarizer_training.load_summarizer(run)
+    return model, documents.annotated(documents.load(data).test[: test or None])

@@ -167,10 +167,8 @@ def fit(
         state["epoch"] += 1
         state["seconds"] += time.perf_counter() - start
         state["history"].append({"epoch": state["epoch"], "loss": loss, "dev": dev})
-        logger.info(
-            "%s: epoch %d/%d, loss %.3f, dev %.1f%%, %.0f s",
-            *(name, state["epoch"], epochs, loss, 100 * dev, state["seconds"]),
-        )
+        numbers = state["epoch"], epochs, loss, 100 * dev, state["seconds"]
+        logger.info("%s: epoch %d/%d, loss %.3f, dev %.1f%%, %.0f s", name, *numbers)
         tag = f"{state['epoch']:03d}"
         if last or dev > state["best"]:
             state["best"] = max(dev, state["best"])
@@ -190,9 +188,7 @@ def _resume(out: Path, task: dict, model: nn.Module, optimizer: torch.optim.Opti
     if content.get("config") != task["config"]:
         raise ModelError("was started with another config", where=str(out), remedy="Give another --out.")
     if any(content.get(key) != task[key] for key in ("data", "data_sha256")):
-        problem = (
-            f"is of other data than this {task['data']!r}, or was trained before lalkit took note of what data are"
-        )
+        problem = f"is of other data than this {task['data']!r}, or of a lalkit that did not take note of its data"
         remedy = "Give another --out, or move that folder away to train it again."
         raise ModelError(problem, where=str(out), remedy=remedy)
     fill(model, {name: tensor for name, tensor in tensors.items() if not name.startswith("adam.")}, out)

@@ -8,6 +8,7 @@ long table of `lalkit.probes.removal.faithfulness`, for its `areas` and, if the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,4 +145,5 @@ def trained_summarizer(
 ) -> tuple[summarizer.Summarizer, News]:
     """Return a summarizer of a variant of the study, and the news. It is trained as by `trained_classifier`."""
     news = summarizer_study.shorten(load_news("news"), summarizer_study.Size(train=size, dev=dev))
-    return load_summarizer(summarizer_study.trained(folder, news, variant, seed, epochs)), news
+    config = replace(summarizer.SMALL, epochs=epochs or summarizer.SMALL.epochs)
+    return load_summarizer(summarizer_study.trained(folder, news, variant, seed, config)), news

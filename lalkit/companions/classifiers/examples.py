@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -129,8 +130,11 @@ def of_dependencies(tag: str) -> str:
     return OF_UD.get(tag, tag if tag in UNIVERSAL else "X")
 
 
-def tagged(examples: Sequence[Example]) -> list[Example]:
-    """Return the examples with tags. Tags that are there stay. Raises CorpusError if NLTK's tagger is not on this machine."""
+def tagged(examples: Sequence[Any]) -> list[Any]:
+    """Return the examples, or documents, with tags. Tags that are there stay.
+
+    Raises CorpusError if NLTK's tagger is not on this machine.
+    """
     if all(example.tags for example in examples):
         return list(examples)
     from nltk.tag import PerceptronTagger

@@ -78,11 +78,8 @@ def _measure(model: Summarizer, documents: Sequence[Document], names: Sequence[s
         kind, w = block.split(".")[0], weights[block]
         queries = _queries(batch, block)
         pooled = measures.pool_queries(w, queries, batch.mask)
-        own = (
-            torch.arange(w.shape[2], device=w.device)[None].expand(w.shape[:1] + w.shape[2:3])
-            if kind == "enc"
-            else places
-        )
+        every = torch.arange(w.shape[2], device=w.device).expand_as(w[:, 0, :, 0])
+        own = every if kind == "enc" else places
         kl, ratio = measures.pos_kl(pooled, tags, len(names)), measures.mass_ratio(pooled, named)
         near = measures.relative_position(w, own, batch.mask, queries, OFFSETS[kind])
         asked = [int(measures.places_near(own, offset, batch.mask, queries)[1].sum()) for offset in OFFSETS[kind]]
@@ -132,8 +129,7 @@ def attention_of(model: Summarizer, document: Document, heads: Sequence[str]) ->
     for head in heads:
         block, _, number = head.rpartition(".")
         cells = product(enumerate(words if block.startswith("enc") else summary), enumerate(words))
-        rows = [(head, *query, *key) for query, key in cells]
-        table = pd.DataFrame(rows, columns=["head", "row", "asks", "column", "word"])
+        table = pd.DataFrame([(head, *q, *k) for q, k in cells], columns=["head", "row", "asks", "column", "word"])
         tables.append(table.assign(weight=weights[block][0, int(number)].flatten().tolist()))
     return pd.concat(tables, ignore_index=True)
 
@@ -163,32 +159,26 @@ def _tags(batch: Batch, documents: Sequence[Document], names: Sequence[str]) -> 
 
 
 def ablate_heads(
-    model: Summarizer,
-    documents: Sequence[Document],
-    *,
-    measure: str = "rouge1",
-    beam: Beam = GREEDY,
-    heads: Sequence[str] | None = None,
+    model: Summarizer, documents: Sequence[Document], *, beam: Beam = GREEDY, heads: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Return a row for each head without its context, and two more for the copy head (the modes copy and both).
 
     Args:
-        measure: A column of `headlines.score`.
         heads: The heads to take away; None means all. A pruned model has only its kept ones.
 
-    Returns: head; mode; the measure's mean without the head; difference to the whole model (negative: worse); low and high (95%);
+    Returns: head; mode; the mean rouge1 without the head; difference to the whole model (negative: worse); low and high (95%);
         p (t-test); p_holm (of p, over all rows); p_signs (random signs); same (the share of documents with an equal summary).
     """
-    whole, texts = _scores(model, documents, measure, beam)
+    whole, texts = _scores(model, documents, beam)
     copy = f"cross.{model.config.layers - 1}.0"
     changes = [(head, "context") for head in (model.heads if heads is None else heads)]
     rows = []
     for head, mode in progress([*changes, *((copy, mode) for mode in MODES[1:])], desc="without a head", unit="head"):
-        values, summaries = _scores(model, documents, measure, beam, head, mode)
+        values, summaries = _scores(model, documents, beam, head, mode)
         test = paired_test(values, whole)
         same = sum(a == b for a, b in zip(texts, summaries)) / len(texts)
         rows.append(
-            {"head": head, "mode": mode, measure: sum(values) / len(values), "difference": test.difference,
+            {"head": head, "mode": mode, "rouge1": sum(values) / len(values), "difference": test.difference,
              "low": test.low, "high": test.high, "p": test.t_p, "p_signs": test.permutation_p, "same": same}
         )  # fmt: skip
     table = pd.DataFrame(rows)
@@ -213,7 +203,7 @@ def change_without(model: Summarizer, head: str, mode: str, batch: Batch) -> Cha
 
 
 def _scores(
-    model: Summarizer, documents: Sequence[Document], measure: str, beam: Beam, head: str = "", mode: str = ""
+    model: Summarizer, documents: Sequence[Document], beam: Beam, head: str = "", mode: str = ""
 ) -> tuple[list[float], list[list[str]]]:
     values, texts = [], []
     for group in in_order(documents, SIZE):
@@ -221,5 +211,5 @@ def _scores(
         change = change_without(model, head, mode, batch) if head else UNCHANGED
         summaries = summarize(model, batch, beam, change)
         texts += summaries
-        values += score(group, summaries)[measure].tolist()
+        values += score(group, summaries)["rouge1"].tolist()
     return values, texts

@@ -17,9 +17,10 @@ import os
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lalkit.companions.classifiers.examples import tagged
 from lalkit.companions.frame import json_lines, text_lines
 from lalkit.errors import CorpusError
 from lalkit.treebank.text import tokenize
@@ -66,7 +67,8 @@ def load(name: str) -> Dataset:
     """Return the documents of a name. Raises CorpusError that names what is missing or wrong.
 
     name: 'news'; 'gum' (test documents only); 'hf:NAME' or 'hf:NAME:CONFIG', which needs the package `datasets`; or a folder with
-    train.jsonl, dev.jsonl and test.jsonl. Each line is an object with article and highlights, or document and summary.
+    train.jsonl, dev.jsonl and test.jsonl. Each line is an object with article and highlights, or document and summary. It can
+    also have tags and entities (true or false), lists with one value for each word of the article between spaces.
     """
     if name == "news":
         return news()
@@ -87,9 +89,8 @@ Rows = Mapping[str, Iterable[tuple[str, dict]]]  # part -> (where it is, row)
 
 def _folder(folder: Path) -> tuple[Rows, str]:
     if not folder.is_dir():
-        raise CorpusError(
-            f"there are no documents {str(folder)!r}", remedy="news, gum, hf:NAME, or a folder of .jsonl files."
-        )
+        remedy = "news, gum, hf:NAME, or a folder of .jsonl files."
+        raise CorpusError(f"there are no documents {str(folder)!r}", remedy=remedy)
     return {file.stem: json_lines(file) for file in folder.glob("*.jsonl")}, "a file {}, with the ending .jsonl"
 
 
@@ -106,9 +107,25 @@ def _hub(name: str) -> tuple[Rows, str]:
 def _document(row: dict, where: str) -> Document:
     for keys in KEYS:
         if all(isinstance(row.get(key), str) for key in keys):
-            words, summary = (tokenize(row[key]) for key in keys)
-            return Document(words, summary, id=str(row.get("id", where)))
+            tags, names = (tuple(row[name]) if row.get(name) else None for name in ("tags", "entities"))
+            words, summary = (tuple(row[key].split()) if tags or names else tokenize(row[key]) for key in keys)
+            return Document(words, summary, tags, names, str(row.get("id", where)))
     raise CorpusError("has no article with highlights", where=where, remedy="Keys: article and highlights, as texts.")
+
+
+NOTE = ", tags: NLTK's, names: capitals"  # on the figures of documents that `annotated` had to complete
+
+
+def annotated(documents: Sequence[Document]) -> tuple[Document, ...]:
+    """Return the documents with tags and entities. Those that are there stay.
+
+    Else tags are those of NLTK's tagger (universal ones), and an entity is a word with a capital that does not begin a sentence.
+    Raises CorpusError if the tagger is needed and is not on this machine.
+    """
+    capitals = [
+        [w[0].isupper() and b not in (*".!?:", "``", "''") for b, w in zip((".", *d.words), d.words)] for d in documents
+    ]
+    return tuple(replace(d, entities=d.entities or tuple(c)) for d, c in zip(tagged(documents), capitals))
 
 
 # ---------------------------------------------------------------- GUM

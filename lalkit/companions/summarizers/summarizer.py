@@ -62,6 +62,11 @@ class SummarizerConfig(Settings):
     clip: Number = 1.0  # [D]
 
 
+SMALL = SummarizerConfig()
+# The paper's size. Adam's rate stays constant, where the paper lets it rise and fall.
+PAPER = SummarizerConfig(layers=4, heads=8, d_model=512, d_ff=2048, dropout=0.2, min_count=0)
+
+
 @dataclass(frozen=True)
 class Batch:
     """B documents of at most T words with summaries of at most Q - 1 words.
@@ -159,10 +164,8 @@ class MultiHeadAttention(nn.Module):
             gate: Factors [H] of the heads' contexts.
             weights: [B, H, Q, T], used instead of the layer's own weights.
         """
-        query, key, value = (
-            layer(z).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for layer, z in ((self.query, x), (self.key, y), (self.value, y))
-        )
+        pairs = zip((self.query, self.key, self.value), (x, y, y))
+        query, key, value = (layer(z).unflatten(-1, (self.heads, -1)).transpose(1, 2) for layer, z in pairs)
         if weights is None:
             scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
             weights = self._normalise(scores, mask[:, None].expand_as(scores))
@@ -219,14 +222,12 @@ class Layer(nn.Module):
 
     def __init__(self, config: SummarizerConfig, own: tuple[str, ...], cross: tuple[str, ...] | None):
         super().__init__()
-        d = config.d_model
+        d, wide = config.d_model, config.d_ff
         self.own = MultiHeadAttention(d, own, config.dropout)
         self.cross = MultiHeadAttention(d, cross, config.dropout) if cross else None
         self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(3 if cross else 2))
-        self.feedforward = nn.Sequential(
-            nn.Linear(d, config.d_ff), nn.ReLU(), nn.Dropout(config.dropout), nn.Linear(config.d_ff, d)
-        )
         self.dropout = nn.Dropout(config.dropout)
+        self.feedforward = nn.Sequential(nn.Linear(d, wide), nn.ReLU(), nn.Dropout(config.dropout), nn.Linear(wide, d))
 
     def forward(self, x, mask, own=(None, None), memory=None, memory_mask=None, cross=(None, None)):
         """Return (x, weights, weights over the document or None). own, cross: (gate, weights) of the two attentions."""

@@ -18,10 +18,10 @@ import torch
 
 from lalkit.companions.frame import grid, in_order, judge, kept_tables, run_folder
 from lalkit.companions.summarizers.attention_heads import ablate_heads, attention_of, head_table, tag_table
-from lalkit.companions.summarizers.documents import Dataset, Document, load
+from lalkit.companions.summarizers.documents import NOTE, Dataset, Document, annotated, load
 from lalkit.companions.summarizers.headlines import GREEDY, Beam, score, summarize_all
 from lalkit.companions.summarizers.pruning import Gated, PruneConfig, load_gated, prune
-from lalkit.companions.summarizers.summarizer import COPY, Summarizer, SummarizerConfig, Vocabulary, exact, view
+from lalkit.companions.summarizers.summarizer import COPY, SMALL, Summarizer, SummarizerConfig, Vocabulary, exact, view
 from lalkit.companions.summarizers.summarizer_training import load_summarizer, train
 from lalkit.errors import CorpusError
 from lalkit.evaluation.provenance import parts_hash
@@ -71,7 +71,8 @@ ALL = Size()
 class Study:
     """Tables whose first columns are variant, seed and price (a lambda, "control", or "": not pruned). A table may be empty.
 
-    folders: the folder of each run; scores: a row for each test document; heads, tags: what heads attend to in the test part;
+    folders: the folder of each run, and a note on its tags;
+    scores: a row for each test document; heads, tags: what heads attend to in the test part;
     ablation: heads taken away; gates: a row for each head of a pruned model; cuts: the most by which cutting moves a probability;
     gum: as heads, on GUM, with the column untrained (True: before any training). Of the runs in ABLATED that are not pruned:
     written: as heads, on the test part and on GUM (the column text), with the column own (True: while the model writes its own
@@ -90,24 +91,27 @@ class Study:
     probes: pd.DataFrame
 
 
-def study(data: str, variants: Sequence[str], seeds: Sequence[int], folder: str | Path, size: Size = ALL) -> Study:
+def study(
+    data: str, variants: Sequence[str], seeds: Sequence[int], folder: str | Path, size: Size = ALL, config=SMALL
+) -> Study:
     """Train, prune and measure every variant with every seed. Runs are in FOLDER/DATA/VARIANT-SEED and VARIANT-SEED-PRICE.
 
     A finished run is read and not repeated, as long as its settings, documents and model are the same. Raises ModelError for an
-    unknown variant or a run of other documents, and CorpusError for data that are not here or have no tags.
+    unknown variant or a run of other documents, and CorpusError for data that are not here or have no summaries. Documents
+    without tags or entities get them from `annotated`. config: the settings of all summarizers, but for variant and seed.
     """
+    config = replace(config, epochs=size.epochs or config.epochs)
     documents = shorten(load(data), size)
-    if not all(d.tags and d.entities and d.summary for d in documents.test):  # checked before any training
-        raise CorpusError(
-            "test documents with tags, entities and summaries are needed", where=data, remedy="E.g. news."
-        )
-    real = _gum(size)
+    if not all(d.summary for d in documents.test):  # checked before any training
+        raise CorpusError("the test part has no summaries", where=data, remedy="E.g. news.")
+    note = "" if all(d.tags and d.entities for d in documents.test) else NOTE
+    documents, real = replace(documents, test=annotated(documents.test)), _gum(size, config.source)
     tables: dict[str, list] = {field.name: [] for field in fields(Study)}
     for seed, variant in grid("variant", variants, VARIANTS, seeds):
-        run = trained(folder, documents, variant, seed, size.epochs)
+        run = trained(folder, documents, variant, seed, config)
         for price, place in {"": run, **_pruned(run, documents, variant, seed, size.prune_epochs)}.items():
             of_run = measured(place, variant, price, documents, real, size)
-            of_run["folders"] = pd.DataFrame([{"folder": str(place)}])
+            of_run["folders"] = pd.DataFrame([{"folder": str(place), "note": note}])
             for name, table in of_run.items():
                 key = pd.DataFrame({"variant": variant, "seed": seed, "price": price}, index=table.index)
                 tables[name].append(pd.concat([key, table], axis=1))
@@ -122,11 +126,10 @@ def shorten(data: Dataset, size: Size) -> Dataset:
     return data if same else Dataset("-".join([data.name, *(str(len(p)) for p in parts.values())]), **parts)
 
 
-def trained(folder: str | Path, data: Dataset, variant: str, seed: int, epochs: int = 0) -> Path:
-    """Train a summarizer of the study, unless that is done already, and return its folder. epochs: 0 means the usual number."""
+def trained(folder: str | Path, data: Dataset, variant: str, seed: int, config: SummarizerConfig) -> Path:
+    """Train a summarizer of the study, unless that is done already, and return its folder."""
     run = run_folder(folder, data.name, variant, seed)
-    config = replace(SummarizerConfig(), seed=seed, **VARIANTS[variant])
-    train(replace(config, epochs=epochs or config.epochs), data, run, resume=True)
+    train(replace(config, seed=seed, **VARIANTS[variant]), data, run, resume=True)
     return run
 
 
@@ -206,7 +209,7 @@ def null(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _gum(size: Size) -> tuple[Document, ...]:
+def _gum(size: Size, most: int) -> tuple[Document, ...]:
     """Return the documents of GUM, cut to the length that the summarizers read."""
     if size.gum < 0:
         return ()
@@ -215,9 +218,6 @@ def _gum(size: Size) -> tuple[Document, ...]:
     except CorpusError as error:
         logger.info("without GUM: %s (%s)", error.problem, error.where)
         return ()
-    most = SummarizerConfig().source
-    long = sum(len(d.words) > most for d in documents)
-    logger.info("GUM: %d of %d documents are longer than %d tokens, and are cut there", long, len(documents), most)
     return tuple(cut(d, most) for d in documents if d.summary)[: size.gum or None]
 
 
@@ -249,15 +249,16 @@ def tables(study: Study, document: Document) -> Tables:
     table = runs(study)
     shown = {"runs": table, "seeds-apart": seeds_apart(study), "copy-head": copy_head(study), "prices": prices(table)}
     shown |= {"gum": on_gum(study), "expected": expected(study), "probes": study.probes, "written": written(study)}
+    note = study.folders["note"].iloc[0]
     for name, kind in GRIDS.items():
         keys = [key for key in table[RUN].itertuples(index=False, name=None) if key[::2] == kind]
-        grids = {", ".join(filter(None, (*kind, f"seed {key[1]}"))): lost(study, *key) for key in keys}
+        grids = {", ".join(filter(None, (*kind, f"seed {key[1]}{note}"))): lost(study, *key) for key in keys}
         if not grids:
             continue
         shown[name] = pd.concat(grids, names=["panel"]).reset_index("panel")
         if not kind[1]:
             variant, seed, _ = keys[0]
-            tags = {f"{variant}, {side}, seed {seed}": sharpest(study, variant, seed, side) for side in SIDES.values()}
+            tags = {f"{variant}, {s}, seed {seed}{note}": sharpest(study, variant, seed, s) for s in SIDES.values()}
             shown[f"{name}-tags"] = pd.concat(tags, names=["panel"]).reset_index("panel")
         if name == "heads":
             model = load_summarizer(_of(study.folders, keys[0])["folder"].iloc[0])

@@ -116,7 +116,7 @@ def test_folders_that_are_refused(tmp_path):
     train(config(epochs=1), replace(DATA, test=DATA.test[1:]), run, resume=True)  # nothing is learned from it
     before = json.loads((run / "resume.json").read_text())
     (run / "resume.json").write_text(json.dumps({k: v for k, v in before.items() if k != "data_sha256"}))
-    with pytest.raises(ModelError, match="before lalkit took note"):
+    with pytest.raises(ModelError, match="a lalkit that did not take note"):
         train(config(epochs=1), DATA, run, resume=True)
     assert accuracy(load_classifier(run), DATA.dev)  # it is still a classifier
     with pytest.raises(ModelError, match="no classifier here"):

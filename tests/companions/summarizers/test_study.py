@@ -49,11 +49,10 @@ def small(tmp_path_factory):
     logging.getLogger("lalkit").setLevel("INFO")
     with pytest.MonkeyPatch.context() as patch:
         small = dataclasses.replace(SummarizerConfig(), d_model=16, d_ff=32, heads=2)
-        patch.setattr(module, "SummarizerConfig", lambda: small)
         patch.setattr(module, "PRICES", {"soft": (0.3,)})
-        first = study("news", ["soft", "sparse-enc"], [1], folder, SIZE)
+        first = study("news", ["soft", "sparse-enc"], [1], folder, SIZE, small)
         kept = {p: p.stat().st_mtime_ns for p in folder.rglob("*.*") if p.is_file()}
-        again = study("news", ["soft", "sparse-enc"], [1], folder, SIZE)
+        again = study("news", ["soft", "sparse-enc"], [1], folder, SIZE, small)
         assert kept == {p: p.stat().st_mtime_ns for p in folder.rglob("*.*") if p.is_file()}, "nothing was done again"
     logging.getLogger("lalkit").removeHandler(handler)
     return first, again, folder, records
@@ -136,8 +135,8 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(CorpusError, match="no documents 'nothing'"):
         study("nothing", ["soft"], [1], tmp_path)
     for part in ("train", "dev", "test"):
-        (tmp_path / f"{part}.jsonl").write_text('{"document": "a", "summary": "a"}')
-    with pytest.raises(CorpusError, match="tags, entities and summaries are needed"):
+        (tmp_path / f"{part}.jsonl").write_text('{"document": "a", "summary": ""}')
+    with pytest.raises(CorpusError, match="the test part has no summaries"):
         study(str(tmp_path), ["soft"], [1], tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
