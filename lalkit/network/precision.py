@@ -4,6 +4,9 @@ int8: the encoder's linear maps multiply whole numbers. Each row of a weight mat
 input row. With one scale for a whole batch, as torch's dynamic quantization has it, a sentence would depend on its batch, and
 F1 was 1.15 lower. With a scale for each row it is 0.02 (en-news-span) and 0.30 (en-news) lower, by
 `lalkit evaluate en-news --treebank ptb-sample --split dev --precision int8`.
+
+Only fp32 gives every sentence the same tree in every batch. In bf16 and int8 the rounding differs a little with the size of a
+batch: of 120 sentences, at most 2 and 1 had another tree.
 """
 
 from __future__ import annotations

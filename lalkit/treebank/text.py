@@ -77,7 +77,8 @@ def read_sentence(text: Any, form: Form = "raw", number: int = 1) -> Sentence:
             remedy = "Leave it out, as `dropna` of pandas."
             raise TreebankError("the text is missing", where=f"sentence {number}", remedy=remedy)
     elif any(isinstance(word, Sentence) for word in text):
-        raise TreebankError("this is a list of sentences, not one sentence", remedy="Use `parse_all`.")
+        problem = "this is a list of sentences, not one sentence"
+        raise TreebankError(problem, where=f"sentence {number}", remedy="Use `parse_all`.")
     sentence = read_line(text, form, str(number)) if isinstance(text, str) else Sentence(text, id=str(number))
     if sentence is None:
         raise TreebankError("there is nothing to parse", where=f"sentence {number}", remedy="Give at least one word.")

@@ -215,7 +215,9 @@ def test_one_rank_is_none(monkeypatch):
 @pytest.mark.slow
 def test_two_ranks_write_one_output(tiny_parser, big, expected, tmp_path):
     out = tmp_path / "out"
-    code, err = launch("parse", "--model", tiny_parser, "--file", big, "--form", "tokens", "--out", out)
+    code, err = launch(
+        "parse", "--model", tiny_parser, "--file", big, "--form", "tokens", "--precision", "fp32", "--out", out
+    )
     assert code == 0, err
     assert out.read_text(encoding="utf-8") == expected
     assert err.count("60 sentences, ") == 1
