@@ -110,7 +110,7 @@ def forced(
     Raises: ModelError for a parser whose heads are mixed, LalkitError for a query matrix and for a label without spans.
     """
     source, rows, rng = PaperLayer(network, collator, lam), [], np.random.default_rng(seed)
-    source.mean(gold[:1])  # refuses the parsers that cannot be asked
+    source.refuse_many_contexts()
     with words_kept(network):
         with source.layer.hooked(contexts=unchanged):
             looks = source.look(gold, exact=norm == "exact")

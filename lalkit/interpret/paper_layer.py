@@ -199,14 +199,15 @@ class PaperLayer(AttributionSource):
         top = attribution.contributions.top(self.top_norm)[attribution.contributions.labelled(label)]
         return int(np.bincount(top).argmax()) if len(top) else 0
 
-    def _refuse_many_contexts(self) -> None:
+    def refuse_many_contexts(self) -> None:
+        """Raise ModelError or LalkitError for a parser whose heads have not each one context for a whole sentence."""
         self._refuse_mixed()
         if self.layer.config.query != "vector":
             raise LalkitError("a query matrix gives every word contexts of its own", remedy="Use query=vector.")
 
     def mean(self, sentences: Sentences) -> Float[Tensor, "h d"]:
         """Return the mean of each head's context c_h over sentences."""
-        self._refuse_many_contexts()
+        self.refuse_many_contexts()
         total = torch.zeros(())
 
         def remember(contexts: Tensor) -> Tensor:
@@ -220,7 +221,7 @@ class PaperLayer(AttributionSource):
         return (total / len(sentences)).to(next(self.layer.parameters()).dtype)
 
     def controls(self, mean: Tensor, seed: int = 0) -> dict[str, dict]:
-        self._refuse_many_contexts()
+        self.refuse_many_contexts()
         order = self.order(mean, seed)
 
         def uniform(attention: Tensor, mask: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ def predict(
     temperature: float | None = None,
     precision: Precision = "fp32",
 ) -> list[Prediction]:
-    """Parse every sentence. The trees are in order, and the same alone and in any batch.
+    """Parse every sentence. The trees are in order, and in fp32 the same alone and in any batch.
 
     Args:
         network: The parser's network.
