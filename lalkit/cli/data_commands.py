@@ -86,6 +86,7 @@ def data_constituents(
     from lalkit.network.predict import predict, with_arcs
     from lalkit.training import checkpoint, named
     from lalkit.treebank import brackets, check, conllu, corpora
+    from lalkit.treebank.silver import penn_form
 
     parser = checkpoint.load_model(named.find(model))
     check_joint(parser.config.model.task)
@@ -101,7 +102,7 @@ def data_constituents(
             tick=bar.update,
             decode=decode,
         )
-    pairs = [replace(p.sentence, tags=g.tags) for p, g in zip(found, gold)]
+    pairs = [penn_form(replace(p.sentence, tags=g.tags)) for p, g in zip(found, gold)]
     write_text(out / "train.trees", "".join(f"{brackets.format_tree(s.tree)}\n" for s in pairs))
     write_text(out / "train.conllu", conllu.format_conllu(gold))
     write_text(out / "dev.conllu", conllu.format_conllu(corpora.load(treebank, "dev").sentences))

@@ -31,6 +31,7 @@ from lalkit.errors import CorpusError, TreebankError
 from lalkit.treebank import brackets, conllu, sinica
 from lalkit.treebank.head_words import Rules, derive
 from lalkit.treebank.mixture import LABELS, layers_of, parts_of, without_genres
+from lalkit.treebank.silver import penn_form
 from lalkit.treebank.tree import Node, Sentence
 from lalkit.treebank.tree import escape as escape_brackets
 
@@ -432,7 +433,8 @@ def _read_gum(folder: Path, split: str, task: str, genres: str) -> Sentences:
     for document, part in documents.items():
         if part == split and document.split("_")[1] in chosen:
             trees, gold = _source(folder / "const" / f"{document}.ptb"), _source(folder / "dep" / f"{document}.conllu")
-            yield from _pair_files(trees, gold, document, task, free_arcs=True)
+            for item in _pair_files(trees, gold, document, task, free_arcs=True):
+                yield penn_form(item) if isinstance(item, Sentence) else item
 
 
 READERS = {"ptb-sample": _read_ptb_sample, "craft": _read_craft, "ewt": _read_ewt, "sinica": _read_sinica}
