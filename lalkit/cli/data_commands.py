@@ -80,12 +80,14 @@ def data_constituents(
     Args:
         out: The folder to write.
     """
+    from lalkit import __version__
     from lalkit.chart.machine import progress
-    from lalkit.files import write_text
+    from lalkit.files import write_json, write_text
     from lalkit.network.confidence import check_joint
     from lalkit.network.predict import predict, with_arcs
     from lalkit.training import checkpoint, named
     from lalkit.treebank import brackets, check, conllu, corpora
+    from lalkit.treebank.mixture import SILVER
     from lalkit.treebank.silver import penn_form
 
     parser = checkpoint.load_model(named.find(model))
@@ -103,6 +105,7 @@ def data_constituents(
             decode=decode,
         )
     pairs = [penn_form(replace(p.sentence, tags=g.tags)) for p, g in zip(found, gold)]
+    write_json(out / SILVER, {"treebank": treebank, "model": model, "lalkit": __version__})
     write_text(out / "train.trees", "".join(f"{brackets.format_tree(s.tree)}\n" for s in pairs))
     write_text(out / "train.conllu", conllu.format_conllu(gold))
     write_text(out / "dev.conllu", conllu.format_conllu(corpora.load(treebank, "dev").sentences))

@@ -41,14 +41,15 @@ def page(facts: dict) -> str:
     )  # fmt: skip
 
 
-def command(facts: dict, seed: int | str) -> str:
-    """Return the command that starts a run of the recipe."""
+def command(facts: dict, seed: int | str, out: str = "") -> str:
+    """Return the command that starts a run of the recipe. out: its folder, if it is not named after the parser and the seed."""
     recipe = dict(facts["recipe"])
-    treebank = shlex.quote(facts["treebank"])
+    treebank = shlex.quote(facts.get("trained_on", facts["treebank"]))
     lines = [f"lalkit train --treebank {treebank} --preset {recipe.pop('preset')} --seed {seed}"]
     lines += [f"{OPTIONS[key]} {value}" for key, value in recipe.items() if key in OPTIONS]
     lines += [f"--set {key}={_setting(value)}" for key, value in recipe.items() if key not in OPTIONS]
-    return " \\\n  ".join([*lines, f"--out runs/{facts['name']}-{seed}"])
+    out = out or f"runs/{facts['name']}-{seed}"
+    return " \\\n  ".join([*lines, f"--out {out}"])
 
 
 def _spread(rows: Sequence[dict], key: str) -> str:

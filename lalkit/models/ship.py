@@ -12,10 +12,11 @@ from pathlib import Path
 
 from lalkit import __version__
 from lalkit.api import Parser
+from lalkit.config import Config, from_dict
 from lalkit.errors import CorpusError, ModelError
 from lalkit.evaluation.provenance import splits
 from lalkit.evaluation.scores import by_label, by_length, evaluate
-from lalkit.files import write_json, write_text
+from lalkit.files import read_json, write_json, write_text
 from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import profile
 from lalkit.models import card_scores
@@ -25,7 +26,7 @@ from lalkit.training.checkpoint import read_content
 from lalkit.training.named import find, folder, names, read_card
 from lalkit.treebank.brackets import format_tree
 from lalkit.treebank.corpora import SPLITS, load
-from lalkit.treebank.mixture import parts_of
+from lalkit.treebank.mixture import SILVER, is_silver, parts_of, without_silver
 from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
@@ -129,9 +130,13 @@ def ship(
     given = [content["config"]["train"]["seed"] for content in contents]
     if seed is not None and seed not in given:
         raise ModelError(f"there is no run of seed {seed}", where=name, remedy=f"The seeds are {given}.")
-    treebank = _only("treebank", [content["info"]["treebank"] for content in contents])
-    starts = {content["config"]["train"].get("start") for content in contents} & {*names()}
-    licence = licence or licence_of(treebank, [read_card(find(start)).facts["licence"] for start in starts])
+    trained_on = _only("treebank", [content["info"]["treebank"] for content in contents])
+    treebank = without_silver(trained_on)
+    stages = _stages(_only("start", [content["config"]["train"].get("start") for content in contents]))
+    silver = [_silver(part.name) for part in parts_of(trained_on) if is_silver(part.name)]
+    starts = {stages[0]["start"] if stages else contents[0]["config"]["train"].get("start")} & {*names()}
+    others = [read_card(find(start)).facts["licence"] for start in [*starts, *(row["model"] for row in silver)]]
+    licence = licence or licence_of(treebank, others + [licence_of(stage["treebank"]) for stage in stages])
     language = language or ("zh" if treebank in ("sinica", "sample-zh") else "en")
     if not licence:
         raise ModelError(f"no licence is known for {treebank}", where=name, remedy="Name one: --licence.")
@@ -162,7 +167,7 @@ def ship(
         "parses": {"treebank": own, "sentences": PARSES, "sha256": checksum(parser, own)},
     }  # fmt: skip
     if len(mixed) > 1:
-        facts["starts"] = sorted(starts)
+        facts |= {"starts": sorted(starts), "stages": stages, "silver": silver, "trained_on": trained_on}
         facts["parts"] = [
             row for name, pair in parses["dev"].items() for row in card_scores.rows_of(name, "dev", *pair)
         ]
@@ -186,7 +191,7 @@ def add(runs: Sequence[str | Path], name: str, *, controls: Sequence[str | Path]
     facts = dict(card.facts)
     treebank, recipe = facts["treebank"], facts["recipe"]
     for run in (*runs, *controls):
-        _only("treebank", [treebank, read_content(run, "model")["info"]["treebank"]])
+        _only("treebank", [facts.get("trained_on", treebank), read_content(run, "model")["info"]["treebank"]])
     scored = [card_scores.measure(run, treebank) for run in runs]
     for added in scored:
         _only("recipe", [recipe, added.recipe])
@@ -226,6 +231,26 @@ def _write_card(target: Path, facts: dict) -> Path:
     write_json(target / "card.json", facts)
     write_text(target / "README.md", page(facts))
     return target
+
+
+def _silver(folder: str) -> dict:
+    """Return where constituents were added to a treebank, to which one, and by which parser."""
+    return {
+        "out": folder,
+        **read_json(Path(folder) / SILVER, "Write the folder again: lalkit data constituents --help."),
+    }
+
+
+def _stages(start: str | None) -> list[dict]:
+    """Return which runs came before, the first one first: a training may start from a run instead of a shipped parser."""
+    stages: list[dict] = []
+    while start and start not in names():
+        content = read_content(start, "model")
+        config = from_dict(Config, content["config"], start)
+        stage = {"out": start, "start": config.train.start, "seed": config.train.seed}
+        stages.insert(0, stage | {"treebank": content["info"]["treebank"], "recipe": card_scores.settings(config)})
+        start = config.train.start
+    return stages
 
 
 def licence_of(treebank: str, others: Sequence[str] = ()) -> str | None:

@@ -27,6 +27,7 @@ LABELS: dict[str, tuple[str | None, str | None]] = {
     "gum": ("Penn", "Universal Dependencies"),
     "sinica": ("Sinica", "Sinica roles"),
 }
+SILVER = "silver.json"  # in a folder of `lalkit data constituents`: which treebank it is, and which parser added constituents
 MOST_TIMES = 1000
 FORM = (
     "Write NAME, NAME:constituents or NAME:dependencies for each treebank, with + between them, and *2 to see it twice."
@@ -69,6 +70,16 @@ def parts_of(treebank: str, task: str = "joint") -> list[Part]:
     for number, layer in enumerate(LAYERS):
         _check_labels(parts, number, layer, treebank)
     return parts
+
+
+def without_silver(treebank: str) -> str:
+    """Return a mixture without the folders in which a parser added constituents to another treebank; scores leave them out."""
+    parts = treebank.split("+") if not os.path.isdir(treebank) else []
+    return "+".join(part for part in parts if not is_silver(_read(part, "joint", treebank).name)) or treebank
+
+
+def is_silver(folder: str) -> bool:
+    return os.path.isfile(os.path.join(folder, SILVER))
 
 
 def _read(text: str, task: str, where: str) -> Part:

@@ -204,6 +204,33 @@ def test_a_card_gets_the_scores_of_another_precision(name, of_a_mixture):
     write_text(folder / "README.md", page_before)
 
 
+def test_a_card_names_silver_constituents_and_the_run_before(of_a_mixture, tmp_path):
+    silver, first = str(tmp_path / "silver"), str(tmp_path / "first")
+    code, _, err = lalkit_command("data", "constituents", "--treebank", "ewt", "--model", "en-tiny", "--out", silver)
+    assert code == 0, err
+    for out, start, treebank in (
+        (first, "en-tiny", "sample:constituents*0.2+ewt"),
+        (str(tmp_path / "run"), first, f"sample:constituents*0.2+ewt*0.5+{silver}*0.5"),
+    ):
+        train(override(tiny(), {"train.epochs": 1, "train.start": start}), treebank, out)
+    made = ship([tmp_path / "run"], "en-silver")
+    facts, text = json.loads((made / "card.json").read_text()), (made / "README.md").read_text()
+    assert {row["treebank"] for row in facts["parts"]} == {
+        "sample:constituents",
+        "ewt",
+    }  # scored without the silver part
+    assert (facts["licence"], facts["starts"]) == ("CC BY-SA 4.0", ["en-tiny"])
+    assert f"lalkit data constituents --treebank ewt --model en-tiny --out {silver}\n" in text
+    stages = (
+        text.index(f"--out {first}\n"),
+        text.index(f"--treebank '{facts['trained_on']}' "),
+        text.index("en-silver-S\n"),
+    )
+    assert list(stages) == sorted(stages) and silver in facts["trained_on"]
+    assert all(stated == found for _, stated, found in verify("en-silver"))
+    shutil.rmtree(made)
+
+
 def test_a_check_of_a_mixture_skips_what_is_not_here(of_a_mixture, monkeypatch, tmp_path):
     rows = verify("en-mixed")
     assert {"ewt dev, g: ud_las", "gum dev, news: f1", "sample:constituents test, first 10: exact"} <= {
