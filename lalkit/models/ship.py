@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -168,13 +168,11 @@ def ship(
     }  # fmt: skip
     if len(mixed) > 1:
         facts |= {"starts": sorted(starts), "stages": stages, "silver": silver, "trained_on": trained_on}
-        facts["parts"] = [
-            row for name, pair in parses["dev"].items() for row in card_scores.rows_of(name, "dev", *pair)
+        parts = [_part_rows(run, one.parses["dev"]) for run, one in zip(runs, scored)]
+        facts["parts"] = parts[seeds.index(best)]
+        facts["by_seed"] = [
+            {"seed": one["seed"]} | row for one, rows in zip(seeds, parts) for row in rows if row["of"] == "all"
         ]
-        for part in BESIDES:
-            with suppress(CorpusError):
-                gold = load(part, "test").sentences
-                facts["parts"] += card_scores.rows_of(part, "test", gold, card_scores.reparse(parser, gold))
     if paper:
         looks = parser.look(card_scores.words_only(load(treebank, "dev").sentences))
         write_json(target / "profile.json", profile(contributions(looks), "exact", f"{treebank} dev"))
@@ -231,6 +229,17 @@ def _write_card(target: Path, facts: dict) -> Path:
     write_json(target / "card.json", facts)
     write_text(target / "README.md", page(facts))
     return target
+
+
+def _part_rows(run: str | Path, dev: Mapping[str, card_scores.Pair]) -> list[dict]:
+    """Return the scores of a run's parser, in 16 bits, on the parts of its mixture and on the test parts of `BESIDES`."""
+    rows = [row for name, pair in dev.items() for row in card_scores.rows_of(name, "dev", *pair)]
+    parser = card_scores.halved(Parser.load(run))
+    for part in BESIDES:
+        with suppress(CorpusError):
+            gold = load(part, "test").sentences
+            rows += card_scores.rows_of(part, "test", gold, card_scores.reparse(parser, gold))
+    return rows
 
 
 def _silver(folder: str) -> dict:
