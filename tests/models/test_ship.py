@@ -221,6 +221,7 @@ def test_a_card_names_silver_constituents_and_the_run_before(of_a_mixture, tmp_p
     }  # scored without the silver part
     assert (facts["licence"], facts["starts"]) == ("CC BY-SA 4.0", ["en-tiny"])
     assert f"lalkit data constituents --treebank ewt --model en-tiny --out {silver}\n" in text
+    assert {(row["seed"], row["of"]) for row in facts["by_seed"]} == {(1, "all")} and "Every seed on each part" in text
     stages = (
         text.index(f"--out {first}\n"),
         text.index(f"--treebank '{facts['trained_on']}' "),
