@@ -451,7 +451,7 @@ class Parser(Questions):
 
         A folder is one that `lalkit train` or `save` wrote. Raises ModelError if there is no parser, if it is incomplete, or
         if its encoder is missing or a different one. precision: of parses: fp32; bf16 or int8, which are faster, and whose
-        results cannot be explained; or auto, which is bf16 where the hardware has it. hub: options of
+        results cannot be explained; or auto, which is bf16 where that is faster. hub: options of
         `huggingface_hub.snapshot_download`.
         """
         folder = models.find(name, **hub)

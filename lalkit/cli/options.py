@@ -45,9 +45,7 @@ TREEBANK = (
     "and .conllu files, or a mixture such as craft:constituents+ewt*0.5."
 )
 PARSER = "A trained parser: a shipped one by name, default for the usual one, a folder, or hf:owner/name."
-PRECISION = (
-    "Of the numbers: fp32; bf16 or int8 (faster, less exact); auto is bf16 where the hardware has it, else fp32."
-)
+PRECISION = "Of the numbers: fp32; bf16 or int8 (faster, less exact); auto is bf16 where that is faster, else fp32."
 SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more settings."
 
 Treebank = Annotated[str, typer.Option("--treebank", help=TREEBANK)]

@@ -20,7 +20,7 @@ from lalkit.errors import whole_number
 from lalkit.network.batches import Collator, batches, usual
 from lalkit.network.confidence import Confidence, check_joint, confidences
 from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.precision import Precision, in_int8, resolve
+from lalkit.network.precision import Precision, lowered, resolve
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.joint import GROUP, JointSpan, from_joint
 from lalkit.treebank.tree import Sentence, Span
@@ -105,7 +105,7 @@ def predict_batches(
         check_joint(network.config.task)
     device = next(network.parameters()).device
     precision = resolve(precision, device.type, exact=temperature is not None)
-    scoring = in_int8(network) if precision == "int8" else network
+    scoring = lowered(network, precision)
     budget = usual(device.type) if budget is None else whole_number("budget", budget, 1)
     threads = None if threads is None else whole_number("threads", threads, 1)
     long = device.type == "cpu" and network.config.task != "constituents"  # only joint charts take so long

@@ -7,7 +7,7 @@ from torch import nn
 import lalkit
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.network import precision
-from lalkit.network.precision import Int8Linear, in_int8, resolve
+from lalkit.network.precision import Bf16Linear, Int8Linear, lowered, resolve
 from lalkit.network.word_vectors import LowRankLinear
 from lalkit.parsing.journaled_output import Part
 from lalkit.parsing.parse_corpus import parse
@@ -46,6 +46,17 @@ def test_int8_is_the_product_of_whole_numbers(kind):
     assert 1e-4 < ((y - linear(x)).abs() / size).max() < 0.5  # it is rounded, but not far away
 
 
+@pytest.mark.skipif(not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="oneDNN does not compute bf16 here")
+@torch.no_grad()
+def test_bf16_adds_the_low_rank_before_it_rounds():
+    torch.manual_seed(0)
+    linear = LowRankLinear(nn.Linear(48, 20), 4)
+    nn.init.normal_(linear.up)
+    x = torch.randn(3, 5, 48)
+    rounded = [tensor.bfloat16().float() for tensor in (x, linear.weight + linear.up @ linear.down, linear.bias)]
+    torch.testing.assert_close(Bf16Linear(linear)(x), nn.functional.linear(*rounded).bfloat16(), rtol=2**-7, atol=1e-2)
+
+
 @pytest.fixture(scope="module")
 def parser():
     return lalkit.load("en-news-span")
@@ -70,18 +81,19 @@ def test_in_int8_a_sentence_has_the_same_scores_alone_and_in_a_batch(parser, sen
 def test_int8_leaves_the_parser_as_it_is(parser, sentences, parses):
     network, before = parser.network, parser.parse_all(sentences)
     names = [*network.state_dict()]
-    assert in_int8(network) is in_int8(network) and [*network.state_dict()] == names
-    assert {*map(id, in_int8(network).parameters())} < {*map(id, network.parameters())}
+    whole = lowered(network, "int8")
+    assert lowered(network, "int8") is whole and [*network.state_dict()] == names
+    assert {*map(id, whole.parameters())} < {*map(id, network.parameters())}
     assert [r.score for r in parser.parse_all(sentences)] == [r.score for r in before]
     assert all(result.score != other.score for result, other in zip(parses, before))
     assert sum(a.sentence.heads == b.sentence.heads for a, b in zip(parses, before)) >= 9
 
 
 def test_the_copy_in_int8_is_made_again_after_a_change(parser, sentences, parses):
-    old, weight = in_int8(parser.network), parser.network.words.project.weight
+    old, weight = lowered(parser.network, "int8"), parser.network.words.project.weight
     with torch.no_grad():
         weight.mul_(2)
-        assert in_int8(parser.network) is not old
+        assert lowered(parser.network, "int8") is not old
         assert parser.parse(sentences[0], precision="int8").score != pytest.approx(parses[0].score, abs=2e-4)
         weight.div_(2)
     assert parser.parse(sentences[0], precision="int8").score == pytest.approx(parses[0].score, abs=2e-4)
@@ -89,8 +101,14 @@ def test_the_copy_in_int8_is_made_again_after_a_change(parser, sentences, parses
 
 def test_bf16_rounds_every_product(parser, sentences, monkeypatch):
     monkeypatch.setattr(precision, "has_bf16", lambda device: True)  # slower here, but the same numbers
+    monkeypatch.setattr(precision, "bf16_is_fast", lambda device: True)
+    before = parser.parse(sentences[0])
     low, auto = (parser.parse(sentences[0], precision=name) for name in ("bf16", "auto"))
     high = parser.parse(sentences[0])
+    narrow = lowered(parser.network, "bf16")
+    assert {p.dtype for p in narrow.parameters() if p.dim() > 1} == {torch.bfloat16}
+    assert lowered(parser.network, "bf16") is narrow
+    assert {p.dtype for p in parser.network.parameters()} == {torch.float32} and high.score == before.score
     assert auto.score == low.score and low.prediction.precision == "bf16" and high.prediction.precision == "fp32"
     assert high.score != low.score == pytest.approx(high.score, rel=0.05, abs=0.5)
     assert low.sentence.heads == high.sentence.heads
@@ -122,6 +140,9 @@ def test_a_precision_that_cannot_be_is_refused(name, device, exact, error):
 def test_auto_is_fp32_without_bf16_and_for_probabilities(monkeypatch):
     assert resolve("auto", "cpu") == "fp32"
     monkeypatch.setattr(precision, "has_bf16", lambda device: True)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_fp16": True, "amx_tile": False})
+    assert resolve("auto", "cpu") == "fp32" and resolve("bf16", "cpu") == "bf16"
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_fp16": True, "amx_tile": True})
     assert resolve("auto", "cpu") == "bf16" and resolve("auto", "cpu", exact=True) == "fp32"
 
 
@@ -141,6 +162,7 @@ def test_the_command_line_refuses_in_one_line(tiny_parser):
 
 def test_a_parse_is_not_resumed_in_another_precision(tiny_parser, tmp_path, monkeypatch):
     monkeypatch.setattr(precision, "has_bf16", lambda device: True)
+    monkeypatch.setattr(precision, "bf16_is_fast", lambda device: True)
     with monkeypatch.context() as patch:
         patch.setattr(Part, "finish", lambda part: 1 / 0)
         with pytest.raises(ZeroDivisionError):
