@@ -169,7 +169,7 @@ class TrainConfig(Settings):
     # What is pushed apart: the folded queries, or the values that heads pass on, P c_h [D].
     apart: Literal["queries", "values"] = "queries"
     lam: Share = 0.5  # joint decoding: weight of labels against arcs [R]; the paper does not say
-    autocast: bool = True  # compute in bf16 if the hardware has it [D]
+    autocast: bool = True  # compute in bf16 where that is faster than fp32 [D]
     max_length: Count = 150  # leave longer sentences out of training, but not out of evaluation [D]
     dev_sentences: CountOrZero = 0  # number of dev sentences to evaluate during training; 0: all [D]
     evaluate_every: Count = 1  # epochs between evaluations [D]

@@ -28,7 +28,7 @@ from lalkit.network import parser as assembly
 from lalkit.network import predict as predicting
 from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
 from lalkit.network.parser import Network
-from lalkit.network.precision import Precision, has_bf16, resolve
+from lalkit.network.precision import Precision, bf16_is_fast, resolve
 from lalkit.network.word_vectors import PretrainedEncoder
 from lalkit.training.objective import losses, make_optimizer
 from lalkit.treebank.check import trainable
@@ -236,7 +236,7 @@ def _training_batches(settings: Settings, sentences: list[Sentence]) -> tuple[li
     sentences, _ = trainable(sentences, config.max_length)
     groups = batches([len(s) for s in sentences], config.batch_tokens)
     chosen = [[sentences[i] for i in group] for group in groups[:: max(1, len(groups) // STEPS)]]
-    return chosen, config.autocast and has_bf16(settings.device)
+    return chosen, config.autocast and bf16_is_fast(settings.device)
 
 
 def together(settings: Settings) -> list[dict]:

@@ -20,7 +20,7 @@ from lalkit.errors import ModelError
 from lalkit.network.batches import IGNORE, Batch, Collator, batches
 from lalkit.network.head_ties import likeness
 from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.precision import has_bf16
+from lalkit.network.precision import bf16_is_fast
 from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.tree import Sentence
@@ -53,7 +53,7 @@ class Learner:
     def add_gradient(self, sentences: Sequence[Sentence], weight: float = 1.0) -> dict[str, Tensor]:
         """Add `weight` times the gradient of the loss of these sentences. Return the terms of the loss, without the weight."""
         batch = self.collator(sentences, gold=True).to(self.device)
-        autocast = self.config.train.autocast and has_bf16(self.device.type)
+        autocast = self.config.train.autocast and bf16_is_fast(self.device.type)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
             terms = losses(self.network, batch, self.config.train)
         (terms["loss"] * weight).backward()
