@@ -23,6 +23,7 @@ from lalkit.errors import ModelError
 from lalkit.network.alignment import MINILM, encoder_error, resolve
 from lalkit.network.batches import PAD, UNK, Batch, parts
 from lalkit.network.minilm import MiniLM
+from lalkit.network.scores import at_least_float
 
 
 class PretrainedEncoder(nn.Module):
@@ -67,7 +68,7 @@ class PretrainedEncoder(nn.Module):
         hidden, (row, first, last) = self.hidden(batch.subwords, batch.subword_mask), batch.places.unbind(-1)
         if self.config.subword != "mean":
             return self.project(hidden[row, first if self.config.subword == "first" else last])
-        sums = F.pad(hidden, (0, 0, 1, 0)).cumsum(1)
+        sums = F.pad(hidden.to(at_least_float(hidden)), (0, 0, 1, 0)).cumsum(1)
         return self.project((sums[row, last + 1] - sums[row, first]) / (last + 1 - first)[..., None])
 
     def hidden(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:

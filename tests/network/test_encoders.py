@@ -9,6 +9,7 @@ from lalkit.errors import ModelError
 from lalkit.network import word_vectors
 from lalkit.network.batches import Collator, parts
 from lalkit.network.parser import Network
+from lalkit.network.precision import lowered
 from lalkit.network.predict import predict
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import longest_row
@@ -80,6 +81,15 @@ def test_alone_in_a_batch_and_shuffled_are_the_same(encoder, sentences):
                 together.label_scores[i, : n + 1, : n + 1], alone.label_scores[0], atol=2e-4, rtol=1e-3
             )
             torch.testing.assert_close(together.arc_scores[i, :n, : n + 1], alone.arc_scores[0], atol=2e-4, rtol=1e-3)
+
+
+def test_in_bf16_each_kind_gives_nearly_the_same_vectors(encoder, sentences):
+    parser, collator, _ = network(encoder, sentences, subword="mean")
+    batch = collator(sentences)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        low = lowered(parser, "bf16").words(batch).float()
+    high = parser.words(batch).detach()
+    assert 0 < (low - high).norm() / high.norm() < 0.05
 
 
 @pytest.mark.parametrize("subword", ["last", "mean"])
