@@ -30,7 +30,6 @@ from lalkit.reproduce.notebook import run_notebook
 ROOT = Path(__file__).resolve().parent.parent
 READ = "read.json"  # file in the run's folder into which the kernel writes which tables it read
 TABLES = ("figures/", "data/", "notebooks/sweeps/")  # folders of committed files
-SKIPPED = {"17_transparent_lstm"}  # it trains for hours, and shows reviews from NLTK, which are not ours to copy
 ONE, ALL = 1_000_000, 12_000_000  # bytes of a notebook, and of all together
 STARTUP = "import sys; sys.path.insert(0, {!r}); import run_notebooks; run_notebooks.prepare_kernel(); sys.path.pop(0)"
 MACHINE = re.compile(
@@ -100,7 +99,8 @@ def _output_problems(output: dict) -> list[str]:
 
 def prepare_kernel() -> None:
     """Make pictures sharp and give them alternative text, and note which tables are read. It runs in the kernel."""
-    from matplotlib_inline import backend_inline, config
+    from IPython import get_ipython
+    from IPython.core import pylabtools
 
     opened: set[str] = set()
 
@@ -116,11 +116,15 @@ def prepare_kernel() -> None:
 
     sys.addaudithook(note)
     atexit.register(write)
-    config.InlineBackend.figure_formats.default_value = {"retina"}
-    before = backend_inline._fetch_figure_metadata
-    backend_inline._fetch_figure_metadata = lambda figure: (
-        (before(figure) or {}) | {"image/png": {"alt": describe(figure)}}
-    )
+    before = pylabtools.retina_figure
+
+    def sharp(figure, **options):
+        """Draw with twice the pixels, and return the picture, its size and what it shows."""
+        drawn = before(figure, **options)
+        return drawn and (drawn[0], drawn[1] | {"alt": describe(figure)})
+
+    pylabtools.retina_figure = sharp
+    get_ipython().config.InlineBackend.figure_formats = {"retina"}
 
 
 def describe(figure) -> str:
@@ -196,7 +200,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="execute also those that did not change")
     parser.add_argument("--check", action="store_true", help="execute nothing; exit with 1 if something is wrong")
     options = parser.parse_args(arguments)
-    paths = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem not in SKIPPED]
+    paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
     failed = False
     for path in (p for p in paths if not options.names or any(name in p.stem for name in options.names)):
         if not options.check and (options.all or stale(json.loads(path.read_text(encoding="utf-8")))):

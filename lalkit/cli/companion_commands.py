@@ -170,22 +170,23 @@ def study_classifiers(
     epochs: Epochs = 0,
     threads: options.Threads = 1,
 ) -> None:
-    """Train and measure every model on all data with every seed, and write OUT/summary.csv and OUT/tags.csv.
+    """Train and measure every model on all data with every seed, and write OUT/summary.csv and the tables of notebook 17.
 
-    After an interruption the same command continues. Example: lalkit transparent study --data babi-1 --out runs/transparent
+    A table is transparent-NAME.csv. After an interruption the same command continues. Example: lalkit transparent study
+    --data babi-1 --out runs/transparent
 
     Args:
         data: Names of data sets or folders, between commas.
         models: Kinds of classifiers, between commas.
     """
-    from lalkit.companions.classifiers.classifier_study import Size, study
+    from lalkit.companions.classifiers.classifier_study import Size, study, tables
     from lalkit.probes.tables import summary
 
     numbers, (names, kinds) = between_commas(seeds, data=data, models=models)
-    table, tags = study(names, kinds, numbers, out, Size(train=train, test=test, epochs=epochs))
-    table = summary(table, ("data", "system", "seed", "measure"))
-    save(table, out / "summary.csv", "%.4f")
-    save(tags, out / "tags.csv", "%.4f")
+    measured = study(names, kinds, numbers, out, Size(train=train, test=test, epochs=epochs))
+    save(summary(measured[0], ("data", "system", "seed", "measure")), out / "summary.csv", "%.4f")
+    for name, table in tables(*measured).items():
+        save(table, out / f"transparent-{name}.csv", "%.4f")
 
 
 @summarizers.command("train")

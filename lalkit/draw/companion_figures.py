@@ -132,7 +132,7 @@ def _tag_bars(axis: Axes, bars: dict[str, tuple[pd.Series, str]], words: pd.Seri
 def word_heat(rows: Sequence[tuple[str, Sequence[str], Sequence[float]]]) -> Figure:
     """Draw weights as shades behind words, in rows of (name, words, weights). The largest weight of all rows is darkest."""
     longest = max(len(words) for _, words, _ in rows)
-    figure, axis = plt.subplots(figsize=(min(0.75 * longest + 1.6, 15), 0.42 * len(rows) + 0.3), layout="constrained")
+    figure, axis = plt.subplots(figsize=(min(0.63 * longest + 1.4, 15), 0.36 * len(rows) + 0.3), layout="constrained")
     most, grey = max(max(weights) for *_, weights in rows), plt.get_cmap("Greys")
     for y, (_, words, weights) in enumerate(rows):
         for x, (word, weight) in enumerate(zip(words, weights)):
@@ -249,10 +249,11 @@ def system_points(table: pd.DataFrame, measures: Sequence[tuple[str, str]]) -> F
 
     The systems of a group have one colour.
     """
-    size = 2.15 * len(measures) + 2.2, 0.29 * len(table) + 1.5
-    figure, axes = side_by_side(len(measures), *size, sharey=True)
+    shape = -(-len(measures) // 3), min(len(measures), 3)
+    size = 2.15 * shape[1] + 2.2, (0.25 * len(table) + 0.8) * shape[0] + 0.5
+    figure, axes = plt.subplots(*shape, figsize=size, sharey=True, squeeze=False, layout="constrained")
     groups = table["group"].to_numpy()
-    for axis, (column, title) in zip(axes, measures):
+    for axis, (column, title) in zip(axes.flat, measures):
         for group, colour, mark in zip(dict.fromkeys(groups), HEAD_COLOURS, MARKS):
             rows = np.flatnonzero(groups == group)
             axis.plot(table[column].to_numpy()[rows], rows, mark, color=colour, ms=6, label=group)
@@ -262,8 +263,8 @@ def system_points(table: pd.DataFrame, measures: Sequence[tuple[str, str]]) -> F
         axis.grid(alpha=0.3)
         for y in np.flatnonzero(groups[1:] != groups[:-1]):
             axis.axhline(y + 0.5, color=GREY, lw=0.8)
-    axes[0].invert_yaxis()
-    _legend(figure, *axes[0].get_legend_handles_labels())
+    axes[0, 0].invert_yaxis()
+    _legend(figure, *axes[0, 0].get_legend_handles_labels())
     return figure
 
 

@@ -16,11 +16,12 @@ import pandas as pd
 from lalkit.companions.classifiers.classifier import KINDS, usual
 from lalkit.companions.classifiers.classifier_training import load_classifier, train
 from lalkit.companions.classifiers.examples import Dataset, shorten, tagged
-from lalkit.companions.classifiers.faithfulness import attention_by_tag, measure
+from lalkit.companions.classifiers.faithfulness import attention_by_tag, by_text, measure
 from lalkit.companions.classifiers.text_corpora import load
 from lalkit.companions.frame import grid, judge, kept_tables, run_folder
 from lalkit.errors import CorpusError, ParameterError
 from lalkit.evaluation.provenance import parts_hash
+from lalkit.probes.perturbation import by_max_attention
 
 logger = logging.getLogger(__name__)
 
@@ -59,13 +60,12 @@ def study(
     titles = [data.name for data in sets]
     if twice := [title for title in titles if titles.count(title) > 1]:
         raise ParameterError(f"two data sets are named {twice[0]!r}", remedy="Give each an --out of its own.")
-    measures, tags = [], []
-    for data in sets:
-        data = with_tags(data)
+    found = []
+    for data in map(with_tags, sets):
         for seed, kind in grid("classifier", kinds, KINDS, seeds):
-            tables = probed(trained(folder, data, kind, seed, size.epochs), data, size)
-            measures.append(tables[0].assign(data=data.name))
-            tags.append(tables[1].assign(data=data.name))
+            parts = probed(trained(folder, data, kind, seed, size.epochs), data, size)
+            found.append([part.assign(data=data.name) for part in parts])
+    measures, tags = zip(*found)
     return pd.concat(measures, ignore_index=True), pd.concat(tags, ignore_index=True)
 
 
@@ -104,6 +104,14 @@ def with_tags(data: Dataset) -> Dataset:
 GROUPS = ["data", "system"]
 
 
+def tables(measures: pd.DataFrame, tags: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the tables of notebook 17 by their names, without those that are empty. measures, tags: from `study`."""
+    texts, table = by_text(measures), runs(measures)
+    shown = {"runs": table, "erasure": erasure(texts), "right": erased_if_right(texts), "expected": expected(table)}
+    shown |= {"permutation": by_max_attention(texts, by=GROUPS), "tags": tags, "undefined": undefined(measures)}
+    return {name: rows for name, rows in shown.items() if len(rows)}
+
+
 def runs(measures: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each run, with the mean of every measure over texts (MEASURE) and its median (MEASURE_median).
 
@@ -116,11 +124,10 @@ def runs(measures: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_seeds(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Return mean and standard deviation over seeds of some columns of `runs`, and the number of seeds, by data and system."""
+    """Return "mean ± standard deviation" over seeds of some columns of `runs`, and the number of seeds, by data and system."""
     groups = table.groupby(GROUPS, sort=False)
-    means = groups[columns].agg(["mean", "std"])
-    means[("seeds", "")] = groups.size()
-    return means
+    means, spread = (part.map("{:.2f}".format) for part in (groups[columns].mean(), groups[columns].std()))
+    return (means + " ± " + spread).replace(" ± nan", "", regex=True).assign(seeds=groups.size()).reset_index()
 
 
 def erased_if_right(texts: pd.DataFrame) -> pd.DataFrame:
@@ -132,7 +139,7 @@ def erased_if_right(texts: pd.DataFrame) -> pd.DataFrame:
     for name, rows in (("all", texts), ("right", texts[texts["right"] == 1])):
         groups = rows.groupby(GROUPS, sort=False)
         tables.append(groups[["erased", "erased_random"]].median().assign(texts=groups.size()).add_suffix(f", {name}"))
-    return pd.concat(tables, axis=1)
+    return pd.concat(tables, axis=1).reset_index()
 
 
 def erasure(texts: pd.DataFrame) -> pd.DataFrame:
@@ -155,8 +162,7 @@ def undefined(measures: pd.DataFrame) -> pd.DataFrame:
     Examples are texts of two words, and attention that is equal everywhere.
     """
     groups = measures.groupby([*GROUPS, "measure"], sort=False)["value"]
-    table = pd.DataFrame({"n": groups.count(), "n_nan": groups.size() - groups.count()}).reset_index()
-    return table[table["n_nan"] > 0]
+    return pd.DataFrame({"n": groups.count(), "n_nan": groups.size() - groups.count()}).reset_index().query("n_nan > 0")
 
 
 # The lines of `expected`: on which side of its bound a number must be, and how it is computed. m has the means of a model, and

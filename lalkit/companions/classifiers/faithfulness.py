@@ -106,9 +106,9 @@ def attention_by_tag(model: Classifier, examples: Sequence[Example]) -> pd.DataF
 
 
 def by_text(table: pd.DataFrame) -> pd.DataFrame:
-    """Turn the long table into one with a row for each text and a column for each measure: what figure 4 groups."""
-    rows = table[table["example"].notna()]
-    return rows.pivot_table(index=["system", "seed", "example"], columns="measure", values="value").reset_index()
+    """Turn the long table into one with a row for each text and a column for each measure: what figures 3 and 4 group."""
+    index = [key for key in ("data", "system", "seed", "example") if key in table]
+    return table.dropna(subset="example").pivot_table("value", index, "measure", sort=False).reset_index()
 
 
 def rationales(

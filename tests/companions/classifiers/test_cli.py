@@ -62,6 +62,9 @@ def test_train_probe_and_study(tmp_path):
     summary = pd.read_csv(tmp_path / "all" / "summary.csv")
     assert set(zip(summary["system"], summary["seed"])) == {("vanilla", 1), ("vanilla", 2), ("mlp", 1), ("mlp", 2)}
     assert (summary["n"] + summary["n_nan"]).max() == 10
+    runs = pd.read_csv(tmp_path / "all" / "transparent-runs.csv")
+    means = summary[summary["measure"] == "erased"].set_index(["system", "seed"])["mean"]
+    assert runs.set_index(["system", "seed"])["erased"].to_dict() == means.to_dict() and len(runs) == 4
 
     (data / "test.tsv").write_text("label\ttext\n1\tgood news\n0\tbad news\n")
     again = call(*given)
