@@ -183,7 +183,7 @@ def study_classifiers(
 
     numbers, (names, kinds) = between_commas(seeds, data=data, models=models)
     table, tags = study(names, kinds, numbers, out, Size(train=train, test=test, epochs=epochs))
-    table = summary(table, ("data", "system", "seed", "measure"))
+    table = summary(table, ("data", "system", "seed", "train", "epochs", "measure"))
     save(table, out / "summary.csv", "%.4f")
     save(tags, out / "tags.csv", "%.4f")
 

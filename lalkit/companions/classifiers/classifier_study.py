@@ -49,7 +49,8 @@ def study(
 
     A finished run is read and not repeated, as long as its settings, data and classifier are the same.
 
-    Returns: the long table of all probes on the test parts, and the table of attention by tag. Both have a column data.
+    Returns: the long table of all probes on the test parts, and the table of attention by tag. Both have a column data; the first
+        also has train and epochs, the number of training examples and of epochs that were trained.
 
     Raises: ModelError for an unknown kind or a run of other data, CorpusError for data that are not here, ParameterError for two
         data sets with the same name.
@@ -63,8 +64,9 @@ def study(
     for data in sets:
         data = with_tags(data)
         for seed, kind in grid("classifier", kinds, KINDS, seeds):
-            tables = probed(trained(folder, data, kind, seed, size.epochs), data, size)
-            measures.append(tables[0].assign(data=data.name))
+            tables = probed(run := trained(folder, data, kind, seed, size.epochs), data, size)
+            epochs = json.loads((run / "resume.json").read_text(encoding="utf-8"))["state"]["epoch"]
+            measures.append(tables[0].assign(data=data.name, train=len(data.train), epochs=epochs))
             tags.append(tables[1].assign(data=data.name))
     return pd.concat(measures, ignore_index=True), pd.concat(tags, ignore_index=True)
 
