@@ -184,7 +184,7 @@ def study_classifiers(
 
     numbers, (names, kinds) = between_commas(seeds, data=data, models=models)
     measured = study(names, kinds, numbers, out, Size(train=train, test=test, epochs=epochs))
-    save(summary(measured[0], ("data", "system", "seed", "measure")), out / "summary.csv", "%.4f")
+    save(summary(measured[0], ("data", "system", "seed", "train", "epochs", "measure")), out / "summary.csv", "%.4f")
     for name, table in tables(*measured).items():
         save(table, out / f"transparent-{name}.csv", "%.4f")
 

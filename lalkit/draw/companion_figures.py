@@ -146,6 +146,24 @@ def word_heat(rows: Sequence[tuple[str, Sequence[str], Sequence[float]]]) -> Fig
     return figure
 
 
+def samples(table: pd.DataFrame, wide: int = 12) -> Figure:
+    """Mohankumar et al., table 1: texts under their questions, with the attention and the answer of each model.
+
+    table: a row for each word: example, question, label, system, said, word, attention. wide: the words in a line.
+    """
+    rows: list[tuple[str, Sequence[str], Sequence[float]]] = []
+    for (_, question, label), example in table.groupby(["example", "question", "label"], sort=False):
+        asked = f"{question} → {label}".split()
+        lines = [("right answer", asked, [0.0] * len(asked))]
+        for (system, said), words in example.groupby(["system", "said"], sort=False):
+            lines.append((f"{system}: {said}", list(words["word"]), list(words["attention"])))
+        for name, words, weights in lines:
+            for start in range(0, len(words), wide):
+                rows.append((name if start == 0 else "", words[start : start + wide], weights[start : start + wide]))
+        rows.append(("", [""], [0.0]))
+    return word_heat(rows[:-1])
+
+
 def head_grids(tables: Sequence[tuple[str, pd.DataFrame]], panels: Sequence[str] = tuple(PANELS)) -> Figure:
     """Baan et al., figures 3, 4, 6 and 7: a row of panels for each table, with layers down and heads across.
 

@@ -28,12 +28,12 @@ TAG = {word: tag for tag, words in WORDS["tags"].items() for word in words}
 QUESTIONS = 5  # in a story
 
 
-def generate(task: int, train: int = 5000, test: int = 1000, seed: int = 0, extractive: bool = False) -> Dataset:
+def generate(task: int, train: int = 10_000, test: int = 1000, seed: int = 0, extractive: bool = False) -> Dataset:
     """Generate questions about stories. The data do not change with the seeds of a study.
 
     Args:
         task: 1, 2 or 3.
-        train: Number of questions for training; 15% of them become dev [P].
+        train: Number of questions for training: 10,000 [P]; 15% of them become dev [P].
         test: Number of questions for testing.
         seed: The seed of the stories.
         extractive: Only places that the story names can be the answer.

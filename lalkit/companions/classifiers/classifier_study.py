@@ -50,7 +50,8 @@ def study(
 
     A finished run is read and not repeated, as long as its settings, data and classifier are the same.
 
-    Returns: the long table of all probes on the test parts, and the table of attention by tag. Both have a column data.
+    Returns: the long table of all probes on the test parts, and the table of attention by tag. Both have a column data; the first
+        also has train and epochs, the number of training examples and of epochs that were trained.
 
     Raises: ModelError for an unknown kind or a run of other data, CorpusError for data that are not here, ParameterError for two
         data sets with the same name.
@@ -63,10 +64,12 @@ def study(
     found = []
     for data in map(with_tags, sets):
         for seed, kind in grid("classifier", kinds, KINDS, seeds):
-            parts = probed(trained(folder, data, kind, seed, size.epochs), data, size)
-            found.append([part.assign(data=data.name) for part in parts])
-    measures, tags = zip(*found)
-    return pd.concat(measures, ignore_index=True), pd.concat(tags, ignore_index=True)
+            table, tags = probed(run := trained(folder, data, kind, seed, size.epochs), data, size)
+            epochs = json.loads((run / "resume.json").read_text(encoding="utf-8"))["state"]["epoch"]
+            table = table.assign(data=data.name, train=len(data.train), epochs=epochs)
+            found.append((table, tags.assign(data=data.name)))
+    measures, attention = zip(*found)
+    return pd.concat(measures, ignore_index=True), pd.concat(attention, ignore_index=True)
 
 
 def trained(folder: str | Path, data: Dataset, kind: str, seed: int, epochs: int = 0) -> Path:

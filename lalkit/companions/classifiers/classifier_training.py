@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from lalkit.errors import ModelError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.evaluation.statistics import roc_auc
 
+logger = logging.getLogger(__name__)
+
 FORMAT = "lalkit-classifier-1"
 WINDOW = 50  # batches in which examples are sorted by length, so that there is little padding
 
@@ -29,6 +32,8 @@ def train(config: ClassifierConfig, data: Dataset, out: str | Path, *, resume: b
     torch.manual_seed(config.seed)
     vocabulary = Vocabulary.build(data, config)
     model = Classifier(config, vocabulary)
+    if config.vectors and not (resume and (Path(out) / "resume.json").exists()):
+        begin_with(model, config.vectors)
     if config.balanced:
         model.weight = class_weights(model, data.train)
     attention = set(model.attention.parameters())
@@ -100,6 +105,32 @@ def class_weights(model: Classifier, examples: Sequence[Example]) -> Tensor:
     """
     counts = torch.bincount(model.vocabulary.collate(examples).label, minlength=len(model.vocabulary.classes))
     return counts[0] / counts
+
+
+@torch.no_grad()
+def begin_with(model: Classifier, file: str) -> None:
+    """Give the words of a new classifier the vectors that a text file has for them: on each line a word and its numbers.
+
+    The first line may tell the numbers of words and of dimensions, as in fastText's files. Words that the file lacks keep their
+    random vectors (in the authors' program they are zero). Raises ModelError if the file has no vector of this size for any word.
+    """
+    size, words = model.config.embedding, {*model.vocabulary.words, *model.vocabulary.asked}
+    found, remedy = {}, f"Give a text file of GloVe or fastText, and --set embedding=N as its size (now {size})."
+    try:
+        with open(file, encoding="utf-8", newline="\n") as lines:
+            for line in lines:  # such files are large: one line at a time
+                word, *numbers = line.rstrip().rsplit(" ", size)
+                if word in words and len(numbers) == size:
+                    found[word] = torch.tensor([float(number) for number in numbers])
+    except (OSError, ValueError) as error:
+        raise ModelError(f"has no vectors that can be read ({error})", where=file, remedy=remedy) from None
+    if not found:
+        raise ModelError(f"has no vector of {size} numbers for any word of the data", where=file, remedy=remedy)
+    sides = ((model.words, model.vocabulary.ids[0]), (model.asked, model.vocabulary.ids[1]))[: 1 + model.paired]
+    for embedding, ids in sides:
+        for word in ids.keys() & found.keys():
+            embedding.weight[ids[word]] = found[word]
+    logger.info("%s: vectors for %d of %d words", file, len(found), len(words))
 
 
 def load_classifier(folder: str | Path) -> Classifier:

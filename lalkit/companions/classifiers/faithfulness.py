@@ -1,5 +1,6 @@
 """The measures of one classifier (Mohankumar et al. 2020): its attention under all probes, parts of speech, rationales, readers.
 
+Table 1: what do models attend to in single texts?
 Table 3: is attention on the words that are enough for the decision? A generator of rationales is trained for the classifier.
 Table 5: whose attention do readers find more helpful? They see the attention of two models on a text, in a random order.
 """
@@ -28,9 +29,10 @@ from lalkit.probes.weights import mass_ratio
 
 SIZE = 100  # texts in a batch
 CRITERIA, CHOICES = ("overall", "completeness", "correctness"), ("left", "right", "skip")  # of table 5, and of its page
-# (name in the table, method, whether gradients go through the attention): the authors hold attention fixed.
+# (name in the table, method, whether gradients go through the attention): the authors hold attention fixed, in table 4 too.
 ATTRIBUTIONS = (
-    ("gradient", "gradient", True), ("gradient_fixed", "gradient", False), ("integrated", "integrated", True),
+    ("gradient", "gradient", True), ("gradient_fixed", "gradient", False),
+    ("integrated", "integrated", True), ("integrated_fixed", "integrated", False),
 )  # fmt: skip
 
 
@@ -149,6 +151,27 @@ def rationales(
             table["words"] = [" ".join(w for w, k in zip(e.words, row) if k) for e, row in zip(group, keep.tolist())]
             tables.append(table)
     return pd.concat(tables, ignore_index=True).assign(system=model.config.model, seed=model.config.seed)
+
+
+@torch.no_grad()
+def samples(models: Sequence[Classifier], examples: Sequence[Example]) -> pd.DataFrame:
+    """Table 1: return the attention of several models on some texts, for `lalkit.draw.companion_figures.samples`.
+
+    Returns: a row for each word: example, question, label, system, said (the class of the model), place, word, attention.
+    """
+    tables = []
+    for i, example in enumerate(examples):
+        for model in models:
+            output = model(model.vocabulary.collate([example]))
+            about = {"example": i, "question": " ".join(example.question), "label": example.label}
+            about |= {"system": model.config.model, "said": model.vocabulary.classes[int(output.logits.argmax())]}
+            words = {
+                "place": range(len(example.words)),
+                "word": example.words,
+                "attention": output.attention[0].tolist(),
+            }
+            tables.append(pd.DataFrame(about | words))
+    return pd.concat(tables, ignore_index=True)
 
 
 @torch.no_grad()

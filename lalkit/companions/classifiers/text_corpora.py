@@ -2,16 +2,19 @@
 
 | name              | from                  | train / dev / test                          | stands for the paper's   |
 |-------------------|-----------------------|---------------------------------------------|--------------------------|
-| babi-1, -2, -3    | generated             | 4,250 / 750 / 1,000 questions               | bAbI 1, 2, 3             |
+| babi-1, -2, -3    | generated             | 8,500 / 1,500 / 1,000 questions             | bAbI 1, 2, 3             |
 | sentence_polarity | NLTK                  | 8 : 1 : 1, ours                             | SST (they overlap)       |
 | subjectivity      | NLTK                  | 8 : 1 : 1, ours                             | 20News, Tweets           |
 | movie_reviews     | NLTK, first 200 words | 8 : 1 : 1, ours                             | IMDB                     |
 | qc                | NLTK                  | 9 : 1 of train, ours / as published         |                          |
+| entailment        | generated             | 6,000 / 1,000 / 1,000 pairs                 | SNLI                     |
+| paraphrase        | generated             | 6,000 / 1,000 / 1,000 pairs                 | QQP                      |
 | rte               | NLTK                  | 9 : 1 of all other sets, ours / RTE-3 test  | SNLI, QQP (at chance)    |
 
 A folder has train, dev and test as .csv, .tsv or .jsonl files, or files with the names that they were published with:
 qaN_..._train.txt and qaN_..._test.txt of bAbI, snli_1.0_train.jsonl (_dev, _test) of SNLI, quora_duplicate_questions.tsv of QQP,
 SICK.txt, or SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt, and the folders training, validation and test of CNN.
+The data of bAbI, SNLI and CNN are named babi-N, snli and cnn, whatever the folder, because their settings depend on their name.
 """
 
 from __future__ import annotations
@@ -23,14 +26,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lalkit.companions.classifiers import babi
+from lalkit.companions.classifiers import babi, pairs
 from lalkit.companions.classifiers.examples import Dataset, Example, shorten, split, unseen
 from lalkit.companions.frame import json_lines
 from lalkit.errors import CorpusError
 from lalkit.treebank.brackets import read_text
 
 NLTK = ("sentence_polarity", "subjectivity", "movie_reviews", "qc", "rte")
-NAMES = ("babi-1", "babi-2", "babi-3", *NLTK)
+NAMES = ("babi-1", "babi-2", "babi-3", *pairs.FORMS, *NLTK)
 # The names that files give to our columns: our own, and those of SNLI, QQP and others.
 COLUMNS = {
     "label": ("label", "gold_label", "is_duplicate", "entailment_label", "entailment_judgment", "class", "sentiment"),
@@ -49,6 +52,9 @@ def load(name: str) -> Dataset:
     """Return a data set. Raises CorpusError if it is unknown, not on this machine, or damaged."""
     if name.startswith("babi-") and name in NAMES:
         return babi.generate(int(name[-1]))
+    task, _, side = name.partition("-")
+    if task in pairs.FORMS and side in ("", "text", "question"):
+        return pairs.alone(pairs.generate(task), side)
     if name in NLTK:
         try:
             return _nltk(name)
@@ -106,7 +112,7 @@ def read_folder(folder: Path) -> Dataset:
         return _with_dev(f"babi-{task}", train, test)
     if (folder / "training").is_dir():
         fitted, chosen, tested = (tuple(read_questions(folder / part)) for part in ("training", "validation", "test"))
-        return Dataset(folder.name, fitted, chosen, tested, extractive=True)
+        return Dataset("cnn", fitted, chosen, tested, extractive=True)
     if (whole := folder / "quora_duplicate_questions.tsv").exists():
         return split(folder.name, _examples(read_table(whole), whole))
     if (whole := folder / "SICK.txt").exists():
@@ -119,7 +125,8 @@ def read_folder(folder: Path) -> Dataset:
     if not fitted or not tested:
         remedy = "Give train, test and perhaps dev as .csv, .tsv or .jsonl, or as bAbI, SNLI, QQP, SICK or CNN were published."
         raise CorpusError("has no data that can be read", where=str(folder), remedy=remedy)
-    return Dataset(folder.name, fitted, chosen, tested) if chosen else _with_dev(folder.name, fitted, tested)
+    name = "snli" if files["train"][0].name.startswith("snli") else folder.name
+    return Dataset(name, fitted, chosen, tested) if chosen else _with_dev(name, fitted, tested)
 
 
 def read_questions(folder: Path) -> Iterator[Example]:

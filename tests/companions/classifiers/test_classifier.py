@@ -135,7 +135,9 @@ def test_tables_have_a_row_for_every_text_and_measure():
     counts = table["measure"].value_counts()
     for name in ("tvd", "erased", "erased_random", "conicity", "right", "supported", "length"):
         assert counts[name] == count, name
-    assert counts["pearson_gradient"] == 3 and counts["jsd_integrated"] == 2
+    assert counts["pearson_gradient"] == 3 and counts["jsd_integrated"] == counts["pearson_integrated_fixed"] == 2
+    through, fixed = (table.loc[table["measure"] == f"jsd_integrated{end}", "value"] for end in ("", "_fixed"))
+    assert not np.allclose(through, fixed)
     wide = by_text(table)
     assert len(wide) == count and wide["supported"].between(0, 1).all()
     assert wide["length"].tolist() == [len(e.words) for e in data.test]

@@ -82,6 +82,11 @@ def test_generated_data_keep_supports_and_tags_and_share_no_story():
         babi.generate(4)
 
 
+def test_babi_by_name_has_the_papers_size():
+    data = corpora.load("babi-1")
+    assert len(data.train) + 0.15 * 10_000 == 10_000 and len(data.dev) > 1400 and len(data.test) > 950
+
+
 @pytest.mark.parametrize(("line", "problem"), [
     ("one Mary went to the office.", "is no line"), ("3 Where is Mary?\toffice", "is no line"),
     ("3 Where is Mary?\toffice\t7", "has not"),
@@ -108,7 +113,7 @@ def test_published_files_are_read_under_their_own_names(form, tmp_path):
         (tmp_path / form.format(part=part, sick=sick)).write_text(HEADERS[form[:4]] + rows)
     data = corpora.load(str(tmp_path))
     assert [len(part) for part in (data.train, data.dev, data.test)] == [2, 2, 2], "without those that have no class"
-    assert data.classes == ("ENTAILMENT", "NEUTRAL")
+    assert data.classes == ("ENTAILMENT", "NEUTRAL") and data.name == ("snli" if form[0] == "s" else tmp_path.name)
     assert data.test[0].words[:3] == ("a", "man", "18") and data.test[0].question[:2] == ("he", "moves")
 
 
@@ -267,6 +272,7 @@ def test_the_question_files_of_cnn(tmp_path):
             (tmp_path / part / f"{n:03}.question").write_text(QUESTION.format(**words))
     data = corpora.load(str(tmp_path))
     assert [len(data.train), len(data.dev), len(data.test)] == [2, 2, 2] and data.extractive
+    assert data.name == "cnn"
     assert data.classes == ("@entity2", "@entity3") and data.train[1].label == "@entity3"
     assert data.dev[0].words == tuple("( @entity1 ) he1 went to @entity2 . @entity3".split())
     assert data.dev[0].question == tuple("@placeholder is where 0 went".split())

@@ -1,4 +1,4 @@
-"""Tables 3 and 5: rationales of a frozen classifier, and pairs whose sides are drawn by lot."""
+"""Tables 1, 3 and 5: samples, rationales of a frozen classifier, and pairs whose sides are drawn by lot."""
 
 from dataclasses import replace
 
@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 import torch
 
-from lalkit.companions.classifiers.faithfulness import CHOICES, CRITERIA, blinded, preferred, rationales
+from lalkit.companions.classifiers.faithfulness import CHOICES, CRITERIA, blinded, preferred, rationales, samples
 from lalkit.draw.companion_figures import preference_page
+from lalkit.draw.companion_figures import samples as draw
 from lalkit.errors import ModelError
 from tests.companions.classifiers.small import questions, sentences, untrained
 
@@ -83,6 +84,23 @@ def test_answers_to_another_page_are_refused(judge, says):
         preferred([answered("left", "left", "left"), judge], KEY)
     with pytest.raises(ModelError, match="the key lacks"):
         preferred([judge], judge)
+
+
+def test_samples_have_the_attention_of_each_model_on_each_word():
+    data = questions()
+    models = [untrained(kind, data) for kind in ("vanilla", "diversity")]
+    table = samples(models, data.test[:2])
+    assert len(table) == 2 * sum(len(e.words) for e in data.test[:2])
+    for (i, system), rows in table.groupby(["example", "system"]):
+        model, e = models[system == "diversity"], data.test[i]
+        found = model(model.vocabulary.collate([e]))
+        assert rows["word"].tolist() == list(e.words) and rows["question"].iloc[0] == " ".join(e.question)
+        assert torch.allclose(torch.tensor(rows["attention"].tolist()), found.attention[0].float())
+        assert set(rows["said"]) == {data.classes[int(found.logits.argmax())]} and set(rows["label"]) == {e.label}
+    axis = draw(table, wide=7).axes[0]
+    shown = [t.get_text() for t in axis.get_yticklabels()]
+    assert shown.count("right answer") == 2 and sum(name.startswith("vanilla: ") for name in shown) == 2
+    assert " ".join(t.get_text() for t in axis.texts).count(" ".join(data.test[1].words)) == 2
 
 
 @pytest.mark.parametrize("data", [DATA, questions()], ids=["sentences", "questions"])

@@ -10,6 +10,7 @@ from lalkit.companions.classifiers.classifier import KINDS, Classifier, usual
 from lalkit.companions.classifiers.classifier_training import (
     accuracy,
     area,
+    begin_with,
     class_weights,
     load_classifier,
     shuffled,
@@ -97,6 +98,37 @@ def test_pairs_can_be_learned(tmp_path):
     assert load_classifier(tmp_path / "run").paired
 
 
+@pytest.mark.parametrize("first", ["", "3 12\n"], ids=["GloVe", "fastText"])
+def test_words_begin_with_the_vectors_of_a_file(first, tmp_path):
+    data, file = questions(), tmp_path / "vectors.txt"
+    numbers = [f"{i / 8:.3f}" for i in range(12)]
+    file.write_text(first + "".join(f"{word} {' '.join(numbers)} \n" for word in (". . .", "kitchen", "where")))
+    model = untrained("vanilla", data)
+    before = [side.weight.clone() for side in (model.words, model.asked)]
+    begin_with(model, str(file))
+    for side, ids, was, word in zip((model.words, model.asked), model.vocabulary.ids, before, ("kitchen", "where")):
+        assert side.weight[ids[word]].tolist() == [i / 8 for i in range(12)]
+        others = torch.arange(len(was)) != ids[word]
+        assert torch.equal(side.weight[others], was[others])
+    for setting in ("", str(file)):
+        train(config(epochs=1, vectors=setting, rate=1e-9), data, tmp_path / f"run{bool(setting)}")
+    plain, begun = (load_classifier(tmp_path / f"run{bool(s)}").words.weight for s in ("", "x"))
+    assert (plain != begun).any(1).nonzero()[:, 0].tolist() == [model.vocabulary.ids[0]["kitchen"]]
+
+
+def test_vectors_that_cannot_be_used(tmp_path):
+    model, file = untrained("vanilla", questions()), tmp_path / "vectors.txt"
+    with pytest.raises(ModelError, match="no vectors that can be read"):
+        begin_with(model, str(file))
+    for text, says in (
+        ("kitchen 1 2 3\n", "no vector of 12 numbers"),
+        ("kitchen" + " x" * 12, "no vectors that can be"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ModelError, match=f"(?s)vectors.txt: has {says}.*embedding=N"):
+            begin_with(model, str(file))
+
+
 def test_training_ends_when_dev_is_good_enough(tmp_path):
     assert len(train(config(epochs=9, stop_at=0.0), DATA, tmp_path / "run")["history"]) == 1
 
@@ -151,4 +183,5 @@ def test_usual_settings():
         usual("subjectivity").diversity == 1
         and usual("sentence_polarity").diversity == usual("babi-2").diversity == 0.5
     )
+    assert usual("snli").diversity == 0.1 and usual("cnn").diversity == 0.2  # [P]
     assert usual("subjectivity", "diversity", 3).epochs == 5 and usual("somewhere/else") == usual("sentence_polarity")
