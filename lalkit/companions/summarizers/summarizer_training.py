@@ -48,15 +48,16 @@ def train(config: SummarizerConfig, data: Dataset, out: str | Path, *, resume: b
 def estimate(config: SummarizerConfig, data: Dataset, most: int = 4) -> Estimate:
     """Estimate what a training needs (see `lalkit.training.estimate`), and write nothing.
 
-    It computes the `most` longest documents of the largest batch, and one update. Memory and time grow with the number of documents.
+    It computes the `most` longest documents of the largest batch for the memory, and as many of a usual batch for the time. Both
+    grow with the number of documents.
     """
     free, _ = available_bytes(), task_of(FORMAT, data, to_dict(config))
     model = Summarizer(config, Vocabulary.build(data.train, config)).train()
     parameters = [*model.parameters()]
     memory = needed_by(parameters, parameters)
     optimizer = torch.optim.Adam(parameters, 0.0, fused=True)  # at this rate the weights stay as they are
-    groups = list(shuffled(data.train, config.batch, config.seed, 0))
-    largest = max(groups, key=_read)
+    groups = sorted(shuffled(data.train, config.batch, config.seed, 0), key=lambda group: _read(group, config))
+    largest, usual = groups[-1], groups[len(groups) // 2][:most]
 
     def step(documents: Sequence[Document]) -> float:
         return one_epoch(optimizer, [documents], lambda group: model.loss(model.collate(group)))
@@ -64,17 +65,18 @@ def estimate(config: SummarizerConfig, data: Dataset, most: int = 4) -> Estimate
     some = sorted(largest, key=lambda d: len(d.words))[-most:]
     kept = kept_bytes(model, lambda: step(some))
     update = timed(optimizer.step)
-    seconds = (timed(step, some) - update) / len(some) * len(data.train) + len(groups) * update
-    words = sum(len(d.words) + len(d.summary) for d in data.train)
+    seconds = (timed(step, usual) - update) / len(usual) * len(data.train) + len(groups) * update
+    words = sum(_read([document], config) for document in data.train)
     return Estimate(
-        **memory, activations=kept * len(largest) // len(some), steps=len(groups), words=words, largest=_read(largest),
+        **memory, activations=kept * len(largest) // len(some), steps=len(groups), words=words, largest=_read(largest, config),
         seconds=seconds, available=free, epochs=config.epochs, advice=f"lower batch (now {config.batch}) with --set batch=N",
     )  # fmt: skip
 
 
-def _read(documents: Sequence[Document]) -> int:
-    """Return the number of words of a batch, with padding."""
-    return len(documents) * (max(len(d.words) for d in documents) + max(len(d.summary) for d in documents))
+def _read(documents: Sequence[Document], config: SummarizerConfig) -> int:
+    """Return how many words of a batch are read, with padding."""
+    longest = [max(len(getattr(d, name)) for d in documents) for name in ("words", "summary")]
+    return len(documents) * sum(map(min, longest, (config.source, config.target)))
 
 
 def task_of(format: str, data: Dataset, config: dict) -> dict:
