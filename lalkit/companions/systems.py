@@ -7,7 +7,7 @@ long table of `lalkit.probes.removal.faithfulness`, for its `areas` and, if the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,7 @@ def compare(systems: Iterable[tuple[str, Any, Sequence]], rounds: int = 100) -> 
     return {"systems": table, "systems-faithful": areas(lost), "systems-grades": grades(lost[known])}
 
 
-ASKED = {
+ASKED: dict[type, tuple[Callable[..., pd.DataFrame], Callable[..., pd.DataFrame]]] = {
     Parser: (of_parser, faithful_parser),
     Classifier: (of_classifier, faithful_classifier),
     Summarizer: (of_summarizer, faithful_summarizer),

@@ -250,13 +250,13 @@ def system_points(table: pd.DataFrame, measures: Sequence[tuple[str, str]]) -> F
     table: system (its kind stands before the comma), group, and the columns. Rows of a group have one colour. If the columns
     NAME_low and NAME_high exist, the points of NAME have intervals.
     """
-    systems = pd.Series(table["system"].unique())
+    systems = list(table["system"].unique())
     size = 2.15 * len(measures) + 2.6, 0.29 * len(systems) + 1.5
     figure, axes = side_by_side(len(measures), *size, sharey=True)
-    kinds = systems.str.partition(",")[0]
+    kinds = np.array([system.partition(",")[0] for system in systems])
     for axis, (column, title) in zip(axes, measures):
         for (group, rows), colour, mark in zip(table.groupby("group", sort=False), HEAD_COLOURS, MARKS):
-            y = [systems[systems == system].index[0] for system in rows["system"]]
+            y = [systems.index(system) for system in rows["system"]]
             axis.plot(rows[column], y, mark, color=colour, ms=5, alpha=0.8, label=group)
             if f"{column}_low" in rows:
                 axis.hlines(y, rows[f"{column}_low"], rows[f"{column}_high"], color=colour, lw=1)
@@ -264,8 +264,8 @@ def system_points(table: pd.DataFrame, measures: Sequence[tuple[str, str]]) -> F
         axis.set_title(title, fontsize=9)
         axis.tick_params(labelsize=8)
         axis.grid(alpha=0.3)
-        for y in np.flatnonzero((kinds != kinds.shift())[1:]):
-            axis.axhline(y + 0.5, color=GREY, lw=0.8)
+        for last in np.flatnonzero(kinds[1:] != kinds[:-1]):
+            axis.axhline(last + 0.5, color=GREY, lw=0.8)
     axes[0].invert_yaxis()
     _legend(figure, *axes[0].get_legend_handles_labels())
     return figure
