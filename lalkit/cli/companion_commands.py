@@ -244,8 +244,10 @@ def prune_summarizer(
 
 @summarizers.command("score")
 @documented
-def score_summarizer(run: Path, data: Documents, test: Test = 0, show: int = 3, threads: options.Threads = 1) -> None:
-    """Summarize the test part greedily; print ROUGE, exact summaries, and the unknown words that were copied.
+def score_summarizer(
+    run: Path, data: Documents, out: Table = None, test: Test = 0, show: int = 3, threads: options.Threads = 1
+) -> None:
+    """Summarize the test part greedily; print ROUGE beside that of the first sentences, and the unknown words that were copied.
 
     Example: lalkit summarize score runs/soft --data news --test 50
 
@@ -253,16 +255,21 @@ def score_summarizer(run: Path, data: Documents, test: Test = 0, show: int = 3, 
         run: The folder of a trained summarizer, pruned or not.
         show: The number of summaries to print.
     """
-    from lalkit.companions.summarizers.headlines import score, summarize_all
+    import pandas as pd
+
+    from lalkit.companions.summarizers.headlines import lead, score, summarize_all
 
     model, tested = _to_measure(run, data, test)
-    summaries = summarize_all(model, tested)
-    for document, words in list(zip(tested, summaries))[:show]:
+    given = {"summarizer": summarize_all(model, tested)}
+    given |= {f"first {count}": [lead(document, count) for document in tested] for count in (1, 3)}
+    for document, words in list(zip(tested, given["summarizer"]))[:show]:
         print(f"{document.id}: {' '.join(words)}\n  true: {' '.join(document.summary)}")
-    table = score(tested, summaries, model.vocabulary)
-    for name in ("rouge1", "rouge2", "rougeL", "exact"):
-        print(f"{name:8}{table[name].mean():8.4f}")
-    print(f"unknown words copied: {table['copied'].sum()} of {table['unknown'].sum()}")
+    tables = {name: score(tested, summaries, model.vocabulary) for name, summaries in given.items()}
+    means = [{"summary": name, "documents": len(t), **t.drop(columns="id").mean()} for name, t in tables.items()]
+    table = pd.DataFrame(means).drop(columns=["unknown", "copied"])
+    save(table, out, "%.4f")
+    print(table.round(4).to_string(index=False))
+    print(f"unknown words copied: {tables['summarizer']['copied'].sum()} of {tables['summarizer']['unknown'].sum()}")
 
 
 @summarizers.command("heads")
@@ -279,9 +286,10 @@ def measure_heads(
         ablate: Take the heads away one by one instead, and score the summaries.
     """
     from lalkit.companions.summarizers.attention_heads import ablate_heads, head_table
+    from lalkit.companions.summarizers.summarizer_study import greedy
 
     model, tested = _to_measure(run, data, test)
-    table = ablate_heads(model, tested) if ablate else head_table(model, tested)
+    table = ablate_heads(model, tested, beam=greedy(tested)) if ablate else head_table(model, tested)
     save(table, out)
     print(table.round(4).to_string(index=False))
 
@@ -289,8 +297,8 @@ def measure_heads(
 @summarizers.command("study")
 @documented
 def study_summarizers(
-    data: Documents,
-    out: Out,
+    data: Documents = "news",
+    out: Annotated[Path | None, options.FOLDER] = None,
     variants: str = "soft,sparse-enc,sparse-tl,sparse-ch,sparse-all,entmax-all",
     seeds: Seeds = "1,2",
     train: Train = 0,
@@ -300,6 +308,7 @@ def study_summarizers(
     ablated: int = 0,
     gum: int = 0,
     paper: bool = False,
+    dry_run: bool = False,
     threads: options.Threads = 1,
     set_: options.Set = None,
 ) -> None:
@@ -309,19 +318,29 @@ def study_summarizers(
     --data news --out runs/summarize
 
     Args:
+        out: The folder of the runs and tables. A study repeats nothing that is finished there.
         variants: Where attention is sparse, between commas.
         prune_epochs: How often the training examples are seen in pruning; 0 means the usual number.
         ablated: The number of test documents on which heads are taken away; 0 means all.
         gum: The number of documents of GUM; 0 means all, -1 means none.
         paper: Give the summarizers the paper's size. --set changes single settings, e.g. d_model=128.
+        dry_run: Train nothing; compute a few documents, and estimate the weights, the memory and the time of one training.
     """
     from lalkit.companions.summarizers.documents import load
     from lalkit.companions.summarizers.summarizer import PAPER, SMALL
-    from lalkit.companions.summarizers.summarizer_study import Size, study, tables
+    from lalkit.companions.summarizers.summarizer_study import Size, shorten, study, tables
+    from lalkit.companions.summarizers.summarizer_training import estimate
 
     numbers, (names,) = between_commas(seeds, variants=variants)
-    size, config = Size(train, 0, test, epochs, prune_epochs, ablated, gum), PAPER if paper else SMALL
-    shown = tables(study(data, names, numbers, out, size, with_options(config, 0, set_)), load(data).test[0])
+    size = Size(train, 0, test, epochs, prune_epochs, ablated, gum)
+    config = with_options(PAPER if paper else SMALL, epochs, set_)
+    if dry_run or not out:
+        if out or not dry_run:
+            raise ParameterError("--out and --dry-run exclude each other", remedy="Give exactly one of the two.")
+        print("\n".join(estimate(config, shorten(load(data), size)).lines()))
+        print(f"the study   {len(numbers) * len(names)} such trainings, and then pruning and measuring")
+        return
+    shown = tables(study(data, names, numbers, out, size, config), load(data).test[0])
     for name, table in shown.items():
         save(table, out / f"summarize-{name}.csv", "%.6g")
     print(shown.get("expected", shown["runs"]).round(4).to_string(index=False))

@@ -71,7 +71,7 @@ def train(
         usual = 1 if threads else parallel.usual_size(chosen)
         chosen = config.override(chosen, {"train.workers": usual if workers is None else workers})
     if dry_run:
-        print("\n".join(estimate.estimate(chosen, treebank, random_weights=random_weights).lines(chosen)))
+        print("\n".join(estimate.estimate(chosen, treebank, random_weights=random_weights).lines()))
     else:
         loop.train(chosen, treebank, out, resume=resume)
 

@@ -7,54 +7,66 @@ long table of `lalkit.probes.removal.faithfulness`, for its `areas` and, if the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor
 
+from lalkit.api import Parser
+from lalkit.chart.machine import progress
 from lalkit.companions.classifiers import classifier, classifier_study, text_corpora
+from lalkit.companions.classifiers.classifier import Classifier
 from lalkit.companions.classifiers.classifier_training import load_classifier
 from lalkit.companions.classifiers.examples import UNIVERSAL, Example, of_dependencies, shorten, universal
 from lalkit.companions.classifiers.examples import Dataset as Texts
-from lalkit.companions.frame import pad
+from lalkit.companions.frame import in_order, pad
 from lalkit.companions.summarizers import summarizer, summarizer_study
 from lalkit.companions.summarizers.documents import Dataset as News
 from lalkit.companions.summarizers.documents import Document
 from lalkit.companions.summarizers.documents import load as load_news
+from lalkit.companions.summarizers.summarizer import Summarizer
 from lalkit.companions.summarizers.summarizer_training import load_summarizer
 from lalkit.interpret.attention_views import STRIDE
 from lalkit.interpret.span_layer import SpanLayer
 from lalkit.probes.attribution import METHODS, attribute
-from lalkit.probes.removal import by_weights, faithfulness
-from lalkit.probes.tables import probe_all
+from lalkit.probes.removal import TRUTH, areas, by_weights, faithfulness, grades
+from lalkit.probes.tables import overview, probe_all
 from lalkit.probes.view import AttentionView
 from lalkit.probes.weights import pool_queries
 from lalkit.treebank.tree import Sentence
 
-if TYPE_CHECKING:
-    from lalkit.api import Parser
+SIZE = 20  # sentences in a batch
 
 
 def of_parser(parser: Parser, sentences: Sequence[Sentence], rounds: int = 100, name: str = "parser") -> pd.DataFrame:
-    """Probe all heads of the label attention together. They decide the labels of the spans. Tags: those of Penn."""
-    seen = parser.view(sentences)
-    tags = numbers([[universal(tag) for tag in s.tags] for s in sentences], seen.weights.shape[-1], first=1)
-    return probe_all(seen, rounds, tags, len(UNIVERSAL), system=name)
+    """Probe all heads of the label attention together. They decide the labels of the spans. Tags: those of Penn.
+
+    With label attention inside the span, a unit is a span with its words. The examples of the table are the sentences anyway.
+    """
+    all_tags, inside, tables = [[universal(tag) for tag in s.tags] for s in sentences], _inside(parser), []
+    for seen in _views(parser, sentences):
+        cut = [(e // STRIDE, e % STRIDE // 1000, e % 1000) if inside else (e, 0, None) for e in seen.examples]
+        tags = numbers([all_tags[i][a:b] for i, a, b in cut], seen.weights.shape[-1], first=0 if inside else 1)
+        table = probe_all(seen, rounds, tags, len(UNIVERSAL), system=name, seed=parser.config.train.seed)
+        tables.append(table.assign(example=table["example"] // STRIDE) if inside else table)
+    return pd.concat(tables, ignore_index=True)
 
 
-def of_classifier(model: classifier.Classifier, examples: Sequence[Example], rounds: int = 100) -> pd.DataFrame:
+def of_classifier(
+    model: Classifier, examples: Sequence[Example], rounds: int = 100, name: str = "classifier"
+) -> pd.DataFrame:
     """Probe the one head of a classifier, which decides the class. Tags: universal ones."""
     seen = classifier.view(classifier.exact(model), model.vocabulary.collate(examples))
     tags = numbers([example.tags for example in examples], seen.weights.shape[-1])
-    return probe_all(seen, rounds, tags, len(UNIVERSAL), system=f"LSTM, {model.config.model}", seed=model.config.seed)
+    return probe_all(seen, rounds, tags, len(UNIVERSAL), system=name, seed=model.config.seed)
 
 
 def of_summarizer(
-    model: summarizer.Summarizer, documents: Sequence[Document], rounds: int = 100, name: str = "summarizer"
+    model: Summarizer, documents: Sequence[Document], rounds: int = 100, name: str = "summarizer"
 ) -> pd.DataFrame:
     """Probe every block of heads, with all heads of a block together, and the copying alone.
 
@@ -79,21 +91,26 @@ def faithful_parser(parser: Parser, sentences: Sequence[Sentence], name: str = "
     sum to 1, and so that the terms of the others stay ("terms"). The two ways can prefer different words, because only in the
     second a term is what a word adds. With the paper's layer, the ranking is by the mean attention of all heads.
     """
-    seen = parser.view(sentences)
-    if not isinstance(parser.attribution, SpanLayer):
-        return faithfulness(seen, {"attention": _mean_attention(seen)}, system=name)
-    decision = seen.predict(seen.weights).decision[:, 0]
-    spans, heads = torch.arange(len(decision)), (decision - 1).clamp(min=0)
-    attention, evidence = seen.weights[spans, heads, 0], seen.values[spans, heads, :, 0]
-    rankings = {"attention": attention, "evidence": evidence, "terms": attention * evidence}
-    texts = [example // STRIDE for example in seen.examples]
-    ways = ((name, by_weights(seen)), (f"{name}, terms", by_weights(seen, normalised=False)))
-    tables = [faithfulness(seen, rankings, p, attention * evidence, texts, system=way) for way, p in ways]
-    table, labelled = pd.concat(tables, ignore_index=True), torch.tensor(seen.examples)[decision > 0].tolist()
-    return table[table["example"].isin(labelled)]  # where no label is best, there is none to explain
+    tables, seed = [], parser.config.train.seed
+    for seen in _views(parser, sentences):
+        if not _inside(parser):
+            tables.append(faithfulness(seen, {"attention": _mean_attention(seen)}, system=name, seed=seed))
+            continue
+        decision = seen.predict(seen.weights).decision[:, 0]
+        spans, heads = torch.arange(len(decision)), (decision - 1).clamp(min=0)
+        attention, evidence = seen.weights[spans, heads, 0], seen.values[spans, heads, :, 0]
+        rankings = {"attention": attention, "evidence": evidence, "terms": attention * evidence}
+        texts = [example // STRIDE for example in seen.examples]
+        labelled = torch.tensor(seen.examples)[
+            decision > 0
+        ].tolist()  # where no label is best, there is none to explain
+        for way, p in ((name, by_weights(seen)), (f"{name}, terms", by_weights(seen, normalised=False))):
+            table = faithfulness(seen, rankings, p, attention * evidence, texts, way, seed)
+            tables.append(table[table["example"].isin(labelled)])
+    return pd.concat(tables, ignore_index=True)
 
 
-def faithful_classifier(model: classifier.Classifier, examples: Sequence[Example]) -> pd.DataFrame:
+def faithful_classifier(model: Classifier, examples: Sequence[Example], name: str = "classifier") -> pd.DataFrame:
     """Measure how faithful attention and gradients (times the input) are to the class. Words are taken out of the text."""
     model = classifier.exact(model)
     batch = model.vocabulary.collate(examples)
@@ -102,13 +119,10 @@ def faithful_classifier(model: classifier.Classifier, examples: Sequence[Example
     for method in METHODS:
         given = classifier.from_words(model, batch), model.words(batch.x), decision, method, every
         rankings[method] = attribute(*given)[:, 0]
-    system, p = f"LSTM, {model.config.model}", classifier.by_words(model, batch)
-    return faithfulness(seen, rankings, p, system=system, seed=model.config.seed)
+    return faithfulness(seen, rankings, classifier.by_words(model, batch), system=name, seed=model.config.seed)
 
 
-def faithful_summarizer(
-    model: summarizer.Summarizer, documents: Sequence[Document], name: str = "summarizer"
-) -> pd.DataFrame:
+def faithful_summarizer(model: Summarizer, documents: Sequence[Document], name: str = "summarizer") -> pd.DataFrame:
     """Measure how faithful the mean attention of each block, and of the copying, is to the words of the true summary."""
     model = summarizer.exact(model)
     batch, tables = model.collate(documents), []
@@ -117,6 +131,47 @@ def faithful_summarizer(
         ranking = {"attention": _mean_attention(seen)}
         tables.append(faithfulness(seen, ranking, system=f"{name}, {block}", seed=model.config.seed))
     return pd.concat(tables, ignore_index=True)
+
+
+def compare(systems: Iterable[tuple[str, Any, Sequence]], rounds: int = 100) -> dict[str, pd.DataFrame]:
+    """Ask all systems the same, and return the tables of notebook 19.
+
+    Args:
+        systems: The name of each, such as "LSTM, vanilla"; a parser, a classifier or a summarizer; and its texts. Several seeds
+            of a system have one name. What stands before the comma is its group.
+        rounds: Number of permutations.
+
+    Returns: systems, a row for each system and seed (see `overview`); systems-faithful, the `areas` over all seeds; and
+        systems-grades, the `grades` of the systems that know their truth.
+    """
+    probed, removed = [], []
+    for name, model, texts in progress(systems, desc="systems", unit="system"):
+        asked, faithful = next(how for kind, how in ASKED.items() if isinstance(model, kind))
+        probed.append(asked(model, texts, rounds, name))
+        removed.append(faithful(model, texts, name))
+    seen, lost = (pd.concat(tables, ignore_index=True) for tables in (probed, removed))
+    rows = [overview(table).assign(seed=seed) for (_, seed), table in seen.groupby(["system", "seed"], sort=False)]
+    table = pd.concat(rows, ignore_index=True)
+    known = lost["system"].isin(lost["system"][lost["measure"] == TRUTH])
+    table["group"] = table["system"].str.partition(",")[0]
+    return {"systems": table, "systems-faithful": areas(lost), "systems-grades": grades(lost[known])}
+
+
+ASKED: dict[type, tuple[Callable[..., pd.DataFrame], Callable[..., pd.DataFrame]]] = {
+    Parser: (of_parser, faithful_parser),
+    Classifier: (of_classifier, faithful_classifier),
+    Summarizer: (of_summarizer, faithful_summarizer),
+}
+
+
+def _views(parser: Parser, sentences: Sequence[Sentence]) -> Iterator[AttentionView]:
+    """Yield the views of groups of sentences of similar length. Sentences keep their numbers."""
+    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
+    yield from (parser.view([sentences[i] for i in group], examples=group) for group in in_order(order, SIZE))
+
+
+def _inside(parser: Parser) -> bool:
+    return isinstance(parser.attribution, SpanLayer)
 
 
 def _mean_attention(view: AttentionView) -> Tensor:
@@ -131,7 +186,7 @@ def numbers(rows: Sequence[Sequence[str]], length: int, first: int = 0, device: 
 
 def trained_classifier(
     folder: str | Path, data: str, kind: str, seed: int, size: int = 0, epochs: int = 0
-) -> tuple[classifier.Classifier, Texts]:
+) -> tuple[Classifier, Texts]:
     """Return a classifier and its data with tags. It is trained in FOLDER/DATA/KIND-SEED, unless it is there already.
 
     size: number of training examples; epochs: of the training. 0 means all, or the usual number.
@@ -142,7 +197,7 @@ def trained_classifier(
 
 def trained_summarizer(
     folder: str | Path, variant: str, seed: int, size: int = 0, dev: int = 0, epochs: int = 0
-) -> tuple[summarizer.Summarizer, News]:
+) -> tuple[Summarizer, News]:
     """Return a summarizer of a variant of the study, and the news. It is trained as by `trained_classifier`."""
     news = summarizer_study.shorten(load_news("news"), summarizer_study.Size(train=size, dev=dev))
     config = replace(summarizer.SMALL, epochs=epochs or summarizer.SMALL.epochs)

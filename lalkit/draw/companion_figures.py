@@ -263,24 +263,28 @@ def attention_of_heads(table: pd.DataFrame) -> Figure:
 
 
 def system_points(table: pd.DataFrame, measures: Sequence[tuple[str, str]]) -> Figure:
-    """Draw a point for each system, with a panel for each measure (column, title). table: system, group, and the columns.
+    """Draw a point for each row of a table in the line of its system, with a panel for each measure (column, title).
 
-    The systems of a group have one colour.
+    table: system (its kind stands before the comma), group, and the columns. Rows of a group have one colour. If the columns
+    NAME_low and NAME_high exist, the points of NAME have intervals.
     """
+    systems = list(table["system"].unique())
     shape = -(-len(measures) // 3), min(len(measures), 3)
-    size = 2.15 * shape[1] + 2.2, (0.25 * len(table) + 0.8) * shape[0] + 0.5
+    size = 2.15 * shape[1] + 2.6, (0.27 * len(systems) + 0.8) * shape[0] + 0.5
     figure, axes = plt.subplots(*shape, figsize=size, sharey=True, squeeze=False, layout="constrained")
-    groups = table["group"].to_numpy()
+    kinds = np.array([system.partition(",")[0] for system in systems])
     for axis, (column, title) in zip(axes.flat, measures):
-        for group, colour, mark in zip(dict.fromkeys(groups), HEAD_COLOURS, MARKS):
-            rows = np.flatnonzero(groups == group)
-            axis.plot(table[column].to_numpy()[rows], rows, mark, color=colour, ms=6, label=group)
-        axis.set_yticks(range(len(table)), table["system"], fontsize=8)
+        for (group, rows), colour, mark in zip(table.groupby("group", sort=False), HEAD_COLOURS, MARKS):
+            y = [systems.index(system) for system in rows["system"]]
+            axis.plot(rows[column], y, mark, color=colour, ms=5, alpha=0.8, label=group)
+            if f"{column}_low" in rows:
+                axis.hlines(y, rows[f"{column}_low"], rows[f"{column}_high"], color=colour, lw=1)
+        axis.set_yticks(range(len(systems)), systems, fontsize=8)
         axis.set_title(title, fontsize=9)
         axis.tick_params(labelsize=8)
         axis.grid(alpha=0.3)
-        for y in np.flatnonzero(groups[1:] != groups[:-1]):
-            axis.axhline(y + 0.5, color=GREY, lw=0.8)
+        for last in np.flatnonzero(kinds[1:] != kinds[:-1]):
+            axis.axhline(last + 0.5, color=GREY, lw=0.8)
     axes[0, 0].invert_yaxis()
     _legend(figure, *axes[0, 0].get_legend_handles_labels())
     return figure

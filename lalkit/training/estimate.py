@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import psutil
 import torch
+from torch import nn
 
 from lalkit.chart.machine import available_bytes
 from lalkit.config import Config
@@ -30,7 +31,8 @@ class Estimate:
 
     weights, trained: number of all weights, and of those that are trained. fixed: weights with their gradients and moments.
     activations: what the largest part of a batch keeps for its backward pass. program: everything that was there before.
-    largest: words of that part, with padding. seconds: of one epoch, without evaluation. available: free memory.
+    largest: words of that part, with padding. seconds: of one epoch, without evaluation. available: free memory. epochs: of the
+    run. advice: what to do if memory is too small.
     """
 
     weights: int
@@ -43,24 +45,22 @@ class Estimate:
     largest: int
     seconds: float
     available: int | None
+    epochs: int
+    advice: str
 
-    def lines(self, config: Config) -> list[str]:
+    def lines(self) -> list[str]:
         """Return the estimate as lines for people."""
-        epochs, needed = config.train.epochs, self.fixed + self.activations
+        needed = self.fixed + self.activations
         minutes = f"{self.seconds:.0f} seconds" if self.seconds < 120 else f"{self.seconds / 60:.0f} minutes"
         lines = [
             f"weights     {self.weights / 1e6:.1f} M, of which {self.trained / 1e6:.1f} M are trained",
             f"memory      about {_gb(needed + self.program)}: {_gb(self.fixed)} for weights, gradients and moments, "
             f"{_gb(self.activations)} to compute {self.largest} words at once, {_gb(self.program)} for the program",
-            f"an epoch    about {minutes}: {self.steps:,} steps, {self.words:,} words; {epochs} epochs take "
-            f"{self.seconds * epochs / 3600:.1f} hours, without evaluation",
+            f"an epoch    about {minutes}: {self.steps:,} steps, {self.words:,} words; {self.epochs} epochs take "
+            f"{self.seconds * self.epochs / 3600:.1f} hours, without evaluation",
         ]
         if self.available is not None and needed > self.available:
-            now = config.train.part_tokens or config.train.batch_tokens
-            lines.append(
-                f"too much    {_gb(self.available)} are free: lower train.part_tokens (now {now}); it changes memory, "
-                "but no result"
-            )
+            lines.append(f"too much    {_gb(self.available)} are free: {self.advice}")
         return lines
 
 
@@ -83,17 +83,16 @@ def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> 
     with random_encoder(config.model) if random_weights else nullcontext(config.model) as model:
         learner = Learner(replace(config, model=model), material.sentences, weights=not random_weights)
     parameters, trained = list(learner.network.parameters()), learner.parameters
-    weight_bytes = sum(p.numel() * p.element_size() for p in parameters)
-    program = max(psutil.Process().memory_info().rss - weight_bytes, 0)
-    fixed = weight_bytes + sum(p.numel() * (p.element_size() + ADAM) for p in trained)
-    count, trained_count = (sum(p.numel() for p in group) for group in (parameters, trained))
+    memory = needed_by(parameters, trained)
     sentences = material.epoch(0)
     kinds = [(s.constituents is None, s.heads is None) for s in sentences]
     groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, 0, kinds)
     parts = [part for group in groups for part in in_parts([sentences[i] for i in group], train.part_tokens)]
     parts.sort(key=_size)
     largest, words = _size(parts[-1]), sum(map(_size, parts))
-    logger.info(f"{count / 1e6:.1f} M weights, {len(parts):,} parts of batches; a few of them are computed now")
+    logger.info(
+        f"{memory['weights'] / 1e6:.1f} M weights, {len(parts):,} parts of batches; a few of them are computed now"
+    )
 
     learner.network.train()
     chosen = [parts[(2 * k + 1) * len(parts) // (2 * PROBES)] for k in range(PROBES)]
@@ -102,22 +101,39 @@ def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> 
     long = _kept(learner, chosen[0])
     per_word = (long[1] - short[1]) / max(long[0] - short[0], 1)
     activations = int(long[1] + per_word * (largest - long[0]))
-    _timed(_update, learner)  # the first update creates the moments
-    update = _timed(_update, learner)
-    spent = sum(_timed(learner.add_gradient, part) for part in chosen)
+    timed(_update, learner)  # the first update creates the moments
+    update = timed(_update, learner)
+    spent = sum(timed(learner.add_gradient, part) for part in chosen)
     seconds = spent / sum(map(_size, chosen)) * words / max(train.workers, 1) + len(groups) * update
-    total = sum(map(len, sentences))
+    now = train.part_tokens or train.batch_tokens
     return Estimate(
-        count, trained_count, fixed, activations, program, len(groups), total, largest, seconds, free
+        **memory, activations=activations, steps=len(groups), words=sum(map(len, sentences)), largest=largest, seconds=seconds,
+        available=free, epochs=train.epochs, advice=f"lower train.part_tokens (now {now}); it changes memory, but no result",
     )  # fmt: skip
 
 
+def needed_by(parameters: Sequence[nn.Parameter], trained: Sequence[nn.Parameter]) -> dict[str, int]:
+    """Return weights, trained, fixed and program of an `Estimate`."""
+    weights = sum(p.numel() * p.element_size() for p in parameters)
+    return {
+        "weights": sum(p.numel() for p in parameters),
+        "trained": sum(p.numel() for p in trained),
+        "fixed": weights + sum(p.numel() * (p.element_size() + ADAM) for p in trained),
+        "program": max(psutil.Process().memory_info().rss - weights, 0),
+    }
+
+
 def _kept(learner: Learner, part: Sequence[Sentence]) -> tuple[int, int]:
-    """Return (words with padding, bytes that a forward pass keeps for its backward pass).
+    """Return (words with padding, bytes that a forward pass keeps for its backward pass)."""
+    return _size(part), kept_bytes(learner.network, lambda: learner.add_gradient(part))
+
+
+def kept_bytes(network: nn.Module, compute: Callable[[], object]) -> int:
+    """Return how many bytes a forward pass keeps for its backward pass.
 
     Weights do not count, and each piece of memory counts once.
     """
-    weights = {p.untyped_storage().data_ptr() for p in learner.network.parameters()}
+    weights = {p.untyped_storage().data_ptr() for p in network.parameters()}
     kept: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
@@ -127,8 +143,8 @@ def _kept(learner: Learner, part: Sequence[Sentence]) -> tuple[int, int]:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        learner.add_gradient(part)
-    return _size(part), sum(kept.values())
+        compute()
+    return sum(kept.values())
 
 
 def _size(part: Sequence[Sentence]) -> int:
@@ -147,7 +163,8 @@ def _update(learner: Learner) -> None:
     learner.optimizer.step()
 
 
-def _timed(function: Callable, *arguments) -> float:
+def timed(function: Callable, *arguments) -> float:
+    """Return the seconds of a call."""
     started = time.perf_counter()
     function(*arguments)
     return time.perf_counter() - started

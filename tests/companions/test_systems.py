@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -10,22 +11,11 @@ from lalkit.api import Parser
 from lalkit.companions.classifiers.babi import generate
 from lalkit.companions.classifiers.classifier import Classifier, by_words, exact, usual
 from lalkit.companions.classifiers.classifier import Vocabulary as TextVocabulary
-from lalkit.companions.classifiers.examples import UNIVERSAL, of_dependencies
+from lalkit.companions.classifiers.examples import UNIVERSAL, of_dependencies, universal
 from lalkit.companions.summarizers.documents import news
 from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary
-from lalkit.companions.systems import (
-    faithful_classifier,
-    faithful_parser,
-    faithful_summarizer,
-    numbers,
-    of_classifier,
-    of_parser,
-    of_summarizer,
-    trained_classifier,
-    trained_summarizer,
-)
-from lalkit.probes.removal import BETTER, areas, grades
-from lalkit.probes.tables import COLUMNS, overview
+from lalkit.companions.systems import compare, numbers, of_parser, trained_classifier, trained_summarizer
+from lalkit.probes.removal import BETTER
 
 
 def test_tags_stand_where_their_words_stand():
@@ -36,50 +26,59 @@ def test_tags_stand_where_their_words_stand():
 
 
 @pytest.fixture(scope="module")
-def tables(tiny_parser, sample, tmp_path_factory):
-    some = sorted(sample, key=len)[:2]
+def tables(tiny_parser, tiny_span_parser, sample, tmp_path_factory):
+    some = sorted(sample, key=len)[5:8]
     classifier, data = trained_classifier(tmp_path_factory.mktemp("c"), "babi-1", "vanilla", 1, 40, 1)
     documents = news(3, 0, 0).train
-    config = SummarizerConfig(d_model=8, d_ff=8, heads=2, min_count=1)
-    torch.manual_seed(0)
-    summarizer = Summarizer(config, Vocabulary.build(documents, config))
-    return {
-        "parser": of_parser(Parser.load(tiny_parser), some, 2),
-        "LSTM": of_classifier(classifier, data.test[:3], 2),
-        "summarizer": of_summarizer(summarizer, documents, 2),
-    }
+    config = SummarizerConfig(d_model=8, d_ff=8, heads=2, layers=1, min_count=1)
+    other = replace(classifier.config, seed=2)
+    return compare([
+        ("parser, paper", Parser.load(tiny_parser), some),
+        ("parser, span", Parser.load(tiny_span_parser), some),
+        ("LSTM, vanilla", classifier, data.test[:3]),
+        ("LSTM, vanilla", Classifier(other, classifier.vocabulary), data.test[:3]),
+        ("summarizer, soft", Summarizer(config, Vocabulary.build(documents, config)), documents),
+    ], 2)  # fmt: skip
+
+
+BLOCKS = [f"summarizer, soft, {b}" for b in ("enc.0", "cross.0", "copy")]
 
 
 def test_all_are_asked_the_same(tables):
-    asked = {name: set(table["measure"]) for name, table in tables.items()}
-    assert (
-        asked["parser"] == asked["LSTM"] == asked["summarizer"] >= {"tvd", "erased", "conicity", "pos_kl", "isotropic"}
-    )
-    assert all(list(table.columns) == list(COLUMNS) for table in tables.values())
-    found = overview(pd.concat(tables.values(), ignore_index=True)).set_index("system")
-    blocks = [f"summarizer, {b}" for b in ("enc.0", "enc.1", "cross.0", "cross.1", "copy")]
-    assert list(found.index) == ["parser", "LSTM, vanilla", *blocks]
-    assert found["texts"].tolist() == [2, 3] + [3] * 5 and found.loc["LSTM, vanilla", "heads"] == 1
+    found = tables["systems"]
+    assert list(found["system"]) == ["parser, paper", "parser, span", "LSTM, vanilla", "LSTM, vanilla", *BLOCKS]
+    assert list(found["group"]) == ["parser"] * 2 + ["LSTM"] * 2 + ["summarizer"] * 3
+    assert found["seed"].tolist()[2:4] == [1, 2] and found["tvd"].nunique() == len(found)
+    assert set(found["texts"]) == {3}, "spans of a sentence are one text"
+    assert found[["tvd", "erased", "entropy_share", "pos_kl", "conicity"]].notna().all(axis=None)
     assert found[["tvd", "erased", "entropy_share"]].stack().between(0, 1).all()
 
 
-def test_all_are_measured_in_the_words_of_the_field(tiny_parser, tiny_span_parser, sample, tmp_path):
-    some = sorted(sample, key=len)[5:8]
-    documents = news(3, 0, 0).train
-    config = SummarizerConfig(d_model=8, d_ff=8, heads=2, layers=1, min_count=1)
-    classifier, data = trained_classifier(tmp_path, "babi-1", "vanilla", 1, 40, 1)
-    inside = faithful_parser(Parser.load(tiny_span_parser), some)
-    table = pd.concat([
-        inside, faithful_parser(Parser.load(tiny_parser), some, "paper"), faithful_classifier(classifier, data.test[:3]),
-        faithful_summarizer(Summarizer(config, Vocabulary.build(documents, config)), documents),
-    ])  # fmt: skip
-    found = areas(table)
-    blocks = [f"summarizer, {b}" for b in ("enc.0", "cross.0", "copy")]
-    assert list(found["system"].unique()) == ["parser", "parser, terms", "paper", "LSTM, vanilla", *blocks]
+def test_all_are_measured_in_the_words_of_the_field(tables):
+    found, inside = tables["systems-faithful"], ["parser, span", "parser, span, terms"]
+    assert list(found["system"].unique()) == ["parser, paper", *inside, "LSTM, vanilla", *BLOCKS]
     asked = found[found["system"] == "LSTM, vanilla"]
     assert list(asked["ranking"].unique()) == ["attention", "gradient", "integrated", "random"]
     assert set(asked["texts"]) == {3} and asked["value"].notna().all()
-    assert inside["example"].nunique() > inside["text"].nunique() and set(grades(inside)["measure"]) == set(BETTER)
+    graded = tables["systems-grades"]
+    assert list(graded["system"].unique()) == inside and set(graded["measure"]) == set(BETTER)
+
+
+def test_a_sentence_has_its_numbers_in_any_batch(tiny_span_parser, sample, monkeypatch):
+    parser, some = Parser.load(tiny_span_parser), sample[:3]
+    together = of_parser(parser, some, 2)
+    monkeypatch.setattr("lalkit.companions.systems.SIZE", 1)
+    key = ["measure", "example", "head"]
+    apart, together = (t.groupby(key, dropna=False)["value"].mean() for t in (of_parser(parser, some, 2), together))
+    assert apart.to_numpy() == pytest.approx(together[apart.index].to_numpy(), abs=1e-4, nan_ok=True)
+    seen, tags = parser.view(some[:1]), [universal(tag) for tag in some[0].tags]
+    first, last = seen.examples[0] // 1000, seen.examples[0] % 1000
+    counts = pd.DataFrame(
+        {"tag": tags[first:last], "p": 1 / (last - first), "q": seen.weights[0, 0, 0, : last - first]}
+    )
+    p, q = counts.groupby("tag").sum().to_numpy().T
+    kl = of_parser(parser, some[:1], 2).query("measure == 'pos_kl'")["value"].iloc[0]
+    assert kl == pytest.approx((q[q > 0] * np.log(q[q > 0] / p[q > 0])).sum(), abs=1e-5)
 
 
 @torch.no_grad()

@@ -106,6 +106,11 @@ def test_starting_from_another_parser(tiny_parser):
     assert torch.equal(network.spans.second.weight[0], theirs.network.spans.second.weight[0])
     assert torch.equal(network.spans.second.weight[2:], theirs.network.spans.second.weight[1:].flip(0))
     assert torch.equal(network.tag_scorer.bias, theirs.network.tag_scorer.bias[:5])
+    tied = Network(override(theirs.config, {"model.label_attention.ties": "fixed"}).model, theirs.vocab)
+    before = tied.ties.direction.clone()
+    start_from(tied, theirs.vocab, tiny_parser)
+    assert torch.equal(tied.spans.first.weight, theirs.network.spans.first.weight), "ties may be new"
+    assert torch.equal(tied.ties.direction, before)
     larger = Network(override(theirs.config, {"model.label_hidden": 40}).model, theirs.vocab)
     with pytest.raises(ModelError, match="cannot be a start: its spans.bias does not"):
         start_from(larger, theirs.vocab, tiny_parser)

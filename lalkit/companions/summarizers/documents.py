@@ -23,6 +23,7 @@ from pathlib import Path
 from lalkit.companions.classifiers.examples import tagged
 from lalkit.companions.frame import json_lines, text_lines
 from lalkit.errors import CorpusError
+from lalkit.files import write_text
 from lalkit.treebank.text import tokenize
 
 
@@ -111,6 +112,16 @@ def _document(row: dict, where: str) -> Document:
             words, summary = (tuple(row[key].split()) if tags or names else tokenize(row[key]) for key in keys)
             return Document(words, summary, tags, names, str(row.get("id", where)))
     raise CorpusError("has no article with highlights", where=where, remedy="Keys: article and highlights, as texts.")
+
+
+def save(data: Dataset, folder: str | Path) -> None:
+    """Write documents as train.jsonl, dev.jsonl and test.jsonl, in the form that `load` reads from a folder."""
+    for part in PARTS:
+        rows = [
+            {"id": d.id, "article": " ".join(d.words), "highlights": " ".join(d.summary), "tags": d.tags, "entities": d.entities}
+            for d in getattr(data, part)
+        ]  # fmt: skip
+        write_text(Path(folder) / f"{part}.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 NOTE = ", tags: NLTK's, names: capitals"  # on the figures of documents that `annotated` had to complete
@@ -203,7 +214,7 @@ NEWS = json.loads(Path(__file__).with_name("news.json").read_text(encoding="utf-
 VERBS = NEWS["verbs"]
 
 
-def news(train: int = 4000, dev: int = 200, test: int = 500, seed: int = 0) -> Dataset:
+def news(train: int = 4000, dev: int = 200, test: int = 1000, seed: int = 0) -> Dataset:
     """Return articles of about 35 tokens with headlines of 5 or 6 words. No two headlines are the same."""
     draw, headlines, articles = random.Random(seed), set(), []
     while len(articles) < train + dev + test:

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import torch
 
+from lalkit.chart.machine import available_bytes
 from lalkit.companions.frame import fill, fit, in_order, one_epoch, read_run
 from lalkit.companions.summarizers.documents import Dataset, Document
 from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary
 from lalkit.config import from_dict, to_dict
 from lalkit.errors import CorpusError
 from lalkit.evaluation.provenance import parts_hash
+from lalkit.training.estimate import Estimate, kept_bytes, needed_by, timed
 
 FORMAT = "lalkit-summarizer-1"
 
@@ -41,6 +43,40 @@ def train(config: SummarizerConfig, data: Dataset, out: str | Path, *, resume: b
         kept={"vocabulary": model.vocabulary.words}, resume=resume,
         name=f"{data.name} sparse {config.sparse} seed {config.seed}",
     )  # fmt: skip
+
+
+def estimate(config: SummarizerConfig, data: Dataset, most: int = 4) -> Estimate:
+    """Estimate what a training needs (see `lalkit.training.estimate`), and write nothing.
+
+    It computes the `most` longest documents of the largest batch for the memory, and as many of a usual batch for the time. Both
+    grow with the number of documents.
+    """
+    free, _ = available_bytes(), task_of(FORMAT, data, to_dict(config))
+    model = Summarizer(config, Vocabulary.build(data.train, config)).train()
+    parameters = [*model.parameters()]
+    memory = needed_by(parameters, parameters)
+    optimizer = torch.optim.Adam(parameters, 0.0, fused=True)  # at this rate the weights stay as they are
+    groups = sorted(shuffled(data.train, config.batch, config.seed, 0), key=lambda group: _read(group, config))
+    largest, usual = groups[-1], groups[len(groups) // 2][:most]
+
+    def step(documents: Sequence[Document]) -> float:
+        return one_epoch(optimizer, [documents], lambda group: model.loss(model.collate(group)))
+
+    some = sorted(largest, key=lambda d: len(d.words))[-most:]
+    kept = kept_bytes(model, lambda: step(some))
+    update = timed(optimizer.step)
+    seconds = (timed(step, usual) - update) / len(usual) * len(data.train) + len(groups) * update
+    words = sum(_read([document], config) for document in data.train)
+    return Estimate(
+        **memory, activations=kept * len(largest) // len(some), steps=len(groups), words=words, largest=_read(largest, config),
+        seconds=seconds, available=free, epochs=config.epochs, advice=f"lower batch (now {config.batch}) with --set batch=N",
+    )  # fmt: skip
+
+
+def _read(documents: Sequence[Document], config: SummarizerConfig) -> int:
+    """Return how many words of a batch are read, with padding."""
+    longest = [max(len(getattr(d, name)) for d in documents) for name in ("words", "summary")]
+    return len(documents) * sum(map(min, longest, (config.source, config.target)))
 
 
 def task_of(format: str, data: Dataset, config: dict) -> dict:

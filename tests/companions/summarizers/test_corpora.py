@@ -1,6 +1,7 @@
 """Documents by name; files of one's own; and the commands over them."""
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -8,9 +9,10 @@ import torch
 from typer.testing import CliRunner
 
 from lalkit.cli import app
-from lalkit.companions.summarizers.documents import Dataset, annotated, load, news
+from lalkit.companions.summarizers.documents import Dataset, annotated, load, news, save
 from lalkit.companions.summarizers.pruning import prune
-from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary
+from lalkit.companions.summarizers.summarizer import PAPER, Summarizer, SummarizerConfig, Vocabulary
+from lalkit.companions.summarizers.summarizer_training import estimate
 from lalkit.errors import CorpusError, ModelError
 from tests.command import lalkit
 
@@ -39,6 +41,12 @@ def test_a_folder_of_ones_own(own):
     found = load(str(own))
     assert (len(found.train), len(found.dev), len(found.test)) == (30, 8, 8)
     assert found.test[0].summary and found.test[0].id == "news-0-38"
+
+
+def test_documents_that_are_saved_can_be_loaded(tmp_path):
+    few = news(2, 1, 1)
+    save(few, tmp_path)
+    assert load(str(tmp_path)) == replace(few, name=tmp_path.name)
 
 
 def test_what_is_wrong_is_named(own, tmp_path):
@@ -136,14 +144,30 @@ def test_a_study_of_a_folder_says_where_its_tags_come_from(own, tmp_path):
     assert isinstance(other, ModelError) and "was started with another config" in str(other)
 
 
+def test_a_dry_run_says_what_the_paper_needs_and_trains_nothing(own, tmp_path):
+    few = ["--data", own, "--set", "layers=1", "--set", "d_model=64", "--set", "d_ff=8"]
+    done = call("summarize", "study", "--paper", "--dry-run", *few, "--variants", "soft")
+    lines = {line.split()[0]: line for line in done.output.splitlines()}
+    found = load(str(own))
+    config = replace(PAPER, layers=1, d_model=64, d_ff=8)
+    count = sum(p.numel() for p in Summarizer(config, Vocabulary.build(found.train, config)).parameters())
+    assert f"{count / 1e6:.1f} M, of which" in lines["weights"] and "2 such trainings" in lines["the"], done.output
+    assert "1 steps" in lines["an"] and "for weights, gradients and moments" in lines["memory"]
+    assert "exclude" in str(call("summarize", "study", "--dry-run", *few, "--out", tmp_path / "s").exception)
+    parts = [estimate(replace(config, dropout=0.0), found, most) for most in (2, 30)]
+    assert parts[0].activations == pytest.approx(parts[1].activations, rel=0.2), "memory grows with the documents"
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("tagger")
 def test_train_score_measure_take_away_and_prune(own, tmp_path):
     run, size = tmp_path / "run", ["--set", "d_model=16", "--set", "d_ff=32", "--set", "layers=1", "--set", "heads=2"]
     code, _, err = lalkit("summarize", "train", "--data", own, "--out", run, "--epochs", "1", *size)
     assert code == 0 and "epoch 1/1" in err
-    code, out, err = lalkit("summarize", "score", run, "--data", own, "--show", "1")
+    code, out, err = lalkit("summarize", "score", run, "--data", own, "--show", "1", "--out", tmp_path / "s.csv")
     assert code == 0 and "rouge1" in out and out.count("true:") == 1, err
+    table = pd.read_csv(tmp_path / "s.csv").set_index("summary")
+    assert list(table.index) == ["summarizer", "first 1", "first 3"] and table.loc["first 1", "rouge1"] > 0.1
     code, out, err = lalkit("summarize", "heads", run, "--data", own, "--ablate", "--test", "4")
     assert code == 0 and "enc.0.1" in out and "p_holm" in out, err
     code, out, err = lalkit(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lalkit.companions.summarizers.documents import Dataset, Document, news
-from lalkit.companions.summarizers.headlines import GREEDY, score, summarize
+from lalkit.companions.summarizers.headlines import GREEDY, lead, score, summarize
 from lalkit.companions.summarizers.summarizer import SummarizerConfig
 from lalkit.companions.summarizers.summarizer_training import likelihood, load_summarizer, train
 from lalkit.errors import ModelError
@@ -55,3 +55,4 @@ def test_rouge_of_summaries():
     assert table["rouge1"].tolist() == [1.0, 0.0] and table["exact"].tolist() == [True, False]
     with pytest.raises(ValueError, match="1 summaries for 2 documents"):
         score(documents, [["a"]])
+    assert [len(lead(Document(tuple("a . b c ! d".split())), count)) for count in (1, 2, 3)] == [2, 5, 6]
