@@ -4,10 +4,12 @@
 themselves. Nothing is loaded from a network: formulas are MathML, fonts are the reader's, and the search is local.
 """
 
+import base64
 import importlib
 import inspect
 import pkgutil
 import re
+import struct
 import sys
 from pathlib import Path
 
@@ -54,8 +56,17 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 
 def render_image(self, data, before=NbElementRenderer.render_image):
-    """Give a picture of a notebook the alternative text that its output carries, or the title of the SVG."""
+    """Give a picture of a notebook the alternative text that its output carries, or the title of the SVG.
+
+    A picture with a width is also a link to itself in full size, where small labels can be read.
+    """
     images = before(self, data)
+    for image in images if data.mime_type == "image/png" else ():
+        image.attributes.pop("height", None)  # it follows the width, also where the page is narrower
+        if "width" not in image:
+            image["width"] = (
+                f"{struct.unpack('>I', base64.b64decode(data.content)[16:20])[0]}px"  # in the header of a PNG
+            )
     title = re.search(r"<title>(.*?)</title>", data.content) if data.mime_type == "image/svg+xml" else None
     alt = data.output_metadata.get(data.mime_type, {}).get("alt") or (title and title[1])
     for image in images if alt else ():
@@ -120,7 +131,8 @@ def write_reference(app) -> None:
     for room, names in rooms.items():
         lines = [room, "=" * len(room), ""]
         for name in names:
-            lines += [] if name == room else [name, "-" * len(name), ""]
+            title = name.removeprefix(f"{room}.")
+            lines += [] if name == room else [title, "-" * len(title), ""]
             own = ["   :no-index:"] if name == "lalkit" else ["   :undoc-members:", "   :ignore-module-all:"]
             lines += [f".. automodule:: {name}", "   :members:", *own, ""]
         page = folder / f"{room}.rst"

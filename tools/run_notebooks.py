@@ -189,7 +189,7 @@ def compact(output: dict) -> dict:
 
         smaller = io.BytesIO()
         picture = Image.open(io.BytesIO(base64.b64decode(text(data["image/png"])))).convert("RGB")
-        picture.quantize(256, dither=Image.Dither.NONE).save(smaller, "png", optimize=True)
+        picture.quantize(128, dither=Image.Dither.NONE).save(smaller, "png", optimize=True)
         data["image/png"] = base64.b64encode(smaller.getvalue()).decode() + "\n"
     return output
 

@@ -325,7 +325,7 @@ def beside(table: pd.DataFrame, published: pd.DataFrame, number: int) -> pd.Data
     ours = table[(pruned == (number in (2, 4))) & (sparse == (number in (3, 4)))]
     names = ours["variant"] + ours["price"].map(lambda p: "" if not p else ", no gates" if p == CONTROL else f", {p}")
     ours = ours.rename(columns={"pruned_enc": "pruned_encoder", "pruned_dec": "pruned_decoder"})
-    ours = ours.assign(whose="ours, made-up news", model=names)
+    ours = ours.assign(whose="ours, made-up news", model=names, seed=ours["seed"].astype(str))
     theirs = published[published["table"] == number].assign(whose="NOT OURS: the paper, CNN/DailyMail")
     columns = ["whose", "model", "seed", "pruned_encoder", "pruned_decoder", *ROUGE, "exact", "copied"]
     columns += ["zeros_enc", "zeros_dec", "significant_enc", "significant_dec"]
