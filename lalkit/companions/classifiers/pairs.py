@@ -7,8 +7,8 @@ then both again with two fillers swapped (x and y, or the persons a and b):
     Mary went to the garden .       Mary is in the garden
 
 Along the rows the answer is yes, across them no. So every text and every question stands as often with yes as with no: neither
-of them alone can tell the answer (see `alone`). A text has one more sentence, about other persons. `entailment` has places,
-negation, kinds of things (an apple is a fruit) and who gave to whom; `paraphrase` has the passive, synonyms and negation.
+of them alone can tell the answer (see `alone`). Half of the texts have one more sentence, about other persons. `entailment` has
+places, negation, kinds of things (an apple is a fruit) and who gave to whom; `paraphrase` the passive, synonyms and negation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def pairs(forms: Sequence[dict], part: int, count: int, rng: np.random.Generator
     for _ in range(0, count, 4):
         sentences, questions = drawn(forms, part, rng)
         (other, _), _ = drawn(forms, part, rng, {*sentences[0]} & {*WORDS["people"]})
-        before, after = (other, ()) if rng.random() < 0.5 else ((), other)
+        before, after = pick(rng, [((), ()), ((), ()), (other, ()), ((), other)])  # half of the texts are easier
         for i, sentence in enumerate(sentences):
             supports = tuple(range(len(before), len(before) + len(sentence)))
             for j, question in enumerate(questions):
