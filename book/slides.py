@@ -37,5 +37,6 @@ c.SlidesExporter.preprocessors = [SlideTypes]
 c.SlidesExporter.exclude_input = True
 c.SlidesExporter.extra_template_basedirs = ["book"]
 c.SlidesExporter.template_name = "offline"
+c.SlidesExporter.reveal_scroll = True  # a slide that is longer than the screen can be scrolled
 c.SlidesExporter.reveal_theme = "white"  # it has its own fonts
 c.SlidesExporter.reveal_url_prefix = "sphinx_revealjs/_static/revealjs"
