@@ -146,26 +146,28 @@ def report_heads(
 @reports.command("errors")
 @documented
 def report_errors(
-    model: str,
+    models: list[str],
     treebank: str = "ptb-sample",
     split: options.Split = "test",
     sentences: Annotated[int, typer.Option(min=0)] = 0,
+    trace: str | None = None,
     threads: options.Threads = 1,
     out: Annotated[Path, options.FOLDER] = Path("runs/report-errors"),
 ) -> None:
-    """Report where a parser is wrong, by class of error, by label and by length: tables, a figure and a page.
+    """Report where parsers are wrong, by class of error, label, length and label head: tables, a figure and a page.
 
-    Example: lalkit report errors en-news --treebank sample
+    Example: lalkit report errors en-news --treebank sample --trace "Fed Ready to Inject Big Funds"
 
     Args:
-        model: A trained parser, by name or folder.
+        models: Trained parsers, by name or folder, such as one for each seed.
         treebank: The treebank to parse; it needs both layers.
         sentences: The number of sentences of the split, evenly spread; 0 means all.
+        trace: Also trace this sentence to its label heads: words and punctuation marks with spaces between them.
         out: The folder of the report.
     """
     from lalkit.reproduce import corpus_report
 
-    for path in corpus_report.report_errors(model, treebank, split, out, sentences=sentences):
+    for path in corpus_report.report_errors(models, treebank, split, out, sentences=sentences, typed=trace or ""):
         print(path)
 
 

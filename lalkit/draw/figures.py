@@ -221,6 +221,35 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
+    """Draw how often the top label head of each label leads its constituents: a panel for each measure, a mark for each parser.
+
+    table: the columns model, norm, label, head, share, low, high and overall; the first row of a label is its top head.
+    """
+    first = table.groupby(["model", "norm", "label"], sort=False).head(1)
+    models, norms = list(first["model"].unique()), list(first["norm"].unique())
+    figure, panels = side_by_side(
+        len(norms), 4.2 * len(norms) + 1, (0.2 * len(models) + 0.25) * len(labels) + 1.5, words=labels, sharey=True
+    )
+    for panel, norm in zip(panels, norms):
+        for k, model in enumerate(models):
+            rows = first[(first["model"] == model) & (first["norm"] == norm)].set_index("label").reindex(labels)
+            places = np.arange(len(labels)) + 0.75 * ((k + 0.5) / len(models) - 0.5)
+            colour = COLOURS[k % len(COLOURS)]
+            panel.hlines(places, rows["low"], rows["high"], color=colour, lw=1.5)
+            panel.plot(rows["share"], places, MARKERS[k % len(MARKERS)], color=colour, ms=6, label=model)
+            chance = {"label": "the same head, of all constituents"} if k + 1 == len(models) else {}
+            panel.plot(rows["overall"], places, "|", color="black", ms=8, **chance)
+        panel.set_title(f"by {norm}", fontsize=9)
+        _name_rows(panel, labels, "percent of the label's constituents that its top head leads")
+        panel.set_xlim(0, 100)
+    panels[0].invert_yaxis()
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4, frameon=False
+    )
+    return figure
+
+
 def calibration_figure(table: pd.DataFrame, kinds: Sequence[str] = ("span", "arc", "tree")) -> Figure:
     """Draw whether probabilities are right, a column for each kind of parts.
 

@@ -196,6 +196,34 @@ def word_shares(
     return pd.DataFrame(rows, columns=["spans", "count", "root", "noun"])
 
 
+def renamed(
+    looks: Sequence[Look],
+    contributions: Contributions,
+    norm: str,
+    gold: Sequence[Sentence],
+    label: str = "S",
+    count: int = 9,
+) -> pd.DataFrame:
+    """Return the gold constituents of a label that the parse calls something else, as the headline of section 4.6: S, not NP.
+
+    A chain of unary constituents such as S::VP has the label if one of its parts is the label.
+
+    Args: count: how many of the span's top heads are followed. gold: the same sentences with gold trees; their root counts.
+    Returns: sentence, id, start, end, gold_label, label (in the parse), root and noun (how many of the top heads attend most to
+        the root, or to a noun), root_by_chance and noun_by_chance (how many of `count` heads that are drawn at random).
+    """
+    parsed, rows = contributions.parsed, []
+    order = np.argsort(-parsed.by(norm), axis=1, kind="stable")[:, :count]
+    for row, top in zip(parsed.spans.itertuples(), order):
+        right = next((c.label for c in gold[row.sentence].constituents if (c.start, c.end) == (row.start, row.end)), "")
+        if label in right.split("::") and label not in row.label.split("::"):
+            kinds = _root_and_nouns(gold[row.sentence])[:, looks[row.sentence].attention.argmax(1)]
+            numbers = (*kinds[:, top].sum(1), *(len(top) * kinds.mean(1)))
+            rows.append((row.sentence, row.id, row.start, row.end, right, row.label, *numbers))
+    columns = "sentence id start end gold_label label root noun root_by_chance noun_by_chance"
+    return pd.DataFrame(rows, columns=columns.split())
+
+
 def _root_and_nouns(tree: Sentence) -> np.ndarray:
     """Return, for START, words and STOP, whether each is the root, and whether it is a noun: [2, words + 2].
 

@@ -4,7 +4,7 @@ A head *leads* a span if its contribution to the span is the greatest of all hea
 that leads most of *all* spans also leads most NPs. So every share stands beside the head's share among all spans; their
 quotient is the *lift*. The intervals come from a bootstrap over sentences, because the spans of a sentence belong together.
 
-`agreement` compares two ways to measure a contribution, and `match` compares the heads of two parsers.
+`agreement` compares two ways to measure a contribution. `match` and `survival` compare the heads of two parsers.
 """
 
 from __future__ import annotations
@@ -145,18 +145,74 @@ def match(first: Contributions, second: Contributions, norm: str) -> pd.DataFram
 
     The numbers of heads have a meaning within one trained parser only. So heads of two parsers must be paired before they are
     compared. A head's profile is, for each label, the share of the label's spans that the head leads. The pairs have the
-    greatest sum of cosines (Hungarian algorithm).
+    greatest sum of cosines (Hungarian algorithm). The best of many pairs is alike by chance, too. So every second sentence
+    decides the pairs, and the other sentences say how alike they are.
 
+    Args: both parsers looked at the same sentences.
     Returns: head, other, similarity, by_chance (the mean similarity of the head to all heads of the other parser).
-    Raises: LalkitError if the two sets of sentences have no label in common.
+    Raises: LalkitError if no label is in both halves of the sentences, for both parsers.
     """
-    labels = sorted(set(first.spans["label"]) & set(second.spans["label"]))
+    (a, a_held), (b, b_held) = _halves(first), _halves(second)
+    labels = sorted(set.intersection(*(set(part.spans["label"]) for part in (a, a_held, b, b_held))))
     if not labels:
-        raise LalkitError("the two have no label in common", remedy="Look at the same sentences with both.")
-    similar = _profiles(first, norm, labels) @ _profiles(second, norm, labels).T
-    heads, others = linear_sum_assignment(-similar)
+        problem = "the two have no label in common in each half of the sentences"
+        raise LalkitError(problem, remedy="Look at the same sentences with both, and at more of them.")
+    heads, others = linear_sum_assignment(-_profiles(a, norm, labels) @ _profiles(b, norm, labels).T)
+    similar = _profiles(a_held, norm, labels) @ _profiles(b_held, norm, labels).T
     columns = {"head": heads, "other": others, "similarity": similar[heads, others]}
     return pd.DataFrame({**columns, "by_chance": similar.mean(1)[heads]})
+
+
+def survival(
+    first: Contributions, second: Contributions, norm: str, labels: Sequence[str] | None = None, seed: int = 0
+) -> pd.DataFrame:
+    """Return whether the top head of each label is found again in another parser.
+
+    As in `match`, every second sentence decides the pairs and the top heads, and the shares are those of the other sentences.
+
+    Args: labels as in `chosen`, of the first parser. seed: of the bootstrap.
+    Returns: label, norm, head (the top head in the first parser), share (percent of the label's spans that it leads), other
+        (its pair), other_share, other_low, other_high, other_overall (percent of all spans that the pair leads: its share by
+        chance), best (the label's top head in the second parser), best_share, same (is the pair this head?).
+    """
+    pairs = match(first, second, norm).set_index("head")["other"]
+    halves = (*_halves(first), *_halves(second))
+    rows = []
+    for label in chosen(first, labels):
+        if not all(part.labelled(label).any() for part in halves):
+            continue
+        a, a_held, b, b_held = (
+            100 * np.bincount(part.top(norm)[part.labelled(label)], minlength=part.heads) / part.labelled(label).sum()
+            for part in halves
+        )
+        head, best = int(a.argmax()), int(b.argmax())
+        other = int(pairs[head])
+        limits = (
+            top_shares(halves[3], norm, [label], seed=seed)
+            .set_index("head")[["low", "high"]]
+            .reindex([other])
+            .fillna(0)
+        )
+        rows.append(
+            {
+                "label": label,
+                "norm": norm,
+                "head": head,
+                "share": a_held[head],
+                "other": other,
+                "other_share": b_held[other],
+            }
+            | {"other_low": limits["low"].item(), "other_high": limits["high"].item()}
+            | {"other_overall": 100 * float((halves[3].top(norm) == other).mean())}
+            | {"best": best, "best_share": b_held[best], "same": best == other}
+        )
+    return pd.DataFrame(rows)
+
+
+def _halves(contributions: Contributions) -> tuple[Contributions, Contributions]:
+    """Return the contributions in every second sentence, and those in the others."""
+    second = contributions.spans["sentence"].to_numpy() % 2 == 1
+    return contributions.where(~second), contributions.where(second)
 
 
 def _profiles(contributions: Contributions, norm: str, labels: list[str]) -> np.ndarray:

@@ -12,20 +12,40 @@ from pathlib import Path
 import pandas as pd
 
 from lalkit.api import Parser
-from lalkit.draw.figures import error_flow, head_bars
+from lalkit.draw.figures import error_flow, head_bars, top_heads_of_seeds
 from lalkit.draw.pages import png, render
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.scores import by_label, by_length, evaluate
 from lalkit.files import write_bytes, write_text
-from lalkit.interpret.errors import errors
-from lalkit.interpret.source import AttributionSource
-from lalkit.interpret.tables import chosen, led_labels, match, top_shares
+from lalkit.interpret.contributions import Look, contributions
+from lalkit.interpret.errors import errors, missed, renamed, trace, word_shares
+from lalkit.interpret.paper_layer import PaperLayer
+from lalkit.interpret.source import AttributionSource, gold_spans
+from lalkit.interpret.tables import averages, chosen, led_labels, match, survival, top_shares
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
 LABELS = 6  # the most frequent labels are drawn
 SHOWN = 4  # rows of a label on the page; the tables have all
+REPORTED = ("minmax", "exact")  # the paper's measure, and the exact one; a layer may have one measure alone
+HEADINGS = {
+    "heads": "Which label heads lead a label (percent of its constituents; overall: of all constituents)",
+    "means": "The mean contribution of each head to the constituents of a label (figure 8 of the paper)",
+    "labels": "Which labels these heads lead",
+    "tags": "What the top head of a label attends to, by part of speech (percent; words: of the words it can see)",
+    "matched": "The heads of each parser paired with those of the first (by half of the sentences; likeness is that in the others)",
+    "again": "The top head of each label in the first parser, and its pair in the others (other_overall: by chance)",
+}
+ERROR_HEADINGS = {
+    "classes": "Kinds of errors",
+    "labels": "Constituents by label (percent)",
+    "lengths": "Sentences by their number of words (percent)",
+    "missed": "Missed gold constituents that a top head of their label still leads (percent)",
+    "roots": "How many of the nine top heads attend most to the root of the gold tree, or to a noun (percent)",
+    "renamed": "Gold constituents S that the parse calls something else, and how many of their nine top heads do so",
+    "traced": "The top heads of the typed sentence, and the word to which each attends most",
+}
 Tables = dict[str, tuple[str, pd.DataFrame]]  # name of the file -> heading on the page, table
 
 
@@ -34,12 +54,14 @@ def report_heads(
 ) -> list[Path]:
     """Report which label heads lead the constituents of each label, with lift and intervals, and what they attend to.
 
+    These are the tables of section 4.5 and figure 8 of the paper, by its measure and by the exact one.
+
     Args:
         models: parsers by name or folder, such as one for each seed. Heads of the second and later ones are matched with those
-            of the first.
+            of the first. Seeds that started from one trained parser share its heads: then a match says little.
         treebank: its sentences are parsed. split: its part.
-        out: the folder for heads.csv, labels.csv, tags.csv, matched.csv (of several parsers), a figure of each parser, and
-            report.html.
+        out: the folder for a table (CSV) of each of HEADINGS, the last two of them for several parsers, for a figure of each
+            parser and measure, one of all parsers, and report.html.
         sentences: so many, evenly spread; 0 means all.
         labels: labels to report; by default the most frequent ones.
 
@@ -47,34 +69,31 @@ def report_heads(
     Raises: LalkitError for a parser without label heads, and for a label that no constituent has.
     """
     gold, pictures = subset(load(treebank, split).sentences, sentences), {}
-    rows: dict[str, list[pd.DataFrame]] = {"heads": [], "labels": [], "tags": [], "matched": []}
+    rows: dict[str, list[pd.DataFrame]] = {name: [] for name in HEADINGS}
     first = None
-    for model in models:
+    for name, model in zip(_names(models), models):
         source = Parser.load(model).attribution
         looks = source.look(gold)
         ranked = source.ranked(looks)
-        norm, names = source.top_norm, list(labels) or chosen(ranked, None)
-        heads = top_shares(ranked, norm, names)
-        name = Path(model).name
-        tops = heads.groupby("label", sort=False)["head"].first()
-        rows["heads"].append(heads.assign(model=name))
-        rows["labels"].append(led_labels(ranked, norm, sorted(set(tops))).assign(model=name))
-        rows["tags"].append(attention_by_tag(source, looks, tops).assign(model=name))
-        if first is None:
-            first = ranked
-        else:
-            rows["matched"].append(match(first, ranked, norm).assign(model=name))
-        if name in pictures:
-            raise ParameterError(f"two parsers are called {name}", remedy="Give each folder a name of its own.")
-        pictures[name] = head_bars(heads, "share", names[:LABELS], SHOWN, beside="overall")
-        pictures[name].suptitle(f"{name}: percent of a label's constituents that a head leads, by {norm}", fontsize=10)
-    titles = {
-        "heads": "Which label heads lead a label (percent of its constituents; overall: of all constituents)",
-        "labels": "Which labels these heads lead",
-        "tags": "What the top head of a label attends to, by part of speech (percent; words: of the words it can see)",
-        "matched": "The heads of each parser paired with those of the first",
-    }
-    tables = {name: (titles[name], pd.concat(parts, ignore_index=True)) for name, parts in rows.items() if parts}
+        names = list(labels) or chosen(ranked, None)
+        for norm in [norm for norm in source.norms if norm in REPORTED] or [source.top_norm]:
+            heads = top_shares(ranked, norm, names)
+            tops = heads.groupby("label", sort=False)["head"].first()
+            found = {"heads": heads, "means": averages(ranked, norm, names)}
+            found["labels"] = led_labels(ranked, norm, sorted(set(tops)))
+            found["tags"] = attention_by_tag(source, looks, tops).assign(norm=norm)
+            if first is not None:
+                found["matched"] = match(first, ranked, norm).assign(norm=norm)
+                found["again"] = survival(first, ranked, norm, [name for name in names if first.labelled(name).any()])
+            for table, part in found.items():
+                rows[table].append(part.assign(model=name))
+            picture = pictures[f"{name}-{norm}"] = head_bars(heads, "share", names[:LABELS], SHOWN, beside="overall")
+            picture.suptitle(f"{name}: percent of a label's constituents that a head leads, by {norm}", fontsize=10)
+        first = ranked if first is None else first
+    tables = {name: (HEADINGS[name], pd.concat(parts, ignore_index=True)) for name, parts in rows.items() if parts}
+    if len(models) > 1:
+        heads = tables["heads"][1]
+        pictures["seeds"] = top_heads_of_seeds(heads, list(heads["label"].unique())[:LABELS])
     return _write(f"Label heads on {treebank} {split}", tables, pictures, Path(out))
 
 
@@ -102,24 +121,69 @@ def attention_by_tag(source: AttributionSource, looks: Sequence, tops: pd.Series
     return pd.concat(tables, ignore_index=True)[["label", "head", "tag", "attention", "words"]]
 
 
-def report_errors(model: str, treebank: str, split: str, out: str | Path, *, sentences: int = 0) -> list[Path]:
-    """Report where a parser is wrong: by class of error, by label, and by the length of the sentence.
+def report_errors(
+    models: Sequence[str], treebank: str, split: str, out: str | Path, *, sentences: int = 0, typed: str = ""
+) -> list[Path]:
+    """Report where parsers are wrong: by class of error, by label, by the length of the sentence, and by label head.
 
-    out: the folder for errors.csv (a row for each error), classes.csv, labels.csv, lengths.csv, a figure of spans that were
-    taken for others, and report.html. The other arguments are as in `report_heads`. Returns the files.
+    The part about label heads is section 4.6 of the paper. It is for parsers whose heads stay apart.
+
+    Args:
+        models, treebank, split, sentences: as in `report_heads`.
+        out: the folder for errors.csv (a row for each error), a table of each of ERROR_HEADINGS, a figure of each parser (spans
+            that were taken for others), and report.html.
+        typed: a sentence, its words separated by spaces, whose whole span is traced to its top heads.
+
+    Returns: the files.
     """
     gold: Sequence[Sentence] = subset(load(treebank, split).sentences, sentences)
-    parses = [result.sentence for result in Parser.load(model).parse_all(gold)]
-    every = errors(gold, parses)
-    classes = every["class"].value_counts().rename_axis("class").reset_index(name="errors")
-    tables = {
-        "classes": ("Kinds of errors", classes),
-        "labels": ("Constituents by label (percent)", by_label(gold, parses)),
-        "lengths": ("Sentences by their number of words (percent)", by_length(evaluate(gold, parses))),
-    }
-    written = [write_text(Path(out) / "errors.csv", every.to_csv(index=False))]
-    title = f"Errors of {Path(model).name} on {treebank} {split}"
-    return written + _write(title, tables, {"flow": error_flow(every)}, Path(out))
+    own = [Sentence(id="typed", words=tuple(typed.split()))] if typed.split() else []
+    rows: dict[str, list[pd.DataFrame]] = {name: [] for name in ("errors", *ERROR_HEADINGS)}
+    pictures = {}
+    for name, model in zip(_names(models), models):
+        parser, parts = Parser.load(model), {}
+        source = PaperLayer(parser.network, parser.collator, parser.config.train.lam)
+        if not source.mixed:
+            looks = source.look([*gold, *own], besides=[*gold_spans(gold), *([] for _ in own)])
+            parses = [look.sentence for look in looks[: len(gold)]]
+            parts = _heads_of_errors(looks, gold)
+        else:
+            parses = [result.sentence for result in parser.parse_all(gold)]
+        every = parts["errors"] = errors(gold, parses)
+        parts["classes"] = every["class"].value_counts().rename_axis("class").reset_index(name="errors")
+        parts |= {"labels": by_label(gold, parses), "lengths": by_length(evaluate(gold, parses))}
+        for table, part in parts.items():
+            rows[table].append(part.assign(model=name))
+        pictures[name] = error_flow(every)
+    tables = {name: pd.concat(parts, ignore_index=True) for name, parts in rows.items() if parts}
+    written = [write_text(Path(out) / "errors.csv", tables.pop("errors").to_csv(index=False))]
+    title = f"Errors of {', '.join(pictures)} on {treebank} {split}"
+    return written + _write(
+        title, {name: (ERROR_HEADINGS[name], table) for name, table in tables.items()}, pictures, Path(out)
+    )
+
+
+def _heads_of_errors(looks: Sequence[Look], gold: Sequence[Sentence]) -> dict[str, pd.DataFrame]:
+    """Return the tables of section 4.6, by the paper's measure and by the exact one. The looks after those of gold are traced."""
+    found, everything = contributions(looks[: len(gold)], gold), contributions(looks)
+    parts: dict[str, list[pd.DataFrame]] = {"missed": [], "roots": [], "renamed": [], "traced": []}
+    for norm in REPORTED:
+        parts["missed"].append(missed(found, norm).assign(heads_of="parsed"))
+        parts["missed"].append(missed(found, norm, count=4, chosen_from="correct").assign(heads_of="correct"))
+        parts["roots"].append(word_shares(looks, found, norm, gold=gold).assign(norm=norm))
+        parts["renamed"].append(renamed(looks, found, norm, gold).assign(norm=norm))
+        for place, look in enumerate(looks[len(gold) :], len(gold)):
+            span = next(span for span in look.spans if span[:2] == (0, len(look.sentence)))
+            parts["traced"].append(trace(looks, everything, norm, place, span).assign(norm=norm, label=span[2]))
+    return {name: pd.concat(tables, ignore_index=True) for name, tables in parts.items() if tables}
+
+
+def _names(models: Sequence[str]) -> list[str]:
+    names = [Path(model).name for model in models]
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError(f"two parsers are called {name}", remedy="Give each folder a name of its own.")
+    return names
 
 
 def _write(title: str, tables: Tables, pictures: dict, out: Path) -> list[Path]:

@@ -18,10 +18,12 @@ from lalkit.interpret.errors import (
     gold_spans,
     missed,
     nearest,
+    renamed,
     top_heads,
     trace,
     word_shares,
 )
+from lalkit.treebank.tree import GROUP
 
 
 @pytest.mark.parametrize(
@@ -148,6 +150,32 @@ def test_the_root_is_that_of_the_parse_or_of_gold(seen):
         assert trace(changed, found, "exact", place, span, 3, trees)["root"].all()
         other = gold if trees is None else None
         assert not trace(changed, found, "exact", place, span, 3, other)["root"].any()
+
+
+def test_constituents_that_the_parse_calls_something_else(seen):
+    gold, looks, found = seen
+    labels = {part for s in gold for c in s.constituents for part in c.label.split("::")}
+    for label in sorted(labels):
+        expected = [
+            (place, start, end, right, guess)
+            for place, (tree, look) in enumerate(zip(gold, looks))
+            for start, end, guess in ((s.start, s.end, s.label) for s in look.prediction.spans)
+            for right in [c.label for c in tree.constituents if (c.start, c.end) == (start, end)]
+            if label in right.split("::") and label not in guess.split("::") and guess != GROUP
+        ]
+        table = renamed(looks, found, "exact", gold, label)
+        named = table[["sentence", "start", "end", "gold_label", "label"]]
+        assert sorted(named.itertuples(index=False, name=None)) == sorted(expected)
+        if expected:
+            break
+    # All heads attend to the root of the gold tree, so all top heads do, and any others.
+    changed = []
+    for look, tree in zip(looks, gold):
+        attention = np.zeros_like(look.attention)
+        attention[:, tree.heads.index(0) + 1] = 1
+        changed.append(replace(look, attention=attention))
+    table = renamed(changed, found, "exact", gold, label, 3)
+    assert expected and (table["root"] == 3).all() and table["root_by_chance"].to_numpy() == pytest.approx(3)
 
 
 def test_a_parse_without_dependencies_has_no_root(seen):

@@ -6,7 +6,7 @@ import pytest
 
 from lalkit.errors import LalkitError
 from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.tables import agreement, averages, known_heads, led_labels, match, profile, top_shares
+from lalkit.interpret.tables import agreement, averages, known_heads, led_labels, match, profile, survival, top_shares
 
 
 def made(labels, tops, heads=4, sentences=None, seed=0):
@@ -102,3 +102,24 @@ def test_heads_are_matched_across_seeds():
     assert table["similarity"].to_numpy() == pytest.approx(1) and (table["by_chance"] < 0.9).all()
     with pytest.raises(LalkitError, match="no label in common"):
         match(made(["A"], [0]), made(["B"], [0]), "raw")
+
+
+def test_pairs_by_chance_are_not_alike_in_other_sentences():
+    """The best of many pairs look alike in the sentences that chose them. In the others they are like any pair."""
+    rng = np.random.default_rng(1)
+    labels = [f"L{i}" for i in rng.integers(0, 8, 300)]
+    noise = [made(labels, rng.integers(0, 32, 300), heads=32) for _ in "ab"]
+    table = match(*noise, "raw")
+    assert table["similarity"].mean() == pytest.approx(table["by_chance"].mean(), abs=0.1)
+
+
+def test_the_head_of_a_label_is_found_again_in_another_parser():
+    labels = ["NP", "NP", "NP", "NP", "VP", "VP", "VP", "VP"] * 30
+    first = made(labels, [0, 0, 0, 1, 2, 2, 3, 3] * 30)
+    order = np.array([3, 2, 0, 1])
+    second = made(labels, order[[0, 1, 0, 0, 2, 2, 2, 3] * 30])
+    table = survival(first, second, "raw").set_index("label")
+    assert table.loc["NP", ["head", "share", "other", "other_share"]].tolist() == [0, 50, 3, 50], "of odd sentences"
+    assert table.loc["NP", ["other_overall", "best", "best_share", "same"]].tolist() == [25, 3, 50, True]
+    assert 0 < table.loc["NP", "other_low"] < 50 < table.loc["NP", "other_high"] < 100
+    assert survival(first, second, "raw", ["VP"])["label"].tolist() == ["VP"]

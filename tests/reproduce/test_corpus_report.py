@@ -5,7 +5,11 @@ import pytest
 
 from lalkit.api import Parser
 from lalkit.evaluation.scores import evaluate
+from lalkit.interpret.contributions import contributions
+from lalkit.interpret.errors import missed
+from lalkit.interpret.source import gold_spans
 from lalkit.interpret.tables import top_shares
+from lalkit.reproduce.corpus_report import ERROR_HEADINGS
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
 from tests.command import lalkit
@@ -18,15 +22,19 @@ def test_the_report_of_heads(kind, request, tmp_path):
     code, out, err = lalkit(*command, "--out", tmp_path)
     assert code == 0, err
     files = {path.name for path in tmp_path.iterdir()}
-    assert files == {"heads.csv", "labels.csv", "tags.csv", f"{model.name}.png", "report.html"}
+    norms = ["raw"] if kind == "tiny_span_parser" else ["minmax", "exact"]
+    pictures = {f"{model.name}-{norm}.png" for norm in norms}
+    assert files == {"heads.csv", "means.csv", "labels.csv", "tags.csv", *pictures, "report.html"}
     assert {line.rpartition("/")[2] for line in out.split()} == files
     source = Parser.load(model).attribution
     looks = source.look(subset(load("sample", "dev").sentences, 12))
     heads, expected = pd.read_csv(tmp_path / "heads.csv"), top_shares(source.ranked(looks), source.top_norm, ["NP"])
+    assert list(heads["norm"].unique()) == norms
+    heads = heads[heads["norm"] == source.top_norm]
     assert heads["head"].tolist() == expected["head"].tolist() and set(heads["model"]) == {model.name}
     assert heads["share"].to_numpy() == pytest.approx(expected["share"].to_numpy(), rel=1e-4)
     # By hand: the attention of the head over the words of every NP, by the tag of the word.
-    tags = pd.read_csv(tmp_path / "tags.csv").set_index("tag")
+    tags = pd.read_csv(tmp_path / "tags.csv").query("norm == @source.top_norm").set_index("tag")
     attention = source.attention_table(looks, "NP")
     attention = attention if source.head_labels else attention[attention["head"] == expected["head"].iloc[0]]
     sums = dict.fromkeys(tags.index, 0.0)
@@ -45,22 +53,38 @@ def test_heads_of_several_parsers_are_matched(tiny_parser, tiny_span_parser, tmp
     few = ("--treebank", "sample", "--split", "dev", "--sentences", "12")
     code, _, err = lalkit("report", "heads", tiny_parser, tiny_span_parser, *few, "--out", tmp_path)
     assert code == 0, err
-    assert set(pd.read_csv(tmp_path / "matched.csv")["model"]) == {tiny_span_parser.name}
+    for name in ("matched", "again"):
+        assert set(pd.read_csv(tmp_path / f"{name}.csv")["model"]) == {tiny_span_parser.name}
+    assert (tmp_path / "seeds.png").is_file()
     code, _, err = lalkit("report", "heads", tiny_parser, tiny_parser, *few, "--out", tmp_path / "twice")
     assert code == 2 and "two parsers are called" in err and not (tmp_path / "twice").exists()
 
 
-def test_the_report_of_errors(tiny_parser, tmp_path):
-    code, _, err = lalkit("report", "errors", tiny_parser, "--treebank", "sample", "--split", "dev", "--out", tmp_path)
+def test_the_report_of_errors(tiny_parser, tiny_span_parser, tmp_path):
+    command = ["report", "errors", tiny_parser, tiny_span_parser, "--treebank", "sample", "--split", "dev"]
+    code, _, err = lalkit(*command, "--trace", "The dog saw a cat", "--out", tmp_path)
     assert code == 0, err
-    gold = load("sample", "dev").sentences
-    parses = [result.sentence for result in Parser.load(tiny_parser).parse_all(gold)]
+    gold, parser = load("sample", "dev").sentences, Parser.load(tiny_parser)
+    parses = [result.sentence for result in parser.parse_all(gold)]
     tables = {path.stem: pd.read_csv(path) for path in tmp_path.glob("*.csv")}
-    assert set(tables) == {"errors", "classes", "labels", "lengths"}
-    assert tables["classes"]["errors"].sum() == len(tables["errors"]) > 0
+    assert set(tables) == {"errors", *ERROR_HEADINGS}
+    both = {tiny_parser.name, tiny_span_parser.name}
+    assert all(set(tables[name]["model"]) == both for name in ("errors", "classes", "labels", "lengths"))
+    assert all(set(tables[name]["model"]) == {tiny_parser.name} for name in ("missed", "roots", "traced")), (
+        "heads stay apart"
+    )
+    own = {name: table[table["model"] == tiny_parser.name] for name, table in tables.items()}
+    assert own["classes"]["errors"].sum() == len(own["errors"]) > 0
     totals = evaluate(gold, parses).brackets
-    assert tables["labels"][["gold", "matched"]].sum().tolist() == [totals.gold, totals.matched]
-    assert tables["lengths"]["sentences"].sum() == len(gold)
+    assert own["labels"][["gold", "matched"]].sum().tolist() == [totals.gold, totals.matched]
+    assert own["lengths"]["sentences"].sum() == len(gold)
+    looks = parser.look(gold, besides=gold_spans(gold))
+    found = contributions(looks, gold)
+    expected = missed(found, "minmax").set_index("label")["still"].to_dict()
+    rows = own["missed"].query("norm == 'minmax' and heads_of == 'parsed'")
+    assert rows.set_index("label")["still"].to_dict() == expected
+    traced = own["traced"].query("norm == 'exact'")
+    assert traced["rank"].tolist() == list(range(1, len(traced) + 1)) and traced["contribution"].is_monotonic_decreasing
 
 
 def test_the_old_form_of_the_command_is_refused(tmp_path):
