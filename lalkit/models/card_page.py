@@ -19,7 +19,7 @@ UNIVERSAL = {
     "ud_las": "LAS",
     "ud_upos_all": "UPOS",
 }
-OPTIONS = {"train.epochs": "--epochs", "train.workers": "--workers"}  # settings with an option of their own
+OPTIONS = {"train.epochs": "--epochs"}  # settings with an option of their own
 WATTS = 15  # of one core
 
 

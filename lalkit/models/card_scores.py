@@ -147,9 +147,12 @@ def control_of(group: Sequence[Scored], ours: Sequence[Scored], recipe: dict) ->
 
 
 def settings(config: Config) -> dict:
-    """Return how a config differs from the nearest preset, except for its seed: {'preset': 'minilm', 'train.epochs': 8}."""
+    """Return how a config differs from the nearest preset: {'preset': 'minilm', 'train.epochs': 8}.
+
+    The seed and the number of processes that share a batch are left out: runs that differ in these have the same recipe.
+    """
     ours = flatten(to_dict(config))
-    del ours["train.seed"]
+    del ours["train.seed"], ours["train.workers"]
     presets = {name: flatten(to_dict(make())) for name, make in PRESETS.items()}
     differing = [
         {"preset": name} | {key: value for key, value in ours.items() if key not in theirs or theirs[key] != value}

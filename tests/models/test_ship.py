@@ -118,6 +118,7 @@ def test_a_parser_with_label_attention_inside_the_span(shipped, tiny_span_parser
 
 def test_the_recipe_of_a_preset_is_its_name():
     assert settings(minilm_span()) == {"preset": "minilm-span"}
+    assert settings(override(minilm_span(), {"train.workers": 2, "train.seed": 9})) == {"preset": "minilm-span"}
     control = override(minilm(), {"model.label_attention": "none", "model.layers": 2})
     assert settings(control) == {"preset": "minilm", "model.label_attention": None, "model.layers": 2}
 
