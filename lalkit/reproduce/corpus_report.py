@@ -34,7 +34,7 @@ HEADINGS = {
     "means": "The mean contribution of each head to the constituents of a label (figure 8 of the paper)",
     "labels": "Which labels these heads lead",
     "tags": "What the top head of a label attends to, by part of speech (percent; words: of the words it can see)",
-    "matched": "The heads of each parser paired with those of the first (by half of the sentences; likeness is that in the others)",
+    "matched": "The heads of each parser paired with those of the first (by half of the sentences; alike in the other half)",
     "again": "The top head of each label in the first parser, and its pair in the others (other_overall: by chance)",
 }
 ERROR_HEADINGS = {

@@ -6,6 +6,9 @@
 | sentence_polarity | NLTK                  | 8 : 1 : 1, ours                             | SST (they overlap)       |
 | subjectivity      | NLTK                  | 8 : 1 : 1, ours                             | 20News, Tweets           |
 | movie_reviews     | NLTK, first 200 words | 8 : 1 : 1, ours                             | IMDB                     |
+| product_reviews_1 | NLTK                  | 8 : 1 : 1, ours                             | Yelp, Amazon             |
+| twitter_samples   | NLTK                  | 8 : 1 : 1, ours                             | Tweets                   |
+| reuters           | NLTK, first 200 words | 9 : 1 of train, ours / as published         | 20News                   |
 | qc                | NLTK                  | 9 : 1 of train, ours / as published         |                          |
 | entailment        | generated             | 6,000 / 1,000 / 1,000 pairs                 | SNLI                     |
 | paraphrase        | generated             | 6,000 / 1,000 / 1,000 pairs                 | QQP                      |
@@ -32,7 +35,10 @@ from lalkit.companions.frame import json_lines
 from lalkit.errors import CorpusError
 from lalkit.treebank.brackets import read_text
 
-NLTK = ("sentence_polarity", "subjectivity", "movie_reviews", "qc", "rte")
+NLTK = (
+    "sentence_polarity", "subjectivity", "movie_reviews", "product_reviews_1", "twitter_samples", "reuters", "qc", "rte",
+)  # fmt: skip
+REUTERS = ("acq", "earn")  # the two most frequent topics of Reuters: articles that have one of them and no other
 NAMES = ("babi-1", "babi-2", "babi-3", *pairs.FORMS, *NLTK)
 # The names that files give to our columns: our own, and those of SNLI, QQP and others.
 COLUMNS = {
@@ -73,6 +79,14 @@ def tokens(text: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in TreebankWordTokenizer().tokenize(text))
 
 
+def _without_smileys(text: str) -> tuple[str, ...]:
+    """Return the tokens of a tweet without emoticons: the tweets of NLTK were sorted by these."""
+    from nltk.tokenize.casual import EMOTICON_RE, TweetTokenizer
+
+    words = TweetTokenizer(preserve_case=False).tokenize(text)
+    return tuple(word for word in words if not EMOTICON_RE.fullmatch(word))
+
+
 def _nltk(name: str) -> Dataset:
     from nltk import corpus
 
@@ -82,6 +96,28 @@ def _nltk(name: str) -> Dataset:
     if name == "movie_reviews":
         documents = [Example(tuple(reader.words(file)), file.split("/")[0]) for file in reader.fileids()]
         return shorten(split(name, documents), words=200)
+    if name == "twitter_samples":
+        files = {"neg": "negative_tweets.json", "pos": "positive_tweets.json"}
+        return split(
+            name, [Example(w, c) for c, f in files.items() for t in reader.strings(f) if (w := _without_smileys(t))]
+        )
+    if name == "product_reviews_1":  # a sentence has numbers such as +2 for what it says of each feature of the product
+        lines = [
+            (line.sent, sum(int(number) for _, number in line.features))
+            for r in reader.reviews()
+            for line in r.review_lines
+        ]
+        return split(name, [Example(tuple(map(str.lower, s)), "pos" if n > 0 else "neg") for s, n in lines if n and s])
+    if name == "reuters":
+        train, test = (
+            [
+                Example(tuple(word.lower() for word in reader.words(file)), topics[0])
+                for file in reader.fileids()
+                if file.startswith(part) and (topics := reader.categories(file))[0] in REUTERS and len(topics) == 1
+            ]
+            for part in ("train", "test")
+        )
+        return shorten(_with_dev(name, train, test), words=200)
     if name == "qc":
         train, test = (
             [Example(tokens(question), label.partition(":")[0]) for label, question in reader.tuples(file)]

@@ -3,8 +3,11 @@
 import json
 from dataclasses import replace
 
+import nltk
 import numpy as np
 import pytest
+from nltk.corpus.reader import CategorizedPlaintextCorpusReader, ReviewsCorpusReader, TwitterCorpusReader
+from nltk.corpus.util import LazyCorpusLoader
 
 from lalkit.companions.classifiers import babi
 from lalkit.companions.classifiers import text_corpora as corpora
@@ -19,6 +22,7 @@ from lalkit.companions.classifiers.examples import (
     universal,
 )
 from lalkit.errors import CorpusError
+from lalkit.files import write_text
 
 
 def simulate(lines):
@@ -283,3 +287,47 @@ def test_the_question_files_of_cnn(tmp_path):
         (tmp_path / "test" / "001.question").write_text(wrong)
         with pytest.raises(CorpusError, match="001.question.*has no question"):
             corpora.load(str(tmp_path))
+
+
+SAD, GLAD = ["so sad", "no no no", "rain"], ["great day", "@bob love it", "sun"]
+PRAISE, BLAME = ["a bright screen .", *(f"it costs {n} ." for n in range(4))], ["it dies fast ."]
+NEWS = {"training/1": "acq", "training/2": "earn", "training/3": "earn grain", "training/4": "earn", "test/5": "acq"}
+
+
+@pytest.fixture
+def like_nltk(tmp_path, monkeypatch):
+    """Small files that look like three corpora of NLTK, which are not on this machine."""
+    tweets = {"negative": [":(", *(f"{text} :(" for text in SAD)], "positive": [f"{text.upper()} :D" for text in GLAD]}
+    for kind, texts in tweets.items():
+        lines = [json.dumps({"id": i, "text": text}) for i, text in enumerate(texts)]
+        write_text(tmp_path / "corpora" / "twitter_samples" / f"{kind}_tweets.json", "\n".join(lines) + "\n")
+    lines = [f"screen[+2], weight[-1]##{text}" for text in PRAISE] + [f"battery[-3]##{text}" for text in BLAME]
+    lines = ["[t] A phone", *lines, "##I bought it .", "size[+1], price[-1]##Small and dear ."]
+    write_text(tmp_path / "corpora" / "product_reviews_1" / "Phone.txt", "\n".join(lines) + "\n")
+    for file in NEWS:
+        write_text(tmp_path / "corpora" / "reuters" / file, f"TITLE {file[-1]}\n  It said so.\n" + "word " * 300)
+    write_text(tmp_path / "corpora" / "reuters" / "cats.txt", "".join(f"{f} {topics}\n" for f, topics in NEWS.items()))
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    for name, reader, files, options in (
+        ("twitter_samples", TwitterCorpusReader, r".*\.json", {}),
+        ("product_reviews_1", ReviewsCorpusReader, r"^(?!.*README).*\.txt", {}),
+        ("reuters", CategorizedPlaintextCorpusReader, "(training|test).*", {"cat_file": "cats.txt"}),
+    ):  # as in NLTK, whose own reader keeps the files that it found first
+        monkeypatch.setattr(nltk.corpus, name, LazyCorpusLoader(name, reader, files, **options))
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"), [("twitter_samples", GLAD, SAD), ("product_reviews_1", PRAISE, BLAME)]
+)
+def test_tweets_and_reviews_of_nltk(name, good, bad, like_nltk):
+    """Tweets lose the emoticons that sorted them; a sentence that neither praises nor blames is left out."""
+    data = corpora.load(name)
+    found = {(" ".join(e.words), e.label) for part in (data.train, data.dev, data.test) for e in part}
+    assert found == {(text, "pos") for text in good} | {(text, "neg") for text in bad}
+
+
+def test_reuters_of_nltk(like_nltk):
+    data = corpora.load("reuters")
+    assert {e.label for e in data.train + data.dev} == {"acq", "earn"} and [e.label for e in data.test] == ["acq"]
+    assert len(data.train + data.dev) == 3, "an article on two topics is left out"
+    assert all(len(e.words) == 200 for e in data.test)
