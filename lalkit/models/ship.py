@@ -170,9 +170,7 @@ def ship(
         facts |= {"starts": sorted(starts), "stages": stages, "silver": silver, "trained_on": trained_on}
         parts = [_part_rows(run, one.parses["dev"]) for run, one in zip(runs, scored)]
         facts["parts"] = parts[seeds.index(best)]
-        facts["by_seed"] = [
-            {"seed": one["seed"]} | row for one, rows in zip(seeds, parts) for row in rows if row["of"] == "all"
-        ]
+        facts["by_seed"] = _by_seed(seeds, parts)
     if paper:
         looks = parser.look(card_scores.words_only(load(treebank, "dev").sentences))
         write_json(target / "profile.json", profile(contributions(looks), "exact", f"{treebank} dev"))
@@ -205,6 +203,10 @@ def add(runs: Sequence[str | Path], name: str, *, controls: Sequence[str | Path]
         raise ModelError(f"its card has this control already: {again[0]}", where=name, remedy="Leave these runs out.")
     facts["seeds"] = sorted(facts["seeds"] + [run.row for run in scored], key=lambda row: row["seed"])
     facts["controls"] = facts["controls"] + new
+    if "by_seed" in facts:
+        parts = [_part_rows(run, one.parses["dev"]) for run, one in zip(runs, scored)]
+        more = facts["by_seed"] + _by_seed([run.row for run in scored], parts)
+        facts["by_seed"] = sorted(more, key=lambda row: row["seed"])
     return _write_card(card.folder, facts)
 
 
@@ -240,6 +242,11 @@ def _part_rows(run: str | Path, dev: Mapping[str, card_scores.Pair]) -> list[dic
             gold = load(part, "test").sentences
             rows += card_scores.rows_of(part, "test", gold, card_scores.reparse(parser, gold))
     return rows
+
+
+def _by_seed(seeds: Sequence[dict], parts: Sequence[list[dict]]) -> list[dict]:
+    """Return the scores of each seed on whole parts."""
+    return [{"seed": one["seed"]} | row for one, rows in zip(seeds, parts) for row in rows if row["of"] == "all"]
 
 
 def _silver(folder: str) -> dict:

@@ -223,6 +223,12 @@ def test_a_card_names_silver_constituents_and_the_run_before(of_a_mixture, tmp_p
     assert (facts["licence"], facts["starts"]) == ("CC BY-SA 4.0", ["en-tiny"])
     assert f"lalkit data constituents --treebank ewt --model en-tiny --out {silver}\n" in text
     assert {(row["seed"], row["of"]) for row in facts["by_seed"]} == {(1, "all")} and "Every seed on each part" in text
+    config, trained_on = {"train.epochs": 1, "train.start": first, "train.seed": 2}, facts["trained_on"]
+    train(override(tiny(), config), trained_on, str(tmp_path / "again"))
+    add([tmp_path / "again"], "en-silver")
+    more = json.loads((made / "card.json").read_text())["by_seed"]
+    assert [row["seed"] for row in more] == [1] * len(facts["by_seed"]) + [2] * len(facts["by_seed"])
+    assert [row["treebank"] for row in more] == 2 * [row["treebank"] for row in facts["by_seed"]]
     stages = (
         text.index(f"--out {first}\n"),
         text.index(f"--treebank '{facts['trained_on']}' "),
