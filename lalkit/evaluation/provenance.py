@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import platform
@@ -16,11 +17,39 @@ from lalkit.errors import CorpusError
 from lalkit.treebank.corpora import SPLITS, load
 
 PACKAGE = Path(__file__).parents[1]
+# What the numbers of a trained parser depend on. Imports flow one way, so no other room can change them.
+OF_TRAINING = (
+    "__init__.py", "errors.py", "files.py", "config.py", "treebank", "evaluation", "chart", "network", "training",
+    "reproduce/sweep_runs.py",
+)  # fmt: skip
 
 
 def code_hash(package: Path = PACKAGE) -> str:
     """Return the SHA-256 of the names and contents of a package's files, tables of rules included, as they are on disk now."""
     return files_hash(package)
+
+
+def training_hash(package: Path = PACKAGE) -> str:
+    """Return the SHA-256 of the code that a training and its scores depend on, as it is on disk now.
+
+    Comments, docstrings and the layout of the code do not count, so that a sweep goes on after a change of these.
+    """
+    places = (package / name for name in OF_TRAINING)
+    files = [path for place in places for path in (sorted(place.rglob("*.*")) if place.is_dir() else [place])]
+    kept = {path.relative_to(package).as_posix(): _code(path) for path in files if "__pycache__" not in path.parts}
+    return json_hash(kept)
+
+
+def _code(path: Path) -> str:
+    """Return the text of a file, of Python code without comments and docstrings."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return text
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
 
 
 def files_hash(folder: Path) -> str:

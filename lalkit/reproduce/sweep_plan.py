@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 
 from lalkit.config import Config, override, preset, to_dict
 from lalkit.errors import LalkitError, ParameterError
-from lalkit.evaluation.provenance import code_hash, data_hash, json_hash
+from lalkit.evaluation.provenance import data_hash, json_hash, training_hash
 from lalkit.files import check_nesting, parse_json
 from lalkit.reproduce.parameters import suggest
 
@@ -137,7 +137,7 @@ def plan(path: str | Path, profile: str | None = None, *, hashes: bool = True) -
     """Return all runs of a sweep's file in one of its profiles (None: the file as it stands).
 
     The runs are in the order of the seeds, so that an unfinished sweep has seen every cell. With `hashes`, the key of a run
-    is the SHA-256 of its config, its treebank with all sentences, and the source of lalkit; without, no treebank is read.
+    is the SHA-256 of its config, its treebank with all sentences, and the code that trains; without, no treebank is read.
 
     Raises ParameterError naming the file, the key and the remedy for whatever is wrong with the file; and, with hashes,
     CorpusError or TreebankError if the treebank cannot be read.
@@ -153,7 +153,7 @@ def plan(path: str | Path, profile: str | None = None, *, hashes: bool = True) -
     code = data = ""
     if hashes:
         tasks = {run.config.model.task for run in runs}
-        code = code_hash()
+        code = training_hash()
         hashed = {treebank: data_hash(treebank, tasks) for treebank in {scored, *(run.treebank for run in runs)}}
         data = hashed[scored]
         for number, run in enumerate(runs):

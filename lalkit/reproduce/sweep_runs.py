@@ -77,7 +77,8 @@ Task = tuple[str, dict]  # a run's folder, and what is to be done there (JSON): 
 def sweep(plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = None) -> list[tuple[Run, dict]]:
     """Carry out what is missing of a plan, and return every run with its result, in the plan's order.
 
-    An interruption loses nothing: the same call goes on.
+    An interruption loses nothing: the same call goes on. A run that another sweep beside `out` has finished is copied from
+    there, so that a cell that two tables share is trained once.
 
     Args:
         plan: a plan made with hashes.
@@ -94,6 +95,8 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = N
     whole_number("--jobs", jobs, 1, MOST_PROCESSES)
     out, total = Path(out).resolve(), len(plan.runs)
     _claim(plan, out)
+    for run in plan.runs:
+        _take_over(run, out)
     missing = {str(out / run.folder): run for run in plan.runs if not finished(out / run.folder, run.key)}
     for run in plan.runs:
         if str(out / run.folder) not in missing:
@@ -144,6 +147,14 @@ def _claim(plan: Plan, out: Path) -> None:
             raise ParameterError("holds another sweep", where=str(out), remedy="Give another --out.")
     write_json(file, plan.to_dict())
     remove_parts(out)
+
+
+def _take_over(run: Run, out: Path) -> None:
+    """Copy a run that is missing here from another sweep beside this one, if it is finished there."""
+    there = (folder for folder in sorted(out.parent.glob(f"*/{run.folder}")) if finished(folder, run.key))
+    if not finished(out / run.folder, run.key) and (folder := next(there, None)):
+        shutil.rmtree(out / run.folder, ignore_errors=True)
+        shutil.copytree(folder, out / run.folder)
 
 
 def task(run: Run, code: str) -> dict:
@@ -249,7 +260,7 @@ def carry_out(folder: Path, task: dict) -> dict:
             and `code_sha256`, the hash of the source it was planned with.
 
     Raises:
-        ModelError: lalkit's source has changed since. All errors of training are raised too.
+        ModelError: the code that trains has changed since. All errors of training are raised too.
     """
     from lalkit.evaluation.scores import evaluate
     from lalkit.network.predict import predict
@@ -259,8 +270,8 @@ def carry_out(folder: Path, task: dict) -> dict:
 
     if done := finished(folder, task["key"]):
         return done
-    if provenance.code_hash() != task["code_sha256"]:
-        problem = "lalkit's source is not what it was when the sweep was planned"
+    if provenance.training_hash() != task["code_sha256"]:
+        problem = "the code that trains is not what it was when the sweep was planned"
         raise ModelError(problem, remedy="Start the sweep again.")
     parser = folder / "parser"
     if not any(parser.glob("resume-*.safetensors")):  # someone deleted the result.json of a finished run: train again

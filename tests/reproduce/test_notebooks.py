@@ -8,8 +8,9 @@ import nbformat
 import pytest
 
 from lalkit.errors import ParameterError
-from lalkit.evaluation.provenance import code_hash, data_hash, git_revision
+from lalkit.evaluation.provenance import OF_TRAINING, code_hash, data_hash, git_revision, training_hash
 from lalkit.reproduce.notebook import RUN_DIR, NotebookError, find_root, run_dir, run_notebook
+from tests.test_house import RANK
 
 GOOD = """\
 import os, sys
@@ -198,3 +199,25 @@ def test_the_code_hash_reads_source_and_nothing_else(tmp_path):
     moved = code_hash(tmp_path)
     (tmp_path / "b.py").write_text("x = 2\n")
     assert len({before, moved, code_hash(tmp_path)}) == 3
+
+
+def test_the_hash_of_the_code_that_trains_ignores_comments_and_other_rooms(tmp_path):
+    for name in OF_TRAINING:
+        path = tmp_path / (name if name.endswith(".py") else f"{name}/a.py")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('"""Say one thing."""\n\n\ndef f(x):\n    """Return x."""\n    return x  # as it is\n')
+    (tmp_path / "draw").mkdir()
+    before = training_hash(tmp_path)
+    (tmp_path / "config.py").write_text('"""Say another."""\ndef f(x):\n    return x\n')
+    (tmp_path / "draw" / "a.py").write_text("x = 2\n")
+    assert training_hash(tmp_path) == before
+    (tmp_path / "training" / "a.py").write_text("def f(x):\n    return 2 * x\n")
+    changed = training_hash(tmp_path)
+    (tmp_path / "treebank" / "rules.json").write_text("{}")
+    assert len({before, changed, training_hash(tmp_path)}) == 3, "tables of rules count"
+
+
+def test_the_code_that_trains_is_every_room_up_to_training():
+    assert {name.removesuffix(".py") for name in OF_TRAINING if "/" not in name and name != "__init__.py"} == {
+        room for room, rank in RANK.items() if rank <= RANK["training"]
+    }

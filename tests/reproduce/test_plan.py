@@ -68,7 +68,7 @@ def test_the_key_of_a_run_depends_on_config_treebank_data_and_code(write, few, m
     (copy / "test.trees").write_text((few / "dev.trees").read_text())
     changed = [run.key for run in plan(write(treebank=str(copy))).runs]
     assert len({*first, *copied, *changed}) == 6
-    monkeypatch.setattr("lalkit.reproduce.sweep_plan.code_hash", lambda: "other")
+    monkeypatch.setattr("lalkit.reproduce.sweep_plan.training_hash", lambda: "other")
     assert not {run.key for run in plan(write()).runs} & set(first)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 
 from lalkit.cli import app
 from lalkit.errors import LalkitError, ModelError, ParameterError
-from lalkit.evaluation.provenance import code_hash
+from lalkit.evaluation.provenance import training_hash
 from lalkit.evaluation.scores import COLUMNS
 from lalkit.reproduce import sweep_runs
 from lalkit.reproduce.sweep_plan import plan
@@ -121,6 +122,20 @@ def test_a_second_start_repeats_nothing(copy, file, no_run, caplog):
     assert caplog.messages == [f"two: 2 runs, 2 of them finished; in {copy}"]
 
 
+def test_a_run_that_another_sweep_has_finished_is_copied_from_there(copy, file, no_run):
+    planned = plan(file)
+    sweep(replace(planned, name="the same cells"), copy.parent / "second")
+    assert not no_run
+    assert numbers(copy.parent / "second", planned.runs) == numbers(copy, planned.runs)
+    (copy / planned.runs[0].folder / "result.json").write_text("{}")
+    sweep(replace(planned, name="the same cells"), copy.parent / "third")
+    assert not no_run, "the second sweep has them, too"
+    for name in ("second", "third"):
+        (copy.parent / name / planned.runs[0].folder / "result.json").write_text("{}")
+    sweep(replace(planned, name="the same cells"), copy.parent / "fourth")
+    assert [folder.name for folder in no_run] == [Path(planned.runs[0].folder).name], "it is finished nowhere"
+
+
 @pytest.mark.parametrize("spoil", ["failed", "of another key", "half", "none"])
 def test_a_result_that_does_not_count_is_made_again(copy, file, no_run, spoil):
     planned = plan(file)
@@ -165,7 +180,7 @@ def test_a_failure_ends_in_one_line_and_exit_code_1(copy, file, tmp_path):
 def test_a_run_whose_process_dies_has_failed(file, tmp_path):
     run = plan(file).runs[0]
     working = set()
-    given = (str(tmp_path / "run"), task(run, code_hash()), threading.Event(), working)
+    given = (str(tmp_path / "run"), task(run, training_hash()), threading.Event(), working)
     thread = threading.Thread(target=launch, args=given)
     thread.start()
     while not working:
@@ -178,7 +193,7 @@ def test_a_run_whose_process_dies_has_failed(file, tmp_path):
 
 
 def test_a_run_with_other_code_than_planned_is_an_error(file, tmp_path):
-    with pytest.raises(ModelError, match="source is not what it was when the sweep was planned"):
+    with pytest.raises(ModelError, match="code that trains is not what it was when the sweep was planned"):
         carry_out(tmp_path, task(plan(file).runs[0], "other"))
     assert not (tmp_path / "parser").exists()
 
