@@ -88,7 +88,7 @@ def train_classifier(
     Example: lalkit transparent train --data babi-1 --model orthogonal --out runs/orthogonal
 
     Args:
-        model: The kind of classifier: vanilla, diversity, orthogonal or mlp.
+        model: The kind of classifier: vanilla, diversity, orthogonal, mlp or sparsemax.
     """
     from lalkit.companions.classifiers import classifier, classifier_training, text_corpora
 

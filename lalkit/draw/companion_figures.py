@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 
 from lalkit.draw.figures import BLUE, GREEN, GREY, HEAT, ORANGE, PURPLE, RED, SKY, side_by_side
 
-COLOURS = {"vanilla": BLUE, "diversity": ORANGE, "orthogonal": GREEN, "mlp": PURPLE}
-MARKERS = {"vanilla": "o", "diversity": "s", "orthogonal": "^", "mlp": "D"}
+COLOURS = {"vanilla": BLUE, "diversity": ORANGE, "orthogonal": GREEN, "mlp": PURPLE, "sparsemax": RED}
+MARKERS = {"vanilla": "o", "diversity": "s", "orthogonal": "^", "mlp": "D", "sparsemax": "v"}
 HEAD_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY)
 MARKS = ("o", "s", "^", "D", "v", "P")
 # A panel of `head_grids`: its title, and the value of its darkest colour (None: the largest value).

@@ -20,13 +20,13 @@ from lalkit.companions.classifiers.examples import Dataset, Example
 from lalkit.companions.frame import PADDING, UNKNOWN, frequent, pad
 from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size
 from lalkit.errors import ModelError
-from lalkit.network.label_attention import OUTSIDE
+from lalkit.network.label_attention import NORMALISERS, OUTSIDE
 from lalkit.probes.rationale import compact
 from lalkit.probes.removal import Kept
 from lalkit.probes.view import AttentionView, Outcome
 from lalkit.probes.weights import diversity_loss
 
-KINDS = ("vanilla", "orthogonal", "diversity", "mlp")
+KINDS = ("vanilla", "orthogonal", "diversity", "mlp", "sparsemax")
 TINY = 1e-6  # a sum of states with a smaller norm has no direction yet
 
 
@@ -34,7 +34,7 @@ TINY = 1e-6  # a sum of states with a smaller norm has no direction yet
 class ClassifierConfig(Settings):
     """The settings of one classifier and of its training. They are saved in the folder of its run."""
 
-    model: Literal["vanilla", "orthogonal", "diversity", "mlp"] = "vanilla"
+    model: Literal["vanilla", "orthogonal", "diversity", "mlp", "sparsemax"] = "vanilla"  # the last is ours [D]
     embedding: Size = 100  # [D] learned; [P] has 300, pretrained (see `vectors`)
     # A text file of GloVe or fastText whose vectors (as long as `embedding`) known words begin with [P]; "": begin at random.
     vectors: str = ""
@@ -196,14 +196,15 @@ class PerToken(nn.Module):
         return torch.relu(self.linear(x))
 
 
-ENCODERS = {"vanilla": LSTM, "diversity": LSTM, "orthogonal": OrthogonalLSTM, "mlp": PerToken}
+ENCODERS = {"vanilla": LSTM, "diversity": LSTM, "orthogonal": OrthogonalLSTM, "mlp": PerToken, "sparsemax": LSTM}
 
 
 class AdditiveAttention(nn.Module):
-    """s_t = v . tanh(W1 h_t + W2 h_q + b), then a softmax over the words of the text."""
+    """s_t = v . tanh(W1 h_t + W2 h_q + b), then a softmax (or sparsemax) over the words of the text."""
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, normaliser: str = "softmax"):
         super().__init__()
+        self.normalise = NORMALISERS[normaliser]
         self.states, self.asked = nn.Linear(size, size // 2), nn.Linear(size, size // 2, bias=False)
         self.score = nn.Linear(size // 2, 1, bias=False)
 
@@ -212,7 +213,7 @@ class AdditiveAttention(nn.Module):
         if asked is not None:
             hidden = hidden + self.asked(asked)[:, None]
         scores = self.score(torch.tanh(hidden))[..., 0]
-        return torch.softmax(scores.masked_fill(~mask, OUTSIDE), dim=-1)
+        return self.normalise(scores.masked_fill(~mask, OUTSIDE), dim=-1)
 
 
 @dataclass(frozen=True)
@@ -236,7 +237,7 @@ class Classifier(nn.Module):
         e, d = config.embedding, config.hidden
         self.words = nn.Embedding(len(vocabulary.words) + 2, e, padding_idx=PADDING)
         self.encoder = ENCODERS[config.model](e, d)
-        self.attention = AdditiveAttention(d)
+        self.attention = AdditiveAttention(d, "sparsemax" if config.model == "sparsemax" else "softmax")
         self.paired = bool(vocabulary.asked)
         if config.sentinels:
             # Of texts, and of questions; drawn as embeddings are.

@@ -164,3 +164,16 @@ def test_what_cannot_be_collated():
     with pytest.raises(ModelError, match="no examples"):
         model.vocabulary.collate([])
     assert exact(untrained("vanilla", DATA["sentences"]).float()).output.weight.dtype == torch.float64
+
+
+def test_a_sparsemax_classifier_differs_from_vanilla_in_its_weights_only():
+    data = DATA["sentences"]
+    vanilla, sparse = untrained("vanilla", data), untrained("sparsemax", data)
+    sparse.load_state_dict(vanilla.state_dict())
+    for model in (vanilla, sparse):
+        model.attention.score.weight.data *= 50
+    batch = sparse.vocabulary.collate(data.test)
+    found, other = sparse(batch), vanilla(batch)
+    assert torch.equal(found.states, other.states)
+    assert (found.attention[batch.mask] == 0).any() and (other.attention[batch.mask] > 0).all()
+    assert torch.allclose(found.attention.sum(-1), torch.ones(len(batch.x), dtype=torch.float64))
