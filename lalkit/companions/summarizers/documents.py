@@ -16,8 +16,9 @@ import json
 import os
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from pathlib import Path
 
 from lalkit.companions.classifiers.examples import tagged
@@ -137,6 +138,32 @@ def annotated(documents: Sequence[Document]) -> tuple[Document, ...]:
         [w[0].isupper() and b not in (*".!?:", "``", "''") for b, w in zip((".", *d.words), d.words)] for d in documents
     ]
     return tuple(replace(d, entities=d.entities or tuple(c)) for d, c in zip(tagged(documents), capitals))
+
+
+def sentences(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the sentences of a text. A sentence ends with . ! or ?."""
+    ends = [0, *(place for place, word in enumerate(words, 1) if word in (".", "!", "?")), len(words)]
+    return [tuple(words[start:end]) for start, end in pairwise(ends) if start < end]
+
+
+def extracts(document: Document, most: int = 100) -> Iterator[Document]:
+    """Yield the passages of a document, with the sentence of the passage that is most like the document's summary (ROUGE-1).
+
+    So a few documents with summaries give many passages with sentences to copy. A passage is as many whole sentences as fit into
+    `most` words, and two at least (the last passage: one). Raises CorpusError without a summary.
+    """
+    from rouge_score.rouge_scorer import RougeScorer
+
+    if not document.summary:
+        raise CorpusError("has no summary", where=document.id, remedy="Leave the document out.")
+    scorer, passage = RougeScorer(["rouge1"], use_stemmer=True), []
+    summary = " ".join(document.summary)
+    for sentence in (*sentences(document.words), ()):
+        if passage and (not sentence or len(passage) > 1 and sum(map(len, passage)) + len(sentence) > most):
+            best = max(passage, key=lambda one: scorer.score(summary, " ".join(one))["rouge1"].fmeasure)
+            yield Document(tuple(chain(*passage)), best, id=document.id)
+            passage = []
+        passage.append(sentence)
 
 
 # ---------------------------------------------------------------- GUM

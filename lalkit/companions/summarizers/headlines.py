@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import pandas as pd
 import torch
 from torch import Tensor
 
 from lalkit.companions.frame import PADDING, UNKNOWN, in_order
-from lalkit.companions.summarizers.documents import Document
+from lalkit.companions.summarizers.documents import Document, sentences
 from lalkit.companions.summarizers.summarizer import START, STOP, UNCHANGED, Batch, Change, Summarizer, Vocabulary
 
 KINDS = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeLsum"}
@@ -46,9 +47,8 @@ def score(
 
 
 def lead(document: Document, count: int) -> list[str]:
-    """Return the first `count` sentences of a document: the usual baseline. A sentence ends with . ! or ?."""
-    ends = [place + 1 for place, word in enumerate(document.words) if word in (".", "!", "?")]
-    return list(document.words[: ends[count - 1] if count <= len(ends) else None])
+    """Return the first `count` sentences of a document: the usual baseline."""
+    return list(chain(*sentences(document.words)[:count]))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,11 @@
 
 import re
 
-from lalkit.companions.summarizers.documents import NEWS, VERBS, news
+import pytest
+
+from lalkit.companions.summarizers.documents import NEWS, VERBS, Document, extracts, news
 from lalkit.companions.summarizers.summarizer import SummarizerConfig, Vocabulary
+from lalkit.errors import CorpusError
 
 WEIGHT = {past: i for i, verb in enumerate(VERBS) for past in verb["past"]}
 
@@ -68,3 +71,18 @@ def test_most_names_can_only_be_copied():
     assert len(own) == len(unknown)
     others = [sum(w not in vocabulary.index and w not in d.summary for w in set(d.words)) for d in found.test]
     assert min(others) > 0 and sum(others) / len(others) > 3, "there is something else to copy by mistake"
+
+
+def test_the_passages_of_a_document_are_its_words_and_each_copies_a_sentence_of_its_own():
+    words = "The mill closed . It was old . A river ran there . Nobody saw the mill again ! Why".split()
+    document = Document(tuple(words), ("the", "old", "mill"), id="d")
+    passages = list(extracts(document, most=9))
+    assert [word for passage in passages for word in passage.words] == words
+    assert [(len(p.words), " ".join(p.summary), p.id) for p in passages] == [
+        (8, "The mill closed .", "d"),
+        (11, "Nobody saw the mill again !", "d"),
+        (1, "Why", "d"),
+    ]
+    assert [len(p.words) for p in extracts(document, most=1)] == [8, 11, 1], "two sentences, however long"
+    with pytest.raises(CorpusError, match="d: has no summary"):
+        list(extracts(Document(tuple(words), id="d")))
