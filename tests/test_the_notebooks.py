@@ -534,8 +534,8 @@ def test_18_trains_prunes_measures_and_draws(tmp_path):
 @pytest.mark.slow
 def test_19_asks_three_systems_the_same(tiny_parser, tmp_path):
     asked = {
-        "retrain": True, "parsers": [str(tiny_parser)], "sentences": 2, "classifiers": ["vanilla-1", "vanilla-2"],
-        "classifier_data": "babi-1", "classifier_train": 60, "classifier_epochs": 1, "summarizers": ["soft-1"],
+        "retrain": True, "parsers": [f"tiny={tiny_parser}"], "sentences": 2, "classifiers": ["vanilla", "sparsemax"],
+        "classifier_data": "babi-1", "classifier_train": 60, "classifier_epochs": 1, "summarizers": ["soft"], "seeds": [2],
         "summarizer_train": 50, "summarizer_dev": 5, "summarizer_epochs": 1, "texts": 2, "rounds": 2,
         "folder": str(tmp_path / "runs"),
     }  # fmt: skip
@@ -544,6 +544,8 @@ def test_19_asks_three_systems_the_same(tiny_parser, tmp_path):
     assert {f"{name}.csv" for name in names} | {"systems.png", "systems-faithful.png"} == saved(result)
     table = pd.read_csv(result.folder / "systems.csv")
     assert table["group"].tolist() == ["parser", "LSTM", "LSTM"] + ["summarizer"] * 5
+    assert table["system"].tolist()[:3] == ["parser, tiny", "LSTM, vanilla", "LSTM, sparsemax"]
+    assert set(table["seed"][1:]) == {2}
     faithful = pd.read_csv(result.folder / "systems-faithful.csv")
     assert set(faithful["system"]) == set(table["system"]) and faithful["value"].notna().all()
     assert table[["tvd", "erased", "conicity"]].notna().all().all()
