@@ -540,8 +540,9 @@ def test_19_asks_three_systems_the_same(tiny_parser, tmp_path):
         "folder": str(tmp_path / "runs"),
     }  # fmt: skip
     result = run_notebook(FOLDER / "19_three_systems.ipynb", asked, tmp_path / "run", progress=False)
-    names = {"systems", "systems-faithful", "systems-grades"}
-    assert {f"{name}.csv" for name in names} | {"systems.png", "systems-faithful.png"} == saved(result)
+    names = {"systems", "systems-faithful", "systems-grades", "systems-heads"}
+    pictures = {"systems.png", "systems-faithful.png", "systems-heads.png"}
+    assert {f"{name}.csv" for name in names} | pictures == saved(result)
     table = pd.read_csv(result.folder / "systems.csv")
     assert table["group"].tolist() == ["parser", "LSTM", "LSTM"] + ["summarizer"] * 5
     assert table["system"].tolist()[:3] == ["parser, tiny", "LSTM, vanilla", "LSTM, sparsemax"]

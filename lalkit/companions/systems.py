@@ -33,10 +33,11 @@ from lalkit.companions.summarizers.summarizer_training import load_summarizer
 from lalkit.interpret.attention_views import STRIDE
 from lalkit.interpret.span_layer import SpanLayer
 from lalkit.probes.attribution import METHODS, attribute
+from lalkit.probes.perturbation import permutation_tvd
 from lalkit.probes.removal import TRUTH, areas, by_weights, faithfulness, grades
-from lalkit.probes.tables import overview, probe_all
+from lalkit.probes.tables import overview, probe_all, tidy
 from lalkit.probes.view import AttentionView
-from lalkit.probes.weights import pool_queries
+from lalkit.probes.weights import conicity, pool_queries
 from lalkit.treebank.tree import Sentence
 
 SIZE = 20  # sentences in a batch
@@ -54,6 +55,22 @@ def of_parser(parser: Parser, sentences: Sequence[Sentence], rounds: int = 100, 
         table = probe_all(seen, rounds, tags, len(UNIVERSAL), system=name, seed=parser.config.train.seed)
         tables.append(table.assign(example=table["example"] // STRIDE) if inside else table)
     return pd.concat(tables, ignore_index=True)
+
+
+def of_heads(parser: Parser, sentences: Sequence[Sentence], rounds: int = 20, name: str = "parser") -> pd.DataFrame:
+    """Measure each label head alone: how similar the vectors are that it mixes, and what permuting its attention changes.
+
+    Returns: system, seed, head, conicity and tvd (of the labels of spans), means over sentences. The first companion paper
+        expects a low tvd where conicity is high.
+    """
+    tables, labels = [], {"system": name, "seed": parser.config.train.seed}
+    for seen in _views(parser, sentences):
+        alike = conicity(seen.values, seen.key_mask, absolute=True)
+        moved = torch.stack([permutation_tvd(seen, rounds, heads=[h]) for h in range(len(seen.heads))], 1)
+        moved = moved.nanmean(-1)
+        tables += [tidy(alike, "bh", "conicity", seen, **labels), tidy(moved, "bh", "tvd", seen, **labels)]
+    groups = pd.concat(tables).groupby([*labels, "head", "measure"])["value"]
+    return groups.mean().unstack("measure").reset_index()
 
 
 def of_classifier(
@@ -141,20 +158,26 @@ def compare(systems: Iterable[tuple[str, Any, Sequence]], rounds: int = 100) -> 
             of a system have one name. What stands before the comma is its group.
         rounds: Number of permutations.
 
-    Returns: systems, a row for each system and seed (see `overview`); systems-faithful, the `areas` over all seeds; and
-        systems-grades, the `grades` of the systems that know their truth.
+    Returns: systems, a row for each system and seed (see `overview`); systems-faithful, the `areas` over all seeds;
+        systems-grades, the `grades` of the systems that know their truth; and systems-heads, `of_heads` of the parsers with the
+        paper's layer, with a quarter of the permutations, since there are so many heads.
     """
-    probed, removed = [], []
+    probed, removed, heads = [], [], [pd.DataFrame(columns=["system", "seed", "head", "conicity", "tvd"])]
     for name, model, texts in progress(systems, desc="systems", unit="system"):
         asked, faithful = next(how for kind, how in ASKED.items() if isinstance(model, kind))
         probed.append(asked(model, texts, rounds, name))
         removed.append(faithful(model, texts, name))
+        if isinstance(model, Parser) and not _inside(model):
+            heads.append(of_heads(model, texts, max(1, rounds // 4), name))
     seen, lost = (pd.concat(tables, ignore_index=True) for tables in (probed, removed))
     rows = [overview(table).assign(seed=seed) for (_, seed), table in seen.groupby(["system", "seed"], sort=False)]
     table = pd.concat(rows, ignore_index=True)
     known = lost["system"].isin(lost["system"][lost["measure"] == TRUTH])
     table["group"] = table["system"].str.partition(",")[0]
-    return {"systems": table, "systems-faithful": areas(lost), "systems-grades": grades(lost[known])}
+    heads = pd.concat(heads[1:] or heads, ignore_index=True)
+    return {
+        "systems": table, "systems-faithful": areas(lost), "systems-grades": grades(lost[known]), "systems-heads": heads,
+    }  # fmt: skip
 
 
 ASKED: dict[type, tuple[Callable[..., pd.DataFrame], Callable[..., pd.DataFrame]]] = {

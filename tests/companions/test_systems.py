@@ -15,6 +15,7 @@ from lalkit.companions.classifiers.examples import UNIVERSAL, of_dependencies, u
 from lalkit.companions.summarizers.documents import news
 from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary
 from lalkit.companions.systems import compare, numbers, of_parser, trained_classifier, trained_summarizer
+from lalkit.probes.perturbation import permutation_tvd
 from lalkit.probes.removal import BETTER
 
 
@@ -62,6 +63,21 @@ def test_all_are_measured_in_the_words_of_the_field(tables):
     assert set(asked["texts"]) == {3} and asked["value"].notna().all()
     graded = tables["systems-grades"]
     assert list(graded["system"].unique()) == inside and set(graded["measure"]) == set(BETTER)
+
+
+def test_each_head_of_the_papers_layer_is_asked_alone(tables, tiny_parser, sample):
+    """The slow twin: sentences one by one, and the weights of one head permuted by the probe itself."""
+    found = tables["systems-heads"].set_index("head")
+    assert set(found["system"]) == {"parser, paper"} and len(found) == found.index.nunique() == 6
+    parser, alike, moved = Parser.load(tiny_parser), [], []
+    some = sorted(sample, key=len)[5:8]
+    for number, sentence in enumerate(some):
+        view = parser.view([sentence], examples=[number])
+        vectors = view.values[0, 3][view.key_mask[0]]
+        alike.append(torch.cosine_similarity(vectors, vectors.mean(0)[None]).abs().mean())
+        moved.append(permutation_tvd(view, 1, heads=[3]).nanmean())
+    assert found.loc["lal.003", "conicity"] == pytest.approx(float(np.mean(alike)), abs=1e-5)
+    assert found.loc["lal.003", "tvd"] == pytest.approx(float(np.mean(moved)), abs=1e-5)
 
 
 def test_a_sentence_has_its_numbers_in_any_batch(tiny_span_parser, sample, monkeypatch):
