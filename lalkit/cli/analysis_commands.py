@@ -131,7 +131,7 @@ def report_heads(
     Example: lalkit report heads en-news --treebank sample
 
     Args:
-        models: Trained parsers, by name or folder, such as one for each seed.
+        models: Trained parsers: names, folders or NAME=FOLDER, such as one for each seed.
         treebank: The treebank to parse.
         sentences: The number of sentences of the split, evenly spread; 0 means all.
         label: Report this label; repeat it for more labels. By default the frequent ones.
@@ -159,7 +159,7 @@ def report_errors(
     Example: lalkit report errors en-news --treebank sample --trace "Fed Ready to Inject Big Funds"
 
     Args:
-        models: Trained parsers, by name or folder, such as one for each seed.
+        models: Trained parsers: names, folders or NAME=FOLDER, such as one for each seed.
         treebank: The treebank to parse; it needs both layers.
         sentences: The number of sentences of the split, evenly spread; 0 means all.
         trace: Also trace this sentence to its label heads: words and punctuation marks with spaces between them.

@@ -63,14 +63,16 @@ def of_heads(parser: Parser, sentences: Sequence[Sentence], rounds: int = 20, na
     Returns: system, seed, head, conicity and tvd (of the labels of spans), means over sentences. The first companion paper
         expects a low tvd where conicity is high.
     """
-    tables, labels = [], {"system": name, "seed": parser.config.train.seed}
+    tables: list[pd.DataFrame] = []
     for seen in _views(parser, sentences):
         alike = conicity(seen.values, seen.key_mask, absolute=True)
         moved = torch.stack([permutation_tvd(seen, rounds, heads=[h]) for h in range(len(seen.heads))], 1)
         moved = moved.nanmean(-1)
-        tables += [tidy(alike, "bh", "conicity", seen, **labels), tidy(moved, "bh", "tvd", seen, **labels)]
-    groups = pd.concat(tables).groupby([*labels, "head", "measure"])["value"]
-    return groups.mean().unstack("measure").reset_index()
+        tables += [tidy(alike, "bh", "conicity", seen), tidy(moved, "bh", "tvd", seen)]
+    means = pd.concat(tables).groupby(["head", "measure"])["value"].mean().unstack("measure").reset_index()
+    means.insert(0, "system", name)
+    means.insert(1, "seed", parser.config.train.seed)
+    return means
 
 
 def of_classifier(

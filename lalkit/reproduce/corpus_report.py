@@ -57,7 +57,7 @@ def report_heads(
     These are the tables of section 4.5 and figure 8 of the paper, by its measure and by the exact one.
 
     Args:
-        models: parsers by name or folder, such as one for each seed. Heads of the second and later ones are matched with those
+        models: parsers (name, folder or NAME=FOLDER), such as one for each seed. Heads of the later ones are matched with those
             of the first. Seeds that started from one trained parser share its heads: then a match says little.
         treebank: its sentences are parsed. split: its part.
         out: the folder for a table (CSV) of each of HEADINGS, the last two of them for several parsers, for a figure of each
@@ -71,7 +71,7 @@ def report_heads(
     gold, pictures = subset(load(treebank, split).sentences, sentences), {}
     rows: dict[str, list[pd.DataFrame]] = {name: [] for name in HEADINGS}
     first = None
-    for name, model in zip(_names(models), models):
+    for name, model in _named(models).items():
         source = Parser.load(model).attribution
         looks = source.look(gold)
         ranked = source.ranked(looks)
@@ -140,7 +140,7 @@ def report_errors(
     own = [Sentence(id="typed", words=tuple(typed.split()))] if typed.split() else []
     rows: dict[str, list[pd.DataFrame]] = {name: [] for name in ("errors", *ERROR_HEADINGS)}
     pictures = {}
-    for name, model in zip(_names(models), models):
+    for name, model in _named(models).items():
         parser, parts = Parser.load(model), {}
         source = PaperLayer(parser.network, parser.collator, parser.config.train.lam)
         if not source.mixed:
@@ -178,12 +178,13 @@ def _heads_of_errors(looks: Sequence[Look], gold: Sequence[Sentence]) -> dict[st
     return {name: pd.concat(tables, ignore_index=True) for name, tables in parts.items() if tables}
 
 
-def _names(models: Sequence[str]) -> list[str]:
-    names = [Path(model).name for model in models]
-    for name in names:
-        if names.count(name) > 1:
-            raise ParameterError(f"two parsers are called {name}", remedy="Give each folder a name of its own.")
-    return names
+def _named(models: Sequence[str]) -> dict[str, str]:
+    """Return the place of each model by its name. NAME=FOLDER gives a name; else it is that of the folder."""
+    pairs = [(name or Path(place).name, place) for name, _, place in (model.rpartition("=") for model in models)]
+    if len(named := dict(pairs)) < len(pairs):
+        name = next(name for name, _ in pairs if [n for n, _ in pairs].count(name) > 1)
+        raise ParameterError(f"two parsers are called {name}", remedy="Give each a name: NAME=FOLDER.")
+    return named
 
 
 def _write(title: str, tables: Tables, pictures: dict, out: Path) -> list[Path]:

@@ -58,6 +58,10 @@ def test_heads_of_several_parsers_are_matched(tiny_parser, tiny_span_parser, tmp
     assert (tmp_path / "seeds.png").is_file()
     code, _, err = lalkit("report", "heads", tiny_parser, tiny_parser, *few, "--out", tmp_path / "twice")
     assert code == 2 and "two parsers are called" in err and not (tmp_path / "twice").exists()
+    names = (f"one={tiny_parser}", f"other={tiny_parser}")
+    code, _, err = lalkit("report", "heads", *names, *few, "--out", tmp_path / "named")
+    assert code == 0, err
+    assert set(pd.read_csv(tmp_path / "named" / "heads.csv")["model"]) == {"one", "other"}
 
 
 def test_the_report_of_errors(tiny_parser, tiny_span_parser, tmp_path):

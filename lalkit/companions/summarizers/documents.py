@@ -156,10 +156,10 @@ def extracts(document: Document, most: int = 100) -> Iterator[Document]:
 
     if not document.summary:
         raise CorpusError("has no summary", where=document.id, remedy="Leave the document out.")
-    scorer, passage = RougeScorer(["rouge1"], use_stemmer=True), []
+    scorer, passage = RougeScorer(["rouge1"], use_stemmer=True), list[tuple[str, ...]]()
     summary = " ".join(document.summary)
     for sentence in (*sentences(document.words), ()):
-        if passage and (not sentence or len(passage) > 1 and sum(map(len, passage)) + len(sentence) > most):
+        if passage and (not sentence or len(passage) > 1 and len([*chain(*passage, sentence)]) > most):
             best = max(passage, key=lambda one: scorer.score(summary, " ".join(one))["rouge1"].fmeasure)
             yield Document(tuple(chain(*passage)), best, id=document.id)
             passage = []
