@@ -115,8 +115,8 @@ class Vocabulary:
         """Return a batch. Texts longer than the config's source or target are cut, with a warning. Raises ModelError if empty."""
         if not documents:
             raise ModelError("there is no document", remedy="Give at least one.")
-        sources = [_cut(d.words, config.source, f"{d.id}: the document") for d in documents]
-        targets = [_cut(d.summary, config.target, f"{d.id}: the summary") for d in documents]
+        sources = [_cut(d.words, config.source, "document") for d in documents]
+        targets = [_cut(d.summary, config.target, "summary") for d in documents]
         unknown = tuple(dict.fromkeys(w for words in sources for w in words if w not in self.index))
         ids = self.index | {word: len(self) + i for i, word in enumerate(unknown)}
         known = [[self.index.get(w, UNKNOWN) for w in words] for words in sources]
@@ -135,9 +135,14 @@ class Vocabulary:
         return self.words[index] if index < len(self) else batch.unknown[index - len(self)]
 
 
+LIMITS = {"document": "source", "summary": "target"}  # the settings
+
+
 def _cut(words: Sequence[str], most: int, what: str) -> Sequence[str]:
-    if len(words) > most:
-        warnings.warn(f"{what} has {len(words)} tokens; {most} of them are read", stacklevel=3)
+    if len(words) > most:  # the text is always the same, so that Python shows it once
+        warnings.warn(
+            f"a {what} has more than {most} tokens, and the rest is not read; set `{LIMITS[what]}`", stacklevel=3
+        )
     return words[:most]
 
 

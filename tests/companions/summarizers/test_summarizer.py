@@ -199,7 +199,7 @@ def test_beam_of_one_is_greedy_and_constraints_hold():
 
 def test_long_documents_are_cut_with_a_word():
     model = make(dataclasses.replace(CONFIG, source=3))
-    with pytest.warns(UserWarning, match="new: the document has 5 tokens; 3 of them are read"):
+    with pytest.warns(UserWarning, match="a document has more than 3 tokens, and the rest is not read; set `source`"):
         batch = collate(model, NEW)
     assert batch.source.shape == (1, 3) and batch.target.shape == (1, 3)
 
