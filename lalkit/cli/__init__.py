@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 
 # Threads that spin while they wait for work are 3-7 times slower on shared cores. This must be set before torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -68,7 +69,9 @@ def show_messages(context: typer.Context) -> None:
     logger, handler = logging.getLogger("lalkit"), Messages()
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
+    logger.propagate = False  # rouge-score gives the root a handler of its own, which would print each message again
     context.call_on_close(lambda: logger.removeHandler(handler))
+    context.call_on_close(partial(setattr, logger, "propagate", True))
 
 
 def prepare_streams() -> None:

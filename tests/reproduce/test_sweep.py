@@ -1,6 +1,7 @@
 """Carry out a sweep of two small runs: its files, no run twice, and how it goes on after a failure or a kill."""
 
 import json
+import logging
 import os
 import shutil
 import signal
@@ -196,6 +197,18 @@ def test_a_run_with_other_code_than_planned_is_an_error(file, tmp_path):
     with pytest.raises(ModelError, match="code that trains is not what it was when the sweep was planned"):
         carry_out(tmp_path, task(plan(file).runs[0], "other"))
     assert not (tmp_path / "parser").exists()
+
+
+def test_a_message_is_printed_once_whatever_handlers_other_packages_add(copy, file, no_run):
+    passed_on, handler = [], logging.Handler()
+    handler.emit = passed_on.append
+    logging.getLogger().addHandler(handler)
+    try:
+        done = CliRunner().invoke(app, ["sweep", str(file), "--out", str(copy)])
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert done.stderr.count("2 of them finished") == 1 and not passed_on
+    assert logging.getLogger("lalkit").propagate, "a program that imports lalkit has all messages"
 
 
 def test_the_folder_of_another_sweep_is_an_error(copy, file, no_run):
