@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 import lalkit
-from lalkit.draw.figures import calibration_figure, learning_curves, seed_points
+from lalkit.draw.figures import calibration_figure, learning_curves, seed_points, top_heads_of_seeds
 from lalkit.interpret.contributions import contributions
+from lalkit.reproduce.corpus_report import LABELS
 from lalkit.reproduce.sweep_table import (
     COUNTED,
     SCORES,
@@ -101,6 +102,12 @@ def test_the_tables_of_a_sweep_come_from_the_results_beside_them(plan):
     for kind, table in made.items():
         assert (FOLDER / "sweeps" / f"{name}-{kind}.csv").read_text() == table.to_csv(index=False, float_format="%.6g")
     assert_drawn(learning_curves(made["curves"], sweep.axes, COUNTED), FOLDER / "sweeps" / f"{name}-curves.png")
+
+
+def test_the_heads_of_seeds_are_drawn_from_their_table():
+    table = pd.read_csv(FOLDER / "seeds" / "heads.csv", keep_default_na=False)
+    assert list(table["model"].unique()) == ["seed 1", "seed 2", "seed 3"]
+    assert_drawn(top_heads_of_seeds(table, list(table["label"].unique())[:LABELS]), FOLDER / "seeds" / "seeds.png")
 
 
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
