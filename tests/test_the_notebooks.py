@@ -471,7 +471,7 @@ def test_15_sweeps_and_judges(tmp_path):
     result = run_notebook(FOLDER / "15_ablation_tables.ipynb", asked, tmp_path / "run", progress=False)
     assert {"cells.csv", "runs.csv", "seeds.png", "seeds.csv", "pairs.csv", "claims.csv"} <= saved(result)
     assert (result.folder / "report" / "report.html").is_file()
-    assert len(pd.read_csv(result.folder / "cells.csv")) == 3
+    assert len(pd.read_csv(result.folder / "cells.csv")) == 4
     assert set(pd.read_csv(result.folder / "claims.csv")["verdict"]) == {"cannot be told at this size"}
 
 
