@@ -91,6 +91,11 @@ def test_the_reliability_of_the_shipped_parsers_is_drawn_with_their_temperatures
     assert_drawn(calibration_figure(table), FOLDER / "calibration.png")
 
 
+def test_the_page_of_sweeps_has_the_tables_of_the_paper():
+    page = (FOLDER / "sweeps" / "report.html").read_text(encoding="utf-8")
+    assert [int(n) for n in re.findall(r"<h1>[^<]*\(table (\d)\)", page)] == [1, 2, 5]
+
+
 @pytest.mark.parametrize("plan", sorted(FOLDER.glob("sweeps/*/sweep.json")), ids=lambda path: path.parent.name)
 def test_the_tables_of_a_sweep_come_from_the_results_beside_them(plan):
     sweep = read_sweep(plan.parent)

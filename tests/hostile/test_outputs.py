@@ -481,9 +481,8 @@ def test_a_very_long_line_is_announced(tiny_parser, tmp_path, monkeypatch, caplo
     for text in ("sentence 1: 90 words need about 1 s and up to 3 MB", "fourth power", "split the sentence"):
         assert text in err
     monkeypatch.setattr(predict, "decode_output", None)  # the announcement comes before the work
-    monkeypatch.setattr(
-        predict.logger, "handlers", [caplog.handler]
-    )  # while a command runs, its messages do not reach the root
+    # While a command runs, its messages do not reach the root, where caplog listens.
+    monkeypatch.setattr(predict.logger, "handlers", [caplog.handler])
     with pytest.raises(TypeError):
         lalkit(*arguments, cwd=tmp_path)
     assert "90 words need" in caplog.text
