@@ -29,6 +29,7 @@ EXPENSIVE = (
     "lalkit report sweeps",
     "lalkit transparent",
     "lalkit heads",
+    "lalkit prune",
     "lalkit summarize",
     "lalkit bench",
     "lalkit serve",

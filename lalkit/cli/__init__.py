@@ -44,7 +44,7 @@ for command in (
     parser_commands.train, parser_commands.evaluate, parser_commands.parse, parser_commands.explain,
     parser_commands.serve, search_commands.search,
     analysis_commands.heads, analysis_commands.doctor, analysis_commands.run, analysis_commands.bench,
-    analysis_commands.demo, analysis_commands.sweep,
+    analysis_commands.demo, analysis_commands.sweep, analysis_commands.prune,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(analysis_commands.reports, name="report")

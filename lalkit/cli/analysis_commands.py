@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ import typer
 from lalkit.cli import options
 from lalkit.cli.companion_commands import between_commas, save
 from lalkit.cli.options import documented
+from lalkit.config import override
 from lalkit.errors import ParameterError, whole_number
 from lalkit.files import write_json
 
@@ -54,6 +56,40 @@ def heads(
         keep=out / "measured",
     )  # fmt: skip
     for path in write(comparison, out, f"Label heads under controls: {treebank} {split}"):
+        print(path)
+
+
+@documented
+def prune(
+    runs: list[str],
+    treebank: str = "ptb-sample",
+    split: options.Split = "test",
+    closes: str = "contexts,output",
+    prices: str = "3,30",
+    epochs: int = 3,
+    threads: options.Threads = 1,
+    out: Annotated[Path, options.FOLDER] = Path("runs/gates"),
+) -> None:
+    """Train parsers on with a gate on every label head and a price for open gates, to see how many heads they need.
+
+    After an interruption the same command continues. A control is trained on without gates.
+
+    Example: lalkit prune paper=runs/paper --treebank sample --epochs 1
+
+    Args:
+        runs: Trained runs with the paper's layer (FOLDER or NAME=FOLDER) and folders of sweeps.
+        treebank: The treebank to train on and to parse.
+        closes: What gates multiply, between commas: contexts (what a head attends to) or output (all of a head).
+        prices: Prices of open gates, between commas.
+        epochs: How often the training sentences are seen.
+        out: The folder for the pruned parsers and the tables.
+    """
+    from lalkit.reproduce.comparison import read_runs
+    from lalkit.reproduce.gates import GatesConfig, study
+
+    kinds = [("nothing", "0"), *product(closes.split(","), prices.split(","))]
+    configs = [override(GatesConfig(), {"closes": kind, "price": price, "epochs": epochs}) for kind, price in kinds]
+    for path in study(read_runs(runs), treebank, out, configs, split):
         print(path)
 
 

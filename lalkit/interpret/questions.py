@@ -1,4 +1,7 @@
-"""What a parser can be asked about many sentences, and how its label heads can be changed for a while, in one line each."""
+"""What a parser can be asked about many sentences, and how its label heads can be changed for a while, in one line each.
+
+The changes act at the named hook points of the layer: `with source.layer.hooked(**hooks):`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
-from lalkit.errors import LalkitError
+from lalkit.errors import LalkitError, ParameterError
 from lalkit.treebank.text import read_sentences
 from lalkit.treebank.tree import Sentence
 
@@ -16,8 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lalkit.interpret.contributions import Heads
-    from lalkit.interpret.source import AttributionSource
+    from lalkit.interpret.source import AttributionSource, Hooks
 
+CONTEXTS = {"uniform": "uniform attention", "mean": "mean", "swapped": "swapped sentences"}  # the names of the controls
+EXAMPLE = "Give of=, some tens of sentences such as those of lalkit.Treebank.load('sample', 'train'); for swapped, one."
 Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
 
 
@@ -72,9 +78,8 @@ class Questions:
         attention inside the span: the head's evidence is 0; what the boundaries give to its label stays. A result belongs to the
         network that parsed it: ask for its explanations inside the same block.
         """
-        from lalkit.interpret.changes import without
-
-        with self.attribution.layer.hooked(**without(self.attribution, heads)):
+        source = self.attribution
+        with source.layer.hooked(**source.without(heads, torch.zeros(source.heads))["head out"]):
             yield self
 
     @contextmanager
@@ -91,9 +96,7 @@ class Questions:
             heads: as in `without`; None: all.
             of: other sentences, for "mean" and "swapped".
         """
-        from lalkit.interpret.changes import with_contexts
-
-        with self.attribution.layer.hooked(**with_contexts(self.attribution, contexts, heads, _sentences(of))):
+        with self.attribution.layer.hooked(**_with_contexts(self.attribution, contexts, heads, _sentences(of))):
             yield self
 
     def _looks(self, texts: Texts) -> tuple[list, list[Sentence]]:
@@ -105,3 +108,47 @@ class Questions:
 
 def _sentences(texts: Texts) -> list[Sentence]:
     return read_sentences([texts] if isinstance(texts, str | Sentence) else texts)
+
+
+def _with_contexts(
+    source: AttributionSource, contexts: str | Callable[[Tensor], Tensor], heads: Heads | None, of: Sequence[Sentence]
+) -> Hooks:
+    """Return the hooks that replace what label heads pass on.
+
+    Args:
+        contexts: uniform, mean, swapped, or a function of the tensor, see `lalkit.Parser.with_contexts`.
+        heads: the heads that change; None: all of them.
+        of: the sentences from which other contexts are taken.
+
+    Raises:
+        ParameterError: another name, or a head that the layer does not have.
+        LalkitError: sentences are needed, or the function returns another shape than it got.
+    """
+    chosen = None if heads is None else source.chosen(heads)
+    if callable(contexts):
+        hooks = {source.passed_on: _same_shape(contexts)}
+    elif contexts not in [*CONTEXTS]:
+        raise ParameterError(f"there are no contexts {contexts!r}", remedy=f"Give {', '.join(CONTEXTS)} or a function.")
+    elif contexts != "uniform" and not of:
+        raise LalkitError(f"{contexts} contexts need sentences to take them from", remedy=EXAMPLE)
+    elif contexts == "swapped":
+        hooks = source.of_sentence(of[0])
+    else:
+        mean = source.mean(of) if contexts == "mean" else torch.zeros(source.heads)
+        hooks = source.controls(mean)[CONTEXTS[contexts]]
+    return hooks if chosen is None else {point: _only(chosen, change) for point, change in hooks.items()}
+
+
+def _only(chosen: Tensor, change: Callable) -> Callable:
+    return lambda value, *context: torch.where(chosen.to(value.device), change(value, *context), value)
+
+
+def _same_shape(function: Callable[[Tensor], Tensor]) -> Callable:
+    def change(value: Tensor, *context: Tensor) -> Tensor:
+        other = function(value)
+        if not isinstance(other, Tensor) or other.shape != value.shape:
+            remedy = f"Return a tensor of the shape that it got: {tuple(value.shape)}."
+            raise LalkitError(f"the function returned {getattr(other, 'shape', other)!r}", remedy=remedy)
+        return other.to(value)
+
+    return change

@@ -1,0 +1,164 @@
+"""How many label heads does a parser need? A gate on every label head of a trained parser, and a price for open gates.
+
+A trained parser with the paper's layer is trained on, as `lalkit.companions.summarizers.pruning` trains a summarizer on:
+
+    loss = eq. 12 + price * mean over label heads of P(gate open)
+
+A gate closes a head's context c_h, so that the head passes R x_t on and its attention has no effect; or its output y_h, so that
+nothing of the head is left. The word vectors stay as they are, so they are computed once. Afterwards the gates are multiplied
+into the weights, so that the result is an ordinary parser. A control is trained on without gates, because more training changes
+the scores, too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lalkit.chart.machine import progress
+from lalkit.companions.frame import one_epoch
+from lalkit.companions.summarizers.pruning import HardConcreteGate
+from lalkit.config import Count, Number, Settings
+from lalkit.errors import LalkitError, ModelError
+from lalkit.evaluation.provenance import parts_hash
+from lalkit.evaluation.scores import evaluate
+from lalkit.files import write_text
+from lalkit.interpret import source_of
+from lalkit.interpret.controls import words_kept
+from lalkit.interpret.paper_layer import PaperLayer
+from lalkit.network.batches import batches
+from lalkit.network.parser import Network
+from lalkit.network.predict import predict
+from lalkit.reproduce.comparison import HeadsRun, tests
+from lalkit.reproduce.comparison_measures import TRAINED
+from lalkit.training.checkpoint import Loaded, load_model, save_model
+from lalkit.training.objective import losses
+from lalkit.treebank.corpora import load
+from lalkit.treebank.tree import Sentence
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class GatesConfig(Settings):
+    """closes: what a gate multiplies; nothing: there are no gates (the control). price: of open gates."""
+
+    closes: Literal["nothing", "contexts", "output"] = "nothing"
+    price: Number = 0.0
+    epochs: Count = 3  # [D]
+    rate: Number = 2e-4  # [D] of the weights: a fifth of the rate in training
+    gate_rate: Number = 0.05  # [D] of log a
+
+
+def study(
+    runs: Sequence[HeadsRun], treebank: str, out: str | Path, configs: Sequence[GatesConfig], split: str = "test"
+) -> list[Path]:
+    """Prune every run by every config; score all parsers on a split; write gates.csv, gates-heads.csv and gates-tests.csv.
+
+    A pruned parser is OUT/SYSTEM-SEED-CLOSES-PRICE. One that is there is not trained again. The tables have, for each parser:
+    heads, kept, f1, uas, las (percent), and moved (the most by which cutting instead of gating moved a score); for each head: the
+    value of its gate; for each price: the test of the control ("as trained") against it, see `comparison.tests`.
+
+    Raises ModelError for a parser without the paper's layer, or whose heads are mixed, or for a folder of another pruning.
+    """
+    gold, train, out = load(treebank, split).sentences, load(treebank, "train").sentences, Path(out)
+    rows, heads, counts = [], [], {(run.system, run.seed): {} for run in runs}
+    for run, config in progress([*product(runs, configs)], desc="prunings", unit="run"):
+        key = {"system": run.system, "seed": run.seed, "closes": config.closes, "price": config.price}
+        loaded = pruned(run.folder, config, train, treebank, out / "-".join(map(str, key.values())))
+        parses = predict(loaded.network, loaded.collator, gold, lam=loaded.config.train.lam)
+        evaluation, found = evaluate(gold, [parse.sentence for parse in parses]), loaded.info["gates"]
+        scores = {name: evaluation.summary()[name] for name in ("f1", "uas", "las")}
+        kept = {"heads": len(found["values"]), "kept": sum(value > 0 for value in found["values"])}
+        rows.append(key | kept | scores | {"moved": found["moved"]})
+        heads += [key | {"head": head, "gate": value} for head, value in enumerate(found["values"])]
+        what = TRAINED if config.closes == "nothing" else f"{config.closes}, {config.price:g}"
+        counts[run.system, run.seed][what] = evaluation.table()
+    tables = {"gates": pd.DataFrame(rows), "gates-heads": pd.DataFrame(heads), "gates-tests": tests(counts)}
+    return [write_text(out / f"{n}.csv", t.to_csv(index=False, float_format="%.6g")) for n, t in tables.items()]
+
+
+def pruned(folder: Path, config: GatesConfig, sentences: Sequence[Sentence], treebank: str, out: Path) -> Loaded:
+    """Return the parser of a folder after pruning. It is kept in `out`, with the gates in its info."""
+    task = {**asdict(config), "parser": str(folder), "train_sha256": parts_hash([("train", sentences)])}
+    if not (out / "model.json").exists():
+        loaded = load_model(folder)
+        try:
+            kept = prune(loaded, sentences, config)
+        except LalkitError as error:
+            raise error.at(str(folder)) from None
+        save_model(out, loaded.network, loaded.config, loaded.vocab, "0", {"treebank": treebank, "gates": task | kept})
+    loaded = load_model(out)
+    if not task.items() <= loaded.info.get("gates", {}).items():
+        raise ModelError("holds another pruning", where=str(out), remedy="Give another --out.")
+    return loaded
+
+
+def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) -> dict:
+    """Train a parser on with gates, and multiply them into its weights. Return the values of the gates, and `moved`."""
+    network, train = loaded.network, loaded.config.train
+    source = source_of(network, loaded.collator)
+    if not isinstance(source, PaperLayer):
+        raise ModelError("has no layer of the paper", remedy="Give a parser with model.label_attention.")
+    source.refuse_many_contexts()
+    gate = HardConcreteGate(source.heads)
+    used = [s for s in sentences if len(s) <= train.max_length]
+
+    def loss(group: Sequence[Sentence]) -> Tensor:
+        with gated(network, config.closes, gate()):
+            terms = losses(network, loaded.collator(group, gold=True), train)
+        return terms["loss"] + config.price * gate.open().mean()
+
+    torch.manual_seed(train.seed)
+    groups = [[used[i] for i in group] for group in batches([len(s) for s in used], train.batch_tokens, train.seed)]
+    with words_kept(network):
+        with torch.no_grad():
+            for group in groups:
+                network.words(loaded.collator(group))
+        weights = [p for name, p in network.named_parameters() if not name.startswith("words.")]
+        parts = [{"params": weights, "lr": config.rate}, {"params": [gate.log_a], "lr": config.gate_rate}]
+        optimizer = torch.optim.Adam(parts, fused=True)
+        network.train()
+        for epoch in range(1, config.epochs + 1):
+            steps = progress(torch.randperm(len(groups)).tolist(), desc=f"epoch {epoch}/{config.epochs}", unit="batch")
+            mean = one_epoch(optimizer, (groups[i] for i in steps), loss, (weights, train.clip))
+            logger.info("%s, price %s: epoch %d, loss %.3f", config.closes, config.price, epoch, mean)
+    network.eval(), gate.eval()
+    with torch.no_grad():
+        values = torch.ones(source.heads) if config.closes == "nothing" else gate()
+        batch = loaded.collator(used[:20])
+        with gated(network, config.closes, values):
+            before = network(batch)
+        cut(network, config.closes, values)
+        pairs = zip(*((o.label_scores, o.arc_scores) for o in (before, network(batch))))
+    return {"values": values.tolist(), "moved": max(float((a - b).abs().max()) for a, b in pairs)}
+
+
+@contextmanager
+def gated(network: Network, closes: str, gates: Tensor) -> Iterator[None]:
+    """Multiply the contexts or the outputs of all label heads by their gates [heads], inside the `with` block only."""
+    functions: dict[str, Callable] = {
+        "contexts": lambda contexts: contexts * gates[:, None],
+        "output": lambda y, attention: (y * gates[:, None], attention),
+    }
+    with network.label_attention.hooked(**{name: f for name, f in functions.items() if name == closes}):
+        yield
+
+
+def cut(network: Network, closes: str, gates: Tensor) -> None:
+    """Multiply the gates into the weights: into W^V for contexts; for outputs, into the columns that read them."""
+    if closes == "contexts":
+        for block in network.label_attention.value.blocks:
+            block *= gates[:, None, None]
+    spans: Any = network.spans
+    for reader in (spans.first, network.arcs.project) if closes == "output" else ():
+        reader.weight *= gates.repeat_interleave(reader.in_features // len(gates))

@@ -1,0 +1,88 @@
+"""Gates on the label heads of a parser: what a closed gate means, and that the cut parser is the gated one."""
+
+import pandas as pd
+import pytest
+import torch
+
+import lalkit.reproduce.gates as gates
+from lalkit.errors import ModelError
+from lalkit.reproduce.comparison import HeadsRun
+from lalkit.reproduce.gates import GatesConfig, cut, gated, prune, study
+from lalkit.training.checkpoint import load_model
+from tests.command import lalkit
+
+
+def scores(loaded, sentences):
+    with torch.no_grad():
+        output = loaded.network(loaded.collator(sentences))
+    return output.label_scores, output.arc_scores
+
+
+@pytest.mark.parametrize("closes", ["contexts", "output"])
+def test_the_cut_parser_is_the_gated_one(tiny_parser, sample, closes):
+    loaded = load_model(tiny_parser)
+    heads = loaded.config.model.label_attention.heads
+    values = torch.linspace(0, 1, heads).roll(1)
+    as_trained = scores(loaded, sample[:8])
+    with gated(loaded.network, closes, values):
+        before = scores(loaded, sample[:8])
+    with torch.no_grad():
+        cut(loaded.network, closes, values)
+    for first, second, third in zip(as_trained, before, scores(loaded, sample[:8])):
+        assert not torch.allclose(first, second, atol=1e-3)
+        torch.testing.assert_close(second, third, atol=1e-4, rtol=1e-4)
+
+
+def test_a_closed_context_is_a_zero_context_and_a_closed_output_is_no_head(tiny_parser, sample):
+    loaded = load_model(tiny_parser)
+    layer, closed = loaded.network.label_attention, torch.zeros(loaded.config.model.label_attention.heads)
+    with layer.hooked(contexts=torch.zeros_like):
+        zeroed = scores(loaded, sample[:8])
+    with gated(loaded.network, "contexts", closed):
+        torch.testing.assert_close(scores(loaded, sample[:8]), zeroed)
+    with gated(loaded.network, "output", closed):
+        labels, _ = scores(loaded, sample[:1])
+    inside = torch.triu_indices(labels.shape[1], labels.shape[1], 1)
+    assert (labels[0, inside[0], inside[1]] == labels[0, 0, 1]).all()  # nothing is left to tell one span from another
+
+
+def test_a_high_price_closes_heads_and_word_vectors_stay(tiny_parser, sample):
+    dear, free = load_model(tiny_parser), load_model(tiny_parser)
+    words = [p.clone() for p in dear.network.words.parameters()]
+    closed = prune(dear, sample[:60], GatesConfig(closes="contexts", price=1000, epochs=6, gate_rate=0.5))
+    assert max(closed["values"]) == 0
+    assert all(torch.equal(a, b) for a, b in zip(words, dear.network.words.parameters()))
+    kept = prune(free, sample[:60], GatesConfig(closes="contexts", price=0, epochs=1))
+    assert min(kept["values"]) > 0
+    assert max(closed["moved"], kept["moved"]) < 1e-4
+
+
+def test_a_study_is_repeated_from_its_parsers(tiny_parser, tmp_path, monkeypatch):
+    configs = [GatesConfig(epochs=1), GatesConfig("output", 5, epochs=1)]
+    runs = [HeadsRun("paper", 1, tiny_parser), HeadsRun("paper", 2, tiny_parser)]
+    files = study(runs, "sample", tmp_path, configs, "dev")
+    first = [file.read_text() for file in files]
+    monkeypatch.setattr(gates, "prune", None)
+    assert [file.read_text() for file in study(runs, "sample", tmp_path, configs, "dev")] == first
+    table, heads, tests = map(pd.read_csv, files)
+    assert list(table["closes"]) == ["nothing", "output"] * 2 and (table["kept"] <= table["heads"]).all()
+    assert heads[heads["gate"] > 0].groupby(["seed", "closes"]).size().tolist() == table["kept"].tolist()
+    assert set(tests["what"]) == {"output, 5"} and set(tests["seeds"]) == {2}
+    uas = table.groupby("closes")["uas"].mean()
+    assert tests.set_index("measure")["difference"]["uas"] == pytest.approx(uas["nothing"] - uas["output"], abs=1e-3)
+    with pytest.raises(ModelError, match="holds another pruning"):
+        study(runs[:1], "sample", tmp_path, [GatesConfig(epochs=2)], "dev")
+
+
+def test_a_parser_without_the_layer_is_refused(tiny_span_parser, tmp_path):
+    code, _, messages = lalkit(
+        "prune", tiny_span_parser, "--treebank", "sample", "--epochs", "1", "--out", tmp_path / "gates"
+    )
+    assert code == 2 and "has no layer of the paper" in messages and str(tiny_span_parser) in messages
+
+
+def test_the_command_writes_the_tables(tiny_parser, tmp_path):
+    given = ("--treebank", "sample", "--epochs", "1", "--prices", "5", "--closes", "output", "--split", "dev")
+    code, printed, messages = lalkit("prune", f"paper={tiny_parser}", *given, "--out", tmp_path / "gates")
+    assert code == 0, messages
+    assert [line.rpartition("/")[2] for line in printed.split()] == ["gates.csv", "gates-heads.csv", "gates-tests.csv"]
