@@ -11,6 +11,7 @@ import io
 import logging
 import os
 import sys
+import warnings
 from contextlib import suppress
 from functools import partial
 
@@ -70,6 +71,8 @@ def show_messages(context: typer.Context) -> None:
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     logger.propagate = False  # rouge-score gives the root a handler of its own, which would print each message again
+    context.call_on_close(partial(setattr, warnings, "showwarning", warnings.showwarning))
+    warnings.showwarning = lambda message, *place: logger.warning(message)  # without the line of our code
     context.call_on_close(lambda: logger.removeHandler(handler))
     context.call_on_close(partial(setattr, logger, "propagate", True))
 

@@ -37,6 +37,7 @@ COMMANDS = {
     "parse --svg": "parse --model {parser} One. --svg {place}",
     "explain --html": "explain --model {parser} One. --html {place}",
     "heads": "heads {parser} --treebank small --split dev --label NP --probed 1 --rounds 1 --out {place}",
+    "prune": "prune {parser} --treebank small --split dev --closes output --prices 1 --epochs 1 --out {place}",
     "run": "run small.ipynb --out {place}",
     "sweep": "sweep small.yml --out {place}",
     "data import": "data import ptb --path licensed --out {place}",
@@ -467,6 +468,13 @@ def test_evaluation_without_what_cannot_be_read(tiny_parser, place):
     assert code == 0 and '"sentences": 4' in out and '"unreadable": 1' in out, err
     (place / "small" / "dev.trees").write_text("(S (A a)\n")
     command_refused(place, [*arguments, "--skip-unreadable"], "dev.trees")
+
+
+def test_a_warning_is_one_line_without_our_code(runs, place):
+    code, _, err = lalkit(*words("summarize train", runs, "new"), "--set", "source=5", cwd=place)
+    assert code == 0
+    assert "a document has more than 5 tokens, and the rest is not read; set `source`" in err.splitlines()
+    assert "UserWarning" not in err and ".py" not in err
 
 
 @pytest.mark.slow
