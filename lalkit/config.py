@@ -98,7 +98,7 @@ class LabelAttentionConfig(Settings):
     feedforward: bool = False  # [P] table 1, PFL: 0.05 better, but it mixes heads, so they have no contributions
     d_ff: Size = 2048  # [R]
     # How labels get heads, for `train.tie_weight`: `network.head_ties`. The paper proposes ties (section 4.6), but no way [D].
-    ties: Literal["none", "fixed", "learned", "shuffled"] = "none"
+    ties: Literal["none", "fixed", "learned", "shuffled", "random"] = "none"
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ class HeadTies(nn.Module):
       first epoch is without ties.
     * shuffled: as fixed, but dealt out anew before every epoch. A single deal would be no control, because all heads are alike
       before training.
+    * random: as fixed, but dealt out anew in every batch, so that there is nothing to learn: the control. (Of `shuffled`, a
+      training learns the deal of its last epoch.)
     """
 
     owned: Tensor
@@ -62,7 +64,8 @@ class HeadTies(nn.Module):
             low, high = raw.min(-1, keepdim=True).values, raw.max(-1, keepdim=True).values
             self.sums.index_add_(0, label, (raw - low) / (high - low).clamp(min=1e-12))
         each = torch.einsum("bfhd,hd->bfh", posts, (self.direction @ first).unflatten(0, posts.shape[2:])).float()
-        z, own = each[b, j] - each[b, i], self.owned[label] > 0
+        owned = self.owned[:, torch.randperm(self.owned.shape[1])] if self.kind == "random" else self.owned
+        z, own = each[b, j] - each[b, i], owned[label] > 0
         z, own = z[own.any(-1)], own[own.any(-1)]
         return (z.logsumexp(-1) - z.masked_fill(~own, -torch.inf).logsumexp(-1)).sum()
 

@@ -112,7 +112,7 @@ def check_heads(config: Config) -> None:
     ties = lal.ties if lal else "none"
     stay = lal is not None and lal.combine == "concat" and lal.query == "vector" and not lal.feedforward
     if train.tie_weight and ties == "none":
-        remedy = "Set it to fixed, learned or shuffled."
+        remedy = "Set it to fixed, learned, shuffled or random."
         raise ModelError("train.tie_weight needs model.label_attention.ties", remedy=remedy)
     if (train.apart_weight or ties != "none") and (not stay or config.model.task == "dependencies"):
         raise ModelError(

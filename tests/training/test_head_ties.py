@@ -79,6 +79,26 @@ def test_a_shuffled_matching_is_dealt_anew_in_every_epoch():
         assert [sum(row) for row in owned] == [0, 0, 1, 1, 1, 1] and [sum(c) for c in zip(*owned)] == [1, 1, 1, 1]
 
 
+def test_a_random_matching_is_another_one_in_every_batch(tmp_path, sample):
+    """It is the loss of a fixed matching with its heads in another order, and there is nothing to learn."""
+    run = a_run(
+        tmp_path / "run", TIED | {"model.label_attention.ties": "random", "train.tie_weight": 5, "train.rate": 0.01}
+    )
+    ties, batch = run.network.ties, run.collator(sample[:4], gold=True)
+    posts, first = run.network(batch, posts=True).posts, run.network.spans.first.weight
+    torch.manual_seed(3)
+    found = [ties.loss(posts, first, batch.spans) for _ in range(3)]
+    torch.manual_seed(3)
+    fixed = ties.owned.clone()
+    for loss in found:
+        ties.owned.copy_(fixed[:, torch.randperm(fixed.shape[1])])
+        torch.testing.assert_close(loss, literal.tie_loss(ties, posts, first, batch.spans))
+    assert len({loss.item() for loss in found}) == 3
+    ties.owned.copy_(fixed)
+    steps = [run.step(sample[:8], 0.0)[0]["ties"] for _ in range(30)]
+    assert min(steps[-5:]) > 0.5 * steps[0]
+
+
 def test_a_learned_matching_has_the_largest_mean_contribution():
     """Head 1 contributes most to both labels; the best pair of means gives it to the second, though the first has more spans."""
     sums = [FREE, FREE, [80.0, 90.0, 0, 0], [0, 20.0, 0, 15.0]]
