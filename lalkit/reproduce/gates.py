@@ -40,7 +40,7 @@ from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.reproduce.comparison import HeadsRun, tests
 from lalkit.reproduce.comparison_measures import TRAINED
-from lalkit.training.checkpoint import Loaded, load_model, save_model
+from lalkit.training.checkpoint import Loaded, fingerprint, load_model, save_model
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
@@ -76,11 +76,11 @@ def study(
         key = {"system": run.system, "seed": run.seed, "closes": config.closes, "price": config.price}
         loaded = pruned(run.folder, config, train, treebank, out / "-".join(map(str, key.values())))
         parses = predict(loaded.network, loaded.collator, gold, lam=loaded.config.train.lam)
-        evaluation, found = evaluate(gold, [parse.sentence for parse in parses]), loaded.info["gates"]
+        evaluation, values = evaluate(gold, [parse.sentence for parse in parses]), loaded.info["gates"]["values"]
         scores = {name: evaluation.summary()[name] for name in ("f1", "uas", "las")}
-        kept = {"heads": len(found["values"]), "kept": sum(value > 0 for value in found["values"])}
-        rows.append(key | kept | scores | {"moved": found["moved"]})
-        heads += [key | {"head": head, "gate": value} for head, value in enumerate(found["values"])]
+        rows.append(key | {"heads": len(values), "kept": sum(value > 0 for value in values)} | scores)
+        rows[-1]["moved"] = loaded.info["gates"]["moved"]
+        heads += [key | {"head": head, "gate": value} for head, value in enumerate(values)]
         what = TRAINED if config.closes == "nothing" else f"{config.closes}, {config.price:g}"
         counts[run.system, run.seed][what] = evaluation.table()
     tables = {"gates": pd.DataFrame(rows), "gates-heads": pd.DataFrame(heads), "gates-tests": tests(counts)}
@@ -89,7 +89,7 @@ def study(
 
 def pruned(folder: Path, config: GatesConfig, sentences: Sequence[Sentence], treebank: str, out: Path) -> Loaded:
     """Return the parser of a folder after pruning. It is kept in `out`, with the gates in its info."""
-    task = {**asdict(config), "parser": str(folder), "train_sha256": parts_hash([("train", sentences)])}
+    task = {**asdict(config), "parser": fingerprint(folder), "train_sha256": parts_hash([("train", sentences)])}
     if not (out / "model.json").exists():
         loaded = load_model(folder)
         try:
@@ -129,9 +129,9 @@ def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) ->
         optimizer = torch.optim.Adam(parts, fused=True)
         network.train()
         for epoch in range(1, config.epochs + 1):
-            steps = progress(torch.randperm(len(groups)).tolist(), desc=f"epoch {epoch}/{config.epochs}", unit="batch")
-            mean = one_epoch(optimizer, (groups[i] for i in steps), loss, (weights, train.clip))
-            logger.info("%s, price %s: epoch %d, loss %.3f", config.closes, config.price, epoch, mean)
+            order = torch.randperm(len(groups))
+            mean = one_epoch(optimizer, (groups[i] for i in order), loss, (weights, train.clip))
+            logger.info("%s, price %g: epoch %d, loss %.3f", config.closes, config.price, epoch, mean)
     network.eval(), gate.eval()
     with torch.no_grad():
         values = torch.ones(source.heads) if config.closes == "nothing" else gate()
