@@ -130,7 +130,7 @@ def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) ->
         network.train()
         for epoch in range(1, config.epochs + 1):
             order = torch.randperm(len(groups))
-            mean = one_epoch(optimizer, (groups[i] for i in order), loss, (weights, train.clip))
+            mean = one_epoch(optimizer, (groups[i] for i in order), loss, (weights, train.clip) if train.clip else None)
             logger.info("%s, price %g: epoch %d, loss %.3f", config.closes, config.price, epoch, mean)
     network.eval(), gate.eval()
     with torch.no_grad():

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import lalkit.reproduce.gates as gates
+from lalkit.config import override
 from lalkit.errors import ModelError
 from lalkit.reproduce.comparison import HeadsRun
 from lalkit.reproduce.gates import GatesConfig, cut, gated, prune, study
@@ -55,6 +56,14 @@ def test_a_high_price_closes_heads_and_word_vectors_stay(tiny_parser, sample):
     kept = prune(free, sample[:60], GatesConfig(closes="contexts", price=0, epochs=1))
     assert min(kept["values"]) > 0
     assert max(closed["moved"], kept["moved"]) < 1e-4
+
+
+def test_a_parser_that_was_trained_without_clipping_learns_too(tiny_parser, sample):
+    loaded = load_model(tiny_parser)
+    loaded.config = override(loaded.config, {"train.clip": 0})
+    before = loaded.network.spans.first.weight.clone()
+    prune(loaded, sample[:20], GatesConfig(epochs=1))
+    assert not torch.equal(before, loaded.network.spans.first.weight)
 
 
 def test_a_study_is_repeated_from_its_parsers(tiny_parser, tmp_path, monkeypatch):
