@@ -91,6 +91,13 @@ def test_the_reliability_of_the_shipped_parsers_is_drawn_with_their_temperatures
     assert_drawn(calibration_figure(table), FOLDER / "calibration.png")
 
 
+def test_the_table_of_gates_counts_the_open_ones():
+    key = ["system", "seed", "closes", "price"]
+    table, heads = (pd.read_csv(FOLDER / "heads" / "gates" / f"{name}.csv") for name in ("gates", "gates-heads"))
+    kept = (heads.set_index(key)["gate"] > 0).groupby(key, sort=False).sum()
+    assert kept.tolist() == table["kept"].tolist() and (heads.groupby(key).size() == 64).all()
+
+
 def test_the_page_of_sweeps_has_the_tables_of_the_paper():
     page = (FOLDER / "sweeps" / "report.html").read_text(encoding="utf-8")
     assert [int(n) for n in re.findall(r"<h1>[^<]*\(table (\d)\)", page)] == [1, 2, 5]

@@ -5,8 +5,10 @@ import pytest
 import torch
 
 import lalkit.reproduce.gates as gates
+from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import ModelError
+from lalkit.network.batches import batches
 from lalkit.reproduce.comparison import HeadsRun
 from lalkit.reproduce.gates import GatesConfig, cut, gated, prune, study
 from lalkit.training.checkpoint import load_model
@@ -49,9 +51,12 @@ def test_a_closed_context_is_a_zero_context_and_a_closed_output_is_no_head(tiny_
 
 def test_a_high_price_closes_heads_and_word_vectors_stay(tiny_parser, sample):
     dear, free = load_model(tiny_parser), load_model(tiny_parser)
-    words = [p.clone() for p in dear.network.words.parameters()]
+    words, usual, calls = [p.clone() for p in dear.network.words.parameters()], dear.network.words.forward, []
+    dear.network.words.forward = lambda batch: calls.append(batch) or usual(batch)
     closed = prune(dear, sample[:60], GatesConfig(closes="contexts", price=1000, epochs=6, gate_rate=0.5))
     assert max(closed["values"]) == 0
+    groups = batches([len(s) for s in sample[:60]], dear.config.train.batch_tokens, dear.config.train.seed)
+    assert len(calls) == len(groups) + 2, "once for each batch, and twice to see what cutting moves"
     assert all(torch.equal(a, b) for a, b in zip(words, dear.network.words.parameters()))
     kept = prune(free, sample[:60], GatesConfig(closes="contexts", price=0, epochs=1))
     assert min(kept["values"]) > 0
@@ -95,3 +100,5 @@ def test_the_command_writes_the_tables(tiny_parser, tmp_path):
     code, printed, messages = lalkit("prune", f"paper={tiny_parser}", *given, "--out", tmp_path / "gates")
     assert code == 0, messages
     assert [line.rpartition("/")[2] for line in printed.split()] == ["gates.csv", "gates-heads.csv", "gates-tests.csv"]
+    parser = Parser.load(tmp_path / "gates" / "paper-1-output-5.0")  # an ordinary parser
+    assert len(parser.parse("It rained .", "tokens").sentence) == 3 and len(parser.contributions("It rained ."))
