@@ -138,6 +138,7 @@ def seed_points(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str
             panel.plot(rows[measure].mean(), y, "|", color="black", ms=20)
         panel.set_xlabel(f"{measure.upper()}, percent")
         panel.margins(x=0.15)
+        panel.locator_params(axis="x", nbins=5)  # so that the last number of a panel does not touch the first of the next
         panel.grid(axis="x", alpha=0.3)
     panels[0].set_yticks(range(len(cells)), [name for name, _ in cells])
     panels[0].set_ylim(len(cells) - 0.5, -0.5)
