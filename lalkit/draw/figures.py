@@ -138,7 +138,7 @@ def seed_points(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str
             panel.plot(rows[measure].mean(), y, "|", color="black", ms=20)
         panel.set_xlabel(f"{measure.upper()}, percent")
         panel.margins(x=0.15)
-        panel.locator_params(axis="x", nbins=5)  # so that the last number of a panel does not touch the first of the next
+        panel.locator_params(axis="x", nbins=5)  # more numbers touch those of the next panel
         panel.grid(axis="x", alpha=0.3)
     panels[0].set_yticks(range(len(cells)), [name for name, _ in cells])
     panels[0].set_ylim(len(cells) - 0.5, -0.5)
@@ -152,7 +152,7 @@ def learning_curves(table: pd.DataFrame, axes: Sequence[str], measures: Sequence
     table: the columns of `axes`, seed, epoch, and the measures in percent.
     """
     cells = table.groupby(table[list(axes)].astype(str).agg(", ".join, axis=1), sort=False)
-    figure, panels = side_by_side(len(measures), 3.4 * len(measures), 3.2)
+    figure, panels = side_by_side(len(measures), 3.4 * len(measures) + 1.6, 3.2)
     for panel, measure in zip(panels, measures):
         for k, (name, rows) in enumerate(cells):
             style = {
@@ -167,7 +167,8 @@ def learning_curves(table: pd.DataFrame, axes: Sequence[str], measures: Sequence
         panel.set(xlabel="epoch", title=f"{measure.upper()} on dev, percent")
         panel.xaxis.get_major_locator().set_params(integer=True)
         panel.grid(alpha=0.3)
-    panels[0].legend(title=", ".join(axes), fontsize=8, title_fontsize=8)
+    lines = panels[0].get_legend_handles_labels()
+    figure.legend(*lines, title=", ".join(axes), fontsize=8, title_fontsize=8, loc="outside right upper")
     return figure
 
 
