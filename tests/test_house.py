@@ -165,6 +165,7 @@ CONDA_NAMES = {"pytorch": "torch"}
 COMES_WITH = {
     "nbformat": "papermill",
     "nbclient": "papermill",
+    "traitlets": "papermill",
     "jupyter_client": "jupyterlab",
     "IPython": "jupyterlab",
     "tokenizers": "transformers",

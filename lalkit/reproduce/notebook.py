@@ -25,13 +25,13 @@ from unittest.mock import patch
 
 from lalkit.errors import CorpusError, LalkitError, TreebankError
 from lalkit.evaluation import provenance
-from lalkit.evaluation.provenance import code_hash
 from lalkit.files import find_json, write_json, write_text, writing
 from lalkit.reproduce.parameters import TAG, convert_all, read_parameters
 
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable that tells the notebook where to save
 KERNEL = "python3"
 PEAK = ".peak"  # file in the run's folder into which the kernel writes its memory
+PATIENCE = 60.0  # seconds that a kernel has to end by itself, so that it can write that file on a busy machine, too
 CELL_TIMEOUT = 4 * 3600  # seconds; a cell that trains a parser on a CPU may take hours
 SAME = ("notebook_sha256", "parameters", "code_sha256", "data_sha256")  # two runs are the same if these are equal
 TREEBANK = ("treebank", "corpus")  # parameters that name a treebank
@@ -110,7 +110,7 @@ def run_notebook(
     record = {
         "notebook": path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name,
         "notebook_sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "parameters": complete,
-        "seed": complete.get("seed"), "code_sha256": code_hash(), "data_sha256": _data_hash(complete, root),
+        "seed": complete.get("seed"), "code_sha256": provenance.code_hash(), "data_sha256": _data_hash(complete, root),
         "status": "running", "error": None, "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": None, "peak_memory_mb": None,  # of the kernel; None if it was killed
         "git": provenance.git_revision(root), "versions": provenance.versions(), "device": provenance.device(),
@@ -193,6 +193,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
     import papermill
     from jupyter_client.kernelspec import NoSuchKernel
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
+    from traitlets.config import Config
 
     node = nbformat.read(path, as_version=4)
     remedy = f"The notebook as far as it got: {folder / path.name}"
@@ -206,6 +207,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
                 progress_bar={"ascii": True, "desc": path.stem, "file": sys.stderr} if progress else False,
                 execution_timeout=max(1, round(timeout)),
                 cwd=str(root),
+                config=Config({"KernelManager": {"shutdown_wait_time": PATIENCE}}),
             )
     except papermill.PapermillExecutionError as error:
         number = error.cell_index + 1 - _cells_added(node, changed, error.cell_index)

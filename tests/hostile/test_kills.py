@@ -47,7 +47,7 @@ for line in sys.stdin:
         status = os.waitpid(pid, os.WNOHANG)
         if not start and glob.glob(sign):
             start = time.perf_counter()
-        if start and time.perf_counter() - start > seconds:
+        if status[0] == 0 and start and time.perf_counter() - start > seconds:
             os.kill(pid, 9)
             status = os.waitpid(pid, 0)
         time.sleep(0.001)

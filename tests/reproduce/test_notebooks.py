@@ -18,6 +18,8 @@ from pathlib import Path
 out = Path(os.environ["LALKIT_RUN_DIR"])
 (out / "figure.txt").write_text(f"{name} {times * 2} {os.getcwd()} {sys.executable}")"""
 
+SLOW_END = "import atexit, time\natexit.register(time.sleep, 3)"  # as on a busy machine
+
 
 def write_notebook(path, *sources):
     """A notebook of code cells; the second one is the parameters cell."""
@@ -40,7 +42,7 @@ def root(tmp_path):
 def test_a_run_leaves_the_notebook_its_files_and_a_complete_record(root):
     # Braces in the name: papermill would read them as a format field.
     book = write_notebook(
-        root / "notebooks" / "demo{x}.ipynb", "1", "name: str = 'a'\ntimes: int = 2\nrate: float = 0.5", GOOD
+        root / "notebooks" / "demo{x}.ipynb", "1", "name: str = 'a'\ntimes: int = 2\nrate: float = 0.5", GOOD, SLOW_END
     )
     environment = dict(os.environ)
     result = run_notebook(book, {"times": "21"}, progress=False)
@@ -152,7 +154,7 @@ def test_the_cache_compares_notebook_parameters_code_and_data(root, monkeypatch,
     third = run(n=2)
     assert third.folder != second.folder
     with monkeypatch.context() as patch:
-        patch.setattr("lalkit.reproduce.notebook.code_hash", lambda: "other")
+        patch.setattr("lalkit.evaluation.provenance.code_hash", lambda: "other")
         assert run(n=2).folder != third.folder
     book.write_text(book.read_text().replace('"2"', '"3"'))
     assert run(n=2).folder not in (second.folder, third.folder)
