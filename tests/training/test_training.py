@@ -47,8 +47,9 @@ def result(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
-def test_sigkill_and_resume_end_with_the_same_bits(tmp_path, workers):
+def test_sigkill_and_resume_end_with_the_same_bits(tmp_path):
+    """With two workers; tests/hostile/test_kills.py kills a training with one."""
+    workers = 2
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert run(whole, workers).wait() == 0
     process, kills = run(killed, workers), 0

@@ -173,7 +173,7 @@ def test_all_of_craft():
     assert sum(w.count("\u2009") for w in words) == 3
     assert sum(w.count("\u200a") for w in words) == 15
     assert stats(needs("craft", "dev"))["groups (<H>)"] > 0
-    for s in [*parts[0][::5], *parts[1]]:
+    for s in [*parts[0][::20], *parts[1][::4]]:
         assert from_joint(s.words, to_joint(s), s.heads, s.tags, s.arc_labels, s.id) == s
 
 
