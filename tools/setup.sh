@@ -23,7 +23,7 @@ if [ ! -x "$venv/bin/python" ]; then
 fi
 recent "$venv/bin/python" || fail "$venv holds $("$venv/bin/python" -V 2>&1), lalkit needs 3.11 or later" "Remove $venv and run this again."
 
-pip() {
+pip() { # Python compiles a module when it is first imported; most of what is installed here never is
     local quiet=()
     [ -t 1 ] || quiet=(--quiet) # progress bars only where somebody looks at them
     "$venv/bin/python" -m pip --disable-pip-version-check "${quiet[@]}" "$@"
@@ -37,11 +37,11 @@ if installed; then
     say "$torch is installed"
 elif [ "$(uname -s)" = Linux ] && ! nvidia-smi >/dev/null 2>&1 && answers "$cpu_index"; then
     say "installing $torch for CPU (about 200 MB; there is no NVIDIA GPU)"
-    pip install --no-deps --index-url "$cpu_index" "$torch"
+    pip install --no-compile --no-deps --index-url "$cpu_index" "$torch"
 else
     say "installing $torch (may take several minutes)"
-    pip install -c constraints.txt "$torch"
+    pip install --no-compile -c constraints.txt "$torch"
 fi
 say "installing lalkit and the packages it needs (a few minutes the first time)"
-pip install -c constraints.txt -e ".[${EXTRAS:-dev}]"
+pip install --no-compile -c constraints.txt -e ".[${EXTRAS:-dev}]"
 say "$venv is ready"
