@@ -17,7 +17,7 @@ import pandas as pd
 
 from lalkit.api import Parser
 from lalkit.config import Config, from_dict
-from lalkit.errors import LalkitError, ParameterError
+from lalkit.errors import CorpusError, LalkitError, ParameterError
 from lalkit.evaluation.provenance import code_hash, json_hash
 from lalkit.evaluation.statistics import COUNTS, f1_of_sums, holm, paired_test, score_test
 from lalkit.files import find_json, write_json
@@ -67,12 +67,12 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
     """
     runs: list[HeadsRun] = []
     for place in places:
-        name, equals, folder = place.rpartition("=")
+        name, folder = name_and_place(place)
         if (Path(folder) / "sweep.json").exists():
             sweep = read_sweep(folder)
             for result in sweep.runs:
                 cell = ", ".join(result["cell"].values())
-                runs.append(_run(f"{name}{': ' * bool(equals)}{cell}", sweep.folder / result["folder"] / "parser"))
+                runs.append(_run(f"{name}{': ' * bool(name)}{cell}", sweep.folder / result["folder"] / "parser"))
         else:
             runs.append(_run(name, Path(folder)))
     if not runs:
@@ -84,6 +84,21 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
                 remedy="Name them apart: NAME=FOLDER.",
             )
     return runs
+
+
+def name_and_place(text: str) -> tuple[str, str]:
+    """Split NAME=FOLDER. The name is empty if there is none, as in the path of a file or folder that has a = in its own name."""
+    name, _, place = ("", "", text) if Path(text).exists() else text.rpartition("=")
+    return name, place
+
+
+def with_constituents(treebank: str, split: str, size: int) -> list[Sentence]:
+    """Return `size` sentences from all over a split; 0 means all. Raises CorpusError if one has no constituents."""
+    sentences = subset(load(treebank, split).sentences, size)
+    if any(sentence.constituents is None for sentence in sentences):
+        remedy = "Give a treebank with constituents, such as sample or ptb-sample."
+        raise CorpusError("there are sentences without constituents", where=f"{treebank} {split}", remedy=remedy)
+    return sentences
 
 
 def _run(name: str, folder: Path) -> HeadsRun:
@@ -114,9 +129,10 @@ def compare_heads(
     Args: runs: the first run's system is the one that the others are tested against. sentences: the number of sentences, spread
         evenly over the split; 0 means all. labels: those whose heads are taken out; None: the most frequent. probed: the number
         of sentences for the probes. rounds: permutations of each attention. keep: a folder for what was measured of each run.
-    Raises: LalkitError, with the run's folder, if its heads are mixed; and for a label that the sentences do not have.
+    Raises: LalkitError, with the run's folder, if its heads are mixed; for a label that the sentences do not have; and for
+        sentences without constituents.
     """
-    gold = subset(load(treebank, split).sentences, sentences)
+    gold = with_constituents(treebank, split, sentences)
     train = subset(load(treebank, "train").sentences, MEANS)
     labels = list(labels) if labels else usual_labels(gold)
     there = {c.label for s in gold for c in s.constituents}

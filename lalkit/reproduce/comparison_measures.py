@@ -111,8 +111,8 @@ def _of_label(what: str, label: str, table: pd.DataFrame) -> Iterator[Row]:
     F1 is there because a head may speak against its label: without the head, the label is found more often, also where it is
     wrong.
     """
-    own = table["label"] == label
-    for name, rows in (("", table[own]), ("_of_others", table[~own])):
+    is_label = table["label"] == label
+    for name, rows in (("", table[is_label]), ("_of_others", table[~is_label])):
         sums = rows[["matched", "gold", "predicted"]].sum()
         if sums["gold"]:
             yield what, label, f"recall{name}", 100 * sums["matched"] / sums["gold"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -47,9 +47,8 @@ def write(comparison: Compared, out: str | Path, title: str) -> list[Path]:
 def page(comparison: Compared, title: str) -> str:
     """Return a page in Markdown: means over seeds, with the standard deviation (n - 1) if there are several."""
     parts = {name: table for name, table in summaries(comparison).items() if len(table)}
-    return render(
-        "reproduce/report.md.jinja", title=title, first="Means over seeds (± standard deviation).", parts=parts
-    )
+    first = "Means over seeds (± standard deviation)."
+    return render("reproduce/report.md.jinja", title=title, first=first, parts=parts)
 
 
 def summaries(comparison: Compared) -> dict[str, pd.DataFrame]:
@@ -61,15 +60,13 @@ def summaries(comparison: Compared) -> dict[str, pd.DataFrame]:
     labelled = table[(table["what"] == TRAINED) & (table["label"] != "")]
     whats = dict.fromkeys(removed["what"])
     removed = removed.assign(measure=removed["measure"].map(REMOVED) + ", " + removed["what"])
+    removals = {f"{name}, {what}": None for name in REMOVED.values() for what in whats}
+    controls, names = scores.assign(measure=scores["what"]), dict.fromkeys(scores["what"])
     return {
         "Systems": _means(trained, ["system"], SIZES),
-        "F1 with other attention or contexts at test": _means(
-            scores.assign(measure=scores["what"]), ["system"], dict.fromkeys(scores["what"])
-        ),
+        "F1 with other attention or contexts at test": _means(controls, ["system"], names),
         "Label heads": _means(labelled, ["label", "system"], HEADS),
-        "A label without its head": _means(
-            removed, ["label", "system"], {f"{name}, {what}": None for name in REMOVED.values() for what in whats}
-        ),
+        "A label without its head": _means(removed, ["label", "system"], removals),
         "Probes of attention (gold spans)": _means(table[table["what"] == "probe"], ["system"], PROBES),
         "Tests": tests.round(4) if len(tests) else tests,
     }
@@ -124,7 +121,7 @@ def _head_words_seen(rows: pd.DataFrame) -> Iterator[str]:
         yield f"spans whose most attended word is their head word, least to most over seeds: {', '.join(parts)}."
 
 
-def _means(table: pd.DataFrame, by: list[str], names: dict[str, str | None]) -> pd.DataFrame:
+def _means(table: pd.DataFrame, by: list[str], names: Mapping[str, str | None]) -> pd.DataFrame:
     """Return a row for each group and a column for each measure, with cells as text.
 
     names: the measures in their order, with the names of their columns; None keeps the name of the measure.

@@ -22,6 +22,7 @@ from lalkit.interpret.errors import errors, missed, renamed, trace, word_shares
 from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.interpret.source import AttributionSource, gold_spans
 from lalkit.interpret.tables import averages, chosen, led_labels, match, survival, top_shares
+from lalkit.reproduce.comparison import name_and_place, with_constituents
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
@@ -58,11 +59,12 @@ def report_heads(
 
     Args:
         models: parsers (name, folder or NAME=FOLDER), such as one for each seed. Heads of the later ones are matched with those
-            of the first. Seeds that started from one trained parser share its heads: then a match says little.
+            of the first, by the norms that both have. Seeds that started from one trained parser share its heads: then a match
+            says little.
         treebank: its sentences are parsed. split: its part.
         out: the folder for a table (CSV) of each of HEADINGS, the last two of them for several parsers, for a figure of each
             parser and measure, one of all parsers, and report.html.
-        sentences: so many, evenly spread; 0 means all.
+        sentences: the number of sentences, evenly spread; 0 means all.
         labels: labels to report; by default the most frequent ones.
 
     Returns: the files.
@@ -70,26 +72,28 @@ def report_heads(
     """
     gold, pictures = subset(load(treebank, split).sentences, sentences), {}
     rows: dict[str, list[pd.DataFrame]] = {name: [] for name in HEADINGS}
-    first = None
+    first, first_norms = None, set()
     for name, model in _named(models).items():
         source = Parser.load(model).attribution
         looks = source.look(gold)
         ranked = source.ranked(looks)
         names = list(labels) or chosen(ranked, None)
-        for norm in [norm for norm in source.norms if norm in REPORTED] or [source.top_norm]:
+        norms = [norm for norm in source.norms if norm in REPORTED] or [source.top_norm]
+        for norm in norms:
             heads = top_shares(ranked, norm, names)
             tops = heads.groupby("label", sort=False)["head"].first()
-            found = {"heads": heads, "means": averages(ranked, norm, names)}
-            found["labels"] = led_labels(ranked, norm, sorted(set(tops)))
-            found["tags"] = attention_by_tag(source, looks, tops).assign(norm=norm)
-            if first is not None:
-                found["matched"] = match(first, ranked, norm).assign(norm=norm)
-                found["again"] = survival(first, ranked, norm, [name for name in names if first.labelled(name).any()])
-            for table, part in found.items():
+            parts = {"heads": heads, "means": averages(ranked, norm, names)}
+            parts["labels"] = led_labels(ranked, norm, sorted(set(tops)))
+            parts["tags"] = attention_by_tag(source, looks, tops).assign(norm=norm)
+            if first is not None and norm in first_norms:
+                parts["matched"] = match(first, ranked, norm).assign(norm=norm)
+                parts["again"] = survival(first, ranked, norm, [name for name in names if first.labelled(name).any()])
+            for table, part in parts.items():
                 rows[table].append(part.assign(model=name))
             picture = pictures[f"{name}-{norm}"] = head_bars(heads, "share", names[:LABELS], SHOWN, beside="overall")
             picture.suptitle(f"{name}: percent of a label's constituents that a head leads, by {norm}", fontsize=10)
-        first = ranked if first is None else first
+        if first is None:
+            first, first_norms = ranked, {*source.norms, source.top_norm}
     tables = {name: (HEADINGS[name], pd.concat(parts, ignore_index=True)) for name, parts in rows.items() if parts}
     if len(models) > 1:
         heads = tables["heads"][1]
@@ -109,8 +113,8 @@ def attention_by_tag(source: AttributionSource, looks: Sequence, tops: pd.Series
         table = table[table["head"] == head] if not source.head_labels else table
         if table.empty:
             continue
-        tags = [looks[s].prediction.sentence.tags for s in table["sentence"]]
-        table = table.assign(tag=[own[p - 1] if own else "_" for own, p in zip(tags, table["position"])])
+        tags_of = (looks[s].prediction.sentence.tags for s in table["sentence"])
+        table = table.assign(tag=[tags[p - 1] if tags else "_" for tags, p in zip(tags_of, table["position"])])
         shares = table.groupby("tag")["attention"].agg(["sum", "size"])
         shares = 100 * shares / shares.sum()
         columns = {"sum": "attention", "size": "words"}
@@ -136,15 +140,15 @@ def report_errors(
 
     Returns: the files.
     """
-    gold: Sequence[Sentence] = subset(load(treebank, split).sentences, sentences)
-    own = [Sentence(id="typed", words=tuple(typed.split()))] if typed.split() else []
+    gold = with_constituents(treebank, split, sentences)
+    traced = [Sentence(id="typed", words=tuple(typed.split()))] if typed.split() else []
     rows: dict[str, list[pd.DataFrame]] = {name: [] for name in ("errors", *ERROR_HEADINGS)}
     pictures = {}
     for name, model in _named(models).items():
         parser, parts = Parser.load(model), {}
         source = PaperLayer(parser.network, parser.collator, parser.config.train.lam)
         if not source.mixed:
-            looks = source.look([*gold, *own], besides=[*gold_spans(gold), *([] for _ in own)])
+            looks = source.look([*gold, *traced], besides=[*gold_spans(gold), *([] for _ in traced)])
             parses = [look.sentence for look in looks[: len(gold)]]
             parts = _heads_of_errors(looks, gold)
         else:
@@ -158,20 +162,19 @@ def report_errors(
     tables = {name: pd.concat(parts, ignore_index=True) for name, parts in rows.items() if parts}
     written = [write_text(Path(out) / "errors.csv", tables.pop("errors").to_csv(index=False))]
     title = f"Errors of {', '.join(pictures)} on {treebank} {split}"
-    return written + _write(
-        title, {name: (ERROR_HEADINGS[name], table) for name, table in tables.items()}, pictures, Path(out)
-    )
+    named = {name: (ERROR_HEADINGS[name], table) for name, table in tables.items()}
+    return written + _write(title, named, pictures, Path(out))
 
 
 def _heads_of_errors(looks: Sequence[Look], gold: Sequence[Sentence]) -> dict[str, pd.DataFrame]:
     """Return the tables of section 4.6, by the paper's measure and by the exact one. The looks after those of gold are traced."""
-    found, everything = contributions(looks[: len(gold)], gold), contributions(looks)
+    parsed, everything = contributions(looks[: len(gold)], gold), contributions(looks)
     parts: dict[str, list[pd.DataFrame]] = {"missed": [], "roots": [], "renamed": [], "traced": []}
     for norm in REPORTED:
-        parts["missed"].append(missed(found, norm).assign(heads_of="parsed"))
-        parts["missed"].append(missed(found, norm, count=4, chosen_from="correct").assign(heads_of="correct"))
-        parts["roots"].append(word_shares(looks, found, norm, gold=gold).assign(norm=norm))
-        parts["renamed"].append(renamed(looks, found, norm, gold).assign(norm=norm))
+        parts["missed"].append(missed(parsed, norm).assign(heads_of="parsed"))
+        parts["missed"].append(missed(parsed, norm, count=4, chosen_from="correct").assign(heads_of="correct"))
+        parts["roots"].append(word_shares(looks, parsed, norm, gold=gold).assign(norm=norm))
+        parts["renamed"].append(renamed(looks, parsed, norm, gold).assign(norm=norm))
         for place, look in enumerate(looks[len(gold) :], len(gold)):
             span = next(span for span in look.spans if span[:2] == (0, len(look.sentence)))
             parts["traced"].append(trace(looks, everything, norm, place, span).assign(norm=norm, label=span[2]))
@@ -180,7 +183,7 @@ def _heads_of_errors(looks: Sequence[Look], gold: Sequence[Sentence]) -> dict[st
 
 def _named(models: Sequence[str]) -> dict[str, str]:
     """Return the place of each model by its name. NAME=FOLDER gives a name; else it is that of the folder."""
-    pairs = [(name or Path(place).name, place) for name, _, place in (model.rpartition("=") for model in models)]
+    pairs = [(name or Path(place).name, place) for name, place in map(name_and_place, models)]
     if len(named := dict(pairs)) < len(pairs):
         name = next(name for name, _ in pairs if [n for n, _ in pairs].count(name) > 1)
         raise ParameterError(f"two parsers are called {name}", remedy="Give each a name: NAME=FOLDER.")
@@ -198,10 +201,8 @@ def _write(title: str, tables: Tables, pictures: dict, out: Path) -> list[Path]:
         images.append((f"{title}: {name}", base64.b64encode(picture).decode()))
     parts = {heading: _shown(table) for heading, table in tables.values()}
     page = {"question": title, "pictures": images, "parts": parts}
-    return [
-        *written,
-        write_text(out / "report.html", render("reproduce/report.html.jinja", title=title, sweeps=[page])),
-    ]
+    html = render("reproduce/report.html.jinja", title=title, sweeps=[page])
+    return [*written, write_text(out / "report.html", html)]
 
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:

@@ -260,9 +260,8 @@ def check_arc_score(answer, notebook):
 def check_crosses(answer, notebook):
     """Check a function of two spans that returns whether they cross."""
     pairs = permutations(combinations(range(5), 2), 2)
-    compare_calls(
-        answer, "crosses", [((a, b), _refuses(Sentence, WORDS, None, [(*a, "X"), (*b, "X")])) for a, b in pairs]
-    )
+    cases = [((a, b), _refuses(Sentence, WORDS, None, [(*a, "X"), (*b, "X")])) for a, b in pairs]
+    compare_calls(answer, "crosses", cases)
 
 
 def _refuses(check: Callable, *arguments: Any) -> bool:

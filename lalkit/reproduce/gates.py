@@ -13,8 +13,8 @@ the scores, too.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -50,13 +50,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class GatesConfig(Settings):
-    """closes: what a gate multiplies; nothing: there are no gates (the control). price: of open gates."""
+    """closes: what a gate multiplies; nothing: there are no gates (the control). price: what an open gate costs in the loss."""
 
     closes: Literal["nothing", "contexts", "output"] = "nothing"
     price: Number = 0.0
     epochs: Count = 3  # [D]
     rate: Number = 2e-4  # [D] of the weights: a fifth of the rate in training
-    gate_rate: Number = 0.05  # [D] of log a
+    gate_rate: Number = 0.05  # [D] learning rate of the gates' log a
 
 
 def study(
@@ -143,15 +143,13 @@ def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) ->
     return {"values": values.tolist(), "moved": max(float((a - b).abs().max()) for a, b in pairs)}
 
 
-@contextmanager
-def gated(network: Network, closes: str, gates: Tensor) -> Iterator[None]:
+def gated(network: Network, closes: str, gates: Tensor) -> AbstractContextManager:
     """Multiply the contexts or the outputs of all label heads by their gates [heads], inside the `with` block only."""
     functions: dict[str, Callable] = {
         "contexts": lambda contexts: contexts * gates[:, None],
         "output": lambda y, attention: (y * gates[:, None], attention),
     }
-    with network.label_attention.hooked(**{name: f for name, f in functions.items() if name == closes}):
-        yield
+    return network.label_attention.hooked(**{name: f for name, f in functions.items() if name == closes})
 
 
 def cut(network: Network, closes: str, gates: Tensor) -> None:

@@ -13,19 +13,23 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from lalkit.config import Config, override, preset, to_dict
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.provenance import data_hash, json_hash, training_hash
+from lalkit.evaluation.statistics import COUNTS
 from lalkit.files import check_nesting, parse_json
 from lalkit.reproduce.parameters import suggest
+from lalkit.treebank.corpora import shipped
 
 ALL_OTHERS = "all others"
 # What columns of a sweep's tables are called besides its axes.
 COLUMNS = (
     "seed", "seeds", "split", "f1", "exact", "uas", "las", "tag_accuracy", "parameters", "minutes", "peak_mb", "best_epoch",
+    "epoch", "F1", "UAS", "LAS", "tags", "weights",
 )  # fmt: skip
 # Settings that a sweep sets itself, or that would make two runs of it incomparable.
 RESERVED = {
@@ -129,6 +133,24 @@ class Plan:
         }  # fmt: skip
 
 
+def read_paper(content: dict, where: str) -> tuple[pd.DataFrame | None, dict]:
+    """Return the table that a sweep's file names under `paper`, and axis -> its column and values; None and {} without one.
+
+    Raises ParameterError, with the place of the content, if the table or one of the columns is not there.
+    """
+    if not (paper := content.get("paper")):
+        return None, {}
+    file = shipped() / "paper" / f"{paper['table']}.csv"
+    if not file.is_file():
+        raise ParameterError(f"{file} is not there", where=where, remedy="`paper: table` names a file of data/paper.")
+    table = pd.read_csv(file, dtype=str)
+    for column in (*(place["column"] for place in paper["rows"].values()), *COUNTS):
+        if column not in list(table):
+            remedy = f"Correct `paper` in the file of the sweep. {file.name} has {', '.join(table)}."
+            raise ParameterError(f"{file} has no column {column!r}", where=where, remedy=remedy)
+    return table, paper["rows"]
+
+
 def describe(cell: dict[str, Any]) -> str:
     return ", ".join(f"{axis}: {value}" for axis, value in cell.items())
 
@@ -144,6 +166,7 @@ def plan(path: str | Path, profile: str | None = None, *, hashes: bool = True) -
     """
     file = SweepFile.read(path, profile)
     cells = _cells(file, _base(file))
+    read_paper(file.content, str(path))
     scored = file.chosen[TREEBANK]
     runs = [
         Run(cell, seed, override(config, {"train.seed": seed}), treebank, scored)
@@ -319,7 +342,6 @@ def _parse(path: str | Path) -> Any:
         remedy = "Keys are unique; indent by spaces; see notebooks/sweeps for examples."
         raise ParameterError(problem, where=place, remedy=remedy) from None
     except (TypeError, ValueError, RecursionError) as error:  # such as a date without such a day
-        problem = (
-            f"is not the YAML of a sweep: {'it is nested too deeply' if isinstance(error, RecursionError) else error}"
-        )
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        problem = f"is not the YAML of a sweep: {reason}"
         raise ParameterError(problem, where=str(path), remedy="Write texts, numbers, lists and keys only.") from None

@@ -52,11 +52,9 @@ def report(folders: Sequence[str | Path], out: str | Path) -> list[Path]:
         tables = {"runs": runs, "cells": cells, "tests": pairs, "claims": claims, "curves": curves}
         for kind, table in tables.items():
             written.append(write_text(out / f"{name}-{kind}.csv", table.to_csv(index=False, float_format="%.6g")))
+        points = seed_points(runs[runs["split"] == split], sweep.axes, COUNTED)
         pictures = {
-            f"{name}.png": (
-                "F1, UAS and LAS of every run",
-                seed_points(runs[runs["split"] == split], sweep.axes, COUNTED),
-            ),
+            f"{name}.png": ("F1, UAS and LAS of every run", points),
             f"{name}-curves.png": ("dev scores of every run by epoch", learning_curves(curves, sweep.axes, COUNTED)),
         }
         shown = {file: (alt, png(figure)) for file, (alt, figure) in pictures.items()}
@@ -68,13 +66,8 @@ def report(folders: Sequence[str | Path], out: str | Path) -> list[Path]:
             write_text(out / f"{name}.md", page),
             write_text(out / f"{name}.tex", _latex(parts["What the cells reached"])),
         ]
-        pages.append(
-            {
-                "question": question,
-                "pictures": [(alt, base64.b64encode(picture).decode()) for alt, picture in shown.values()],
-                "parts": parts,
-            }
-        )
+        images = [(alt, base64.b64encode(picture).decode()) for alt, picture in shown.values()]
+        pages.append({"question": question, "pictures": images, "parts": parts})
     title = ", ".join(sweep.name for sweep in sweeps.values())
     page = render("reproduce/report.html.jinja", title=title, sweeps=pages)
     return [*written, write_text(out / "report.html", page)]
@@ -85,10 +78,12 @@ def _parts(
 ) -> dict[str, pd.DataFrame | str]:
     """Return what the report shows: heading -> a table of text, or a sentence."""
     first, seeds = sweep.runs[0], sorted({run["seed"] for run in sweep.runs})
+    epochs = " or ".join(map(str, sorted({run["config"]["train"]["epochs"] for run in sweep.runs})))
+    devices = " or ".join(sorted({run["device"] for run in sweep.runs}))
     parts: dict[str, pd.DataFrame | str] = {
         "Setting": f"{first.get('scored', first['treebank'])}, {split}; "
-        f"{len(sweep.runs)} runs, seeds {', '.join(map(str, seeds))}, epochs of each: {first['config']['train']['epochs']}, "
-        f"one thread, {first['device']}. Percent; mean and standard "
+        f"{len(sweep.runs)} runs, seeds {', '.join(map(str, seeds))}, epochs of each: {epochs}, "
+        f"one thread, {devices}. Percent; mean and standard "
         "deviation over seeds. The paper's figures are of other treebanks, encoders and sizes: compare differences at most."
     }
     if sweep.missing:
@@ -126,9 +121,8 @@ def _settings(sweep: Sweep) -> pd.DataFrame:
     """Return a row per cell with every setting in which the runs' configs differ, except for the seed."""
     configs = [flatten(run["config"]) | {"train.seed": None} for run in sweep.runs]
     differing = sorted({key for c in configs for key in c if any(o.get(key) != c[key] for o in configs)})
-    rows = [
-        run["cell"] | {key: str(config.get(key, "")) for key in differing} for run, config in zip(sweep.runs, configs)
-    ]
+    texts = ({key: str(config.get(key, "")) for key in differing} for config in configs)
+    rows = [run["cell"] | settings for run, settings in zip(sweep.runs, texts)]
     return pd.DataFrame(rows).drop_duplicates(list(sweep.axes))
 
 

@@ -18,9 +18,8 @@ import pandas as pd
 from lalkit.errors import ParameterError
 from lalkit.evaluation.statistics import COUNTS, holm, score_test
 from lalkit.files import read_json
-from lalkit.reproduce.sweep_plan import ALL_OTHERS, KEYS, check_content, describe
+from lalkit.reproduce.sweep_plan import ALL_OTHERS, KEYS, check_content, describe, read_paper
 from lalkit.reproduce.sweep_runs import finished, read_result
-from lalkit.treebank.corpora import shipped
 
 SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
 COUNTED = tuple(COUNTS)  # the scores that are compared
@@ -95,7 +94,7 @@ def read_sweep(folder: str | Path) -> Sweep:
             failed = read_result(folder / run["folder"]).get("status") == "failed"
             missing.append(f"{describe(run['cell'])}, seed {run['seed']}: {'failed' if failed else 'not run'}")
     if not runs:
-        raise ParameterError("no run of it has ended well", where=str(folder), remedy="Give `lalkit sweep` again.")
+        raise ParameterError("no run of it has ended well", where=str(folder), remedy="Run `lalkit sweep` again.")
     axes = tuple(runs[0]["cell"])
     return Sweep(folder, plan["name"], plan["profile"], plan["file"], axes, tuple(runs), tuple(missing))
 
@@ -142,14 +141,10 @@ def cell_table(sweep: Sweep, split: str) -> pd.DataFrame:
 
 def paper_scores(sweep: Sweep, cell: dict[str, str]) -> dict[str, float]:
     """Return the paper's f1, uas and las for a cell, prefixed 'paper '; nothing if it has none."""
-    paper = sweep.content.get("paper")
-    if not paper:
+    table, rows = read_paper(sweep.content, f"{sweep.folder}/sweep.json: file")
+    if table is None:
         return {}
-    file = shipped() / "paper" / f"{paper['table']}.csv"
-    if not file.is_file():
-        raise ParameterError("is not there", where=str(file), remedy="`paper: table` names a file of data/paper.")
-    table = pd.read_csv(file, dtype=str)
-    for axis, place in paper["rows"].items():
+    for axis, place in rows.items():
         wanted = {str(name): value for name, value in place["values"].items()}.get(cell.get(axis))
         table = table[table[place["column"]] == str(wanted)]
     return {f"paper {name}": float(table[name].iloc[0]) for name in COUNTED} if len(table) == 1 else {}
@@ -171,7 +166,7 @@ def compare(sweep: Sweep, first: dict, second: dict, measure: str, split: str) -
     differences = [scores[0][s] - scores[1][s] for s in seeds]
     one, other = [[_read_counts(sweep.folder / runs[s]["folder"] / f"{split}.csv") for s in seeds] for runs in both]
     if len({len(table) for table in (*one, *other)}) > 1:
-        remedy = "Delete the result.json of the run that differs, and give `lalkit sweep` again."
+        remedy = "Delete the result.json of the run that differs, and run `lalkit sweep` again."
         raise ParameterError(f"the runs do not have equally many sentences of {split}", where=sweep.name, remedy=remedy)
     return {
         "seeds": len(seeds), "difference": float(np.mean(differences)), "least": min(differences),
@@ -184,7 +179,7 @@ def _read_counts(file: Path) -> pd.DataFrame:
     try:
         return pd.read_csv(file)[sorted({name for names in COUNTS.values() for name in names})].astype(float)
     except (OSError, ValueError, KeyError) as error:
-        remedy = "Delete the result.json beside it, and give `lalkit sweep` again."
+        remedy = "Delete the result.json beside it, and run `lalkit sweep` again."
         raise ParameterError(f"is not the table of a run: {error}", where=str(file), remedy=remedy) from None
 
 

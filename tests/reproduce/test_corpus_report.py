@@ -56,6 +56,8 @@ def test_heads_of_several_parsers_are_matched(tiny_parser, tiny_span_parser, tmp
     for name in ("matched", "again"):
         assert set(pd.read_csv(tmp_path / f"{name}.csv")["model"]) == {tiny_span_parser.name}
     assert (tmp_path / "seeds.png").is_file()
+    code, _, err = lalkit("report", "heads", tiny_span_parser, tiny_parser, *few, "--out", tmp_path / "turned")
+    assert code == 0 and not (tmp_path / "turned" / "matched.csv").exists(), f"no norm that both have {err}"
     code, _, err = lalkit("report", "heads", tiny_parser, tiny_parser, *few, "--out", tmp_path / "twice")
     assert code == 2 and "two parsers are called" in err and not (tmp_path / "twice").exists()
     names = (f"one={tiny_parser}", f"other={tiny_parser}")

@@ -101,15 +101,21 @@ def test_a_wrong_answer_gets_one_line_that_helps_and_does_not_tell(name, capsys)
     def stops(*arguments):
         raise KeyError("missing")
 
-    def late(*arguments):
-        return 1 / 0 if len(calls) > 1 else calls.append(1)
-
-    calls = []
-    answers = [*WRONG.values(), stops, late, lambda: 1, lambda *a: WRONG["nan"], lambda *a: Strange(), lambda *a: [1]]
+    answers = [*WRONG.values(), stops, lambda: 1, lambda *a: WRONG["nan"], lambda *a: Strange(), lambda *a: [1]]
     for answer in answers:
         assert CHECKS[name]({"student": "Ada", name: answer}) == 0
         (line,) = capsys.readouterr().out.splitlines()
         assert line.startswith("Not yet: ") and len(line) < 200 and line.endswith(".")
+
+
+def test_an_error_in_a_later_call_is_named(capsys):
+    def late(right, gold, predicted):
+        counts.append(right)
+        return 200 * right / (gold + predicted) if len(counts) == 1 else 1 / 0
+
+    counts = []
+    assert exercise_checks.check_f1({"student": "Ada", "f1": late}) == 0 and len(counts) == 2
+    assert "f1 stops with ZeroDivisionError" in capsys.readouterr().out
 
 
 def test_an_answer_nearly_right_is_told_apart_without_the_right_one(capsys):

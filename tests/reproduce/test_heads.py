@@ -17,7 +17,7 @@ from lalkit.interpret.controls import CONTROLS
 from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.interpret.source import AttributionSource, SpanAttribution, gold_spans, parsed_spans
 from lalkit.network.predict import predict
-from lalkit.reproduce.comparison import COLUMNS, Compared, HeadsRun, Kept, compare_heads, read_runs, system_of
+from lalkit.reproduce.comparison import COLUMNS, HeadsRun, Kept, compare_heads, read_runs, system_of
 from lalkit.reproduce.comparison import tests as make_tests
 from lalkit.reproduce.comparison_measures import TRAINED, counted, measure, usual_labels
 from lalkit.reproduce.comparison_report import page, seen, write
@@ -37,7 +37,7 @@ def gold():
 
 
 @pytest.fixture(scope="module")
-def found(tiny_parser, tiny_span_parser):
+def comparison(tiny_parser, tiny_span_parser):
     """The span parser twice, as two seeds would be: whatever differs between them is a mistake."""
     runs = [
         HeadsRun("paper", 1, tiny_parser), HeadsRun("span", 1, tiny_span_parser), HeadsRun("span", 2, tiny_span_parser)
@@ -45,27 +45,27 @@ def found(tiny_parser, tiny_span_parser):
     return compare_heads(runs, "sample", "dev", sentences=10, labels=LABELS, probed=4, rounds=3)
 
 
-def values(found, system, **where):
-    table = found.table[(found.table["system"] == system) & (found.table["seed"] == 1)]
+def values(comparison, system, **where):
+    table = comparison.table[(comparison.table["system"] == system) & (comparison.table["seed"] == 1)]
     for column, value in where.items():
         table = table[table[column] == value]
     return table.set_index("measure")["value"]
 
 
-def test_a_tidy_table_of_every_control(found):
-    assert tuple(found.table.columns) == COLUMNS
-    assert not found.table.duplicated(["system", "seed", "what", "label", "measure"]).any()
+def test_a_tidy_table_of_every_control(comparison):
+    assert tuple(comparison.table.columns) == COLUMNS
+    assert not comparison.table.duplicated(["system", "seed", "what", "label", "measure"]).any()
     for system, controls in (("paper", CONTROLS), ("span", SPAN_CONTROLS)):
-        some = found.table[(found.table["system"] == system) & (found.table["measure"] == "f1")]
+        some = comparison.table[(comparison.table["system"] == system) & (comparison.table["measure"] == "f1")]
         assert set(some["what"]) == set(controls)
 
 
-def test_scores_as_trained_are_those_of_evaluation(found, tiny_span_parser):
+def test_scores_as_trained_are_those_of_evaluation(comparison, tiny_span_parser):
     gold = load("sample", "dev").sentences  # ten of them, evenly spread
     gold = [gold[i * len(gold) // 10] for i in range(10)]
     parser = Parser.load(tiny_span_parser)
     summary = evaluate(gold, [r.sentence for r in parser.parse_all(gold)]).summary()
-    own = values(found, "span", what=TRAINED, label="")
+    own = values(comparison, "span", what=TRAINED, label="")
     assert [own[key] for key in ("f1", "uas", "las")] == pytest.approx([summary[key] for key in ("f1", "uas", "las")])
     spans = parser.network.spans
     sizes = [spans.key.weight, spans.query, spans.evidence.weight]
@@ -102,8 +102,9 @@ def test_unknown_labels_are_refused_before_the_work(tiny_span_parser):
     assert "NP" in caught.value.remedy
 
 
-def test_two_runs_of_one_parser_are_the_same(found):
-    one, two = (found.table[(found.table["system"] == "span") & (found.table["seed"] == seed)] for seed in (1, 2))
+def test_two_runs_of_one_parser_are_the_same(comparison):
+    table = comparison.table[comparison.table["system"] == "span"]
+    one, two = (table[table["seed"] == seed] for seed in (1, 2))
     measures = one["measure"] != "sentences_per_second"
     pd.testing.assert_frame_equal(
         one[measures].drop(columns="seed").reset_index(drop=True),
@@ -188,61 +189,64 @@ def test_a_parser_without_label_attention_has_scores_alone(tmp_path, gold, model
     assert run.system == system
 
 
-def test_tests_compare_controls_with_the_parser_and_systems_with_the_first(found):
-    tests = found.tests
+def test_tests_compare_controls_with_the_parser_and_systems_with_the_first(comparison):
+    tests = comparison.tests
     controls, systems = tests[tests["family"] == "control"], tests[tests["family"] == "system"]
     assert set(controls["what"]) == (set(CONTROLS) | set(SPAN_CONTROLS)) - {TRAINED}
     assert list(systems["what"]) == ["span", "span"] and set(systems["system"]) == {"paper"}
     assert (tests["p_holm"] >= tests["p"]).all() and tests["p"].between(0, 1, inclusive="right").all()
     own = systems.set_index("measure")["difference"]
     for score in ("f1", "uas"):
-        scores = [values(found, system, what=TRAINED, label="")[score] for system in ("paper", "span")]
+        scores = [values(comparison, system, what=TRAINED, label="")[score] for system in ("paper", "span")]
         assert own[score] == pytest.approx(scores[0] - scores[1], abs=0.01)
     assert controls[controls["system"] == "span"]["seeds"].eq(2).all()
     assert controls.loc[controls["system"] == "paper", "seeds_p"].isna().all()
 
 
-def test_the_page_the_figure_and_the_files(found, tmp_path):
-    text = page(found, "Heads")
+def test_the_page_the_figure_and_the_files(comparison, tmp_path):
+    text = page(comparison, "Heads")
     for title in ("Systems", "F1 with other attention", "Label heads", "A label without", "Probes", "Tests"):
         assert f"## {title}" in text
-    f1 = values(found, "paper", what=TRAINED, label="")["f1"]
+    f1 = values(comparison, "paper", what=TRAINED, label="")["f1"]
     assert f"| paper | {f1:.{1 if f1 >= 10 else 2}f} |" in text
-    paths = write(found, tmp_path, "Heads")
+    paths = write(comparison, tmp_path, "Heads")
     assert {path.name for path in paths} == {"table.csv", "tests.csv", "heads.md", "heads.csv", "heads.png"}
     table = pd.read_csv(tmp_path / "heads.csv", keep_default_na=False)
-    assert len(table) == len(drawn(found.table)) < len(found.table)
-    axes = heads_figure(drawn(found.table)).axes
+    assert len(table) == len(drawn(comparison.table)) < len(comparison.table)
+    axes = heads_figure(drawn(comparison.table)).axes
     assert [len(axis.get_yticks()) for axis in axes] == [len((set(CONTROLS) | set(SPAN_CONTROLS)) - {TRAINED}), 2, 2, 2]
     shown = {round(x, 6) for line in axes[0].lines for x in np.atleast_1d(line.get_xdata()).astype(float)}
-    uniform = values(found, "span", what="uniform attention", label="")["f1"]
-    assert round(uniform - values(found, "span", what=TRAINED, label="")["f1"], 6) in shown
+    uniform = values(comparison, "span", what="uniform attention", label="")["f1"]
+    assert round(uniform - values(comparison, "span", what=TRAINED, label="")["f1"], 6) in shown
 
 
-def test_the_sentences_have_the_numbers_of_the_table(found):
-    sentences = seen(found)
-    trained = values(found, "paper", what=TRAINED, label="")
+def test_the_sentences_have_the_numbers_of_the_table(comparison):
+    sentences = seen(comparison)
+    trained = values(comparison, "paper", what=TRAINED, label="")
     assert f"paper: F1 {trained['f1']:.2f}, UAS {trained['uas']:.2f} (1 seed)." in sentences
     assert sum(line.startswith("span: of 6 controls at test, '") for line in sentences) == 1
     one, other = (
-        [values(found, "span", what=what, label="NP")[name] for what in (TRAINED, "head at its mean")]
+        [values(comparison, "span", what=what, label="NP")[name] for what in (TRAINED, "head at its mean")]
         for name in ("label_f1", "label_f1_of_others")
     )
     (line,) = (line for line in sentences if line.startswith("span: F1 that a label loses"))
     assert f" NP {one[0] - one[1]:.1f} of {one[0]:.1f} ({other[0] - other[1]:.1f}), VP " in line
-    looks = values(found, "span", what=TRAINED, label="NP")
+    looks = values(comparison, "span", what=TRAINED, label="NP")
     (line,) = (line for line in sentences if line.startswith("span: spans whose most attended word"))
     share, chance = looks["on_head_word"], looks["on_head_word_chance"]
     assert f" NP {share:.0f} to {share:.0f}% (chance {chance:.0f}), VP " in line
 
 
-def test_runs_by_name_and_by_config(tiny_parser, tiny_span_parser):
+def test_runs_by_name_and_by_config(tiny_parser, tiny_span_parser, tmp_path):
     runs = read_runs([f"the paper's={tiny_parser}", str(tiny_span_parser)])
     assert [(run.system, run.seed) for run in runs] == [("the paper's", 1), ("span glass", 1)]
     config = override(Parser.load(tiny_span_parser).config, {"model.span_attention.attention": "uniform"})
     assert system_of(config) == "span glass, uniform attention" and system_of(tiny()) == "paper's layer"
     with pytest.raises(ParameterError, match="two runs are 'span glass', seed 1"):
         read_runs([str(tiny_span_parser)] * 2)
+    (tmp_path / "lr=2").symlink_to(tiny_span_parser)
+    (run,) = read_runs([str(tmp_path / "lr=2")])
+    assert (run.system, run.folder) == ("span glass", tmp_path / "lr=2")
     with pytest.raises(ModelError, match="no parser here"):
         read_runs(["nowhere"])
     with pytest.raises(ParameterError, match="no run to compare"):
@@ -280,7 +284,7 @@ def test_heads_that_are_mixed_are_refused_with_their_folder(tmp_path):
         compare_heads(read_runs([str(tmp_path)]), "sample", "dev", sentences=4, labels=LABELS)
 
 
-def said(caplog):
+def messages(caplog):
     """What was logged since the last call."""
     lines = [record.getMessage() for record in caplog.records if record.name == "lalkit.reproduce.comparison"]
     caplog.clear()
@@ -302,9 +306,9 @@ def test_kept_measurements_are_not_repeated(tmp_path, tiny_parser, tiny_span_par
         patch.setattr("lalkit.reproduce.comparison.measure", broken)
         with pytest.raises(KeyboardInterrupt):
             compare_heads(runs, **asked, keep=tmp_path)
-    said(caplog)
+    messages(caplog)
     resumed = compare_heads(runs, **asked, keep=tmp_path)
-    assert said(caplog) == ["paper, seed 1 ... measured before", "span, seed 1 ..."]
+    assert messages(caplog) == ["paper, seed 1 ... measured before", "span, seed 1 ..."]
     pd.testing.assert_frame_equal(resumed.tests, whole.tests)
     times = {"sentences_per_second"}
     for one, two in zip(resumed.table.to_numpy(), whole.table.to_numpy(), strict=True):
@@ -313,11 +317,11 @@ def test_kept_measurements_are_not_repeated(tmp_path, tiny_parser, tiny_span_par
     files = sorted(tmp_path.iterdir())
     files[0].write_text("{half")
     again = compare_heads(runs, **asked, keep=tmp_path)
-    assert sum("before" in line for line in said(caplog)) == 1 and sorted(tmp_path.iterdir()) == files
+    assert sum("before" in line for line in messages(caplog)) == 1 and sorted(tmp_path.iterdir()) == files
     pd.testing.assert_frame_equal(again.tests, whole.tests)
     for other in ({"rounds": 3}, {"labels": ["NP"]}, {"sentences": 5}):
         compare_heads(runs[1:], **{**asked, **other}, keep=tmp_path)
-        assert said(caplog) == ["span, seed 1 ..."]
+        assert messages(caplog) == ["span, seed 1 ..."]
 
 
 def test_the_name_of_a_kept_file_depends_on_all_inputs(tmp_path, tiny_parser, tiny_span_parser, gold, monkeypatch):
@@ -410,4 +414,4 @@ def test_a_third_layer_is_explained_and_compared_through_the_interface(tiny_pars
 
 
 def test_no_runs_give_no_tests():
-    assert isinstance(Compared(pd.DataFrame(columns=list(COLUMNS)), make_tests({})), Compared)
+    assert make_tests({}).empty

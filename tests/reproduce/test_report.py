@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 
 from lalkit.errors import ParameterError
 from lalkit.reproduce.sweep_plan import COLUMNS
-from lalkit.reproduce.sweep_report import report
+from lalkit.reproduce.sweep_report import _reached, report
 from lalkit.reproduce.sweep_table import (
     ABSENT,
     HOLDS,
@@ -17,6 +18,7 @@ from lalkit.reproduce.sweep_table import (
     UNKNOWN,
     all_pairs,
     cell_table,
+    curve_table,
     judge,
     read_sweep,
     run_table,
@@ -105,6 +107,8 @@ def test_cells_have_mean_deviation_and_the_scores_of_the_paper(make_sweep):
     runs = run_table(sweep)
     own = runs.loc[runs["kind"] == "a", "f1"]
     assert cells.loc["a", "f1"] == pytest.approx(own.mean()) and cells.loc["a", "f1 sd"] == pytest.approx(own.std())
+    with pytest.raises(ParameterError, match="sweep.json: file: .*table3.csv has no column 'uas'"):
+        cell_table(replace(sweep, content={"paper": paper | {"table": "table3", "rows": {}}}), "dev")
     assert (cells.loc["a", "paper f1"], cells.loc["a", "paper las"]) == (96.34, 96.29)
     assert np.isnan(cells.loc["b", "paper f1"]) and np.isnan(cells.loc["b", "f1 sd"])
 
@@ -166,6 +170,18 @@ def test_a_result_of_another_sweep_counts_if_its_key_is_the_same(make_sweep):
     assert read_sweep(folder).cells == [{"kind": "a"}, {"kind": "b"}]
 
 
+def test_the_page_names_the_epochs_and_devices_of_all_runs(make_sweep, tmp_path):
+    folder = make_sweep({"a": {1: 8}, "b": {1: 6}})
+    path = next(folder.glob("runs/a1*/result.json"))
+    result = json.loads(path.read_text())
+    result["config"]["train"]["epochs"] = 3
+    path.write_text(json.dumps(result | {"device": "a GPU"}))
+    report([folder], tmp_path / "out")
+    assert (
+        "epochs of each: 1 or 3, one thread, a GPU or cpu. Percent" in (tmp_path / "out" / "made-small.md").read_text()
+    )
+
+
 def test_two_sweeps_of_one_name_are_an_error(make_sweep, tmp_path):
     folder = make_sweep({"a": {1: 8}})
     again = shutil.copytree(folder, tmp_path / "again")
@@ -176,9 +192,9 @@ def test_two_sweeps_of_one_name_are_an_error(make_sweep, tmp_path):
 
 def test_the_names_that_an_axis_may_not_have_are_those_of_the_columns(make_sweep):
     sweep = read_sweep(make_sweep({"a": {1: 8}}))
-    assert set(run_table(sweep).columns) | set(cell_table(sweep, "dev").filter(regex="^(?!.* sd$)").columns) == {
-        "kind", *COLUMNS
-    }  # fmt: skip
+    cells = cell_table(sweep, "dev")
+    tables = run_table(sweep), cells.filter(regex="^(?!.* sd$)"), curve_table(sweep), _reached(sweep, cells)
+    assert {name for table in tables for name in table} == {"kind", *COLUMNS}
 
 
 def test_a_folder_without_a_finished_run_is_an_error(make_sweep, tmp_path):
