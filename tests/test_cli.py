@@ -29,6 +29,8 @@ def test_evaluate_prints_one_object(tiny_parser, tmp_path):
     assert (record["sentences"], record["skipped"]) == (44, 0)
     assert 0 < record["f1"] < 100 and 0 < record["las"] <= record["uas"] < 100
     assert len((tmp_path / "t.csv").read_text().splitlines()) == 45
+    code, _, err = lalkit("evaluate", tiny_parser, "--treebank", "sample", "--parses", "-", cwd=tmp_path)
+    assert code == 2 and "- is not the name of a file" in err and "--json" in err
 
 
 def test_parse_typed_text_in_every_form(tiny_parser, tmp_path):
@@ -93,6 +95,9 @@ def test_heads_under_controls(tiny_parser, tiny_span_parser, tmp_path):
     assert "| paper |" in (tmp_path / "found" / "heads.md").read_text(encoding="utf-8")
     code, _, err = lalkit("heads", "nowhere", cwd=tmp_path)
     assert code == 2 and "no parser here" in err
+    for option, value in (("--sentences", "-1"), ("--probed", "0"), ("--rounds", "0")):
+        code, _, err = lalkit("heads", "nowhere", option, value, cwd=tmp_path)
+        assert code == 2 and option in err
 
 
 def test_an_empty_line_keeps_its_place(tiny_parser):

@@ -203,7 +203,7 @@ def test_what_is_trained_on(sample):
         trainable(alone, 99)
 
 
-def test_from_the_command_line(dependency_parser, ud):
+def test_from_the_command_line(dependency_parser, ud, tiny_parser, tmp_path):
     out, _ = dependency_parser
     code, text, err = lalkit("evaluate", str(out), "--treebank", str(ud), "--split", "test")
     assert code == 0 and "uas" in text and "f1" not in text
@@ -214,3 +214,17 @@ def test_from_the_command_line(dependency_parser, ud):
         assert (code, text) == (2, "") and "need constituents, and there are none" in err
     code, text, err = lalkit("parse", "--model", str(out), "It works.")
     assert code == 2 and "dependencies alone" in err and "--to conllu" in err
+    for command in (("heads",), ("report", "errors")):
+        code, _, err = lalkit(*command, tiny_parser, "--treebank", ud, "--out", tmp_path)
+        assert code == 2 and f"{ud} test: there are sentences without constituents\n  Give a treebank" in err
+
+
+def test_constituents_are_added_to_a_treebank_that_has_a_dev_part(ud, tiny_parser, tmp_path):
+    command = ["data", "constituents", "--model", tiny_parser, "--threads", "0"]
+    code, _, err = lalkit(*command, "--treebank", ud, "--out", tmp_path / "silver")
+    assert code == 0 and {path.name for path in (tmp_path / "silver").iterdir()} == {
+        "silver.json", "train.trees", "train.conllu", "dev.conllu"
+    }, err  # fmt: skip
+    (tmp_path / "train.conllu").write_text((tmp_path / "silver" / "train.conllu").read_text())
+    code, _, err = lalkit(*command, "--treebank", tmp_path, "--out", tmp_path / "half")
+    assert code == 2 and "dev" in err and not (tmp_path / "half").exists()

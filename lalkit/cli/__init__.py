@@ -1,4 +1,4 @@
-"""The command line: every command makes one call into the package.
+"""The command line. A command reads its options, calls the package and prints.
 
 A mistake of the user ends with one clear line on standard error and exit code 2. Messages go to standard error, so that
 standard output holds nothing but results.

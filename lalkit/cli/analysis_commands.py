@@ -25,10 +25,10 @@ def heads(
     runs: list[str],
     treebank: str = "ptb-sample",
     split: options.Split = "test",
-    sentences: int = 0,
+    sentences: Annotated[int, typer.Option(min=0)] = 0,
     label: list[str] | None = None,
-    probed: int = 40,
-    rounds: int = 20,
+    probed: Annotated[int, typer.Option(min=1)] = 40,
+    rounds: Annotated[int, typer.Option(min=1)] = 20,
     threads: options.Threads = 1,
     out: Annotated[Path, options.FOLDER] = Path("runs/heads"),
 ) -> None:
@@ -87,7 +87,8 @@ def prune(
     from lalkit.reproduce.comparison import read_runs
     from lalkit.reproduce.gates import GatesConfig, study
 
-    kinds = [("nothing", "0"), *product(closes.split(","), prices.split(","))]
+    choices = ([part.strip() for part in text.split(",")] for text in (closes, prices))
+    kinds = [("nothing", "0"), *product(*choices)]
     configs = [override(GatesConfig(), {"closes": kind, "price": price, "epochs": epochs}) for kind, price in kinds]
     for path in study(read_runs(runs), treebank, out, configs, split):
         print(path)
@@ -109,7 +110,7 @@ def sweep(
 
     Args:
         file: The description of the sweep, e.g. notebooks/sweeps/ablation-1.yml.
-        profile: The size of the sweep, by its name in the file: smoke, sample or full.
+        profile: The size of the sweep: a profile of the file, e.g. smoke.
         jobs: The number of runs at the same time, one core each; by default 1.
         cluster: Train on the workers of this dask scheduler, e.g. tcp://host:8786.
         out: The folder of the sweep; by default runs/sweeps/NAME or NAME-PROFILE.
@@ -238,8 +239,8 @@ def bench(
     repeats: int = 7,
     preset: str = "minilm",
     random_weights: bool = False,
-    json_: Annotated[Path | None, typer.Option("--json", parser=options.output_file)] = None,
-    treebank: options.Treebank = "ptb-sample",
+    json_: options.Json = None,
+    treebank: str = "ptb-sample",
     peers: str = "lalkit,supar-con,supar-dep,benepar",
     epochs: int = 4,
     seeds: str = "1",
@@ -260,6 +261,7 @@ def bench(
         preset: The settings of the network in parse and train.
         random_weights: Give the encoder random weights, so that none are downloaded.
         json_: Write all rows as a JSON list to this file; - prints the list.
+        treebank: For peers: the treebank. The routines take ptb-sample, or sample where it is missing.
         peers: For peers: their names, between commas.
         epochs: For peers: how often each sees the treebank.
         seeds: For peers: seeds of the trainings, between commas.

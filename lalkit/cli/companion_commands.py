@@ -29,25 +29,20 @@ ABOUT_SUMMARIZERS = "Train summarizers that copy; measure their heads, take them
 classifiers = typer.Typer(no_args_is_help=True, help=ABOUT_CLASSIFIERS)
 summarizers = typer.Typer(no_args_is_help=True, help=ABOUT_SUMMARIZERS)
 
-Texts = Annotated[
-    str, typer.Option(help="A data set: babi-1, sentence_polarity, subjectivity ... or a folder of files.")
-]
-Documents = Annotated[
-    str, typer.Option(help="Documents: news, hf:NAME or a folder of .jsonl files; gum only to measure.")
-]
-Out = Annotated[
-    Path,
-    typer.Option(
-        parser=options.output_folder, help="The folder of the run. A study repeats nothing that is finished there."
-    ),
-]
+TEXTS = "A data set: babi-1, sentence_polarity, subjectivity ... or a folder of files."
+DOCUMENTS = "Documents: news, hf:NAME or a folder of .jsonl files; gum only to measure."
+OUT = "The folder of the run. A study repeats nothing that is finished there."
+
+Texts = Annotated[str, typer.Option(help=TEXTS)]
+Documents = Annotated[str, typer.Option(help=DOCUMENTS)]
+Out = Annotated[Path, typer.Option(parser=options.output_folder, help=OUT)]
 Table = Annotated[Path | None, typer.Option(parser=options.output_file, help="A .csv file for the table.")]
 Seed = Annotated[int, typer.Option(help="The number that all random choices depend on.")]
 Seeds = Annotated[str, typer.Option(help="Seeds of the trainings, between commas.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")]
-Train = Annotated[int, typer.Option(help="The number of examples for training; 0 means all.")]
-Test = Annotated[int, typer.Option(help="The number of examples of the test part; 0 means all.")]
-Epochs = Annotated[int, typer.Option(help="How often the training examples are seen; 0 means the usual number.")]
+Train = Annotated[int, typer.Option(min=0, help="The number of examples for training; 0 means all.")]
+Test = Annotated[int, typer.Option(min=0, help="The number of examples of the test part; 0 means all.")]
+Epochs = Annotated[int, typer.Option(min=0, help="How often the training examples are seen; 0 means the usual number.")]
 
 
 def with_options(config: C, epochs: int, set_: list[str] | None, **settings: str | int) -> C:
@@ -58,7 +53,7 @@ def with_options(config: C, epochs: int, set_: list[str] | None, **settings: str
 def between_commas(seeds: str, **lists: str) -> tuple[list[int], list[list[str]]]:
     """Split lists between commas. Raises ParameterError for an empty list, or a seed that is not a number."""
     numbers, *names = ([part.strip() for part in text.split(",") if part.strip()] for text in (seeds, *lists.values()))
-    if not all([numbers, *names]) or not all(number.isdigit() for number in numbers):
+    if not all([numbers, *names]) or not all(number.isdecimal() for number in numbers):
         options_ = " and ".join(f"--{name}" for name in (*lists, "seeds"))
         raise ParameterError(f"{options_} are lists between commas", remedy="E.g. --seeds 1,2,3")
     return [int(number) for number in numbers], names
@@ -222,7 +217,7 @@ def prune_summarizer(
     out: Out,
     lam: Annotated[float | None, typer.Option("--lambda")] = None,
     seed: Seed = 1,
-    epochs: Epochs = 6,
+    epochs: Epochs = 0,
     threads: options.Threads = 1,
     resume: Resume = False,
 ) -> None:
@@ -237,7 +232,7 @@ def prune_summarizer(
     from lalkit.companions.summarizers import documents, pruning, summarizer_training
 
     summarizer = summarizer_training.load_summarizer(run)
-    config = pruning.PruneConfig(lam=lam, epochs=epochs, seed=seed)
+    config = with_options(pruning.PruneConfig(lam=lam, seed=seed), epochs, None)
     gated = pruning.prune(summarizer, documents.load(data), out, config, resume=resume)
     print(gated.table().to_string(index=False) if lam is not None else "no gates: the control")
 
@@ -336,7 +331,8 @@ def study_summarizers(
     config = with_options(PAPER if paper else SMALL, epochs, set_)
     if dry_run or not out:
         if out or not dry_run:
-            raise ParameterError("--out and --dry-run exclude each other", remedy="Give exactly one of the two.")
+            remedy = "Give either --out FOLDER or --dry-run."
+            raise ParameterError("a study needs --out, and a dry run has none", remedy=remedy)
         print("\n".join(estimate(config, shorten(load(data), size)).lines()))
         print(f"the study   {len(numbers) * len(names)} such trainings, and then pruning and measuring")
         return

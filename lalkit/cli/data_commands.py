@@ -70,7 +70,7 @@ def data_constituents(
     out: Annotated[Path, options.FOLDER],
     threads: options.Threads = None,
 ) -> None:
-    """Let a parser add constituents to the train part of a treebank of dependencies; its arcs stand. Write a folder to train on.
+    """Let a parser add constituents to the train part of a dependency treebank, and keep the arcs. Write a folder to train on.
 
     Example: lalkit data constituents --treebank ewt --model en --out runs/ewt-silver
 
@@ -92,24 +92,19 @@ def data_constituents(
 
     parser = checkpoint.load_model(named.find(model))
     check_joint(parser.config.model.task)
+    dev = corpora.load(treebank, "dev").sentences
     gold, line = check.trainable(corpora.load(treebank, "train").sentences, 10_000, "dependencies")
     with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
-        decode = with_arcs(gold)
-        found = predict(
-            parser.network,
-            parser.collator,
-            gold,
-            lam=parser.config.train.lam,
-            threads=threads,
-            tick=bar.update,
-            decode=decode,
-        )
-    pairs = [penn_form(replace(p.sentence, tags=g.tags)) for p, g in zip(found, gold)]
-    write_json(out / SILVER, {"treebank": treebank, "model": model, "lalkit": __version__})
-    write_text(out / "train.trees", "".join(f"{brackets.format_tree(s.tree)}\n" for s in pairs))
+        predictions = predict(
+            parser.network, parser.collator, gold, lam=parser.config.train.lam, tick=bar.update, decode=with_arcs(gold),
+            threads=threads or None,
+        )  # fmt: skip
+    silver = [penn_form(replace(p.sentence, tags=g.tags)) for p, g in zip(predictions, gold)]
+    write_text(out / "train.trees", "".join(f"{brackets.format_tree(s.tree)}\n" for s in silver))
     write_text(out / "train.conllu", conllu.format_conllu(gold))
-    write_text(out / "dev.conllu", conllu.format_conllu(corpora.load(treebank, "dev").sentences))
-    logger.info("%s: %d sentences with silver constituents; %s", out, len(pairs), line)
+    write_text(out / "dev.conllu", conllu.format_conllu(dev))
+    write_json(out / SILVER, {"treebank": treebank, "model": model, "lalkit": __version__})
+    logger.info("%s: %d sentences with silver constituents; %s", out, len(silver), line)
 
 
 @app.command("stats")

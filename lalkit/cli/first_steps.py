@@ -63,9 +63,8 @@ def run_demo(out: Path, model: str) -> None:
 
     notebook = corpora.repository() / "notebooks" / "00_quickstart.ipynb"
     if not notebook.is_file():
-        return logger.info(
-            "\ndone. The trees: %s. The notebooks are in the repository of lalkit, not in its wheel.", out
-        )
+        text = "\ndone. The trees: %s. The notebooks are in the repository of lalkit, not in its wheel."
+        return logger.info(text, out)
     logger.info("\n==> 3/3 running notebooks/00_quickstart.ipynb")
     run = run_notebook(notebook, {"parser": model}, out / "00_quickstart")
     logger.info(NEXT.format(out=out, count=len(results), notebook=run.notebook))

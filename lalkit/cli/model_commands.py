@@ -76,7 +76,7 @@ def models_calibrate(
     Example: lalkit models calibrate runs/first --treebank sample
 
     Args:
-        sentences: Use only the first sentences of the part, so many; by default all.
+        sentences: Use only this many sentences, from the start of the part; by default all.
     """
     from lalkit.models.temperature import calibrate
     from lalkit.training.named import find
@@ -90,7 +90,7 @@ def models_calibrate(
 @documented
 def models_reliability(
     names: Annotated[list[str] | None, typer.Argument()] = None,
-    out: Annotated[Path, options.FILE] = Path("figures/calibration.png"),
+    out: Annotated[Path, typer.Option(parser=options.png_file)] = Path("figures/calibration.png"),
     sentences: Annotated[int | None, typer.Option(min=1)] = None,
     threads: options.Threads = None,
 ) -> None:
@@ -101,12 +101,13 @@ def models_reliability(
     Args:
         names: The parsers; by default all shipped ones.
         out: The figure. The table that it draws is written beside it (CSV).
-        sentences: Use only the first sentences of each part, so many; by default all.
+        sentences: Use only this many sentences, from the start of each part; by default all.
     """
     import pandas as pd
 
     from lalkit.draw.figures import calibration_figure
-    from lalkit.files import write_text
+    from lalkit.draw.pages import png
+    from lalkit.files import write_bytes, write_text
     from lalkit.models.temperature import measure
     from lalkit.training import named
 
@@ -114,7 +115,7 @@ def models_reliability(
     errors = table[table["curve"] == "ece"].pivot(index=["parser", "kind"], columns="fitted", values="y")
     print(errors.rename(columns={False: "ECE before", True: "after"}).round(2).to_string())
     write_text(out.with_suffix(".csv"), table.to_csv(index=False, float_format="%.5g"))
-    calibration_figure(table).savefig(out, dpi=150)
+    write_bytes(out, png(calibration_figure(table)))
 
 
 @app.command("ship")

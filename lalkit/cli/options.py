@@ -29,9 +29,23 @@ def set_threads(count: int | None) -> int | None:
 
 
 def output_file(text: str) -> Path:
-    """Return the path of a file that a command will write, checked before the command starts; - is standard output."""
-    check_writable(None if text == "-" else text)
+    """Return the path of a file that a command will write, checked before the command starts."""
+    if text == "-":
+        raise ParameterError("- is not the name of a file", remedy="Give a file. Only --json can print, with -.")
+    check_writable(text)
     return Path(text)
+
+
+def json_file(text: str) -> Path:
+    """Return the same for --json, where - is standard output."""
+    return Path(text) if text == "-" else output_file(text)
+
+
+def png_file(text: str) -> Path:
+    """Return the same for a figure. Raises ParameterError for another suffix than .png."""
+    if Path(text).suffix != ".png":
+        raise ParameterError(f"{text} is not the name of a .png file", remedy="Give --out a name that ends with .png.")
+    return output_file(text)
 
 
 def output_folder(text: str) -> Path:
@@ -45,7 +59,7 @@ TREEBANK = (
     "and .conllu files, or a mixture such as craft:constituents+ewt*0.5."
 )
 PARSER = "A trained parser: a shipped one by name, default for the usual one, a folder, or hf:owner/name."
-PRECISION = "Of the numbers: fp32; bf16 or int8 (faster, less exact); auto is bf16 where that is faster, else fp32."
+PRECISION = "The precision of the computation: fp32 (exact), bf16 or int8 (faster), or auto (bf16 where it is faster, else fp32)."
 SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more settings."
 
 Treebank = Annotated[str, typer.Option("--treebank", help=TREEBANK)]
@@ -58,6 +72,7 @@ Threads = Annotated[
 ]
 Precision = Annotated[Literal["auto", "fp32", "bf16", "int8"], typer.Option(help=PRECISION)]
 FILE, FOLDER = typer.Option(parser=output_file), typer.Option(parser=output_folder)  # places that a command writes
+Json = Annotated[Path | None, typer.Option("--json", parser=json_file)]
 Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]
 
 

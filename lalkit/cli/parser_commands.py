@@ -58,18 +58,18 @@ def train(
     from lalkit.training import estimate, loop, parallel
 
     if (out is None) != dry_run:
-        raise ParameterError("--out and --dry-run exclude each other", remedy="Give exactly one of the two.")
+        remedy = "Give either --out FOLDER or --dry-run."
+        raise ParameterError("a training needs --out, and a dry run has none", remedy=remedy)
     if random_weights and not dry_run:
         raise ParameterError("--random-weights needs --dry-run", remedy="Leave it out to train from the real weights.")
     named = {
         "train.seed": seed, "train.start": start, "train.epochs": epochs, "train.max_minutes": max_minutes,
-        "model.task": task,
+        "model.task": task, "train.workers": workers,
     }  # fmt: skip
     settings = options.pairs(set_) | {name: value for name, value in named.items() if value is not None}
     chosen = config.override(config.preset(preset), settings)
     if "train.workers" not in settings:
-        usual = 1 if threads else parallel.usual_size(chosen)
-        chosen = config.override(chosen, {"train.workers": usual if workers is None else workers})
+        chosen = config.override(chosen, {"train.workers": 1 if threads else parallel.usual_size(chosen)})
     if dry_run:
         print("\n".join(estimate.estimate(chosen, treebank, random_weights=random_weights).lines()))
     else:
@@ -81,7 +81,7 @@ def evaluate(
     parser: options.Parser,
     treebank: options.Treebank,
     split: options.Split = "dev",
-    json_: Annotated[Path | None, typer.Option("--json", parser=options.output_file)] = None,
+    json_: options.Json = None,
     rows: Annotated[Path | None, typer.Option("--table", parser=options.output_file)] = None,
     parses: Annotated[Path | None, options.FILE] = None,
     by: Literal["length", "label"] | None = None,
@@ -148,9 +148,8 @@ def evaluate(
     record |= {"universal": universal.to_dict(orient="records")} if len(universal) else {}
     if beside:
         other = checkpoint.load_model(named.find(beside))
-        alone = (
-            (p.sentence for p in predict(x.network, x.collator, gold, lam=w)) for x, w in ((other, 1), (loaded, 0))
-        )
+        both = (predict(one.network, one.collator, gold, lam=lam) for one, lam in ((other, 1), (loaded, 0)))
+        alone = ((prediction.sentence for prediction in predictions) for predictions in both)
         separate, joint = scores.contradictions(*alone), scores.contradictions(parsed, parsed)
         record["contradictions"] = {"beside": beside, "separate": separate, "joint": joint}
         text = "constituents of %s contradict arcs of %s, each decoded alone, in %d of %d sentences; in joint trees: %d"
@@ -237,10 +236,14 @@ def parse(
     if confidence and "ptb" in forms:
         remedy = "Give --to conllu or --to json."
         raise ParameterError("brackets have no place for probabilities: --confidence is not for ptb", remedy=remedy)
+    if alternatives is not None and samples is not None:
+        raise ParameterError("--alternatives and --samples exclude each other", remedy="Give one of the two.")
     if require or forbid or alternatives is not None or samples is not None or form == "brackets":
-        if not text or len(text) != 1 or out or resume or workers or cluster or svg or "parquet" in forms:
+        others = file, out, resume, workers is not None, cluster, svg, "parquet" in forms
+        if not text or len(text) != 1 or any(others):
             problem = "constraints, alternatives and samples are for one typed sentence, and are printed"
-            raise ParameterError(problem, remedy="Give one sentence between quotes, and no --out, --workers or --svg.")
+            without = "without --file, --out, --resume, --workers, --cluster, --svg or parquet"
+            raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
         arguments = model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed, confidence
         return print_trees(text[0], *arguments, precision)
     if file and text:

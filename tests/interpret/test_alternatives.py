@@ -247,9 +247,14 @@ def test_readings_on_the_command_line(tiny_parser, parser, caplog):
     assert code == 0 and out.startswith("(") and "the constraints cost" in err + caplog.text
     code, out, _ = command.lalkit(*parse, "--decode", "mbr", "--to", "json", TEXT)
     assert json.loads(out)["tree"] == parser.parse(TEXT, decode="mbr").to_ptb()
-    for wrong in (["--require", "NP(1,2)", TEXT, TEXT], ["--alternatives", "2", TEXT, "--out", "x"]):
+    for wrong in (
+        ["--require", "NP(1,2)", TEXT, TEXT], ["--alternatives", "2", TEXT, "--out", "x"],
+        ["--require", "NP(1,2)", TEXT, "--file", "x"], ["--require", "NP(1,2)", TEXT, "--workers", "0"],
+    ):  # fmt: skip
         code, _, err = command.lalkit(*parse, *wrong)
         assert code == 2 and "for one typed sentence" in err
+    code, _, err = command.lalkit(*parse, TEXT, "--alternatives", "3", "--samples", "1")
+    assert code == 2 and "--alternatives and --samples exclude each other" in err
     for option in ("--alternatives", "--samples"):
         code, _, err = command.lalkit(*parse, TEXT, option, "0")
         assert code == 2 and "the number of trees is 0" in err

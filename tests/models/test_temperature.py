@@ -65,6 +65,8 @@ def test_calibration_is_kept_and_measured_on_other_sentences(folder, tmp_path):
     assert lalkit.load(folder).temperature == facts["temperature"] != 1
     out = tmp_path / "figure.png"
     command("models", "reliability", folder, "--out", out, "--sentences", "15")
+    code, _, err = command("models", "reliability", folder, "--out", tmp_path / "x.csv")
+    assert code == 2 and "x.csv is not the name of a .png file" in err and not (tmp_path / "x.csv").exists()
     table = pd.read_csv(out.with_suffix(".csv"))
     assert out.stat().st_size > 10_000 and set(table["part"]) == {"sample test"}
     trees = table[(table["kind"] == "tree") & (table["curve"] == "reliability")]

@@ -96,7 +96,7 @@ def test_a_parser_without_the_layer_is_refused(tiny_span_parser, tmp_path):
 
 
 def test_the_command_writes_the_tables(tiny_parser, tmp_path):
-    given = ("--treebank", "sample", "--epochs", "1", "--prices", "5", "--closes", "output", "--split", "dev")
+    given = ("--treebank", "sample", "--epochs", "1", "--prices", "5", "--closes", " output", "--split", "dev")
     code, printed, messages = lalkit("prune", f"paper={tiny_parser}", *given, "--out", tmp_path / "gates")
     assert code == 0, messages
     assert [line.rpartition("/")[2] for line in printed.split()] == ["gates.csv", "gates-heads.csv", "gates-tests.csv"]

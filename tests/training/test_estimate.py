@@ -99,5 +99,8 @@ def test_from_the_command_line(tmp_path):
     code, out, err = lalkit("train", "--treebank", "sample", "--preset", "tiny", "--dry-run", cwd=tmp_path)
     assert code == 0 and [line.split()[0] for line in out.splitlines()] == ["weights", "memory", "an"]
     assert list(tmp_path.iterdir()) == []
+    both = ("--workers", "0", "--set", "train.workers=1")
+    code, out, err = lalkit("train", "--treebank", "sample", "--preset", "tiny", "--dry-run", *both)
+    assert code == 2 and "workers" in err, "the option counts"
     code, out, err = lalkit("train", "--treebank", "sample", "--preset", "tiny")
-    assert code == 2 and "--out and --dry-run exclude each other" in err
+    assert code == 2 and "a training needs --out, and a dry run has none" in err

@@ -95,10 +95,12 @@ def test_what_is_refused_says_why(tmp_path):
         (ModelError, "batch is 0", ["train", "--data", data, "--out", tmp_path / "a", "--set", "batch=0"]),
         (ModelError, "no classifier here", ["probe", tmp_path, "--data", data]),
         (ParameterError, "between commas", ["study", "--data", data, "--out", tmp_path / "a", "--seeds", "one"]),
+        (ParameterError, "between commas", ["study", "--data", data, "--out", tmp_path / "a", "--seeds", "²"]),
         (ParameterError, "two data sets are named 'films'",
          ["study", "--data", f"{data},{make_folder(tmp_path / 'b' / 'films')}", "--out", tmp_path / "a"]),
         (ModelError, "no classifier 'cnn'", ["study", "--data", data, "--out", tmp_path / "a", "--models", "cnn"]),
     ):  # fmt: skip
         error = call(*given).exception
         assert isinstance(error, LalkitError) and type(error) is kind and words in str(error)
+    assert call("study", "--data", data, "--out", tmp_path / "a", "--train", "-1").exit_code == 2
     assert not (tmp_path / "a").exists()  # `lalkit.cli.main` makes one line and exit code 2 of each, see test_cli.py

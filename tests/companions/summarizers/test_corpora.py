@@ -153,7 +153,9 @@ def test_a_dry_run_says_what_the_paper_needs_and_trains_nothing(own, tmp_path):
     count = sum(p.numel() for p in Summarizer(config, Vocabulary.build(found.train, config)).parameters())
     assert f"{count / 1e6:.1f} M, of which" in lines["weights"] and "2 such trainings" in lines["the"], done.output
     assert "1 steps" in lines["an"] and "for weights, gradients and moments" in lines["memory"]
-    assert "exclude" in str(call("summarize", "study", "--dry-run", *few, "--out", tmp_path / "s").exception)
+    assert "a study needs --out" in str(
+        call("summarize", "study", "--dry-run", *few, "--out", tmp_path / "s").exception
+    )
     parts = [estimate(replace(config, dropout=0.0), found, most) for most in (2, 30)]
     assert parts[0].activations == pytest.approx(parts[1].activations, rel=0.2), "memory grows with the documents"
 

@@ -5,10 +5,12 @@ import dataclasses
 import pytest
 import torch
 
+from lalkit.companions.summarizers import pruning, summarizer_training
 from lalkit.companions.summarizers.documents import news
 from lalkit.companions.summarizers.pruning import Gated, PruneConfig, load_gated, prune
 from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary
 from lalkit.errors import ModelError
+from tests.command import lalkit
 
 CONFIG = SummarizerConfig(layers=2, heads=2, d_model=16, d_ff=32, dropout=0.0, min_count=2, batch=10)
 DATA = news(40, 10, 10)
@@ -36,6 +38,16 @@ def test_open_gates_are_no_gates_and_closed_ones_are_cuts(summarizer):
     table = model.table().set_index("head")
     assert table.loc["enc.1.0", "gate"] == table.loc["cross.0.1", "gate"] == 0 and table["kept"].sum() == 6
     assert table.loc["enc.0.1", "gate"] == pytest.approx(0.5)
+
+
+def test_zero_epochs_on_the_command_line_are_the_usual_number(monkeypatch, tmp_path):
+    configs = []
+    monkeypatch.setattr(summarizer_training, "load_summarizer", lambda run: None)
+    monkeypatch.setattr(pruning, "prune", lambda model, data, out, config, resume: configs.append(config))
+    for epochs in ("0", "2"):
+        code, _, err = lalkit("summarize", "prune", "x", "--data", "news", "--out", tmp_path, "--epochs", epochs)
+        assert code == 0, err
+    assert [config.epochs for config in configs] == [PruneConfig().epochs, 2]
 
 
 def test_a_price_closes_gates_and_no_price_has_none(summarizer, tmp_path):
