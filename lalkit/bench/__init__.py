@@ -6,7 +6,6 @@ A ratio says what the algorithm costs. Milliseconds say more about the machine a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 import torch
 
@@ -16,21 +15,12 @@ from lalkit.errors import ParameterError
 
 logger = logging.getLogger(__name__)
 
-# The names that the command line knows, in the order of its rows.
-ROUTINES: dict[str, Callable[[Settings], list[dict]]] = {
-    "layer": routines.layer,
-    "spans": routines.spans,
-    "inside": routines.inside,
-    "decode": routines.decode,
-    "probabilities": routines.probabilities,
-    "contributions": routines.contributions,
-    "look": whole_parser.look,
-    "parse": whole_parser.parse,
-    "start": whole_parser.start,
-    "train": whole_parser.train,
-    "together": whole_parser.together,
-    "beside": whole_parser.beside,
-}
+# In the order of the rows. The command line knows them by their names.
+FUNCTIONS = (
+    routines.layer, routines.spans, routines.inside, routines.decode, routines.probabilities, routines.contributions,
+    whole_parser.look, whole_parser.parse, whole_parser.start, whole_parser.train, whole_parser.together, whole_parser.beside,
+)  # fmt: skip
+ROUTINES = {function.__name__: function for function in FUNCTIONS}
 
 
 def bench(names: list[str], settings: Settings) -> list[dict]:
@@ -53,14 +43,14 @@ def bench(names: list[str], settings: Settings) -> list[dict]:
 
 
 def table(rows: list[dict]) -> str:
-    """Return the rows as text. x: how many times as fast as the baseline; of it: ours as a multiple of the baseline."""
+    """Return the rows as text. A ratio says how many times as fast as the baseline ours is, or how many times as long."""
     lines = []
     for r in rows:
-        unit = "" if "exponent" in r["mode"] else "of it" if r["routine"] in MULTIPLES else "x"
+        unit = "" if "exponent" in r["mode"] else "x as long" if r["routine"] in MULTIPLES else "x as fast"
         memory = "" if r["memory_ratio"] is None else f"  memory {r['memory_ratio']:.3f}"
         what = f"{r['routine']:14} {r['case']}, {r['mode']}"
         lines.append(
-            f"{what:66} {r['ours_ms']:>9.2f} ms {r['ratio']:>8.2f} {unit:5} ({r['ratio_min']:.2f} to {r['ratio_max']:.2f}) "
+            f"{what:66} {r['ours_ms']:>9.2f} ms {r['ratio']:>8.2f} {unit:9} ({r['ratio_min']:.2f} to {r['ratio_max']:.2f}) "
             f"{r['baseline']}{memory}"
         )
     return "\n".join(lines)

@@ -22,20 +22,14 @@ from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import PretrainedEncoder, random_encoder
+from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
 LARGE = 100_000_000  # an encoder with more weights than this is measured on a few sentences only
 FEW = 24
-MULTIPLES = (
-    "probabilities",
-    "look",
-    "parse",
-    "start",
-    "parts",
-    "train",
-    "beside",
-)  # their ratio says how many times as long ours takes
+# The ratio of these routines says how many times as long ours takes.
+MULTIPLES = ("probabilities", "look", "parse", "start", "parts", "train", "beside")
 
 
 @dataclass(frozen=True)
@@ -131,7 +125,7 @@ def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[S
         corpus, name = [load("ptb-sample", part).sentences for part in ("train", "test")], "PTB sample test"
     except CorpusError:
         corpus, name = [load("sample", part).sentences for part in ("train", "test")], "sample test"
-    train, test = corpus
+    train, test = corpus[0], list(corpus[1])
     vocab = Vocab.build(train)
     torch.manual_seed(0)
     config = preset(settings.preset)
@@ -139,14 +133,14 @@ def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[S
         network = Network(model, vocab, weights=not settings.random_weights)
         collator = Collator(vocab, model.encoder)
     if sum(p.numel() for p in network.words.parameters()) > LARGE:
-        test, name = test[:: max(1, len(test) // FEW)], f"{name}, {FEW} sentences"
-    return network.to(settings.device), collator, list(test), name
+        test = subset(test, FEW)
+        name += f", {len(test)} sentences"
+    return network.to(settings.device), collator, test, name
 
 
 def transformer(settings: Settings, network: Network) -> nn.Module:
     """Return the bare encoder of a network. Raises ParameterError if the encoder is not a pretrained one."""
     if not isinstance(network.words, PretrainedEncoder):
-        raise ParameterError(
-            f"the preset {settings.preset} has no pretrained encoder to compare with", remedy="Try --preset minilm."
-        )
+        problem = f"the preset {settings.preset} has no pretrained encoder to compare with"
+        raise ParameterError(problem, remedy="Try --preset minilm.")
     return network.words.transformer

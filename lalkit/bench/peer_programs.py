@@ -18,9 +18,8 @@ from typing import Any
 
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
 RATE, NEW_RATE, WARMUP = 1.5e-4, 1e-3, 0.1  # of lalkit (`lalkit.config`): the encoder, new layers, the share of steps
-Trained = tuple[
-    dict, list[float], Callable[[], dict[str, str]]
-]  # settings, seconds of epochs, what parses the test part
+# Settings, seconds of epochs, what parses the test part.
+Trained = tuple[dict, list[float], Callable[[], dict[str, str]]]
 
 
 def raw(word: str) -> str:
@@ -134,9 +133,8 @@ def benepar(job: dict) -> Trained:
         clocked(epoch, seconds)()
 
     def parse() -> dict[str, str]:
-        return {
-            "test.trees": "".join(f"{t.pformat(sys.maxsize)}\n" for t in parser.parse(test, subbatch_max_tokens=1000))
-        }
+        trees = parser.parse(test, subbatch_max_tokens=1000)
+        return {"test.trees": "".join(f"{tree.pformat(sys.maxsize)}\n" for tree in trees)}
 
     return settings, seconds, parse
 

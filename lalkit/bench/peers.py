@@ -19,6 +19,7 @@ from lalkit.bench import peer_programs
 from lalkit.chart.machine import ONE_THREAD
 from lalkit.errors import ModelError, ParameterError
 from lalkit.evaluation import scores
+from lalkit.evaluation.provenance import parts_hash
 from lalkit.files import find_json, locked_folder, read_json, write_json, write_text
 from lalkit.network.alignment import MINILM, resolve
 from lalkit.treebank import check, conllu, corpora, tree
@@ -29,18 +30,15 @@ PROGRAMS = Path(peer_programs.__file__)
 # What is installed for each peer; nothing for lalkit itself. Both peers need functions that transformers 5 has removed.
 PINS = (f"torch=={torch.__version__.partition('+')[0]}", "transformers==4.46.3")
 SUPAR = (*PINS, "supar==1.1.4")
-PEERS = {
-    "lalkit": (),
-    "supar-con": SUPAR,
-    "supar-dep": SUPAR,
-    "benepar": (*PINS, "torch-struct==0.5", "benepar==0.2.0"),
-}
+BENEPAR = (*PINS, "torch-struct==0.5", "benepar==0.2.0")
+PEERS = {"lalkit": (), "supar-con": SUPAR, "supar-dep": SUPAR, "benepar": BENEPAR}
 
 
 def measure(names: Sequence[str], treebank: str, epochs: int, seeds: Sequence[int], out: Path) -> pd.DataFrame:
     """Train the named peers. Return one row for each that could be trained and for each seed, as `row` describes.
 
-    Raises ParameterError for a name that is not there. A peer that cannot be installed or trained is left out with a message.
+    Raises ParameterError for a name that is not there, and for a folder with parsers of other data. A peer that cannot be
+    installed or trained is left out with a message.
     """
     if unknown := sorted(set(names) - set(PEERS)):
         raise ParameterError(f"there is no peer {unknown[0]!r}", remedy=f"Peers: {', '.join(PEERS)}.")
@@ -48,6 +46,10 @@ def measure(names: Sequence[str], treebank: str, epochs: int, seeds: Sequence[in
     with locked_folder(out):
         lessons = check.lessons(treebank, "joint", 150)
         parts = {"train": lessons.sentences, "dev": lessons.dev, "test": corpora.load(treebank, "test").sentences}
+        data = {"treebank": treebank, "sha256": parts_hash(parts.items())}
+        if find_json(out / "data.json") not in (None, data):
+            raise ParameterError("holds parsers of another treebank", where=str(out), remedy="Give another --out.")
+        write_json(out / "data.json", data)
         for part, sentences in parts.items():
             trees = "".join(f"(TOP {tree.format_tree(sentence.tree)})\n" for sentence in sentences)
             write_text(out / "data" / f"{part}.trees", trees)
@@ -61,9 +63,8 @@ def measure(names: Sequence[str], treebank: str, epochs: int, seeds: Sequence[in
                     logger.warning("%s", error)
             if {"supar-con", "supar-dep"} <= set(done):  # a parser of each layer: together they do what lalkit does
                 done["supar, both"] = done["supar-con"] + done["supar-dep"]
-            rows += [
-                {"system": name, "epochs": epochs, "seed": seed, **row(done[name], parts["test"])} for name in done
-            ]
+            common = {"epochs": epochs, "seed": seed}
+            rows += [{"system": name, **common, **row(done[name], parts["test"])} for name in done]
     return pd.DataFrame(rows)
 
 
@@ -96,11 +97,8 @@ def run(name: str, epochs: int, seed: int, out: Path) -> Path:
     if find_json(folder / "report.json") is None:
         job = {"peer": name, "requirements": PEERS[name], "encoder": resolve(MINILM), "epochs": epochs, "seed": seed}
         write_json(folder / "job.json", job | {"data": str(folder.parent / "data"), "out": str(folder)})
-        program = (
-            [environment(PEERS[name]), "-P", PROGRAMS]
-            if PEERS[name]
-            else [sys.executable, "-m", peer_programs.__name__]
-        )
+        here = [sys.executable, "-m", peer_programs.__name__]
+        program = [environment(PEERS[name]), "-P", PROGRAMS] if PEERS[name] else here
         logger.info("%s, seed %d: training", name, seed)
         _do([[*program, folder / "job.json"]], folder / "log", f"{name} could not be trained")
     return folder

@@ -94,7 +94,10 @@ def inside(settings: Settings) -> list[dict]:
 
 
 def inside_row(settings: Settings, count: int, words: int, module: SpanLabelAttention, mode: str) -> dict:
-    """Return one row for `count` sentences of so many words. Training follows gradients in a few spans; here in all."""
+    """Return one row for `count` sentences of `words` words.
+
+    Training computes gradients for a few spans; here all spans have them.
+    """
     x = torch.randn(count, words + 2, sum(PARTS), device=settings.device)
     inputs = tuple(part.detach().requires_grad_() for part in module.project(x, fenceposts(x[:, :, None], PARTS)))
     gradient = torch.randn(count, words + 1, words + 1, SPAN_LABELS, device=settings.device)

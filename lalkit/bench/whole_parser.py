@@ -72,7 +72,7 @@ def parse(settings: Settings) -> list[dict]:
     for place, precision in enumerate(usable):
         pairs = [(times[place], times[-1]) for times in rounds]
         mode = f"{settings.preset}, {precision}, {1000 * words / median(ours for ours, _ in pairs):,.0f} words/s"
-        rows.append(one_row(settings, "parse", name, mode, baseline, pairs, [ours / bare for ours, bare in pairs]))
+        rows.append(one_row(settings, "parse", name, mode, baseline, pairs, [ours / alone for ours, alone in pairs]))
     return [*rows, *_parts(settings, network, parse_all, name)]
 
 
@@ -83,9 +83,7 @@ def processor(device: str) -> str:
     return torch.cpu.get_capabilities().get("cpu_name") or platform.processor()
 
 
-def parser(
-    settings: Settings, network: Network, collator: Collator, sentences: list[Sentence]
-) -> Callable[..., object]:
+def parser(settings: Settings, network: Network, collator: Collator, sentences: list[Sentence]) -> Callable:
     """Return a function that parses all the sentences."""
     return partial(predicting.predict, network, collator, sentences, threads=torch.get_num_threads())
 
@@ -235,7 +233,8 @@ def _training_batches(settings: Settings, sentences: list[Sentence]) -> tuple[li
     config = preset(settings.preset).train
     sentences, _ = trainable(sentences, config.max_length)
     groups = batches([len(s) for s in sentences], config.batch_tokens)
-    chosen = [[sentences[i] for i in group] for group in groups[:: max(1, len(groups) // STEPS)]]
+    steps = min(STEPS, len(groups))
+    chosen = [[sentences[i] for i in groups[step * len(groups) // steps]] for step in range(steps)]
     return chosen, config.autocast and bf16_is_fast(settings.device)
 
 

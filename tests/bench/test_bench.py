@@ -2,13 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from lalkit import bench
-from lalkit.bench import routines, twins, whole_parser
+from lalkit.bench import measure, routines, twins, whole_parser
 from lalkit.bench.measure import Settings, compare, growth, peak_bytes
 from lalkit.config import LabelAttentionConfig, SpanAttentionConfig, override, paper_chinese
 from lalkit.errors import LalkitError, ParameterError
@@ -86,7 +87,7 @@ def test_rows_of_probabilities():
     assert [row["case"] for row in rows] == ["20 words", "40 words", "80 words", "40 to 120 words"]
     assert all(set(row) == COLUMNS and row["baseline"] == "decoding" for row in rows[:3])
     assert all(row["ratio"] == pytest.approx(row["ours_ms"] / row["baseline_ms"], rel=0.1) for row in rows[:3])
-    assert [line.count("of it") for line in bench.table(rows).splitlines()] == [1, 1, 1, 0]
+    assert [line.count("x as long") for line in bench.table(rows).splitlines()] == [1, 1, 1, 0]
 
 
 @pytest.mark.slow
@@ -95,7 +96,7 @@ def test_systems_beside_the_papers_layer(tiny_network):
     assert [row["mode"] for row in rows[::2]] == ["span full", "span lean", "span glass", "no label attention"]
     assert [row["case"].split(",")[0] for row in rows] == ["parse", "training step"] * 4
     assert all(set(row) == COLUMNS and row["baseline"] == "minilm" and row["ratio"] > 0 for row in rows)
-    assert "of it" in bench.table(rows)
+    assert "x as long" in bench.table(rows)
 
 
 def test_rows_read_together(tiny_network):
@@ -140,9 +141,7 @@ def test_parts_add_up_and_the_clocks_are_taken_off(tiny_network):
 
 
 def test_a_start_is_measured_in_processes_of_their_own(monkeypatch):
-    monkeypatch.setattr(
-        whole_parser.subprocess, "run", lambda command, **_: commands.append(command[1:]) or sum(range(10**6))
-    )
+    monkeypatch.setattr(whole_parser.subprocess, "run", lambda command, **_: commands.append(command[1:]))
     monkeypatch.setattr(
         whole_parser.os, "times", lambda: SimpleNamespace(children_user=len(commands) ** 2, children_system=0)
     )
@@ -153,7 +152,7 @@ def test_a_start_is_measured_in_processes_of_their_own(monkeypatch):
         7000,
         9000,
     )  # the first round does not count
-    assert "of it" in bench.table([row])
+    assert "x as long" in bench.table([row])
 
 
 def test_a_training_step(tiny_network):
@@ -197,7 +196,15 @@ def test_an_encoder_from_scratch_cannot_be_compared_with_a_bare_encoder(routine)
 
 def test_the_table_names_every_row():
     row = compare(Settings(repeats=1), "layer", "8x30", "forward", "b", lambda: torch.ones(1), lambda: torch.ones(1))
-    assert "layer" in bench.table([row]) and "8x30" in bench.table([row])
+    assert "layer" in bench.table([row]) and "8x30" in bench.table([row]) and "x as fast" in bench.table([row])
+
+
+def test_a_few_sentences_and_batches_are_as_many_as_named(monkeypatch):
+    monkeypatch.setattr(measure, "LARGE", 0)
+    _, _, sentences, name = measure.network_and_sentences(replace(ONCE, preset="minilm"))
+    assert len(sentences) == measure.FEW and name.endswith(f", {measure.FEW} sentences")
+    monkeypatch.setattr(whole_parser, "batches", lambda lengths, words: [[i] for i in range(7)])
+    assert len(whole_parser._training_batches(ONCE, sentences)[0]) == whole_parser.STEPS
 
 
 def test_rows_are_written_to_a_file(tmp_path, monkeypatch):

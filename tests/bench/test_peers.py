@@ -51,6 +51,8 @@ def test_each_peer_has_its_environment_and_is_trained_once(tmp_path, monkeypatch
     assert (both["epoch_seconds"], both["words_per_second"]) == ("4.00", f"{words / 4:.2f}")
     assert (out / "supar-con-4-1" / "runs").read_text() == "x"
     assert json.loads((out / "supar-con-4-1" / "job.json").read_text())["requirements"] == [str(wheel)]
+    code, _, errors = lalkit("bench", "peers", "--treebank", "sample-zh", "--out", out, "--peers", "supar-con")
+    assert code == 2 and f"{out}: holds parsers of another treebank" in errors
 
 
 @pytest.mark.parametrize(
