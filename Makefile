@@ -10,7 +10,7 @@ REVEAL := build/slides/sphinx_revealjs/_static/revealjs/dist/reveal.js
 .PHONY: help demo test test-all lint format bench lab numbers notebooks book slides course
 
 help: ## this list
-	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']"
+	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']   PYTHON counts when .venv is made. Remove .venv to change it."
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY) ## parse, draw and explain a few sentences, offline

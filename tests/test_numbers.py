@@ -23,7 +23,7 @@ f1(system, seed) = table ; system == "{system}" and seed == {seed} ; f1
 Theirs has <!--n table ; system == "theirs" ; f1 ; .1f-->?<!--/-->, ours <!--n ours ; .2f-->?<!--/--> and
 the lead is <!--n f1("ours", 2) - f1("theirs", 1) ; .1f-->?<!--/-->. Seeds: <!--n table ; system == "ours" ;
 all f1 ; each .0f-->?<!--/-->, <!--n scores.csv ; ; all f1 ; range .0f-->?<!--/-->, <!--n table ; seed == 1 ; count ;
-word-->?<!--/-->; card: <!--n card.json ; max seeds.*.f1 ; spread .1f-->?<!--/-->. `<!--n kept ; s-->as it is<!--/-->`
+d-->?<!--/-->; card: <!--n card.json ; max seeds.*.f1 ; spread .1f-->?<!--/-->. `<!--n kept ; s-->as it is<!--/-->`
 """
 
 
@@ -79,7 +79,7 @@ def test_the_number_changes_with_its_table(folder):
     assert code == 0
     for piece in (
         "-->80.0<!--/-->, ours", "-->90.55<!--/-->", "-->11.1<!--/-->. Seeds", "-->90 and 91<!--/-->, ", "-->80 to 91<!",
-        "-->two<!--/-->; card", "-->3.0<!--/-->. `<!--n kept ; s-->as it is<!--/-->`",
+        "-->2<!--/-->; card", "-->3.0<!--/-->. `<!--n kept ; s-->as it is<!--/-->`",
     ):  # fmt: skip
         assert piece in text
     assert run(folder, text, "--check") == (0, text)

@@ -31,6 +31,12 @@ tool = importlib.util.module_from_spec(SPECIFICATION)
 SPECIFICATION.loader.exec_module(tool)
 
 
+def test_a_name_that_no_notebook_has_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        tool.main(["--check", "no such one"])
+    assert "no notebook is called 'no such one'" in capsys.readouterr().err
+
+
 def test_the_first_four_are_there():
     names = [book.stem for book in BOOKS[:4]]
     assert names == ["00_quickstart", "01_treebank_to_spans", "02_measuring_by_hand", "03_scores_by_hand"]

@@ -25,6 +25,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from lalkit.errors import LalkitError
+from lalkit.files import write_text
 from lalkit.reproduce.notebook import run_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,14 +68,14 @@ def stale(notebook: dict, root: Path = ROOT) -> list[str]:
 def problems(path: Path, root: Path = ROOT) -> list[str]:
     """Return what is wrong with the outputs of a notebook file, each with the remedy or the place."""
     notebook, size = json.loads(path.read_text(encoding="utf-8")), path.stat().st_size
-    found = [f"{reason}: make notebooks" for reason in stale(notebook, root)]
-    found += [f"it has {size:,} bytes, more than {ONE:,}"] * (size > ONE)
-    found += ["it has the state of widgets"] * ("widgets" in notebook["metadata"])
+    wrong = [f"{reason}: make notebooks" for reason in stale(notebook, root)]
+    wrong += [f"it has {size:,} bytes, more than {ONE:,}"] * (size > ONE)
+    wrong += ["it has the state of widgets"] * ("widgets" in notebook["metadata"])
     for cell in notebook["cells"]:
         outputs = cell.get("outputs", [])
-        found += [f"cell {cell.get('id')}: {what}" for output in outputs for what in _output_problems(output)]
-        found += [f"cell {cell.get('id')}: it was executed by hand"] * bool(cell.get("execution_count"))
-    return found
+        wrong += [f"cell {cell.get('id')}: {what}" for output in outputs for what in _output_problems(output)]
+        wrong += [f"cell {cell.get('id')}: it was executed by hand"] * bool(cell.get("execution_count"))
+    return wrong
 
 
 def _output_problems(output: dict) -> list[str]:
@@ -201,6 +202,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="execute nothing; exit with 1 if something is wrong")
     options = parser.parse_args(arguments)
     paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    for name in options.names:
+        if not any(name in path.stem for path in paths):
+            parser.error(f"no notebook is called {name!r}")
     failed = False
     for path in (p for p in paths if not options.names or any(name in p.stem for name in options.names)):
         if not options.check and (options.all or stale(json.loads(path.read_text(encoding="utf-8")))):
@@ -210,7 +214,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(error, flush=True)
                 failed = True
                 continue
-            path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            write_text(path, json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
             print(
                 f"{path.name}: {notebook['metadata']['lalkit']['seconds']} s, {path.stat().st_size:,} bytes", flush=True
             )

@@ -24,9 +24,9 @@ fi
 recent "$venv/bin/python" || fail "$venv holds $("$venv/bin/python" -V 2>&1), lalkit needs 3.11 or later" "Remove $venv and run this again."
 
 pip() { # Python compiles a module when it is first imported; most of what is installed here never is
-    local quiet=()
-    [ -t 1 ] || quiet=(--quiet) # progress bars only where somebody looks at them
-    "$venv/bin/python" -m pip --disable-pip-version-check "${quiet[@]}" "$@"
+    local options=(--disable-pip-version-check)
+    [ -t 1 ] || options+=(--quiet) # progress bars only where somebody looks at them
+    "$venv/bin/python" -m pip "${options[@]}" "$@"
 }
 
 torch=$(grep -E '^torch==' constraints.txt) || fail "constraints.txt pins no torch"

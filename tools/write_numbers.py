@@ -14,8 +14,8 @@ from, in parts separated by semicolons:
 
 QUERY is what `pandas.DataFrame.query` reads; empty, it means all rows. A column name with a space stands in backticks there.
 COLUMN and PATH may begin with a word for several rows: mean, sd, min, max, sum, or all (a tuple). `count` is the number of rows.
-FORMAT is a Python format (.1f or ,d), `p` ("p < .001" or "p = 0.013"), `word` ("three"), `s` (text as it is); or, for a
-tuple, `each .1f` ("1.0, 2.0 and 3.0"), `range .1f` ("1.0 to 3.0") or `spread .1f` (mean ± standard deviation: "2.0 ± 1.0").
+FORMAT is a Python format (.1f or ,d), `p` ("p < .001" or "p = 0.013"), `s` (text as it is); or, for a tuple, `each .1f`
+("1.0, 2.0 and 3.0"), `range .1f` ("1.0 to 3.0") or `spread .1f` (mean ± standard deviation: "2.0 ± 1.0").
 
 Names are given in a comment of their own, between two paragraphs, before their first use in the document. One name a line; a
 name may stand for a file, for the rows of a table that a query keeps, for a number, or for a formula. With parameters, each
@@ -41,6 +41,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from lalkit.files import write_text
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = ("*.md", "data/**/*.md", "figures/*.md", "notebooks/*.md", "notebooks/*.ipynb")
 PIECES = re.compile(
@@ -53,7 +55,6 @@ PIECES = re.compile(
 SUMMARIES = {"mean": statistics.fmean, "sd": statistics.stdev, "min": min, "max": max, "sum": sum, "all": tuple}
 FUNCTIONS = {"abs": abs, "min": min, "max": max, "sum": sum, "len": len, "round": round, "mean": statistics.fmean}
 EXPECTED = "expected TABLE.csv ; QUERY ; COLUMN ; FORMAT, or FILE.json ; PATH ; FORMAT, or EXPRESSION ; FORMAT"
-WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 
 
 class NumberError(Exception):
@@ -169,8 +170,6 @@ def formatted(value, form: str) -> str:
         raise NumberError(EXPECTED)
     if form == "p":
         return "p < .001" if value < 0.001 else f"p = {value:.3f}"
-    if form == "word":
-        return WORDS[int(value)]
     return format(round(value) if form.endswith("d") else value, form)
 
 
@@ -236,7 +235,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(*messages, sep="\n", end="\n" if messages else "")
         failed |= bool(wrong or (options.check and messages))
         if messages and not options.check and not wrong:
-            path.write_text(content, encoding="utf-8")
+            write_text(path, content)
     return int(failed)
 
 
