@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence, Sized
+from itertools import cycle
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -22,7 +23,7 @@ from lalkit.draw.figures import BLUE, GREEN, GREY, HEAT, ORANGE, PURPLE, RED, SK
 COLOURS = {"vanilla": BLUE, "diversity": ORANGE, "orthogonal": GREEN, "mlp": PURPLE, "sparsemax": RED}
 MARKERS = {"vanilla": "o", "diversity": "s", "orthogonal": "^", "mlp": "D", "sparsemax": "v"}
 HEAD_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY)
-MARKS = ("o", "s", "^", "D", "v", "P")
+MARKS = ("o", "s", "^", "D", "v", "P", "X")  # one more than there are colours, so that no two of 42 lines look the same
 # A panel of `head_grids`: its title, and the value of its darkest colour (None: the largest value).
 PANELS = {
     "pos_kl": ("POS-KL (nats)", None),
@@ -110,7 +111,7 @@ def tag_bars(tables: Sequence[tuple[str, pd.DataFrame]]) -> Figure:
     for axis, (name, table) in zip(axes, tables):
         words = 100 * table.groupby("tag")["tokens"].mean().sort_values(ascending=False)
         shares = 100 * table.set_index(["head", "tag"])["share"]
-        _tag_bars(axis, {h: (shares[h], c) for h, c in zip(table["head"].unique(), HEAD_COLOURS)}, words, 13)
+        _tag_bars(axis, {h: (shares[h], c) for h, c in zip(table["head"].unique(), cycle(HEAD_COLOURS))}, words, 13)
         axis.set_title(name, fontsize=9)
         axis.legend(fontsize=7, loc="lower right", frameon=False)
     return figure
@@ -133,7 +134,7 @@ def word_heat(rows: Sequence[tuple[str, Sequence[str], Sequence[float]]]) -> Fig
     """Draw weights as shades behind words, in rows of (name, words, weights). The largest weight of all rows is darkest."""
     longest = max(len(words) for _, words, _ in rows)
     figure, axis = plt.subplots(figsize=(min(0.63 * longest + 1.4, 15), 0.36 * len(rows) + 0.3), layout="constrained")
-    most, grey = max(max(weights) for *_, weights in rows), plt.get_cmap("Greys")
+    most, grey = max(max(weights) for *_, weights in rows) or 1, plt.get_cmap("Greys")
     for y, (_, words, weights) in enumerate(rows):
         for x, (word, weight) in enumerate(zip(words, weights)):
             share = weight / most
@@ -221,7 +222,7 @@ def price_lines(table: pd.DataFrame) -> Figure:
     table: seed, price (a number; nan: the control), kept, rouge1.
     """
     figure, (left, right) = side_by_side(2, 8.2, 3.1)
-    for (seed, rows), colour, mark in zip(table.groupby("seed", sort=False), HEAD_COLOURS, MARKS):
+    for (seed, rows), colour, mark in zip(table.groupby("seed", sort=False), cycle(HEAD_COLOURS), cycle(MARKS)):
         gated = rows[rows["price"].notna()].sort_values("price")
         control = rows.loc[rows["price"].isna(), "rouge1"]
         for axis, column in ((left, "kept"), (right, "rouge1")):
@@ -274,7 +275,7 @@ def system_points(table: pd.DataFrame, measures: Sequence[tuple[str, str]]) -> F
     figure, axes = plt.subplots(*shape, figsize=size, sharey=True, squeeze=False, layout="constrained")
     kinds = np.array([system.partition(",")[0] for system in systems])
     for axis, (column, title) in zip(axes.flat, measures):
-        for (group, rows), colour, mark in zip(table.groupby("group", sort=False), HEAD_COLOURS, MARKS):
+        for (group, rows), colour, mark in zip(table.groupby("group", sort=False), cycle(HEAD_COLOURS), cycle(MARKS)):
             y = [systems.index(system) for system in rows["system"]]
             axis.plot(rows[column], y, mark, color=colour, ms=5, alpha=0.8, label=group)
             if f"{column}_low" in rows:

@@ -61,6 +61,7 @@ def test_heat_shades_by_weight():
     axis = word_heat([("vanilla", ["a", "b"], [0.9, 0.1]), ("other", ["a"], [1.0])]).axes[0]
     shades = [sum(patch.get_facecolor()[:3]) for patch in axis.patches]
     assert shades[1] > shades[0] > shades[2] and [t.get_text() for t in axis.texts] == ["a", "b", "a"]
+    assert len(word_heat([("nothing", ["a"], [0.0])]).axes[0].patches) == 1
 
 
 ITEMS = [{"item": i, "words": ["</script>", "word"], "question": "", "label": "good", "left": [0.9, 0.1], "right": [0.2, 0.8],

@@ -59,6 +59,8 @@ def test_lines_of_prices_and_their_control():
     left, right = price_lines(table).axes
     assert list(left.lines[0].get_ydata()) == [9, 4] and list(right.lines[0].get_ydata()) == [95, 90]
     assert right.lines[1].get_ydata()[0] == 97 and [t.get_text() for t in left.get_xticklabels()] == ["0.1", "1"]
+    lines = price_lines(pd.concat(table.assign(seed=seed) for seed in range(8))).axes[0].lines
+    assert len({(line.get_color(), line.get_marker()) for line in lines}) == 8, "every seed has a look of its own"
 
 
 def test_attention_of_heads_names_what_asks():
@@ -77,3 +79,5 @@ def test_a_point_a_system():
     figure = system_points(table, [("tvd", "TVD")])
     assert [line.get_xdata().tolist() for line in figure.axes[0].lines[:2]] == [[0.1], [0.2, 0.3]]
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["p", "l", "s"]
+    figure = system_points(pd.concat(table.assign(group=i) for i in range(8)), [("tvd", "TVD")])
+    assert len(figure.axes[0].get_legend_handles_labels()[1]) == 8, "no group is left out"
