@@ -32,8 +32,9 @@ MODES = {
 class Erasure:
     """How much had to be erased.
 
-    fraction [B, U]: the share of keys that had to go before the decision changed; 1 if it never did, nan on padding. exhausted
-    [B, U]: it never did, and at some point no key that was left had any weight (as sparse attention allows).
+    fraction [B, U]: the share of keys that had to go before the decision changed; 1 if the decision never changed, nan on
+    padding. exhausted [B, U]: the decision never changed, and after some removal all remaining keys had weight 0 (as sparse
+    attention allows).
     """
 
     fraction: Tensor
@@ -41,15 +42,15 @@ class Erasure:
 
 
 def erasure_flip(
-    view: AttentionView, ranking: str | Tensor = "attention", heads: int | Sequence[int] | None = None, seed: int = 0
+    view: AttentionView, ranking: str | Tensor = "attention", heads: int | Sequence[int] | None = None
 ) -> Erasure:
     """Find the smallest k, as a share of T, for which the decision changes if the first k keys go and the rest is normalised.
 
     Args:
         ranking: Which keys go first. "attention": those with the largest weight, equal ones from left to right. "ties": the
-            same, but equal ones in random order. "random". Or scores [B, H, Q, T], the largest first.
+            same, but equal ones in random order. "random". Or scores [B, H, Q, T], the largest first. The result of random
+            orders is the mean over 5 draws.
         heads: The heads whose keys go; None means all.
-        seed: The seed of random orders. Their result is the mean over 5 draws.
 
     k runs from 1 to T - 1, because without any key there is no decision. As in the paper, decisions that are wrong from the start
     count too. Raises ValueError for another ranking.
@@ -60,7 +61,7 @@ def erasure_flip(
         return _flip(view, view.weights, heads)
     if ranking not in ("random", "ties"):
         raise ValueError(f"no ranking {ranking!r}: attention, random, ties, or scores")
-    runs = [_flip(view, _drawn(view, seed + draw, ranking), heads) for draw in range(DRAWS)]
+    runs = [_flip(view, _drawn(view, draw, ranking), heads) for draw in range(DRAWS)]
     fractions, exhausted = (torch.stack([getattr(run, name) for run in runs]) for name in ("fraction", "exhausted"))
     return Erasure(fractions.mean(0), exhausted.all(0))
 
@@ -68,8 +69,8 @@ def erasure_flip(
 def _flip(view: AttentionView, scores: Tensor, heads: int | Sequence[int] | None) -> Erasure:
     base, which = view.predict(view.weights), chosen(view, heads)
     length = view.key_mask.sum(-1)
-    shape = *view.weights.shape[:3], view.weights.shape[3]
-    rank = ranks(scores.expand(shape), view.key_mask)
+    most = view.weights.shape[-1]
+    rank = ranks(scores.expand(view.weights.shape), view.key_mask)
     first = torch.zeros_like(base.decision)  # the k of the first change; 0: none yet
     empty = torch.zeros_like(view.key_mask[:, 0])
     step = max(1, MOST // view.weights.numel())
@@ -82,8 +83,8 @@ def _flip(view: AttentionView, scores: Tensor, heads: int | Sequence[int] | None
         decision = view.predict(weights).decision
         usable = (k[:, None] < length) & ~gone
         flips = (decision != base.decision) & usable[..., None]
-        at = torch.where(flips, k[:, None, None], shape[3] + 1).amin(0)
-        first = torch.where((first == 0) & (at <= shape[3]), at, first)
+        at = torch.where(flips, k[:, None, None], most + 1).amin(0)
+        first = torch.where((first == 0) & (at <= most), at, first)
         empty |= (gone & (k[:, None] < length)).any(0)
     fraction = torch.where(first > 0, first.to(view.weights.dtype) / length[:, None], 1.0)
     fraction = fraction.masked_fill(~base.unit_mask, torch.nan)
@@ -150,16 +151,16 @@ def permute(view: AttentionView, size: int, streams: Sequence[np.random.Generato
     return torch.empty_like(moved).scatter_(-1, source.expand_as(moved), moved)
 
 
-def by_max_attention(table: pd.DataFrame, value: str = "tvd", by: Sequence[str] = ("system",)) -> pd.DataFrame:
-    """Figure 4: group texts by their largest weight, in quarters of [0, 1]. Return n, median and quartiles of `value`.
+def by_max_attention(table: pd.DataFrame, by: Sequence[str] = ("system",)) -> pd.DataFrame:
+    """Figure 4: group texts by their largest weight, in quarters of [0, 1]. Return n, median and quartiles of tvd.
 
-    A bin without texts has nan. Texts of one word are left out. table: max_attention, length, `value`, and the columns `by`.
+    A bin without texts has nan. Texts of one word are left out. table: max_attention, length, tvd, and the columns `by`.
     """
     rows, names = [], [f"[{a:g}, {b:g}{']' if b == 1 else ')'}" for a, b in zip(BINS, BINS[1:])]
     for key, group in table[table["length"] > 1].groupby(list(by), sort=False):
         place = np.minimum((group["max_attention"].to_numpy() * 4).astype(int), 3)
         for i, name in enumerate(names):
-            values = group[value].to_numpy()[place == i]
+            values = group["tvd"].to_numpy()[place == i]
             low, median, high = np.nanquantile(values, [0.25, 0.5, 0.75]) if len(values) else [np.nan] * 3
             rows.append((*key, name, len(values), low, median, high))
     return pd.DataFrame(rows, columns=[*by, "bin", "n", "low", "median", "high"])

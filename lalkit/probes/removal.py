@@ -28,11 +28,8 @@ from lalkit.probes.view import AttentionView
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 AREAS, ALL, TRUTH = ("comprehensiveness", "sufficiency"), "all words", "agreement"  # measures of the tables
-BETTER = {
-    "comprehensiveness": 1,
-    "sufficiency": -1,
-    "erased": -1,
-}  # 1: a faithful ranking has large values; -1: small ones
+# 1: a faithful ranking has large values; -1: small ones.
+BETTER = {"comprehensiveness": 1, "sufficiency": -1, "erased": -1}
 Kept = Callable[[Tensor], Tensor]  # the words that stay, bool [B, T] -> p [B, U]
 
 
@@ -119,13 +116,12 @@ def areas(table: pd.DataFrame) -> pd.DataFrame:
 def grades(table: pd.DataFrame) -> pd.DataFrame:
     """Return how often each measure prefers the ranking that agrees more with the truth; 0.5 is chance, and ties count half.
 
-    table: from `faithfulness`, with a truth. Compared are all pairs of rankings on the same text. Columns as those of `areas`.
+    table: from `faithfulness`, with a truth. All pairs of rankings on the same text are compared. Columns as those of `areas`.
     """
     rows = []
     for system, group in table.groupby("system", sort=False):
-        examples = (
-            group.groupby(["text", "example", "measure", "ranking"])["value"].mean().unstack(["measure", "ranking"])
-        )
+        means = group.groupby(["text", "example", "measure", "ranking"])["value"].mean()
+        examples = means.unstack(["measure", "ranking"])
         pairs = list(combinations(group["ranking"].unique(), 2))
         for measure, sign in BETTER.items():
             says, true = ([examples[of, a] - examples[of, b] for a, b in pairs] for of in (measure, TRUTH))

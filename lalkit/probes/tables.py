@@ -75,16 +75,16 @@ def look_at(view: AttentionView, tags: Tensor | None = None, size: int = 0, **la
     return pd.concat(tables, ignore_index=True)
 
 
-def ask(view: AttentionView, rounds: int = 100, draws: int = 0, **labels) -> pd.DataFrame:
+def ask(view: AttentionView, rounds: int = 100, **labels) -> pd.DataFrame:
     """Measure the outcomes of other weights, in all heads together.
 
     They are permutation TVD, TVD under uniform attention, and erasure by attention and at random; erased_exhausted tells where no
-    weight was left. draws: the seed of random numbers. labels: system, seed.
+    weight was left. labels: system, seed.
     """
-    erased, at_random = erasure_flip(view, "attention"), erasure_flip(view, "random", seed=draws)
+    erased, at_random = erasure_flip(view, "attention"), erasure_flip(view, "random")
     base, even = view.predict(view.weights), ablate(view, mode="uniform")
     measures = {
-        "tvd": permutation_tvd(view, rounds, seed=draws),
+        "tvd": permutation_tvd(view, rounds),
         "tvd_uniform": total_variation(base.probs, even.probs),
         "erased": erased.fraction,
         "erased_random": at_random.fraction,

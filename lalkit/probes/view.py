@@ -40,7 +40,7 @@ class AttentionView:
         examples: The number of each example in its data. Random draws depend on it alone, so they are the same for an example
             alone and in any batch.
         from_contexts: If the system has it: as predict, but from contexts [..., B, H, Q, D] instead of weights @ values.
-        without_slices: If the system has it: heads -> Outcome without anything that these heads contribute (section 3.3).
+        without_slices: If the system has it: heads -> Outcome without anything that these heads contribute.
 
     Raises:
         ValueError: The shapes do not fit, or an example has weight on padding, or no valid key.
@@ -84,14 +84,14 @@ def chosen(view: AttentionView, heads: int | Sequence[int] | None) -> Tensor:
     return which[None, :, None, None]
 
 
-def linear_view(weights: Tensor, values: Tensor, read: Tensor, key_mask: Tensor | None = None) -> AttentionView:
+def linear_view(weights: Tensor, values: Tensor, read: Tensor) -> AttentionView:
     """Return a view with one decision for each query: the contexts of all heads side by side, a matrix, a softmax.
 
-    weights [B, H, Q, T], values [B, H, T, D], read [H D, C]; key_mask [B, T]: by default all keys are valid. Raises ValueError as
+    weights [B, H, Q, T], values [B, H, T, D], read [H D, C]. All keys are valid. Raises ValueError as
     `AttentionView` does.
     """
     b, _, q, t = weights.shape
-    keys = torch.ones(b, t, dtype=torch.bool, device=weights.device) if key_mask is None else key_mask
+    keys = torch.ones(b, t, dtype=torch.bool, device=weights.device)
     queries = torch.ones(b, q, dtype=torch.bool, device=weights.device)
 
     def from_contexts(contexts: Tensor) -> Outcome:

@@ -61,14 +61,14 @@ def study(
     titles = [data.name for data in sets]
     if twice := [title for title in titles if titles.count(title) > 1]:
         raise ParameterError(f"two data sets are named {twice[0]!r}", remedy="Give each an --out of its own.")
-    found = []
+    results = []
     for data in map(with_tags, sets):
         for seed, kind in grid("classifier", kinds, KINDS, seeds):
             table, tags = probed(run := trained(folder, data, kind, seed, size.epochs), data, size)
             epochs = json.loads((run / "resume.json").read_text(encoding="utf-8"))["state"]["epoch"]
             table = table.assign(data=data.name, train=len(data.train), epochs=epochs)
-            found.append((table, tags.assign(data=data.name)))
-    measures, attention = zip(*found)
+            results.append((table, tags.assign(data=data.name)))
+    measures, attention = zip(*results)
     return pd.concat(measures, ignore_index=True), pd.concat(attention, ignore_index=True)
 
 
