@@ -7,6 +7,7 @@ supplies the data, the model and the measures. Everything else is here.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import logging
@@ -27,6 +28,7 @@ from lalkit.chart.machine import progress
 from lalkit.errors import CorpusError, ModelError
 from lalkit.files import parse_json, write_json, write_text
 from lalkit.training.checkpoint import adam_tensors, fingerprint, load_tensors, restore_adam, save_tensors
+from lalkit.treebank.brackets import read_text
 
 logger = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=nn.Module)
@@ -71,15 +73,16 @@ def in_order(items: Sequence, size: int) -> Iterator[Sequence]:
 
 
 def text_lines(path: str | Path) -> list[str]:
-    """Return the lines of a file. Raises CorpusError if it cannot be read, or is not UTF-8."""
-    try:
-        return Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"cannot be read ({error})", where=str(path), remedy="Is it whole, and UTF-8?") from None
+    """Return the lines of a file, the last of which may be empty. Raises TreebankError if it cannot be read, or is not UTF-8."""
+    # Only \n ends a line. `splitlines` also cuts inside of texts, for example at U+2028.
+    return [line.removesuffix("\r") for line in read_text(path).split("\n")]
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, dict]]:
-    """Yield (file and line, object) for every line of a .jsonl file. Raises CorpusError for a line that is not a JSON object."""
+    """Yield (file and line, object) for every line of a .jsonl file.
+
+    Raises CorpusError for a line that is not a JSON object, and TreebankError as `text_lines` does.
+    """
     for number, line in enumerate(text_lines(path), 1):
         if line.strip():
             where = f"{path}, line {number}"
@@ -134,8 +137,9 @@ def fit(
     alone. So weights, Adam's moments and a few numbers are all that must be saved after an epoch.
 
     Args:
-        task: The format, and what must be equal for a run to go on: config, data (the name), and data_sha256 (a hash of all
-            examples that the run learns from or is chosen by, `lalkit.evaluation.provenance.parts_hash`).
+        task: The format, and what must be equal for a run to go on: config, data (the name), data_sha256 (a hash of all
+            examples that the run learns from or is chosen by, `lalkit.evaluation.provenance.parts_hash`), and of a pruning
+            summarizer_sha256 (a hash of the weights that it begins with).
         run_epoch: Trains the epoch of this number (the first is 0) and returns the mean loss.
         score: Returns the score on dev, from 0 to 1.
         kept: What model.json needs besides.
@@ -187,10 +191,11 @@ def _resume(out: Path, task: dict, model: nn.Module, optimizer: torch.optim.Opti
     content, tensors = read_run(out, task["format"], "run", "Give another --out.", "resume")
     if content.get("config") != task["config"]:
         raise ModelError("was started with another config", where=str(out), remedy="Give another --out.")
-    if any(content.get(key) != task[key] for key in ("data", "data_sha256")):
-        problem = f"is of other data than this {task['data']!r}, or of a lalkit that did not take note of its data"
-        remedy = "Give another --out, or move that folder away to train it again."
-        raise ModelError(problem, where=str(out), remedy=remedy)
+    data, remedy = f"data than this {task['data']!r}", "Give another --out, or move that folder away to train it again."
+    for key, what in (("data", data), ("data_sha256", data), ("summarizer_sha256", "weights than this summarizer's")):
+        if content.get(key) != task.get(key):
+            problem = f"is of other {what}, or of a lalkit that did not take note of them"
+            raise ModelError(problem, where=str(out), remedy=remedy)
     fill(model, {name: tensor for name, tensor in tensors.items() if not name.startswith("adam.")}, out)
     restore_adam(model, optimizer, tensors, f"{out}/{content['weights']}")
     return content["state"]
@@ -213,7 +218,8 @@ def read_run(
     except ModelError as error:
         raise ModelError(f"no {what} here, or not a whole one", where=error.where, remedy=remedy) from None
     if content.get("format") != format:
-        raise ModelError(f"is no {format} but {content.get('format')!r}", where=f"{folder}/{name}.json", remedy=remedy)
+        problem = f"has the format {content.get('format')!r}, not {format}"
+        raise ModelError(problem, where=f"{folder}/{name}.json", remedy=remedy)
     return content, tensors
 
 
@@ -224,6 +230,11 @@ def fill(model: Model, tensors: dict[str, Tensor], folder: str | Path) -> Model:
     except RuntimeError:
         raise ModelError("the weights do not fit the config", where=str(folder), remedy="Train it again.") from None
     return model.eval()
+
+
+def exact(model: Model) -> Model:
+    """Return a copy in float64 for probes. Padding then changes no number by more than 1e-12, and near-ties stay as they are."""
+    return copy.deepcopy(model).double().eval()
 
 
 # ---------------------------------------------------------------- studies

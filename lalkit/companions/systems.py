@@ -23,7 +23,7 @@ from lalkit.companions.classifiers.classifier import Classifier
 from lalkit.companions.classifiers.classifier_training import load_classifier
 from lalkit.companions.classifiers.examples import UNIVERSAL, Example, of_dependencies, shorten, universal
 from lalkit.companions.classifiers.examples import Dataset as Texts
-from lalkit.companions.frame import in_order, pad
+from lalkit.companions.frame import exact, in_order, pad
 from lalkit.companions.summarizers import summarizer, summarizer_study
 from lalkit.companions.summarizers.documents import Dataset as News
 from lalkit.companions.summarizers.documents import Document
@@ -44,9 +44,10 @@ SIZE = 20  # sentences in a batch
 
 
 def of_parser(parser: Parser, sentences: Sequence[Sentence], rounds: int = 100, name: str = "parser") -> pd.DataFrame:
-    """Probe all heads of the label attention together. They decide the labels of the spans. Tags: those of Penn.
+    """Probe all heads of the label attention together. They decide the labels of the spans.
 
-    With label attention inside the span, a unit is a span with its words. The examples of the table are the sentences anyway.
+    The sentences have Penn tags; they become universal ones. With label attention inside the span, a unit is a span with its
+    words. The examples of the table are the sentences anyway.
     """
     all_tags, inside, tables = [[universal(tag) for tag in s.tags] for s in sentences], _inside(parser), []
     for seen in _views(parser, sentences):
@@ -66,8 +67,7 @@ def of_heads(parser: Parser, sentences: Sequence[Sentence], rounds: int = 20, na
     tables: list[pd.DataFrame] = []
     for seen in _views(parser, sentences):
         alike = conicity(seen.values, seen.key_mask, absolute=True)
-        moved = torch.stack([permutation_tvd(seen, rounds, heads=[h]) for h in range(len(seen.heads))], 1)
-        moved = moved.nanmean(-1)
+        moved = torch.stack([permutation_tvd(seen, rounds, heads=[h]).nanmean(-1) for h in range(len(seen.heads))], 1)
         tables += [tidy(alike, "bh", "conicity", seen), tidy(moved, "bh", "tvd", seen)]
     means = pd.concat(tables).groupby(["head", "measure"])["value"].mean().unstack("measure").reset_index()
     means.insert(0, "system", name)
@@ -79,7 +79,7 @@ def of_classifier(
     model: Classifier, examples: Sequence[Example], rounds: int = 100, name: str = "classifier"
 ) -> pd.DataFrame:
     """Probe the one head of a classifier, which decides the class. Tags: universal ones."""
-    seen = classifier.view(classifier.exact(model), model.vocabulary.collate(examples))
+    seen = classifier.view(exact(model), model.vocabulary.collate(examples))
     tags = numbers([example.tags for example in examples], seen.weights.shape[-1])
     return probe_all(seen, rounds, tags, len(UNIVERSAL), system=name, seed=model.config.seed)
 
@@ -94,7 +94,7 @@ def of_summarizer(
     batch, tables = model.collate(documents), []
     rows = [[of_dependencies(t) for t in d.tags or ()] for d in documents]
     tags = numbers(rows, batch.source.shape[1], device=batch.source.device)
-    model = summarizer.exact(model)
+    model = exact(model)
     for block in (*model.blocks, summarizer.COPY):
         seen = summarizer.view(model, batch, block)
         labels = {"system": f"{name}, {block}", "seed": model.config.seed}
@@ -120,9 +120,8 @@ def faithful_parser(parser: Parser, sentences: Sequence[Sentence], name: str = "
         attention, evidence = seen.weights[spans, heads, 0], seen.values[spans, heads, :, 0]
         rankings = {"attention": attention, "evidence": evidence, "terms": attention * evidence}
         texts = [example // STRIDE for example in seen.examples]
-        labelled = torch.tensor(seen.examples)[
-            decision > 0
-        ].tolist()  # where no label is best, there is none to explain
+        # Where no label is best, there is none to explain.
+        labelled = torch.tensor(seen.examples)[decision > 0].tolist()
         for way, p in ((name, by_weights(seen)), (f"{name}, terms", by_weights(seen, normalised=False))):
             table = faithfulness(seen, rankings, p, attention * evidence, texts, way, seed)
             tables.append(table[table["example"].isin(labelled)])
@@ -131,7 +130,7 @@ def faithful_parser(parser: Parser, sentences: Sequence[Sentence], name: str = "
 
 def faithful_classifier(model: Classifier, examples: Sequence[Example], name: str = "classifier") -> pd.DataFrame:
     """Measure how faithful attention and gradients (times the input) are to the class. Words are taken out of the text."""
-    model = classifier.exact(model)
+    model = exact(model)
     batch = model.vocabulary.collate(examples)
     seen, every = classifier.view(model, batch), torch.arange(len(examples))
     rankings, decision = {"attention": seen.weights[:, 0, 0]}, seen.predict(seen.weights).decision
@@ -143,7 +142,7 @@ def faithful_classifier(model: Classifier, examples: Sequence[Example], name: st
 
 def faithful_summarizer(model: Summarizer, documents: Sequence[Document], name: str = "summarizer") -> pd.DataFrame:
     """Measure how faithful the mean attention of each block, and of the copying, is to the words of the true summary."""
-    model = summarizer.exact(model)
+    model = exact(model)
     batch, tables = model.collate(documents), []
     for block in (*model.blocks, summarizer.COPY):
         seen = summarizer.view(model, batch, block)
@@ -153,7 +152,7 @@ def faithful_summarizer(model: Summarizer, documents: Sequence[Document], name: 
 
 
 def compare(systems: Iterable[tuple[str, Any, Sequence]], rounds: int = 100) -> dict[str, pd.DataFrame]:
-    """Ask all systems the same, and return the tables of notebook 19.
+    """Apply the same probes to all systems, and return the tables of notebook 19.
 
     Args:
         systems: The name of each, such as "LSTM, vanilla"; a parser, a classifier or a summarizer; and its texts. Several seeds

@@ -15,8 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from lalkit.probes.weights import mass_ratio
-
 logger = logging.getLogger(__name__)
 
 Classify = Callable[[Tensor, Tensor], Tensor]  # embedded [B, T, e], mask [B, T] -> probabilities [B, C]
@@ -109,14 +107,6 @@ def compact(embedded: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
 def share(keep: Tensor, mask: Tensor) -> Tensor:
     """Return |Z| / T, [B]."""
     return keep.sum(1) / mask.sum(1)
-
-
-def attention_on(attention: Tensor, keep: Tensor) -> Tensor:
-    """Return how much of the attention [B, T] of the whole text is on its rationale, [B].
-
-    The authors' program measures it on a text whose other words are padding.
-    """
-    return mass_ratio(attention[:, None], keep)[:, 0]
 
 
 def _not_empty(z: Tensor, logits: Tensor, mask: Tensor) -> Tensor:

@@ -9,9 +9,10 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.companions.classifiers.babi import generate
-from lalkit.companions.classifiers.classifier import Classifier, by_words, exact, usual
+from lalkit.companions.classifiers.classifier import Classifier, by_words, usual
 from lalkit.companions.classifiers.classifier import Vocabulary as TextVocabulary
 from lalkit.companions.classifiers.examples import UNIVERSAL, of_dependencies, universal
+from lalkit.companions.frame import exact
 from lalkit.companions.summarizers.documents import news
 from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary
 from lalkit.companions.systems import compare, numbers, of_parser, trained_classifier, trained_summarizer

@@ -5,7 +5,6 @@ import torch
 
 from lalkit.probes.rationale import (
     RationaleGenerator,
-    attention_on,
     compact,
     rationale,
     reward,
@@ -43,8 +42,6 @@ def test_kept_words_are_a_text_of_their_own():
     assert share(keep, mask).tolist() == pytest.approx([k.sum().item() / m.sum().item() for k, m in zip(keep, mask)])
     whole = reward(x, mask, mask, label, classify, 0.3)
     assert whole.tolist() == pytest.approx([1 - 0.3] * 6, abs=1e-3)
-    attention = mask / mask.sum(1, keepdim=True)
-    assert torch.allclose(attention_on(attention, keep), share(keep, mask))
 
 
 def test_where_nothing_is_kept_the_likeliest_word_is():

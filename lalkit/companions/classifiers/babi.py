@@ -28,15 +28,13 @@ TAG = {word: tag for tag, words in WORDS["tags"].items() for word in words}
 QUESTIONS = 5  # in a story
 
 
-def generate(task: int, train: int = 10_000, test: int = 1000, seed: int = 0, extractive: bool = False) -> Dataset:
+def generate(task: int, train: int = 10_000, test: int = 1000) -> Dataset:
     """Generate questions about stories. The data do not change with the seeds of a study.
 
     Args:
         task: 1, 2 or 3.
         train: Number of questions for training: 10,000 [P]; 15% of them become dev [P].
         test: Number of questions for testing.
-        seed: The seed of the stories.
-        extractive: Only places that the story names can be the answer.
 
     A question of dev or test is left out if the same story and question are in an earlier part. Raises CorpusError for another
     task.
@@ -46,10 +44,10 @@ def generate(task: int, train: int = 10_000, test: int = 1000, seed: int = 0, ex
     dev = round(0.15 * train)
     parts = []
     for part, size in enumerate((train - dev, dev, test)):
-        lines = stories(task, size, np.random.default_rng([seed, task, part]))
+        lines = stories(task, size, np.random.default_rng([0, task, part]))
         parts.append(tuple(read(lines))[:size])
     fitted, chosen, tested = parts[0], unseen(parts[1], parts[0]), unseen(parts[2], parts[0] + parts[1])
-    return Dataset(f"babi-{task}", fitted, chosen, tested, extractive)
+    return Dataset(f"babi-{task}", fitted, chosen, tested)
 
 
 def read(lines: Iterable[str], where: str = "bAbI") -> Iterator[Example]:
@@ -61,11 +59,12 @@ def read(lines: Iterable[str], where: str = "bAbI") -> Iterator[Example]:
     for place, line in enumerate(lines, 1):
         if not line.strip():
             continue
+        at = f"{where}, line {place}"
         number, _, rest = line.strip().partition(" ")
         parts = rest.split("\t")
         if not number.isdigit() or len(parts) not in (1, 3):
             remedy = "Write: N sentence.   or: N question?<TAB>answer<TAB>lines"
-            raise CorpusError("is no line of bAbI's", where=f"{where}, line {place}", remedy=remedy)
+            raise CorpusError("is not a line in bAbI's form", where=at, remedy=remedy)
         if number == "1":
             facts = {}
         words = tuple(parts[0].lower().replace(".", " .").replace("?", " ?").split())
@@ -75,7 +74,7 @@ def read(lines: Iterable[str], where: str = "bAbI") -> Iterator[Example]:
         wanted = {int(n) for n in parts[2].split()}
         if not facts or wanted - set(facts):
             remedy = "The last column names lines of the same story that come before the question."
-            raise CorpusError("asks about facts that the story has not", where=f"{where}, line {place}", remedy=remedy)
+            raise CorpusError("names supporting lines that the story does not have", where=at, remedy=remedy)
         story, supports = [], []
         for n, fact in facts.items():
             if n in wanted:

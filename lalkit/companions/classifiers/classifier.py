@@ -6,7 +6,6 @@ This file has the settings, the vocabulary with its batches, the encoders, the n
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -59,7 +58,7 @@ def usual(data: str, model: str = "vanilla", seed: int = 1) -> ClassifierConfig:
     """Return the usual settings for a data set, by its name. A name that is not known has the settings of the sentence sets."""
     config = ClassifierConfig(model, seed=seed)  # type: ignore[arg-type]  # `frame.grid` refuses all but KINDS
     if data.startswith("babi"):
-        hidden = 64 if data.startswith("babi-1") else 128  # [C] for the first, [P] for the others
+        hidden = 64 if data == "babi-1" else 128  # [C] for the first, [P] for the others
         config = replace(config, embedding=50, hidden=hidden, batch=50, epochs=40, stop_at=0.998)
         return replace(config, pair_output="both")  # as in the runs that stand in figures/
     if data.startswith(("entailment", "paraphrase")):
@@ -122,18 +121,20 @@ class Vocabulary:
         return cls(words, asked, data.classes, data.extractive)
 
     def collate(self, examples: Sequence[Example]) -> Batch:
-        """Return a batch. Raises ModelError if there is no example, or a class that the classifier does not know."""
+        """Return a batch. Raises ModelError without examples, for an unknown class, or if a pair lacks its question."""
         if not examples:
             raise ModelError("a batch of no examples", remedy="Give at least one example.")
         words, asked, classes = self.ids
         for example in examples:
             if example.label not in classes:
                 raise ModelError(f"the classifier knows no class {example.label!r}", remedy=f"It knows {self.classes}.")
+        if self.asked and not all(example.question for example in examples):
+            raise ModelError("the classifier reads a question with each text", remedy="Give texts with questions.")
         x, question, allowed = pad([[words.get(w, UNKNOWN) for w in e.words] for e in examples]), None, None
         if examples[0].question:
             question = pad([[asked.get(w, UNKNOWN) for w in e.question] for e in examples])
         if self.extractive:
-            allowed = torch.tensor([[c in set(e.words) for c in self.classes] for e in examples])
+            allowed = torch.tensor([[c in words for c in self.classes] for words in (set(e.words) for e in examples)])
         label = torch.tensor([classes[e.label] for e in examples])
         return Batch(tuple(examples), x, x != PADDING, question, label, allowed)
 
@@ -313,11 +314,6 @@ def framed(x: Tensor, mask: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
 def last(states: Tensor, mask: Tensor) -> Tensor:
     """Return the state of each text's last word [B, d]."""
     return states[torch.arange(len(states)), mask.sum(1) - 1]
-
-
-def exact(model: Classifier) -> Classifier:
-    """Return a copy in float64 for probes. Padding then changes no number by more than 1e-12, and near-ties stay as they are."""
-    return copy.deepcopy(model).double().eval()
 
 
 @torch.no_grad()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -103,7 +104,8 @@ def class_weights(model: Classifier, examples: Sequence[Example]) -> Tensor:
 
     So the first class has 1, and a second one N / N2 - 1 [C].
     """
-    counts = torch.bincount(model.vocabulary.collate(examples).label, minlength=len(model.vocabulary.classes))
+    numbers = Counter(e.label for e in examples)
+    counts = torch.tensor([numbers[name] for name in model.vocabulary.classes])
     return counts[0] / counts
 
 
@@ -115,22 +117,22 @@ def begin_with(model: Classifier, file: str) -> None:
     random vectors (in the authors' program they are zero). Raises ModelError if the file has no vector of this size for any word.
     """
     size, words = model.config.embedding, {*model.vocabulary.words, *model.vocabulary.asked}
-    found, remedy = {}, f"Give a text file of GloVe or fastText, and --set embedding=N as its size (now {size})."
+    vectors, remedy = {}, f"Give a text file of GloVe or fastText, and --set embedding=N as its size (now {size})."
     try:
         with open(file, encoding="utf-8", newline="\n") as lines:
             for line in lines:  # such files are large: one line at a time
                 word, *numbers = line.rstrip().rsplit(" ", size)
                 if word in words and len(numbers) == size:
-                    found[word] = torch.tensor([float(number) for number in numbers])
+                    vectors[word] = torch.tensor([float(number) for number in numbers])
     except (OSError, ValueError) as error:
         raise ModelError(f"has no vectors that can be read ({error})", where=file, remedy=remedy) from None
-    if not found:
+    if not vectors:
         raise ModelError(f"has no vector of {size} numbers for any word of the data", where=file, remedy=remedy)
-    sides = ((model.words, model.vocabulary.ids[0]), (model.asked, model.vocabulary.ids[1]))[: 1 + model.paired]
-    for embedding, ids in sides:
-        for word in ids.keys() & found.keys():
-            embedding.weight[ids[word]] = found[word]
-    logger.info("%s: vectors for %d of %d words", file, len(found), len(words))
+    sides = (model.words, model.asked) if model.paired else (model.words,)
+    for embedding, ids in zip(sides, model.vocabulary.ids):
+        for word in ids.keys() & vectors.keys():
+            embedding.weight[ids[word]] = vectors[word]
+    logger.info("%s: vectors for %d of %d words", file, len(vectors), len(words))
 
 
 def load_classifier(folder: str | Path) -> Classifier:

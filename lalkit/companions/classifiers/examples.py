@@ -57,7 +57,7 @@ class Dataset:
             if not examples:
                 raise CorpusError(f"the {part} part of {self.name} is empty", remedy="Give it at least one example.")
             if len({bool(example.question) for example in examples} | {self.paired}) > 1:
-                problem = f"some examples of {self.name} {part} have a question, others none"
+                problem = f"some examples of {self.name} {part} have a question and others do not"
                 raise CorpusError(problem, remedy="Give every example a question, or none of them.")
             unknown = sorted({example.label for example in examples} - set(self.classes))
             if unknown:
@@ -77,12 +77,12 @@ class Dataset:
         return bool(self.train[0].question)
 
 
-def split(name: str, examples: Iterable[Example], dev: float = 0.1, test: float = 0.1) -> Dataset:
-    """Split examples at random, in the same way for every seed of a study. An example that occurs twice is taken once."""
+def split(name: str, examples: Iterable[Example]) -> Dataset:
+    """Split examples 8 : 1 : 1 at random, in the same way for every seed of a study. Take a repeated example once."""
     once = list(dict.fromkeys(examples))
     order = np.random.default_rng(0).permutation(len(once))
-    ends = np.cumsum([round(test * len(once)), round(dev * len(once))])
-    tested, chosen, trained = (tuple(once[i] for i in part) for part in np.split(order, ends))
+    tenth = round(0.1 * len(once))
+    tested, chosen, trained = (tuple(once[i] for i in part) for part in np.split(order, [tenth, 2 * tenth]))
     return Dataset(name, trained, chosen, tested)
 
 
@@ -95,7 +95,7 @@ def unseen(examples: Iterable[Example], seen: Sequence[Example]) -> tuple[Exampl
 def shorten(data: Dataset, words: int = 0, train: int = 0, dev: int = 0, test: int = 0) -> Dataset:
     """Keep the first `words` words of every text, and the first examples of each part. 0 means all.
 
-    Of an extractive task, an example goes whose answer the shorter text no longer names.
+    In an extractive task, an example is left out if its shorter text no longer contains the answer.
     """
 
     def cut(e: Example) -> Example:

@@ -15,14 +15,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lalkit.companions.classifiers.classifier import Batch, Classifier, exact, from_some_words, from_words, view
+from lalkit.companions.classifiers.classifier import Batch, Classifier, from_some_words, from_words, view
 from lalkit.companions.classifiers.classifier_training import shuffled
 from lalkit.companions.classifiers.examples import Dataset, Example
-from lalkit.companions.frame import in_order
+from lalkit.companions.frame import exact, in_order
 from lalkit.errors import ModelError
 from lalkit.evaluation.statistics import fleiss_kappa
 from lalkit.probes.attribution import agree, attribute
-from lalkit.probes.rationale import RationaleGenerator, attention_on, compact, rationale, share, train_rationale
+from lalkit.probes.rationale import RationaleGenerator, compact, rationale, share, train_rationale
 from lalkit.probes.tables import ask, look_at, tidy
 from lalkit.probes.view import AttentionView
 from lalkit.probes.weights import mass_ratio
@@ -143,8 +143,9 @@ def rationales(
             keep = rationale(generator, embedded, batch.mask)
             decision = from_some_words(model, batch)(*compact(embedded, keep)).argmax(-1)
             first = whole.logits.argmax(-1)
+            # The authors' program measures the attention of a text whose other words are padding.
             columns = {
-                "length": share(keep, batch.mask), "attention": attention_on(whole.attention, keep),
+                "length": share(keep, batch.mask), "attention": mass_ratio(whole.attention[:, None], keep)[:, 0],
                 "right": decision == batch.label, "right_whole": first == batch.label, "changed": decision != first,
             }  # fmt: skip
             table = pd.DataFrame({name: column.tolist() for name, column in columns.items()})
@@ -165,12 +166,8 @@ def samples(models: Sequence[Classifier], examples: Sequence[Example]) -> pd.Dat
             output = model(model.vocabulary.collate([example]))
             about = {"example": i, "question": " ".join(example.question), "label": example.label}
             about |= {"system": model.config.model, "said": model.vocabulary.classes[int(output.logits.argmax())]}
-            words = {
-                "place": range(len(example.words)),
-                "word": example.words,
-                "attention": output.attention[0].tolist(),
-            }
-            tables.append(pd.DataFrame(about | words))
+            about |= {"place": range(len(example.words)), "word": example.words}
+            tables.append(pd.DataFrame(about | {"attention": output.attention[0].tolist()}))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -192,7 +189,7 @@ def blinded(
     for group in in_order(range(len(examples)), SIZE):
         batches = [m.vocabulary.collate([examples[i] for i in group]) for m in (first, second)]
         outputs = [m(batch) for m, batch in zip((first, second), batches)]
-        right = [output.logits.argmax(-1) == batches[0].label for output in outputs]
+        right = [output.logits.argmax(-1) == batch.label for output, batch in zip(outputs, batches)]
         both = (right[0] & right[1]).tolist()
         candidates += [(i, [o.attention[row].tolist() for o in outputs]) for row, i in enumerate(group) if both[row]]
     if not candidates:
@@ -237,12 +234,12 @@ def preferred(answers: Sequence[pd.DataFrame], key: pd.DataFrame) -> pd.DataFram
     given, rows = pd.concat(answers, ignore_index=True), []
     for criterion in CRITERIA:
         asked = given[given["criterion"] == criterion]
-        said = asked[asked["choice"] != "skip"]
-        chosen = pd.Series([known.loc[item, side] for item, side in zip(said["item"], said["choice"])], dtype=object)
-        votes = pd.crosstab(said["item"].to_numpy(), chosen.to_numpy()).reindex(columns=models, fill_value=0).to_numpy()
+        counted = asked[asked["choice"] != "skip"]
+        chosen = np.array([known.loc[item, side] for item, side in zip(counted["item"], counted["choice"])], object)
+        votes = pd.crosstab(counted["item"].to_numpy(), chosen).reindex(columns=models, fill_value=0).to_numpy()
         decided = votes[votes.max(1, initial=0) * 2 > votes.sum(1)]
         shares = 100 * (decided * 2 > decided.sum(1, keepdims=True)).mean(0) if len(decided) else [np.nan] * len(models)
         row = {"criterion": criterion, "texts": len(decided), **dict(zip(models, shares))}
-        row |= {"ties": len(votes) - len(decided), "answers": len(said), "skipped": len(asked) - len(said)}
+        row |= {"ties": len(votes) - len(decided), "answers": len(counted), "skipped": len(asked) - len(counted)}
         rows.append(row | {"kappa": fleiss_kappa(votes)})
     return pd.DataFrame(rows)

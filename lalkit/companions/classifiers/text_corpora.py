@@ -2,7 +2,7 @@
 
 | name              | from                  | train / dev / test                          | stands for the paper's   |
 |-------------------|-----------------------|---------------------------------------------|--------------------------|
-| babi-1, -2, -3    | generated             | 8,500 / 1,500 / 1,000 questions             | bAbI 1, 2, 3             |
+| babi-1, -2, -3    | generated             | 8,500 / up to 1,500 / up to 1,000 questions | bAbI 1, 2, 3             |
 | sentence_polarity | NLTK                  | 8 : 1 : 1, ours                             | SST (they overlap)       |
 | subjectivity      | NLTK                  | 8 : 1 : 1, ours                             | 20News, Tweets           |
 | movie_reviews     | NLTK, first 200 words | 8 : 1 : 1, ours                             | IMDB                     |
@@ -13,6 +13,8 @@
 | entailment        | generated             | 6,000 / 1,000 / 1,000 pairs                 | SNLI                     |
 | paraphrase        | generated             | 6,000 / 1,000 / 1,000 pairs                 | QQP                      |
 | rte               | NLTK                  | 9 : 1 of all other sets, ours / RTE-3 test  | SNLI, QQP (at chance)    |
+
+No question of bAbI is in two parts with the same story.
 
 A folder has train, dev and test as .csv, .tsv or .jsonl files, or files with the names that they were published with:
 qaN_..._train.txt and qaN_..._test.txt of bAbI, snli_1.0_train.jsonl (_dev, _test) of SNLI, quora_duplicate_questions.tsv of QQP,
@@ -31,7 +33,7 @@ import pandas as pd
 
 from lalkit.companions.classifiers import babi, pairs
 from lalkit.companions.classifiers.examples import Dataset, Example, shorten, split, unseen
-from lalkit.companions.frame import json_lines
+from lalkit.companions.frame import json_lines, text_lines
 from lalkit.errors import CorpusError
 from lalkit.treebank.brackets import read_text
 
@@ -98,9 +100,8 @@ def _nltk(name: str) -> Dataset:
         return shorten(split(name, documents), words=200)
     if name == "twitter_samples":
         files = {"neg": "negative_tweets.json", "pos": "positive_tweets.json"}
-        return split(
-            name, [Example(w, c) for c, f in files.items() for t in reader.strings(f) if (w := _without_smileys(t))]
-        )
+        tweets = ((_without_smileys(text), label) for label, file in files.items() for text in reader.strings(file))
+        return split(name, [Example(words, label) for words, label in tweets if words])
     if name == "product_reviews_1":  # a sentence has numbers such as +2 for what it says of each feature of the product
         lines = [
             (line.sent, sum(int(number) for _, number in line.features))
@@ -143,9 +144,12 @@ def read_folder(folder: Path) -> Dataset:
     """Read a folder of tables, or published files with their own names. Without a dev part, a tenth of train becomes it."""
     texts = {part: sorted(folder.glob(f"qa*_{part}.txt")) for part in ("train", "test")}
     if all(len(files) == 1 for files in texts.values()):
-        train, test = (list(babi.read(read_text(file).splitlines(), str(file))) for (file,) in texts.values())
+        train, test = (list(babi.read(text_lines(file), str(file))) for (file,) in texts.values())
         task = re.match("qa([0-9]*)", texts["train"][0].name)[1]
         return _with_dev(f"babi-{task}", train, test)
+    if any(len(files) > 1 for files in texts.values()):
+        remedy = "Copy the two files of one task, such as qa1_..._train.txt and qa1_..._test.txt, into a folder of their own."
+        raise CorpusError("has files of several bAbI tasks", where=str(folder), remedy=remedy)
     if (folder / "training").is_dir():
         fitted, chosen, tested = (tuple(read_questions(folder / part)) for part in ("training", "validation", "test"))
         return Dataset("cnn", fitted, chosen, tested, extractive=True)
@@ -177,10 +181,10 @@ def read_questions(folder: Path) -> Iterator[Example]:
 
 
 def read_table(file: Path) -> pd.DataFrame:
-    """Read a table of texts. Raises CorpusError, with the file, if it is none."""
+    """Read a table of texts. Raises CorpusError with the name of the file if it is not a table."""
+    if file.suffix == ".jsonl":
+        return pd.DataFrame([row for _, row in json_lines(file)])
     try:
-        if file.suffix == ".jsonl":
-            return pd.DataFrame([row for _, row in json_lines(file)])
         return pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:  # it is not UTF-8, or not a table
         problem = " ".join(str(error).split())
@@ -189,9 +193,9 @@ def read_table(file: Path) -> pd.DataFrame:
 
 def _column(table: pd.DataFrame, ours: str, theirs: Sequence[str], file: Path) -> str:
     """Return the name that a file gives to one of our columns."""
-    if not (found := [name for name in theirs if name in table]):
+    if not (names := [name for name in theirs if name in table]):
         raise CorpusError(f"has no column {ours}", where=str(file), remedy=f"Name it one of {', '.join(theirs)}.")
-    return found[0]
+    return names[0]
 
 
 def _examples(table: pd.DataFrame, file: Path) -> Iterator[Example]:
@@ -199,7 +203,7 @@ def _examples(table: pd.DataFrame, file: Path) -> Iterator[Example]:
     if asked := [name for name in COLUMNS["question"] if name in table]:
         columns["question"] = asked[0]
     for row, record in enumerate(table.to_dict("records"), 1):
-        if lacking := [c for c in columns.values() if record[c] is None or record[c] != record[c]]:  # nan
+        if lacking := [c for c in columns.values() if record[c] in (None, "") or record[c] != record[c]]:  # nan
             where, remedy = f"{file}, row {row}", "Give it, or leave the row out."
             raise CorpusError(f"has no {lacking[0]}", where=where, remedy=remedy)
         label = str(record[columns["label"]])

@@ -27,7 +27,7 @@ def sentences(count: int = 60) -> Dataset:
 
 
 def questions() -> Dataset:
-    return generate(1, 60, 20, extractive=True)
+    return replace(generate(1, 60, 20), extractive=True)
 
 
 def config(model: str = "vanilla", **settings) -> ClassifierConfig:

@@ -1,12 +1,15 @@
 """The classifiers, and the view that probes have of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from lalkit.companions.classifiers.classifier import KINDS, exact, from_some_words, from_words, usual, view
+from lalkit.companions.classifiers.classifier import KINDS, from_some_words, from_words, usual, view
 from lalkit.companions.classifiers.faithfulness import attention_by_tag, by_text, measure
+from lalkit.companions.frame import exact
 from lalkit.errors import ModelError
 from lalkit.probes.attribution import attribute
 from lalkit.probes.tables import ask, look_at
@@ -163,6 +166,10 @@ def test_what_cannot_be_collated():
         model.vocabulary.collate(DATA["questions"].test)
     with pytest.raises(ModelError, match="no examples"):
         model.vocabulary.collate([])
+    one = DATA["questions"].test[0]
+    for few in ([replace(one, question=())], [one, replace(one, question=())]):
+        with pytest.raises(ModelError, match="(?s)reads a question with each text.*Give texts with questions"):
+            untrained("vanilla", DATA["questions"]).vocabulary.collate(few)
     assert exact(untrained("vanilla", DATA["sentences"]).float()).output.weight.dtype == torch.float64
 
 

@@ -21,7 +21,7 @@ from lalkit.companions.classifiers.examples import (
     tagged,
     universal,
 )
-from lalkit.errors import CorpusError
+from lalkit.errors import CorpusError, LalkitError
 from lalkit.files import write_text
 
 
@@ -75,7 +75,6 @@ def test_stories_keep_the_rules_and_their_answers_follow(task):
 def test_generated_data_keep_supports_and_tags_and_share_no_story():
     data = babi.generate(1, 200, 50)
     assert data == babi.generate(1, 200, 50) and data.paired
-    assert data == replace(babi.generate(1, 200, 50, extractive=True), extractive=False)
     seen = {(e.words, e.question) for e in data.train}
     assert not any((e.words, e.question) in seen for e in (*data.dev, *data.test))
     for e in data.test:
@@ -92,8 +91,8 @@ def test_babi_by_name_has_the_papers_size():
 
 
 @pytest.mark.parametrize(("line", "problem"), [
-    ("one Mary went to the office.", "is no line"), ("3 Where is Mary?\toffice", "is no line"),
-    ("3 Where is Mary?\toffice\t7", "has not"),
+    ("one Mary went to the office.", "is not a line"), ("3 Where is Mary?\toffice", "is not a line"),
+    ("3 Where is Mary?\toffice\t7", "does not have"),
 ])  # fmt: skip
 def test_a_line_that_is_not_babis(line, problem):
     lines = ["1 Mary went to the office.", "2 John went to the garden.", line]
@@ -161,7 +160,7 @@ def test_data_that_cannot_be():
         Dataset("d", GOOD, GOOD, texts(("a", "z")))
     with pytest.raises(CorpusError, match="one class only: 'x'"):
         Dataset("d", GOOD[:1], GOOD[:1], GOOD[:1])
-    with pytest.raises(CorpusError, match="have a question, others none"):
+    with pytest.raises(CorpusError, match="have a question and others do not"):
         Dataset("d", GOOD, GOOD, (replace(GOOD[0], question=("q",)),))
     assert Dataset("d", GOOD, GOOD[:1], GOOD[1:]).classes == ("x", "y")  # dev and test need not have every class
 
@@ -185,8 +184,9 @@ def test_shortening_keeps_supports_that_are_left():
 def test_folders_of_tables_and_of_babi(tmp_path):
     rows = [{"text": f"It's {w}", "label": w} for w in ("good", "bad")] * 3 + [{"text": "so so", "label": "-"}]
     for part in ("train", "dev", "test"):
-        lines = [json.dumps(r) for r in rows]
-        (tmp_path / f"{part}.jsonl").write_text("\n".join(lines) + "\n")
+        # Within a text, these two characters end no line.
+        lines = [json.dumps(r | {"note": "\x85\u2028"}, ensure_ascii=False) for r in rows]
+        (tmp_path / f"{part}.jsonl").write_text("\ufeff" + "\r\n".join(lines) + "\n", encoding="utf-8", newline="")
     data = corpora.load(str(tmp_path))
     assert data.train[0].words == ("it", "'s", "good") and len(data.train) == 6 and not data.paired
 
@@ -199,7 +199,10 @@ def test_folders_of_tables_and_of_babi(tmp_path):
     assert (len(data.train), len(data.dev), len(data.test)) == (18, 1, 2) and data.train[0].question == ("b",)
 
     (folder / "test.tsv").write_text("sentence1\tsentence2\tgold_label\nA\tB\t0\n\tB\t1\n")
-    with pytest.raises(CorpusError, match=r"test.tsv, row 2: an empty text"):
+    with pytest.raises(CorpusError, match=r"test.tsv, row 2: has no sentence1"):
+        corpora.load(str(folder))
+    (folder / "test.tsv").write_text("sentence1\tsentence2\tgold_label\nA\tB\t0\nA\tB\t\n")
+    with pytest.raises(CorpusError, match=r"test.tsv, row 2: has no gold_label"):
         corpora.load(str(folder))
     (folder / "test.tsv").write_text("a\tb\n1\t2\n")
     with pytest.raises(CorpusError, match="test.tsv: has no column label"):
@@ -208,16 +211,20 @@ def test_folders_of_tables_and_of_babi(tmp_path):
     stories = tmp_path / "stories"
     stories.mkdir()
     for part, seed in (("train", 0), ("test", 1)):
-        (stories / f"qa1_x_{part}.txt").write_text("\n".join(babi.stories(1, 60, np.random.default_rng(seed))))
+        lines = [line.replace("the", "the\u2028") for line in babi.stories(1, 60, np.random.default_rng(seed))]
+        (stories / f"qa1_x_{part}.txt").write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
     data = corpora.load(str(stories))
     assert not data.extractive and data.name == "babi-1" and len(data.test) == 60 and data.test[0].supports
+    (stories / "qa2_x_train.txt").write_text("")
+    with pytest.raises(CorpusError, match="(?s)has files of several bAbI tasks.*a folder of their own"):
+        corpora.load(str(stories))
 
 
 @pytest.mark.parametrize(("name", "content", "says"), [
     ("train.jsonl", b'{"text": "a", "label": "x"}\n\n{"text": "a", "lab', "train.jsonl, line 3: is no JSON object"),
     ("train.jsonl", b'{"text": "a", "label": "x"}\n3\n', "train.jsonl, line 2: is no JSON object"),
     ("train.jsonl", b'{"text": "a", "label": "x"}\n{"text": "b"}\n', "train.jsonl, row 2: has no label"),
-    ("train.jsonl", b"\xff", "train.jsonl: cannot be read .*utf-8"),
+    ("train.jsonl", b"\n\xff", "train.jsonl, line 2: byte 0xff is not utf-8"),
     ("train.csv", b'text,label\na,x\nb,"x\n', "train.csv: cannot be read .*EOF"),
     ("train.csv", b"text,label\na,b,x,y\nc,d,e,f,g\n", "train.csv: cannot be read .*line 3"),
     ("train.tsv", b"", "train.tsv: cannot be read .*No columns"),
@@ -225,7 +232,7 @@ def test_folders_of_tables_and_of_babi(tmp_path):
 ])  # fmt: skip
 def test_files_that_are_damaged(tmp_path, name, content, says):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(CorpusError, match=says):
+    with pytest.raises(LalkitError, match=says):
         corpora.load(str(tmp_path))
 
 

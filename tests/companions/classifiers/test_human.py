@@ -46,6 +46,9 @@ def test_sides_are_drawn_by_lot_and_the_key_knows_them():
         and str([*CHOICES]).replace("'", '"') in page
     )
     assert blinded(first, second, some, 15, seed=3)[0] == items
+    second.vocabulary = replace(second.vocabulary, classes=second.vocabulary.classes[::-1])
+    second.output.bias.data = second.output.bias.flip(0)
+    assert blinded(first, second, some, 15, seed=3)[0] == items, "each classifier numbers the classes in its own way"
     with pytest.raises(ModelError, match="no text that both"):
         blinded(first, second, [replace(e, label="good") for e in DATA.test])
     with pytest.raises(ModelError, match="both classifiers are vanilla"):

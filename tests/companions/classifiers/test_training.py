@@ -98,22 +98,25 @@ def test_pairs_can_be_learned(tmp_path):
     assert load_classifier(tmp_path / "run").paired
 
 
-@pytest.mark.parametrize("first", ["", "3 12\n"], ids=["GloVe", "fastText"])
-def test_words_begin_with_the_vectors_of_a_file(first, tmp_path):
-    data, file = questions(), tmp_path / "vectors.txt"
+@pytest.mark.parametrize(("first", "data", "words"), [
+    ("", questions(), ("kitchen", "where")), ("3 12\n", questions(), ("kitchen", "where")), ("", DATA, ("plot",)),
+], ids=["GloVe", "fastText", "unpaired"])  # fmt: skip
+def test_words_begin_with_the_vectors_of_a_file(first, data, words, tmp_path):
+    file = tmp_path / "vectors.txt"
     numbers = [f"{i / 8:.3f}" for i in range(12)]
-    file.write_text(first + "".join(f"{word} {' '.join(numbers)} \n" for word in (". . .", "kitchen", "where")))
+    file.write_text(first + "".join(f"{word} {' '.join(numbers)} \n" for word in (". . .", *words)))
     model = untrained("vanilla", data)
-    before = [side.weight.clone() for side in (model.words, model.asked)]
+    sides = [getattr(model, side) for side in ("words", "asked")[: len(words)]]
+    before = [side.weight.clone() for side in sides]
     begin_with(model, str(file))
-    for side, ids, was, word in zip((model.words, model.asked), model.vocabulary.ids, before, ("kitchen", "where")):
+    for side, ids, was, word in zip(sides, model.vocabulary.ids, before, words):
         assert side.weight[ids[word]].tolist() == [i / 8 for i in range(12)]
         others = torch.arange(len(was)) != ids[word]
         assert torch.equal(side.weight[others], was[others])
     for setting in ("", str(file)):
         train(config(epochs=1, vectors=setting, rate=1e-9), data, tmp_path / f"run{bool(setting)}")
     plain, begun = (load_classifier(tmp_path / f"run{bool(s)}").words.weight for s in ("", "x"))
-    assert (plain != begun).any(1).nonzero()[:, 0].tolist() == [model.vocabulary.ids[0]["kitchen"]]
+    assert (plain != begun).any(1).nonzero()[:, 0].tolist() == [model.vocabulary.ids[0][words[0]]]
 
 
 def test_vectors_that_cannot_be_used(tmp_path):
@@ -178,7 +181,8 @@ def test_epochs_are_shuffled_by_seed_and_complete():
 
 
 def test_usual_settings():
-    assert usual("babi-1").hidden == 64 and usual("babi-2").hidden == 128 and usual("babi-1").batch == 50
+    assert usual("babi-1").hidden == 64 and usual("babi-1").batch == 50
+    assert usual("babi-2").hidden == usual("babi-10").hidden == 128
     assert (
         usual("subjectivity").diversity == 1
         and usual("sentence_polarity").diversity == usual("babi-2").diversity == 0.5

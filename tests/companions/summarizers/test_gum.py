@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lalkit.companions.summarizers.documents import gum, read
-from lalkit.errors import CorpusError
+from lalkit.errors import CorpusError, TreebankError
 
 LINES = [
     ("Mary", "PROPN", "Entity=(1-person-new-nnnnn-cf1-1-coref-Mary_Ray"),
@@ -44,7 +44,7 @@ def test_damaged_files_are_named(tmp_path):
     with pytest.raises(CorpusError, match="c.conllu, line 1: 2 columns instead of 10"):
         read(tmp_path / "c.conllu")
     (tmp_path / "d.conllu").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(CorpusError, match="d.conllu: cannot be read"):
+    with pytest.raises(TreebankError, match="d.conllu, line 1: byte 0xff is not utf-8"):
         read(tmp_path / "d.conllu")
 
 
