@@ -30,7 +30,7 @@ from lalkit.treebank.text import tokenize
 
 @dataclass(frozen=True)
 class Document:
-    """The words of a document, the words of its summary (none: it is not known), and tags and entity flags if they are known.
+    """The words of a document, the words of its summary (empty if the summary is not known), and tags and entity flags if known.
 
     Raises CorpusError for a document without words, and for tags or flags whose number is not that of the words.
     """
@@ -79,10 +79,10 @@ def load(name: str) -> Dataset:
     rows, whose = _hub(name) if name.startswith("hf:") else _folder(Path(name))
     parts = {}
     for part, names in PARTS.items():
-        found = next((n for n in names if n in rows), None)
-        if found is None:
+        split_name = next((n for n in names if n in rows), None)
+        if split_name is None:
             raise CorpusError(f"has no part {part}", where=name, remedy=f"It needs {whose.format(' or '.join(names))}.")
-        parts[part] = tuple(_document(row, where) for where, row in rows[found])
+        parts[part] = tuple(_document(row, where) for where, row in rows[split_name])
     return Dataset(name if name.startswith("hf:") else Path(name).name, **parts)
 
 
@@ -109,9 +109,13 @@ def _hub(name: str) -> tuple[Rows, str]:
 def _document(row: dict, where: str) -> Document:
     for keys in KEYS:
         if all(isinstance(row.get(key), str) for key in keys):
-            tags, names = (tuple(row[name]) if row.get(name) else None for name in ("tags", "entities"))
+            tags, names = (row.get(name) or [] for name in ("tags", "entities"))
+            lists = isinstance(tags, list) and isinstance(names, list)
+            if not lists or not all(isinstance(tag, str) for tag in tags) or not all(flag in (0, 1) for flag in names):
+                remedy = "Give tags as a list of texts, and entities as a list of true and false; or leave them out."
+                raise CorpusError("has tags that cannot be read", where=where, remedy=remedy)
             words, summary = (tuple(row[key].split()) if tags or names else tokenize(row[key]) for key in keys)
-            return Document(words, summary, tags, names, str(row.get("id", where)))
+            return Document(words, summary, tuple(tags) or None, tuple(names) or None, str(row.get("id", where)))
     raise CorpusError("has no article with highlights", where=where, remedy="Keys: article and highlights, as texts.")
 
 
@@ -178,7 +182,7 @@ SKIPPED = re.compile(r"^\d+[-.]")  # multi-word tokens and empty nodes
 def gum(folder: str | Path | None = None) -> tuple[Document, ...]:
     """Return all documents of GUM, in the order of their names. Entities are the tokens of linked names, without pronouns.
 
-    folder: of .conllu files; None: `gum/dep` in LALKIT_DATA. Raises CorpusError if there are none, or if a file is damaged.
+    folder: of .conllu files; None: `gum/dep` in LALKIT_DATA. Raises CorpusError if there are none; and as `read`.
     """
     folder = Path(folder) if folder else Path(os.environ.get(PLACE, "data")) / "gum" / "dep"
     files = sorted(folder.glob("*.conllu"))
@@ -189,7 +193,7 @@ def gum(folder: str | Path | None = None) -> tuple[Document, ...]:
 
 
 def read(path: str | Path) -> Document:
-    """Return the document of a file of GUM. Raises CorpusError that names a damaged line."""
+    """Return the document of a file of GUM. Raises CorpusError or TreebankError that names a damaged line."""
     words, tags, named, mentions = [], [], [], []
     summary: tuple[str, ...] = ()
     for number, line in enumerate(text_lines(path), 1):

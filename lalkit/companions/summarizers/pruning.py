@@ -10,6 +10,7 @@ Our lambda multiplies a mean over heads, so it cannot be compared with that of a
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from lalkit.companions.frame import fill, fit, one_epoch, read_run
@@ -38,9 +40,9 @@ class HardConcreteGate(nn.Module):
     log a <= -log 11, and exactly 1 if log a >= log 11 (2.398).
     """
 
-    def __init__(self, size: int, start: float = 2.0):
+    def __init__(self, size: int):
         super().__init__()
-        self.log_a = nn.Parameter(torch.full((size,), start))
+        self.log_a = nn.Parameter(torch.full((size,), 2.0))
 
     def forward(self, noise: Tensor | None = None) -> Tensor:
         """Return the gates [n]. noise: uniform draws [n] for training; by default they are drawn here."""
@@ -112,12 +114,12 @@ def prune(
 ) -> Gated:
     """Train a copy of the summarizer on, with gates, and leave the last state in `out` (see `frame.fit`).
 
-    Raises ModelError if `out` holds another run, and CorpusError for data without train or dev.
+    Raises ModelError if `out` holds another run or the pruning of another summarizer, CorpusError for data without train or dev.
     """
     config = config or PruneConfig()
     task = task_of(FORMAT, data, to_dict(config) | {"summarizer": to_dict(summarizer.config)})
+    task["summarizer_sha256"] = hashlib.sha256(save(summarizer.state_dict())).hexdigest()
     model = Gated(copy.deepcopy(summarizer), config.lam is not None)
-    own, vocabulary = summarizer.config, summarizer.vocabulary
     parts = [{"params": [*model.summarizer.parameters()], "lr": config.rate}]
     if config.lam is not None:
         parts.append({"params": [*model.gates.parameters()], "lr": config.gate_rate})
@@ -129,13 +131,13 @@ def prune(
 
     def run_epoch(number: int) -> float:
         torch.manual_seed((config.seed << 20) + FIRST_EPOCH + number)
-        batches = shuffled(data.train, own.batch, config.seed, FIRST_EPOCH + number)
-        return one_epoch(optimizer, batches, loss, ([*model.summarizer.parameters()], own.clip))
+        batches = shuffled(data.train, summarizer.config.batch, config.seed, FIRST_EPOCH + number)
+        return one_epoch(optimizer, batches, loss, ([*model.summarizer.parameters()], summarizer.config.clip))
 
     fit(
         model, optimizer, out, task, epochs=config.epochs, run_epoch=run_epoch,
         score=lambda: likelihood(model.cut(), data.dev), last=True,  # gates close late, after the best likelihood
-        kept={"vocabulary": vocabulary.words}, resume=resume, name=f"{data.name} lambda {config.lam}",
+        kept={"vocabulary": summarizer.vocabulary.words}, resume=resume, name=f"{data.name} lambda {config.lam}",
     )  # fmt: skip
     return load_gated(out)
 

@@ -11,7 +11,6 @@ it. Sources: [P] Baan et al. 2019, [C] OpenNMT's page for the model, [D] our dec
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lalkit.companions.frame import PADDING, UNKNOWN, frequent, pad
+from lalkit.companions.frame import exact as exact  # notebook 19 finds it here
 from lalkit.companions.summarizers.documents import Document
 from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Share, Size
 from lalkit.errors import ModelError
@@ -97,7 +97,8 @@ class Vocabulary:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        return {word: i for i, word in enumerate(self.words)}
+        """The ids of words. A word of a document that looks like a special one, such as </s>, is not in it, and can be copied."""
+        return {word: i for i, word in enumerate(self.words) if i >= len(SPECIAL)}
 
     @classmethod
     def build(cls, documents: Sequence[Document], config: SummarizerConfig) -> Vocabulary:
@@ -122,7 +123,7 @@ class Vocabulary:
         known = [[self.index.get(w, UNKNOWN) for w in words] for words in sources]
         extended = [[ids[w] for w in words] for words in sources]
         before = [[START, *(self.index.get(w, UNKNOWN) for w in words)] for words in targets]
-        # An unknown word that is not in this document cannot be said. There <unk> is wanted.
+        # An unknown word that is not in this document cannot be written. The target is then <unk>.
         wanted = [
             [*(ids[w] if w in self.index or w in source else UNKNOWN for w in words), STOP]
             for words, source in zip(targets, map(set, sources))
@@ -140,9 +141,8 @@ LIMITS = {"document": "source", "summary": "target"}  # the settings
 
 def _cut(words: Sequence[str], most: int, what: str) -> Sequence[str]:
     if len(words) > most:  # the text is always the same, so that Python shows it once
-        warnings.warn(
-            f"a {what} has more than {most} tokens, and the rest is not read; set `{LIMITS[what]}`", stacklevel=3
-        )
+        text = f"a {what} has more than {most} tokens, and the rest is not read; set `{LIMITS[what]}`"
+        warnings.warn(text, stacklevel=3)
     return words[:most]
 
 
@@ -349,11 +349,6 @@ def positions(length: int, size: int, like: Tensor) -> Tensor:
     place = torch.arange(length, device=like.device, dtype=like.dtype)[:, None]
     rate = torch.exp(torch.arange(0, size, 2, device=like.device, dtype=like.dtype) * (-math.log(10_000.0) / size))
     return torch.stack([torch.sin(place * rate), torch.cos(place * rate)], -1).flatten(-2)[:, :size]
-
-
-def exact(model: Summarizer) -> Summarizer:
-    """Return a copy in float64 for probes, as of the classifiers. Near-ties then stay as they are."""
-    return copy.deepcopy(model).double().eval()
 
 
 @torch.no_grad()

@@ -98,11 +98,12 @@ def study(
 
     A finished run is read and not repeated, as long as its settings, documents and model are the same. Raises ModelError for an
     unknown variant or a run of other documents, and CorpusError for data that are not here or have no summaries. Documents
-    without tags or entities get them from `annotated`. config: the settings of all summarizers, but for variant and seed.
+    without tags or entities get them from `annotated`. config: the settings of all summarizers; each run replaces the
+    variant and the seed.
     """
     config = replace(config, epochs=size.epochs or config.epochs)
     documents = shorten(load(data), size)
-    if not all(d.summary for d in documents.test):  # checked before any training
+    if not documents.test or not all(d.summary for d in documents.test):  # checked before any training
         raise CorpusError("the test part has no summaries", where=data, remedy="E.g. news.")
     note = "" if all(d.tags and d.entities for d in documents.test) else NOTE
     documents, real = replace(documents, test=annotated(documents.test)), _gum(size, config.source)
@@ -167,12 +168,12 @@ def measured(run: Path, variant: str, price: str, data: Dataset, real: Sequence[
         return tables
 
     known = parts_hash([("test", data.test), ("gum", real if on_real else ())])
-    found = kept_tables(run, names, [asdict(size), known, names], measure)
+    tables = kept_tables(run, names, [asdict(size), known, names], measure)
     if variant in ABLATED and not price:
         texts, more = {"test": data.test, "GUM": real}, ["written", "probes"]
         given = parts_hash(list(texts.items()))
-        found |= kept_tables(run, more, [asdict(size), given, more], lambda: asked(load_summarizer(run), texts, size))
-    return found
+        tables |= kept_tables(run, more, [asdict(size), given, more], lambda: asked(load_summarizer(run), texts, size))
+    return tables
 
 
 def asked(model: Summarizer, texts: dict[str, Sequence[Document]], size: Size) -> Tables:
@@ -310,7 +311,7 @@ def seeds_apart(study: Study) -> pd.DataFrame:
     rows = []
     plain = study.scores[study.scores["price"].fillna("") == ""]
     for variant, table in plain.groupby("variant", sort=False):
-        wide = table.pivot(index="id", columns="seed", values="rouge1")
+        wide = table.set_index([table.groupby("seed").cumcount(), "seed"])["rouge1"].unstack()  # ids can repeat
         rows += [(variant, a, b, 100 * (wide[a] - wide[b]).abs().mean()) for a, b in combinations(wide.columns, 2)]
     return pd.DataFrame(rows, columns=["variant", "first", "second", "points"])
 
@@ -332,10 +333,10 @@ def beside(table: pd.DataFrame, published: pd.DataFrame, number: int) -> pd.Data
     return pd.concat([ours, theirs], ignore_index=True).reindex(columns=columns).dropna(axis=1, how="all")
 
 
-def sharpest(study: Study, variant: str, seed: int, kind: str, count: int = 3) -> pd.DataFrame:
-    """Figures 2 and 5: return the rows of `tags` of the heads with the highest POS-KL. kind: "enc" or "cross"."""
+def sharpest(study: Study, variant: str, seed: int, kind: str) -> pd.DataFrame:
+    """Figures 2 and 5: return the rows of `tags` of the three heads with the highest POS-KL. kind: "enc" or "cross"."""
     heads, tags = (_of(table, (variant, seed, "")) for table in (study.heads, study.tags))
-    chosen = heads[heads["head"].str.startswith(kind)].nlargest(count, "pos_kl")["head"]
+    chosen = heads[heads["head"].str.startswith(kind)].nlargest(3, "pos_kl")["head"]
     return pd.concat([tags[tags["head"] == head] for head in chosen], ignore_index=True)
 
 

@@ -51,7 +51,8 @@ def estimate(config: SummarizerConfig, data: Dataset, most: int = 4) -> Estimate
     It computes the `most` longest documents of the largest batch for the memory, and as many of a usual batch for the time. Both
     grow with the number of documents.
     """
-    free, _ = available_bytes(), task_of(FORMAT, data, to_dict(config))
+    task_of(FORMAT, data, to_dict(config))  # raises an error for data without train or dev
+    free = available_bytes()
     model = Summarizer(config, Vocabulary.build(data.train, config)).train()
     parameters = [*model.parameters()]
     memory = needed_by(parameters, parameters)

@@ -115,6 +115,11 @@ def test_tags_and_names_of_ones_own_stay_and_others_are_found(own):
     write(own, "test", [article | {"tags": ["N"]}])
     with pytest.raises(CorpusError, match="1 tags for 7 words"):
         load(str(own))
+    wrong = [{"tags": 5}, {"tags": [1] * 7}, {"tags": "NVN.NV."}, {"entities": ["no"] * 7}, {"entities": {"0": 1}}]
+    for known in wrong:
+        write(own, "test", [article | known])
+        with pytest.raises(CorpusError, match="(?s)test.jsonl, line 1: has tags that cannot be read.*or leave them"):
+            load(str(own))
 
 
 @pytest.mark.slow

@@ -72,5 +72,9 @@ def test_a_resumed_pruning_is_the_same(summarizer, tmp_path, killed):
         prune(summarizer, DATA, tmp_path / "a", SMALL)
     with pytest.raises(ModelError, match="is of other data"):
         prune(summarizer, dataclasses.replace(DATA, dev=DATA.dev[1:]), tmp_path / "a", SMALL, resume=True)
+    with torch.no_grad():
+        summarizer.copy.bias += 1
+    with pytest.raises(ModelError, match="is of other weights than this summarizer's"):
+        prune(summarizer, DATA, tmp_path / "a", SMALL, resume=True)
     with pytest.raises(ModelError, match="no gated summarizer here"):
         load_gated(tmp_path)

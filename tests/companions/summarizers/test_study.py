@@ -102,10 +102,10 @@ def test_the_report_of_it(small):
         rows = beside(table, published, number)
         assert rows["model"].tolist() == [*models, f"t{number}"]
         assert rows["whose"].str.startswith("NOT OURS").tolist() == [False] * len(models) + [True]
-    assert prices(table)["price"].isna().tolist() == [True, False] and len(sharpest(small[0], "soft", 1, "enc", 2)) > 2
+    assert prices(table)["price"].isna().tolist() == [True, False]
+    assert sharpest(small[0], "soft", 1, "enc")["head"].nunique() == 3
     assert on_gum(small[0]).empty
-    lines = expected(small[0])
-    assert "ROUGE-1, percent" in set(lines["what"]) and not lines["what"].str.contains("all").any()
+    assert "ROUGE-1, percent" in set(expected(small[0])["what"])
     assert len(seeds_apart(small[0])) == 0
 
 
@@ -136,8 +136,10 @@ def test_what_is_refused(tmp_path):
         study("nothing", ["soft"], [1], tmp_path)
     for part in ("train", "dev", "test"):
         (tmp_path / f"{part}.jsonl").write_text('{"document": "a", "summary": ""}')
-    with pytest.raises(CorpusError, match="the test part has no summaries"):
-        study(str(tmp_path), ["soft"], [1], tmp_path / "runs")
+    for content in ('{"document": "a", "summary": ""}', ""):
+        (tmp_path / "test.jsonl").write_text(content)
+        with pytest.raises(CorpusError, match="the test part has no summaries"):
+            study(str(tmp_path), ["soft"], [1], tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
 
@@ -172,7 +174,7 @@ def run(variant="soft", price="", seed=1, rouge=0.95, copied=9, zeros=0.0, signi
     heads = [f"{b}.{h}" for b in ("enc.0", "enc.1", "cross.0", "cross.1") for h in range(4)]
     key = {"variant": variant, "seed": seed, "price": price}
     scores = [{**key, "id": i, "rouge1": rouge, "rouge2": rouge, "rougeL": rouge, "exact": True, "unknown": 10,
-               "copied": copied} for i in "ab"]  # fmt: skip
+               "copied": copied} for i in "aa"]  # fmt: skip
     found = {
         "scores": scores,
         "heads": [{**key, "head": h, "sparsity": zeros} for h in heads],

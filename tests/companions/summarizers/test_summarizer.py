@@ -85,6 +85,17 @@ def test_what_cannot_be_said_is_wanted_as_unknown():
     assert (batch.target_mask == (batch.target != PADDING)).all()
 
 
+def test_words_that_look_like_special_ones_can_be_copied():
+    """The document of a web page may have the word </s>. It does not end the summary."""
+    model = make()
+    batch = collate(model, Document(("</s>", "a"), ("</s>", "<s>")))
+    assert batch.unknown == ("</s>",) and batch.target[0].tolist() == [len(model.vocabulary), UNKNOWN, STOP]
+    with torch.no_grad():
+        model.copy.bias.fill_(50.0)
+    first = Change(copy=torch.tensor([[[1.0, 0.0]]], dtype=torch.float64))
+    assert summarize(model, batch, dataclasses.replace(GREEDY, most=2), first) == [["</s>", "</s>"]]
+
+
 def test_alone_and_in_a_batch_the_probabilities_are_the_same():
     model = make()
     alone = model(collate(model, NEW)).probs[0]
