@@ -6,6 +6,7 @@ Colours are those of Okabe and Ito (2008), which colour-blind people can tell ap
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,9 +19,15 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 
 from lalkit.draw.svg import use_fonts
 
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, GREY = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#7F7F7F",
-)  # fmt: skip
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#7F7F7F",
+)
 HEAT = "cividis"
 NOTHING = "nothing"  # in the flow of errors: what a missing span becomes, and what an extra span comes from
 TRAINED, REMOVED = "as trained", ("head at its mean", "head out")
@@ -89,13 +96,15 @@ def attention_heat(
 
 
 def error_flow(table: pd.DataFrame, most: int = 12) -> Figure:
-    """Draw wrong spans as ribbons from the gold label (left) to the label of the parse (right), as wide as they are many.
+    """Draw wrong spans as ribbons from the gold label (left) to the label of the parse (right).
+
+    The width of a ribbon is the number of spans.
 
     'nothing' on the left stands for an extra span, on the right for a missing one. Wrong arcs are left out.
 
     Args:
         table: as `interpret.errors.errors` returns it.
-        most: so many of the most frequent labels keep their names; the others together are called 'others'.
+        most: the number of labels, the most frequent ones, that keep their names. All others are drawn as 'others'.
     """
     spans = table[~table["class"].str.contains("arc")]
     sides = [spans[column].fillna(NOTHING) for column in ("gold_label", "label")]
@@ -132,7 +141,7 @@ def seed_points(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str
     """
     cells = table.groupby(table[list(axes)].astype(str).agg(", ".join, axis=1), sort=False)
     figure, panels = side_by_side(len(measures), 3.1 * len(measures) + 1.6, 0.38 * len(cells) + 1.2, sharey=True)
-    for panel, measure, colour in zip(panels, measures, (BLUE, RED, GREEN)):
+    for panel, measure, colour in zip(panels, measures, cycle((BLUE, RED, GREEN))):
         for y, (_, rows) in enumerate(cells):
             panel.plot(rows[measure], [y] * len(rows), "o", color=colour, alpha=0.75, ms=7)
             panel.plot(rows[measure].mean(), y, "|", color="black", ms=20)
@@ -155,13 +164,7 @@ def learning_curves(table: pd.DataFrame, axes: Sequence[str], measures: Sequence
     figure, panels = side_by_side(len(measures), 3.4 * len(measures) + 1.6, 3.2)
     for panel, measure in zip(panels, measures):
         for k, (name, rows) in enumerate(cells):
-            style = {
-                "color": COLOURS[k % len(COLOURS)],
-                "marker": MARKERS[k % len(MARKERS)],
-                "ms": 4,
-                "lw": 1,
-                "alpha": 0.8,
-            }
+            style = {**_style(k), "ms": 4, "lw": 1, "alpha": 0.8}
             for number, (_, run) in enumerate(rows.groupby("seed")):
                 panel.plot(run["epoch"], run[measure], label=None if number else name, **style)
         panel.set(xlabel="epoch", title=f"{measure.upper()} on dev, percent")
@@ -192,8 +195,7 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     height = 1.9 + 0.24 * max(len(controls), len(labels)) * max(1, len(systems)) ** 0.5
     figure, panels = side_by_side(4, 14, height, words=labels)
     for k, system in enumerate(systems):
-        colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
-        style = {"color": colour, "marker": marker, "ls": "", "ms": 5.5, "alpha": 0.8}
+        style = {**_style(k), "ls": "", "ms": 5.5, "alpha": 0.8}
         hollow, shift = {**style, "mfc": "none"}, 0.7 * ((k + 0.5) / len(systems) - 0.5)
         panels[0].plot([], [], label=system, **style)
         for y, control in enumerate(controls):
@@ -217,9 +219,7 @@ def heads_figure(table: pd.DataFrame) -> Figure:
         axis.set_ylim(len(names) - 0.4, -0.6)
         for y in range(1, len(names)):
             axis.axhline(y - 0.5, color="#DDDDDD", lw=0.6)
-    figure.legend(
-        *panels[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4, frameon=False
-    )
+    _legend_below(figure, panels[0])
     return figure
 
 
@@ -237,18 +237,15 @@ def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
         for k, model in enumerate(models):
             rows = first[(first["model"] == model) & (first["norm"] == norm)].set_index("label").reindex(labels)
             places = np.arange(len(labels)) + 0.75 * ((k + 0.5) / len(models) - 0.5)
-            colour = COLOURS[k % len(COLOURS)]
-            panel.hlines(places, rows["low"], rows["high"], color=colour, lw=1.5)
-            panel.plot(rows["share"], places, MARKERS[k % len(MARKERS)], color=colour, ms=6, label=model)
+            panel.hlines(places, rows["low"], rows["high"], color=_style(k)["color"], lw=1.5)
+            panel.plot(rows["share"], places, ls="", ms=6, label=model, **_style(k))
             chance = {"label": "the same head, of all constituents"} if k + 1 == len(models) else {}
             panel.plot(rows["overall"], places, "|", color="black", ms=8, **chance)
         panel.set_title(f"by {norm}", fontsize=9)
         _name_rows(panel, labels, "percent of the label's constituents that its top head leads")
         panel.set_xlim(0, 100)
     panels[0].invert_yaxis()
-    figure.legend(
-        *panels[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4, frameon=False
-    )
+    _legend_below(figure, panels[0])
     return figure
 
 
@@ -266,20 +263,12 @@ def calibration_figure(table: pd.DataFrame, kinds: Sequence[str] = ("span", "arc
     for column, kind in zip(panels.T, kinds):
         column[0].plot([0, 1], [0, 1], color="black", lw=0.8)
         for k, (parser, rows) in enumerate(table[table["kind"] == kind].groupby("parser", sort=False)):
-            colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
-            line = "-" if k < len(COLOURS) else "--"
+            colour, line = _style(k)["color"], "-" if k < len(COLOURS) else "--"
             for fitted, face in ((False, "none"), (True, colour)):
                 points = rows[
                     (rows["curve"] == "reliability") & (rows["fitted"] == fitted) & (rows["parts"] >= FEW_PARTS)
                 ]
-                style = {
-                    "color": colour,
-                    "marker": marker,
-                    "mfc": face,
-                    "ms": 4.5,
-                    "ls": line,
-                    "lw": 1.2 if fitted else 0.6,
-                }
+                style = {**_style(k), "mfc": face, "ms": 4.5, "ls": line, "lw": 1.2 if fitted else 0.6}
                 column[0].plot(points["x"], points["y"], label=parser if fitted else None, alpha=0.85, **style)
             points = rows[(rows["curve"] == "risk") & rows["fitted"]]
             column[1].plot(100 * points["x"], 100 * points["y"], color=colour, ls=line, lw=1.4)
@@ -292,8 +281,7 @@ def calibration_figure(table: pd.DataFrame, kinds: Sequence[str] = ("span", "arc
             axis.tick_params(labelsize=8)
     panels[0, 0].set_ylabel("share that is right (hollow: before the fit)", fontsize=8)
     panels[1, 0].set_ylabel("risk: percent of errors among them", fontsize=8)
-    handles = panels[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
+    _legend_below(figure, panels[0, 0])
     return figure
 
 
@@ -304,15 +292,8 @@ def readings_figure(table: pd.DataFrame) -> Figure:
     """
     groups = list(table.groupby("sentence", sort=False))
     use_fonts(table["sentence"])
-    height = 0.36 * len(table) + 0.75 * len(groups)
-    figure, panels = plt.subplots(
-        len(groups),
-        1,
-        figsize=(10, height),
-        squeeze=False,
-        layout="constrained",
-        height_ratios=[len(g) for _, g in groups],
-    )
+    size, heights = (10, 0.36 * len(table) + 0.75 * len(groups)), [len(rows) for _, rows in groups]
+    figure, panels = plt.subplots(len(groups), figsize=size, squeeze=False, layout="constrained", height_ratios=heights)
     for axis, (sentence, rows) in zip(panels[:, 0], groups):
         axis.barh(range(len(rows)), 100 * rows["probability"], color=[BLUE] + [SKY] * (len(rows) - 1), height=0.7)
         for y, probability in enumerate(rows["probability"]):
@@ -389,6 +370,16 @@ def _name_rows(axis: Axes, names: Sequence[str], measure: str) -> None:
     axis.set_xlabel(measure, fontsize=8)
     axis.tick_params(axis="x", labelsize=8)
     axis.grid(axis="x", alpha=0.3)
+
+
+def _legend_below(figure: Figure, panel: Axes) -> None:
+    lines = panel.get_legend_handles_labels()
+    figure.legend(*lines, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
+
+
+def _style(k: int) -> dict:
+    """Return the colour and the marker of the k-th group."""
+    return {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
 
 
 def _points(axis: Axes, rows: pd.DataFrame | None, column: str, y: float, style: dict) -> None:

@@ -139,7 +139,7 @@ class Handler(RequestHandler):
         pass
 
     def log_exception(self, *_) -> None:
-        pass  # `get` reports errors of ours; a wrong request is told to who sent it
+        pass  # `get` reports errors of ours; the sender of a wrong request gets the error
 
     async def get(self) -> None:
         if isinstance(self.page, str):

@@ -38,7 +38,7 @@ function treeLink(tree, index, shown) {
 // The constituents of the tree that are least probable.
 function leastSure({ spans, confidence }) {
   const rows = spans.map((span, i) => [confidence.spans[i], `${span.label}(${span.start + 1},${span.end})`]);
-  return rows.filter(([p]) => p < 0.9).sort((a, b) => a[0] - b[0]).slice(0, 3).map(([p, name]) => `${name} ${percent(p)}`);
+  return rows.filter(([p, name]) => p < 0.9 && !name.startsWith("<H>")).sort((a, b) => a[0] - b[0]).slice(0, 3).map(([p, name]) => `${name} ${percent(p)}`);
 }
 
 function facts({ shown, price, changed }) {

@@ -117,7 +117,7 @@ def shorten(word: str) -> str:
 
 
 def text_width(string: str, size: float) -> float:
-    """Estimate, in pixels and rather too wide than too narrow, how wide a text is in a sans-serif font."""
+    """Estimate the width of a text in pixels, in a sans-serif font. The estimate is rather too large than too small."""
     return size * sum(map(_em, string))
 
 

@@ -54,8 +54,9 @@ class Price(NamedTuple):
 class Reading:
     """One of the joint trees of a sentence.
 
-    log_probability: of the tree, among all trees that obey the constraints. added, missing: the constituents, arcs and tags
-    that it has and the best tree has not, and the reverse, in the notation of `lalkit.chart.constraints`.
+    log_probability: of the tree, among all trees that obey the constraints. added: the constituents, groups (<H>) and
+    arcs that this tree has and the best tree does not have. missing: the reverse. Both are in the notation of
+    `lalkit.chart.constraints`.
     """
 
     prediction: Prediction
@@ -86,7 +87,7 @@ def tree_of(prediction: Prediction, vocab: Vocab) -> JointTree:
 
 
 def given_tree(prediction: Prediction, vocab: Vocab) -> Decode:
-    """Return a decoder for `predict` that finds the tree of this parse, whatever scores best. Its score is new."""
+    """Return a decoder for `predict` that always returns the tree of this parse. It computes the score of the tree again."""
     tree = tree_of(prediction, vocab)
 
     def decode(output: ParserOutput, lengths: Sequence[int], lam: float, *_) -> list[JointTree]:
@@ -188,7 +189,7 @@ class Readings:
         return tree_score(self.free, tree.spans, tree.heads)
 
     def with_confidence(self, prediction: Prediction) -> Prediction:
-        """Add the probabilities of its parts to one of the trees, among all trees, also those that do not obey."""
+        """Add to a tree the probabilities of its parts. They are among all trees, also those that break the constraints."""
         tree = tree_of(prediction, self.vocab)
         with torch.inference_mode():
             arc_labels = arc_label_scores(self.network, self.output, [tree], self.vocab.root)
@@ -221,7 +222,7 @@ def minimum_risk(network: Network, labels: Sequence[str], temperature: float = 1
     labels: the name of every label. Raises LalkitError for a parser of one layer.
     """
     check_joint(network.config.task)
-    # The second NP of NP::NP is another part than the first, so that it does not count twice what is there once.
+    # In NP::NP the second NP is another part than the first. Otherwise a single NP would count twice.
     chains = [_numbered(name.split(UNARY)) if k >= FIRST_REAL else [] for k, name in enumerate(labels)]
     parts = sorted({part for chain in chains for part in chain})
     has = np.array([[part in chain for part in parts] for chain in chains], np.float32)  # [labels, parts]

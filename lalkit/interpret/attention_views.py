@@ -17,7 +17,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from lalkit.errors import ModelError
+from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.interpret.source import AttributionSource, Sentences, Spans
 from lalkit.network.batches import Batch, Collator
 from lalkit.network.label_attention import LabelAttention
@@ -47,10 +47,13 @@ def view_of_paper_layer(
         mixed: the part of one head cannot be separated, so there is no `without_slices`.
     Returns: weights [B, H, 1, T], over T positions with START and STOP; values [B, H, T, d_kv], V_h x. If
         the heads are not mixed, there is `without_slices`, which sets a head's output to zero at every word.
-    Raises: ModelError without label attention, or with a query matrix; ValueError for an unknown decision.
+    Raises: ModelError without label attention, or with a query matrix; ParameterError for an unknown decision; LalkitError
+        without a sentence.
     """
     if decide not in ("spans", "arcs"):
-        raise ValueError(f"no decision {decide!r}: spans or arcs")
+        raise ParameterError(f"decide is {decide!r}", remedy="Give spans or arcs.")
+    if not sentences:
+        raise LalkitError("there is no sentence to look at", remedy="Give at least one.")
     network, collator, layer = source.network, source.collator, cast(LabelAttention, source.layer)
     if layer is None or layer.config.query != "vector":
         raise ModelError("has no label attention with one query a head", remedy="Use a parser with query=vector.")
@@ -108,6 +111,8 @@ def view_of_span_layer(
     network.eval()
     spans = _parsed(source, sentences) if spans is None else spans
     places = [(b, *span) for b, in_sentence in enumerate(spans) for span in in_sentence]
+    if not places:
+        raise LalkitError("there is no span to look at", remedy="Give at least one sentence with constituents.")
     b, start, end = (torch.tensor([place[k] for place in places], device=device) for k in range(3))
     right = torch.tensor([vocab.label_index.get(label, -2) for *_, label in places], device=device)
     parts = network(source.collator(sentences).to(device), chart_gradient=False).span_parts

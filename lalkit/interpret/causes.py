@@ -9,7 +9,8 @@
 | margin      | of the whole sentence: the score of the best tree minus that of the second best                          |
 | gold        | "right", or the class of the error (`interpret.errors`); missing for a sentence without a gold tree       |
 
-A match that is no constituent of the parse, such as a word, has only a margin.
+The columns are found by the words of the match. A word that is a constituent by itself, such as a pronoun under NP, has the
+values of that constituent. A match over other words has only a margin.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def _of_heads(source: AttributionSource, parses: Mapping[int, Sentence]) -> dict
     top, rows = heads.top(source.top_norm), np.arange(len(heads.spans))
     names, effects = top.tolist(), heads.exact
     if effects is None:  # a score has only the part of its label's own head, which `measure` gives above the mean
-        own = heads.spans["label"].map(list(source.head_labels).index).to_numpy()
-        effect = heads.raw[rows, own] + mean.cpu().numpy()[own]
+        label_heads = heads.spans["label"].map(list(source.head_labels).index).to_numpy()
+        effect = heads.raw[rows, label_heads] + mean.cpu().numpy()[label_heads]
         names = [source.head_labels[head] for head in names]
     else:
         effect = effects[rows, top]

@@ -58,7 +58,8 @@ def normalise(raw: np.ndarray, exact: np.ndarray | None, norm: str) -> np.ndarra
         raise LalkitError(f"there is no norm {norm!r}", remedy=f"The norms are {', '.join(NORMS)}.")
     if norm == "exact":
         if exact is None:
-            raise LalkitError("exact contributions were not computed", remedy="Look with exact=True.")
+            remedy = "Look with exact=True. With label attention inside the span, leave the norm out."
+            raise LalkitError("there are no exact contributions here", remedy=remedy)
         return exact
     if norm == "minmax":
         low, high = raw.min(-1, keepdims=True), raw.max(-1, keepdims=True)

@@ -124,8 +124,8 @@ def forced(
             for score in TESTED:
                 row[score] = evaluation.summary()[score]
                 row[f"{score}_p"] = score_test([before], [evaluation.table()], score).p
-            found = [spans & set(own) for spans, own in zip(right, gold_spans(parses))]
-            for name, one, other in (("repaired", found, kept), ("broken", kept, found)):
+            correct = [spans & set(own) for spans, own in zip(right, gold_spans(parses))]
+            for name, one, other in (("repaired", correct, kept), ("broken", kept, correct)):
                 only = [span for a, b in zip(one, other) for span in a - b]
                 row |= {name: len(only), f"{name}_{label}": sum(span[2] == label for span in only)}
             rows.append(row)
@@ -210,18 +210,18 @@ def cancellation(
     source = PaperLayer(network, collator, lam)
     mean = source.mean(others)
     (parse,) = predict(network, collator, [sentence], lam=lam)
-    network.eval()
-    layer, batch = source.layer, collator([sentence])
-    own = network(batch, posts=True)
-    x, mask = layer_input(network, batch)
-    contexts = layer.contexts(x, layer.attend(x, mask))
+    layer, batch = source.layer, collator([sentence]).to(mean.device)
+    with network.parsing():
+        own = network(batch, posts=True)
+        x, mask = layer_input(network, batch)
+        contexts = layer.contexts(x, layer.attend(x, mask))
+        with layer.hooked(**source.controls(mean)["mean"]):
+            other = network(batch, posts=True)
     words = layer.reduce(x)
     if words.dim() == 3:  # R is shared: R x is the same for every head.
         words = words[:, :, None].expand(-1, -1, contexts.shape[1], -1)
     heads = layer.reduce.per_head(layer.project.per_head(contexts))[:, None]
     before = [fenceposts(part.expand(-1, x.shape[1], -1, -1).contiguous(), network.slice)[0] for part in (words, heads)]
-    with layer.hooked(**source.controls(mean)["mean"]):
-        other = network(batch, posts=True)
     rows = []
     for start, end, label in parsed_spans(parse):
         word, context, span, there = (posts[end] - posts[start] for posts in (*before, own.posts[0], other.posts[0]))

@@ -51,8 +51,10 @@ def errors(gold: Sequence[Sentence], parses: Sequence[Sentence]) -> pd.DataFrame
             start, end, _ = here or there
             text = " ".join(right.words[start:end]), head_word(guess if here else right, start, end)
             rows.append((place, right.id, kind, *(there or (None,) * 3), *(here or (None,) * 3), *text))
+        blank = (None,) * len(right)
+        names = right.arc_labels or guess.arc_labels or blank, guess.arc_labels or right.arc_labels or blank
         for i in range(len(right)) if right.heads and guess.heads else ():
-            labels = (right.arc_labels or guess.arc_labels)[i], guess.arc_labels[i]
+            labels = names[0][i], names[1][i]
             if right.heads[i] != guess.heads[i] or labels[0] != labels[1]:
                 kind = "wrong arc" if right.heads[i] != guess.heads[i] else "wrong arc label"
                 sides = (right.heads[i], i + 1, labels[0]), (guess.heads[i], i + 1, labels[1])

@@ -154,12 +154,11 @@ class PaperLayer(AttributionSource):
         return {"norm": norm, "norms": list(self.norms), "profile": profile}
 
     def page_sentence(self, look: Look) -> dict:
-        return {"attention": [_rounded(row) for row in look.attention]}
+        return {"attention": look.attention.tolist()}
 
     def page_span(self, look: Look, span: Span) -> dict:
         place = look.spans.index(span)
-        values = {norm: _rounded(normalise(look.raw, look.exact, norm)[place]) for norm in self.norms}
-        return {"score": _rounded([look.scores[place]])[0], "values": values}
+        return {"values": {norm: normalise(look.raw, look.exact, norm)[place].tolist() for norm in self.norms}}
 
     def view(
         self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
@@ -193,7 +192,8 @@ class PaperLayer(AttributionSource):
         attention = [
             (b, span, look.attention[:, span[0] + 1 : span[1] + 1]) for b, look in enumerate(looks) for span in spans[b]
         ]
-        return SpanAttribution(everything.where(everything.spans["gold"].to_numpy(bool)), attention)
+        known = np.isfinite(everything.exact).all(1)  # a label that the parser does not know has no effects
+        return SpanAttribution(everything.where(everything.spans["gold"].to_numpy(bool) & known), attention)
 
     def head_of(self, label: str, attribution: SpanAttribution) -> int:
         top = attribution.contributions.top(self.top_norm)[attribution.contributions.labelled(label)]
@@ -259,7 +259,7 @@ def unchanged(contexts: Tensor) -> Tensor:
 
 def notes(look: Look, norm: str = "share") -> dict[tuple[int, int], str]:
     """Return (start, end) -> the top label head of each span and its contribution, as a short text for `draw_tree`."""
-    unit = "{:.0%}" if norm in ("share", "softmax") else UNITS[norm]
+    unit = "{:.0%}" if norm == "share" else UNITS[norm]
     return {
         (start, end): f"head {row.argmax()} {unit.format(row.max())}"
         for (start, end, label), row in zip(look.spans, normalise(look.raw, look.exact, norm))
@@ -315,11 +315,6 @@ def _in_corpus(head: int, label: str, profile: dict) -> str:
     share, overall = profile["led"][head][k] / profile["all"][k], all_led / profile["spans"]
     lift = f", {share / overall:.1f} times its share of all spans ({overall:.0%})" if all_led else ""
     return f" In {profile['corpus']} it is on top of {share:.0%} of {label}{lift}."
-
-
-def _rounded(values: Sequence[float]) -> list[float]:
-    """Round to four significant digits, so that a page of 40 sentences stays below a few megabytes."""
-    return [float(f"{value:.4g}") for value in values]
 
 
 def _to_numpy(x: Tensor) -> np.ndarray:

@@ -90,7 +90,7 @@ class Questions:
 
         Args:
             contexts: "uniform": the heads attend to all words alike. "mean": they pass on their mean over the sentences `of`.
-                "swapped": they pass on what they pass on in another sentence, the first of `of`. Or a function from a tensor
+                "swapped": they pass on their values of another sentence, the first of `of`. Or a function from a tensor
                 to one of the same shape: of contexts [sentences, heads, size] in the paper's layer, of evidence
                 [sentences, words, heads] in label attention inside the span.
             heads: as in `without`; None: all.

@@ -107,7 +107,7 @@ class AttributionSource(Protocol):
         """
 
     def reasons(self, look, span: Span, norm: str, top: int, profile: dict | None) -> str:
-        """Say in words what made the score of one span. The text goes on after the score; see `explain`."""
+        """Return the end of a sentence of `explain`: in words, what gave the span its score."""
 
     def score(self, look, span: Span) -> float:
         """Return the score of one span for its label."""
@@ -169,7 +169,7 @@ class AttributionSource(Protocol):
             probabilities = {s[:3]: p for s, p in zip(look.prediction.spans, sure.spans)} if sure else {}
             spans = [
                 {"start": span[0], "end": span[1], "label": span[2], "head": _head_word(look.prediction, span)}
-                | {"score": round(self.score(look, span), 4)}
+                | {"score": round(float(self.score(look, span)), 4)}
                 | self.page_span(look, span)
                 | ({"probability": round(probabilities[span], 4)} if sure else {})
                 for span in parsed_spans(look.prediction)
@@ -233,7 +233,7 @@ class AttributionSource(Protocol):
         """
 
     def of_sentence(self, sentence: Sentence) -> Hooks:
-        """Return the hooks that put what the heads pass on in this sentence in the place of what they pass on in others."""
+        """Return hooks that replace, in every sentence, what the heads pass on by what they pass on in this sentence."""
 
     def chosen(self, heads: Heads) -> Tensor:
         """Return which heads are meant, [heads], bool. Where heads stand for labels, a head can be named by its label.

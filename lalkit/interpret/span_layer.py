@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError, ModelError
+from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.interpret.attention_views import view_of_span_layer
 from lalkit.interpret.contributions import Contributions, Heads, Span
 from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
@@ -235,7 +235,8 @@ class SpanLayer(AttributionSource):
         self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
     ) -> AttentionView:
         if decide != "spans":
-            raise ValueError("arcs see nothing of label attention inside the span: decide spans")
+            remedy = "Give spans: label attention inside the span has no part in arcs."
+            raise ParameterError(f"decide is {decide!r}", remedy=remedy)
         return view_of_span_layer(self, sentences, spans, examples)
 
     def contributions_table(self, looks: Sequence[Terms], norm: str) -> pd.DataFrame:

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
-from lalkit.errors import LalkitError
+from lalkit.errors import LalkitError, whole_number
 from lalkit.interpret.contributions import Contributions
 
 ROUNDS = 1000
@@ -67,7 +67,7 @@ def top_shares(
         shares = _shares(counts, weights)
         low, high = 100 * interval(shares)
         lift_low, lift_high = interval(_quotient(shares, overall_rounds))
-        share = 100 * counts.sum(0) / counts.sum()
+        share = _quotient(100 * counts.sum(0), counts.sum())
         columns = {"label": label, "head": np.arange(len(share)), "norm": norm, "spans": int(counts.sum())}
         columns |= {"led": counts.sum(0).astype(int), "share": share, "low": low, "high": high, "overall": overall}
         columns |= {"lift": _quotient(share, overall), "lift_low": lift_low, "lift_high": lift_high}
@@ -86,7 +86,8 @@ def led_labels(
     names, led, weights = _led(contributions, norm, rounds, seed)
     overall = 100 * led.sum((0, 2)) / led.sum()
     tables = []
-    for head in known_heads(contributions, heads):
+    last = contributions.heads - 1
+    for head in range(last + 1) if heads is None else [whole_number("head", head, 0, last) for head in heads]:
         counts = led[:, :, head]
         low, high = 100 * interval(_shares(counts, weights))
         share = _quotient(100 * counts.sum(0), counts.sum())
@@ -172,8 +173,8 @@ def survival(
 
     Args: labels as in `chosen`, of the first parser. seed: of the bootstrap.
     Returns: label, norm, head (the top head in the first parser), share (percent of the label's spans that it leads), other
-        (its pair), other_share, other_low, other_high, other_overall (percent of all spans that the pair leads: its share by
-        chance), best (the label's top head in the second parser), best_share, same (is the pair this head?).
+        (its pair; missing if the second parser has fewer heads and none is left), other_share, other_low, other_high,
+        other_overall (percent of all spans that the pair leads: its share by chance), best (the label's top head in the second parser), best_share, same (is the pair this head?).
     """
     pairs = match(first, second, norm).set_index("head")["other"]
     halves = (*_halves(first), *_halves(second))
@@ -186,27 +187,16 @@ def survival(
             for part in halves
         )
         head, best = int(a.argmax()), int(b.argmax())
-        other = int(pairs[head])
-        limits = (
-            top_shares(halves[3], norm, [label], seed=seed)
-            .set_index("head")[["low", "high"]]
-            .reindex([other])
-            .fillna(0)
-        )
-        rows.append(
-            {
-                "label": label,
-                "norm": norm,
-                "head": head,
-                "share": a_held[head],
-                "other": other,
-                "other_share": b_held[other],
-            }
-            | {"other_low": limits["low"].item(), "other_high": limits["high"].item()}
-            | {"other_overall": 100 * float((halves[3].top(norm) == other).mean())}
-            | {"best": best, "best_share": b_held[best], "same": best == other}
-        )
-    return pd.DataFrame(rows)
+        row = {"label": label, "norm": norm, "head": head, "share": a_held[head]}
+        other = pairs.get(head)
+        if other is not None:
+            shares = top_shares(halves[3], norm, [label], seed=seed).set_index("head")
+            low, high = shares.loc[other, ["low", "high"]] if other in shares.index else (0.0, 0.0)
+            row |= {"other": other, "other_share": b_held[other], "other_low": low, "other_high": high}
+            row["other_overall"] = 100 * float((halves[3].top(norm) == other).mean())
+        rows.append(row | {"best": best, "best_share": b_held[best], "same": best == other})
+    columns = "label norm head share other other_share other_low other_high other_overall best best_share same"
+    return pd.DataFrame(rows, columns=columns.split()).astype({"other": "Int64"})
 
 
 def _halves(contributions: Contributions) -> tuple[Contributions, Contributions]:
@@ -240,17 +230,6 @@ def chosen(contributions: Contributions, labels: Sequence[str] | None) -> list[s
     return list(labels)
 
 
-def known_heads(contributions: Contributions, heads: Sequence[int] | None) -> list[int]:
-    """Return these label heads, or all for None. Raises LalkitError for a number without a head."""
-    heads = range(contributions.heads) if heads is None else heads
-    for head in heads:
-        if not 0 <= head < contributions.heads:
-            raise LalkitError(
-                f"there is no label head {head}", remedy=f"They are numbered 0 to {contributions.heads - 1}."
-            )
-    return list(heads)
-
-
 def interval(resampled: np.ndarray) -> np.ndarray:
     """[rounds, ...] -> [2, ...]: the limits of the middle 95% of the rounds.
 
@@ -272,7 +251,8 @@ def _led(contributions: Contributions, norm: str, rounds: int, seed: int) -> tup
     sentence, weights = _resampled(contributions, rounds, seed)
     names, index = np.unique(contributions.spans["label"].to_numpy(str), return_inverse=True)
     led = np.zeros((weights.shape[1], len(names), contributions.heads), dtype=np.float32)
-    np.add.at(led, (sentence, index, contributions.top(norm)), 1)
+    known = np.isfinite(contributions.by(norm)).all(1)  # no head leads a span whose label the parser does not know
+    np.add.at(led, (sentence[known], index[known], contributions.top(norm)[known]), 1)
     return names.tolist(), led, weights
 
 

@@ -179,10 +179,12 @@ def test_keys_lead_through_differences_and_search_hits(open_page):
         return int(page.locator("#place").inner_text()[0]) - 1, *pinned
 
     assert page.locator(".constituent.match").count() == page.locator("rect.match").count() == 1
-    for key, wanted in (("m", hits[0]), ("m", hits[1]), ("m", hits[1]), ("M", hits[0])):
+    for key, wanted in (("m", hits[0]), ("m", hits[1]), ("m", hits[1])):
         page.keyboard.press(key)
         assert here() == wanted
-    assert "there is no next" not in page.locator("#status").inner_text()
+    assert page.locator("#status").inner_text() == "there is no next search hit"
+    page.keyboard.press("M")
+    assert here() == hits[0]
     differing = [(s, i) for s in (0, 1) for i in (1, len(spans[s]) - 1)]
     page.keyboard.press("Escape")
     for wanted in (*differing, differing[-1]):
@@ -198,6 +200,21 @@ def test_keys_lead_through_differences_and_search_hits(open_page):
     page.keyboard.press("Escape")
     assert page.locator("#help").is_hidden()
     assert len(here()) == 2, "Escape closed the list only"
+
+
+def test_keys_lead_through_hits_that_are_no_constituents(open_page):
+    """A search can find single words. Then nothing is pinned, and the next key must still go on."""
+    data = copy.deepcopy(DATA)
+    for item in data["sentences"]:
+        spans = {(span["start"], span["end"]) for span in item["spans"]}
+        item["matches"] = [next([k, k + 1] for k in range(len(item["words"])) if (k, k + 1) not in spans)]
+    page = open_page(explorer(data))
+    places = []
+    for key in "mmmM":
+        page.keyboard.press(key)
+        places.append((page.locator("#place").inner_text()[0], page.locator("#status").inner_text()))
+    assert [place for place, _ in places] == ["1", "2", "2", "1"]
+    assert places[2][1] == "there is no next search hit"
 
 
 def test_a_difference_inside_a_folded_constituent_is_opened(open_page):

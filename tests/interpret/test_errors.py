@@ -23,7 +23,7 @@ from lalkit.interpret.errors import (
     trace,
     word_shares,
 )
-from lalkit.treebank.tree import GROUP
+from lalkit.treebank.tree import GROUP, Sentence
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,13 @@ def test_errors_of_a_corpus(seen):
     assert gold[row["sentence"]].heads[row["end"] - 1] == row["gold_start"] != row["start"]
     assert gold[row["sentence"]].words[row["end"] - 1] == row["text"]
     assert errors(gold, gold).empty
+
+
+def test_parses_without_arc_labels_have_wrong_arcs_only():
+    gold = Sentence(("She", "works"), heads=(2, 0), arc_labels=("SBJ", "ROOT"))
+    assert errors([gold], [replace(gold, arc_labels=None)]).empty
+    assert errors([gold], [replace(gold, heads=(0, 1), arc_labels=None)])["class"].tolist() == ["wrong arc"] * 2
+    assert errors([replace(gold, arc_labels=None)], [replace(gold, arc_labels=None)]).empty
 
 
 def test_missed_spans_and_their_top_heads(seen):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lalkit.api import Parser
-from lalkit.errors import ModelError
+from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.interpret.span_layer import SpanLayer
 from lalkit.probes.perturbation import ablate, erasure_flip, permutation_tvd
 from lalkit.probes.tables import ask, look_at
@@ -155,8 +155,10 @@ def test_by_default_the_spans_are_those_of_the_parse(parser, some):
 
 
 def test_arcs_and_other_layers_are_refused(parser, some, tiny_parser):
-    with pytest.raises(ValueError, match="arcs see nothing"):
+    with pytest.raises(ParameterError, match="decide is 'arcs'\n.*no part in arcs"):
         parser.view(some, decide="arcs")
+    with pytest.raises(LalkitError, match="no span to look at"):
+        parser.view([])
     other = Parser.load(tiny_parser)
     with pytest.raises(ModelError, match="not scored by words inside them"):
         SpanLayer(other.network, other.collator).view(some)

@@ -6,7 +6,7 @@ import pytest
 
 from lalkit.errors import LalkitError
 from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.tables import agreement, averages, known_heads, led_labels, match, profile, survival, top_shares
+from lalkit.interpret.tables import agreement, averages, led_labels, match, profile, survival, top_shares
 
 
 def made(labels, tops, heads=4, sentences=None, seed=0):
@@ -79,8 +79,8 @@ def test_unknown_labels_and_heads_are_refused():
         top_shares(found, "raw", ["NP", "QP"])
     with pytest.raises(LalkitError, match="no span is labelled as asked"):
         averages(found, "raw", [])
-    with pytest.raises(LalkitError, match="no label head 4\n.*0 to 3"):
-        known_heads(found, [0, 4])
+    with pytest.raises(LalkitError, match="head is 4\n.*0 to 3"):
+        led_labels(found, "raw", [0, 4])
 
 
 def test_agreement():
@@ -123,3 +123,29 @@ def test_the_head_of_a_label_is_found_again_in_another_parser():
     assert table.loc["NP", ["other_overall", "best", "best_share", "same"]].tolist() == [25, 3, 50, True]
     assert 0 < table.loc["NP", "other_low"] < 50 < table.loc["NP", "other_high"] < 100
     assert survival(first, second, "raw", ["VP"])["label"].tolist() == ["VP"]
+
+
+def test_a_parser_with_fewer_heads_leaves_heads_without_a_pair():
+    labels, tops = ["NP", "NP", "VP", "VP", "PP", "PP"] * 20, [0, 0, 1, 1, 2, 2] * 20
+    table = survival(made(labels, tops), made(labels, [0, 0, 1, 1, 1, 1] * 20, heads=2), "raw").set_index("label")
+    assert table.loc["PP", ["other", "other_share"]].isna().all() and table.loc["PP", ["head", "best"]].tolist() == [
+        2,
+        1,
+    ]
+    assert table["same"].tolist() == [True, True, False]
+
+
+def test_a_pair_whose_label_is_in_one_sentence_has_no_interval():
+    """An interval that cannot be computed must not look like one from 0 to 0."""
+    labels, tops = ["NP", "NP"] * 10 + ["QP", "QP"], [0, 0] * 10 + [1, 1]
+    (row,) = survival(made(labels, tops), made(labels, tops), "raw", ["QP"]).to_dict("records")
+    assert row["other_share"] == 100 and np.isnan([row["other_low"], row["other_high"]]).all()
+
+
+def test_no_head_leads_a_span_whose_label_the_parser_does_not_know():
+    """The exact effects of such a span are nan, and the place of the largest nan is no head."""
+    parts = made(LABELS, TOPS)
+    parts.exact[6:] = np.nan  # all VPs
+    table = top_shares(parts, "exact")
+    assert set(table["label"]) == {"NP"} and table.loc[table["head"] == 0, "overall"].item() == 50
+    assert profile(parts, "exact", "made up")["led"] == [[3, 0], [2, 0], [1, 0], [0, 0]]

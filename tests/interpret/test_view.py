@@ -7,7 +7,7 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.config import override
-from lalkit.errors import ModelError
+from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.interpret.paper_layer import PaperLayer, without_heads
 from lalkit.network.parser import Network
 from lalkit.probes.perturbation import ablate, permutation_tvd
@@ -128,5 +128,7 @@ def test_parsers_without_such_a_view_are_refused(parser, some):
     network = Network(override(config, {"model.label_attention.feedforward": True}).model, vocab)
     mixed = PaperLayer(network, parser.collator).view(some)
     assert mixed.without_slices is None and mixed.predict(mixed.weights).probs.isfinite().all()
-    with pytest.raises(ValueError, match="spans or arcs"):
+    with pytest.raises(ParameterError, match="decide is 'tags'\n.*spans or arcs"):
         parser.view(some, decide="tags")
+    with pytest.raises(LalkitError, match="no sentence to look at"):
+        parser.view([])

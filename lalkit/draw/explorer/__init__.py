@@ -37,16 +37,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from importlib.resources import files
 from itertools import zip_longest
 from typing import Any
 
 from lalkit.draw import svg
 from lalkit.draw.explorer.check import NORMS, check
 from lalkit.draw.explorer.picture import compare, in_order, picture
-from lalkit.draw.tree import external_head
-from lalkit.errors import LalkitError
+from lalkit.draw.pages import asset
+from lalkit.errors import LalkitError, whole_number
 from lalkit.treebank.brackets import unescape
+from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Sentence
 
 __all__ = ["NORMS", "explorer", "explorer_frame", "tree_page"]
@@ -65,7 +65,8 @@ KINDS = {
     ),
     "plain": ("plain.html", "Constituent", ("plain.js",), ""),
 }  # fmt: skip
-DIGITS = 5  # significant digits of the numbers that go into the page
+FOLDER = "explorer/"
+DIGITS = 4  # significant digits of the numbers of a page, so that a page of 40 sentences stays below a few megabytes
 
 
 def explorer(data: dict, beside: dict | None = None) -> str:
@@ -101,23 +102,23 @@ def explorer(data: dict, beside: dict | None = None) -> str:
         "title": svg.escape(data["title"]),
         "model": svg.escape(" | ".join(pane["model"] for pane in panes)),
         "note": f'<p class="note">{svg.escape(note)}</p>' if note else "",
-        "page_style": _asset("page.css").replace("FONTS", svg.CSS),
-        "tree_style": _asset("tree.css"),
+        "page_style": asset(FOLDER + "page.css").replace("FONTS", svg.CSS),
+        "tree_style": asset(FOLDER + "tree.css"),
         "aside": ", ".join(aside),
         "install": svg.INSTALL,
         "other": other,
         "panels": "\n".join(
-            f'<template id="panel-{k}">\n{_asset(panel)}</template>' for k, panel in zip(shown, panels)
+            f'<template id="panel-{k}">\n{asset(FOLDER + panel)}</template>' for k, panel in zip(shown, panels)
         ),
         "caution": "".join(f"<p>{caution}</p>" for caution in cautions),
         "drawings": "\n".join(drawings),
         "data": _json({"constrain": bool(data.get("constrain")), "panes": payload}),
         "script": "\n".join(
-            [_asset("write.js"), *_kinds(scripts_of), *map(_asset, ("main.js", "save.js", "constrain.js"))]
+            [_scripts("write.js"), *_kinds(scripts_of), _scripts("main.js", "save.js", "constrain.js")]
         ),
     }
     # One pass: a {{name}} inside a part is text of the data and stays as it is.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("explorer.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset(FOLDER + "explorer.html"))
 
 
 def explorer_frame(html: str, height: int = 900, title: str = "Label head explorer") -> str:
@@ -125,8 +126,7 @@ def explorer_frame(html: str, height: int = 900, title: str = "Label head explor
 
     The frame is sandboxed: the page's script cannot reach the notebook around it; saving and printing are allowed.
     """
-    if not isinstance(height, int) or height <= 0:
-        raise LalkitError(f"the height of the frame is {height!r}", remedy="Give a positive whole number of pixels.")
+    height = whole_number("height", height, 1)
     return svg.element(
         "iframe", "", title=title, sandbox="allow-scripts allow-downloads allow-modals",
         style=f"width: 100%; height: {height}px; border: 1px solid #8C8C8C", srcdoc=html,
@@ -171,11 +171,15 @@ def _against(data: dict, other: dict) -> dict:
     return {**data, "sentences": [{**mine, "gold": gold} for (mine, _), gold in zip(pairs, golds)]}
 
 
+def _scripts(*names: str) -> str:
+    return "\n".join(asset(FOLDER + name) for name in names)
+
+
 def _kinds(scripts: dict[str, tuple[str, ...]]) -> list[str]:
     """Return the scripts of the panes, each kind as one function, so that two kinds can stand side by side."""
     kinds = []
     for kind, names in scripts.items():
-        content = "\n".join(map(_asset, ("state.js", "fold.js", "tree.js", *names, "pane.js")))
+        content = _scripts("state.js", "fold.js", "tree.js", *names, "pane.js")
         kinds.append(f"{kind}: (data, drawing, panel, place) => {{\n{content}}},")
     return ["const kinds = {", *kinds, "};"]
 
@@ -214,7 +218,3 @@ def _json(payload: dict) -> str:
     """Return JSON that may stand inside a <script>: without <, > and &."""
     text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _asset(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")

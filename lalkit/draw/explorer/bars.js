@@ -10,16 +10,16 @@ const show = (value) => (state.norm === "share" || state.norm === "softmax" ? pe
 
 // The label heads in the chosen order. Among equal ones the lowest number comes first.
 function ranked(of) {
-  const found = values(of).map((value, head) => ({ head, value }));
+  const heads = values(of).map((value, head) => ({ head, value }));
   const key = { value: (x) => -x.value, size: (x) => -Math.abs(x.value), number: (x) => x.head }[state.order];
-  return found.sort((a, b) => key(a) - key(b) || a.head - b.head);
+  return heads.sort((a, b) => key(a) - key(b) || a.head - b.head);
 }
 
 // "top label head 12 with 34.2 % by share"
 function behind(of) {
-  const found = values(of);
-  const head = found.indexOf(found.reduce((a, b) => Math.max(a, b)));
-  return `top label head ${head} with ${show(found[head])} by ${state.norm}`;
+  const all = values(of);
+  const head = all.indexOf(all.reduce((a, b) => Math.max(a, b)));
+  return `top label head ${head} with ${show(all[head])} by ${state.norm}`;
 }
 
 function showPanel() {
@@ -36,21 +36,21 @@ function showBars() {
   byId("bars").replaceChildren();
   byId("more-heads").hidden = true;
   if (!showTitle(of, "label heads")) return;
-  const found = ranked(of);
+  const heads = ranked(of);
   const scored = state.norm === "exact" && of.score !== undefined; // only this norm is a part of the score
   const ends = [0, ...values(of), scored && !state.zoom ? of.score : 0];
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
-  const listed = state.allHeads ? found : found.slice(0, FEW);
+  const listed = state.allHeads ? heads : heads.slice(0, FEW);
   byId("bars").append(...(scored ? scoreBar(of.label, of.score, low, high, state.zoom) : []));
   byId("bars").append(...listed.map((item) => make("li", {}, headBar(item, low, high))));
   byId("zoom-choice").hidden = !scored;
-  byId("more-heads").hidden = found.length <= FEW;
-  byId("more-heads").textContent = state.allHeads ? `Show the first ${FEW} only` : `Show all ${found.length} label heads`;
+  byId("more-heads").hidden = heads.length <= FEW;
+  byId("more-heads").textContent = state.allHeads ? `Show the first ${FEW} only` : `Show all ${heads.length} label heads`;
 }
 
 function headBar({ head, value }, low, high) {
-  const said = `label head ${head}: ${show(value)} by ${state.norm}`;
-  const button = bar("button", { name: `head ${head}`, value, number: show(value), said }, low, high);
+  const spoken = `label head ${head}: ${show(value)} by ${state.norm}`;
+  const button = bar("button", { name: `head ${head}`, value, number: show(value), spoken }, low, high);
   button.dataset.head = head;
   button.setAttribute("aria-pressed", String(head === state.head));
   return button;

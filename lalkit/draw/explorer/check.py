@@ -31,9 +31,10 @@ class Value(NamedTuple):
 
 
 class Many(NamedTuple):
-    """The form of a list: that of its entries, and their number: `length`, one for each `of` something, or at `least` so many.
+    """The form of a list.
 
-    distribution: the entries are numbers of 0 or more that add up to 1.
+    entry: the form of each entry. length: the number of entries (None: any), one for each `of`, a noun for the error message.
+    least: the smallest number of entries. distribution: the entries are numbers of 0 or more that add up to 1.
     """
 
     entry: Any

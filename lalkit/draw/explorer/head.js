@@ -55,9 +55,9 @@ function showHead() {
   const most = names.map((_, i) => i).sort((a, b) => row[b] - row[a] || a - b).slice(0, 3);
   const of = span();
   const rank = of && 1 + values(of).filter((value) => value > values(of)[head]).length;
-  const here = of ? `${show(values(of)[head])} by ${state.norm} in this ${of.label}, rank ${rank} of ${values(of).length}. ` : "";
+  const inSpan = of ? `${show(values(of)[head])} by ${state.norm} in this ${of.label}, rank ${rank} of ${values(of).length}. ` : "";
   byId("head-title").textContent = `Label head ${head}`;
-  byId("head-says").textContent = `${here}It attends most to ${most.map((i) => `${names[i]} (${percent(row[i])})`).join(", ")}.`;
+  byId("head-says").textContent = `${inSpan}It attends most to ${most.map((i) => `${names[i]} (${percent(row[i])})`).join(", ")}.`;
   byId("heat-says").textContent = `Shade on the words: the darkest is ${percent(Math.max(...row))} of its attention. The numbers below the words are percent.`;
   const rows = names.map((name, i) => cells(i === 0 || i === names.length - 1 ? "" : i, name, percent(row[i])));
   byId("attention").querySelector("tbody").replaceChildren(...rows);

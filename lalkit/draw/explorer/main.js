@@ -47,6 +47,7 @@ data.panes.forEach((one, i) => {
   page.panes.push(Object.assign(kinds[one.kind]({ ...one, constrain: data.constrain }, drawing, panel, i), { name }));
 });
 const { sentences } = data.panes[0];
+let sought = null; // the sentence in which the last step of seek pinned no constituent
 document.body.classList.toggle("two", page.panes.length > 1);
 
 function showSentence(index) {
@@ -78,11 +79,13 @@ function showShown() {
 // Go to the next place of a kind (step 1) or to the one before (-1), in this sentence or another.
 function seek(places, what, step) {
   const all = page.pane.data.sentences.flatMap((item, s) => places(item).map((place) => [s, place]));
-  const here = [shown.sentence, page.pane.state.pinned ? page.pane.state.span : step > 0 ? -2 : -1];
+  const unpinned = step < 0 || sought === shown.sentence ? -1 : -2;
+  const here = [shown.sentence, page.pane.state.pinned ? page.pane.state.span : unpinned];
   const after = ([s, place]) => step * (s - here[0] || place - here[1]) > 0;
   const next = step > 0 ? all.find(after) : all.findLast(after);
   if (!next) return say(`there is no ${step > 0 ? "next" : "previous"} ${what}`);
   if (next[0] !== shown.sentence) showSentence(next[0]);
+  sought = next[1] < 0 ? shown.sentence : null;
   return page.pane.select(page.pane.sentence().spans[next[1]] ?? null);
 }
 
@@ -101,26 +104,26 @@ function toggle(mode) {
 }
 
 function written() {
-  const found = { sentence: shown.sentence + 1, ...(shown.folded.size && { fold: [...shown.folded].join(".") }), ...(shown.least && { least: shown.least }) };
-  if (page.dark() || prefersDark()) found.dark = Number(page.dark());
-  if (page.large()) found.large = 1;
-  page.panes.forEach((pane, i) => Object.entries(pane.write()).forEach(([key, value]) => { found[i ? `${key}2` : key] = value; }));
-  if (page.pane !== page.panes[0]) found.pane = 2;
-  return new URLSearchParams(found).toString();
+  const fields = { sentence: shown.sentence + 1, ...(shown.folded.size && { fold: [...shown.folded].join(".") }), ...(shown.least && { least: shown.least }) };
+  if (page.dark() || prefersDark()) fields.dark = Number(page.dark());
+  if (page.large()) fields.large = 1;
+  page.panes.forEach((pane, i) => Object.entries(pane.write()).forEach(([key, value]) => { fields[i ? `${key}2` : key] = value; }));
+  if (page.pane !== page.panes[0]) fields.pane = 2;
+  return new URLSearchParams(fields).toString();
 }
 
 // Show what the address says. What cannot be is ignored.
 function restore() {
-  const found = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-  shown.sentence = wholeFrom(1, sentences.length + 1)(found.sentence ?? "") - 1 || 0;
-  shown.least = wholeFrom(0, 101)(found.least ?? "") ?? 0;
+  const fields = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  shown.sentence = wholeFrom(1, sentences.length + 1)(fields.sentence ?? "") - 1 || 0;
+  shown.least = wholeFrom(0, 101)(fields.least ?? "") ?? 0;
   shown.folded.clear();
   const places = page.panes.flatMap((pane) => pane.sentence().spans.map((of) => `${of.start + 1}-${of.end}`));
-  for (const place of (found.fold ?? "").split(".")) if (places.includes(place)) shown.folded.add(place);
-  document.documentElement.classList.toggle("dark", found.dark ? found.dark === "1" : prefersDark());
-  document.documentElement.classList.toggle("large", found.large === "1");
-  page.panes.forEach((pane, i) => pane.read(i ? Object.fromEntries(Object.keys(found).filter((key) => key.endsWith("2")).map((key) => [key.slice(0, -1), found[key]])) : found));
-  page.claim(page.panes[found.pane === "2" ? page.panes.length - 1 : 0], true);
+  for (const place of (fields.fold ?? "").split(".")) if (places.includes(place)) shown.folded.add(place);
+  document.documentElement.classList.toggle("dark", fields.dark ? fields.dark === "1" : prefersDark());
+  document.documentElement.classList.toggle("large", fields.large === "1");
+  page.panes.forEach((pane, i) => pane.read(i ? Object.fromEntries(Object.keys(fields).filter((key) => key.endsWith("2")).map((key) => [key.slice(0, -1), fields[key]])) : fields));
+  page.claim(page.panes[fields.pane === "2" ? page.panes.length - 1 : 0], true);
   showShown();
 }
 

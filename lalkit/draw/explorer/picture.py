@@ -63,9 +63,10 @@ def _counts(status: list, arcs: list[str], missing: list, gold: int, name: str) 
     extra, other = compared.count("extra"), sum(isinstance(item, dict) for item in compared)
     heads = len(arcs) - arcs.count("head")
     return (
-        f"Constituents: {compared.count('same')} of {len(compared)} are in {name}, {other} with another label there ({OTHER}), "
-        f"{extra} not there ({EXTRA}); {len(missing)} of {name}'s {gold} are missing. "
-        f"Arcs: {heads} of {len(arcs)} have {name}'s head, {arcs.count('same')} its label too; punctuation counts."
+        f"Constituents: {compared.count('same')} of {len(compared)} are in {name}. For {other} of them, {name} has another label "
+        f"over the same words ({OTHER}). For {extra} of them, {name} has no constituent over these words ({EXTRA}). "
+        f"{len(missing)} of the {gold} constituents in {name} are missing here. Arcs: {heads} of {len(arcs)} words have the same "
+        f"head word as in {name}, and {arcs.count('same')} words also have the same arc label. Punctuation counts."
     )
 
 
@@ -127,10 +128,11 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
     for column, name, x in (("0", "START", -beyond), ("last", "STOP", drawing.width + beyond)):
         cells += _cell(column, x, svg.text_width(name, NUMBER) + 8, y)
         cells.append(svg.element("g", svg.text(x, y, name, NUMBER, colour=svg.GREY), class_="end"))
-    found = {tuple(match) for match in data.get("matches") or ()}
-    cells += [_match(start, end, drawing.xs, slot_widths(layers), y) for start, end in sorted(found)]
+    matches = {tuple(match) for match in data.get("matches") or ()}
+    cells += [_match(start, end, drawing.xs, slot_widths(layers), y) for start, end in sorted(matches)]
     boxes = [
-        _box(i, chains[i], drawing.base, spans, status[i], (s["start"], s["end"]) in found) for i, s in enumerate(spans)
+        _box(i, chains[i], drawing.base, spans, status[i], (s["start"], s["end"]) in matches)
+        for i, s in enumerate(spans)
     ]
     veils = [_box(i, chains[i], drawing.base, spans, "veil") for i, s in enumerate(spans) if "probability" in s]
     side = SIDE if "attention" in data else 0  # only label heads of the whole sentence look at START and STOP

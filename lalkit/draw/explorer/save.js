@@ -17,7 +17,7 @@ function standalone() {
     whole.append(piece);
   };
   for (const pane of page.panes) put(pane.drawing.querySelector(".parse").cloneNode(true), width, 0);
-  const bars = [...find("panel").querySelectorAll(".bars:not([hidden]) .bar")];
+  const bars = [...find("panel").querySelectorAll(".bar")].filter((item) => !item.closest("[hidden]"));
   if (bars.length) put(barsPicture(bars), 0, height);
   for (const item of [whole, ground]) for (const [name, value] of Object.entries({ width, height })) item.setAttribute(name, value);
   whole.setAttribute("viewBox", `0 0 ${width} ${height}`);

@@ -64,11 +64,11 @@ function showTerms(of) {
   const all = [...words, ...edges];
   const ends = [0, ...all.map((term) => term.value), state.zoom ? 0 : score];
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
-  const found = state.order === "size" ? [...all].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)) : all;
-  const listed = state.allTerms ? found : found.slice(0, FEW);
+  const terms = state.order === "size" ? [...all].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)) : all;
+  const listed = state.allTerms ? terms : terms.slice(0, FEW);
   byId("bars").append(...scoreBar(label, score, low, high, state.zoom), ...listed.map((term) => make("li", {}, termBar(of, term, low, high))));
-  byId("more-terms").hidden = found.length <= FEW;
-  byId("more-terms").textContent = state.allTerms ? `Show the first ${FEW} only` : `Show all ${found.length} terms`;
+  byId("more-terms").hidden = terms.length <= FEW;
+  byId("more-terms").textContent = state.allTerms ? `Show the first ${FEW} only` : `Show all ${terms.length} terms`;
   const whole = [sum(words.map((term) => term.value)), sum(edges.map((term) => term.value))];
   byId("terms-say").textContent = `${label}: the words add ${signed(whole[0])}, the edges ${signed(whole[1])}, together ${plain(score)}. ${BOUNDARY[data.boundary]}`;
   byId("terms").querySelector("tbody").replaceChildren(...all.map((term) => termRow(of, term)));
@@ -89,11 +89,11 @@ function termBar(of, term, low, high) {
   const name = nameOf(of, term);
   const more = term.attention === null || term.attention === undefined ? ""
     : `, ${percent(term.attention)} of the attention, evidence ${signed(term.evidence)}`;
-  const said = `${term.position ? `word ${term.position}, ${name}` : name}: adds ${signed(term.value)}${more}`;
-  const line = bar(term.position ? "button" : "div", { name, value: term.value, number: signed(term.value), said }, low, high);
+  const spoken = `${term.position ? `word ${term.position}, ${name}` : name}: adds ${signed(term.value)}${more}`;
+  const line = bar(term.position ? "button" : "div", { name, value: term.value, number: signed(term.value), spoken }, low, high);
   if (term.position) {
     line.dataset.word = term.position;
-    line.title = said;
+    line.title = spoken;
     line.setAttribute("aria-pressed", String(term.position === state.word));
   } else line.classList.add("edge");
   return line;

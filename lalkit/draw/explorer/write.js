@@ -36,7 +36,7 @@ function plain(value) {
 }
 
 // A line with a name, a bar around zero, and a number.
-function bar(tag, { name, value, number, said }, low, high) {
+function bar(tag, { name, value, number, spoken }, low, high) {
   const across = (x) => (high > low ? (100 * (x - low)) / (high - low) : 0);
   const line = make("i", { className: value < 0 ? "below" : "" });
   line.style.left = `${across(Math.min(0, value))}%`;
@@ -48,13 +48,13 @@ function bar(tag, { name, value, number, said }, low, high) {
   const names = make("span", { className: "name", title: name }, name);
   const item = make(tag, { className: "bar" }, names, track, make("span", { className: "number" }, number));
   if (tag === "button") item.type = "button";
-  item.setAttribute("aria-label", said);
+  item.setAttribute("aria-label", spoken);
   return item;
 }
 
 // A bar in a list that can be clicked.
 function choice(name, value, number, [low, high], chosen) {
-  const button = bar("button", { name, value, number, said: `${name}: ${number}` }, low, high);
+  const button = bar("button", { name, value, number, spoken: `${name}: ${number}` }, low, high);
   button.addEventListener("click", chosen);
   return make("li", {}, button);
 }
@@ -71,8 +71,8 @@ const get = (item, name) => Number(item.getAttribute(name));
 
 // The score of a constituent, above the bars of its parts.
 function scoreBar(label, score, low, high, zoom) {
-  const said = `score of ${label}: ${plain(score)}`;
-  const item = zoom ? make("div", {}, capital(said)) : bar("div", { name: `score of ${label}`, value: score, number: plain(score), said }, low, high);
+  const spoken = `score of ${label}: ${plain(score)}`;
+  const item = zoom ? make("div", {}, capital(spoken)) : bar("div", { name: `score of ${label}`, value: score, number: plain(score), spoken }, low, high);
   item.classList.add("score");
   return [make("li", {}, item)];
 }
