@@ -8,6 +8,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import count
 from os import PathLike
 from pathlib import Path
 from shutil import copy
@@ -54,17 +55,15 @@ PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
 
 @dataclass(frozen=True, repr=False)
 class ParseResult:
-    """A parsed sentence: its `.tree`, `.dependencies` and `.score`, its explanations, and its forms on paper."""
+    """A parsed sentence: its `.tree`, `.dependencies` and `.score`, its explanations, its texts and its pictures."""
 
     prediction: Prediction
-    parser: Parser | None = field(
-        default=None, repr=False, compare=False
-    )  # the parser that made it, and can explain it
+    # The parser that made it, and can explain it.
+    parser: Parser | None = field(default=None, repr=False, compare=False)
     # The sentence as it was given. Its tags may differ from those of the parse.
     given: Sentence | None = field(default=None, repr=False, compare=False)
-    state: Sequence | None = field(
-        default=None, repr=False, compare=False
-    )  # `Network.state` of the network that parsed
+    # `Network.state` of the network that parsed.
+    state: Sequence | None = field(default=None, repr=False, compare=False)
     constraints: Constraints = Constraints()  # what the tree must have, and must not have
     reading: Reading | None = field(default=None, repr=False)  # for one of several trees: what differs from the best
 
@@ -84,7 +83,7 @@ class ParseResult:
 
     @property
     def spans(self) -> tuple[JointSpan, ...]:
-        """The joint spans with their head words; those with the group label <H> too."""
+        """The joint spans with their head words, including those with the group label <H>."""
         return self.prediction.spans
 
     @property
@@ -188,7 +187,7 @@ class ParseResult:
     def alternatives(self, k: int = 5) -> list[ParseResult]:
         """Return the k best different joint trees, each with its `.reading`: its probability, and what differs from the best.
 
-        If there are fewer trees, all of them, and a warning. Under constraints, they are those that obey.
+        If there are fewer trees, return all of them and warn. Under constraints, return only trees that obey them.
         """
         return self._parser.results(self.readings, self.readings.trees(k))
 
@@ -268,22 +267,16 @@ class ParseResult:
             )
         if gold is not None and (not isinstance(gold, Sentence) or gold.words != self.sentence.words):
             raise LalkitError("gold is not this sentence", remedy="Give a Sentence with the same words.")
-        if gold is not None and gold.constituents is None:
-            raise LalkitError("gold has no constituents", remedy="Give a Sentence of a treebank with both layers.")
+        if gold is not None and (gold.constituents is None or gold.heads is None):
+            remedy = "Give a Sentence of a treebank with both layers."
+            raise LalkitError("gold lacks constituents or dependencies", remedy=remedy)
         data = {**self._page(norm, gold), "constrain": constrain}
         if isinstance(beside, Sentence):
             return Exploration(explorer(data, tree_page([beside], data["title"], "gold")))
         return Exploration(explorer(data, beside._page(norm) if beside else None))
 
     def _page(self, norm: str, gold: Sentence | None = None) -> dict:
-        return self._parser.attribution.page(
-            [self._look],
-            title=" ".join(self.sentence.words[:12]),
-            model=self.parser.info.get("name", "a parser"),
-            gold=[gold] if gold else None,
-            norm=norm,
-            profile=self.parser.profile,
-        )
+        return self._parser.page([self._look], " ".join(self.sentence.words[:12]), [gold] if gold else None, norm)
 
     def to_ptb(self, pretty: bool = False) -> str:
         return indent_tree(self.tree) if pretty else format_tree(self.tree)
@@ -385,15 +378,8 @@ class ParsedHits(Hits):
         if not self.results:
             raise LalkitError(f"nothing matches {self.pattern.text!r}", remedy="Search for another pattern.")
         results = list(self.results.values())
-        parser = results[0]._parser
-        data = parser.attribution.page(
-            [result._look for result in results],
-            title=self.pattern.text,
-            model=parser.info.get("name", "a parser"),
-            gold=[r.given if r.given and r.given.constituents else None for r in results],
-            norm=norm,
-            profile=parser.profile,
-        )
+        gold = [r.given if r.given and r.given.constituents and r.given.heads else None for r in results]
+        data = results[0]._parser.page([result._look for result in results], self.pattern.text, gold, norm)
         return Exploration(explorer(self.mark(data)))
 
 
@@ -407,13 +393,13 @@ class Parser(Questions):
     def __init__(self, loaded: Loaded, profile: dict | None = None, precision: Precision = "fp32"):
         """profile: how often each label head leads each label in a corpus (`interpret.tables.profile`).
 
-        precision: of parses, unless `parse` is given another one: see `lalkit.network.precision`.
+        precision: the precision of parses, unless `parse` is given another one: see `lalkit.network.precision`.
         """
         self.profile, self.precision = profile, precision
         self.network, self.vocab, self.config = loaded.network, loaded.vocab, loaded.config
         self.collator, self.info = loaded.collator, loaded.info
         self.calibration, self.temperature = loaded.calibration, loaded.temperature
-        self.folder: Path | None = None  # from which it was loaded
+        self.folder: Path | None = None  # the folder from which it was loaded
         self._state: list = []
 
     def __call__(self, texts: Any, form: Form = "raw", **options) -> Any:
@@ -450,8 +436,8 @@ class Parser(Questions):
         """Load a parser by the name of a shipped one, from a folder, or from the hub with 'hf:owner/name'.
 
         A folder is one that `lalkit train` or `save` wrote. Raises ModelError if there is no parser, if it is incomplete, or
-        if its encoder is missing or a different one. precision: of parses: fp32; bf16 or int8, which are faster, and whose
-        results cannot be explained; or auto, which is bf16 where that is faster. hub: options of
+        if its encoder is missing or a different one. precision: fp32, bf16, int8 or auto. bf16 and int8 are faster, but their
+        results cannot be explained. auto means bf16 where that is faster, else fp32. hub: options of
         `huggingface_hub.snapshot_download`.
         """
         folder = models.find(name, **hub)
@@ -503,16 +489,18 @@ class Parser(Questions):
 
     def save(self, folder: str | Path, half: bool = False) -> Path:
         """Write a folder that `load` reads. half: write the weights in 16 bits, which takes half the space."""
-        save_model(folder, self.network, self.config, self.vocab, "0", self.info, half)
-        if self.profile:
-            write_json(Path(folder) / "profile.json", self.profile)
-        if self.calibration:
-            write_json(
-                Path(folder) / CALIBRATION, {**self.calibration, "weights": read_content(folder, "model")["weights"]}
-            )
-        else:
-            (Path(folder) / CALIBRATION).unlink(missing_ok=True)  # that of an earlier parser in this folder
-        return Path(folder)
+        folder = Path(folder)
+        tag = next(
+            str(n) for n in count() if not (folder / f"model-{n}.safetensors").exists()
+        )  # never over weights in use
+        save_model(folder, self.network, self.config, self.vocab, tag, self.info, half)
+        calibration = self.calibration and {**self.calibration, "weights": read_content(folder, "model")["weights"]}
+        for name, content in (("profile.json", self.profile), (CALIBRATION, calibration)):
+            if content:
+                write_json(folder / name, content)
+            else:
+                (folder / name).unlink(missing_ok=True)  # that of an earlier parser in this folder
+        return folder
 
     def parse(
         self, text: str | Sequence[str] | Sentence, form: Form | Literal["brackets"] = "raw", *,
@@ -526,21 +514,27 @@ class Parser(Questions):
                 which the tree must have: "She crossed [NP the old bridge]."
             require: What the tree must have, such as "NP(3,5)" or "4->2", see `lalkit.chart.constraints`.
             forbid: What it must not have.
-            options: Those of `parse_all`, without constraints.
+            options: Those of `parse_all`; with constraints, only decode='best' and precision.
 
         Raises:
             LalkitError: There are no words, or the constraints contradict each other.
         """
         constraints = Constraints.read(require, forbid)
         if form == "brackets":
-            text, typed = read_brackets(str(text), "1")
+            if not isinstance(text, str):
+                remedy = 'Give a str: "She crossed [NP the old bridge]."'
+                raise LalkitError(f"brackets are typed in a text, not in {reprlib.repr(text)}", remedy=remedy)
+            text, typed = read_brackets(text, "1")
             form = "raw"
             constraints = replace(constraints, require=constraints.require + tuple(typed))
         if not constraints.items:
             return self.parse_all([text], form, **options)[0]
         if options.pop("decode", "best") != "best":
             raise LalkitError("constraints are for the best tree", remedy="Leave out decode, or the constraints.")
-        resolve(options.get("precision", self.precision), "cpu", exact=True)
+        resolve(options.pop("precision", self.precision), "cpu", exact=True)
+        if options:
+            remedy = "Leave it out. For probabilities, call .with_confidence() of the result."
+            raise LalkitError(f"{', '.join(options)} cannot be combined with constraints", remedy=remedy)
         readings = self.readings(read_sentence(text, form), constraints)
         return replace(self.results(readings, [readings.best])[0], reading=None)
 
@@ -550,7 +544,7 @@ class Parser(Questions):
         return self.results(readings, readings.sample(k, seed))
 
     def readings(self, sentence: Sentence, constraints: Constraints = Constraints()) -> Readings:  # noqa: B008
-        """Return all joint trees of a sentence that obey, with their scores and probabilities."""
+        """Return the joint trees of a sentence that obey the constraints, with their scores and probabilities."""
         lam = self.config.train.lam
         return Readings(self.network, self.collator, sentence, lam, self.temperature, constraints)
 
@@ -577,8 +571,8 @@ class Parser(Questions):
 
         Returns a list; for a Series, a Series with the same index (`table["parse"] = parser.parse_all(table["text"])`).
         decode: 'best' finds the best tree, 'mbr' the one with the least expected number of errors. options: those of
-        `lalkit.network.predict.predict`. Raises LalkitError for what is no sentence, with its number, and its
-        row in a Series.
+        `lalkit.network.predict.predict`. Raises LalkitError for a value that is not a sentence. The message has its number
+        and, for a Series, its row.
         """
         if isinstance(texts, str | Sentence):
             raise LalkitError("this is one sentence, not a list of sentences", remedy="Use `parse`, or give a list.")
@@ -607,7 +601,7 @@ class Parser(Questions):
         Args:
             texts: A treebank, or sentences as for `parse_all`.
             pattern: A pattern of tgrep, see notebooks/patterns.md.
-            columns: What to say of each match: some of `lalkit.interpret.causes.CAUSES`.
+            columns: The columns to add for each match: some of `lalkit.interpret.causes.CAUSES`.
             first: The number of the first sentence.
             conditions: head, arc, word and tag: see `lalkit.treebank.patterns.Pattern`.
         """
@@ -622,6 +616,11 @@ class Parser(Questions):
         table = causes(hits, matched, given, lambda: self.attribution, columns) if columns else None
         return ParsedHits(compiled, hits.matches, table, matched)
 
+    def page(self, looks: Sequence, title: str, gold: Sequence[Sentence | None] | None, norm: str) -> dict:
+        """Return the data of a page to explore, as `lalkit.draw.explorer` describes them."""
+        model = self.info.get("name", "a parser")
+        return self.attribution.page(looks, title=title, model=model, gold=gold, norm=norm, profile=self.profile)
+
     def _present_state(self) -> Sequence:
         """Return `Network.state`: one list for many results."""
         state = self.network.state()
@@ -630,7 +629,7 @@ class Parser(Questions):
 
     @cached_property
     def attribution(self) -> AttributionSource:
-        """What answers for the parser's label attention. Raises ModelError for a parser without label attention."""
+        """The object that explains the parser's label attention. Raises ModelError for a parser without label attention."""
         return source_of(self.network, self.collator, self.config.train.lam)
 
     def playground(self, height: int = 900, host: str | None = None, port: int = 0) -> LocalServer:

@@ -14,6 +14,7 @@ from lalkit.evaluation.scores import evaluate
 from lalkit.files import check_writable, write_text
 from lalkit.training.loop import train
 from lalkit.treebank import brackets, conllu
+from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
 
@@ -57,6 +58,25 @@ def test_a_saved_parser_loads(tiny_parser, tmp_path):
     parser.profile = profile
     again = lalkit.load(parser.save(tmp_path))
     assert again.profile == profile and again.parse("It works.").prediction == parser.parse("It works.").prediction
+    weights = {path.name for path in tmp_path.glob("*.safetensors")}
+    parser.profile = None
+    assert lalkit.load(parser.save(tmp_path)).profile is None, "nothing of the parser that was there before is left"
+    after = {path.name for path in tmp_path.glob("*.safetensors")}
+    assert len(after) == 1 and not weights & after, "a kill must not leave new weights under the old model.json"
+
+
+def test_what_cannot_be_parsed_in_this_way_is_refused(parser):
+    with pytest.raises(LalkitError, match="typed in a text, not in Sentence"):
+        parser.parse(Sentence(("She", "works")), "brackets")
+    with pytest.raises(LalkitError, match="temperature, nonsense cannot be combined with constraints"):
+        parser.parse("She works.", require=["NP(1,1)"], temperature=1.0, nonsense=3)
+
+
+def test_gold_of_one_layer_is_no_gold_for_a_page(parser):
+    gold = load("sample", "test", task="constituents")[:2]
+    with pytest.raises(LalkitError, match="gold lacks constituents or dependencies"):
+        parser.parse(gold[0]).explore(gold=gold[0])
+    assert "Constituents:" not in parser.search(gold, "NP").explore().html
 
 
 def test_text_words_and_sentences_are_all_parsed(parser):

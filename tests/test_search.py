@@ -174,6 +174,14 @@ def test_what_cannot_be_searched_is_refused(tmp_path, name, text, options, probl
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
+def test_trees_without_head_rules_are_searched_for_constituents(tmp_path):
+    """A search needs no heads, and there are no head rules for these Chinese tags."""
+    (tmp_path / "zh.trees").write_text("(S (NP (Nh 他)) (VP (VK 知道)))\n", encoding="utf-8")
+    with open_lines(tmp_path / "zh.trees") as lines:
+        (sentence,) = read_parses(lines, ".trees")
+    assert sentence.heads is None and len(search([sentence], "NP").matches) == 1
+
+
 def test_the_command_prints_a_concordance_and_writes_tables_and_pages(tmp_path, tiny_parser):
     code, out, err = lalkit(
         "search", "SBAR < (IN < that)", "--treebank", "sample", "--split", "train", "--head", "that"

@@ -174,7 +174,8 @@ def survival(
     Args: labels as in `chosen`, of the first parser. seed: of the bootstrap.
     Returns: label, norm, head (the top head in the first parser), share (percent of the label's spans that it leads), other
         (its pair; missing if the second parser has fewer heads and none is left), other_share, other_low, other_high,
-        other_overall (percent of all spans that the pair leads: its share by chance), best (the label's top head in the second parser), best_share, same (is the pair this head?).
+        other_overall (percent of all spans that the pair leads: its share by chance), best (the label's top head in the second
+        parser), best_share, same (is the pair this head?).
     """
     pairs = match(first, second, norm).set_index("head")["other"]
     halves = (*_halves(first), *_halves(second))

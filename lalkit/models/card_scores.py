@@ -27,10 +27,8 @@ logger = logging.getLogger(__name__)
 
 TESTED = ("f1", "uas")  # against a control
 FIRST = 100  # sentences of a part that a quick check parses
-GENRES = {
-    "ewt": 0,
-    "gum": 1,
-}  # which part of the ids of sentences is the genre: weblog-blogspot.com-1, GUM_news_iodine-1
+# Which part of a sentence's id is the genre: weblog-blogspot.com-1, GUM_news_iodine-1.
+GENRES = {"ewt": 0, "gum": 1}
 Pair = tuple[Sequence[Sentence], Sequence[Sentence]]  # gold, parsed
 Parses = dict[str, dict[str, Pair]]
 
@@ -104,9 +102,15 @@ def rows_of(treebank: str, split: str, gold: Sequence[Sentence], parsed: Sequenc
     if len(gold) > FIRST:
         groups[f"first {FIRST}"] = groups["all"][:FIRST]
     rows = []
-    for of, members in groups.items():
+    for group, members in groups.items():
         sides = [gold[i] for i in members], [parsed[i] for i in members]
-        row = {"treebank": treebank, "split": split, "of": of, "sentences": len(members), **rounded(evaluate(*sides))}
+        row = {
+            "treebank": treebank,
+            "split": split,
+            "of": group,
+            "sentences": len(members),
+            **rounded(evaluate(*sides)),
+        }
         for (_, scores), suffix in zip(universal_scores(*sides).iterrows(), ("_all", "")):
             row |= {f"ud_{name}{suffix}": round(scores[name], 2) for name in ("uas", "las", "upos") if name in scores}
             row["out_of_reach"] = out_of_reach(sides[0])[1]
@@ -126,9 +130,9 @@ def controls_of(runs: Sequence[str | Path], treebank: str, ours: Sequence[Scored
 def control_of(group: Sequence[Scored], ours: Sequence[Scored], recipe: dict) -> dict:
     """Return what a card states about runs of another recipe.
 
-    That is how their recipe differs, their scores, and whether ours are better by more than chance: a randomisation test
-    over sentences, with the counts added up over the seeds that both recipes have. Of a part that they do not have, no
-    settings are named.
+    Say how their recipe differs, give their scores, and test whether ours are better by more than chance. The test is a
+    randomisation over sentences; it adds up the counts of the seeds that both recipes have. If their model lacks a part, such
+    as the label attention, the settings of this part are not named.
     """
     theirs = group[0].recipe
     differs = dict.fromkeys(recipe.keys() - theirs.keys(), "as in the preset")

@@ -46,15 +46,15 @@ LICENCES = {
 }
 
 OPEN = ("CC BY-SA 4.0", "CC BY 4.0", "CC BY 3.0")  # licences that mix, the strictest first
-# Treebanks on whose test parts the card of a parser of a mixture has scores, too.
+# The card of a parser of a mixture also has scores on the test parts of these treebanks.
 BESIDES = ("sample:constituents", "ptb-sample:constituents")
 
 
 def verify(name: str, quick: bool = False) -> list[tuple[str, object, object]]:
     """Return (quantity, value on the card, value here) for the parses and for every score.
 
-    If a treebank is not on this machine, its scores are not compared. quick: of the parts of a mixture that are longer, parse
-    only the first sentences, of which the card has scores, too.
+    If a treebank is not on this machine, its scores are not compared. quick: parse only the first 100 sentences of each
+    longer part of a mixture. The card has scores of these, too.
     """
     card = read_card(find(name))
     parser, parses = Parser.load(card.folder), card.facts["parses"]
@@ -86,10 +86,11 @@ def _verify_parts(parser: Parser, stated: list[dict], quick: bool) -> Iterator[t
             logger.info("scores are not checked: %s", error)
             continue
         here = {row["of"]: row for row in card_scores.rows_of(treebank, split, gold, card_scores.reparse(parser, gold))}
-        for of in [f"first {card_scores.FIRST}"] if most else on_card:
-            measured = here["all" if most else of]
-            for key in on_card[of].keys() - {"treebank", "split", "of"}:
-                yield f"{treebank} {split}, {of}: {key}", on_card[of][key], measured[key]
+        for group in [f"first {card_scores.FIRST}"] if most else on_card:
+            measured = here["all" if most else group]
+            for key, value in on_card[group].items():
+                if key not in ("treebank", "split", "of"):
+                    yield f"{treebank} {split}, {group}: {key}", value, measured[key]
 
 
 def checksum(parser: Parser, treebank: str = "sample") -> str:
@@ -128,9 +129,15 @@ def ship(
         raise ModelError("there is no run to ship", where=name, remedy="Give its folder, such as runs/en-craft-1.")
     contents = [read_content(run, "model") for run in runs]
     given = [content["config"]["train"]["seed"] for content in contents]
+    if len({*given}) < len(given):
+        raise ModelError(f"two runs have the same seed: {given}", where=name, remedy="Give one run for each seed.")
     if seed is not None and seed not in given:
         raise ModelError(f"there is no run of seed {seed}", where=name, remedy=f"The seeds are {given}.")
-    trained_on = _only("treebank", [content["info"]["treebank"] for content in contents])
+    everything = [
+        *contents,
+        *(read_content(run, "model") for run in controls),
+    ]  # a wrong folder is named before long work
+    trained_on = _only("treebank", [content["info"]["treebank"] for content in everything])
     treebank = without_silver(trained_on)
     stages = _stages(_only("start", [content["config"]["train"].get("start") for content in contents]))
     silver = [_silver(part.name) for part in parts_of(trained_on) if is_silver(part.name)]
@@ -153,7 +160,6 @@ def ship(
     parser.info.update(name=name, seed=best["seed"])
     target, own, config = folder() / name, OWN.get(language, "sample"), parser.config.model
     parses, mixed = scored[seeds.index(best)].parses, parts_of(treebank)
-    parser.save(target, half=True)
     paper, inside = config.label_attention, config.span_attention
     facts = {
         "name": name, "licence": licence, "language": language, "treebank": treebank, "lalkit": __version__,
@@ -173,7 +179,8 @@ def ship(
         facts["by_seed"] = _by_seed(seeds, parts)
     if paper:
         looks = parser.look(card_scores.words_only(load(treebank, "dev").sentences))
-        write_json(target / "profile.json", profile(contributions(looks), "exact", f"{treebank} dev"))
+        parser.profile = profile(contributions(looks), "exact", f"{treebank} dev")
+    parser.save(target, half=True)  # only now: an error above leaves data/models as it was
     return _write_card(target, facts)
 
 
@@ -189,10 +196,12 @@ def add(runs: Sequence[str | Path], name: str, *, controls: Sequence[str | Path]
     for run in (*runs, *controls):
         _only("treebank", [facts.get("trained_on", treebank), read_content(run, "model")["info"]["treebank"]])
     scored = [card_scores.measure(run, treebank) for run in runs]
+    taken = [row["seed"] for row in facts["seeds"]]
     for added in scored:
         _only("recipe", [recipe, added.recipe])
-        if added.row["seed"] in [row["seed"] for row in facts["seeds"]]:
+        if added.row["seed"] in taken:
             raise ModelError(f"its card has seed {added.row['seed']} already", where=name, remedy="Leave that run out.")
+        taken.append(added.row["seed"])
     row = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
     shipped = card_scores.Scored(
         row, recipe, card_scores.score(card_scores.parse_parts(Parser.load(card.folder), treebank))[1]

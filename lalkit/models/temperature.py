@@ -9,7 +9,9 @@ which the gold joint trees are most probable. calibration.json in the parser's f
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from lalkit.files import write_json
 from lalkit.models.card_scores import words_only
 from lalkit.network.confidence import check_joint, joint_score
 from lalkit.network.predict import predict_batches, scores_of
+from lalkit.training import named
 from lalkit.training.checkpoint import CALIBRATION, read_content
 from lalkit.treebank.check import trainable
 from lalkit.treebank.corpora import load
@@ -74,9 +77,10 @@ def fit_temperature(parser: Parser, sentences: Sequence[Sentence]) -> dict:
 def calibrate(folder: Path, treebank: str, split: str = "dev", most: int | None = None) -> dict:
     """Fit the temperature of the parser in a folder, write calibration.json there, and return what it holds.
 
-    most: use only the first sentences of the split, so many; None: all. Raises as `fit_temperature` does.
+    most: the number of sentences to use, from the beginning of the split; None means all. Raises as `fit_temperature` does.
     """
-    command = f"lalkit models calibrate {folder.name} --treebank {treebank} --split {split}"
+    parser = folder.name if folder.parent == named.folder() else str(folder)
+    command = shlex.join(["lalkit", "models", "calibrate", parser, "--treebank", treebank, "--split", split])
     facts = {
         **fit_temperature(Parser.load(folder), load(treebank, split).sentences[:most]), "treebank": treebank, "split": split,
         "command": command + (f" --sentences {most}" if most else ""), "weights": read_content(folder, "model")["weights"],
@@ -89,7 +93,7 @@ def measure(name: str, most: int | None = None) -> pd.DataFrame:
     """Return what `draw.figures.calibration_figure` draws of one parser, on sentences that its temperature was not fitted on.
 
     These are the test part of its treebank or, if there is none, what comes after the fitted sentences in their part.
-    most: use only the first of them, so many; None: all.
+    most: the number of these sentences to use, from the beginning; None means all.
 
     Returns: parser, part (the sentences), fitted, temperature, kind, curve, x, y, parts. The curve "reliability" has the mean
         probability of a bin as x, and the share that is right as y; "risk" has the coverage and the share of errors; "ece" has
@@ -100,12 +104,13 @@ def measure(name: str, most: int | None = None) -> pd.DataFrame:
     parser = Parser.load(name)
     if parser.calibration is None:
         raise ModelError("this parser was not calibrated", where=name, remedy="Run: lalkit models calibrate")
-    treebank, split, used = (parser.calibration[key] for key in ("treebank", "split", "sentences"))
-    try:
-        part, gold = f"{treebank} test", load(treebank, "test").sentences[:most]
-    except CorpusError:
-        used += parser.calibration["left_out"]
-        part, gold = f"{treebank} {split}, after the first {used}", load(treebank, split).sentences[used:][:most]
+    treebank, split = parser.calibration["treebank"], parser.calibration["split"]
+    used = parser.calibration["sentences"] + parser.calibration["left_out"]
+    part, gold = f"{treebank} {split}, after the first {used}", load(treebank, split).sentences[used:]
+    if split != "test":
+        with suppress(CorpusError):  # it has no test part
+            part, gold = f"{treebank} test", load(treebank, "test").sentences
+    gold = gold[:most]
     if not gold:
         remedy = "Calibrate with fewer --sentences."
         raise ModelError(f"no sentence of {treebank} is left that it was not fitted on", where=name, remedy=remedy)

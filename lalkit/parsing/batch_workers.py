@@ -25,14 +25,15 @@ from lalkit.chart.machine import give_back, map_large
 from lalkit.config import MOST_PROCESSES
 from lalkit.errors import LalkitError, ModelError, TooLongError, whole_number
 from lalkit.interpret.alternatives import decoder
-from lalkit.network.precision import Precision
+from lalkit.network.confidence import check_joint
+from lalkit.network.precision import Precision, lowered
 from lalkit.network.predict import Prediction, predict
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model
 from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
 
-REST = 10  # free memory is given back to the system after every so many batches
+REST = 10  # after this many batches, free memory is given back to the system
 FALSE_STARTS = 3  # this many workers may die, one after the other, before they have loaded the parser
 SPLIT = "Split the sentence, or parse on a machine with more memory."
 # Torch's messages for a failed allocation, where the error is not a torch.OutOfMemoryError.
@@ -127,6 +128,11 @@ class ThisProcess(Compute):
     def loaded(self) -> Loaded:
         loaded = self.source.load()
         loaded.network.to(self.torch_device)
+        # What this parser cannot do is not the fault of a sentence, so it is found here and not in `in_halves`.
+        decoder(self.source.decode, loaded.network, loaded.vocab.labels)
+        lowered(loaded.network, self.source.precision)
+        if self.source.confidence:
+            check_joint(loaded.config.model.task)
         return loaded
 
     def parse(self, sentences: Sequence[Sentence]) -> list[Prediction]:

@@ -70,7 +70,7 @@ def parse(
         budget: words of a batch; None for the usual number.
         decode: what finds the trees, see `lalkit.interpret.alternatives.decoder`.
         confidence: whether conllu and json also say how probable the parts of each parse are.
-        precision: of the scores, see `lalkit.network.precision`; all processes compute in what it means here.
+        precision: of the scores, see `lalkit.network.precision`. If it is auto, this process chooses for all processes.
 
     Raises:
         LalkitError: for a text, a parser or an output that cannot be used. The windows that were written before are kept,
@@ -114,7 +114,7 @@ def parse(
             return [write(result, t, pretty) for t in to]
 
         for part in windows(lines, form, words):
-            if lines.size:  # foretell the words to come from the words per byte so far
+            if lines.size:  # estimate the total number of words from the words per byte so far
                 read = bar.n + sum(map(len, part.present))
                 bar.total = round(read * (lines.size - before.read) / (part.bytes - before.read))
             output.commit(parse_window(part, compute, write_all, budget, svg, bar.update), part)

@@ -115,7 +115,7 @@ def _page(parts: Iterable[Hits], pattern: Pattern) -> str:
 
 def read_parses(lines: Lines, suffix: str) -> Iterator[Sentence]:
     """Yield the sentences of a file with trees. Raises TreebankError with the line of the first that cannot be read."""
-    blocks = _blocks(lines) if suffix in TREES else ((number, line) for number, line in enumerate(lines, 1))
+    blocks = _blocks(lines) if suffix in TREES else enumerate(lines, 1)
     for number, text in blocks:
         where = f"{lines.name}, line {number}"
         try:
@@ -124,8 +124,13 @@ def read_parses(lines: Lines, suffix: str) -> Iterator[Sentence]:
             elif suffix in TREES:
                 for count, (_, tree) in enumerate(scan_trees(text), 1):
                     if isinstance(tree, TreebankError):
-                        raise TreebankError(tree.problem, remedy=tree.remedy)
-                    yield build(tree, None, f"{lines.name}:{number}" + (f".{count}" if count > 1 else ""), place=where)
+                        raise tree
+                    id = f"{lines.name}:{number}" + (f".{count}" if count > 1 else "")
+                    try:
+                        sentence = build(tree, None, id, place=where)
+                    except TreebankError:  # no head rules for these tags: search the constituents alone
+                        sentence = build(tree, None, id, rules=None, place=where)
+                    yield sentence
         except TreebankError as error:
             raise TreebankError(error.problem, where=where, remedy=error.remedy) from None
 

@@ -63,9 +63,8 @@ class SpacyComponent:
     @cached_property
     def parser(self):
         """The parser, a `lalkit.Parser`, which can also explain sentences."""
-        from lalkit.api import (
-            Parser,
-        )  # not before: spaCy imports this file for every pipeline, also for those without lalkit
+        # Not before: spaCy imports this file for every pipeline, also for those without lalkit.
+        from lalkit.api import Parser
 
         return Parser.load(self.folder)
 
@@ -73,9 +72,9 @@ class SpacyComponent:
         return next(self.pipe([doc]))
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Parse Docs, all sentences of `batch_size` Docs together. A Doc without words is passed on as it is.
+        """Parse Docs, all sentences of `batch_size` Docs together. A Doc without words stays as it is.
 
-        Raises LalkitError for a Doc without sentence boundaries if they are not to be found.
+        Raises LalkitError for a Doc without sentence boundaries if split_sentences is False.
         """
         for docs in minibatch(stream, batch_size):
             parts = [[(span, words_of(span)) for span in self.sentences(doc)] for doc in docs]
@@ -88,9 +87,8 @@ class SpacyComponent:
     def predictions(self, sentences: list[list[Token]]) -> "list[Prediction]":
         """Parse lists of words."""
         options: dict[str, Any] = {"temperature": self.parser.temperature} if self.options[1] else {}
-        if (
-            parent_process()
-        ):  # each process of n_process has one core; after a fork, torch may wait for its threads for ever
+        # Each process of n_process has one core. After a fork, torch may wait for its threads for ever.
+        if parent_process():
             torch.set_num_threads(1)
             options["threads"] = 1
         results = self.parser.parse_all([list(map(text_of, words)) for words in sentences], **options)

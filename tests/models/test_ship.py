@@ -95,6 +95,14 @@ def test_the_committed_cards_are_what_the_program_writes(path):
     assert (path.parent / "README.md").read_text(encoding="utf-8") == page(facts)
 
 
+def test_a_card_says_of_a_mixture_only_what_is_true_of_it():
+    facts = json.loads((repository() / "data" / "models" / "en" / "card.json").read_text(encoding="utf-8"))
+    text = page(facts | {"treebank": "craft+ptb-sample:constituents"})
+    assert "has never seen `ptb-sample`" in page(facts) and "has never seen `ptb-sample`" not in text
+    assert "biomedical articles that people drew" in page(facts) and "biomedical articles that people drew" not in text
+    assert "Of `sample`, only" not in text and "constituent of `gum` contradicts" not in text
+
+
 def test_the_page_has_every_score_and_its_command(shipped):
     text = (shipped / "README.md").read_text()
     facts = json.loads((shipped / "card.json").read_text())
@@ -356,6 +364,11 @@ def test_runs_of_different_recipes_are_an_error(tiny_parser, second, shipped):
         ship([tiny_parser, second], "both")
     with pytest.raises(ModelError, match="no run to ship"):
         ship([], "none")
+    with pytest.raises(ModelError, match=r"two runs have the same seed: \[2, 2\]"):
+        ship([second, second], "twice")
+    with pytest.raises(ModelError, match="no parser here"):
+        ship([second], "wrong-control", controls=[second / "nowhere"])
+    assert models.names() == ["en-tiny"]
 
 
 def test_a_treebank_without_a_known_licence_is_an_error(tiny_parser, shipped, tmp_path):

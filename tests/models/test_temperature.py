@@ -75,6 +75,12 @@ def test_calibration_is_kept_and_measured_on_other_sentences(folder, tmp_path):
     assert table[table["curve"] == "risk"].groupby(["kind", "fitted"])["x"].max().eq(1).all()
 
 
+def test_a_part_that_fitted_the_temperature_does_not_judge_it(folder):
+    facts = calibrate(folder, "sample", "test", most=6)
+    assert facts["command"] == f"lalkit models calibrate {folder} --treebank sample --split test --sentences 6"
+    assert set(measure(str(folder), most=3)["part"]) == {"sample test, after the first 6"}
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
