@@ -83,13 +83,13 @@ def test_the_page_holds_the_data():
     for mine, theirs in zip(found["sentences"], data["sentences"], strict=True):
         assert mine["words"] == theirs["words"]
         for row, wanted in zip(mine["attention"], theirs["attention"], strict=True):
-            assert row == pytest.approx(wanted, rel=1e-4)
+            assert row == pytest.approx(wanted, rel=1e-3)
         for span, wanted in zip(mine["spans"], theirs["spans"], strict=True):
             assert [span[key] for key in ("start", "end", "label", "head")] == [
                 wanted[key] for key in ("start", "end", "label", "head")
             ]
             for norm in data["norms"]:
-                assert span["values"][norm] == pytest.approx(wanted["values"][norm], rel=1e-4)
+                assert span["values"][norm] == pytest.approx(wanted["values"][norm], rel=1e-3)
 
 
 def test_the_data_are_not_changed():
@@ -176,8 +176,10 @@ def test_gold_is_compared_constituent_by_constituent_and_arc_by_arc():
     last = spans[-1]
     assert {"start": last["start"], "end": last["end"], "label": "XP"} in found["missing"]
     assert found["arcs"] == ["head", "label", *["same"] * 28]
-    assert f"{len(spans) - 2} of {len(spans)} are in gold, 1 with another label" in found["line"]
-    assert "29 of 30 have gold's head, 28 its label too" in found["line"]
+    assert f"{len(spans) - 2} of {len(spans)} are in gold. For 1 of them, gold has another label" in found["line"]
+    assert (
+        "29 of 30 words have the same head word as in gold, and 28 words also have the same arc label" in found["line"]
+    )
     assert compare({**data, "gold": None}) is None
 
 

@@ -210,11 +210,11 @@ def test_keys_lead_through_hits_that_are_no_constituents(open_page):
         item["matches"] = [next([k, k + 1] for k in range(len(item["words"])) if (k, k + 1) not in spans)]
     page = open_page(explorer(data))
     places = []
-    for key in "mmmM":
+    for key in "mmmmM":
         page.keyboard.press(key)
         places.append((page.locator("#place").inner_text()[0], page.locator("#status").inner_text()))
-    assert [place for place, _ in places] == ["1", "2", "2", "1"]
-    assert places[2][1] == "there is no next search hit"
+    assert [place for place, _ in places] == ["1", "2", "3", "3", "2"]
+    assert places[3][1] == "there is no next search hit"
 
 
 def test_a_difference_inside_a_folded_constituent_is_opened(open_page):
