@@ -368,7 +368,7 @@ def test_runs_of_different_recipes_are_an_error(tiny_parser, second, shipped):
         ship([second, second], "twice")
     with pytest.raises(ModelError, match="no parser here"):
         ship([second], "wrong-control", controls=[second / "nowhere"])
-    assert models.names() == ["en-tiny"]
+    assert not {"twice", "wrong-control"} & {*models.names()}
 
 
 def test_a_treebank_without_a_known_licence_is_an_error(tiny_parser, shipped, tmp_path):
