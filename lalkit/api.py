@@ -137,7 +137,9 @@ class ParseResult:
             now, before = again.prediction, self.prediction
             same = (now.spans, now.sentence.heads) == (before.spans, before.sentence.heads)
             if same and math.isclose(now.score, before.score, rel_tol=1e-3, abs_tol=1e-3):
-                sure = now.confidence and with_confidence(before, bare, now.confidence)
+                sure = now.confidence and with_confidence(
+                    before, bare, now.confidence, self.parser.network.config.tag_input
+                )
                 return replace(again, prediction=sure or before) if chosen else again
         raise self._changed()
 

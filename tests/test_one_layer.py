@@ -1,7 +1,7 @@
 """Parsers of one layer: dependencies alone (UD), constituents alone. What cannot be had is said plainly."""
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from lalkit.chart.cky import cky_batch
 from lalkit.config import override, tiny
 from lalkit.errors import CorpusError, LalkitError, ModelError
 from lalkit.evaluation.scores import evaluate
-from lalkit.network.predict import decode_output, predict
+from lalkit.network.predict import decode_output, predict, with_arcs
 from lalkit.network.vocabulary import Vocab
 from lalkit.training.estimate import estimate
 from lalkit.training.loop import Run, quality, train
@@ -165,6 +165,15 @@ def test_the_best_projective_tree_is_the_joint_decoders_without_labels():
             assert tuple(found.heads) == best
 
 
+@pytest.mark.parametrize("lam", [0.0, 0.5, 1.0])
+def test_arcs_that_stand_are_kept_with_every_weight_of_labels(lam):
+    torch.manual_seed(1)
+    sentence = Sentence(("She", "saw", "birds", "fly"), heads=(2, 0, 4, 2))
+    output = _Output(torch.randn(1, 5, 5, 3), torch.randn(1, 4, 5))
+    (tree,) = with_arcs([sentence])(output, [4], lam, 1, "joint", [sentence.where])
+    assert tuple(tree.heads) == sentence.heads
+
+
 def test_constituents_alone_are_those_of_cky():
     torch.manual_seed(2)
     charts = torch.randn(3, 8, 8, 5)
@@ -175,9 +184,10 @@ def test_constituents_alone_are_those_of_cky():
         assert {span[3] for span in tree.spans} == {0} and len(tree.heads) == n
 
 
+@dataclass
 class _Output:
-    def __init__(self, label_scores, arc_scores):
-        self.label_scores, self.arc_scores = label_scores, arc_scores
+    label_scores: torch.Tensor
+    arc_scores: torch.Tensor
 
 
 def _fine(heads) -> bool:

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,6 +135,7 @@ def give_back() -> None:
 
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")  # version 2: the limits of a container or a SLURM job
+OWN_GROUP = Path("/proc/self/cgroup")  # where below CGROUP the group of this process is
 SMALL = 2**22  # bytes. For smaller charts nobody asks the system: asking would take longer than decoding.
 
 
@@ -162,11 +164,16 @@ def _free_memory() -> int | None:
 
 
 def _free_in_group() -> int | None:
-    try:
-        limit, used = ((CGROUP / name).read_text().strip() for name in ("memory.max", "memory.current"))
-        return None if limit == "max" else max(0, int(limit) - int(used))
-    except (OSError, ValueError):
-        return None
+    """Return the bytes left below the limits of this process's group and of the groups around it. Cached files are free."""
+    own, left = "", []
+    with suppress(OSError, StopIteration):
+        own = next(line[4:] for line in OWN_GROUP.read_text().splitlines() if line.startswith("0::/"))
+    for group in (CGROUP / own, *(CGROUP / own).parents):
+        with suppress(OSError, ValueError, KeyError):  # no such group, or no limit ("max")
+            limit, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
+            facts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            left.append(max(0, limit - used + int(facts["inactive_file"])))
+    return min(left, default=None)
 
 
 def chart_bytes(n: int, itemsize: int) -> int:

@@ -195,7 +195,7 @@ class Readings:
             arc_labels = arc_label_scores(self.network, self.output, [tree], self.vocab.root)
             pairs, tags = scores_of(self.output, [len(self.sentence)]), self.output.tag_scores
             (confidence,) = confidences(pairs, [tree], arc_labels, tags, self.lam, self.temperature)
-        return with_confidence(prediction, self.sentence, confidence)
+        return with_confidence(prediction, self.sentence, confidence, self.network.config.tag_input)
 
     def readings(self, trees: Sequence[JointTree]) -> list[Reading]:
         """Return trees with their probabilities, and with what differs from the best tree."""

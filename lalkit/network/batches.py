@@ -161,7 +161,7 @@ class Collator:
         try:
             aligned = align(sentence.words, self.tokenizer, self.config.window, self.config.long == "split")
         except ModelError as error:
-            raise error.at(f"sentence {sentence.id}") if sentence.id else error from None
+            raise error.at(sentence.where) from None
         if self.remember:
             self._aligned[sentence.words] = aligned
         return aligned
@@ -192,7 +192,7 @@ class Collator:
         if name not in index:
             raise ModelError(
                 f"the {kind.replace('_', ' ')} {name!r} is not in the parser's vocabulary",
-                where=f"sentence {sentence.id}",
+                where=sentence.where,
                 remedy="Train on a treebank with the same labels, or start a new run.",
             )
         return index[name]

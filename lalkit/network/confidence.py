@@ -30,10 +30,11 @@ DIGITS = 6  # significant digits of a probability that is written
 class Confidence:
     """The probabilities of the parts of one parse.
 
-    spans: of each joint span of the prediction, that these words have this label. arcs: of each word, that this is its head
-    word. arc_labels: of each word, that its arc has this label if its head word is right. tags: of each word. None stands for
-    parts that the parse does not have, or that it did not choose. log_probability: of the whole joint tree, without arc labels
-    and tags. temperature: what scores were divided by.
+    spans: for each joint span of the prediction, the probability that these words have this label. arcs: for each word, the
+    probability that its head word is right. arc_labels: for each word, the probability of its arc label if its head word is
+    right. tags: for each word, the probability of its tag. None: the parse does not have this layer, or the tags were given.
+    log_probability: the logarithm of the probability of the whole joint tree, without arc labels and tags. temperature: the
+    number by which scores were divided.
     """
 
     temperature: float
@@ -45,7 +46,7 @@ class Confidence:
 
     @property
     def probability(self) -> float:
-        """Of the whole joint tree."""
+        """The probability of the whole joint tree."""
         return math.exp(self.log_probability)
 
     def to_dict(self) -> dict:

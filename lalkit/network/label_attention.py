@@ -218,6 +218,8 @@ class LabelAttention(HookedModule):
         """Turn logits into attention over the words of a sentence, which are the last axis."""
         mask = mask[:, None, :] if logits.dim() == 3 else mask[:, None, None, :]
         logits = (logits / math.sqrt(self.config.d_kv)).masked_fill(~mask, OUTSIDE)
+        if self.config.normaliser != "softmax":  # entmax adds up in the type of its input, and bf16 is too coarse
+            logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         return NORMALISERS[self.config.normaliser](logits, dim=-1)
 
     def contexts(self, x: Float[Tensor, "b t d"], attention: Tensor) -> Tensor:

@@ -70,7 +70,7 @@ def predict(
         sentences: The sentences; only their words count, and their tags if the network reads given tags.
         lam: The weight of labels against arcs in decoding.
         budget: Words of a batch; None: the usual number for the device.
-        threads: Threads of the decoder; None: one per core.
+        threads: Threads of the decoder; None: as many as torch uses.
         tick: It is called with the number of sentences that each batch has finished.
         decode: What finds the trees; None: the best trees.
         temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number; None: do not.
@@ -107,7 +107,7 @@ def predict_batches(
     precision = resolve(precision, device.type, exact=temperature is not None)
     scoring = lowered(network, precision)
     budget = usual(device.type) if budget is None else whole_number("budget", budget, 1)
-    threads = None if threads is None else whole_number("threads", threads, 1)
+    threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
     long = device.type == "cpu" and network.config.task != "constituents"  # only joint charts take so long
     with network.parsing():
         for group in batches([len(s) for s in sentences], budget):
@@ -129,7 +129,9 @@ def predict_batches(
             if temperature is not None:
                 pairs = scores_of(output, [len(s) for s in chosen])
                 sums = confidences(pairs, trees, arc_labels, output.tag_scores, lam, temperature, threads, names)
-                predictions = [with_confidence(*pair) for pair in zip(predictions, chosen, sums)]
+                predictions = [
+                    with_confidence(*pair, network.config.tag_input) for pair in zip(predictions, chosen, sums)
+                ]
             yield group, predictions, output
 
 
@@ -203,7 +205,7 @@ def decode_output(
 
 
 def with_arcs(sentences: Sequence[Sentence]) -> Decode:
-    """Return what finds the best joint tree among those with the arcs of these sentences: what agrees with arcs that stand.
+    """Return a decoder that keeps the arcs of these sentences. It finds the best joint tree among the trees that have these arcs.
 
     The sentences are told apart by `Sentence.where`. Their arcs must not cross. Every other arc costs more than labels can gain.
     """
@@ -213,7 +215,9 @@ def with_arcs(sentences: Sequence[Sentence]) -> Decode:
         arcs = torch.full_like(output.arc_scores, -FORBIDDEN)
         for row, name in zip(arcs, names):
             row[range(len(heads[name])), heads[name]] = 0
-        return decode_output(replace(output, arc_scores=arcs), lengths, lam, threads, task, names)
+        return decode_output(
+            replace(output, arc_scores=arcs), lengths, 0.5, threads, task, names
+        )  # with lam 1 arcs weigh 0
 
     return decode
 
@@ -224,10 +228,11 @@ def scores_of(output: ParserOutput, lengths: Sequence[int]) -> list[tuple[np.nda
     return [(labels[b, : n + 1, : n + 1], arcs[b, :n, : n + 1]) for b, n in enumerate(lengths)]
 
 
-def with_confidence(prediction: Prediction, given: Sentence, confidence: Confidence) -> Prediction:
+def with_confidence(prediction: Prediction, given: Sentence, confidence: Confidence, tag_input: str) -> Prediction:
     """Add probabilities to a prediction, without those of tags that were given and of layers that it does not have."""
     sentence = prediction.sentence
-    tags = confidence.tags if sentence.tags and sentence.tags is not given.tags else None
+    kept = tag_input == "given" and given.tags
+    tags = confidence.tags if sentence.tags and not kept else None
     arc_labels = confidence.arc_labels if sentence.arc_labels else None
     return replace(prediction, confidence=replace(confidence, tags=tags, arc_labels=arc_labels))
 

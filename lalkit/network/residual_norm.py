@@ -86,7 +86,8 @@ def centred(words: Tensor, heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     w, c = (part - part.mean(-1, keepdim=True) for part in (words, heads))
     wide = torch.promote_types(w.dtype, torch.float32)
     w_, c_ = w.to(wide), c.to(wide)
-    squares = w_.square().sum(-1)[:, :, None] + c_.square().sum(-1)[:, None] + 2 * (w_ @ c_.transpose(1, 2))
+    with torch.autocast(w.device.type, enabled=False):  # it would cast the product to bf16
+        squares = w_.square().sum(-1)[:, :, None] + c_.square().sum(-1)[:, None] + 2 * (w_ @ c_.transpose(1, 2))
     return w, c, torch.rsqrt(squares.clamp(min=0) / w.shape[-1] + EPS).to(w.dtype)
 
 

@@ -40,7 +40,9 @@ def fetch(name: str) -> Path:
             ) from None
     folder = find(name)
     if folder is None:
-        raise CorpusError(f"{name} was downloaded but is not complete", remedy="Delete it and fetch it again.")
+        raise CorpusError(
+            f"{name} was downloaded but is not complete", remedy=f"Delete it in {cache_folder()}, and fetch it again."
+        )
     return folder
 
 
@@ -54,6 +56,9 @@ def _fetch_nltk(corpora: tuple[str, ...]) -> None:
 
 def _fetch_craft() -> None:
     target = cache_folder() / "craft"
+    if target.exists():
+        remedy = "Delete this folder, then fetch the corpus again."
+        raise CorpusError("is there already, but it is not complete", where=str(target), remedy=remedy)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         archive = Path(scratch) / "craft.zip"

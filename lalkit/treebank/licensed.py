@@ -260,11 +260,10 @@ def _replace_tags(parts: dict[str, list[Pair]], counts: dict[str, dict]) -> None
 
 def _with_tags(tree: Node, tags: Iterable[str]) -> Node:
     """Return the tree with other tags over its words."""
-    waiting = iter(tags)
-
-    def build(node: Node) -> Node:
-        if node.is_leaf:
-            return Node(next(waiting), word=node.word)
-        return Node(node.label, tuple(map(build, node.children)))
-
-    return build(tree)
+    waiting, built = list(tags), []  # built: subtrees that have no parent yet, the leftmost last
+    for node in reversed(list(tree.nodes())):
+        leaf = node.is_leaf
+        built.append(
+            Node(waiting.pop(), word=node.word) if leaf else Node(node.label, tuple(built.pop() for _ in node.children))
+        )
+    return built[0]

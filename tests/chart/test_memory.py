@@ -12,6 +12,8 @@ from lalkit.errors import TooLongError
 def machine(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
     monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    monkeypatch.setattr(memory, "OWN_GROUP", tmp_path / "cgroup")
+    (tmp_path / "memory.stat").write_text("anon 900\ninactive_file 0\n")
     return tmp_path
 
 
@@ -25,6 +27,17 @@ def test_meminfo_and_container(machine):
     assert memory.available_bytes() == 4000
     (machine / "memory.current").write_text("6000\n")
     assert memory.available_bytes() == 0
+    (machine / "memory.stat").write_text("anon 900\ninactive_file 3500\n")
+    assert memory.available_bytes() == 2500, "cached files are given back when memory is needed"
+
+
+def test_the_limit_of_a_job_stands_in_its_own_group(machine):
+    job = machine / "slurm" / "job_1"
+    job.mkdir(parents=True)
+    (machine / "cgroup").write_text("0::/slurm/job_1\n")
+    for name, text in {"memory.max": "3000", "memory.current": "1000", "memory.stat": "inactive_file 0"}.items():
+        (job / name).write_text(f"{text}\n")
+    assert memory.available_bytes() == 2000
 
 
 def test_sysconf_where_there_is_no_meminfo(machine, monkeypatch):

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from lalkit.errors import TreebankError
-from lalkit.treebank import brackets
+from lalkit.treebank import brackets, licensed
 from lalkit.treebank.check import lessons
 from lalkit.treebank.conllu import scan_conll
 from lalkit.treebank.corpora import build, load
@@ -280,6 +280,7 @@ def deep(levels):
         case("as a sentence", lambda tree: brackets.tree_to_sentence(tree)),
         case("as a sentence and back", lambda tree: brackets.tree_to_sentence(tree).tree),
         case("cleaned", lambda tree: brackets.clean(tree)),
+        case("with other tags", lambda tree: licensed._with_tags(tree, ["X"]).words()),
     ],
 )
 def test_a_tree_of_3000_levels(use):

@@ -107,9 +107,8 @@ def test_tags_that_were_given_and_parsers_of_one_layer(parser, monkeypatch):
     (result,) = parser.parse_all(["Select_VB it_PRP"], "tagged", temperature=1.0)
     given = replace(parser.network.config, tag_input="given")
     monkeypatch.setattr(parser.network, "config", given)
-    if parser.network.tags is not None:
-        (kept,) = parser.parse_all(["Select_VB it_PRP"], "tagged", temperature=1.0)
-        assert "tag" in set(result.confidence()["kind"]) and "tag" not in set(kept.confidence()["kind"])
+    (kept,) = parser.parse_all(["Select_VB it_PRP"], "tagged", temperature=1.0)
+    assert "tag" in set(result.confidence()["kind"]) and "tag" not in set(kept.confidence()["kind"])
     monkeypatch.setattr(parser.network, "config", replace(given, task="dependencies"))
     with pytest.raises(LalkitError, match="has no probabilities of joint trees"):
         parser.parse_all(["Yes"], temperature=1.0)

@@ -120,6 +120,16 @@ def test_long_sentences_are_split_or_refused_as_asked(family):
         align(text, made, len(whole.rows[0]) - 1, split=False)
 
 
+def test_a_word_that_nearly_fills_a_window_comes_after_a_full_one():
+    """The overlap with the window before must leave room for it; without this rule, the windows never came to an end."""
+    made = tokenizer("wordpiece")
+    text = ("the",) * 20 + ("=" * 12,) + ("river",)
+    whole, split = align(text, made, 10_000), align(text, made, 16)
+    assert len(split.rows) <= 5 and all(len(row) <= 16 for row in split.rows)
+    for (_, first, last), (r, f, l_) in zip(whole.places[1:-1], split.places[1:-1]):
+        assert whole.rows[0][first : last + 1] == split.rows[r][f : l_ + 1]
+
+
 def test_a_word_of_nothing_is_unknown_even_where_no_token_is():
     made = tokenizer("sentencepiece-bpe")
     ids = made("\u200b", add_special_tokens=False)["input_ids"]

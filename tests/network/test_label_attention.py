@@ -126,6 +126,16 @@ def test_the_cache_gives_the_same_and_is_dropped_when_weights_change():
     assert layer._cached is None
 
 
+@pytest.mark.parametrize("normaliser", ["entmax15", "sparsemax"])
+def test_sparse_attention_adds_up_to_one_under_autocast(normaliser):
+    layer, x, mask = layer_and_input("vector", "concat", True, normaliser)
+    layer.float()
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        sums = layer.attend(4 * x.float(), mask).sum(-1)
+    assert sums.dtype == torch.float32
+    torch.testing.assert_close(sums, torch.ones_like(sums), rtol=0, atol=1e-5)
+
+
 def test_the_cache_does_not_take_new_weights_for_those_whose_place_they_have():
     layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
     layer.eval()

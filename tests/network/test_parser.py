@@ -8,6 +8,7 @@ import torch
 from lalkit.config import override, tiny
 from lalkit.errors import ModelError
 from lalkit.network import scores
+from lalkit.network.alignment import encoder_error
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
@@ -193,6 +194,8 @@ def test_an_encoder_that_cannot_be_had():
     config = override(tiny(), {"model.encoder.pretrained": "no/such-encoder"})
     with pytest.raises(ModelError, match="encoder 'no/such-encoder' cannot be loaded"):
         Network(config.model, Vocab(("", "<H>", "S"), ("X",), ("Y",)))
+    assert "(ImportError: It needs a package)" in str(encoder_error("x", ImportError("\nIt needs a package\nmore")))
+    assert "(AssertionError: no reason given)" in str(encoder_error("x", AssertionError()))
 
 
 def test_collator_needs_no_gold(sample):

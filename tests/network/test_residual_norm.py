@@ -33,6 +33,16 @@ def test_outputs_and_gradients(piece, monkeypatch):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
 
 
+def test_statistics_stay_exact_under_autocast():
+    """Where w is near -c, their sum is small: a product in bf16 would lose it."""
+    torch.manual_seed(0)
+    words = torch.randn(2, 4, 64)
+    heads = 1e-2 * torch.randn(2, 4, 64) - words
+    exact = module.centred(words, heads)[2]
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(module.centred(words, heads)[2], exact)
+
+
 def test_gradients_that_are_not_contiguous():
     given = inputs()
     gradient = torch.randn(T, B, D, H, dtype=torch.float64).permute(1, 0, 3, 2)

@@ -60,6 +60,15 @@ def test_failures_leave_no_files(empty_machine, monkeypatch, answer, says):
     assert not list(empty_machine.rglob("*.zip")) and not list(empty_machine.rglob("*.tree"))
 
 
+def test_an_incomplete_craft_is_named_and_not_fetched_again(empty_machine, monkeypatch):
+    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: archive("penn"))
+    with pytest.raises(CorpusError, match="not complete"):
+        fetch.fetch("craft")
+    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: pytest.fail("it would be fetched again"))
+    with pytest.raises(CorpusError, match=r"craft: is there already, but it is not complete\n.*Delete this folder"):
+        fetch.fetch("craft")
+
+
 def test_our_samples_are_not_fetched(monkeypatch):
     monkeypatch.setattr(fetch, "find", lambda name: None)
     with pytest.raises(CorpusError, match="belongs to the repository"):
