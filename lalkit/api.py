@@ -75,10 +75,8 @@ class ParseResult:
     def tree(self) -> Node:
         """The constituency tree. Raises LalkitError for a parser of dependencies alone."""
         if self.sentence.constituents is None:
-            raise LalkitError(
-                "this parser was trained on dependencies alone: it gives no constituents",
-                remedy="Use .dependencies and .to_conllu(), or --to conllu.",
-            )
+            remedy = "Use .dependencies and .to_conllu(), or --to conllu."
+            raise LalkitError("this parser was trained on dependencies alone: it gives no constituents", remedy=remedy)
         return self.sentence.tree
 
     @property
@@ -171,9 +169,8 @@ class ParseResult:
     @property
     def _parser(self) -> Parser:
         if self.parser is None:
-            raise LalkitError(
-                "the parser of this result is not at hand", remedy="Parse the sentence with `Parser.parse`."
-            )
+            remedy = "Parse the sentence with `Parser.parse`."
+            raise LalkitError("the parser of this result is not at hand", remedy=remedy)
         return self.parser
 
     @cached_property
@@ -264,9 +261,8 @@ class ParseResult:
         if gold is not None and beside is not None:
             raise LalkitError("gold and beside were both given", remedy="Give one of them: gold can be the one beside.")
         if beside is not None and not isinstance(beside, ParseResult | Sentence):
-            raise LalkitError(
-                f"beside is {beside!r}", remedy="Give the result of a parse, or a Sentence with both layers."
-            )
+            remedy = "Give the result of a parse, or a Sentence with both layers."
+            raise LalkitError(f"beside is {beside!r}", remedy=remedy)
         if gold is not None and (not isinstance(gold, Sentence) or gold.words != self.sentence.words):
             raise LalkitError("gold is not this sentence", remedy="Give a Sentence with the same words.")
         if gold is not None and (gold.constituents is None or gold.heads is None):
@@ -289,10 +285,8 @@ class ParseResult:
 
     def _with_heads(self) -> Sentence:
         if self.sentence.heads is None:
-            raise LalkitError(
-                "this parser was trained on constituents alone: it gives no dependencies",
-                remedy="Use .tree and .to_ptb(), or --to ptb.",
-            )
+            remedy = "Use .tree and .to_ptb(), or --to ptb."
+            raise LalkitError("this parser was trained on constituents alone: it gives no dependencies", remedy=remedy)
         return self.sentence
 
     def to_json(self) -> str:
@@ -323,9 +317,8 @@ class ParseResult:
             ".svg": self.draw, ".json": self.to_json, ".conllu": self.to_conllu, ".ptb": self.to_ptb, ".txt": self.__str__,
         }  # fmt: skip
         if not isinstance(path, str | PathLike) or "\0" in str(path):
-            raise LalkitError(
-                f"{path!r} is not the name of a file", remedy="Give a name with a suffix, such as tree.svg."
-            )
+            remedy = "Give a name with a suffix, such as tree.svg."
+            raise LalkitError(f"{path!r} is not the name of a file", remedy=remedy)
         suffix = Path(path).suffix
         if suffix in PICTURES:
             from lalkit.draw.svg import redraw
@@ -492,9 +485,8 @@ class Parser(Questions):
     def save(self, folder: str | Path, half: bool = False) -> Path:
         """Write a folder that `load` reads. half: write the weights in 16 bits, which takes half the space."""
         folder = Path(folder)
-        tag = next(
-            str(n) for n in count() if not (folder / f"model-{n}.safetensors").exists()
-        )  # never over weights in use
+        # Never over weights that model.json may still name.
+        tag = next(str(n) for n in count() if not (folder / f"model-{n}.safetensors").exists())
         save_model(folder, self.network, self.config, self.vocab, tag, self.info, half)
         calibration = self.calibration and {**self.calibration, "weights": read_content(folder, "model")["weights"]}
         for name, content in (("profile.json", self.profile), (CALIBRATION, calibration)):

@@ -303,7 +303,7 @@ def test_no_module_imports_the_private_names_of_another():
 # ---------------------------------------------------------------- size
 
 # What version 0.2 needs. Raise a limit only together with the feature that needs it, and say so in CHANGELOG.md.
-ENTRIES, MODULES, CODE = 20, 164, 19_782
+ENTRIES, MODULES, CODE = 20, 164, 19_769
 
 
 def code_lines(source: str) -> int:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lalkit.config import Config, from_dict, minilm, override, preset, to_dict
+from lalkit.config import PRESETS, Config, from_dict, minilm, override, preset, to_dict
 from lalkit.errors import ModelError
 
 
@@ -62,7 +62,7 @@ def test_what_cannot_be_meant_is_refused(name, value, says):
         override(minilm(), {name: value})
 
 
-@pytest.mark.parametrize("name", ["tiny", "minilm", "minilm-span", "chinese"])
+@pytest.mark.parametrize("name", PRESETS)
 def test_there_and_back_through_json(name):
     config = preset(name)
     assert from_dict(Config, json.loads(json.dumps(to_dict(config)))) == config

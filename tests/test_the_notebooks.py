@@ -12,11 +12,9 @@ import pandas as pd
 import pytest
 
 from lalkit.bench import ROUTINES
-from lalkit.config import override, tiny
 from lalkit.reproduce.notebook import NotebookError, run_notebook
 from lalkit.reproduce.parameters import read_parameters
 from lalkit.training import named as models
-from lalkit.training.loop import train
 from lalkit.treebank.corpora import load
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
@@ -209,13 +207,6 @@ def saved(result):
     return {path.name for path in files}
 
 
-@pytest.fixture(scope="session")
-def small_parser(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("small") / "parser"
-    train(override(tiny(), {"train.epochs": 1}), "sample", folder)
-    return folder
-
-
 def test_the_primer_needs_no_parser(tmp_path):
     result = run_notebook(FOLDER / "primer.ipynb", {"number": 3}, tmp_path / "run", progress=False)
     names = {"both.svg", "both.csv", "labels.png", "labels.csv", "attention.png", "attention.csv"}
@@ -224,8 +215,8 @@ def test_the_primer_needs_no_parser(tmp_path):
     assert counted["label"].iloc[0] == "NP" and counted["percent"].is_monotonic_decreasing
 
 
-def test_00_parses_with_a_given_parser_and_scores_it(small_parser, tmp_path):
-    given = {"parser": str(small_parser), "sentence": "The clerk counted ballots"}
+def test_00_parses_with_a_given_parser_and_scores_it(tiny_parser, tmp_path):
+    given = {"parser": str(tiny_parser), "sentence": "The clerk counted ballots"}
     result = run_notebook(FOLDER / "00_quickstart.ipynb", given, tmp_path / "run", progress=False)
     names = saved(result)
     assert {"joint_tree.svg", "joint_tree_arcs.csv", "joint_tree_spans.csv", "scores_sample_dev.csv"} <= names

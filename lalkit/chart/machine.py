@@ -192,8 +192,6 @@ NOT_FINITE = (
 def check_fits(n: int, needed: int, limit: int | None, where: str = "") -> None:
     """Raise TooLongError if a chart needs more bytes than the limit, so that a long sentence does not kill the process."""
     if limit is not None and needed > limit:
-        raise TooLongError(
-            f"{n} words need {needed:,} bytes for the joint chart; {limit:,} are available",
-            where=where,
-            remedy="Split the sentence, or decode on a machine with more memory (the chart grows with the cube of n).",
-        )
+        problem = f"{n} words need {needed:,} bytes for the joint chart; {limit:,} are available"
+        remedy = "Split the sentence, or decode on a machine with more memory (the chart grows with the cube of n)."
+        raise TooLongError(problem, where=where, remedy=remedy)

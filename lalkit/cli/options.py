@@ -108,7 +108,8 @@ def documented(command: Callable) -> Callable:
         info = copy(info)
         info.help = info.help or texts[name]
         if isinstance(info, OptionInfo) and (leaf := _innermost(kind)) in (str, Path):
-            info.parser = _refuse_empty(f"--{name.rstrip('_').replace('_', '-')}", info.parser or leaf)
+            option = info.default if isinstance(info.default, str) else f"--{name.rstrip('_').replace('_', '-')}"
+            info.parser = _refuse_empty(option, info.parser or leaf)
             info.metavar = f"<{leaf.__name__.lower()}>"
         hints[name] = Annotated[kind, info]
     command.__annotations__ = hints

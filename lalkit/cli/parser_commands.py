@@ -339,10 +339,9 @@ def explain(
             raise ParameterError("a sentence has no words", remedy="Write at least one word between the quotes.")
     source, counts = parser.attribution, parser.profile
     if not source.norms and (profile or norm != "exact"):
-        raise ParameterError(
-            "this parser has no norms: what words add is exact, and every head has one label",
-            remedy="Leave --norm and --profile out.",
-        )
+        problem = "this parser has no norms: what words add is exact, and every head has one label"
+        remedy = "Leave --norm and --profile out."
+        raise ParameterError(problem, remedy=remedy)
     if profile:
         counts = tables.profile(contributions(source.look(load(profile, "dev").sentences)), norm, f"{profile} dev")
     temperature = parser.temperature if html and parser.config.model.task == "joint" else None

@@ -32,16 +32,17 @@ def code_hash(package: Path = PACKAGE) -> str:
 def training_hash(package: Path = PACKAGE) -> str:
     """Return the SHA-256 of the code that a training and its scores depend on, as it is on disk now.
 
-    Comments, docstrings and the layout of the code do not count, so that a sweep goes on after a change of these.
+    Comments, docstrings, the layout of the code and the version of Python do not count, so that a sweep goes on after a change
+    of these. Nor do files that editors and systems leave beside the code, such as .DS_Store and .ipynb_checkpoints.
     """
     places = (package / name for name in OF_TRAINING)
-    files = [path for place in places for path in (sorted(place.rglob("*.*")) if place.is_dir() else [place])]
-    kept = {path.relative_to(package).as_posix(): _code(path) for path in files if "__pycache__" not in path.parts}
-    return json_hash(kept)
+    files = [path for place in places for path in (sorted(place.rglob("*")) if place.is_dir() else [place])]
+    names = {path.relative_to(package).as_posix(): path for path in files if path.suffix in (".py", ".txt", ".json")}
+    return json_hash({name: _code(path) for name, path in names.items() if not f"/{name}".count("/.")})
 
 
-def _code(path: Path) -> str:
-    """Return the text of a file, of Python code without comments and docstrings."""
+def _code(path: Path) -> str | list:
+    """Return the text of a file; of Python code, its syntax tree without docstrings."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         return text
@@ -49,7 +50,20 @@ def _code(path: Path) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)
+    return _syntax(tree)
+
+
+def _syntax(node: ast.AST | list | str | None) -> list | str:
+    """Return a syntax tree as lists, without empty fields: newer versions of Python have more of these.
+
+    `ast.unparse` would not do: its quotes in f-strings depend on the version.
+    """
+    if isinstance(node, list):
+        return [*map(_syntax, node)]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
+    return [type(node).__name__, *([name, _syntax(value)] for name, value in fields)]
 
 
 def files_hash(folder: Path) -> str:
@@ -81,7 +95,7 @@ def parts_hash(parts: Iterable[tuple[str, Sequence]]) -> str:
 
 
 def json_hash(value) -> str:
-    """Return the SHA-256 of a JSON value, whatever the order of its keys. Cached results are found again by it."""
+    """Return the SHA-256 of a JSON value, whatever the order of its keys. Caches keep their results under it."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 

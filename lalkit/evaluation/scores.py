@@ -169,7 +169,7 @@ COLUMNS = {
 
 
 def _percent_right(counts: Iterable[AttachmentCount | None], measure: str) -> float | None:
-    """Return the percentage over the sentences that have the measure, heads_right or labels_right; None if there is no such."""
+    """Return the percentage over the sentences that have the measure, heads_right or labels_right; None if no sentence has it."""
     scored = [(getattr(c, measure), c.arcs) for c in counts if c is not None and getattr(c, measure) is not None]
     return percent(sum(right for right, _ in scored), sum(arcs for _, arcs in scored)) if scored else None
 
@@ -321,7 +321,7 @@ def by_label(
     """
     counts = {"gold": Counter(), "predicted": Counter(), "matched": Counter()}
     for right, parse in zip(gold, predicted, strict=True):
-        retagged = parse if right.tags is None else dataclasses.replace(parse, tags=right.tags)
+        retagged = dataclasses.replace(parse, tags=right.tags)
         expected, actual = evalb.brackets(right.tree, rules), evalb.brackets(retagged.tree, rules)
         for name, spans in (("gold", expected), ("predicted", actual), ("matched", expected & actual)):
             for (_, _, label), times in spans.items():

@@ -184,9 +184,8 @@ def word_shares(
     Raises: LalkitError for a parse without dependencies.
     """
     trees = gold or [look.sentence for look in looks]
-    kinds = [
-        _root_and_nouns(tree)[:, look.attention.argmax(1)].T for tree, look in zip(trees, looks)
-    ]  # [heads, 2] each
+    # For each sentence [heads, 2].
+    kinds = [_root_and_nouns(tree)[:, look.attention.argmax(1)].T for tree, look in zip(trees, looks)]
     parsed = contributions.parsed
     top = np.argsort(-parsed.by(norm), axis=1, kind="stable")[:, :count]
     shares = np.array([kinds[place][heads].mean(0) for place, heads in zip(parsed.spans["sentence"], top)])
@@ -232,11 +231,8 @@ def _root_and_nouns(tree: Sentence) -> np.ndarray:
     A noun has a tag that begins with N, as in the Penn, Chinese and Sinica Treebanks.
     """
     if tree.heads is None:
-        raise LalkitError(
-            "this parser gives constituents alone: no word is the root",
-            where=tree.id,
-            remedy="Trace with a parser of both layers.",
-        )
+        remedy = "Trace with a parser of both layers."
+        raise LalkitError("this parser gives constituents alone: no word is the root", where=tree.id, remedy=remedy)
     root, nouns = [head == 0 for head in tree.heads], [tag.startswith("N") for tag in tree.tags or [""] * len(tree)]
     return np.pad([root, nouns], ((0, 0), (1, 1)))
 

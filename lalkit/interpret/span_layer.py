@@ -88,10 +88,8 @@ class SpanLayer(AttributionSource):
     def layer(self) -> SpanLabelAttention:
         """Raises ModelError for a parser without this layer."""
         if not isinstance(self.network.spans, SpanLabelAttention):
-            raise ModelError(
-                "its spans are not scored by words inside them",
-                remedy="Use a parser trained with model.span_attention, such as --preset minilm-span.",
-            )
+            remedy = "Use a parser trained with model.span_attention, such as --preset minilm-span."
+            raise ModelError("its spans are not scored by words inside them", remedy=remedy)
         return self.network.spans
 
     @property

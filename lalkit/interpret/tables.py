@@ -224,10 +224,8 @@ def chosen(contributions: Contributions, labels: Sequence[str] | None) -> list[s
         labels = [name for name in counts.index if counts[name] >= LEAST] or list(counts.index)
     unknown = [name for name in labels if name not in counts]
     if unknown or not len(labels):
-        raise LalkitError(
-            f"no span is labelled {', '.join(map(repr, unknown)) or 'as asked'}",
-            remedy=f"Labels here: {', '.join(counts.index[:20])}.",
-        )
+        remedy = f"Labels here: {', '.join(counts.index[:20])}."
+        raise LalkitError(f"no span is labelled {', '.join(map(repr, unknown)) or 'as asked'}", remedy=remedy)
     return list(labels)
 
 

@@ -133,10 +133,7 @@ def ship(
         raise ModelError(f"two runs have the same seed: {given}", where=name, remedy="Give one run for each seed.")
     if seed is not None and seed not in given:
         raise ModelError(f"there is no run of seed {seed}", where=name, remedy=f"The seeds are {given}.")
-    everything = [
-        *contents,
-        *(read_content(run, "model") for run in controls),
-    ]  # a wrong folder is named before long work
+    everything = [*contents, *(read_content(run, "model") for run in controls)]
     trained_on = _only("treebank", [content["info"]["treebank"] for content in everything])
     treebank = without_silver(trained_on)
     stages = _stages(_only("start", [content["config"]["train"].get("start") for content in contents]))

@@ -86,16 +86,12 @@ def align(words: tuple[str, ...], tokenizer, window: int, split: bool = True) ->
     room = window - len(before) - len(after)
     longest = max(range(len(words)), key=lambda i: len(pieces[i]))
     if len(pieces[longest]) > room:
-        raise ModelError(
-            f"word {longest + 1} has {len(pieces[longest])} sub-words; a row takes {room}",
-            remedy=f"Is this a word? {words[longest][:40]!r}...",
-        )
+        remedy = f"Is this a word? {words[longest][:40]!r}..."
+        raise ModelError(f"word {longest + 1} has {len(pieces[longest])} sub-words; a row takes {room}", remedy=remedy)
     total = sum(map(len, pieces))
     if total > room and not split:
-        raise ModelError(
-            f"the sentence has {total} sub-words; the encoder takes {room}",
-            remedy="Shorten it, or read it in overlapping windows: model.encoder.long=split.",
-        )
+        remedy = "Shorten it, or read it in overlapping windows: model.encoder.long=split."
+        raise ModelError(f"the sentence has {total} sub-words; the encoder takes {room}", remedy=remedy)
     rows: list[tuple[int, ...]] = []
     places: list[Any] = [None] * len(words)
     first = seen = 0  # where this window starts; where the window before it ended

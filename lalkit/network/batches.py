@@ -190,11 +190,9 @@ class Collator:
     def _index(self, kind: str, name: str, sentence: Sentence) -> int:
         index = getattr(self.vocab, f"{kind}_index")
         if name not in index:
-            raise ModelError(
-                f"the {kind.replace('_', ' ')} {name!r} is not in the parser's vocabulary",
-                where=sentence.where,
-                remedy="Train on a treebank with the same labels, or start a new run.",
-            )
+            problem = f"the {kind.replace('_', ' ')} {name!r} is not in the parser's vocabulary"
+            remedy = "Train on a treebank with the same labels, or start a new run."
+            raise ModelError(problem, where=sentence.where, remedy=remedy)
         return index[name]
 
 

@@ -1,9 +1,9 @@
 """Parse in a lower precision: bf16 everywhere, or int8 in the largest linear maps.
 
 Explanations and probabilities are always computed in fp32. int8: the linear maps of the pretrained encoder, and the first maps
-of the arc scorer and of the paper layer's span scorer, multiply whole numbers. Each row of a weight matrix has a scale of its own, and so has each
-input row. With one scale for a whole batch, as torch's dynamic quantization has it, a sentence would depend on its batch, and
-F1 was 1.15 lower. With a scale for each row it is 0.02 (en-news-span) and 0.30 (en-news) lower, by
+of the arc scorer and of the paper layer's span scorer, multiply whole numbers. Each row of a weight matrix has a scale of its
+own, and so has each input row. With one scale for a whole batch, as torch's dynamic quantization has it, a sentence would
+depend on its batch, and F1 was 1.15 lower. With a scale for each row it is 0.02 (en-news-span) and 0.30 (en-news) lower, by
 `lalkit evaluate en-news --treebank ptb-sample --split dev --precision int8`.
 
 bf16: the words' encoder and every matrix are kept in bf16 while sentences are parsed, and the rest in fp32. With all weights in

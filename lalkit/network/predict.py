@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from numbers import Real
 
 import numpy as np
 import torch
@@ -16,7 +18,7 @@ from lalkit.chart.cky import cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
 from lalkit.config import ModelConfig
-from lalkit.errors import whole_number
+from lalkit.errors import ParameterError, whole_number
 from lalkit.network.batches import Collator, batches, usual
 from lalkit.network.confidence import Confidence, check_joint, confidences
 from lalkit.network.parser import Network, ParserOutput
@@ -103,6 +105,9 @@ def predict_batches(
     """
     if temperature is not None:
         check_joint(network.config.task)
+        if not (isinstance(temperature, Real) and 0 < temperature < math.inf):
+            problem = f"temperature must be a finite number above 0, not {temperature!r}"
+            raise ParameterError(problem, remedy="Leave it out, or give a number such as 1.")
     device = next(network.parameters()).device
     precision = resolve(precision, device.type, exact=temperature is not None)
     scoring = lowered(network, precision)
@@ -215,9 +220,8 @@ def with_arcs(sentences: Sequence[Sentence]) -> Decode:
         arcs = torch.full_like(output.arc_scores, -FORBIDDEN)
         for row, name in zip(arcs, names):
             row[range(len(heads[name])), heads[name]] = 0
-        return decode_output(
-            replace(output, arc_scores=arcs), lengths, 0.5, threads, task, names
-        )  # with lam 1 arcs weigh 0
+        # Not `lam`: with lam 1 arcs would weigh nothing.
+        return decode_output(replace(output, arc_scores=arcs), lengths, 0.5, threads, task, names)
 
     return decode
 

@@ -62,10 +62,8 @@ class Vocab:
         if task == "dependencies":
             labels = Counter([WHOLE])
         if not labels:
-            raise ModelError(
-                "no sentence of the training part has constituents",
-                remedy="See: lalkit data check. For a treebank of dependencies alone: --set model.task=dependencies",
-            )
+            remedy = "See: lalkit data check. For a treebank of dependencies alone: --set model.task=dependencies"
+            raise ModelError("no sentence of the training part has constituents", remedy=remedy)
         return cls(
             (EMPTY, GROUP, *_ranked(labels)),
             _ranked(tags),

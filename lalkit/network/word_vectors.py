@@ -43,10 +43,9 @@ class PretrainedEncoder(nn.Module):
             raise encoder_error(config.pretrained, error) from None
         limit = longest_row(self.transformer.config)
         if limit and config.window > limit:
-            raise ModelError(
-                f"the encoder {config.pretrained!r} takes {limit} sub-words, not {config.window}",
-                remedy=f"Set model.encoder.window={limit}; longer sentences are read in several windows.",
-            )
+            problem = f"the encoder {config.pretrained!r} takes {limit} sub-words, not {config.window}"
+            remedy = f"Set model.encoder.window={limit}; longer sentences are read in several windows."
+            raise ModelError(problem, remedy=remedy)
         if getattr(self.transformer, "pooler", None) is not None:
             self.transformer.pooler = None  # not used, so it must not be trained or saved
         if config.freeze_embeddings:
@@ -176,9 +175,8 @@ def random_encoder(model: ModelConfig) -> Iterator[ModelConfig]:
     }
     name = model.encoder.pretrained
     if name not in shapes:
-        raise ModelError(
-            f"the shape of {name!r} is not known here", remedy=f"--random-weights is for {', '.join(shapes)}."
-        )
+        remedy = f"--random-weights is for {', '.join(shapes)}."
+        raise ModelError(f"the shape of {name!r} is not known here", remedy=remedy)
     with tempfile.TemporaryDirectory() as folder:
         shapes[name]().save_pretrained(folder)
         AutoTokenizer.from_pretrained(resolve("minilm")).save_pretrained(folder)

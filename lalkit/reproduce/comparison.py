@@ -79,10 +79,9 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
         raise ParameterError("no run to compare", remedy="Give folders that `lalkit train` or `lalkit sweep` wrote.")
     for run, other in combinations(runs, 2):
         if (other.system, other.seed) == (run.system, run.seed):
-            raise ParameterError(
-                f"two runs are {run.system!r}, seed {run.seed}: {run.folder} and {other.folder}",
-                remedy="Name them apart: NAME=FOLDER.",
-            )
+            problem = f"two runs are {run.system!r}, seed {run.seed}: {run.folder} and {other.folder}"
+            remedy = "Name them apart: NAME=FOLDER."
+            raise ParameterError(problem, remedy=remedy)
     return runs
 
 

@@ -33,7 +33,7 @@ from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
 from lalkit.config import MOST_PROCESSES, Config, from_dict, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
-from lalkit.files import check_form, find_json, lock, remove_parts, write_json, write_text
+from lalkit.files import check_form, find_json, lock, remove_parts, write_bytes, write_json, write_text
 from lalkit.parsing.cluster import connect
 from lalkit.reproduce.sweep_plan import Plan, Run
 from lalkit.training.loop import Epoch
@@ -154,7 +154,8 @@ def _take_over(run: Run, out: Path) -> None:
     there = (folder for folder in sorted(out.parent.glob(f"*/{run.folder}")) if finished(folder, run.key))
     if not finished(out / run.folder, run.key) and (folder := next(there, None)):
         shutil.rmtree(out / run.folder, ignore_errors=True)
-        shutil.copytree(folder, out / run.folder)
+        shutil.copytree(folder, out / run.folder, ignore=shutil.ignore_patterns(RESULT))
+        write_bytes(out / run.folder / RESULT, (folder / RESULT).read_bytes())  # last: it says that the run counts
 
 
 def task(run: Run, code: str) -> dict:
@@ -230,7 +231,7 @@ def launch(
     command = [sys.executable, "-m", "lalkit.reproduce.sweep_runs", folder, json.dumps(task)]
     working, stopped = set() if working is None else working, stopped or threading.Event()
     with open(Path(folder) / "log.txt", "ab") as log:
-        process = subprocess.Popen(  # its standard input ends with us, and it ends with its standard input
+        process = subprocess.Popen(  # when we end, its standard input closes, and then it ends: _end_with_starter
             command, stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **ONE_THREAD}, cwd=where
         )
         with process:

@@ -124,11 +124,9 @@ def load_model(folder: str | Path) -> Loaded:
         raise ModelError(problem, where=f"{folder}/model.json", remedy=RETRAIN) from None
     network = Network(config.model, vocab, weights=config.model.encoder.keeps_weights)
     if content.get("frozen_sha256") != frozen_hash(network):
-        raise ModelError(
-            f"the encoder {config.model.encoder.pretrained!r} is not the one this parser was trained with",
-            where=str(folder),
-            remedy="Install the encoder's version named in constraints.txt.",
-        )
+        problem = f"the encoder {config.model.encoder.pretrained!r} is not the one this parser was trained with"
+        remedy = "Install the encoder's version named in constraints.txt."
+        raise ModelError(problem, where=str(folder), remedy=remedy)
     fill(network, tensors, str(folder))
     network.eval()
     collator, calibration = Collator(vocab, config.model.encoder), read_calibration(folder, content["weights"])
@@ -153,7 +151,10 @@ def read_calibration(folder: str | Path, weights: str | None = None) -> dict | N
 
 
 def fingerprint(folder: str | Path) -> str:
-    """Return the SHA-256 of a parser's two files, which identifies it in any folder. Raises ModelError if it has none."""
+    """Return the SHA-256 of a parser's two files, which identifies it in any folder.
+
+    Raises ModelError if one of the files is missing or cannot be read.
+    """
     content = read_content(folder, "model")
     digest = hashlib.sha256()
     for name in ("model.json", Path(content["weights"]).name):
@@ -241,11 +242,9 @@ def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
             rows = ROWS | GLASS if glass else ROWS
             kind = next((names for prefix, names in rows.items() if name.startswith(prefix)), None)
             if name not in theirs or theirs[name].shape[bool(kind) :] != p.shape[bool(kind) :]:
-                raise ModelError(
-                    f"cannot be a start: its {name} does not fit this config",
-                    where=str(folder),
-                    remedy="Start from a parser of the same sizes (its model.json has them).",
-                )
+                problem = f"cannot be a start: its {name} does not fit this config"
+                remedy = "Start from a parser of the same sizes (its model.json has them)."
+                raise ModelError(problem, where=str(folder), remedy=remedy)
             if kind is None:
                 p.copy_(theirs[name])
                 continue
@@ -266,8 +265,9 @@ def adam_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str
 
 
 def restore_adam(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], where: str) -> None:
-    """Give Adam back the saved tensors of `adam_tensors`. The number of steps stays on the CPU.
+    """Give Adam back the saved tensors of `adam_tensors`.
 
+    The fused Adam counts its steps on the device of the parameter, any other on the CPU.
     A parameter has all its moments, or none if it never had a gradient. Raises ModelError if some are missing, or do not
     fit their parameter.
     """
@@ -281,7 +281,8 @@ def restore_adam(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: di
         whole = {key: values.shape for key, values in saved.items()} == dict.fromkeys(keys, p.shape) | {"step": ()}
         if not whole or any((values < 0).any() for key, values in saved.items() if key != "exp_avg"):
             raise ModelError(f"the moments of Adam do not fit {name}", where=where, remedy=RETRAIN)
-        optimizer.state[p] = {key: values if key == "step" else values.to(p) for key, values in saved.items()}
+        steps = saved["step"].to(p.device if optimizer.defaults["fused"] else "cpu")
+        optimizer.state[p] = {key: values.to(p) for key, values in saved.items()} | {"step": steps}
     if moments or not optimizer.state:
         problem = f"the moments of Adam belong to no parameter: {', '.join(sorted(moments)[:4])}"
         raise ModelError(problem if moments else "has no moments of Adam", where=where, remedy=RETRAIN)

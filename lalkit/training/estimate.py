@@ -16,7 +16,7 @@ from lalkit.chart.machine import available_bytes
 from lalkit.config import Config
 from lalkit.network.batches import batches
 from lalkit.network.word_vectors import random_encoder
-from lalkit.training.objective import Learner, in_parts
+from lalkit.training.objective import Learner, check_heads, in_parts
 from lalkit.treebank.check import lessons
 from lalkit.treebank.tree import Sentence
 
@@ -78,7 +78,9 @@ def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> 
     Raises:
         ModelError, CorpusError: where training would raise them.
     """
-    free, task, train = available_bytes(), config.model.task, config.train
+    check_heads(config)
+    free = torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else available_bytes()
+    task, train = config.model.task, config.train
     material = lessons(treebank, task, train.max_length)
     with random_encoder(config.model) if random_weights else nullcontext(config.model) as model:
         learner = Learner(replace(config, model=model), material.sentences, weights=not random_weights)
@@ -167,6 +169,8 @@ def timed(function: Callable, *arguments) -> float:
     """Return the seconds of a call."""
     started = time.perf_counter()
     function(*arguments)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()  # a GPU computes on after the call
     return time.perf_counter() - started
 
 

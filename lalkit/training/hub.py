@@ -19,7 +19,8 @@ METRICS = {"f1": "F1 of labelled brackets", "uas": "UAS", "las": "LAS", "tag_acc
 def download(repository: str, **options) -> Path:
     """Return the folder of a parser from the hub, or from the cache of earlier downloads.
 
-    options: those of `huggingface_hub.snapshot_download`, such as revision and token. Raises ModelError if it cannot be had.
+    options: those of `huggingface_hub.snapshot_download`, such as revision and token. Raises ModelError if it cannot be
+    downloaded.
     """
     import huggingface_hub
 

@@ -93,9 +93,8 @@ def _check_folder(out: Path, resume: bool) -> None:
     """Raise ModelError for a run that is not to be continued, and for a parser without a run: it would be overwritten."""
     run = (out / "resume.json").exists()
     if run and not resume:
-        raise ModelError(
-            "holds a run already", where=str(out), remedy="Add --resume to continue it, or give another --out."
-        )
+        remedy = "Add --resume to continue it, or give another --out."
+        raise ModelError("holds a run already", where=str(out), remedy=remedy)
     if (out / "model.json").exists() and not run:
         raise ModelError("holds a parser, but no run to continue", where=str(out), remedy="Give another --out.")
 
@@ -132,12 +131,7 @@ class Run(Learner):
 
     def __init__(self, config: Config, treebank: str, out: Path, resume: bool = False, team: Team = ALONE):
         config = replace(config, train=replace(config.train, workers=team.size))
-        task, inside = config.model.task, config.model.span_attention
-        if config.train.head_word_weight and (not inside or inside.attention != "learned" or task != "joint"):
-            raise ModelError(
-                "train.head_word_weight needs learned label attention inside the span, and a parser of both layers",
-                remedy="Leave it 0, or train with --preset minilm-span.",
-            )
+        task = config.model.task
         check_heads(config)
         self.lessons = lessons(treebank, task, config.train.max_length)
         self.train, self.dev = self.lessons.sentences, subset(self.lessons.dev, config.train.dev_sentences)
@@ -173,6 +167,7 @@ class Run(Learner):
 
         An epoch is saved before it is scored, so that no error or kill during an evaluation loses it.
         """
+        self._share_state()  # a slow worker may have read resume.json after the first one scored its last epoch
         while self._unscored() or not self._done():
             if not self._unscored():
                 self.epoch()
@@ -183,10 +178,13 @@ class Run(Learner):
             if self.team.rank == 0 and self._unscored():
                 self.evaluate()
                 self._save(same_weights=True)
-            self.state = State(**self.team.from_first(vars(self.state)))
+            self._share_state()
         best = max(self.state.history, key=quality)
         self._log(f"best after epoch {best['epoch']}: dev {_shown(best)}; parser in {self.out}")
         return best
+
+    def _share_state(self) -> None:
+        self.state = State(**self.team.from_first(vars(self.state)))
 
     def _done(self) -> bool:
         train, state = self.config.train, self.state
@@ -298,9 +296,11 @@ class Run(Learner):
 
     def evaluate(self) -> None:
         """Score the parser on dev, and save it if it is the best so far."""
-        state, started = self.state, time.perf_counter()
+        state, started, lam = self.state, time.perf_counter(), self.config.train.lam
+        threads = machine.cpu_count() if self.team.size > 1 else None  # the other workers wait: use their cores
         with self._averaged():
-            parses = [p.sentence for p in predict(self.network, self.collator, self.dev, lam=self.config.train.lam)]
+            predictions = predict(self.network, self.collator, self.dev, lam=lam, threads=threads)
+        parses = [p.sentence for p in predictions]
         scores = evaluate(self.dev, parses).summary()
         spent = time.perf_counter() - started
         state.seconds, state.evaluation = state.seconds + spent, max(state.evaluation, spent)
@@ -341,17 +341,12 @@ class Run(Learner):
             from_dict(Config, content.get("config"), f"{file}: config") != self.config
             or content.get("treebank") != self.treebank
         ):
-            raise ModelError(
-                "was started with another config or treebank",
-                where=str(self.out),
-                remedy="Resume with the settings in its config.json, or give another --out.",
-            )
+            remedy = "Resume with the settings in its config.json, or give another --out."
+            raise ModelError("was started with another config or treebank", where=str(self.out), remedy=remedy)
         if content.get("data_sha256", self.data) != self.data:
-            raise ModelError(
-                f"was started with other sentences than {self.treebank} has now",
-                where=str(self.out),
-                remedy="Restore the treebank as it was, or give another --out.",
-            )
+            problem = f"was started with other sentences than {self.treebank} has now"
+            remedy = "Restore the treebank as it was, or give another --out."
+            raise ModelError(problem, where=str(self.out), remedy=remedy)
         for part in ("average.", "model.") if self.config.train.average else ("model.",):
             weights = {k.removeprefix(part): v for k, v in tensors.items() if k.startswith(part)}
             checkpoint.fill(self.network, weights, str(self.out))

@@ -107,18 +107,21 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
 
 
 def check_heads(config: Config) -> None:
-    """Raise ModelError if label heads are to be tied or pushed apart, and the network has none that stay apart."""
-    lal, train = config.model.label_attention, config.train
+    """Raise ModelError if a loss on label heads has a weight, and the network has no label heads of the kind it needs."""
+    lal, inside, train = config.model.label_attention, config.model.span_attention, config.train
+    learned = inside is not None and inside.attention == "learned"
+    if train.head_word_weight and not (learned and config.model.task == "joint"):
+        problem = "train.head_word_weight needs learned label attention inside the span, and a parser of both layers"
+        remedy = "Leave it 0, or train with --preset minilm-span."
+        raise ModelError(problem, remedy=remedy)
     ties = lal.ties if lal else "none"
     stay = lal is not None and lal.combine == "concat" and lal.query == "vector" and not lal.feedforward
     if train.tie_weight and ties == "none":
         remedy = "Set it to fixed, learned, shuffled or random."
         raise ModelError("train.tie_weight needs model.label_attention.ties", remedy=remedy)
     if (train.apart_weight or ties != "none") and (not stay or config.model.task == "dependencies"):
-        raise ModelError(
-            "only heads of the paper's layer that stay apart can be tied or pushed apart",
-            remedy="Set model.label_attention.query=vector, combine=concat and feedforward=false, and score constituents.",
-        )
+        remedy = "Set model.label_attention.query=vector, combine=concat and feedforward=false, and score constituents."
+        raise ModelError("only heads of the paper's layer that stay apart can be tied or pushed apart", remedy=remedy)
 
 
 def terms_of(config: TrainConfig) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ def join(meeting: str, rank: int, size: int) -> Team:
     """Wait for the other workers, which know the same file, and return the team."""
     if sys.platform == "linux":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=size)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=size, timeout=PATIENCE)
     return Team(rank, size)
 
 

@@ -90,7 +90,7 @@ def format_conllu(
     A sentence with universal parts of speech (UPOS) has what the rules of Universal Dependencies ask for: these in the fourth
     column, the text as a comment (its words with spaces between them), and an id without spaces and slashes.
 
-    notes: for each sentence, comments and the last column (MISC) of every word; None for none.
+    notes: for each sentence, comments and the last column (MISC) of every word; None if there are no notes.
     """
     blocks = []
     for number, (sentence, (comments, last)) in enumerate(zip(sentences, notes or repeat(((), ()))), 1):

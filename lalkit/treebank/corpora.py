@@ -44,10 +44,8 @@ CRAFT_WRAPPERS = ("TITLE", "HEADING", "CAPTION")  # layout over a whole line, no
 OURS = ("sample", "sample-zh")
 NAMES = tuple(LABELS)
 PAIRED = "The files of trees and of dependencies need the same sentences in the same order."
-NLTK: dict[str, tuple[str, ...]] = {
-    "ptb-sample": ("treebank", "dependency_treebank"),
-    "sinica": ("sinica_treebank",),
-}  # NLTK's names for them
+# NLTK's names for them.
+NLTK = {"ptb-sample": ("treebank", "dependency_treebank"), "sinica": ("sinica_treebank",)}
 # The folders in LALKIT_DATA, and what one must contain.
 LOCAL: dict[str, tuple[str, ...]] = {
     "craft": ("structural-annotation/treebank/penn",),
@@ -174,7 +172,7 @@ def build(
             missing, head rules give these.
         id: the id of the sentence.
         unwrap: labels of layout brackets, see `brackets.clean`.
-        rules: the head rules; None for no rules.
+        rules: the head rules; None: derive nothing.
         place: the file and line of the tree.
         free_arcs: see `Sentence`.
 
@@ -397,9 +395,8 @@ def _member_reader(folder: Path, corpus: str) -> Callable[[str], Source]:
     try:
         archive = zipfile.ZipFile(io.BytesIO(file.read_bytes()))
     except zipfile.BadZipFile:
-        raise CorpusError(
-            "is no complete zip archive", where=str(file), remedy="Delete it and fetch it again."
-        ) from None
+        remedy = "Delete it and fetch it again."
+        raise CorpusError("is no complete zip archive", where=str(file), remedy=remedy) from None
     return lambda member: Source(member, brackets.decode(archive.read(member), f"{file.name}:{member}"))
 
 

@@ -30,19 +30,15 @@ def fetch(name: str) -> Path:
             else:
                 raise CorpusError(f"{name} belongs to the repository", remedy="Run lalkit from its checkout.")
         except zipfile.BadZipFile:
-            raise CorpusError(
-                f"the file at the address of {name} is not a zip", remedy="Has it moved? See data/README.md."
-            ) from None
+            remedy = "Has it moved? See data/README.md."
+            raise CorpusError(f"the file at the address of {name} is not a zip", remedy=remedy) from None
         except OSError as error:
-            raise CorpusError(
-                f"{name} could not be downloaded ({error})",
-                remedy="Is this machine online, and its disk not full? Try again.",
-            ) from None
+            remedy = "Is this machine online, and its disk not full? Try again."
+            raise CorpusError(f"{name} could not be downloaded ({error})", remedy=remedy) from None
     folder = find(name)
     if folder is None:
-        raise CorpusError(
-            f"{name} was downloaded but is not complete", remedy=f"Delete it in {cache_folder()}, and fetch it again."
-        )
+        remedy = f"Delete it in {cache_folder()}, and fetch it again."
+        raise CorpusError(f"{name} was downloaded but is not complete", remedy=remedy)
     return folder
 
 

@@ -133,7 +133,7 @@ def layers_of(sentences: Sequence[Sentence], task: str) -> list[Sentence]:
 
 
 def seen_in(sentences: Sequence[Sentence], times: float, epoch: int) -> list[Sentence]:
-    """Return what an epoch sees of these sentences: all of them as often as `times` has whole ones, and a share of them.
+    """Return what an epoch sees of these sentences: with `times` 2.5, all of them twice and half of them once more.
 
     The share is spread evenly, and each epoch takes it one sentence later than the epoch before.
     """

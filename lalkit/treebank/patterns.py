@@ -165,9 +165,8 @@ def _places(tree: Node) -> list[Place]:
 def _condition(name: str, value: str) -> Callable[[str], bool]:
     """Return the test of a condition. Raises ParameterError for a regular expression that cannot be read."""
     if not isinstance(value, str) or not value:
-        raise ParameterError(
-            f"the condition {name} is {value!r}", remedy="Give a text, or a regular expression: /^th/."
-        )
+        remedy = "Give a text, or a regular expression: /^th/."
+        raise ParameterError(f"the condition {name} is {value!r}", remedy=remedy)
     if len(value) < 3 or value[0] != "/" or value[-1] != "/":
         return lambda text: escape(text) == escape(value)
     (test,) = _parse(value, value, True)  # as a pattern of tgrep: NLTK stops a regular expression that takes too long

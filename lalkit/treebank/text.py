@@ -55,7 +55,7 @@ Form = Literal["text", "raw", "tokens", "tagged"]
 def read_sentences(texts: Any, form: Form = "raw") -> list[Sentence]:
     """Return texts, lists of words or Sentences as Sentences: of a list, an array, a column of a table or an iterator.
 
-    Raises TreebankError for what is no sentence, with its number, and its row in a pandas Series.
+    Raises TreebankError if an entry is no sentence. The message gives its number, or its row in a pandas Series.
     """
     rows, sentences = getattr(texts, "index", None) if hasattr(texts, "iloc") else None, []
     for number, text in enumerate(in_order(texts, "sentences"), 1):

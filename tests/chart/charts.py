@@ -53,6 +53,11 @@ def same_tree(a, b) -> bool:
     return a.score.hex() == b.score.hex() and a.spans == b.spans and a.heads.tolist() == b.heads.tolist()
 
 
+def same_trees(some, others) -> bool:
+    """As many trees on both sides, and each is the same as the other at its place."""
+    return len(some) == len(others) and all(map(same_tree, some, others))
+
+
 def check_joint_tree(tree, n: int) -> None:
     """Every constituent has one word whose arc leaves it, and that word is its head; labels are where they may be."""
     assert sorted(set(tree.heads.tolist()) - set(range(n + 1))) == []

@@ -16,7 +16,7 @@ from lalkit.chart import joint
 from lalkit.chart import machine as memory
 from lalkit.chart.joint import decode, decode_batch
 from lalkit.errors import TooLongError
-from tests.chart.charts import check_joint_tree, random_chart, random_joint_tree, same_tree
+from tests.chart.charts import check_joint_tree, random_chart, random_joint_tree, same_tree, same_trees
 
 
 @settings(max_examples=150, deadline=None)
@@ -85,8 +85,8 @@ def test_a_batch_is_its_sentences():
     pairs = [random_chart(rng, int(n), 6, "real", np.float32) for n in rng.integers(1, 25, 40)]
     alone = [decode(*pair) for pair in pairs]
     for threads in (None, 1, 3):
-        assert all(map(same_tree, decode_batch(pairs, threads=threads), alone))
-    assert all(map(same_tree, decode_batch(pairs[::-1]), alone[::-1]))
+        assert same_trees(decode_batch(pairs, threads=threads), alone)
+    assert same_trees(decode_batch(pairs[::-1]), alone[::-1])
     assert decode_batch([]) == []
 
 

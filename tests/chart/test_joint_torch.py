@@ -9,7 +9,7 @@ from lalkit.chart import machine as memory
 from lalkit.chart.joint import decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
 from lalkit.errors import TooLongError
-from tests.chart.charts import LAMBDAS, random_chart, same_tree
+from tests.chart.charts import LAMBDAS, random_chart, same_tree, same_trees
 
 
 def padded(pairs, fill=np.nan):
@@ -53,15 +53,13 @@ def test_half_precision_is_computed_in_float32():
     label_scores, arc_scores, lengths = padded(pairs, 0)
     low = label_scores.bfloat16(), arc_scores.bfloat16()
     trees = decode_batch_torch(*low, lengths)
-    assert all(map(same_tree, trees, decode_batch_torch(low[0].float(), low[1].float(), lengths)))
+    assert same_trees(trees, decode_batch_torch(low[0].float(), low[1].float(), lengths))
 
 
 def test_scores_with_gradients_are_decoded_without():
     label_scores, arc_scores, lengths = padded([random_chart(np.random.default_rng(6), 5, 5, "real")])
     expected = decode_batch_torch(label_scores, arc_scores, lengths)
-    assert all(
-        map(same_tree, decode_batch_torch(label_scores.requires_grad_(), arc_scores, lengths.tolist()), expected)
-    )
+    assert same_trees(decode_batch_torch(label_scores.requires_grad_(), arc_scores, lengths.tolist()), expected)
 
 
 def test_pieces_do_not_matter(monkeypatch):
@@ -71,11 +69,11 @@ def test_pieces_do_not_matter(monkeypatch):
     batch = padded(pairs)
     expected = decode_batch(pairs)
     monkeypatch.setattr(joint_torch, "CHUNK", 16)
-    assert all(map(same_tree, decode_batch_torch(*batch), expected))
+    assert same_trees(decode_batch_torch(*batch), expected)
     largest = max(memory.chart_bytes(len(arcs), 4) for _, arcs in pairs)
     monkeypatch.setattr(memory, "available_bytes", lambda: 2 * largest + 4 * 16 * 4)
     assert len(list(joint_torch.parts(batch[2].tolist(), 4, memory.available_bytes()))) > 3
-    assert all(map(same_tree, decode_batch_torch(*batch), expected))
+    assert same_trees(decode_batch_torch(*batch), expected)
 
 
 def test_too_long(monkeypatch):

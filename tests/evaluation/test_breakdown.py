@@ -24,6 +24,9 @@ def test_by_label():
     assert table.loc["NP", ["precision", "recall", "f1"]].tolist() == [100, 60, 75]
     assert table.loc["S", "f1"] == 100 and "PP" not in table.index
     assert by_label(GOLD, FOUND, least=2).label.tolist() == ["NP"]
+    dotted = sentences("(S (NP (PRP He)) (VP (VBD came)) (. .))")
+    untagged = [replace(sentence, tags=None) for sentence in dotted]
+    assert set(by_label(untagged, dotted)["f1"]) == {evaluate(untagged, dotted).summary()["f1"]} == {100}
     assert by_label(GOLD, FOUND, least=0).set_index("label").loc["PP", ["gold", "predicted", "recall"]].tolist() == [
         0,
         1,

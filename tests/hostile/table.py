@@ -40,18 +40,6 @@ def table(columns: str, cases: Iterable[tuple], sample: bool = True) -> pytest.M
     return pytest.mark.parametrize(columns, rows)
 
 
-def known(defect: str, strict: bool = True):
-    """Return the decorator of a slow test that is not in a table, and that must fail until this defect is mended.
-
-    strict: give False to a test of threads or of random inputs, which can pass by luck.
-    """
-
-    def mark(test):
-        return pytest.mark.slow(pytest.mark.xfail(strict=strict, reason=f"{defect}: {DEFECTS[defect]}")(test))
-
-    return mark
-
-
 def words_of(says: str | Sequence[str]) -> Sequence[str]:
     return (says,) if isinstance(says, str) else says
 

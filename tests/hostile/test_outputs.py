@@ -117,7 +117,10 @@ def places(what, names, where, says):
     ("name", "where", "says"),
     [
         *places("a folder", FILES, "folder", "folder: is a folder"),
-        *places("no name", {**COMMANDS, **PLACES}, "", " is empty"),
+        *(
+            case(f"{name}: no name", name, "", f"{command.split()[-2]} is empty")
+            for name, command in (COMMANDS | PLACES).items()
+        ),
         *places("below a file", {**COMMANDS, **PLACES}, "file/x", "file"),
         *places("a file instead of a folder", FOLDERS, "file", "file"),
         *places("a very long name", {**COMMANDS, **PLACES}, "x" * 300, "xxx"),

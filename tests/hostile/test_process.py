@@ -123,13 +123,14 @@ def used(result):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("with_parser", [True, False])
-def test_a_pool_of_processes(parser, alarm, with_parser):
+def test_a_pool_of_processes(parser, alarm):
+    """A parser goes there, and a result goes there and back."""
     alarm(300)
     alone = parser.parse(TEXTS[0])
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.map(parser.parse, TEXTS[:1])[0] if with_parser else pool.map(copy.copy, [alone])[0]
-    assert found.sentence == alone.sentence and found.score == pytest.approx(alone.score, rel=1e-5)
+        found = [*pool.map(copy.copy, [alone]), *pool.map(parser.parse, TEXTS[:1])]
+    assert [result.sentence for result in found] == [alone.sentence] * 2
+    assert [result.score for result in found] == pytest.approx([alone.score] * 2, rel=1e-5)
 
 
 @pytest.mark.slow

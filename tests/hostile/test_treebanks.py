@@ -129,8 +129,8 @@ def test_dependencies_alone(tmp_path, text, says):
         case("another number of words", conllu(GOOD[0].replace("\t2\tdet", "\t0\tdet")) * 2, "1"),
         case("a cycle", conllu(GOOD[0], GOOD[1].replace("\t3\t", "\t1\t"), GOOD[2]) * 2, "cycle"),
         case(
-            "crossing arcs", conllu(GOOD[0].replace("\t2\t", "\t3\t"), GOOD[1].replace("\t3\t", "\t0\t"), GOOD[2]) * 2,
-            "train.trees"
+            "crossing arcs", conllu(GOOD[0].replace("\t2\t", "\t3\t"), GOOD[1].replace("\t3\t", "\t0\t"),
+                                    GOOD[2].replace("\t0\t", "\t2\t")) * 2, "cross: ",
         ),
         case("an unreadable file", "\0", "train.conllu"),
     ],

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 TEXT = (
@@ -39,6 +39,7 @@ def _byte_bpe() -> PreTrainedTokenizerFast:
     """RoBERTa, GPT-2: bytes; most words are known with the space before them only."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
     special = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special, initial_alphabet=alphabet)

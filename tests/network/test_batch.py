@@ -1,4 +1,4 @@
-"""Words over sub-words, batches under a budget, settings."""
+"""Words over sub-words, and batches under a budget."""
 
 from itertools import product
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lalkit.config import PRESETS, Config, EncoderConfig, from_dict, override, preset, tiny, to_dict
+from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
 from lalkit.network import batches as collate
 from lalkit.network.alignment import align, load_tokenizer, special_tokens, surface
@@ -132,38 +132,3 @@ def test_vocab(sample):
     assert Vocab.from_dict(vocab.to_dict()) == vocab
     with pytest.raises(ModelError, match="has constituents"):
         Vocab.build([Sentence(("a",))])
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets_come_back_from_json(name):
-    assert from_dict(Config, to_dict(preset(name))) == preset(name)
-
-
-def test_settings():
-    config = override(
-        tiny(),
-        {
-            "model.label_attention.heads": "7",
-            "train.autocast": "false",
-            "train.rate": "5e-4",
-            "model.encoder.pretrained": "none",
-        },
-    )
-    assert (
-        config.model.label_attention.heads,
-        config.train.autocast,
-        config.train.rate,
-        config.model.encoder.pretrained,
-    ) == (7, False, 5e-4, None)
-    for name, value in (
-        ("model.no", 1),
-        ("train.seed", "x"),
-        ("train.seed", 1.5),
-        ("model.tag_input", "maybe"),
-        ("train.autocast", "perhaps"),
-        ("model.label_attention.heads.x", 1),
-    ):
-        with pytest.raises(ModelError):
-            override(tiny(), {name: value})
-    with pytest.raises(ModelError, match="Presets: tiny"):
-        preset("huge")

@@ -8,7 +8,7 @@ import torch
 
 from lalkit.errors import LalkitError, ModelError, TooLongError
 from lalkit.network.predict import predict
-from lalkit.parsing.batch_workers import Source, Task, ThisProcess, answer, in_halves, out_of_memory
+from lalkit.parsing.batch_workers import SPLIT, Source, Task, ThisProcess, answer, in_halves, out_of_memory
 from lalkit.training.checkpoint import fingerprint
 from lalkit.treebank.tree import Sentence
 
@@ -50,7 +50,7 @@ def test_a_batch_is_halved_until_it_fits(error):
 def test_a_sentence_that_does_not_fit_alone_is_named(error):
     with pytest.raises(TooLongError) as raised:
         in_halves(Small(20, error), sentences(10, 5, 21, 4))
-    assert raised.value.where == "f:3" and raised.value.remedy == getattr(error, "remedy", raised.value.remedy)
+    assert raised.value.where == "f:3" and raised.value.remedy == getattr(error, "remedy", SPLIT)
     assert str(raised.value).startswith("f:3: 21 words" if error is not SHORTAGES[-1] else "f:3: 9 words need 10 bytes")
 
 

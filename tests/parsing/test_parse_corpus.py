@@ -147,7 +147,7 @@ import os, signal, sys
 from pathlib import Path
 from lalkit.parsing import journaled_output, parse_corpus
 from lalkit.parsing.text_windows import open_lines
-folder, path, out, place, count, resume = sys.argv[1:]
+folder, path, out, place, count = sys.argv[1:]
 usual, write_json, replace, seen = journaled_output.Part.commit, journaled_output.write_json, Path.replace, []
 die = lambda *rest: os.kill(os.getpid(), signal.SIGKILL)
 def commit(part, text, window):
@@ -164,7 +164,7 @@ journaled_output.Part.commit = commit
 if place == "renamed":
     Path.replace = lambda path, target: (replace(path, target), die() if str(target) == out else None)[0]
 with open_lines(path) as lines:
-    parse_corpus.parse(folder, lines, out=out, form="tokens", resume=bool(resume), window=60, budget=50)
+    parse_corpus.parse(folder, lines, out=out, form="tokens", window=60, budget=50)
 """
 
 
@@ -178,15 +178,10 @@ def test_what_a_kill_left_of_a_journal_is_cleared_away(tiny_parser, big, expecte
 @pytest.mark.parametrize(("place", "count"), [("writing", 2), ("journal", 1), ("renamed", 99)])
 def test_going_on_after_sigkill(tiny_parser, big, expected, tmp_path, place, count):
     out = tmp_path / "out"
-
-    def process(place, count, resume):
-        command = [sys.executable, "-c", KILLER, *map(str, (tiny_parser, big, out, place, count, resume))]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300).returncode
-
-    assert process(place, count, "") == -9
+    command = [sys.executable, "-c", KILLER, *map(str, (tiny_parser, big, out, place, count))]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=300).returncode == -9
     assert out.exists() == (place == "renamed")
-    assert process("nowhere", 99, "yes") == 0
-    assert out.read_text(encoding="utf-8") == expected
+    assert parse(tiny_parser, big, out, resume=True) == expected
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 

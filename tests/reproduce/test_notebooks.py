@@ -212,6 +212,9 @@ def test_the_hash_of_the_code_that_trains_ignores_comments_and_other_rooms(tmp_p
     before = training_hash(tmp_path)
     (tmp_path / "config.py").write_text('"""Say another."""\ndef f(x):\n    return x\n')
     (tmp_path / "draw" / "a.py").write_text("x = 2\n")
+    (tmp_path / "training" / ".ipynb_checkpoints").mkdir()
+    for name in (".DS_Store", ".a.py.swp", "a.py~", ".ipynb_checkpoints/a.py"):
+        (tmp_path / "training" / name).write_bytes(b"\xff left by an editor")
     assert training_hash(tmp_path) == before
     (tmp_path / "training" / "a.py").write_text("def f(x):\n    return 2 * x\n")
     changed = training_hash(tmp_path)

@@ -137,6 +137,22 @@ def test_a_run_that_another_sweep_has_finished_is_copied_from_there(copy, file, 
     assert [folder.name for folder in no_run] == [Path(planned.runs[0].folder).name], "it is finished nowhere"
 
 
+def test_a_copy_that_was_interrupted_does_not_count(copy, file, no_run, monkeypatch):
+    """The result of a run is copied last."""
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    planned, out = plan(file), copy.parent / "second"
+    with monkeypatch.context() as patch:
+        patch.setattr("lalkit.reproduce.sweep_runs.write_bytes", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(replace(planned, name="the same cells"), out)
+    assert (out / planned.runs[0].folder).is_dir()
+    sweep(replace(planned, name="the same cells"), out)
+    assert not no_run and numbers(out, planned.runs) == numbers(copy, planned.runs)
+
+
 @pytest.mark.parametrize("spoil", ["failed", "of another key", "half", "none"])
 def test_a_result_that_does_not_count_is_made_again(copy, file, no_run, spoil):
     planned = plan(file)

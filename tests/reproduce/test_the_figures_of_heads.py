@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 
 from lalkit.draw.figures import drawn, heads_figure
+from lalkit.draw.svg import chinese
 from lalkit.reproduce.comparison import Compared
 from lalkit.reproduce.comparison_report import page
-from tests.draw.drawn import assert_drawn
+from tests.draw.drawn import MOST, assert_drawn
 
 FOLDER = Path(__file__).resolve().parents[2] / "figures" / "heads"
 HEADS = sorted(path.parent for path in FOLDER.glob("*/table.csv"))
@@ -23,4 +24,6 @@ def test_the_page_and_the_figure_belong_to_their_table(folder):
     text = (folder / "heads.md").read_text(encoding="utf-8")
     assert page(Compared(table, pd.read_csv(folder / "tests.csv")), text.splitlines()[0][2:]) == text
     pd.testing.assert_frame_equal(drawn(table).reset_index(drop=True), drawn_table)
-    assert_drawn(heads_figure(drawn(table)), folder / "heads.png")
+    # Without a font for Chinese, the labels are wider, and everything stands beside its place.
+    most = 0.03 if folder.name == "chinese" and chinese() is None else MOST
+    assert_drawn(heads_figure(drawn(table)), folder / "heads.png", most)

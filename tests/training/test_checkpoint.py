@@ -15,7 +15,7 @@ from lalkit.errors import ModelError
 from lalkit.network.alignment import resolve
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
-from lalkit.training.checkpoint import load_model, save_model, start_from
+from lalkit.training.checkpoint import adam_tensors, load_model, restore_adam, save_model, start_from
 from lalkit.treebank.corpora import load
 
 
@@ -93,6 +93,18 @@ def test_half_precision(tiny_parser, tmp_path):
     assert weights(tmp_path).stat().st_size < 0.6 * weights(tiny_parser).stat().st_size
     exact, rounded = load_model(tiny_parser).network.state_dict(), load_model(tmp_path).network.state_dict()
     assert all(torch.equal(x.half().float(), rounded[name]) for name, x in exact.items())
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_adam_counts_its_steps_where_it_wants_them(fused):
+    """The fused Adam on the device of the parameter, any other on the CPU. The device meta stands for a GPU."""
+    trained, moved = (torch.nn.Linear(2, 1, device=device) for device in ("cpu", "meta"))
+    before, after = (torch.optim.AdamW(model.parameters(), fused=fused) for model in (trained, moved))
+    trained(torch.ones(1, 2)).sum().backward()
+    before.step()
+    restore_adam(moved, after, adam_tensors(trained, before), "here")
+    assert {state["step"].device.type for state in after.state.values()} == {"meta" if fused else "cpu"}
+    assert {state["exp_avg"].device.type for state in after.state.values()} == {"meta"}
 
 
 def test_starting_from_another_parser(tiny_parser):

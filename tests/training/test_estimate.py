@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from lalkit.config import override, preset, tiny
+from lalkit.errors import ModelError
 from lalkit.training import estimate as module
 from lalkit.training.estimate import Estimate, estimate
 from lalkit.training.loop import Run
@@ -61,6 +62,16 @@ def test_time_is_seconds_a_word_and_updates(monkeypatch):
     computing = one.seconds - one.steps
     assert two.seconds - two.steps == pytest.approx(computing / 2)
     assert computing == pytest.approx(one.steps, rel=0.5), "a part is a batch here, and takes a second"
+
+
+@pytest.mark.parametrize("weight", ["head_word_weight", "tie_weight", "apart_weight"])
+def test_it_refuses_what_training_refuses(weight, tmp_path):
+    config = override(tiny(), {f"train.{weight}": 1.0, "model.label_attention.feedforward": True})
+    with pytest.raises(ModelError) as here:
+        estimate(config, "sample")
+    with pytest.raises(ModelError) as there:
+        Run(config, "sample", tmp_path / "run")
+    assert str(here.value) == str(there.value)
 
 
 def test_it_says_what_does_not_fit():

@@ -105,7 +105,7 @@ def test_the_spans_are_those_of_nltk_on_300_sentences(pattern, sample):
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_the_spans_are_those_of_nltk_on_news(pattern):
-    assert compare(pattern, needs("ptb-sample", "dev").sentences[:300])
+    assert compare(pattern, needs("ptb-sample", "dev").sentences[::4])
 
 
 def test_a_word_is_a_node_and_equal_subtrees_are_two():

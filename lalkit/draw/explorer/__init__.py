@@ -160,9 +160,8 @@ def _against(data: dict, other: dict) -> dict:
     pairs = list(zip_longest(data["sentences"], other["sentences"], fillvalue=nothing))
     for mine, theirs in pairs:
         if list(mine["words"]) != list(theirs["words"]):
-            raise LalkitError(
-                "the two panes show other words", where=mine["id"], remedy="Give the same sentences twice."
-            )
+            remedy = "Give the same sentences twice."
+            raise LalkitError("the two panes show other words", where=mine["id"], remedy=remedy)
     layers = ("heads", "arc_labels")
     golds = [
         {"spans": [span for span in theirs["spans"] if not span.get("group")], **{key: theirs[key] for key in layers}}
