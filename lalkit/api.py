@@ -274,7 +274,7 @@ class ParseResult:
         return Exploration(explorer(data, beside._page(norm) if beside else None))
 
     def _page(self, norm: str, gold: Sentence | None = None) -> dict:
-        return self._parser.page([self._look], " ".join(self.sentence.words[:12]), [gold] if gold else None, norm)
+        return self._parser._page([self._look], " ".join(self.sentence.words[:12]), [gold] if gold else None, norm)
 
     def to_ptb(self, pretty: bool = False) -> str:
         return indent_tree(self.tree) if pretty else format_tree(self.tree)
@@ -374,7 +374,7 @@ class ParsedHits(Hits):
             raise LalkitError(f"nothing matches {self.pattern.text!r}", remedy="Search for another pattern.")
         results = list(self.results.values())
         gold = [r.given if r.given and r.given.constituents and r.given.heads else None for r in results]
-        data = results[0]._parser.page([result._look for result in results], self.pattern.text, gold, norm)
+        data = results[0]._parser._page([result._look for result in results], self.pattern.text, gold, norm)
         return Exploration(explorer(self.mark(data)))
 
 
@@ -610,7 +610,7 @@ class Parser(Questions):
         table = causes(hits, matched, given, lambda: self.attribution, columns) if columns else None
         return ParsedHits(compiled, hits.matches, table, matched)
 
-    def page(self, looks: Sequence, title: str, gold: Sequence[Sentence | None] | None, norm: str) -> dict:
+    def _page(self, looks: Sequence, title: str, gold: Sequence[Sentence | None] | None, norm: str) -> dict:
         """Return the data of a page to explore, as `lalkit.draw.explorer` describes them."""
         model = self.info.get("name", "a parser")
         return self.attribution.page(looks, title=title, model=model, gold=gold, norm=norm, profile=self.profile)
