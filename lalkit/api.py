@@ -661,24 +661,26 @@ class Parser(Questions):
     def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
         """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.paper_layer.PaperLayer.look`."""
         from lalkit.interpret.paper_layer import PaperLayer
-        from lalkit.interpret.source import ask
 
-        source = PaperLayer(self.network, self.collator, self.config.train.lam)
-        return ask(source.look, sentences, options)
+        return self._ask(PaperLayer(self.network, self.collator, self.config.train.lam).look, sentences, options)
 
     def terms(self, sentences: Sequence[Sentence], **options) -> list[Terms]:
         """Parse, and keep the terms of every score. options: those of `lalkit.interpret.span_layer.SpanLayer.look`."""
-        from lalkit.interpret.source import ask
         from lalkit.interpret.span_layer import SpanLayer
 
-        source = SpanLayer(self.network, self.collator, self.config.train.lam)
-        return ask(source.look, sentences, options)
+        return self._ask(SpanLayer(self.network, self.collator, self.config.train.lam).look, sentences, options)
 
     def view(self, sentences: Sequence[Sentence], **options) -> AttentionView:
         """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`."""
+        return self._ask(self.attribution.view, sentences, options)
+
+    def _ask(self, look: Callable, sentences: Sequence[Sentence], options: dict) -> Any:
+        """Ask a layer about sentences. The option decode may also be a name, as in `parse`."""
         from lalkit.interpret.source import ask
 
-        return ask(self.attribution.view, sentences, options)
+        if isinstance(name := options.get("decode"), str):
+            options["decode"] = decoder(name, self.network, self.vocab.labels, self.temperature)
+        return ask(look, sentences, options)
 
 
 def load(name: str | Path = "default", precision: Precision = "fp32") -> Parser:

@@ -291,6 +291,7 @@ def test_options_of_an_explanation(parser, span_parser, kind, options, says):
         case("look at words", lambda parser: parser.look([["One", "two"]])),
         case("look at one Sentence", lambda parser: parser.look(Sentence(WORDS))),
         case("look with an unknown option", lambda parser: parser.look([Sentence(WORDS)], budget=0)),
+        case("look with an unknown decoder", lambda parser: parser.look([Sentence(WORDS)], decode="bogus")),
         case("look with temperature 0", lambda parser: parser.look([Sentence(WORDS)], temperature=0)),
         case("parse with temperature NaN", lambda parser: parser.parse("One two.", temperature=float("nan"))),
         case("parse with a temperature that is text", lambda parser: parser.parse("One two.", temperature="1")),

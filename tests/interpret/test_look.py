@@ -29,6 +29,12 @@ def test_a_look_has_the_usual_parse(parser, looks, sample):
         assert seen.spans == tuple((s.start, s.end, s.label) for s in result.spans if s.label != GROUP)
 
 
+def test_a_decoder_can_be_named_as_for_a_parse(parser, sample):
+    named = [seen.prediction.spans for seen in parser.look(sample[:12], decode="mbr")]
+    assert named == [result.prediction.spans for result in parser.parse_all(sample[:12], decode="mbr")]
+    assert named != [seen.prediction.spans for seen in parser.look(sample[:12])]
+
+
 def test_raw_is_the_sum_over_the_slice_of_the_span_vector(parser, looks, sample):
     batch = parser.collator(sample[:1])
     with torch.inference_mode():
