@@ -24,16 +24,14 @@ INTERVAL = (2.5, 97.5)  # percent
 LEAST = 20  # A label with fewer spans stands in a table only if it is named.
 
 
-def averages(
-    contributions: Contributions, norm: str, labels: Sequence[str] | None = None, rounds: int = ROUNDS, seed: int = 0
-) -> pd.DataFrame:
+def averages(contributions: Contributions, norm: str, labels: Sequence[str] | None = None) -> pd.DataFrame:
     """Return the mean contribution of every head to the spans of each label (figure 8).
 
-    Args: labels as in `chosen`; rounds and seed of the bootstrap.
+    Args: labels as in `chosen`.
     Returns: a row for each label and head: label, head, norm, spans, mean, low, high.
     """
     values = contributions.by(norm)
-    sentence, weights = _resampled(contributions, rounds, seed)
+    sentence, weights = _resampled(contributions)
     tables = []
     for label in chosen(contributions, labels):
         mask = contributions.labelled(label)
@@ -47,17 +45,15 @@ def averages(
     return pd.concat(tables, ignore_index=True)
 
 
-def top_shares(
-    contributions: Contributions, norm: str, labels: Sequence[str] | None = None, rounds: int = ROUNDS, seed: int = 0
-) -> pd.DataFrame:
+def top_shares(contributions: Contributions, norm: str, labels: Sequence[str] | None = None) -> pd.DataFrame:
     """Return, for each label, which heads lead its spans.
 
-    Args: labels as in `chosen`; rounds and seed of the bootstrap.
+    Args: labels as in `chosen`.
     Returns: label, head, norm, spans, led (how many of these spans the head leads), share, low, high (percent), overall (the
         percent of all spans that the head leads), lift, lift_low, lift_high. A head that leads no span of the label is left
         out. The first row of a label is its top head.
     """
-    names, led, weights = _led(contributions, norm, rounds, seed)
+    names, led, weights = _led(contributions, norm)
     everything = led.sum(1)  # [sentences, heads]
     overall = 100 * everything.sum(0) / everything.sum()
     overall_rounds = _shares(everything, weights)
@@ -65,35 +61,27 @@ def top_shares(
     for label in chosen(contributions, labels):
         counts = led[:, names.index(label)]
         shares = _shares(counts, weights)
-        low, high = 100 * interval(shares)
         lift_low, lift_high = interval(_quotient(shares, overall_rounds))
-        share = _quotient(100 * counts.sum(0), counts.sum())
-        columns = {"label": label, "head": np.arange(len(share)), "norm": norm, "spans": int(counts.sum())}
-        columns |= {"led": counts.sum(0).astype(int), "share": share, "low": low, "high": high, "overall": overall}
-        columns |= {"lift": _quotient(share, overall), "lift_low": lift_low, "lift_high": lift_high}
-        tables.append(_largest_first(pd.DataFrame(columns)))
+        columns = {"label": label, "head": np.arange(contributions.heads), "norm": norm, "spans": int(counts.sum())}
+        columns |= {"led": counts.sum(0).astype(int)} | _share_columns(counts, shares, overall)
+        tables.append(_largest_first(columns | {"lift_low": lift_low, "lift_high": lift_high}))
     return pd.concat(tables, ignore_index=True)
 
 
-def led_labels(
-    contributions: Contributions, norm: str, heads: Sequence[int] | None = None, rounds: int = ROUNDS, seed: int = 0
-) -> pd.DataFrame:
+def led_labels(contributions: Contributions, norm: str, heads: Sequence[int] | None = None) -> pd.DataFrame:
     """Return, for each head (None: for all), which labels the spans have that it leads. This is the reverse of `top_shares`.
 
     Returns: head, label, norm, spans (that the head leads), share, low, high (percent), overall (the percent of all spans
         that have this label), lift. The largest share of a head comes first.
     """
-    names, led, weights = _led(contributions, norm, rounds, seed)
+    names, led, weights = _led(contributions, norm)
     overall = 100 * led.sum((0, 2)) / led.sum()
     tables = []
     last = contributions.heads - 1
     for head in range(last + 1) if heads is None else [whole_number("head", head, 0, last) for head in heads]:
         counts = led[:, :, head]
-        low, high = 100 * interval(_shares(counts, weights))
-        share = _quotient(100 * counts.sum(0), counts.sum())
-        columns = {"head": head, "label": names, "norm": norm, "spans": int(counts.sum()), "share": share}
-        columns |= {"low": low, "high": high, "overall": overall, "lift": share / overall}
-        tables.append(_largest_first(pd.DataFrame(columns)))
+        columns = {"head": head, "label": names, "norm": norm, "spans": int(counts.sum())}
+        tables.append(_largest_first(columns | _share_columns(counts, _shares(counts, weights), overall)))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -102,7 +90,7 @@ def profile(contributions: Contributions, norm: str, corpus: str) -> dict:
 
     Returns: {'corpus', 'norm', 'spans', 'labels', 'led' [heads][labels], 'all' [labels]}, the most frequent labels first.
     """
-    names, led, _ = _led(contributions, norm, 1, 0)
+    names, led, _ = _led(contributions, norm, rounds=1)
     counts = led.sum(0).astype(int)  # [labels, heads]
     order = np.argsort(-counts.sum(1), kind="stable")
     return {
@@ -112,22 +100,18 @@ def profile(contributions: Contributions, norm: str, corpus: str) -> dict:
 
 
 def agreement(
-    contributions: Contributions,
-    norms: Sequence[str] = ("raw", "share"),
-    labels: Sequence[str] | None = None,
-    rounds: int = ROUNDS,
-    seed: int = 0,
+    contributions: Contributions, norms: Sequence[str] = ("raw", "share"), labels: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Compare how a norm ranks the heads of a span with how the exact effect ranks them.
 
     The norms minmax and softmax rank the heads as raw does.
 
-    Args: labels as in `chosen`; rounds and seed of the bootstrap.
+    Args: labels as in `chosen`.
     Returns: label, norm, spans, rho (the mean over spans of Spearman's rank correlation over heads), low, high, same_top (the
         percent of spans with the same top head).
     """
     exact = rankdata(contributions.by("exact"), axis=1)
-    sentence, weights = _resampled(contributions, rounds, seed)
+    sentence, weights = _resampled(contributions)
     rows = []
     for norm in norms:
         rho = correlation(rankdata(contributions.by(norm), axis=1), exact)
@@ -165,13 +149,13 @@ def match(first: Contributions, second: Contributions, norm: str) -> pd.DataFram
 
 
 def survival(
-    first: Contributions, second: Contributions, norm: str, labels: Sequence[str] | None = None, seed: int = 0
+    first: Contributions, second: Contributions, norm: str, labels: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Return whether the top head of each label is found again in another parser.
 
     As in `match`, every second sentence decides the pairs and the top heads, and the shares are those of the other sentences.
 
-    Args: labels as in `chosen`, of the first parser. seed: of the bootstrap.
+    Args: labels as in `chosen`, of the first parser.
     Returns: label, norm, head (the top head in the first parser), share (percent of the label's spans that it leads), other
         (its pair; missing if the second parser has fewer heads and none is left), other_share, other_low, other_high,
         other_overall (percent of all spans that the pair leads: its share by chance), best (the label's top head in the second
@@ -191,7 +175,7 @@ def survival(
         row = {"label": label, "norm": norm, "head": head, "share": a_held[head]}
         other = pairs.get(head)
         if other is not None:
-            shares = top_shares(halves[3], norm, [label], seed=seed).set_index("head")
+            shares = top_shares(halves[3], norm, [label]).set_index("head")
             low, high = shares.loc[other, ["low", "high"]] if other in shares.index else (0.0, 0.0)
             row |= {"other": other, "other_share": b_held[other], "other_low": low, "other_high": high}
             row["other_overall"] = 100 * float((halves[3].top(norm) == other).mean())
@@ -208,7 +192,7 @@ def _halves(contributions: Contributions) -> tuple[Contributions, Contributions]
 
 def _profiles(contributions: Contributions, norm: str, labels: list[str]) -> np.ndarray:
     """[heads, labels], each row of length one (zero for a head that leads nothing)."""
-    names, led, _ = _led(contributions, norm, 1, 0)
+    names, led, _ = _led(contributions, norm, rounds=1)
     counts = led.sum(0)[[names.index(name) for name in labels]]  # [labels, heads]
     shares = (counts / counts.sum(1, keepdims=True)).T
     return shares / np.maximum(np.linalg.norm(shares, axis=1, keepdims=True), 1e-12)
@@ -245,9 +229,9 @@ def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return _quotient((a * b).sum(1), np.sqrt((a**2).sum(1) * (b**2).sum(1)))
 
 
-def _led(contributions: Contributions, norm: str, rounds: int, seed: int) -> tuple[list[str], np.ndarray, np.ndarray]:
+def _led(contributions: Contributions, norm: str, rounds: int = ROUNDS) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Return the labels; [sentences, labels, heads], how many spans of the label the head leads; the resampled weights."""
-    sentence, weights = _resampled(contributions, rounds, seed)
+    sentence, weights = _resampled(contributions, rounds)
     names, index = np.unique(contributions.spans["label"].to_numpy(str), return_inverse=True)
     led = np.zeros((weights.shape[1], len(names), contributions.heads), dtype=np.float32)
     known = np.isfinite(contributions.by(norm)).all(1)  # no head leads a span whose label the parser does not know
@@ -255,11 +239,14 @@ def _led(contributions: Contributions, norm: str, rounds: int, seed: int) -> tup
     return names.tolist(), led, weights
 
 
-def _resampled(contributions: Contributions, rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sentence of every span, numbered without gaps, and how often each sentence is drawn: [rounds, sentences]."""
+def _resampled(contributions: Contributions, rounds: int = ROUNDS) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sentence of every span, numbered without gaps, and how often each sentence is drawn: [rounds, sentences].
+
+    The seed of the draws is always the same, so that a table can be made again.
+    """
     _, sentence = np.unique(contributions.spans["sentence"].to_numpy(), return_inverse=True)
     count = int(sentence.max()) + 1
-    draws = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=rounds)
+    draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=rounds)
     return sentence, draws.astype(np.float32)
 
 
@@ -281,5 +268,15 @@ def _quotient(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
         return np.where(whole > 0, part / whole, np.nan)
 
 
-def _largest_first(table: pd.DataFrame) -> pd.DataFrame:
+def _share_columns(counts: np.ndarray, shares: np.ndarray, overall: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the share of each column of counts [sentences, k] in percent, its interval, and its lift over `overall` [k].
+
+    shares: those of each round, [rounds, k].
+    """
+    share, (low, high) = _quotient(100 * counts.sum(0), counts.sum()), 100 * interval(shares)
+    return {"share": share, "low": low, "high": high, "overall": overall, "lift": _quotient(share, overall)}
+
+
+def _largest_first(columns: dict) -> pd.DataFrame:
+    table = pd.DataFrame(columns)
     return table[table["share"] > 0].sort_values("share", ascending=False, kind="stable")
