@@ -84,7 +84,6 @@ def explorer_data() -> dict:
     return {
         "title": "Made-up sentences",
         "model": "no model: values made up by a rule",
-        "note": None,
         "norm": "share",
         "norms": ["raw", "minmax", "softmax", "share", "exact"],
         "profile": {"corpus": "made-up", "spans": 1800, "labels": ["NP", "VP", "S"], "led": led, "all": every},

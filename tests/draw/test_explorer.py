@@ -45,7 +45,7 @@ def payload(page: str) -> dict:
 
 def nasty() -> dict:
     data = explorer_data()
-    data["title"] = data["model"] = data["note"] = "".join(NASTY)
+    data["title"] = data["model"] = "".join(NASTY)
     first = data["sentences"][0]
     first["words"] = [NASTY[i % len(NASTY)].replace("\u2028", "\u2029") for i in range(10)]
     first["tags"] = first["arc_labels"] = ["</template><img/src=x>"] * 10
@@ -104,7 +104,6 @@ def test_a_page_needs_neither_all_norms_nor_a_profile():
     data["norms"], data["profile"] = ["share"], None
     for span in (span for item in data["sentences"] for span in item["spans"]):
         span["values"] = {"share": span["values"]["share"]}
-    del data["note"]
     assert list(payload(explorer(data))["norms"]) == ["share"]
 
 
@@ -181,14 +180,6 @@ def test_gold_is_compared_constituent_by_constituent_and_arc_by_arc():
         "29 of 30 words have the same head word as in gold, and 28 words also have the same arc label" in found["line"]
     )
     assert compare({**data, "gold": None}) is None
-
-
-def test_groups_are_left_out_of_the_comparison():
-    data = sentence(10, 3, True)
-    data["spans"][1]["group"] = True
-    found = compare({**data, "spans": in_order(data["spans"])})
-    assert found["status"][1] is None
-    assert "For 0 of them, gold has no constituent" in found["line"]
 
 
 # ---------------------------------------------------------------- the drawing

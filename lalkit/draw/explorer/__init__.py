@@ -4,7 +4,7 @@ The page is put together from the files beside this one (explorer.html, one of t
 nothing from the network; a policy in its head forbids it. What it shows was computed before: `data` holds results only. For the
 paper's layer, which has a fixed set of label heads for the whole sentence, data are
 
-    {"title": str, "model": str, "note": str | None,
+    {"title": str, "model": str,
      "norm": "share", "norms": ["raw", "minmax", "softmax", "share", "exact"],  # the one shown first; all that can be chosen
      "profile": None | {"corpus": str, "spans": int, "labels": [L], "led": [[L]] * H, "all": [L], "norm": str (optional)},
      "sentences": [{"id": str, "words": [n], "tags": [n], "heads": [n], "arc_labels": [n],
@@ -14,7 +14,7 @@ paper's layer, which has a fixed set of label heads for the whole sentence, data
 
 For label attention inside the span, data hold the terms of every score (k words in a span; value = attention * evidence):
 
-    {"title", "model", "note", "boundary": "full" | "lean" | "glass",
+    {"title", "model", "boundary": "full" | "lean" | "glass",
      "sentences": [{..., "spans": [{"start", "end", "label", "head",
                                     "readings": [{"label", "score", "attention": [k], "evidence": [k], "value": [k],
                                                   "rest": {"boundary": x} or {"first": x, "last": y, "constant": z}}],
@@ -22,8 +22,8 @@ For label attention inside the span, data hold the terms of every score (k words
 
 The first reading is that of the span's own label; the second, if there is one, is that of the label with the second best score.
 The terms of a reading add up to its score. Spans are over fenceposts (the places between words). Heads, and a span's head word,
-count words from 1 (0: the root); label heads are counted from 0. A span with "group": True is a joint span that is not a
-constituent (<H>): it is drawn with a dotted outline and not compared with gold.
+count words from 1 (0: the root); label heads are counted from 0. All spans are constituents: joint spans with the group label
+<H> are not among them.
 
 A span can have a "probability", and a sentence "arc_probabilities": [n]. What is unsure is then drawn faint, and a slider hides
 constituents below a probability. "matches": [[start, end], ...] of a sentence marks what a search found. A span of the paper's
@@ -97,11 +97,9 @@ def explorer(data: dict, beside: dict | None = None) -> str:
         payload.append({"kind": kind, "model": pane["model"], "other": other, **fields, "sentences": sentences})
     shown = list(dict.fromkeys(kinds))
     panels, aside, scripts, cautions = zip(*(KINDS[kind] for kind in shown))
-    note, scripts_of = data.get("note"), dict(zip(shown, scripts))
     parts = {
         "title": svg.escape(data["title"]),
         "model": svg.escape(" | ".join(pane["model"] for pane in panes)),
-        "note": f'<p class="note">{svg.escape(note)}</p>' if note else "",
         "page_style": asset(FOLDER + "page.css").replace("FONTS", svg.CSS),
         "tree_style": asset(FOLDER + "tree.css"),
         "aside": ", ".join(aside),
@@ -114,7 +112,7 @@ def explorer(data: dict, beside: dict | None = None) -> str:
         "drawings": "\n".join(drawings),
         "data": _json({"constrain": bool(data.get("constrain")), "panes": payload}),
         "script": "\n".join(
-            [_scripts("write.js"), *_kinds(scripts_of), _scripts("main.js", "save.js", "constrain.js")]
+            [_scripts("write.js"), *_kinds(dict(zip(shown, scripts))), _scripts("main.js", "save.js", "constrain.js")]
         ),
     }
     # One pass: a {{name}} inside a part is text of the data and stays as it is.
@@ -162,12 +160,8 @@ def _against(data: dict, other: dict) -> dict:
         if list(mine["words"]) != list(theirs["words"]):
             remedy = "Give the same sentences twice."
             raise LalkitError("the two panes show other words", where=mine["id"], remedy=remedy)
-    layers = ("heads", "arc_labels")
-    golds = [
-        {"spans": [span for span in theirs["spans"] if not span.get("group")], **{key: theirs[key] for key in layers}}
-        for _, theirs in pairs
-    ]
-    return {**data, "sentences": [{**mine, "gold": gold} for (mine, _), gold in zip(pairs, golds)]}
+    layers = ("spans", "heads", "arc_labels")
+    return {**data, "sentences": [{**mine, "gold": {key: theirs[key] for key in layers}} for mine, theirs in pairs]}
 
 
 def _scripts(*names: str) -> str:
@@ -191,7 +185,7 @@ def _sentence(sentence: dict, spans: list[dict], comparison: dict | None) -> dic
         "words": [unescape(word) for word in sentence["words"]],
         "spans": [
             {key: span[key] for key in ("start", "end", "label", "parent", "level")}
-            | {"head": span.get("head"), "group": bool(span.get("group")), "gold": span_status, **_behind(span)}
+            | {"head": span.get("head"), "gold": span_status, **_behind(span)}
             | ({} if span.get("probability") is None else {"probability": span["probability"]})
             for span, span_status in zip(spans, status)
         ],

@@ -103,7 +103,7 @@ def verify(value: Any, form: Value | Many | dict, where: str = "") -> None:
 def check(data: dict) -> None:
     """Raise LalkitError unless the data are what `explorer` describes."""
     sentences = Many({"id": STRING, "words": Many(TEXT)}, least=1)
-    verify(data, {"title": TEXT, "model": TEXT, "note?": TEXT, "constrain?": FLAG, "sentences": sentences})
+    verify(data, {"title": TEXT, "model": TEXT, "constrain?": FLAG, "sentences": sentences})
     terms, label_heads = "boundary" in data, None
     if terms:
         verify(data, {"boundary": one_of(EDGES)})

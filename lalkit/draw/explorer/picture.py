@@ -25,7 +25,7 @@ UNDER_WORDS = 24  # from the words' baseline to where the arcs begin: the number
 def compare(sentence: dict, name: str = "gold") -> dict | None:
     """Compare a parse with gold; a unary chain counts as one constituent. Returns None if there is no gold, else
 
-    status: for each span "same", "extra", {"label": gold's label over the same words}, or None for a group;
+    status: for each span "same", "extra", {"label": gold's label over the same words};
     arcs: for each word "same", "head" (the head is wrong) or "label" (only the label is wrong);
     missing: the constituents of gold that the parse does not have; line: the counts, as sentences for the page; differs:
     whether anything does. name: what the page calls gold.
@@ -35,7 +35,7 @@ def compare(sentence: dict, name: str = "gold") -> dict | None:
         return None
     labels = {(span["start"], span["end"]): span["label"] for span in gold["spans"]}
     status = [_status(span, labels) for span in sentence["spans"]]
-    constituents = {(s["start"], s["end"], s["label"]) for s in sentence["spans"] if not s.get("group")}
+    constituents = {(s["start"], s["end"], s["label"]) for s in sentence["spans"]}
     missing = [
         {"start": start, "end": end, "label": label}
         for (start, end), label in sorted(labels.items(), key=lambda item: (item[0][0], -item[0][1]))
@@ -46,24 +46,21 @@ def compare(sentence: dict, name: str = "gold") -> dict | None:
         "head" if head != gold_head else "same" if label == gold_label else "label"
         for head, gold_head, label, gold_label in pairs
     ]
-    differs = bool(missing) or any(item not in ("same", None) for item in [*status, *arcs])
+    differs = bool(missing) or any(item != "same" for item in [*status, *arcs])
     line = _counts(status, arcs, missing, len(labels), name)
     return {"status": status, "arcs": arcs, "missing": missing, "differs": differs, "line": line}
 
 
-def _status(span: dict, labels: dict[tuple[int, int], str]) -> str | dict | None:
-    if span.get("group"):
-        return None
+def _status(span: dict, labels: dict[tuple[int, int], str]) -> str | dict:
     label = labels.get((span["start"], span["end"]))
     return "extra" if label is None else "same" if label == span["label"] else {"label": label}
 
 
 def _counts(status: list, arcs: list[str], missing: list, gold: int, name: str) -> str:
-    compared = [item for item in status if item is not None]
-    extra, other = compared.count("extra"), sum(isinstance(item, dict) for item in compared)
+    extra, other = status.count("extra"), sum(isinstance(item, dict) for item in status)
     heads = len(arcs) - arcs.count("head")
     return (
-        f"Constituents: {compared.count('same')} of {len(compared)} are in {name}. For {other} of them, {name} has another label "
+        f"Constituents: {status.count('same')} of {len(status)} are in {name}. For {other} of them, {name} has another label "
         f"over the same words ({OTHER}). For {extra} of them, {name} has no constituent over these words ({EXTRA}). "
         f"{len(missing)} of the {gold} constituents in {name} are missing here. Arcs: {heads} of {len(arcs)} words have the same "
         f"head word as in {name}, and {arcs.count('same')} words also have the same arc label. Punctuation counts."
@@ -172,7 +169,7 @@ def _box(
     half = max(svg.text_width(item.node.label, LABEL) for item in chain) / 2 + 5
     left = sum(item.x for item in chain) / len(chain) - half
     top, bottom = base - chain[0].level * LEVEL - LABEL, base - chain[-1].level * LEVEL + 5
-    kind = " group" if spans[i].get("group") else " wrong" if status not in (None, "same") else ""
+    kind = " wrong" if status not in (None, "same") else ""
     if status == "veil":
         return svg.element("rect", class_="veil", data_span=i, x=left, y=top, width=2 * half, height=bottom - top)
     peers = [j for j, span in enumerate(spans) if span["parent"] == spans[i]["parent"]]

@@ -26,7 +26,7 @@ const headWord = (of) => (of.head ? `, head word ${sentence().words[of.head - 1]
 
 // Write the panel's first two lines. what: the things it lists. Returns false if no constituent is shown.
 function showTitle(of, what) {
-  byId("constituent").textContent = of ? `${of.label}${of.group ? " (a group, not a constituent)" : ""}: ${wordsOf(of)}` : "Point at a constituent";
+  byId("constituent").textContent = of ? `${of.label}: ${wordsOf(of)}` : "Point at a constituent";
   byId("about").textContent = of
     ? `${capital(range(of))}${headWord(of)}${sureOf(of)}${against(of)}. ${state.pinned ? "Pinned; press Esc to unpin it." : ""}`
     : sentence().spans.length
