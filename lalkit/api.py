@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import reprlib
@@ -675,12 +676,22 @@ class Parser(Questions):
         return self._ask(self.attribution.view, sentences, options)
 
     def _ask(self, look: Callable, sentences: Sequence[Sentence], options: dict) -> Any:
-        """Ask a layer about sentences. The option decode may also be a name, as in `parse`."""
-        from lalkit.interpret.source import ask
+        """Ask a layer about sentences. The option decode may also be a name, as in `parse`.
 
+        Raises LalkitError for anything but a list of Sentences, and for an unknown option.
+        """
         if isinstance(name := options.get("decode"), str):
             options["decode"] = decoder(name, self.network, self.vocab.labels, self.temperature)
-        return ask(look, sentences, options)
+        names = list(inspect.signature(look).parameters)[1:]
+        if unknown := sorted(options.keys() - names):
+            raise LalkitError(f"there is no option {unknown[0]}", remedy=f"Options: {', '.join(names)}.")
+        sentences = list(in_order(sentences, "sentences"))
+        for number, sentence in enumerate(sentences, 1):
+            if not isinstance(sentence, Sentence):
+                problem = f"{reprlib.repr(sentence)} is not a Sentence"
+                remedy = "Parse it first, and give the `.sentence` of the result."
+                raise LalkitError(problem, where=f"sentence {number}", remedy=remedy)
+        return look(sentences, **options)
 
 
 def load(name: str | Path = "default", precision: Precision = "fp32") -> Parser:

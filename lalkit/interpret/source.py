@@ -7,11 +7,9 @@ and comparisons ask both of them in the same way. A third layer needs one file w
 
 from __future__ import annotations
 
-import inspect
-import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 import pandas as pd
@@ -27,7 +25,7 @@ from lalkit.network.parser import Network
 from lalkit.network.predict import Decode, Prediction
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
-from lalkit.treebank.tree import Sentence, in_order
+from lalkit.treebank.tree import Sentence
 
 Spans = Sequence[Sequence[Span]]  # the spans of each sentence
 Sentences = Sequence[Sentence]
@@ -245,20 +243,6 @@ class AttributionSource(Protocol):
         for head in cast(Iterable, heads) if several else [heads]:
             chosen[labels.index(head) if head in labels else whole_number("head", head, 0, last)] = True
         return chosen.to(next(self.layer.parameters()).device)
-
-
-def ask(look: Callable, sentences: Any, options: dict) -> Any:
-    """Ask a layer about sentences. Raises LalkitError for anything but a list of Sentences, and for an unknown option."""
-    names = list(inspect.signature(look).parameters)[1:]
-    if unknown := sorted(options.keys() - names):
-        raise LalkitError(f"there is no option {unknown[0]}", remedy=f"Options: {', '.join(names)}.")
-    sentences = list(in_order(sentences, "sentences"))
-    for number, sentence in enumerate(sentences, 1):
-        if not isinstance(sentence, Sentence):
-            problem = f"{reprlib.repr(sentence)} is not a Sentence"
-            remedy = "Parse it first, and give the `.sentence` of the result."
-            raise LalkitError(problem, where=f"sentence {number}", remedy=remedy)
-    return look(sentences, **options)
 
 
 def gold_spans(sentences: Sentences) -> list[list[Span]]:
