@@ -660,13 +660,13 @@ class Parser(Questions):
         return server
 
     def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
-        """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.paper_layer.PaperLayer.look`."""
+        """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.source.AttributionSource.look`."""
         from lalkit.interpret.paper_layer import PaperLayer
 
         return self._ask(PaperLayer(self.network, self.collator, self.config.train.lam).look, sentences, options)
 
     def terms(self, sentences: Sequence[Sentence], **options) -> list[Terms]:
-        """Parse, and keep the terms of every score. options: those of `lalkit.interpret.span_layer.SpanLayer.look`."""
+        """Parse, and keep the terms of every score. options: those of `AttributionSource.look`."""
         from lalkit.interpret.span_layer import SpanLayer
 
         return self._ask(SpanLayer(self.network, self.collator, self.config.train.lam).look, sentences, options)

@@ -34,7 +34,7 @@ class Look:
 
     spans: the constituents of the parse, then those asked for besides. attention: [H, n + 2], over START, words, STOP.
     raw: [m, H], the sum of each head's slice of each span vector. scores [m] and exact [m, H] are for the spans' own labels; they
-    are nan for a label that the parser does not know. exact is None if it was not asked for.
+    are nan for a label that the parser does not know.
     """
 
     prediction: Prediction
@@ -42,7 +42,7 @@ class Look:
     attention: np.ndarray = field(repr=False)
     raw: np.ndarray = field(repr=False)
     scores: np.ndarray = field(repr=False)
-    exact: np.ndarray | None = field(repr=False)
+    exact: np.ndarray = field(repr=False)
 
     @property
     def sentence(self) -> Sentence:
@@ -58,7 +58,7 @@ def normalise(raw: np.ndarray, exact: np.ndarray | None, norm: str) -> np.ndarra
         raise LalkitError(f"there is no norm {norm!r}", remedy=f"The norms are {', '.join(NORMS)}.")
     if norm == "exact":
         if exact is None:
-            remedy = "Look with exact=True. With label attention inside the span, leave the norm out."
+            remedy = "With label attention inside the span, leave the norm out."
             raise LalkitError("there are no exact contributions here", remedy=remedy)
         return exact
     if norm == "minmax":
@@ -131,5 +131,5 @@ def contributions(looks: Sequence[Look], gold: Sequence | None = None) -> Contri
         raise LalkitError("there is no span to look at", remedy="Give at least one sentence.")
     columns = ["sentence", "id", "start", "end", "label", "parsed", "gold"]
     spans = pd.DataFrame(rows, columns=columns).astype({"gold": "boolean", "parsed": "bool"})
-    exact = None if looks[0].exact is None else np.concatenate([look.exact for look in looks])
-    return Contributions(spans, np.concatenate([look.raw for look in looks]), exact)
+    raw, exact = (np.concatenate([getattr(look, part) for look in looks]) for part in ("raw", "exact"))
+    return Contributions(spans, raw, exact)

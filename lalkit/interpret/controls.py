@@ -62,20 +62,19 @@ def compare(
     gold: Sequence[Sentence],
     norms: Sequence[str] = ("minmax", "exact"),
     lam: float = 0.5,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Parse sentences again under every control of the paper's layer.
 
-    Args: lam: the weight of label scores in the score of a tree. seed: of the order in which heads are exchanged.
+    Args: lam: the weight of label scores in the score of a tree.
     Returns: a row for each control: contexts (its name), meaning, f1, uas, las (percent), f1_p and uas_p (p of a randomisation
         test over sentences against the parser as trained); for each norm same_top_NORM and rho_NORM (see `likeness`).
     Raises: ModelError for a parser whose heads are mixed.
     """
     source, rows, trained = PaperLayer(network, collator, lam), [], None
-    controls = {"as trained": {"contexts": unchanged}, **source.controls(source.mean(gold), seed)}
+    controls = {"as trained": {"contexts": unchanged}, **source.controls(source.mean(gold))}
     for name, meaning in CONTROLS.items():
         with source.layer.hooked(**controls[name]):
-            looks = source.look(gold, exact="exact" in norms)
+            looks = source.look(gold)
         evaluation, effects = evaluate(gold, [look.sentence for look in looks]), contributions(looks)
         trained = trained or (evaluation.table(), effects)
         scores = evaluation.summary()
@@ -113,7 +112,7 @@ def forced(
     source.refuse_many_contexts()
     with words_kept(network):
         with source.layer.hooked(contexts=unchanged):
-            looks = source.look(gold, exact=norm == "exact")
+            looks = source.look(gold)
         trained = [look.sentence for look in looks]
         places = pd.DataFrame([_places(*pair, rng) for pair in zip(gold, trained)], columns=list(FORCED))
         before, right = evaluate(gold, trained).table(), [set(spans) for spans in gold_spans(gold)]

@@ -33,7 +33,8 @@ from lalkit.interpret.attention_views import view_of_paper_layer
 from lalkit.interpret.contributions import NORMS, UNITS, Contributions, Heads, Look, Span, contributions, normalise
 from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.label_attention import LabelAttention
-from lalkit.network.predict import Decode, predict_batches
+from lalkit.network.parser import ParserOutput
+from lalkit.network.predict import Prediction, predict_batches
 from lalkit.network.scores import SpanScorer
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
@@ -52,6 +53,7 @@ class PaperLayer(AttributionSource):
     norms = tuple(NORMS)
     top_norm = "exact"
     passed_on = "contexts"
+    needs = {"attention": True, "posts": True}
 
     @staticmethod
     def system(config: ModelConfig) -> str:
@@ -79,7 +81,8 @@ class PaperLayer(AttributionSource):
         }
         return next((reason for reason, holds in reasons.items() if holds), None)
 
-    def _refuse_mixed(self) -> None:
+    def check(self) -> None:
+        """Raise ModelError for a parser whose heads are mixed, so that the part of one head cannot be separated."""
         if self.mixed:
             raise ModelError(
                 f"contributions of label heads are not defined for this parser: {self.mixed}",
@@ -92,44 +95,22 @@ class PaperLayer(AttributionSource):
     def weights(self) -> list[Tensor]:
         return list(self.layer.parameters())
 
-    def look(
-        self,
-        sentences: Sentences,
-        besides: Spans | None = None,
-        exact: bool = True,
-        *,
-        temperature: float | None = None,
-        decode: Decode | None = None,
-    ) -> list[Look]:
-        """Parse sentences, in order, and keep attention and contributions; the same alone and in any batch.
-
-        Args: besides: more spans of each sentence to look at. exact: compute exact contributions. temperature, decode: as
-            in `predict`.
-        Raises: ModelError for a parser whose heads are mixed, so that the part of one head cannot be separated.
-        """
-        self._refuse_mixed()
-        looks: list[Look | None] = [None] * len(sentences)
-        network, collator, lam = self.network, self.collator, self.lam
-        batches = predict_batches(
-            network, collator, sentences, lam, decode=decode, temperature=temperature, attention=True, posts=True
+    def look_at(self, prediction: Prediction, output: ParserOutput, b: int, besides: Sequence[Span]) -> Look:
+        """Keep the attention and the contributions of one sentence."""
+        n, spans = len(prediction.sentence), parsed_spans(prediction)
+        spans += [span for span in besides if span not in spans]
+        labels = [self.collator.vocab.label_index.get(label, 0) for _, _, label in spans]
+        chart, posts = output.label_scores[b], output.posts[b, : n + 1]
+        sums = _to_numpy(posts.sum(-1))
+        scores = [float(chart[start, end, k]) if k else np.nan for (start, end, _), k in zip(spans, labels)]
+        return Look(
+            prediction,
+            tuple(spans),
+            _to_numpy(output.attention[b, :, : n + 2]),
+            sums[[end for _, end, _ in spans]] - sums[[start for start, _, _ in spans]],
+            np.array(scores, dtype=np.float32),
+            exact_effects(cast(SpanScorer, self.network.spans), posts, spans, labels),
         )
-        for group, predictions, output in batches:
-            for b, (index, prediction) in enumerate(zip(group, predictions)):
-                n, spans = len(prediction.sentence), parsed_spans(prediction)
-                spans += [span for span in (besides[index] if besides else ()) if span not in spans]
-                labels = [self.collator.vocab.label_index.get(label, 0) for _, _, label in spans]
-                chart, posts = output.label_scores[b], output.posts[b, : n + 1]
-                sums = _to_numpy(posts.sum(-1))
-                scores = [float(chart[start, end, k]) if k else np.nan for (start, end, _), k in zip(spans, labels)]
-                looks[index] = Look(
-                    prediction,
-                    tuple(spans),
-                    _to_numpy(output.attention[b, :, : n + 2]),
-                    sums[[end for _, end, _ in spans]] - sums[[start for start, _, _ in spans]],
-                    np.array(scores, dtype=np.float32),
-                    exact_effects(cast(SpanScorer, self.network.spans), posts, spans, labels) if exact else None,
-                )
-        return looks
 
     def score(self, look: Look, span: Span) -> float:
         return look.scores[look.spans.index(span)]
@@ -201,7 +182,7 @@ class PaperLayer(AttributionSource):
 
     def refuse_many_contexts(self) -> None:
         """Raise ModelError or LalkitError for a parser whose heads have not each one context for a whole sentence."""
-        self._refuse_mixed()
+        self.check()
         if self.layer.config.query != "vector":
             raise LalkitError("a query matrix gives every word contexts of its own", remedy="Use query=vector.")
 
@@ -220,9 +201,9 @@ class PaperLayer(AttributionSource):
                 pass
         return (total / len(sentences)).to(next(self.layer.parameters()).dtype)
 
-    def controls(self, mean: Tensor, seed: int = 0) -> dict[str, dict]:
+    def controls(self, mean: Tensor) -> dict[str, dict]:
         self.refuse_many_contexts()
-        order = self.order(mean, seed)
+        order = self.order(mean)
 
         def uniform(attention: Tensor, mask: Tensor) -> Tensor:
             return (mask / mask.sum(-1, keepdim=True)).to(attention)[:, None].expand_as(attention)
@@ -238,7 +219,7 @@ class PaperLayer(AttributionSource):
 
     def without(self, heads: Heads, mean: Tensor) -> dict[str, dict]:
         """`head out` sets the head's slice to zero. This also removes its constant part, which `head at its mean` leaves."""
-        self._refuse_mixed()
+        self.check()
         this = self.chosen(heads)
         return {
             "head out": {"output": lambda y, attention: (y.masked_fill(this, 0), attention)},

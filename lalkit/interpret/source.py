@@ -7,9 +7,9 @@ and comparisons ask both of them in the same way. A third layer needs one file w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pandas as pd
@@ -21,8 +21,8 @@ from lalkit.errors import LalkitError, whole_number
 from lalkit.interpret.contributions import Contributions, Heads, Span
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import HookedModule
-from lalkit.network.parser import Network
-from lalkit.network.predict import Decode, Prediction
+from lalkit.network.parser import Network, ParserOutput
+from lalkit.network.predict import Decode, Prediction, predict_batches
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
@@ -58,6 +58,7 @@ class AttributionSource(Protocol):
     norms: Sequence[str] = ()  # the ways to measure a contribution, if there are several
     top_norm: str  # the norm that decides which head leads a span
     passed_on: str  # the hook point of what heads pass on: their contexts, or their evidence
+    needs: Mapping[str, Any] = {}  # options of `Network.forward`: what a look needs of its output
 
     def __init__(self, network: Network, collator: Collator, lam: float = 0.5):
         """lam: the weight of label scores in the score of a tree."""
@@ -98,11 +99,26 @@ class AttributionSource(Protocol):
         temperature: float | None = None,
         decode: Decode | None = None,
     ) -> list:
-        """Parse sentences, and keep what the layer did.
+        """Parse sentences, in order, and keep what the layer did; the same alone and in any batch.
 
-        besides: more spans of each sentence to look at. temperature: also compute probabilities, which the page then shows.
-        decode: what finds the trees, as in `predict`.
+        Args: besides: more spans of each sentence to look at. temperature: also compute probabilities, which the page then
+            shows. decode: what finds the trees, as in `predict`.
+        Raises: ModelError as `check` does.
         """
+        self.check()
+        looks = [None] * len(sentences)
+        for group, predictions, output in predict_batches(
+            self.network, self.collator, sentences, self.lam, decode=decode, temperature=temperature, **self.needs
+        ):
+            for b, (place, prediction) in enumerate(zip(group, predictions)):
+                looks[place] = self.look_at(prediction, output, b, besides[place] if besides else ())
+        return looks
+
+    def check(self) -> None:
+        """Raise ModelError for a parser in whose scores the part of one head, or of one word, cannot be told apart."""
+
+    def look_at(self, prediction: Prediction, output: ParserOutput, b: int, besides: Sequence[Span]) -> Any:
+        """Return the look of sentence b of a batch. besides: more spans to look at."""
 
     def reasons(self, look, span: Span, norm: str, top: int, profile: dict | None) -> str:
         """Return the end of a sentence of `explain`: in words, what gave the span its score."""
@@ -211,18 +227,18 @@ class AttributionSource(Protocol):
         """Return the mean, over sentences, of what each head passes on: [heads, ...]. The controls put it in place."""
 
     @staticmethod
-    def order(mean: Tensor, seed: int) -> Tensor:
-        """Return a random order of the heads in which no head stays in its place (if there are two or more)."""
-        order = torch.randperm(len(mean), generator=torch.Generator().manual_seed(seed))
+    def order(mean: Tensor) -> Tensor:
+        """Return a random order of the heads in which no head stays in its place (if there are two or more).
+
+        The order is always the same, so that a comparison can be made again.
+        """
+        order = torch.randperm(len(mean), generator=torch.Generator().manual_seed(0))
         exchanged = torch.empty_like(order)
         exchanged[order] = order.roll(1)
         return exchanged.to(mean.device)
 
-    def controls(self, mean: Tensor, seed: int = 0) -> dict[str, Hooks]:
-        """Return the controls by name, for `with source.layer.hooked(**hooks):`.
-
-        Args: mean: see `mean`. seed: of the fixed permutation by which heads are exchanged.
-        """
+    def controls(self, mean: Tensor) -> dict[str, Hooks]:
+        """Return the controls by name, for `with source.layer.hooked(**hooks):`. mean: see `mean`."""
 
     def without(self, heads: Heads, mean: Tensor) -> dict[str, Hooks]:
         """Return, as `controls` does, the ways to take out heads: `head out` and `head at its mean`.

@@ -26,7 +26,7 @@ from lalkit.interpret.attention_views import view_of_span_layer
 from lalkit.interpret.contributions import Contributions, Heads, Span
 from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.parser import ParserOutput
-from lalkit.network.predict import Decode, Prediction, predict_batches
+from lalkit.network.predict import Prediction, predict_batches
 from lalkit.network.span_attention import EdgeScorer, SpanLabelAttention
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
@@ -86,11 +86,9 @@ class SpanLayer(AttributionSource):
 
     @property
     def layer(self) -> SpanLabelAttention:
-        """Raises ModelError for a parser without this layer."""
-        if not isinstance(self.network.spans, SpanLabelAttention):
-            remedy = "Use a parser trained with model.span_attention, such as --preset minilm-span."
-            raise ModelError("its spans are not scored by words inside them", remedy=remedy)
-        return self.network.spans
+        """Raises ModelError as `check` does."""
+        self.check()
+        return cast(SpanLabelAttention, self.network.spans)
 
     @property
     def heads(self) -> int:
@@ -107,34 +105,22 @@ class SpanLayer(AttributionSource):
     def weights(self) -> list[Tensor]:
         return [self.layer.key.weight, self.layer.query, self.layer.evidence.weight]
 
-    def look(
-        self,
-        sentences: Sentences,
-        besides: Spans | None = None,
-        *,
-        temperature: float | None = None,
-        decode: Decode | None = None,
-    ) -> list[Terms]:
-        """Parse sentences, in order, and keep the terms of scores.
+    def check(self) -> None:
+        """Raise ModelError for a parser without this layer."""
+        if not isinstance(self.network.spans, SpanLabelAttention):
+            remedy = "Use a parser trained with model.span_attention, such as --preset minilm-span."
+            raise ModelError("its spans are not scored by words inside them", remedy=remedy)
 
-        Each constituent has the terms of its own label and of the label that comes second there. besides: more spans of each
-        sentence. temperature, decode: as in `predict`. Raises ModelError for a label that the parser does not know.
+    def look_at(self, prediction: Prediction, output: ParserOutput, b: int, besides: Sequence[Span]) -> Terms:
+        """Keep the terms of the scores of one sentence.
+
+        Each constituent has the terms of its own label and of the label that comes second there. Raises ModelError for a label
+        that the parser does not know.
         """
-        layer = self.layer
-        looks: list[Terms | None] = [None] * len(sentences)
-        for group, predictions, output in predict_batches(
-            self.network, self.collator, sentences, self.lam, decode=decode, temperature=temperature
-        ):
-            for b, (place, prediction) in enumerate(zip(group, predictions)):
-                roles = self._roles(prediction, output.label_scores[b], besides[place] if besides else ())
-                rows = []
-                for _, spans in groupby(roles, key=lambda span: span[:2]):
-                    rows += self._rows(
-                        layer, output, b, prediction.sentence.words, {span: roles[span] for span in spans}
-                    )
-                table = pd.DataFrame(rows, columns=COLUMNS).astype({"position": "Int64"})
-                looks[place] = Terms(prediction, table)
-        return looks
+        roles, rows = self._roles(prediction, output.label_scores[b], besides), []
+        for _, spans in groupby(roles, key=lambda span: span[:2]):
+            rows += self._rows(output, b, prediction.sentence.words, {span: roles[span] for span in spans})
+        return Terms(prediction, pd.DataFrame(rows, columns=COLUMNS).astype({"position": "Int64"}))
 
     def _roles(self, prediction: Prediction, scores: Tensor, besides: Sequence[Span]) -> dict[Span, str]:
         """Return the spans to look at, each with its role."""
@@ -153,11 +139,9 @@ class SpanLayer(AttributionSource):
         return roles
 
     @torch.inference_mode()
-    def _rows(
-        self, layer: SpanLabelAttention, output: ParserOutput, b: int, words: Sequence[str], roles: dict[Span, str]
-    ) -> Iterator[dict]:
+    def _rows(self, output: ParserOutput, b: int, words: Sequence[str], roles: dict[Span, str]) -> Iterator[dict]:
         """Yield the rows of spans over the same words. b: the place of the sentence in the batch. roles: of these spans."""
-        start, end, _ = next(iter(roles))
+        layer, (start, end, _) = self.layer, next(iter(roles))
         logits, evidence, *edges = output.span_parts
         every = torch.arange(evidence.shape[-1], device=evidence.device)
         sentence, starts, ends = (torch.full_like(every, value) for value in (b, start, end))
@@ -286,8 +270,8 @@ class SpanLayer(AttributionSource):
             count += int((lengths * (lengths + 1) // 2).sum())
         return total / count
 
-    def controls(self, mean: Tensor, seed: int = 0) -> dict[str, dict]:
-        order = self.order(mean, seed)
+    def controls(self, mean: Tensor) -> dict[str, dict]:
+        order = self.order(mean)
 
         def swapped(x: Tensor, lengths: Tensor) -> Tensor:
             return x[..., order]

@@ -95,7 +95,7 @@ def test_every_norm_as_it_is_defined():
     assert normalise(np.zeros((1, 2)), None, "share").tolist() == [[0, 0]]
     with pytest.raises(LalkitError, match="no norm 'max'\n.*minmax"):
         normalise(raw, exact, "max")
-    with pytest.raises(LalkitError, match="no exact contributions here\n.*exact=True"):
+    with pytest.raises(LalkitError, match="no exact contributions here\n.*leave the norm out"):
         normalise(raw, None, "exact")
 
 
