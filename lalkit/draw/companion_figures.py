@@ -165,16 +165,15 @@ def samples(table: pd.DataFrame, wide: int = 12) -> Figure:
     return word_heat(rows[:-1])
 
 
-def head_grids(tables: Sequence[tuple[str, pd.DataFrame]], panels: Sequence[str] = tuple(PANELS)) -> Figure:
+def head_grids(tables: Sequence[tuple[str, pd.DataFrame]]) -> Figure:
     """Baan et al., figures 3, 4, 6 and 7: a row of panels for each table, with layers down and heads across.
 
     A star marks a significant loss, a cross a head that is cut out; an empty square was not measured. A loss is positive.
-    The colours of a panel are the same in all rows. tables: (name, table with head, the columns of `panels`, p_holm and cut).
+    The colours of a panel are the same in all rows. tables: (name, table with head, the columns of `PANELS`, p_holm and cut).
     """
-    size = 2.75 * len(panels) + 0.5, 2.15 * len(tables) + 0.5
-    figure, axes = plt.subplots(len(tables), len(panels), figsize=size, squeeze=False, layout="constrained")
-    for column, panel in enumerate(panels):
-        title, most = PANELS[panel]
+    size = 2.75 * len(PANELS) + 0.5, 2.15 * len(tables) + 0.5
+    figure, axes = plt.subplots(len(tables), len(PANELS), figsize=size, squeeze=False, layout="constrained")
+    for column, (panel, (title, most)) in enumerate(PANELS.items()):
         grids = [_grid(table, panel) for _, table in tables]
         largest = max(np.nanmax(np.append(values, 0.0)) for values, *_ in grids)
         scale, digits = Normalize(0, most or max(largest, 1e-9)), 1 if largest >= 10 else 2
@@ -294,14 +293,10 @@ def system_points(table: pd.DataFrame, measures: Sequence[tuple[str, str]]) -> F
 def preference_page(items: Sequence[dict]) -> str:
     """Return an HTML page on which readers choose the more helpful of two shadings of a text, and save their choices as CSV.
 
-    items: each with item (its number), words, question, label, left and right (a weight for every word). Only these fields are
-    written, so the page cannot tell which model is on which side. Raises ValueError for an item that lacks one of them, or whose
-    weights do not fit its words.
+    items: as `lalkit.companions.classifiers.faithfulness.blinded` draws them, each with item (its number), words, question,
+    label, left and right (a weight for every word). Only these fields are written, so the page cannot tell which model is on
+    which side.
     """
-    for item in items:
-        missing = [name for name in NEEDED if name not in item]
-        if missing or not len(item["words"]) == len(item["left"]) == len(item["right"]):
-            raise ValueError(f"item {item.get('item')}: {missing or 'weights for other words'}")
     data = json.dumps([{name: item[name] for name in NEEDED} for item in items])
     return PAGE.read_text(encoding="utf-8").replace("ITEMS", data.replace("<", "\\u003c"))
 
