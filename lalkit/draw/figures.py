@@ -19,20 +19,14 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 
 from lalkit.draw.svg import use_fonts
 
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#CC79A7",
-    "#56B4E9",
-    "#7F7F7F",
-)
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY, GREY = "#CC79A7", "#56B4E9", "#7F7F7F"
 HEAT = "cividis"
 NOTHING = "nothing"  # in the flow of errors: what a missing span becomes, and what an extra span comes from
 TRAINED, REMOVED = "as trained", ("head at its mean", "head out")
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY)
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
+CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
 MARKERS = "os^Dv<>P"  # one more than colours, so that the eighth system does not look like the first
 
 
@@ -249,8 +243,8 @@ def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
     return figure
 
 
-def calibration_figure(table: pd.DataFrame, kinds: Sequence[str] = ("span", "arc", "tree")) -> Figure:
-    """Draw whether probabilities are right, a column for each kind of parts.
+def calibration_figure(table: pd.DataFrame) -> Figure:
+    """Draw whether probabilities are right, a column for each kind of parts: constituents, arcs and whole trees.
 
     Above: the share of right parts by their probability (reliability), before (hollow) and after the temperature was fitted.
     On the diagonal a probability is right. Bins of fewer than FEW_PARTS parts are left out. Below: the errors that are left if
@@ -259,20 +253,19 @@ def calibration_figure(table: pd.DataFrame, kinds: Sequence[str] = ("span", "arc
     table: the columns parser, kind, fitted, curve ("reliability" or "risk"), x, y, parts.
     """
     use_fonts(())
-    figure, panels = plt.subplots(2, len(kinds), figsize=(3.6 * len(kinds), 7.4), squeeze=False, layout="constrained")
-    for column, kind in zip(panels.T, kinds):
+    figure, panels = plt.subplots(2, 3, figsize=(10.8, 7.4), layout="constrained")
+    for column, (kind, title) in zip(panels.T, CALIBRATED.items()):
         column[0].plot([0, 1], [0, 1], color="black", lw=0.8)
         for k, (parser, rows) in enumerate(table[table["kind"] == kind].groupby("parser", sort=False)):
             colour, line = _style(k)["color"], "-" if k < len(COLOURS) else "--"
             for fitted, face in ((False, "none"), (True, colour)):
-                points = rows[
-                    (rows["curve"] == "reliability") & (rows["fitted"] == fitted) & (rows["parts"] >= FEW_PARTS)
-                ]
+                points = rows[(rows["curve"] == "reliability") & (rows["fitted"] == fitted)]
+                points = points[points["parts"] >= FEW_PARTS]
                 style = {**_style(k), "mfc": face, "ms": 4.5, "ls": line, "lw": 1.2 if fitted else 0.6}
                 column[0].plot(points["x"], points["y"], label=parser if fitted else None, alpha=0.85, **style)
             points = rows[(rows["curve"] == "risk") & rows["fitted"]]
             column[1].plot(100 * points["x"], 100 * points["y"], color=colour, ls=line, lw=1.4)
-        column[0].set(title={"span": "constituents", "arc": "arcs", "tree": "whole trees"}.get(kind, kind))
+        column[0].set_title(title)
         column[0].set_xlabel("probability", fontsize=8)
         column[1].set_xlabel("coverage: percent of parts, the surest first", fontsize=8)
         column[1].set_ylim(bottom=0)
