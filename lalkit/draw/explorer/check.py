@@ -124,21 +124,12 @@ def check(data: dict) -> None:
 
 def _check_layers(sentence: dict, where: str) -> None:
     n = len(sentence["words"])
-    span = {
-        "label": TEXT,
-        "start": whole(0, n - 1),
-        "end": whole(1, n),
-        "head?": whole(1, n),
-        "probability?": PROBABILITY,
-        "score?": NUMBER,
-    }
+    span = {"label": TEXT, "start": whole(0, n - 1), "end": whole(1, n), "head?": whole(1, n)}
+    span |= {"probability?": PROBABILITY, "score?": NUMBER}
     layers = {"heads": Many(whole(0, n), n), "arc_labels": Many(TEXT, n), "spans": Many(span)}
-    verify(
-        sentence, {"tags": Many(TEXT, n), **layers, "gold?": layers, "arc_probabilities?": Many(PROBABILITY, n)}, where
-    )
-    matches = sentence.get("matches") or []
-    verify(sentence, {"matches?": Many(Many(whole(0, n), 2, "fenceposts"))}, where)
-    for k, match in enumerate(matches):
+    form = {"tags": Many(TEXT, n), **layers, "gold?": layers, "arc_probabilities?": Many(PROBABILITY, n)}
+    verify(sentence, form | {"matches?": Many(Many(whole(0, n), 2, "fenceposts"))}, where)
+    for k, match in enumerate(sentence.get("matches") or ()):
         verify(match[1], whole(match[0] + 1, n), f"{where}.matches[{k}][1]")
     gold = (sentence.get("gold") or {"spans": ()})["spans"]
     for name, spans in (("spans", sentence["spans"]), ("gold.spans", gold)):
