@@ -96,19 +96,18 @@ def forced(
     count: int = 9,
     norm: str = "minmax",
     lam: float = 0.5,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Parse again with label heads that are made to attend to the root, as section 4.6 of the paper proposes, or to controls.
 
     Args: label: the label whose top heads are changed. shares: of their attention, that go to the word. count: how many heads
         are changed, besides all heads at once. norm: decides which these are. lam: the weight of label scores in the score of a
-        tree. seed: of the random words.
+        tree. The random words are always the same.
     Returns: a row for the parser as trained, and one for each word (a name of FORCED), set of heads and share: to, heads, share;
         f1, uas (percent), f1_p, uas_p (against the parse as trained, see `compare`); repaired and broken: the gold spans that
         only this parse has, or only the parse as trained; repaired_LABEL and broken_LABEL: those of the label.
     Raises: ModelError for a parser whose heads are mixed, LalkitError for a query matrix and for a label without spans.
     """
-    source, rows, rng = PaperLayer(network, collator, lam), [], np.random.default_rng(seed)
+    source, rows, rng = PaperLayer(network, collator, lam), [], np.random.default_rng(0)
     source.refuse_many_contexts()
     with words_kept(network):
         with source.layer.hooked(contexts=unchanged):

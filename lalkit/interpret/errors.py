@@ -27,7 +27,6 @@ from lalkit.interpret.tables import chosen
 from lalkit.treebank.joint import head_word
 from lalkit.treebank.tree import Sentence
 
-CLASSES = ("relabelled", "unary", "attachment", "extra", "missing", "wrong arc", "wrong arc label")
 COLUMNS = "sentence id class gold_start gold_end gold_label start end label text head_word".split()
 # How many heads count as the top heads of a label: section 4.6 follows two for NP and four for S, and lists four for PP.
 TOP = {"NP": 2}
@@ -108,16 +107,15 @@ def top_heads(contributions: Contributions, norm: str, label: str, count: int | 
 def missed(
     contributions: Contributions,
     norm: str,
-    labels: Sequence[str] | None = None,
     count: int | None = None,
     chosen_from: Literal["parsed", "correct"] = "parsed",
 ) -> pd.DataFrame:
-    """Count the missed gold spans of a label that are led by a top head of the label.
+    """Count the missed gold spans that are led by a top head of their label, for all labels of correct spans.
 
     The paper counts 36 of 53 for NP and 141 of 193 for S. Look with `besides=gold_spans(gold)`, and gather with `gold=gold`.
 
-    Args: labels: None means all labels of correct spans. count: how many top heads a label has, as in `top_heads`.
-        chosen_from: the spans that decide which heads these are: all spans of the parse, as in the paper, or the correct ones.
+    Args: count: how many top heads a label has, as in `top_heads`. chosen_from: the spans that decide which heads these are:
+        all spans of the parse, as in the paper, or the correct ones.
     Returns: label, norm, heads (the top heads), gold (gold spans), missed (those not in the parse), still (those of the missed
         that a top head leads), percent, by_chance (percent of all parsed spans, with any label, that one of these heads leads).
     """
@@ -128,7 +126,7 @@ def missed(
     top, right = contributions.top(norm), contributions.where(parsed & gold)
     deciding = right if chosen_from == "correct" else contributions.parsed
     rows = []
-    for label in labels if labels is not None else right.spans["label"].value_counts().index:
+    for label in right.spans["label"].value_counts().index:
         heads = top_heads(deciding, norm, label, count)
         expected = contributions.labelled(label) & gold
         lost = expected & ~parsed
