@@ -11,7 +11,6 @@ from dataclasses import replace
 from lalkit.draw import svg
 from lalkit.draw.arcs import joint_drawing, read_arcs
 from lalkit.draw.tree import GAP, LABEL, LEVEL, MARGIN, TAG_TO_WORD, WORD, Placed, read, slot_widths, walk
-from lalkit.errors import LalkitError
 from lalkit.treebank.tree import Node, Sentence, Span
 
 # These symbols follow the label; they repeat what colours and dashes say.
@@ -87,16 +86,12 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
         comparison: as `compare` returns it.
 
     Raises:
-        TreebankError: the spans or the heads are not a tree.
-        LalkitError: two spans cover the same words.
+        TreebankError: the spans or the heads are not a tree, or two spans cover the same words.
     """
     constituents = tuple(Span(s["start"], s["end"], s["label"]) for s in spans)
     sentence = Sentence(data["words"], data["tags"], constituents, data["heads"], data["arc_labels"], data["id"])
     layers, arcs, kinds = read(sentence), read_arcs(sentence), {}
     chains = _chains(layers.root, {(s["start"], s["end"]): i for i, s in enumerate(spans)})
-    if len(chains) < len(spans):
-        remedy = "Give one span for the same words: join a unary chain with '::'."
-        raise LalkitError("a constituent was not drawn", where=data["id"], remedy=remedy)
     for item in walk(layers.root):
         if item.node.is_leaf:
             item.key = f"w{item.end}"
