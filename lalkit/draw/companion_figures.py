@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence, Sized
 from itertools import cycle
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,6 +18,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from lalkit.draw.figures import BLUE, GREEN, GREY, HEAT, ORANGE, PURPLE, RED, SKY, side_by_side
+from lalkit.draw.pages import asset
 
 COLOURS = {"vanilla": BLUE, "diversity": ORANGE, "orthogonal": GREEN, "mlp": PURPLE, "sparsemax": RED}
 MARKERS = {"vanilla": "o", "diversity": "s", "orthogonal": "^", "mlp": "D", "sparsemax": "v"}
@@ -31,7 +31,6 @@ PANELS = {
     "position": ("relative position", 1.0),
     "difference": ("ROUGE-1 points lost", None),
 }
-PAGE = Path(__file__).with_name("preference.html")
 NEEDED = ("item", "words", "question", "label", "left", "right")
 
 
@@ -298,7 +297,7 @@ def preference_page(items: Sequence[dict]) -> str:
     which side.
     """
     data = json.dumps([{name: item[name] for name in NEEDED} for item in items])
-    return PAGE.read_text(encoding="utf-8").replace("ITEMS", data.replace("<", "\\u003c"))
+    return asset("preference.html").replace("ITEMS", data.replace("<", "\\u003c"))
 
 
 def _row(count: int, height: float, wide: float = 3.3) -> tuple[Figure, list[Axes]]:
