@@ -627,7 +627,7 @@ class Parser(Questions):
         """The object that explains the parser's label attention. Raises ModelError for a parser without label attention."""
         return source_of(self.network, self.collator, self.config.train.lam)
 
-    def playground(self, height: int = 900, host: str | None = None, port: int = 0) -> LocalServer:
+    def playground(self, height: int = 900, host: str = "127.0.0.1", port: int = 0) -> LocalServer:
         """Serve a page on which sentences are typed and parsed; in a notebook, show it in a frame. `.close()` ends it.
 
         There is one server for each parser. It works where the browser runs on the same machine as Python: for a remote machine,
@@ -641,7 +641,7 @@ class Parser(Questions):
         Raises:
             LalkitError: The parser has no joint trees or no label attention, or the port is in use.
         """
-        from lalkit.draw.local_server import LOOPBACK, LocalServer
+        from lalkit.draw.local_server import LocalServer
         from lalkit.draw.pages import asset, render
         from lalkit.interpret.typed_sentence import MOST_CHARACTERS, MOST_TREES, TypedSentences
 
@@ -653,7 +653,6 @@ class Parser(Questions):
                 characters=MOST_CHARACTERS, trees=MOST_TREES,
             )  # fmt: skip
             files = {f"/{name}": asset(name) for name in ("playground.css", "playground.js")}
-            host = LOOPBACK if host is None else host
             server = LocalServer({"/": first, **files, "/parse": typed.trees, "/explore": typed.page}, host, port)
             PLAYGROUNDS[self] = server
         server.height = height
