@@ -164,13 +164,9 @@ class SpanLayer(AttributionSource):
                     **{name: float(number) for name, number in numbers.items()},
                 }  # fmt: skip
             if layer.config.boundary == "glass":
-                first, last = edges
                 constant = float(cast(EdgeScorer, layer.boundary).last.bias[head])
-                last_word = float(last[b, end - 1, head]) - constant
-                for term, place, value in (
-                    ("first", start, float(first[b, start, head])),
-                    ("last", end - 1, last_word),
-                ):
+                first_word, last_word = float(edges[0][b, start, head]), float(edges[1][b, end - 1, head]) - constant
+                for term, place, value in (("first", start, first_word), ("last", end - 1, last_word)):
                     yield {**span, "term": term, "position": place + 1, "word": words[place], "value": value}
                 yield {**span, "term": "constant", "value": constant}
             else:
