@@ -1,4 +1,4 @@
-"""Show label attention to the shared probes, as an `AttentionView`: one function for each layer.
+"""Show label attention to the shared probes, as an `AttentionView`: one function for each layer, which is its method `view`.
 
 The paper's layer: an example is a sentence, and each head has one query for it. y_h[t] = LN(R (x_t + P c_h)), so other weights
 give other contexts c_h. The view computes the outputs, the fenceposts and the scores anew from the same x. It computes only once
@@ -12,7 +12,7 @@ boundaries. So a probe changes weights within the span, and only the sum is comp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
@@ -20,31 +20,31 @@ from torch import Tensor
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.interpret.source import AttributionSource, Sentences, Spans
 from lalkit.network.batches import Batch, Collator
-from lalkit.network.label_attention import LabelAttention
 from lalkit.network.parser import Network, arc_log_probabilities
 from lalkit.network.predict import predict
 from lalkit.network.scores import SpanScorer, fenceposts
-from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.probes.view import AttentionView, Outcome
+
+if TYPE_CHECKING:
+    from lalkit.interpret.paper_layer import PaperLayer
+    from lalkit.interpret.span_layer import SpanLayer
 
 STRIDE = 1_000_000  # The number of a span is the number of its sentence * STRIDE + start * 1000 + end.
 
 
 @torch.no_grad()
 def view_of_paper_layer(
-    source: AttributionSource,
+    source: PaperLayer,
     sentences: Sentences,
-    decide: str,
-    spans: Spans | None,
-    examples: Sequence[int],
-    mixed: bool,
+    decide: str = "spans",
+    spans: Spans | None = None,
+    examples: Sequence[int] = (),
 ) -> AttentionView:
     """Return the view of the paper's layer on a batch of sentences.
 
     Args: decide: with "spans", a unit is a span, its classes are all labels and the empty one, and its score counts (label is
         as given, 1); with "arcs", a unit is a word, and its classes are its possible head words, 0 the root. spans: those to
         decide; None: those of the parse. examples: the numbers of the sentences in their data.
-        mixed: the part of one head cannot be separated, so there is no `without_slices`.
     Returns: weights [B, H, 1, T], over T positions with START and STOP; values [B, H, T, d_kv], V_h x. If
         the heads are not mixed, there is `without_slices`, which sets a head's output to zero at every word.
     Raises: ModelError without label attention, or with a query matrix; ParameterError for an unknown decision; LalkitError
@@ -54,7 +54,7 @@ def view_of_paper_layer(
         raise ParameterError(f"decide is {decide!r}", remedy="Give spans or arcs.")
     if not sentences:
         raise LalkitError("there is no sentence to look at", remedy="Give at least one.")
-    network, collator, layer = source.network, source.collator, cast(LabelAttention, source.layer)
+    network, collator, layer = source.network, source.collator, source.layer
     if layer is None or layer.config.query != "vector":
         raise ModelError("has no label attention with one query a head", remedy="Use a parser with query=vector.")
     network.eval()
@@ -90,23 +90,32 @@ def view_of_paper_layer(
 
     return AttentionView(
         weights, values, mask, torch.ones_like(mask[:, :1]), [f"lal.{h:03d}" for h in range(weights.shape[1])],
-        _from_weights(values, from_contexts), tuple(examples), from_contexts, None if mixed else without_slices,
+        _from_weights(values, from_contexts), tuple(examples), from_contexts, None if source.mixed else without_slices,
     )  # fmt: skip
 
 
 @torch.no_grad()
 def view_of_span_layer(
-    source: AttributionSource, sentences: Sentences, spans: Spans | None, examples: Sequence[int]
+    source: SpanLayer,
+    sentences: Sentences,
+    decide: str = "spans",
+    spans: Spans | None = None,
+    examples: Sequence[int] = (),
 ) -> AttentionView:
     """Return the view of label attention inside the span, on the spans of all sentences, in their order.
 
     The only unit is the label of the span, out of all labels and the empty one; its score counts (label is as given, 1). To take
     out a head's slice is to take out its sum; the boundary score of its label stays.
 
-    Args: spans: those of each sentence; None: those of the parse. examples: the numbers of the sentences in their data.
+    Args: decide: spans. spans: those of each sentence; None: those of the parse. examples: the numbers of the sentences in
+        their data.
+    Raises: ParameterError for another decision, LalkitError without a span.
     Returns: weights [B, H, 1, T] for B spans of at most T words and H heads, one for each label (also <H>); values [B, H, T, 1].
     """
-    network, vocab, scorer = source.network, source.collator.vocab, cast(SpanLabelAttention, source.layer)
+    if decide != "spans":
+        remedy = "Give spans: label attention inside the span has no part in arcs."
+        raise ParameterError(f"decide is {decide!r}", remedy=remedy)
+    network, vocab, scorer = source.network, source.collator.vocab, source.layer
     device = next(network.parameters()).device
     network.eval()
     spans = _parsed(source, sentences) if spans is None else spans

@@ -31,12 +31,11 @@ from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError
 from lalkit.interpret.attention_views import view_of_paper_layer
 from lalkit.interpret.contributions import NORMS, UNITS, Contributions, Heads, Look, Span, contributions, normalise
-from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
+from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, gold_spans, parsed_spans
 from lalkit.network.label_attention import LabelAttention
 from lalkit.network.parser import ParserOutput
 from lalkit.network.predict import Prediction, predict_batches
 from lalkit.network.scores import SpanScorer
-from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
@@ -54,6 +53,7 @@ class PaperLayer(AttributionSource):
     top_norm = "exact"
     passed_on = "contexts"
     needs = {"attention": True, "posts": True}
+    view = view_of_paper_layer
 
     @staticmethod
     def system(config: ModelConfig) -> str:
@@ -140,11 +140,6 @@ class PaperLayer(AttributionSource):
     def page_span(self, look: Look, span: Span) -> dict:
         place = look.spans.index(span)
         return {"values": {norm: normalise(look.raw, look.exact, norm)[place].tolist() for norm in self.norms}}
-
-    def view(
-        self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
-    ) -> AttentionView:
-        return view_of_paper_layer(self, sentences, decide, spans, examples, bool(self.mixed))
 
     def contributions_table(self, looks: Sequence[Look], norm: str) -> pd.DataFrame:
         return contributions(looks).table([norm]).drop(columns=["id", "parsed", "gold"])

@@ -21,14 +21,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError, ModelError, ParameterError
+from lalkit.errors import LalkitError, ModelError
 from lalkit.interpret.attention_views import view_of_span_layer
 from lalkit.interpret.contributions import Contributions, Heads, Span
-from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
+from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, gold_spans, parsed_spans
 from lalkit.network.parser import ParserOutput
 from lalkit.network.predict import Prediction, predict_batches
 from lalkit.network.span_attention import EdgeScorer, SpanLabelAttention
-from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
@@ -77,6 +76,7 @@ class SpanLayer(AttributionSource):
     content = "terms of all constituents"
     top_norm = "raw"
     passed_on = "evidence"
+    view = view_of_span_layer
 
     @staticmethod
     def system(config: ModelConfig) -> str:
@@ -208,14 +208,6 @@ class SpanLayer(AttributionSource):
                 readings.append({**reading, "rest": dict(zip(rest["term"], _rounded(rest["value"])))})
         words, _ = look.of(span)
         return {"readings": readings, "then": list(zip(words["then"], _rounded(words["then_score"])))}
-
-    def view(
-        self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
-    ) -> AttentionView:
-        if decide != "spans":
-            remedy = "Give spans: label attention inside the span has no part in arcs."
-            raise ParameterError(f"decide is {decide!r}", remedy=remedy)
-        return view_of_span_layer(self, sentences, spans, examples)
 
     def contributions_table(self, looks: Sequence[Terms], norm: str) -> pd.DataFrame:
         """Return the terms of each score: also term, position, word, attention and evidence. They are exact: no other norms."""
