@@ -1,4 +1,4 @@
-"""Draw constituent trees as an SVG: labels above, words below, the line to each head child thick.
+"""Draw constituent trees as an SVG (labels above, words below, the line to each head child thick) and as text.
 
 Layout: every subtree has a box of its own, as wide as its label or as the boxes of its children side by side, so nothing can
 overlap. A constituent stands one level above its highest child. A line leaves its parent at a slant, reaches the next level,
@@ -74,6 +74,30 @@ def draw_tree(sentence: Sentence | Node, notes: Mapping[tuple[int, int], str] | 
     parts = [*tree_parts(layers, base, level), *word_parts(layers, xs, base)]
     height = base + TAG_TO_WORD + MARGIN - 4
     return svg.document(tree_width(layers.root, slots), height, parts, "Constituents: " + " ".join(layers.words))
+
+
+def text_tree(sentence: Sentence | Node) -> str:
+    """Return the constituents as indented text. If the sentence has heads, * marks each head child.
+
+    S
+    ├── NP
+    │   ├── DT The
+    │   └── NN end *
+    └── VP *
+    """
+    layers = read(sentence)
+    lines = []
+    stack = [(layers.root, "", "", False)]
+    while stack:
+        item, lead, indent, is_head = stack.pop()
+        word = layers.words[item.start] if item.node.is_leaf else ""
+        label = item.node.label if layers.tags or not word else ""
+        lines.append(lead + " ".join(filter(None, (label, word, "*" if is_head else ""))))
+        for child in reversed(item.children):
+            last = child is item.children[-1]
+            marked = child.head is not None and child.head == item.head and len(item.children) > 1
+            stack.append((child, indent + ("└── " if last else "├── "), indent + ("    " if last else "│   "), marked))
+    return "\n".join(lines) + "\n"
 
 
 def read(sentence: Sentence | Node) -> Layers:

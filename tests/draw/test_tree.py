@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lalkit.draw import draw_tree
+from lalkit.draw import draw_tree, text_tree
 from lalkit.draw.svg import text_width
 from lalkit.treebank.brackets import parse_tree, tree_to_sentence
 from lalkit.treebank.joint import external_head
@@ -67,6 +67,23 @@ def test_a_tree_deeper_than_pythons_recursion_limit_is_drawn():
     for _ in range(3000):
         tree = Node("NP", (tree,))
     assert draw_tree(tree).count(">NP</text>") == 3000
+    assert len(text_tree(tree).splitlines()) == 3001
+
+
+def test_the_text_tree():
+    assert text_tree(HEADED) == (
+        "S\n"
+        "├── NP\n"
+        "│   ├── DT The\n"
+        "│   └── NN end *\n"
+        "├── VP *\n"
+        "│   ├── VBZ is *\n"
+        "│   └── ADJP\n"
+        "│       └── JJ near\n"
+        "└── . .\n"
+    )
+    assert "*" not in text_tree(END)
+    assert text_tree(parse_tree(TEXT)) == text_tree(END)
 
 
 @pytest.mark.parametrize(("wide", "narrow"), [("WWW", "iii"), ("住在", "ab"), ("A", "a"), ("abc", "ab")])
