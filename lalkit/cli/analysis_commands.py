@@ -228,7 +228,7 @@ def run(
     from lalkit.reproduce.notebook import run_notebook
 
     result = run_notebook(notebook, options.pairs(parameter), out, cache=cached)
-    logger.info("done in %.0f s: %s", result.seconds, result.folder)
+    logger.info("done in %.0f s: %s", result.record["seconds"], result.folder)
 
 
 @documented

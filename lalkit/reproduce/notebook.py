@@ -50,15 +50,6 @@ class RunResult:
     notebook: Path
     record: dict
 
-    @property
-    def seconds(self) -> float:
-        return self.record["seconds"]
-
-    def files(self) -> list[Path]:
-        """Return what the notebook saved: all files of the folder but the notebook itself and run.json."""
-        ours = {self.notebook, self.folder / "run.json"}
-        return sorted(p for p in self.folder.rglob("*") if p.is_file() and p not in ours)
-
 
 def run_dir() -> Path:
     """Return where a notebook saves: its run's folder, or runs/by-hand if it is run cell by cell."""
@@ -78,7 +69,6 @@ def run_notebook(
     parameters: Mapping[str, object] | None = None,
     out: str | Path | None = None,
     *,
-    timeout: float = CELL_TIMEOUT,
     progress: bool = True,
     cache: bool = False,
 ) -> RunResult:
@@ -91,7 +81,6 @@ def run_notebook(
         parameters: name -> value, or text as from a command line (see `lalkit.reproduce.parameters`).
         out: the run's folder, by default runs/<notebook>/<time>-<hash of notebook and parameters> under the repository
             root. Files of an earlier run in it are replaced.
-        timeout: seconds for each cell.
         progress: whether to show a bar on standard error.
         cache: whether to return an earlier finished run instead, from runs/<notebook> or from `out`, if its notebook,
             parameters, source of lalkit and data are the same (`SAME`). Other files that the notebook reads, such as a
@@ -99,8 +88,9 @@ def run_notebook(
 
     Raises:
         ParameterError: a parameter is wrong; nothing was written.
-        NotebookError: a cell failed or took too long, or the kernel died. The error has the number of the cell, from 1 in
-            the notebook as it stands. The folder stays, with the notebook as far as it got and status "failed" in run.json.
+        NotebookError: a cell failed or took longer than CELL_TIMEOUT, or the kernel died. The error has the number of
+            the cell, from 1 in the notebook as it stands. The folder stays, with the notebook as far as it got and
+            status "failed" in run.json.
     """
     path = Path(path).resolve()
     declared = read_parameters(path)
@@ -124,7 +114,7 @@ def run_notebook(
     begun = time.perf_counter()
     try:
         with writing(folder):
-            _execute(path, partial, changed, folder, root, timeout, progress)
+            _execute(path, partial, changed, folder, root, progress)
         record["status"] = "ok"
     except NotebookError as error:
         record.update(status="failed", error=error.problem)
@@ -187,7 +177,7 @@ def _make_folder(runs: Path, out: str | Path | None, record: dict) -> Path:
         number += 1
 
 
-def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, timeout: float, progress: bool) -> None:
+def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, progress: bool) -> None:
     """Run papermill, and turn its many ways to fail into NotebookError."""
     import nbformat
     import papermill
@@ -205,7 +195,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
                 parameters=changed or None,
                 kernel_name=KERNEL,
                 progress_bar={"ascii": True, "desc": path.stem, "file": sys.stderr} if progress else False,
-                execution_timeout=max(1, round(timeout)),
+                execution_timeout=CELL_TIMEOUT,
                 cwd=str(root),
                 config=Config({"KernelManager": {"shutdown_wait_time": PATIENCE}}),
             )
@@ -216,7 +206,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
         raise NotebookError(problem, remedy=f"In: {line}\n  {remedy}") from None
     except CellTimeoutError:
         number = _cell_reached(output, node, changed)
-        raise NotebookError(f"cell {number} took longer than {timeout:g} seconds", remedy=remedy) from None
+        raise NotebookError(f"cell {number} took longer than {CELL_TIMEOUT} seconds", remedy=remedy) from None
     except (DeadKernelError, NoSuchKernel) as error:
         number = _cell_reached(output, node, changed)
         problem = f"the kernel did not start or died in cell {number} ({error})"
