@@ -19,10 +19,10 @@ from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import AllowInfNan, StrictInt, TypeAdapter, ValidationError
+from pydantic import AllowInfNan, TypeAdapter, ValidationError
 
 from lalkit.errors import ParameterError
-from lalkit.files import read_json
+from lalkit.files import check_form, read_json
 
 TAG = "parameters"
 FORM = "Write each line as: name: type = value  # help, for example: epochs: int = 3  # passes over the data"
@@ -98,7 +98,7 @@ class _Notebook:
     cells: list[_Cell]
     metadata: dict
     nbformat: Literal[4]
-    nbformat_minor: StrictInt
+    nbformat_minor: int
 
 
 def read_parameters(path: str | Path) -> dict[str, Parameter]:
@@ -109,19 +109,19 @@ def read_parameters(path: str | Path) -> dict[str, Parameter]:
     """
     path = Path(path)
     remedy = "Give an .ipynb file that Jupyter can open."
+    notebook = read_json(path, remedy, ParameterError, nan=True)
     try:
-        notebook = TypeAdapter(_Notebook).validate_python(read_json(path, remedy, ParameterError, nan=True))
-    except ValidationError as error:
-        first = error.errors()[0]
-        problem = f"is not a Jupyter notebook (version 4): {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        check_form(notebook, _Notebook)
+    except ValueError as error:
+        problem = f"is not a Jupyter notebook (version 4): {error}"
         raise ParameterError(problem, where=str(path), remedy=remedy) from None
-    tagged = [(i, cell) for i, cell in enumerate(notebook.cells, 1) if TAG in cell.metadata.tags]
+    tagged = [(i, cell) for i, cell in enumerate(notebook["cells"], 1) if TAG in cell["metadata"].get("tags", [])]
     if len(tagged) != 1:
         problem = f"has {len(tagged)} cells tagged '{TAG}', wants exactly one"
         remedy = "Tag one code cell in JupyterLab: Property Inspector (gear), Cell Tags."
         raise ParameterError(problem, where=str(path), remedy=remedy)
     ((number, cell),) = tagged
-    return parse_declarations("".join(cell.source), f"{path}, cell {number}")
+    return parse_declarations("".join(cell["source"]), f"{path}, cell {number}")
 
 
 def parse_declarations(source: str, where: str = "") -> dict[str, Parameter]:
