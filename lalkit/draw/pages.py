@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -21,14 +22,15 @@ def render(template: str, filters: dict[str, Callable] | None = None, **values) 
 
     Args:
         template: its path in the package, such as "models/card.md.jinja". HTML is escaped if the name says .html.
-        filters: functions that the template may use as filters, besides `markdown_table`, which is called `markdown` there.
+        filters: functions that the template may use as filters, besides `markdown` (`markdown_table`) and `base64`, which
+            encodes the bytes of a picture.
         values: what the template names. A name that it uses and that is not given is an error.
     """
     environment = Environment(
         loader=FileSystemLoader(PACKAGE), autoescape=".html" in template, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters |= {"markdown": markdown_table} | (filters or {})
+    environment.filters |= {"markdown": markdown_table, "base64": b64encode} | (filters or {})
     return environment.get_template(template).render(values)
 
 

@@ -5,7 +5,6 @@ Each report is a folder with tables (CSV), figures and one page. The notebooks a
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -192,17 +191,16 @@ def _named(models: Sequence[str]) -> dict[str, str]:
 
 def _write(title: str, tables: Tables, pictures: dict, out: Path) -> list[Path]:
     """Write every table and figure, and a page of all: the first rows of each label or head, where a table has many."""
-    written, images = [], []
-    for name, (_, table) in tables.items():
-        written.append(write_text(out / f"{name}.csv", table.to_csv(index=False, float_format="%.6g")))
-    for name, figure in pictures.items():
-        picture = png(figure)
-        written.append(write_bytes(out / f"{name}.png", picture))
-        images.append((f"{title}: {name}", base64.b64encode(picture).decode()))
+    shown = {name: png(figure) for name, figure in pictures.items()}
+    images = [(f"{title}: {name}", picture) for name, picture in shown.items()]
     parts = {heading: _shown(table) for heading, table in tables.values()}
     page = {"question": title, "pictures": images, "parts": parts}
-    html = render("reproduce/report.html.jinja", title=title, sweeps=[page])
-    return [*written, write_text(out / "report.html", html)]
+    texts = {name: table.to_csv(index=False, float_format="%.6g") for name, (_, table) in tables.items()}
+    return [
+        *(write_text(out / f"{name}.csv", text) for name, text in texts.items()),
+        *(write_bytes(out / f"{name}.png", picture) for name, picture in shown.items()),
+        write_text(out / "report.html", render("reproduce/report.html.jinja", title=title, sweeps=[page])),
+    ]
 
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:

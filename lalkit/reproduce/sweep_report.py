@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -46,36 +45,33 @@ def report(folders: Sequence[str | Path], out: str | Path) -> list[Path]:
     out, written, pages = Path(out), [], []
     for name, sweep in sweeps.items():
         split, question = split_of(sweep), sweep.content["question"]
-        runs, cells = run_table(sweep), cell_table(sweep, split)
-        pairs, claims = all_pairs(sweep, split), judge(sweep, split)
-        curves = curve_table(sweep)
-        tables = {"runs": runs, "cells": cells, "tests": pairs, "claims": claims, "curves": curves}
+        tables = {
+            "runs": run_table(sweep), "cells": cell_table(sweep, split), "tests": all_pairs(sweep, split),
+            "claims": judge(sweep, split), "curves": curve_table(sweep),
+        }  # fmt: skip
+        points = seed_points(tables["runs"].query("split == @split"), sweep.axes, COUNTED)
+        curves = learning_curves(tables["curves"], sweep.axes, COUNTED)
+        pictures = {
+            f"{name}.png": ("F1, UAS and LAS of every run", png(points)),
+            f"{name}-curves.png": ("dev scores of every run by epoch", png(curves)),
+        }
+        parts = _parts(sweep, split, tables)
+        first = "\n\n".join(f"![{alt}]({file})" for file, (alt, _) in pictures.items())
+        page = render("reproduce/report.md.jinja", title=question, first=first, parts=parts)
         for kind, table in tables.items():
             written.append(write_text(out / f"{name}-{kind}.csv", table.to_csv(index=False, float_format="%.6g")))
-        points = seed_points(runs[runs["split"] == split], sweep.axes, COUNTED)
-        pictures = {
-            f"{name}.png": ("F1, UAS and LAS of every run", points),
-            f"{name}-curves.png": ("dev scores of every run by epoch", learning_curves(curves, sweep.axes, COUNTED)),
-        }
-        shown = {file: (alt, png(figure)) for file, (alt, figure) in pictures.items()}
-        parts = _parts(sweep, split, cells, pairs, claims)
-        first = "\n\n".join(f"![{alt}]({file})" for file, (alt, _) in shown.items())
-        page = render("reproduce/report.md.jinja", title=question, first=first, parts=parts)
         written += [
-            *(write_bytes(out / file, picture) for file, (_, picture) in shown.items()),
+            *(write_bytes(out / file, picture) for file, (_, picture) in pictures.items()),
             write_text(out / f"{name}.md", page),
             write_text(out / f"{name}.tex", _latex(parts["What the cells reached"])),
         ]
-        images = [(alt, base64.b64encode(picture).decode()) for alt, picture in shown.values()]
-        pages.append({"question": question, "pictures": images, "parts": parts})
+        pages.append({"question": question, "pictures": pictures.values(), "parts": parts})
     title = ", ".join(sweep.name for sweep in sweeps.values())
     page = render("reproduce/report.html.jinja", title=title, sweeps=pages)
     return [*written, write_text(out / "report.html", page)]
 
 
-def _parts(
-    sweep: Sweep, split: str, cells: pd.DataFrame, pairs: pd.DataFrame, claims: pd.DataFrame
-) -> dict[str, pd.DataFrame | str]:
+def _parts(sweep: Sweep, split: str, tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame | str]:
     """Return what the report shows: heading -> a table of text, or a sentence."""
     first, seeds = sweep.runs[0], sorted({run["seed"] for run in sweep.runs})
     epochs = " or ".join(map(str, sorted({run["config"]["train"]["epochs"] for run in sweep.runs})))
@@ -88,13 +84,14 @@ def _parts(
     }
     if sweep.missing:
         parts["Not in the tables"] = "; ".join(sweep.missing) + "."
-    parts["What the cells reached"] = _reached(sweep, cells)
-    if len(claims):
+    parts["What the cells reached"] = _reached(sweep, tables["cells"])
+    if len(claims := tables["claims"]):
         columns = {
             "claim": claims["says"], "by": claims["by"].map(NAMES), "closest": claims["against"].astype(object).fillna(""),
             "points ahead": _ahead(claims), "p (Holm)": _text(claims["p_holm"], 4), "verdict": claims["verdict"],
         }  # fmt: skip
         parts["What is claimed"] = pd.DataFrame(columns)
+    pairs = tables["tests"]
     measure = next((measure for measure in COUNTED if measure in set(pairs["measure"])), "f1")  # F1, if anyone has it
     pairs = pairs[pairs["measure"] == measure]
     columns = {"points ahead": _ahead(pairs), "p": _text(pairs["p"], 4), "p (Holm)": _text(pairs["p_holm"], 4)}
