@@ -11,7 +11,7 @@ import torch
 
 from lalkit.bench import routines, whole_parser
 from lalkit.bench.measure import MULTIPLES, Settings
-from lalkit.errors import ParameterError
+from lalkit.errors import ParameterError, whole_number
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +33,7 @@ def bench(names: list[str], settings: Settings) -> list[dict]:
         raise ParameterError(f"there is no routine {unknown[0]!r}", remedy=f"Routines: {', '.join(ROUTINES)}.")
     if settings.device != "cpu" and not torch.cuda.is_available():
         raise ParameterError(f"there is no device {settings.device!r} here", remedy="Leave --device out.")
-    if settings.repeats < 1:
-        raise ParameterError(f"--repeats is {settings.repeats}", remedy="Give 1 or more.")
+    whole_number("--repeats", settings.repeats, 1)
     rows = []
     for name in names or ROUTINES:
         logger.info("%s ...", name)

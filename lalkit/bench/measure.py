@@ -40,7 +40,6 @@ class Settings:
     repeats: int = 7
     preset: str = "minilm"
     random_weights: bool = False
-    memory: bool = True
 
     def at_most(self, repeats: int) -> Settings:
         """Return the same settings with fewer rounds, for comparisons that take long."""
@@ -58,10 +57,8 @@ def compare(
         memory: also compare the peaks of memory, as ours / baseline, beyond what was held before; never for `MULTIPLES`,
             whose baseline is a part of ours.
     """
-    pairs = alternate(settings, ours, theirs)
-    multiple = routine in MULTIPLES
-    compared = row(settings, routine, case, mode, baseline, pairs, [a / b if multiple else b / a for a, b in pairs])
-    if memory and settings.memory and not multiple:
+    compared = row(settings, routine, case, mode, baseline, alternate(settings, ours, theirs))
+    if memory and routine not in MULTIPLES:
         compared["memory_ratio"] = round(peak_bytes(ours, settings.device) / peak_bytes(theirs, settings.device), 3)
     return compared
 
@@ -75,9 +72,13 @@ def alternate(settings: Settings, *functions: Callable) -> list[tuple[float, ...
 
 def row(
     settings: Settings, routine: str, case: str, mode: str, baseline: str,
-    pairs: Sequence[tuple[float, ...]], ratios: Sequence[float],
+    pairs: Sequence[tuple[float, ...]], ratios: Sequence[float] = (),
 ) -> dict:  # fmt: skip
-    """Return a row of the table: medians over the rounds. pairs: milliseconds of (ours, baseline) in each round."""
+    """Return a row of the table: medians over the rounds.
+
+    pairs: milliseconds of (ours, baseline) in each round; ratios: by default those that `compare` describes.
+    """
+    ratios = ratios or [a / b if routine in MULTIPLES else b / a for a, b in pairs]
     return {
         "routine": routine, "case": case, "mode": mode, "device": settings.device, "baseline": baseline,
         "ours_ms": round(median(a for a, _ in pairs), 4), "baseline_ms": round(median(b for _, b in pairs), 4),

@@ -72,7 +72,7 @@ def parse(settings: Settings) -> list[dict]:
     for place, precision in enumerate(usable):
         pairs = [(times[place], times[-1]) for times in rounds]
         mode = f"{settings.preset}, {precision}, {1000 * words / median(ours for ours, _ in pairs):,.0f} words/s"
-        rows.append(one_row(settings, "parse", name, mode, baseline, pairs, [ours / alone for ours, alone in pairs]))
+        rows.append(one_row(settings, "parse", name, mode, baseline, pairs))
     return [*rows, *_parts(settings, network, parse_all, name)]
 
 
@@ -101,8 +101,7 @@ def _parts(settings: Settings, network: Network, parse_all: Callable, name: str)
     rows = []
     for part in rounds[0]:
         pairs = [(times[part], total) for times, total in zip(rounds[1:], totals)]
-        ratios = [time / total for time, total in pairs]
-        rows.append(one_row(settings, "parts", part, f"{settings.preset}, {name}", "whole parser", pairs, ratios))
+        rows.append(one_row(settings, "parts", part, f"{settings.preset}, {name}", "whole parser", pairs))
     return rows
 
 
@@ -138,8 +137,7 @@ def start(settings: Settings) -> list[dict]:
     """Compare one sentence on the command line with `import torch`: the processor time of new processes, in turn."""
     commands = ("-m", "lalkit", "parse", "It works."), ("-c", "import torch")
     _, *pairs = [(_process(commands[0]), _process(commands[1])) for _ in range(settings.at_most(5).repeats + 1)]
-    ratios = [ours / torch_alone for ours, torch_alone in pairs]
-    return [one_row(settings, "start", "one sentence", "lalkit parse, processor time", "import torch", pairs, ratios)]
+    return [one_row(settings, "start", "one sentence", "lalkit parse, processor time", "import torch", pairs)]
 
 
 def _process(arguments: Sequence[str]) -> float:

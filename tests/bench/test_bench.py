@@ -22,7 +22,7 @@ from tests.command import lalkit
 from tests.reference import span_attention_literal
 from tests.reference.label_attention_literal import literal
 
-ONCE = Settings(repeats=1, memory=False)
+ONCE = Settings(repeats=1)
 COLUMNS = {
     "routine", "case", "mode", "device", "baseline", "ours_ms", "baseline_ms", "ratio", "ratio_min", "ratio_max",
     "memory_ratio",
@@ -152,6 +152,7 @@ def test_a_start_is_measured_in_processes_of_their_own(monkeypatch):
         7000,
         9000,
     )  # the first round does not count
+    assert row["ratio"] == round((5 / 7 + 9 / 11) / 2, 4), "how many times as long ours takes"
     assert "x as long" in bench.table([row])
 
 
@@ -166,7 +167,7 @@ def test_a_look_inside(tiny_network):
 
 
 def test_a_look_inside_the_span(tiny_network):
-    (row,) = whole_parser.look(Settings(repeats=1, memory=False, preset="minilm-span"))
+    (row,) = whole_parser.look(Settings(repeats=1, preset="minilm-span"))
     assert row["mode"] == "terms of all constituents" and row["ours_ms"] > 0
 
 
@@ -186,12 +187,14 @@ def test_unknown_routine_and_device():
     if not torch.cuda.is_available():
         with pytest.raises(ParameterError, match="no device 'cuda'"):
             bench.bench(["spans"], Settings("cuda"))
+    with pytest.raises(ParameterError, match="--repeats is 0\n  Give 1 or more"):
+        bench.bench(["spans"], Settings(repeats=0))
 
 
 @pytest.mark.parametrize("routine", [whole_parser.parse, whole_parser.train])
 def test_an_encoder_from_scratch_cannot_be_compared_with_a_bare_encoder(routine):
     with pytest.raises(ParameterError, match="the preset chinese has no pretrained encoder .*\n.*--preset minilm"):
-        routine(Settings(repeats=1, memory=False, preset="chinese"))
+        routine(Settings(repeats=1, preset="chinese"))
 
 
 def test_the_table_names_every_row():
