@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -89,7 +89,7 @@ KEYS: dict[str, tuple[Any, str]] = {
 
 @dataclass(frozen=True)
 class Run:
-    """One training of a sweep. cell: axis -> name of its value; key: see `plan`, or "" if it was made without hashes.
+    """One training of a sweep. cell: axis -> name of its value; key: see `plan`.
 
     treebank: what it is trained on; scored: the treebank of the sweep, which gives the dev and test parts of all runs.
     """
@@ -99,7 +99,7 @@ class Run:
     config: Config
     treebank: str
     scored: str
-    key: str = ""
+    key: str
 
     @property
     def folder(self) -> str:
@@ -112,14 +112,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Plan:
-    """A sweep that can begin. content: the file as it was read; code, data: their hashes, or "" without hashes."""
+    """A sweep that can begin. content: the file as it was read; code, data: their hashes."""
 
     name: str
     profile: str | None
     content: dict
     runs: tuple[Run, ...]
-    code: str = ""
-    data: str = ""
+    code: str
+    data: str
 
     def to_dict(self) -> dict:
         """Return what sweep.json holds."""
@@ -155,33 +155,27 @@ def describe(cell: dict[str, Any]) -> str:
     return ", ".join(f"{axis}: {value}" for axis, value in cell.items())
 
 
-def plan(path: str | Path, profile: str | None = None, *, hashes: bool = True) -> Plan:
+def plan(path: str | Path, profile: str | None = None) -> Plan:
     """Return all runs of a sweep's file in one of its profiles (None: the file as it stands).
 
-    The runs are in the order of the seeds, so that an unfinished sweep has seen every cell. With `hashes`, the key of a run
-    is the SHA-256 of its config, its treebank with all sentences, and the code that trains; without, no treebank is read.
+    The runs are in the order of the seeds, so that an unfinished sweep has seen every cell. The key of a run is the SHA-256 of
+    its config, its treebank with all sentences, and the code that trains.
 
-    Raises ParameterError naming the file, the key and the remedy for whatever is wrong with the file; and, with hashes,
-    CorpusError or TreebankError if the treebank cannot be read.
+    Raises ParameterError naming the file, the key and the remedy for whatever is wrong with the file; CorpusError or
+    TreebankError if the treebank cannot be read.
     """
     file = SweepFile.read(path, profile)
     cells = _cells(file, _base(file))
     read_paper(file.content, str(path))
     scored = file.chosen[TREEBANK]
-    runs = [
-        Run(cell, seed, override(config, {"train.seed": seed}), treebank, scored)
-        for seed in file.chosen["seeds"]
-        for cell, config, treebank in cells
-    ]
-    code = data = ""
-    if hashes:
-        tasks = {run.config.model.task for run in runs}
-        code = training_hash()
-        hashed = {treebank: data_hash(treebank, tasks) for treebank in {scored, *(run.treebank for run in runs)}}
-        data = hashed[scored]
-        for number, run in enumerate(runs):
-            what = [to_dict(run.config), run.treebank, hashed[run.treebank], code]
-            runs[number] = replace(run, key=json_hash(what + [data] * (run.treebank != scored)))
+    tasks = {config.model.task for _, config, _ in cells}
+    hashed = {treebank: data_hash(treebank, tasks) for treebank in {scored, *(treebank for *_, treebank in cells)}}
+    code, data, runs = training_hash(), hashed[scored], []
+    for seed, (cell, config, treebank) in product(file.chosen["seeds"], cells):
+        config = override(config, {"train.seed": seed})
+        what = [to_dict(config), treebank, hashed[treebank], code]
+        key = json_hash(what + [data] * (treebank != scored))
+        runs.append(Run(cell, seed, config, treebank, scored, key))
     return Plan(file.content["name"], profile, file.content, tuple(runs), code, data)
 
 

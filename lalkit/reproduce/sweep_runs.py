@@ -81,7 +81,7 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = N
     there, so that a cell that two tables share is trained once.
 
     Args:
-        plan: a plan made with hashes.
+        plan: the runs, see `lalkit.reproduce.sweep_plan.plan`.
         out: the sweep's folder; with a cluster, the same folder on all its workers.
         jobs: how many runs at the same time on this machine.
         cluster: the address of a dask scheduler whose workers carry out the runs instead.

@@ -431,4 +431,4 @@ LAUGHS = "".join(
 def test_yaml_of_a_sweep(tmp_path, text, says, alarm):
     (tmp_path / "a.yml").write_text(text)
     with refused(["a.yml", says]):
-        sweep_plan.plan(tmp_path / "a.yml", hashes=False)
+        sweep_plan.plan(tmp_path / "a.yml")

@@ -26,12 +26,19 @@ def write(content, tmp_path):
     return write
 
 
-def test_a_plan_has_every_combination_with_every_seed(write):
+@pytest.fixture
+def without_data(monkeypatch):
+    """Plan sweeps without their corpora: no treebank is read, and no code."""
+    monkeypatch.setattr("lalkit.reproduce.sweep_plan.data_hash", lambda treebank, tasks: treebank)
+    monkeypatch.setattr("lalkit.reproduce.sweep_plan.training_hash", lambda: "code")
+
+
+def test_a_plan_has_every_combination_with_every_seed(write, without_data):
     grid = {
         "dropout": {"none": {"model.dropout": 0.0}, "half": {"model.dropout": 0.5}},
         "label attention": {"yes": {}, "no": {"model.label_attention": None}},
     }
-    runs = plan(write(grid=grid, seeds=[3, 1]), hashes=False).runs
+    runs = plan(write(grid=grid, seeds=[3, 1])).runs
     assert [(run.cell["dropout"], run.cell["label attention"], run.seed) for run in runs] == [
         (a, b, seed) for seed in (3, 1) for a in ("none", "half") for b in ("yes", "no")
     ]
@@ -40,15 +47,15 @@ def test_a_plan_has_every_combination_with_every_seed(write):
     assert str(runs[0]) == "dropout: none, label attention: yes, seed 3"
 
 
-def test_a_profile_replaces_and_adds_settings(write):
+def test_a_profile_replaces_and_adds_settings(write, without_data):
     profiles = {"small": {"treebank": "sample", "seeds": [7], "set": {"train.epochs": 1, "train.rate": "1e-4"}}}
     path = write(set={"train.epochs": 5, "train.clip": 0.5}, profiles=profiles)
-    first, second = plan(path, "small", hashes=False).runs
+    first, second = plan(path, "small").runs
     assert (first.treebank, first.seed, first.cell) == ("sample", 7, {"layers": "1"})
     assert (first.config.train.epochs, first.config.train.rate, first.config.train.clip) == (1, 1e-4, 0.5)
-    assert plan(path, hashes=False).runs[0].config.train.epochs == 5
+    assert plan(path).runs[0].config.train.epochs == 5
     other = {"one": {"grid": {"layers": {3: {"model.layers": 3}}}}}
-    assert [run.cell for run in plan(write(profiles=other), "one", hashes=False).runs] == [{"layers": "3"}]
+    assert [run.cell for run in plan(write(profiles=other), "one").runs] == [{"layers": "3"}]
 
 
 def test_the_key_of_a_run_depends_on_config_treebank_data_and_code(write, few, monkeypatch, tmp_path):
@@ -125,7 +132,7 @@ LAYERS = {"layers": {1: {"model.layers": 1}}}
 )
 def test_the_error_for_a_mistake_names_its_place(write, changes, profile, says):
     with pytest.raises(ParameterError, match=says) as error:
-        plan(write(**changes), profile, hashes=False)
+        plan(write(**changes), profile)
     assert "a.yml" in str(error.value)
 
 
@@ -142,16 +149,14 @@ def test_the_error_for_a_mistake_names_its_place(write, changes, profile, says):
 def test_a_file_that_is_not_the_yaml_of_a_sweep_is_an_error(tmp_path, text, says):
     (tmp_path / "a.yml").write_text(text)
     with pytest.raises(ParameterError, match=says):
-        plan(tmp_path / "a.yml", hashes=False)
+        plan(tmp_path / "a.yml")
     with pytest.raises(ParameterError, match=r"b.yml: cannot be read \(No such file"):
-        plan(tmp_path / "b.yml", hashes=False)
+        plan(tmp_path / "b.yml")
 
 
-def test_a_missing_treebank_is_an_error_when_hashes_are_made(write):
-    path = write(treebank="nowhere")
-    assert len(plan(path, hashes=False).runs) == 2, "asked for only where hashes are"
+def test_a_missing_treebank_is_an_error(write):
     with pytest.raises(CorpusError, match="there is no treebank 'nowhere'"):
-        plan(path)
+        plan(write(treebank="nowhere"))
 
 
 def test_the_sweeps_of_the_paper_are_shipped():
@@ -160,13 +165,13 @@ def test_the_sweeps_of_the_paper_are_shipped():
     ]  # fmt: skip
 
 
-def test_the_cells_of_the_sweep_silver_differ_in_what_they_are_trained_on_and_not_in_how_they_are_scored():
+def test_the_cells_of_the_sweep_silver_differ_in_what_they_are_trained_on_and_not_in_how_they_are_scored(without_data):
     path = next(path for path in SHIPPED if path.stem == "silver")
-    alone, silver = plan(path, hashes=False).runs[:2]
+    alone, silver = plan(path).runs[:2]
     assert (alone.config, alone.scored) == (silver.config, silver.scored)
     assert alone.treebank.replace("+ewt+", "+runs/ewt-silver+") == silver.treebank
     assert "ptb" not in alone.treebank and "ptb" in alone.scored
-    assert {run.treebank for run in plan(path, "smoke", hashes=False).runs} == {"sample*0.5", "sample"}
+    assert {run.treebank for run in plan(path, "smoke").runs} == {"sample*0.5", "sample"}
 
 
 def test_a_cell_can_have_a_treebank_of_its_own_to_train_on(write):
@@ -186,8 +191,8 @@ def test_a_cell_can_have_a_treebank_of_its_own_to_train_on(write):
 
 @pytest.mark.parametrize("profile", ["smoke", "sample", "full"])
 @pytest.mark.parametrize("path", [path for path in SHIPPED if path.stem != "silver"], ids=lambda path: path.stem)
-def test_a_shipped_sweep_can_be_planned(path, profile):
-    found = plan(path, profile, hashes=False)
+def test_a_shipped_sweep_can_be_planned(path, profile, without_data):
+    found = plan(path, profile)
     assert found.name == path.stem
     assert len({run.config for run in found.runs}) == len(found.runs)
     first, epochs = (
@@ -198,7 +203,7 @@ def test_a_shipped_sweep_can_be_planned(path, profile):
         "smoke": ("sample", 1), "sample": ("ptb-sample", epochs), "full": ("data/ptb", 200),
     }[profile]  # fmt: skip
     if profile == "sample":
-        assert plan(path, hashes=False).runs == found.runs, "the file as it stands"
+        assert plan(path).runs == found.runs, "the file as it stands"
         assert {run.seed for run in found.runs} == {1, 2, 3}
         assert {run.config.model.encoder.freeze_layers for run in found.runs} == {int(path.stem != "objectives")}
     if profile == "full":
@@ -207,9 +212,9 @@ def test_a_shipped_sweep_can_be_planned(path, profile):
 
 
 @pytest.mark.parametrize("profile", ["sample", "biomedical", "chinese"])
-def test_every_system_of_the_sweep_heads_has_at_most_one_layer_of_label_attention(profile):
+def test_every_system_of_the_sweep_heads_has_at_most_one_layer_of_label_attention(profile, without_data):
     path = next(path for path in SHIPPED if path.stem == "heads")
-    kinds = {run.cell["heads"]: run.config.model for run in plan(path, profile, hashes=False).runs}
+    kinds = {run.cell["heads"]: run.config.model for run in plan(path, profile).runs}
     assert len(kinds) == {"sample": 8, "biomedical": 3, "chinese": 4}[profile]
     assert not any(model.label_attention and model.span_attention for model in kinds.values())
     assert [name for name, model in kinds.items() if model.label_attention] == ["paper's layer"]
@@ -245,8 +250,8 @@ def test_the_tables_have_every_system_of_the_paper():
         ("layers", "longer", True, True), ("layers", "deep", True, True), ("layers", "full", True, True),
     ],
 )  # fmt: skip
-def test_the_sweeps_have_the_bases_of_the_papers_tables(name, profile, feedforward, dropout):
+def test_the_sweeps_have_the_bases_of_the_papers_tables(name, profile, feedforward, dropout, without_data):
     file = TABLES.parents[1] / "notebooks" / "sweeps" / f"{name}.yml"
-    for run in plan(file, profile, hashes=False).runs:
+    for run in plan(file, profile).runs:
         attention = run.config.model.label_attention
         assert attention.feedforward == feedforward and bool(attention.residual_dropout) == dropout
