@@ -224,6 +224,8 @@ def parse(
         seed: The number that the drawn trees depend on.
         confidence: Also write, in conllu and json, how probable the parts of each parse are.
     """
+    from lalkit.api import Parser
+    from lalkit.network.precision import resolve
     from lalkit.parsing import parse_corpus
     from lalkit.parsing.text_windows import from_arguments, from_stream, open_lines
     from lalkit.training.named import find
@@ -244,8 +246,19 @@ def parse(
             problem = "constraints, alternatives and samples are for one typed sentence, and are printed"
             without = "without --file, --out, --resume, --workers, --cluster, --svg or parquet"
             raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
-        arguments = model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed, confidence
-        return print_trees(text[0], *arguments, precision)
+        parser = Parser.load(model, resolve(precision, "cpu", exact=True))
+        result = parser.parse(text[0], form, require=require or (), forbid=forbid or (), decode=decode)
+        results = [result] if alternatives is None else result.alternatives(alternatives)
+        if samples is not None:
+            results = parser.results(result.readings, result.readings.sample(samples, seed))
+        for tree in results:
+            tree = tree.with_confidence() if confidence else tree
+            for to in forms:
+                reading = f"{tree.reading}\n" if tree.reading and to != "json" else ""
+                print(reading, parse_corpus.write(tree, to, pretty), sep="", end="")
+        if result.constraints.items:
+            logger.info("the constraints cost %.4f in score; the log-probability to obey is %.4f", *result.price)
+        return
     if file and text:
         raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
     if file and len(forms) > 1:
@@ -259,28 +272,6 @@ def parse(
             find(model), lines, form=form, to=forms, pretty=pretty, out=out, svg=svg, resume=resume, workers=workers,
             cluster=cluster, decode=decode, confidence=confidence, precision=precision,
         )  # fmt: skip
-
-
-def print_trees(
-    text, model, form, forms, pretty, require, forbid, decode, alternatives, samples, seed, confidence, precision
-) -> None:  # fmt: skip
-    """Print the joint trees of one sentence that were asked for; the arguments are those of `parse`."""
-    from lalkit.api import Parser
-    from lalkit.network.precision import resolve
-    from lalkit.parsing.parse_corpus import write
-
-    parser = Parser.load(model, resolve(precision, "cpu", exact=True))
-    result = parser.parse(text, form, require=require or (), forbid=forbid or (), decode=decode)
-    results = [result] if alternatives is None else result.alternatives(alternatives)
-    if samples is not None:
-        results = parser.results(result.readings, result.readings.sample(samples, seed))
-    for tree in results:
-        tree = tree.with_confidence() if confidence else tree
-        for to in forms:
-            print(f"{tree.reading}\n" if tree.reading and to != "json" else "", write(tree, to, pretty), sep="", end="")
-    if result.constraints.items:
-        score, log_probability = result.price
-        logger.info("the constraints cost %.4f in score; the log-probability to obey is %.4f", score, log_probability)
 
 
 @documented
