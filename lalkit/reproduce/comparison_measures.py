@@ -37,12 +37,7 @@ APART = replace(COLLINS, name="COLLINS.prm, ADVP and PRT apart", equal_labels=()
 
 
 def measure(
-    parser: Parser,
-    gold: Sequence[Sentence],
-    train: Sequence[Sentence],
-    labels: Sequence[str],
-    probed: int = 40,
-    rounds: int = 20,
+    parser: Parser, gold: Sequence[Sentence], train: Sequence[Sentence], labels: Sequence[str], probed: int, rounds: int
 ) -> tuple[list[Row], dict[str, pd.DataFrame]]:
     """Measure a parser as trained, under all controls, without the head of each label, and with the probes.
 

@@ -12,18 +12,8 @@ from lalkit.draw.figures import learning_curves, seed_points
 from lalkit.draw.pages import png, render
 from lalkit.errors import ParameterError
 from lalkit.files import write_bytes, write_text
-from lalkit.reproduce.sweep_table import (
-    COUNTED,
-    SCORES,
-    Sweep,
-    all_pairs,
-    cell_table,
-    curve_table,
-    judge,
-    read_sweep,
-    run_table,
-    split_of,
-)
+from lalkit.reproduce import sweep_table
+from lalkit.reproduce.sweep_table import COUNTED, SCORES, Sweep, read_sweep
 
 NAMES = {"f1": "F1", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
 
@@ -44,10 +34,11 @@ def report(folders: Sequence[str | Path], out: str | Path) -> list[Path]:
         sweeps[name] = sweep
     out, written, pages = Path(out), [], []
     for name, sweep in sweeps.items():
-        split, question = split_of(sweep), sweep.content["question"]
+        split, question = sweep_table.split_of(sweep), sweep.content["question"]
         tables = {
-            "runs": run_table(sweep), "cells": cell_table(sweep, split), "tests": all_pairs(sweep, split),
-            "claims": judge(sweep, split), "curves": curve_table(sweep),
+            "runs": sweep_table.run_table(sweep), "cells": sweep_table.cell_table(sweep, split),
+            "tests": sweep_table.all_pairs(sweep, split), "claims": sweep_table.judge(sweep, split),
+            "curves": sweep_table.curve_table(sweep),
         }  # fmt: skip
         points = seed_points(tables["runs"].query("split == @split"), sweep.axes, COUNTED)
         curves = learning_curves(tables["curves"], sweep.axes, COUNTED)

@@ -182,7 +182,7 @@ def test_a_parser_without_label_attention_has_scores_alone(tmp_path, gold, model
 
     settings = {f"model.{name}": value for name, value in model.items()}
     train(override(tiny(), {**settings, "train.epochs": 1}), "sample", tmp_path)
-    rows, counts = measure(Parser.load(tmp_path), gold, gold, LABELS)
+    rows, counts = measure(Parser.load(tmp_path), gold, gold, LABELS, 2, 2)
     assert {row[0] for row in rows} == {TRAINED} == set(counts)
     assert {row[2]: row[3] for row in rows}["head_parameters"] == 0
     (run,) = read_runs([str(tmp_path)])
