@@ -17,13 +17,13 @@ import torch
 from torch import nn
 
 from lalkit.config import preset
-from lalkit.errors import CorpusError, ParameterError
+from lalkit.errors import ParameterError
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import PretrainedEncoder, random_encoder
 from lalkit.treebank.check import subset
-from lalkit.treebank.corpora import load
+from lalkit.treebank.corpora import find, load
 from lalkit.treebank.tree import Sentence
 
 LARGE = 100_000_000  # an encoder with more weights than this is measured on a few sentences only
@@ -122,11 +122,8 @@ def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[S
     The sentences are the test part of the PTB sample, or of our own sample where that corpus is missing. A large encoder
     gets a few of them, evenly spread.
     """
-    try:
-        corpus, name = [load("ptb-sample", part).sentences for part in ("train", "test")], "PTB sample test"
-    except CorpusError:
-        corpus, name = [load("sample", part).sentences for part in ("train", "test")], "sample test"
-    train, test = corpus[0], list(corpus[1])
+    treebank, name = ("ptb-sample", "PTB sample test") if find("ptb-sample") else ("sample", "sample test")
+    train, test = (list(load(treebank, part).sentences) for part in ("train", "test"))
     vocab = Vocab.build(train)
     torch.manual_seed(0)
     config = preset(settings.preset)
