@@ -114,10 +114,8 @@ def attention_by_tag(source: AttributionSource, looks: Sequence, tops: pd.Series
             continue
         tags_of = (looks[s].prediction.sentence.tags for s in table["sentence"])
         table = table.assign(tag=[tags[p - 1] if tags else "_" for tags, p in zip(tags_of, table["position"])])
-        shares = table.groupby("tag")["attention"].agg(["sum", "size"])
-        shares = 100 * shares / shares.sum()
-        columns = {"sum": "attention", "size": "words"}
-        shares = shares.rename(columns=columns).sort_values("attention", ascending=False).reset_index()
+        shares = table.groupby("tag")["attention"].agg(attention="sum", words="size")
+        shares = (100 * shares / shares.sum()).sort_values("attention", ascending=False).reset_index()
         tables.append(shares.assign(label=label, head=table["head"].iloc[0]))
     if not tables:
         raise LalkitError("no constituent has attention to report", remedy="Give a parser with learned attention.")
