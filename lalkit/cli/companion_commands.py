@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -346,8 +345,8 @@ def _to_measure(run: Path, data: str, test: int) -> tuple[Summarizer, Sequence[D
     """Return a summarizer, or a pruned one with its closed heads cut out, and the documents of the test part."""
     from lalkit.companions.summarizers import documents, pruning, summarizer_training
 
-    model = None
-    with suppress(ModelError):
+    try:
         model = pruning.load_gated(run).cut()
-    model = model or summarizer_training.load_summarizer(run)
+    except ModelError:
+        model = summarizer_training.load_summarizer(run)
     return model, documents.annotated(documents.load(data).test[: test or None])
