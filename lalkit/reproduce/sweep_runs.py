@@ -23,7 +23,7 @@ import time
 import traceback
 from collections.abc import Generator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +33,7 @@ from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
 from lalkit.config import MOST_PROCESSES, Config, from_dict, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
-from lalkit.files import check_form, find_json, lock, remove_parts, write_bytes, write_json, write_text
+from lalkit.files import find_json, lock, remove_parts, write_bytes, write_json, write_text
 from lalkit.parsing.cluster import connect
 from lalkit.reproduce.sweep_plan import Plan, Run
 from lalkit.training.loop import Epoch
@@ -62,6 +62,8 @@ class Scores:
 class Result:
     """What result.json holds at least of a run that ended well."""
 
+    status: Literal["ok"]
+    key: str
     seed: int
     scores: dict[Literal["dev", "test"], Scores]
     parameters: int
@@ -120,13 +122,8 @@ def read_result(folder: str | Path) -> dict:
 
 def finished(folder: str | Path, key: str) -> dict | None:
     """Return the result of a run that has this key, did not fail, and is not damaged; otherwise None."""
-    result = read_result(folder)
-    if (result.get("status"), result.get("key")) != ("ok", key):
-        return None
-    with suppress(ValueError):
-        check_form(result, Result)
-        return result if "dev" in result["scores"] else None
-    return None
+    result = find_json(Path(folder) / RESULT, form=Result)
+    return result if result and result["key"] == key and "dev" in result["scores"] else None
 
 
 def outcome(result: dict) -> str:
@@ -249,8 +246,8 @@ def write_failure(folder: str | Path, task: dict, error: str) -> None:
     write_json(Path(folder) / RESULT, {**task, "status": "failed", "error": error})
 
 
-def carry_out(folder: Path, task: dict) -> dict:
-    """Train a parser, score it on dev and test, and return what result.json then holds. A finished run is not repeated.
+def carry_out(folder: Path, task: dict) -> None:
+    """Train a parser, score it on dev and test, and write result.json. A finished run is not repeated.
 
     In the folder it leaves the parser (parser/), the counts of every sentence, without its text (dev.csv, test.csv), and
     last result.json.
@@ -269,8 +266,8 @@ def carry_out(folder: Path, task: dict) -> dict:
     from lalkit.training.loop import train
     from lalkit.treebank.corpora import repository
 
-    if done := finished(folder, task["key"]):
-        return done
+    if finished(folder, task["key"]):
+        return
     if provenance.training_hash() != task["code_sha256"]:
         problem = "the code that trains is not what it was when the sweep was planned"
         raise ModelError(problem, remedy="Start the sweep again.")
@@ -297,7 +294,6 @@ def carry_out(folder: Path, task: dict) -> dict:
     }  # fmt: skip
     write_json(folder / RESULT, result)
     clear_away(folder)
-    return result
 
 
 def clear_away(folder: Path) -> None:
