@@ -102,7 +102,7 @@ def _greedy(model: Summarizer, batch: Batch, memory: Tensor, most: int, change: 
     summary = batch.source.new_zeros(len(memory), 0)
     ended = batch.mask.new_zeros(len(memory))
     for _ in range(most):
-        probs, _, _ = model.decode(batch, memory, before, change)
+        probs, _ = model.decode(batch, memory, before, change)
         word = probs[:, -1].argmax(-1).masked_fill(ended, PADDING)
         ended |= word == STOP
         summary = torch.cat([summary, word[:, None]], 1)

@@ -194,12 +194,11 @@ class MultiHeadAttention(nn.Module):
 class Output:
     """What the summarizer returns.
 
-    probs [B, Q, V + o] over the extended vocabulary; copying [B, Q], the p of the equation; weights: [B, H, Q or T, T] of each
-    block of heads ('enc.0', 'cross.1' and so on).
+    probs [B, Q, V + o] over the extended vocabulary; weights: [B, H, Q or T, T] of each block of heads ('enc.0', 'cross.1' and
+    so on).
     """
 
     probs: Tensor
-    copying: Tensor
     weights: dict[str, Tensor]
 
 
@@ -291,8 +290,8 @@ class Summarizer(nn.Module):
 
     def forward(self, batch: Batch, change: Change = UNCHANGED) -> Output:
         memory, weights = self.encode(batch, change)
-        probs, copying, over = self.decode(batch, memory, batch.before, change)
-        return Output(probs, copying, weights | over)
+        probs, over = self.decode(batch, memory, batch.before, change)
+        return Output(probs, weights | over)
 
     def encode(self, batch: Batch, change: Change = UNCHANGED) -> tuple[Tensor, dict[str, Tensor]]:
         """Return (memory [B, T, d], the weights of the encoder)."""
@@ -303,8 +302,8 @@ class Summarizer(nn.Module):
 
     def decode(
         self, batch: Batch, memory: Tensor, before: Tensor, change: Change = UNCHANGED
-    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """Return (probabilities [B, Q, V + o] of the words that follow `before`, p [B, Q], weights over the document)."""
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return (probabilities [B, Q, V + o] of the words that follow `before`, weights over the document)."""
         q = before.shape[1]
         past = torch.ones(q, q, dtype=torch.bool, device=before.device).tril()[None]
         x, weights = self._embed(before), {}
@@ -319,7 +318,7 @@ class Summarizer(nn.Module):
         probs = x.new_zeros(*scores.shape[:2], len(self.vocabulary) + len(batch.unknown))
         probs[..., : len(self.vocabulary)] = (1 - copying) * torch.softmax(scores, -1)
         places = batch.extended[:, None].expand(-1, q, -1)
-        return probs.scatter_add(2, places, copying * attention), copying[..., 0], weights
+        return probs.scatter_add(2, places, copying * attention), weights
 
     def loss(self, batch: Batch, change: Change = UNCHANGED) -> Tensor:
         """Return the mean of -log P over every word of the summaries and their ends."""

@@ -82,7 +82,7 @@ def test_attention_is_measured_while_the_model_writes(model, monkeypatch):
 
     def noted(self, batch, memory, before, *change):
         found = decode(self, batch, memory, before, *change)
-        steps.append({block: weights[:, :, -1] for block, weights in found[2].items()})
+        steps.append({block: weights[:, :, -1] for block, weights in found[1].items()})
         return found
 
     documents, read, place = [*DOCUMENTS[:4], DOCUMENTS[-1]], [], 0
