@@ -110,39 +110,15 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
-    def collate(
-        self, documents: Sequence[Document], config: SummarizerConfig, device: torch.device | None = None
-    ) -> Batch:
-        """Return a batch. Texts longer than the config's source or target are cut, with a warning. Raises ModelError if empty."""
-        if not documents:
-            raise ModelError("there is no document", remedy="Give at least one.")
-        sources = [_cut(d.words, config.source, "document") for d in documents]
-        targets = [_cut(d.summary, config.target, "summary") for d in documents]
-        unknown = tuple(dict.fromkeys(w for words in sources for w in words if w not in self.index))
-        ids = self.index | {word: len(self) + i for i, word in enumerate(unknown)}
-        known = [[self.index.get(w, UNKNOWN) for w in words] for words in sources]
-        extended = [[ids[w] for w in words] for words in sources]
-        before = [[START, *(self.index.get(w, UNKNOWN) for w in words)] for words in targets]
-        # An unknown word that is not in this document cannot be written. The target is then <unk>.
-        wanted = [
-            [*(ids[w] if w in self.index or w in source else UNKNOWN for w in words), STOP]
-            for words, source in zip(targets, map(set, sources))
-        ]
-        source, target, words, places = (pad(ids, device=device) for ids in (known, wanted, before, extended))
-        return Batch(source, places, source != PADDING, words, target, unknown)
-
     def word(self, index: int, batch: Batch) -> str:
         """Return the word of an extended id."""
         return self.words[index] if index < len(self) else batch.unknown[index - len(self)]
 
 
-LIMITS = {"document": "source", "summary": "target"}  # the settings
-
-
-def _cut(words: Sequence[str], most: int, what: str) -> Sequence[str]:
+def _cut(words: Sequence[str], most: int, what: str, setting: str) -> Sequence[str]:
     if len(words) > most:  # the text is always the same, so that Python shows it once
-        text = f"a {what} has more than {most} tokens, and the rest is not read; set `{LIMITS[what]}`"
-        warnings.warn(text, stacklevel=3)
+        text = f"a {what} has more than {most} tokens, and the rest is not read; set `{setting}`"
+        warnings.warn(text, stacklevel=2)
     return words[:most]
 
 
@@ -279,8 +255,28 @@ class Summarizer(nn.Module):
         return tuple(f"{block}.{h}" for block in self.blocks for h in range(self.config.heads))
 
     def collate(self, documents: Sequence[Document]) -> Batch:
-        """Return a batch of documents, as of the vocabulary, where the weights are."""
-        return self.vocabulary.collate(documents, self.config, self.say.weight.device)
+        """Return a batch of documents, where the weights are.
+
+        Texts longer than the config's source or target are cut, with a warning. Raises ModelError without documents.
+        """
+        if not documents:
+            raise ModelError("there is no document", remedy="Give at least one.")
+        size, index = len(self.vocabulary), self.vocabulary.index
+        sources = [_cut(d.words, self.config.source, "document", "source") for d in documents]
+        targets = [_cut(d.summary, self.config.target, "summary", "target") for d in documents]
+        unknown = tuple(dict.fromkeys(w for words in sources for w in words if w not in index))
+        ids = index | {word: size + i for i, word in enumerate(unknown)}
+        known = [[index.get(w, UNKNOWN) for w in words] for words in sources]
+        extended = [[ids[w] for w in words] for words in sources]
+        before = [[START, *(index.get(w, UNKNOWN) for w in words)] for words in targets]
+        # An unknown word that is not in this document cannot be written. The target is then <unk>.
+        wanted = [
+            [*(ids[w] if w in index or w in source else UNKNOWN for w in words), STOP]
+            for words, source in zip(targets, map(set, sources))
+        ]
+        device = self.say.weight.device
+        source, places, words, target = (pad(rows, device=device) for rows in (known, extended, before, wanted))
+        return Batch(source, places, source != PADDING, words, target, unknown)
 
     def attention(self, block: str) -> MultiHeadAttention:
         """Return the attention layer of a block."""

@@ -34,7 +34,7 @@ def literal(model, head):
     block, _, h = head.rpartition(".")
     kls, ratios, hits, asked, zeros, cells = [], [], dict.fromkeys((-1, 0, 1), 0.0), dict.fromkeys((-1, 0, 1), 0), 0, 0
     for document in DOCUMENTS:
-        batch = model.vocabulary.collate([document], model.config)
+        batch = model.collate([document])
         weights = model(batch).weights
         w, copying = weights[block][0, int(h)], weights["cross.1"][0, 0]
         n = len(document.words)
@@ -143,11 +143,11 @@ def test_heads_are_taken_away_one_by_one(model):
         f1[head] += score([d], summarize(model, batch, limit, change))["rouge1"].item() / len(few)
     assert table.set_index("head").loc["enc.0.1", "difference"] == pytest.approx(f1["enc.0.1"] - f1[""]) != 0
     short = Beam(width=2, least=0, most=4)
-    batch = model.vocabulary.collate(DOCUMENTS[:3], CONFIG)
+    batch = model.collate(DOCUMENTS[:3])
     change = change_without(model, "cross.1.0", "both", batch)
     alone = [
         summarize(model, b, short, change_without(model, "cross.1.0", "both", b))[0]
-        for b in (model.vocabulary.collate([d], CONFIG) for d in DOCUMENTS[:3])
+        for b in (model.collate([d]) for d in DOCUMENTS[:3])
     ]
     assert summarize(model, batch, short, change) == alone
     with pytest.raises(ValueError, match="cross.0.0 does not copy; the copy head is cross.1.0"):

@@ -25,7 +25,7 @@ def summarizer():
 
 def test_open_gates_are_no_gates_and_closed_ones_are_cuts(summarizer):
     model = Gated(summarizer).eval()
-    batch = summarizer.vocabulary.collate(DATA.test, CONFIG)
+    batch = summarizer.collate(DATA.test)
     with torch.no_grad():
         for gate in model.gates.values():
             gate.log_a.fill_(4.0)

@@ -34,7 +34,7 @@ def make(config=CONFIG, documents=(KNOWN,), seed=0):
 
 
 def collate(model, *documents):
-    return model.vocabulary.collate(documents, model.config)
+    return model.collate(documents)
 
 
 def test_the_distribution_sums_to_one_over_the_extended_vocabulary():
@@ -221,7 +221,7 @@ def test_bad_documents():
     with pytest.raises(CorpusError, match="1 tags for 2 words"):
         Document(("a", "b"), tags=("DET",))
     with pytest.raises(ModelError, match="no document"):
-        make().vocabulary.collate([], CONFIG)
+        make().collate([])
 
 
 def test_the_papers_size_has_the_papers_shape():

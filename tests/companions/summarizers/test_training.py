@@ -44,7 +44,7 @@ def test_a_few_articles_can_be_learned_by_heart(tmp_path):
     state = train(config, few, tmp_path / "run")
     assert state["history"][0]["dev"] < 0.1 < 0.5 < state["best"]
     model = load_summarizer(tmp_path / "run")
-    found = summarize(model, model.vocabulary.collate(few.train, config), dataclasses.replace(GREEDY, most=10))
+    found = summarize(model, model.collate(few.train), dataclasses.replace(GREEDY, most=10))
     table = score(few.train, found, model.vocabulary)
     assert table["rouge1"].mean() > 0.6 and table["copied"].sum() <= table["unknown"].sum()
 

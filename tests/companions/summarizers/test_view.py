@@ -27,7 +27,7 @@ def model():
 
 
 def collate(model, documents=DOCUMENTS):
-    return model.vocabulary.collate(documents, model.config)
+    return model.collate(documents)
 
 
 @pytest.mark.parametrize("block", ["enc.0", "enc.1", "cross.0", "cross.1", "copy"])
