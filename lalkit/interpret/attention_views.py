@@ -23,7 +23,7 @@ from lalkit.network.batches import Batch, Collator
 from lalkit.network.parser import Network, arc_log_probabilities
 from lalkit.network.predict import predict
 from lalkit.network.scores import SpanScorer, fenceposts
-from lalkit.probes.view import AttentionView, Outcome
+from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
 
 if TYPE_CHECKING:
     from lalkit.interpret.paper_layer import PaperLayer
@@ -90,7 +90,7 @@ def view_of_paper_layer(
 
     return AttentionView(
         weights, values, mask, torch.ones_like(mask[:, :1]), [f"lal.{h:03d}" for h in range(weights.shape[1])],
-        _from_weights(values, from_contexts), tuple(examples), from_contexts, None if source.mixed else without_slices,
+        by_mixing(values, from_contexts), tuple(examples), from_contexts, None if source.mixed else without_slices,
     )  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def view_of_span_layer(
     def from_contexts(contexts: Tensor) -> Outcome:
         scores = contexts[..., 0, 0] + boundary
         probs = torch.softmax(torch.cat([torch.zeros_like(scores[..., :1]), scores], dim=-1).double(), -1)
-        return _outcome(probs[..., None, :], units, right[:, None])
+        return judged(probs[..., None, :], units, right[:, None])
 
     def without_slices(out: Sequence[int]) -> Outcome:
         contexts = torch.einsum("bht,bhtd->bhd", weights, values)[:, :, None]
@@ -152,7 +152,7 @@ def view_of_span_layer(
     numbers = examples or range(len(sentences))
     return AttentionView(
         weights[:, :, None], values, inside, torch.ones_like(inside[:, :1]),
-        [f"span.{name}" for name in vocab.labels[1:]], _from_weights(values, from_contexts),
+        [f"span.{name}" for name in vocab.labels[1:]], by_mixing(values, from_contexts),
         tuple(numbers[s] * STRIDE + i * 1000 + j for s, i, j, _ in places), from_contexts, without_slices,
     )  # fmt: skip
 
@@ -173,13 +173,6 @@ def _parsed(source: AttributionSource, sentences: Sentences) -> Spans:
     return [[span[:3] for span in prediction.spans] for prediction in predictions]
 
 
-def _from_weights(values: Tensor, from_contexts: Callable[[Tensor], Outcome]) -> Callable[[Tensor], Outcome]:
-    def predict_from(weights: Tensor) -> Outcome:
-        return from_contexts(torch.einsum("...bhqt,bhtd->...bhqd", weights.to(values.dtype), values))
-
-    return predict_from
-
-
 def _span_decisions(network: Network, collator: Collator, spans: Spans, device) -> Callable[[Tensor], Outcome]:
     """Return a function from y [B, T, H, d] to the labels of these spans."""
     most = max(1, *map(len, spans))
@@ -197,7 +190,7 @@ def _span_decisions(network: Network, collator: Collator, spans: Spans, device) 
         hidden = torch.relu(scorer.norm(projected[sentence, end] - projected[sentence, start] + scorer.bias))
         scores = scorer.second(hidden)
         scores = torch.cat([torch.zeros_like(scores[..., :1]), scores], dim=-1)
-        return _outcome(torch.softmax(scores.double(), -1), label != -1, label)
+        return judged(torch.softmax(scores.double(), -1), label != -1, label)
 
     return decide
 
@@ -209,12 +202,6 @@ def _arc_decisions(network: Network, batch: Batch) -> Callable[[Tensor], Outcome
     def decide(y: Tensor) -> Outcome:
         log = arc_log_probabilities(network.arcs.arcs(network.arcs.parts(y.flatten(-2))), batch.word_mask)
         probs = torch.where(log == 0, 0.0, log.double().exp())  # 0 stands for what is impossible
-        return _outcome(probs, batch.word_mask, gold)
+        return judged(probs, batch.word_mask, gold)
 
     return decide
-
-
-def _outcome(probs: Tensor, mask: Tensor, right: Tensor) -> Outcome:
-    decision = probs.argmax(-1)
-    correct = ((decision == right) & mask).sum(-1).double()
-    return Outcome(probs, mask, decision, torch.stack([correct, mask.sum(-1).double().expand_as(correct)], dim=-1))

@@ -73,6 +73,25 @@ class AttentionView:
             object.__setattr__(self, "examples", tuple(range(b)))
 
 
+def judged(probs: Tensor, unit_mask: Tensor, right: Tensor) -> Outcome:
+    """Return the outcome that decides for the most probable class. Its score counts the right decisions, and all.
+
+    probs [..., B, U, C]; unit_mask [B, U]; right [B, U]: the right classes.
+    """
+    decision = probs.argmax(-1)
+    correct = ((decision == right) & unit_mask).sum(-1).double()
+    return Outcome(probs, unit_mask, decision, torch.stack([correct, unit_mask.sum(-1).expand_as(correct)], dim=-1))
+
+
+def by_mixing(values: Tensor, from_contexts: Callable[[Tensor], Outcome]) -> Callable[[Tensor], Outcome]:
+    """Return the function `predict` of a view: the weights mix the values, and the outcome depends on the mix alone."""
+
+    def predict(weights: Tensor) -> Outcome:
+        return from_contexts(torch.einsum("...bhqt,bhtd->...bhqd", weights.to(values.dtype), values))
+
+    return predict
+
+
 def chosen(view: AttentionView, heads: int | Sequence[int] | None) -> Tensor:
     """Return [1, H, 1, 1], True at the chosen heads; None means all. Raises ValueError for a head that does not exist."""
     count = len(view.heads)
@@ -98,8 +117,5 @@ def linear_view(weights: Tensor, values: Tensor, read: Tensor) -> AttentionView:
         probs = torch.softmax(contexts.transpose(-3, -2).flatten(-2) @ read, dim=-1)
         return Outcome(probs, queries, probs.argmax(-1))
 
-    def predict(given: Tensor) -> Outcome:
-        return from_contexts(torch.einsum("...bhqt,bhtd->...bhqd", given, values))
-
     heads = [f"head {h}" for h in range(weights.shape[1])]
-    return AttentionView(weights, values, keys, queries, heads, predict, (), from_contexts)
+    return AttentionView(weights, values, keys, queries, heads, by_mixing(values, from_contexts), (), from_contexts)

@@ -22,7 +22,7 @@ from lalkit.errors import ModelError
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
 from lalkit.probes.rationale import compact
 from lalkit.probes.removal import Kept
-from lalkit.probes.view import AttentionView, Outcome
+from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
 from lalkit.probes.weights import diversity_loss
 
 KINDS = ("vanilla", "orthogonal", "diversity", "mlp", "sparsemax")
@@ -328,18 +328,11 @@ def view(model: Classifier, batch: Batch, examples: Sequence[int] = ()) -> Atten
     @torch.no_grad()
     def from_contexts(contexts: Tensor) -> Outcome:
         logits = model.classify(contexts[..., 0, 0, :], output.asked, batch.allowed)
-        probs = torch.softmax(logits, dim=-1)[..., None, :]
-        decision = probs.argmax(-1)
-        right = (decision == batch.label[:, None]).to(probs.dtype)
-        return Outcome(probs, query, decision, torch.cat([right, torch.ones_like(right)], -1))
-
-    def predict(weights: Tensor) -> Outcome:
-        return from_contexts(torch.einsum("...bhqt,bhtd->...bhqd", weights, output.states[:, None]))
+        return judged(torch.softmax(logits, dim=-1)[..., None, :], query, batch.label[:, None])
 
     weights, values = output.attention[:, None, None], output.states[:, None]
-    return AttentionView(
-        weights, values, batch.mask, query, ("attention",), predict, tuple(examples), from_contexts=from_contexts
-    )
+    predict = by_mixing(values, from_contexts)
+    return AttentionView(weights, values, batch.mask, query, ("attention",), predict, tuple(examples), from_contexts)
 
 
 def from_words(model: Classifier, batch: Batch, through_attention: bool = True) -> Callable[[Tensor, Tensor], Tensor]:

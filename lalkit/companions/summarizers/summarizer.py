@@ -28,7 +28,7 @@ from lalkit.companions.summarizers.documents import Document
 from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Share, Size
 from lalkit.errors import ModelError
 from lalkit.network.label_attention import normalise
-from lalkit.probes.view import AttentionView, Outcome
+from lalkit.probes.view import AttentionView, Outcome, judged
 
 # Where attention is sparse: nowhere; in the encoder; everywhere except in the last layer's heads over the document; everywhere
 # except in the copy head; everywhere ([P] section 5).
@@ -375,10 +375,7 @@ def view(model: Summarizer, batch: Batch, block: str, examples: Sequence[int] = 
     def predict(given: Tensor) -> Outcome:
         given = given.to(weights.dtype)
         probs = probabilities(given) if given.dim() == 4 else torch.stack([probabilities(w) for w in given])
-        decision = probs.argmax(-1)
-        right = ((decision == batch.target) & batch.target_mask).sum(-1)
-        score = torch.stack([right, batch.target_mask.sum(-1).expand_as(right)], dim=-1).double()
-        return Outcome(probs, batch.target_mask, decision, score)
+        return judged(probs, batch.target_mask, batch.target)
 
     queries = batch.mask if in_encoder else batch.target_mask
     return AttentionView(weights, value, batch.mask, queries, heads, predict, tuple(examples))
