@@ -91,14 +91,13 @@ def of_summarizer(
 
     They decide the words of the true summary, each given those before it. Tags: those of Universal Dependencies.
     """
-    batch, tables = model.collate(documents), []
+    batch = model.collate(documents)
     rows = [[of_dependencies(t) for t in d.tags or ()] for d in documents]
     tags = numbers(rows, batch.source.shape[1], device=batch.source.device)
-    model = exact(model)
-    for block in (*model.blocks, summarizer.COPY):
-        seen = summarizer.view(model, batch, block)
-        labels = {"system": f"{name}, {block}", "seed": model.config.seed}
-        tables.append(probe_all(seen, rounds, tags, len(UNIVERSAL), **labels))
+    tables = [
+        probe_all(seen, rounds, tags, len(UNIVERSAL), system=f"{name}, {block}", seed=model.config.seed)
+        for block, seen in summarizer.views(exact(model), batch)
+    ]
     return pd.concat(tables, ignore_index=True)
 
 
@@ -142,12 +141,10 @@ def faithful_classifier(model: Classifier, examples: Sequence[Example], name: st
 
 def faithful_summarizer(model: Summarizer, documents: Sequence[Document], name: str = "summarizer") -> pd.DataFrame:
     """Measure how faithful the mean attention of each block, and of the copying, is to the words of the true summary."""
-    model = exact(model)
-    batch, tables = model.collate(documents), []
-    for block in (*model.blocks, summarizer.COPY):
-        seen = summarizer.view(model, batch, block)
-        ranking = {"attention": _mean_attention(seen)}
-        tables.append(faithfulness(seen, ranking, system=f"{name}, {block}", seed=model.config.seed))
+    tables = [
+        faithfulness(seen, {"attention": _mean_attention(seen)}, system=f"{name}, {block}", seed=model.config.seed)
+        for block, seen in summarizer.views(exact(model), model.collate(documents))
+    ]
     return pd.concat(tables, ignore_index=True)
 
 

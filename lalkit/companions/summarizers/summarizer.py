@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, cast
@@ -379,3 +379,8 @@ def view(model: Summarizer, batch: Batch, block: str, examples: Sequence[int] = 
 
     queries = batch.mask if in_encoder else batch.target_mask
     return AttentionView(weights, value, batch.mask, queries, heads, predict, tuple(examples))
+
+
+def views(model: Summarizer, batch: Batch) -> Iterator[tuple[str, AttentionView]]:
+    """Yield the name and the view of every block of heads, and then of the copying."""
+    return ((block, view(model, batch, block)) for block in (*model.blocks, COPY))

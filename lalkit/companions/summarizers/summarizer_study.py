@@ -21,7 +21,7 @@ from lalkit.companions.summarizers.attention_heads import ablate_heads, attentio
 from lalkit.companions.summarizers.documents import NOTE, Dataset, Document, annotated, load
 from lalkit.companions.summarizers.headlines import GREEDY, Beam, score, summarize_all
 from lalkit.companions.summarizers.pruning import Gated, PruneConfig, load_gated, prune
-from lalkit.companions.summarizers.summarizer import COPY, SMALL, Summarizer, SummarizerConfig, Vocabulary, exact, view
+from lalkit.companions.summarizers.summarizer import SMALL, Summarizer, SummarizerConfig, Vocabulary, exact, views
 from lalkit.companions.summarizers.summarizer_training import load_summarizer, train
 from lalkit.errors import CorpusError
 from lalkit.evaluation.provenance import parts_hash
@@ -182,7 +182,7 @@ def asked(model: Summarizer, texts: dict[str, Sequence[Document]], size: Size) -
     parts = [head_table(model, texts[text], own=own).assign(text=text, own=own) for text, own in cases]
     model = exact(model)
     batch = model.collate(next(iter(texts.values()))[: min(PROBED, size.ablated or PROBED)])
-    probes = [ask(view(model, batch, block), ROUNDS, system=block) for block in (*model.blocks, COPY)]
+    probes = [ask(seen, ROUNDS, system=block) for block, seen in views(model, batch)]
     return {"written": pd.concat(parts), "probes": overview(pd.concat(probes))}
 
 
