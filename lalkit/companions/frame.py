@@ -33,7 +33,6 @@ from lalkit.treebank.brackets import read_text
 logger = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=nn.Module)
 
-Rows = Sequence[Sequence[int]]
 PADDING, UNKNOWN = 0, 1  # ids that every vocabulary has
 
 
@@ -47,7 +46,7 @@ def frequent(texts: Iterable[Sequence[str]], least: int) -> dict[str, int]:
 
 
 def pad(
-    rows: Rows, length: int | None = None, value: int = PADDING, first: int = 0, device: torch.device | None = None
+    rows: Sequence[Sequence[int]], length: int | None = None, value: int = PADDING, device: torch.device | None = None
 ) -> Tensor:
     """Write rows of numbers into one tensor [B, T] and fill the rest with `value`.
 
@@ -55,14 +54,13 @@ def pad(
         rows: B rows of any length.
         length: T. What is longer is cut off. None: the length of the longest row.
         value: The number that stands where a row has none.
-        first: The position at which every row begins.
         device: Where the tensor is.
     """
     length = max(map(len, rows)) if length is None else length
     padded = torch.full((len(rows), length), value, device=device)
     for i, row in enumerate(rows):
-        part = row[: length - first]
-        padded[i, first : first + len(part)] = torch.tensor(part, dtype=torch.long, device=device)
+        part = row[:length]
+        padded[i, : len(part)] = torch.tensor(part, dtype=torch.long, device=device)
     return padded
 
 

@@ -202,7 +202,7 @@ def _mean_attention(view: AttentionView) -> Tensor:
 
 def numbers(rows: Sequence[Sequence[str]], length: int, first: int = 0, device: torch.device | None = None) -> Tensor:
     """Return the places of tags in UNIVERSAL, [B, length], from position `first` on; -1 where there is no word, or no tag."""
-    return pad([[UNIVERSAL.index(tag) for tag in row] for row in rows], length, -1, first, device)
+    return pad([[-1] * first + [UNIVERSAL.index(tag) for tag in row] for row in rows], length, -1, device)
 
 
 def trained_classifier(
