@@ -43,8 +43,8 @@ def train_rationale(
     epochs: int,
     rate: float = 1e-3,
     seed: int = 0,
-) -> list[dict]:
-    """Train the generator, and return the mean reward and length of each epoch.
+) -> None:
+    """Train the generator. The log has the mean reward and length of each epoch.
 
     Args:
         batches: The number of an epoch -> (embedded [B, T, e], mask [B, T], class [B], classify) of each batch.
@@ -54,7 +54,6 @@ def train_rationale(
     """
     optimizer = torch.optim.Adam(generator.parameters(), lr=rate)
     draws = torch.Generator().manual_seed(seed)
-    history = []
     for epoch in range(epochs):
         sums, count = torch.zeros(2), 0
         for embedded, mask, label, classify in batches(epoch):
@@ -77,9 +76,7 @@ def train_rationale(
             sums += torch.tensor([float(gained.mean()), float(torch.stack(sizes).mean())])
             count += 1
         means = (sums / max(count, 1)).tolist()
-        history.append({"epoch": epoch + 1, "reward": means[0], "length": means[1]})
         logger.info("rationales: epoch %d/%d, reward %.3f, length %.2f", epoch + 1, epochs, *means)
-    return history
 
 
 @torch.no_grad()

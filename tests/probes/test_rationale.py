@@ -59,11 +59,13 @@ def test_where_nothing_is_kept_the_likeliest_word_is():
         assert torch.equal(keep[b, : alone[b].shape[1]], alone[b][0])
 
 
-def test_a_generator_learns_which_word_it_is():
+def test_a_generator_learns_which_word_it_is(caplog):
+    caplog.set_level("INFO", logger="lalkit")
     torch.manual_seed(0)
     generator, (x, mask, label, _) = RationaleGenerator(4, 8), data(64, 2)
-    history = train_rationale(generator, lambda epoch: [(x, mask, label, classify)], 0.5, 60, rate=0.03)
-    assert history[-1]["reward"] > history[0]["reward"] + 0.1
+    train_rationale(generator, lambda epoch: [(x, mask, label, classify)], 0.5, 60, rate=0.03)
+    rewards = [float(record.args[2]) for record in caplog.records]
+    assert len(rewards) == 60 and rewards[-1] > rewards[0] + 0.1
     x, mask, label, place = data(100, 3)  # texts it has not seen
     keep = rationale(generator, x, mask)
     assert keep[torch.arange(100), place].float().mean() > 0.95
