@@ -275,7 +275,7 @@ def runs(study: Study) -> pd.DataFrame:
     Holm; pruned_enc, pruned_dec, kept: numbers of heads.
     """
     rows = []
-    for key, table in study.scores.fillna({"price": ""}).groupby(RUN, sort=False):
+    for key, table in study.scores.groupby(RUN, sort=False):
         row = dict(zip(RUN, key)) | {name: 100 * table[name].mean() for name in (*ROUGE, "exact")}
         row["copied"] = 100 * table["copied"].sum() / max(1, table["unknown"].sum())
         row |= _by_side("zeros", _of(study.heads, key), lambda heads: 100 * heads["sparsity"].mean())
@@ -291,7 +291,7 @@ def _of(table: pd.DataFrame, key: tuple) -> pd.DataFrame:
     if not len(table):
         return table
     variant, seed, price = key
-    return table[(table["variant"] == variant) & (table["seed"] == seed) & (table["price"].fillna("") == price)]
+    return table[(table["variant"] == variant) & (table["seed"] == seed) & (table["price"] == price)]
 
 
 def _by_side(name: str, heads: pd.DataFrame, number: Callable[[pd.DataFrame], float]) -> dict[str, float]:
@@ -309,7 +309,7 @@ def _significant(heads: pd.DataFrame) -> int:
 def seeds_apart(study: Study) -> pd.DataFrame:
     """Return variant, first, second and points: how far rouge1 of two seeds is apart, as a mean over documents."""
     rows = []
-    plain = study.scores[study.scores["price"].fillna("") == ""]
+    plain = study.scores[study.scores["price"] == ""]
     for variant, table in plain.groupby("variant", sort=False):
         wide = table.set_index([table.groupby("seed").cumcount(), "seed"])["rouge1"].unstack()  # ids can repeat
         rows += [(variant, a, b, 100 * (wide[a] - wide[b]).abs().mean()) for a, b in combinations(wide.columns, 2)]
@@ -366,7 +366,7 @@ def examples(heads: pd.DataFrame) -> list[str]:
 def copy_head(study: Study) -> pd.DataFrame:
     """Return the rows of `ablation` for the heads that copy, in each mode."""
     columns = [*RUN, "head", "mode", "rouge1", "difference", "low", "high", "p_holm", "same"]
-    ablation = study.ablation.reindex(columns=columns).fillna({"price": ""})
+    ablation = study.ablation.reindex(columns=columns)
     heads = ablation[ablation["mode"] == "copy"]["head"].unique()
     return ablation[ablation["head"].isin(heads)].reset_index(drop=True)
 
