@@ -196,9 +196,8 @@ def uniform(view: AttentionView) -> Tensor:
 
 
 def focus(weights: Tensor, position: Tensor, beta: float) -> Tensor:
-    """Move a share beta (0 to 1) of the attention to one place: (1 - beta) w + beta onehot(position). position [B] or [B, Q]."""
+    """Move a share beta (0 to 1) of the attention to one place: (1 - beta) w + beta onehot(position). position [B]."""
     if not 0 <= beta <= 1:
         raise ValueError(f"beta is {beta}; a share, from 0 to 1, is wanted")
-    index = (position if position.dim() == 2 else position[:, None].expand(-1, weights.shape[2]))[:, None, :, None]
-    moved = weights * (1 - beta)
-    return moved.scatter_add(-1, index.expand(*weights.shape[:3], 1), torch.full_like(moved[..., :1], beta))
+    moved, index = weights * (1 - beta), position[:, None, None, None].expand(*weights.shape[:3], 1)
+    return moved.scatter_add(-1, index, torch.full_like(moved[..., :1], beta))

@@ -174,7 +174,7 @@ def test_focus_moves_weight_to_a_place():
     onehot = torch.nn.functional.one_hot(position, 9)[:, None, None]
     assert torch.allclose(found, 0.75 * VIEW.weights + 0.25 * onehot)
     assert torch.equal(focus(VIEW.weights, position, 0), VIEW.weights)
-    assert (focus(VIEW.weights, position[:, None].expand(-1, 3), 1) == onehot).all()
+    assert (focus(VIEW.weights, position, 1) == onehot).all()
     with pytest.raises(ValueError, match="from 0 to 1"):
         focus(VIEW.weights, position, 1.5)
 
