@@ -44,11 +44,11 @@ class HardConcreteGate(nn.Module):
         super().__init__()
         self.log_a = nn.Parameter(torch.full((size,), 2.0))
 
-    def forward(self, noise: Tensor | None = None) -> Tensor:
-        """Return the gates [n]. noise: uniform draws [n] for training; by default they are drawn here."""
+    def forward(self) -> Tensor:
+        """Return the gates [n]."""
         s = torch.sigmoid(self.log_a)
-        if self.training or noise is not None:
-            u = (torch.rand_like(self.log_a) if noise is None else noise).clamp(SMALL, 1 - SMALL)
+        if self.training:
+            u = torch.rand_like(self.log_a).clamp(SMALL, 1 - SMALL)
             s = torch.sigmoid((torch.log(u) - torch.log1p(-u) + self.log_a) / BETA)
         return (s * (HIGH - LOW) + LOW).clamp(0, 1)
 
