@@ -42,7 +42,6 @@ def train_rationale(
     weight: float,
     epochs: int,
     rate: float = 1e-3,
-    seed: int = 0,
 ) -> None:
     """Train the generator. The log has the mean reward and length of each epoch.
 
@@ -50,10 +49,9 @@ def train_rationale(
         batches: The number of an epoch -> (embedded [B, T, e], mask [B, T], class [B], classify) of each batch.
         weight: a, the cost of a whole text. To compare two classifiers, give both the same a and generators of one size.
         rate: The learning rate of Adam.
-        seed: The seed of the draws.
     """
     optimizer = torch.optim.Adam(generator.parameters(), lr=rate)
-    draws = torch.Generator().manual_seed(seed)
+    draws = torch.Generator().manual_seed(0)
     for epoch in range(epochs):
         sums, count = torch.zeros(2), 0
         for embedded, mask, label, classify in batches(epoch):
