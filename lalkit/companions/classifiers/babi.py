@@ -156,15 +156,14 @@ class World:
         kind = pick(self.rng, ["move", *["get"] * bool(gets), *["drop"] * bool(drops)])
         if kind == "move":
             self.move()
-        elif kind == "get":
-            person, thing = pick(self.rng, gets)
-            self.last[thing] = self.say(f"{person} {pick(self.rng, WORDS['get'])} the {thing}.")
+            return
+        person, thing = pick(self.rng, gets if kind == "get" else drops)
+        self.last[thing] = self.say(f"{person} {pick(self.rng, WORDS[kind])} the {thing}.")
+        if kind == "get":
             self.holder[thing] = person
             if thing not in self.trail:
                 self.trail[thing] = [(self.at[person], self.moved[person], self.last[thing])]
         else:
-            person, thing = pick(self.rng, drops)
-            self.last[thing] = self.say(f"{person} {pick(self.rng, WORDS['drop'])} the {thing}.")
             del self.holder[thing]
             self.proof[thing] = self.moved[person]
 
