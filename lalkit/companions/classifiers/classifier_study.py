@@ -44,7 +44,7 @@ class Size:
 
 
 def study(
-    names: Sequence[str], kinds: Sequence[str], seeds: Sequence[int], folder: str | Path, size: Size | None = None
+    names: Sequence[str], kinds: Sequence[str], seeds: Sequence[int], folder: str | Path, size: Size
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Train and measure every kind of classifier on every data set with every seed. Runs are in FOLDER/DATA/KIND-SEED.
 
@@ -56,7 +56,6 @@ def study(
     Raises: ModelError for an unknown kind or a run of other data, CorpusError for data that are not here, ParameterError for two
         data sets with the same name.
     """
-    size = size or Size()
     sets = [shorten(load(name), train=size.train, dev=size.dev, test=size.test) for name in names]
     titles = [data.name for data in sets]
     if twice := [title for title in titles if titles.count(title) > 1]:

@@ -110,13 +110,12 @@ class Gated(nn.Module):
 
 
 def prune(
-    summarizer: Summarizer, data: Dataset, out: str | Path, config: PruneConfig | None = None, *, resume: bool = False
+    summarizer: Summarizer, data: Dataset, out: str | Path, config: PruneConfig, *, resume: bool = False
 ) -> Gated:
     """Train a copy of the summarizer on, with gates, and leave the last state in `out` (see `frame.fit`).
 
     Raises ModelError if `out` holds another run or the pruning of another summarizer, CorpusError for data without train or dev.
     """
-    config = config or PruneConfig()
     task = task_of(FORMAT, data, to_dict(config) | {"summarizer": to_dict(summarizer.config)})
     task["summarizer_sha256"] = hashlib.sha256(save(summarizer.state_dict())).hexdigest()
     model = Gated(copy.deepcopy(summarizer), config.lam is not None)

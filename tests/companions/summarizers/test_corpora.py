@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from lalkit.cli import app
 from lalkit.companions.summarizers.documents import Dataset, annotated, load, news, save
-from lalkit.companions.summarizers.pruning import prune
+from lalkit.companions.summarizers.pruning import PruneConfig, prune
 from lalkit.companions.summarizers.summarizer import PAPER, Summarizer, SummarizerConfig, Vocabulary
 from lalkit.companions.summarizers.summarizer_training import estimate
 from lalkit.errors import CorpusError, ModelError
@@ -88,7 +88,7 @@ def test_documents_to_measure_are_not_trained_on(own, tmp_path, monkeypatch):
     config = SummarizerConfig(layers=1, heads=1, d_model=4, d_ff=4)
     model = Summarizer(config, Vocabulary.build(few.test, config))
     with pytest.raises(CorpusError, match="own: has no dev part"):
-        prune(model, Dataset("own", few.test, (), few.test), tmp_path / "run")
+        prune(model, Dataset("own", few.test, (), few.test), tmp_path / "run", PruneConfig())
     assert not (tmp_path / "run").exists()
 
 
