@@ -5,34 +5,29 @@ These rules were read in the C program and checked by running it:
 
 * The *tag* of a word decides whether the word is deleted. Tags are compared exactly as written, and each tree uses its own
   tags. COLLINS deletes the tags ',' ':' '``' "''" and '.'. So it also deletes a question mark tagged '.', and keeps only one
-  whose tag is literally '?' (NK deletes that as well). Positions are counted over the words that are left, so a phrase of
-  deleted words is no bracket.
+  whose tag is literally '?'. Positions are counted over the words that are left, so a phrase of deleted words is no bracket.
 * The two sides are compared after that. If the numbers of words differ, the result is 'error: length'; if a word differs, it is
-  'error: words'. So a wrong tag (':' for NN) can make an error. NK repairs a possessive or a quote (' " /) that one side
-  deletes and the other does not, as newer versions of the program do; COLLINS does not.
+  'error: words'. So a wrong tag (':' for NN) can make an error.
 * A prediction without a word left is 'skipped: empty', whatever the gold tree is.
 * Labels of phrases are cut at the first '-' or '=', even at the start (-X becomes the empty label, as in C). Tags are never cut:
-  -LRB- stays -LRB-. Both rules delete the label TOP, only NK deletes S1, and neither deletes ROOT. An unlabelled bracket
-  counts.
+  -LRB- stays -LRB-. COLLINS deletes the label TOP, but neither S1 nor ROOT. An unlabelled bracket counts.
 * Brackets match as a multiset. A predicted bracket that crosses any gold bracket counts as crossing once.
 
 Departures from the C program: it gives up after 10 errors and has buffers of fixed size, we do not; and if nothing matches,
-F1 is 0 here, not nan.
+F1 is 0 here, not nan. Newer versions of the program can also repair a possessive or a quote (' " /) that one side deletes and
+the other does not (QUOTE_LABEL in nk.prm). We do not.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from itertools import compress
 
 from lalkit.treebank.tree import Node, escape
 
 OK, EMPTY, LENGTH, WORDS = "ok", "skipped: empty", "error: length", "error: words"
-TRACE = "-NONE-"
-QUOTE_WORDS = ("'", '"', "/")  # the words that can be repaired, fixed in the C program
 
 Bracket = tuple[int, int, str]  # start, end (places between the words that are not deleted), label
 
@@ -42,35 +37,28 @@ class EvalbRules:
     """A parameter file as data.
 
     deleted: DELETE_LABEL. A tag deletes its word; the label of a phrase deletes its bracket, but not what is below it.
-    equal_labels: EQ_LABEL as classes. Labels of one class are the same label, for phrases and for tags. quote_tags:
-    QUOTE_LABEL. If it is empty, there is no repair of quotes. labelled: LABELED. False compares spans without labels.
+    equal_labels: EQ_LABEL as classes. Labels of one class are the same label, for phrases and for tags. labelled: LABELED.
+    False compares spans without labels.
     """
 
     name: str
     deleted: frozenset[str]
     equal_labels: tuple[frozenset[str], ...] = ()
-    quote_tags: frozenset[str] = frozenset()
     labelled: bool = True
 
     def same(self, label: str) -> str:
         """Return the one name under which a label and its equals are compared: PRT -> ADVP."""
         return next((min(equals) for equals in self.equal_labels if label in equals), label)
 
-    def keeps(self, leaves: Iterable[Node]) -> list[bool]:
-        """Return for each leaf whether its word is kept."""
-        return [leaf.label not in self.deleted for leaf in leaves]
+    def words(self, tree: Node) -> list[Node]:
+        """Return the leaves whose words are not deleted."""
+        return [leaf for leaf in tree.leaves() if leaf.label not in self.deleted]
 
 
 COLLINS = EvalbRules(
     name="COLLINS.prm",
-    deleted=frozenset({"TOP", TRACE, ",", ":", "``", "''", "."}),
+    deleted=frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."}),
     equal_labels=(frozenset({"ADVP", "PRT"}),),
-)
-NK = EvalbRules(
-    name="nk.prm",
-    deleted=COLLINS.deleted | {"S1", "?", "!"},
-    equal_labels=COLLINS.equal_labels,
-    quote_tags=frozenset({"``", "''", "POS", "NN", "CD", "VBZ", ":"}),
 )
 
 
@@ -123,19 +111,16 @@ def score_brackets(gold: Node, predicted: Node | None, rules: EvalbRules = COLLI
     exception."""
     if predicted is None:
         return BracketCount(status=EMPTY)
-    gold_leaves, predicted_leaves = gold.leaves(), predicted.leaves()
-    gold_kept, predicted_kept = rules.keeps(gold_leaves), rules.keeps(predicted_leaves)
-    if not any(predicted_kept):
+    gold_words, predicted_words = rules.words(gold), rules.words(predicted)
+    if not predicted_words:
         return BracketCount(status=EMPTY)
-    if rules.quote_tags and sum(gold_kept) != sum(predicted_kept):
-        _repair_quotes(gold_leaves, predicted_leaves, gold_kept, predicted_kept, rules)
-    if sum(gold_kept) != sum(predicted_kept):
+    if len(gold_words) != len(predicted_words):
         return BracketCount(status=LENGTH)
-    pairs = list(zip(compress(gold_leaves, gold_kept), compress(predicted_leaves, predicted_kept)))
+    pairs = list(zip(gold_words, predicted_words))
     # '(' and '-LRB-' are one word: they are written alike, and the C program sees the written form.
     if any(escape(a.word) != escape(b.word) for a, b in pairs):
         return BracketCount(status=WORDS)
-    expected, actual = brackets(gold, rules, gold_kept), brackets(predicted, rules, predicted_kept)
+    expected, actual = brackets(gold, rules), brackets(predicted, rules)
     spans = {(start, end) for start, end, _ in expected}
     return BracketCount(
         matched=(expected & actual).total(),
@@ -147,29 +132,11 @@ def score_brackets(gold: Node, predicted: Node | None, rules: EvalbRules = COLLI
     )
 
 
-def _repair_quotes(
-    gold: list[Node], predicted: list[Node], gold_kept: list[bool], predicted_kept: list[bool], rules: EvalbRules
-) -> None:
-    """Keep, on both sides, a quote that the tag of only one side deletes. Changes gold_kept and predicted_kept.
-
-    Leaves are paired by their position among the leaves that are no traces. (The C program pairs by position among the words
-    that are not deleted. The two agree unless there are other errors in the sentence.)
-    """
-    here = [i for i, leaf in enumerate(gold) if leaf.label != TRACE]
-    there = [i for i, leaf in enumerate(predicted) if leaf.label != TRACE]
-    if len(here) != len(there):
-        return
-    for i, j in zip(here, there):
-        if all(leaf.word in QUOTE_WORDS and leaf.label in rules.quote_tags for leaf in (gold[i], predicted[j])):
-            gold_kept[i] = predicted_kept[j] = gold_kept[i] or predicted_kept[j]
-
-
-def brackets(tree: Node, rules: EvalbRules = COLLINS, kept: Sequence[bool] | None = None) -> Counter[Bracket]:
-    """Return the multiset of brackets that are scored. kept: for each leaf whether its word is kept; by default by its tag."""
-    kept = rules.keeps(tree.leaves()) if kept is None else kept
+def brackets(tree: Node, rules: EvalbRules = COLLINS) -> Counter[Bracket]:
+    """Return the multiset of brackets that are scored."""
     deleted = {rules.same(label) for label in rules.deleted}
     counts: Counter[Bracket] = Counter()
-    leaf = position = 0
+    position = 0
     stack: list[Node | tuple[int, str]] = [tree]  # no recursion: a tree may be very deep
     while stack:
         item = stack.pop()
@@ -178,8 +145,7 @@ def brackets(tree: Node, rules: EvalbRules = COLLINS, kept: Sequence[bool] | Non
             if start < position and label not in deleted:
                 counts[start, position, label if rules.labelled else ""] += 1
         elif item.is_leaf:
-            position += kept[leaf]
-            leaf += 1
+            position += item.label not in rules.deleted
         else:
             label = re.split("[-=]", item.label, maxsplit=1)[0]  # NP-SBJ=2 -> NP
             stack.append((position, rules.same(label)))
