@@ -11,11 +11,11 @@ These rules were read in the C program and checked by running it:
 * A prediction without a word left is 'skipped: empty', whatever the gold tree is.
 * Labels of phrases are cut at the first '-' or '=', even at the start (-X becomes the empty label, as in C). Tags are never cut:
   -LRB- stays -LRB-. COLLINS deletes the label TOP, but neither S1 nor ROOT. An unlabelled bracket counts.
-* Brackets match as a multiset. A predicted bracket that crosses any gold bracket counts as crossing once.
+* Brackets match as a multiset.
 
 Departures from the C program: it gives up after 10 errors and has buffers of fixed size, we do not; and if nothing matches,
-F1 is 0 here, not nan. Newer versions of the program can also repair a possessive or a quote (' " /) that one side deletes and
-the other does not (QUOTE_LABEL in nk.prm). We do not.
+F1 is 0 here, not nan. It also counts crossing brackets, we do not. Newer versions of the program can also repair a possessive
+or a quote (' " /) that one side deletes and the other does not (QUOTE_LABEL in nk.prm). We do not.
 """
 
 from __future__ import annotations
@@ -37,14 +37,12 @@ class EvalbRules:
     """A parameter file as data.
 
     deleted: DELETE_LABEL. A tag deletes its word; the label of a phrase deletes its bracket, but not what is below it.
-    equal_labels: EQ_LABEL as classes. Labels of one class are the same label, for phrases and for tags. labelled: LABELED.
-    False compares spans without labels.
+    equal_labels: EQ_LABEL as classes. Labels of one class are the same label, for phrases and for tags.
     """
 
     name: str
     deleted: frozenset[str]
     equal_labels: tuple[frozenset[str], ...] = ()
-    labelled: bool = True
 
     def same(self, label: str) -> str:
         """Return the one name under which a label and its equals are compared: PRT -> ADVP."""
@@ -66,13 +64,12 @@ COLLINS = EvalbRules(
 class Counts:
     """Brackets and tags that were counted, and their scores in percent. A score is 0 if there is nothing to divide by.
 
-    crossing counts predicted brackets; words and tags_right count the words that are not deleted.
+    words and tags_right count the words that are not deleted.
     """
 
     matched: int = 0
     gold: int = 0
     predicted: int = 0
-    crossing: int = 0
     words: int = 0
     tags_right: int = 0
 
@@ -121,12 +118,10 @@ def score_brackets(gold: Node, predicted: Node | None, rules: EvalbRules = COLLI
     if any(escape(a.word) != escape(b.word) for a, b in pairs):
         return BracketCount(status=WORDS)
     expected, actual = brackets(gold, rules), brackets(predicted, rules)
-    spans = {(start, end) for start, end, _ in expected}
     return BracketCount(
         matched=(expected & actual).total(),
         gold=expected.total(),
         predicted=actual.total(),
-        crossing=sum(times for (start, end, _), times in actual.items() if _crosses(start, end, spans)),
         words=len(pairs),
         tags_right=sum(rules.same(a.label) == rules.same(b.label) for a, b in pairs),
     )
@@ -143,7 +138,7 @@ def brackets(tree: Node, rules: EvalbRules = COLLINS) -> Counter[Bracket]:
         if isinstance(item, tuple):
             start, label = item
             if start < position and label not in deleted:
-                counts[start, position, label if rules.labelled else ""] += 1
+                counts[start, position, label] += 1
         elif item.is_leaf:
             position += item.label not in rules.deleted
         else:
@@ -153,17 +148,12 @@ def brackets(tree: Node, rules: EvalbRules = COLLINS) -> Counter[Bracket]:
     return counts
 
 
-def _crosses(start: int, end: int, spans: set[tuple[int, int]]) -> bool:
-    return any(a < start < b < end or start < a < end < b for a, b in spans)
-
-
 @dataclass(frozen=True)
 class BracketTotals(Counts):
-    """The counts of a corpus, over the sentences not left out."""
+    """The counts of a corpus, over the sentences not left out. skipped: the number of those left out, for any reason."""
 
     sentences: int = 0
-    empty: int = 0
-    errors: int = 0
+    skipped: int = 0
     complete: int = 0
 
     @classmethod
@@ -172,16 +162,10 @@ class BracketTotals(Counts):
         counts = list(counts)
         return cls(
             sentences=len(counts),
-            empty=sum(count.status.startswith("skipped") for count in counts),
-            errors=sum(count.status.startswith("error") for count in counts),
+            skipped=sum(count.status != OK for count in counts),
             complete=sum(count.complete for count in counts),
             **{field.name: sum(getattr(count, field.name) for count in counts) for field in fields(Counts)},
         )
-
-    @property
-    def skipped(self) -> int:
-        """The number of sentences left out, for any reason."""
-        return self.empty + self.errors
 
     @property
     def exact(self) -> float:

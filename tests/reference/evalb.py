@@ -5,8 +5,8 @@ from __future__ import annotations
 from lalkit.treebank.tree import Node
 
 
-def count_brackets(gold: Node, predicted: Node, deleted: set[str], equal: set[str]) -> tuple[int, int, int, int] | str:
-    """(matched, gold, predicted, crossing) or the name of what is wrong; no quote repair.
+def count_brackets(gold: Node, predicted: Node, deleted: set[str], equal: set[str]) -> tuple[int, int, int] | str:
+    """(matched, gold, predicted) or the name of what is wrong.
 
     deleted: tags and labels to delete; equal: labels that are one label.
     """
@@ -22,11 +22,7 @@ def count_brackets(gold: Node, predicted: Node, deleted: set[str], equal: set[st
         if bracket in rest:
             rest.remove(bracket)
             matched += 1
-    crossing = 0
-    for _, inside in brackets[1]:
-        others = [other for _, other in brackets[0]]
-        crossing += any(inside & other and not inside <= other and not other <= inside for other in others)
-    return matched, len(brackets[0]), len(brackets[1]), crossing
+    return matched, len(brackets[0]), len(brackets[1])
 
 
 def _read(tree: Node, deleted: set[str], equal: set[str]) -> tuple[list[str], list[tuple[str, frozenset[int]]]]:
