@@ -8,7 +8,6 @@ needs just this.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 
 from lalkit.errors import TreebankError
 from lalkit.treebank import ctb
@@ -50,30 +49,22 @@ def dependencies(tree: Node, rules: HeadRules = ENGLISH, name_arc: Callable[[Nod
     tree: as `brackets.clean` returns it: without traces, but with function tags, because arc labels come from them.
     name_arc: a function that gives an arc its label, such as `arc_label`.
     """
-    nodes: list[Node] = []
-    # The children of each node, as positions in `nodes`: to hash or compare a Node takes its whole tree.
-    children: list[list[int]] = []
-    stack = [(tree, -1)]  # no recursion: a tree may be very deep
-    while stack:
-        node, parent = stack.pop()
-        if parent >= 0:
-            children[parent].append(len(nodes))
-        stack.extend((child, len(nodes)) for child in reversed(node.children))
-        nodes.append(node)
-        children.append([])
-    numbers = count()
-    head_words = [next(numbers) if node.is_leaf else -1 for node in nodes]  # of each node, from 0
-    words = next(numbers)
-    heads, labels = [0] * words, ["ROOT"] * words
-    for at in reversed(range(len(nodes))):  # children before parents
-        if nodes[at].is_leaf:
+    nodes = list(tree.nodes())
+    position = sum(node.is_leaf for node in nodes)
+    heads, labels = [0] * position, ["ROOT"] * position
+    waiting: list[int] = []  # head words (from 0) of the subtrees that have no parent yet, the leftmost last
+    for node in reversed(nodes):  # children before parents; no recursion: a tree may be very deep
+        if node.is_leaf:
+            position -= 1
+            waiting.append(position)
             continue
-        head = head_child(nodes[at], rules)
-        head_words[at] = head_words[children[at][head]]
-        for i, child in enumerate(children[at]):
+        head = head_child(node, rules)
+        head_words = [waiting.pop() for _ in node.children]
+        waiting.append(head_words[head])
+        for i, word in enumerate(head_words):
             if i != head:
-                heads[head_words[child]] = head_words[at] + 1
-                labels[head_words[child]] = name_arc(nodes[at], head, i)
+                heads[word] = head_words[head] + 1
+                labels[word] = name_arc(node, head, i)
     return tuple(heads), tuple(labels)
 
 
