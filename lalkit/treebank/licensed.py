@@ -31,7 +31,7 @@ from lalkit.treebank.corpora import SPLITS, NumberedTree, Source, pair
 from lalkit.treebank.head_words import by_chinese_rules, dependencies
 from lalkit.treebank.joint import joint_constituents
 from lalkit.treebank.tagging import Tagger, jackknife
-from lalkit.treebank.tree import Node, Sentence, format_tree
+from lalkit.treebank.tree import Node, Sentence, format_tree, from_flat
 
 logger = logging.getLogger(__name__)
 
@@ -260,10 +260,7 @@ def _replace_tags(parts: dict[str, list[Pair]], counts: dict[str, dict]) -> None
 
 def _with_tags(tree: Node, tags: Iterable[str]) -> Node:
     """Return the tree with other tags over its words."""
-    waiting, built = list(tags), []  # built: subtrees that have no parent yet, the leftmost last
-    for node in reversed(list(tree.nodes())):
-        leaf = node.is_leaf
-        built.append(
-            Node(waiting.pop(), word=node.word) if leaf else Node(node.label, tuple(built.pop() for _ in node.children))
-        )
-    return built[0]
+    waiting = iter(tags)
+    return from_flat(
+        [(next(waiting) if node.is_leaf else node.label, len(node.children), node.word) for node in tree.nodes()]
+    )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import operator
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -85,11 +85,11 @@ class Node:
         return hash(self._flat())
 
     def __reduce__(self):
-        return _from_flat, (self._flat(),)
+        return from_flat, (self._flat(),)
 
 
-def _from_flat(flat: tuple[tuple[str, int, str | None], ...]) -> Node:
-    """Return the tree of `Node._flat`."""
+def from_flat(flat: Sequence[tuple[str, int, str | None]]) -> Node:
+    """Return the tree of its nodes in the order of `Node.nodes`: label, number of children and word of each."""
     built: list[Node] = []  # subtrees that have no parent yet, the leftmost last
     for label, count, word in reversed(flat):
         children = tuple(built.pop() for _ in range(count))
