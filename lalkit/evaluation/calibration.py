@@ -51,24 +51,24 @@ def judge(tables: Sequence[pd.DataFrame], gold: Sequence[Sentence]) -> pd.DataFr
     return pd.concat(parts, ignore_index=True)[["sentence", "kind", "probability", "right"]]
 
 
-def reliability(judged: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
+def reliability(judged: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each kind and each bin of probabilities that is not empty: kind, bin, parts, probability, right.
 
     probability: the mean. right: the share of parts that are right; it should be the same.
     """
-    bin_of = np.minimum((judged["probability"] * bins).astype(int), bins - 1)
+    bin_of = np.minimum((judged["probability"] * BINS).astype(int), BINS - 1)
     groups = judged.assign(bin=bin_of).groupby(["kind", "bin"], sort=True)
     return groups.agg(
         parts=("right", "size"), probability=("probability", "mean"), right=("right", "mean")
     ).reset_index()
 
 
-def calibration_error(judged: pd.DataFrame, bins: int = BINS) -> pd.Series:
+def calibration_error(judged: pd.DataFrame) -> pd.Series:
     """Return the expected calibration error of each kind, in percent: the mean distance in `reliability`, weighted by parts.
 
     Source: Guo et al. 2017, eq. 3.
     """
-    table = reliability(judged, bins)
+    table = reliability(judged)
     table["error"] = table["parts"] * (table["probability"] - table["right"]).abs()
     sums = table.groupby("kind")[["error", "parts"]].sum()
     return (100 * sums["error"] / sums["parts"]).rename("ece")

@@ -24,11 +24,10 @@ COUNTS = {
 
 @dataclass(frozen=True)
 class Difference:
-    """difference: of the scores in points, first minus second; p: two-sided; n: sentences."""
+    """difference: of the scores in points, first minus second; p: two-sided."""
 
     difference: float
     p: float
-    n: int
 
 
 def f1_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int = 0) -> Difference:
@@ -55,7 +54,7 @@ def f1_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int
         return f1_of_sums(a.sum(0) - moved) - f1_of_sums(b.sum(0) + moved)
 
     observed = f1_of_sums(a.sum(0)) - f1_of_sums(b.sum(0))
-    return Difference(float(observed), _share(exchanged, observed, len(a), rounds, seed), len(a))
+    return Difference(float(observed), _share(exchanged, observed, len(a), rounds, seed))
 
 
 def score_test(first: Sequence[pd.DataFrame], second: Sequence[pd.DataFrame], score: str) -> Difference:
@@ -76,7 +75,6 @@ class Paired:
     high: float
     t_p: float
     permutation_p: float
-    n: int
 
 
 def paired_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int = 0) -> Paired:
@@ -97,7 +95,7 @@ def paired_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed:
     else:
         half, p = 0.0, 1.0 if mean == 0 else 0.0
     permutation_p = _share(lambda swaps: (swaps * 2 - 1) @ d, d.sum(), len(d), rounds, seed)
-    return Paired(mean, mean - half, mean + half, p, permutation_p, len(d))
+    return Paired(mean, mean - half, mean + half, p, permutation_p)
 
 
 def _share(statistic: Callable, observed: float, n: int, rounds: int, seed: int) -> float:
@@ -112,10 +110,8 @@ def _share(statistic: Callable, observed: float, n: int, rounds: int, seed: int)
     return (reached + 1) / (rounds + 1)
 
 
-def mean_interval(
-    values: ArrayLike, per: ArrayLike | None = None, rounds: int = 1000, seed: int = 0
-) -> tuple[float, float, float]:
-    """Return (mean, low, high): low to high is its 95% interval by drawing examples again (bootstrap).
+def mean_interval(values: ArrayLike, per: ArrayLike | None = None) -> tuple[float, float, float]:
+    """Return (mean, low, high): low to high is its 95% interval by drawing examples again, 1,000 times (bootstrap).
 
     All three are nan without values. per: numbers of the same examples, for sum(values) / sum(per) instead of the mean.
     """
@@ -123,7 +119,7 @@ def mean_interval(
     b = np.ones_like(a) if per is None else np.asarray(per, dtype=np.float64)
     if not len(a):
         return (float("nan"),) * 3
-    drawn = np.random.default_rng(seed).integers(0, len(a), (rounds, len(a)))
+    drawn = np.random.default_rng(0).integers(0, len(a), (1000, len(a)))
     low, high = np.quantile(a[drawn].sum(1) / b[drawn].sum(1), [0.025, 0.975])
     return float(a.sum() / b.sum()), float(low), float(high)
 
