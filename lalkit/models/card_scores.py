@@ -104,13 +104,8 @@ def rows_of(treebank: str, split: str, gold: Sequence[Sentence], parsed: Sequenc
     rows = []
     for group, members in groups.items():
         sides = [gold[i] for i in members], [parsed[i] for i in members]
-        row = {
-            "treebank": treebank,
-            "split": split,
-            "of": group,
-            "sentences": len(members),
-            **rounded(evaluate(*sides)),
-        }
+        row: dict = {"treebank": treebank, "split": split, "of": group, "sentences": len(members)}
+        row |= rounded(evaluate(*sides))
         for (_, scores), suffix in zip(universal_scores(*sides).iterrows(), ("_all", "")):
             row |= {f"ud_{name}{suffix}": round(scores[name], 2) for name in ("uas", "las", "upos") if name in scores}
             row["out_of_reach"] = out_of_reach(sides[0])[1]

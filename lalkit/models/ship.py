@@ -58,9 +58,8 @@ def verify(name: str, quick: bool = False) -> list[tuple[str, object, object]]:
     """
     card = read_card(find(name))
     parser, parses = Parser.load(card.folder), card.facts["parses"]
-    rows: list[tuple[str, object, object]] = [
-        ("parses", parses["sha256"][:12], checksum(parser, parses["treebank"])[:12])
-    ]
+    here = checksum(parser, parses["treebank"])
+    rows: list[tuple[str, object, object]] = [("parses", parses["sha256"][:12], here[:12])]
     if stated := card.facts.get("parts"):
         return rows + list(_verify_parts(parser, stated, quick))
     try:
@@ -217,20 +216,15 @@ def add(runs: Sequence[str | Path], name: str, *, controls: Sequence[str | Path]
 
 
 def add_precision(name: str, precision: Precision) -> Path:
-    """Add to the card of a shipped parser its scores on dev in a lower precision.
+    """Add to the card of a shipped parser its scores in a lower precision, on the dev part of each treebank of its mixture.
 
     Raises ParameterError or ModelError where the precision cannot be used.
     """
     card = read_card(find(name))
     parser = Parser.load(card.folder, precision)
-    rows = _dev_rows(parser, card.facts["treebank"])
+    parses = card_scores.parse_parts(parser, card.facts["treebank"], ["dev"])["dev"]
+    rows = [card_scores.rows_of(treebank, "dev", *pair)[0] for treebank, pair in parses.items()]
     return _write_card(card.folder, card.facts | {"precisions": card.facts.get("precisions", {}) | {precision: rows}})
-
-
-def _dev_rows(parser: Parser, treebank: str) -> list[dict]:
-    """Return the scores of a parser on the dev part of a treebank, or of each treebank of a mixture."""
-    parses = card_scores.parse_parts(parser, treebank, ["dev"])["dev"]
-    return [card_scores.rows_of(name, "dev", *pair)[0] for name, pair in parses.items()]
 
 
 def _write_card(target: Path, facts: dict) -> Path:
@@ -257,10 +251,8 @@ def _by_seed(seeds: Sequence[dict], parts: Sequence[list[dict]]) -> list[dict]:
 
 def _silver(folder: str) -> dict:
     """Return where constituents were added to a treebank, to which one, and by which parser."""
-    return {
-        "out": folder,
-        **read_json(Path(folder) / SILVER, "Write the folder again: lalkit data constituents --help."),
-    }
+    remedy = "Write the folder again: lalkit data constituents --help."
+    return {"out": folder, **read_json(Path(folder) / SILVER, remedy)}
 
 
 def _stages(start: str | None) -> list[dict]:
