@@ -278,11 +278,7 @@ def repository() -> Path:
 def shipped() -> Path:
     """Return the folder data/ of the checkout, or (from a wheel) the part of it that setup.py puts into the package."""
     package = Path(__file__).resolve().parents[1]
-    return next((file for file in (package / "data",) if file.is_dir()), package.parent / "data")
-
-
-def sample_folder(name: str = "sample") -> Path:
-    return shipped() / name
+    return package / "data" if (package / "data").is_dir() else package.parent / "data"
 
 
 def cache_folder() -> Path:
@@ -294,7 +290,7 @@ def find(name: str) -> Path | None:
     """Return the folder of a corpus (for NLTK's: their common folder), or None if it is not on this machine."""
     folders, parts, base = [Path(name)], NLTK.get(name, ()), without_genres(name)
     if name in OURS:
-        folders, parts = [sample_folder(name)], ("train.trees",)
+        folders, parts = [shipped() / name], ("train.trees",)
     elif name in NLTK:
         import nltk.data
 

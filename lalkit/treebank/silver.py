@@ -40,8 +40,7 @@ def penn_form(sentence: Sentence) -> Sentence:
             continue  # a constituent has only a part of the number
         if smallest is None or not labels[smallest].endswith("QP"):
             labels[start, end] = f"{labels[start, end]}{UNARY}QP" if smallest == (start, end) else "QP"
-    spans = sorted((Span(*span, label) for span, label in labels.items()), key=lambda c: (c.start, -c.end))
-    return replace(sentence, constituents=tuple(spans))
+    return replace(sentence, constituents=tuple(Span(*span, label) for span, label in labels.items()))
 
 
 def _numbers(sentence: Sentence) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,7 @@ import yaml
 
 from lalkit.reproduce.sweep_plan import plan
 from lalkit.reproduce.sweep_runs import sweep
-from lalkit.treebank.corpora import sample_folder
+from lalkit.treebank.corpora import shipped
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,7 @@ def few(tmp_path_factory):
     """A folder with the first ten trees of every part of data/sample."""
     folder = tmp_path_factory.mktemp("few")
     for split in ("train", "dev", "test"):
-        lines = (sample_folder() / f"{split}.trees").read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = (shipped() / "sample" / f"{split}.trees").read_text(encoding="utf-8").splitlines(keepends=True)
         (folder / f"{split}.trees").write_text("".join(lines[:10]), encoding="utf-8")
     return folder
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from lalkit.treebank import arc_labels, brackets, conllu
-from lalkit.treebank.corpora import SPLITS, load, sample_folder
+from lalkit.treebank.corpora import SPLITS, load, shipped
 from lalkit.treebank.head_words import dependencies
 from lalkit.treebank.joint import to_joint
 
@@ -28,7 +28,7 @@ FUNCTIONS = set("ADV NOM DTV LGS PRD PUT SBJ TPC VOC BNF DIR EXT LOC MNR PRP TMP
 
 def read(split):
     """(tree, its dependencies with comments) of every sentence of a split, straight from the files."""
-    folder = sample_folder()
+    folder = shipped() / "sample"
     trees = (folder / f"{split}.trees").read_text(encoding="utf-8").splitlines()
     gold = list(conllu.scan_conll(brackets.read_text(folder / f"{split}.conllu")))
     assert len(trees) == len(gold)  # also: one tree a line

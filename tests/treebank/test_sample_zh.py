@@ -7,7 +7,7 @@ import pytest
 
 from lalkit.treebank import brackets, conllu, ctb
 from lalkit.treebank.check import check
-from lalkit.treebank.corpora import SPLITS, load, sample_folder
+from lalkit.treebank.corpora import SPLITS, load, shipped
 from lalkit.treebank.head_words import derive
 
 CATEGORIES = set("ADJP ADVP CLP CP DNP DP DVP FRAG IP LCP NP PP QP VNV VP VRD VSB".split())
@@ -21,8 +21,8 @@ def sentences():
     """(split, tree, dependencies) of the whole treebank, straight from the files."""
     found = []
     for split in SPLITS:
-        trees = (sample_folder("sample-zh") / f"{split}.trees").read_text(encoding="utf-8").splitlines()
-        gold = list(conllu.scan_conll(brackets.read_text(sample_folder("sample-zh") / f"{split}.conllu")))
+        trees = (shipped() / "sample-zh" / f"{split}.trees").read_text(encoding="utf-8").splitlines()
+        gold = list(conllu.scan_conll(brackets.read_text(shipped() / "sample-zh" / f"{split}.conllu")))
         assert len(trees) == len(gold)  # also: one tree a line
         found += [(split, brackets.parse_tree(tree), deps) for tree, deps in zip(trees, gold)]
     return found
