@@ -146,9 +146,8 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
             raise item
     if problems and not sentences and not lenient:
         first = problems[0]
-        remedy = first.remedy or f"See: lalkit data check {name}"
         problem = f"no sentence of the {split} part can be read; the first problem: {first.problem}"
-        raise TreebankError(problem, where=first.where, remedy=remedy)
+        raise TreebankError(problem, where=first.where, remedy=first.remedy)
     if not sentences and not problems:
         remedy = "Give another part or another treebank."
         raise CorpusError(f"the {split} part of {name} is empty", remedy=remedy)

@@ -43,7 +43,7 @@ class Tagger:
         return [tag for _, tag in self._tagger.tag([normalise(word) for word in words])]
 
 
-def jackknife(sentences: Sequence[Tagged], folds: int = 10, epochs: int = 5) -> list[list[str]]:
+def jackknife(sentences: Sequence[Tagged], folds: int = 10) -> list[list[str]]:
     """Return automatic tags of every sentence. Sentence i is in fold i modulo `folds`; a tagger of the other folds tags it.
 
     Raises TreebankError if there are fewer sentences than folds.
@@ -53,7 +53,7 @@ def jackknife(sentences: Sequence[Tagged], folds: int = 10, epochs: int = 5) -> 
         raise TreebankError(problem, remedy="Give at least 2 folds, and at least as many sentences as folds.")
     tags: list[list[str]] = [[] for _ in sentences]
     for fold in range(folds):
-        tagger = Tagger([s for i, s in enumerate(sentences) if i % folds != fold], epochs)
+        tagger = Tagger([s for i, s in enumerate(sentences) if i % folds != fold])
         for i in range(fold, len(sentences), folds):
             tags[i] = tagger(sentences[i][0])
         logger.info(f"tagged fold {fold + 1} of {folds}")

@@ -38,7 +38,7 @@ def test_each_fold_is_tagged_by_a_tagger_of_the_others(monkeypatch):
     seen = []
 
     class Recorder:
-        def __init__(self, sentences, epochs):
+        def __init__(self, sentences):
             self.words = {words for words, _ in sentences}
 
         def __call__(self, words):
