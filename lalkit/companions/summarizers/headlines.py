@@ -127,7 +127,7 @@ def _search(model: Summarizer, batch: Batch, memory: Tensor, beam: Beam, change:
         words = batch.source.new_tensor([hypothesis.words for hypothesis in alive])
         before = torch.cat([words.new_full((len(alive), 1), START), _known(model, words)], 1)
         wide = _repeated(batch, 0, len(alive))
-        probs, _, weights = model.decode(wide, memory.expand(len(alive), -1, -1), before, change)
+        probs, weights = model.decode(wide, memory.expand(len(alive), -1, -1), before, change)
         log = torch.log(probs[:, -1])
         if step < beam.least:
             log[:, STOP] = -torch.inf

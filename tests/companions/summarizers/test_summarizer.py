@@ -175,7 +175,7 @@ def exhaustive(model, document, most):
         for words in itertools.product([i for i in range(size) if i not in (0, 2, 3)], repeat=length):
             before = torch.tensor([[2, *(w if w < len(model.vocabulary) else UNKNOWN for w in words)]])
             memory, _ = model.encode(batch)
-            probs, _, _ = model.decode(batch, memory, before)
+            probs, _ = model.decode(batch, memory, before)
             log = sum(math.log(probs[0, t, w]) for t, w in enumerate((*words, STOP)))
             best = max(best, (log, [model.vocabulary.word(w, batch) for w in words]))
     return best[1]
