@@ -27,7 +27,7 @@ from lalkit import __version__
 from lalkit.chart.machine import progress
 from lalkit.errors import CorpusError, ModelError
 from lalkit.files import parse_json, write_json, write_text
-from lalkit.training.checkpoint import adam_tensors, fingerprint, load_tensors, restore_adam, save_tensors
+from lalkit.training.checkpoint import adam_tensors, check_numbers, fingerprint, load_tensors, restore_adam, save_tensors
 from lalkit.treebank.brackets import read_text
 
 logger = logging.getLogger(__name__)
@@ -175,8 +175,7 @@ def fit(
         if last or dev > state["best"]:
             state["best"] = max(dev, state["best"])
             save_tensors(out, "model", tag, _tensors(model), {**task, "dev": dev, "epoch": state["epoch"], **kept})
-        tensors = _tensors(model) | adam_tensors(model, optimizer)
-        save_tensors(out, "resume", tag, tensors, {**task, "state": state})
+        save_tensors(out, "resume", tag, _tensors(model) | adam_tensors(model, optimizer), {**task, "state": state})
     return state
 
 
@@ -222,7 +221,11 @@ def read_run(
 
 
 def fill(model: Model, tensors: dict[str, Tensor], folder: str | Path) -> Model:
-    """Load the weights of a run into a model, and return it ready for evaluation. Raises ModelError if they do not fit."""
+    """Load the weights of a run into a model, and return it ready for evaluation.
+
+    Raises ModelError if they do not fit, or if one is not a finite number.
+    """
+    check_numbers(tensors, float("inf"), str(folder), "Train it again.")
     try:
         model.load_state_dict(tensors)
     except RuntimeError:

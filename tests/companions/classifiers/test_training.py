@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from lalkit.companions.classifiers.classifier import KINDS, Classifier, usual
 from lalkit.companions.classifiers.classifier_training import (
@@ -156,7 +157,13 @@ def test_folders_that_are_refused(tmp_path):
     assert accuracy(load_classifier(run), DATA.dev)  # it is still a classifier
     with pytest.raises(ModelError, match="no classifier here"):
         load_classifier(tmp_path)
-    next(run.glob("model-*.safetensors")).write_bytes(b"x")
+    file = next(run.glob("model-*.safetensors"))
+    tensors = load_file(file)
+    tensors["words.weight"][0, 0] = torch.inf
+    save_file(tensors, file)
+    with pytest.raises(ModelError, match="words.weight has a number that is not finite(?s:.*)Train it again"):
+        load_classifier(run)
+    file.write_bytes(b"x")
     with pytest.raises(ModelError, match="no classifier here, or not a whole one"):
         load_classifier(run)
     (run / "model.json").write_text('{"weights": "a", "format": "other"}')
