@@ -306,7 +306,7 @@ def test_no_module_imports_the_private_names_of_another():
 # ---------------------------------------------------------------- size
 
 # What version 0.2 needs. Raise a limit only together with the feature that needs it, and say so in CHANGELOG.md.
-ENTRIES, MODULES, CODE = 20, 164, 19_542
+ENTRIES, MODULES, CODE = 20, 164, 19_544
 
 
 def code_lines(source: str) -> int:

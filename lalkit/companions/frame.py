@@ -27,7 +27,7 @@ from lalkit import __version__
 from lalkit.chart.machine import progress
 from lalkit.errors import CorpusError, ModelError
 from lalkit.files import parse_json, write_json, write_text
-from lalkit.training.checkpoint import adam_tensors, check_numbers, fingerprint, load_tensors, restore_adam, save_tensors
+from lalkit.training import checkpoint
 from lalkit.treebank.brackets import read_text
 
 logger = logging.getLogger(__name__)
@@ -174,8 +174,10 @@ def fit(
         tag = f"{state['epoch']:03d}"
         if last or dev > state["best"]:
             state["best"] = max(dev, state["best"])
-            save_tensors(out, "model", tag, _tensors(model), {**task, "dev": dev, "epoch": state["epoch"], **kept})
-        save_tensors(out, "resume", tag, _tensors(model) | adam_tensors(model, optimizer), {**task, "state": state})
+            chosen = {**task, "dev": dev, "epoch": state["epoch"], **kept}
+            checkpoint.save_tensors(out, "model", tag, _tensors(model), chosen)
+        tensors = _tensors(model) | checkpoint.adam_tensors(model, optimizer)
+        checkpoint.save_tensors(out, "resume", tag, tensors, {**task, "state": state})
     return state
 
 
@@ -194,7 +196,7 @@ def _resume(out: Path, task: dict, model: nn.Module, optimizer: torch.optim.Opti
             problem = f"is of other {what}, or of a lalkit that did not take note of them"
             raise ModelError(problem, where=str(out), remedy=remedy)
     fill(model, {name: tensor for name, tensor in tensors.items() if not name.startswith("adam.")}, out)
-    restore_adam(model, optimizer, tensors, f"{out}/{content['weights']}")
+    checkpoint.restore_adam(model, optimizer, tensors, f"{out}/{content['weights']}")
     return content["state"]
 
 
@@ -211,7 +213,7 @@ def read_run(
 ) -> tuple[dict, dict[str, Tensor]]:
     """Return (the content of name.json, the tensors). Raises ModelError unless the folder holds a whole `what` of this format."""
     try:
-        content, tensors = load_tensors(folder, name)
+        content, tensors = checkpoint.load_tensors(folder, name)
     except ModelError as error:
         raise ModelError(f"no {what} here, or not a whole one", where=error.where, remedy=remedy) from None
     if content.get("format") != format:
@@ -225,7 +227,7 @@ def fill(model: Model, tensors: dict[str, Tensor], folder: str | Path) -> Model:
 
     Raises ModelError if they do not fit, or if one is not a finite number.
     """
-    check_numbers(tensors, float("inf"), str(folder), "Train it again.")
+    checkpoint.check_numbers(tensors, float("inf"), str(folder), "Train it again.")
     try:
         model.load_state_dict(tensors)
     except RuntimeError:
@@ -260,7 +262,7 @@ def kept_tables(
         task: All settings and hashes of data that the tables depend on, as JSON values.
         measure: Computes the tables, by their names.
     """
-    key = hashlib.sha256(json.dumps([fingerprint(run), *task]).encode()).hexdigest()[:12]
+    key = hashlib.sha256(json.dumps([checkpoint.fingerprint(run), *task]).encode()).hexdigest()[:12]
     files = {name: run / f"{name}-{key}.csv" for name in names}
     if not all(file.exists() for file in files.values()):
         logger.info("measuring %s", run)
