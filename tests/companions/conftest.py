@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from lalkit.companions import frame
+from lalkit.training import checkpoint
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def killed():
     class Killed(Exception):
         pass
 
-    def save(folder, name, tag, *rest, original=frame.save_tensors):
+    def save(folder, name, tag, *rest, original=checkpoint.save_tensors):
         if tag == "002":
             raise Killed
         original(folder, name, tag, *rest)
@@ -22,7 +22,7 @@ def killed():
     @contextmanager
     def context():
         with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):  # noqa: PT012
-            patch.setattr(frame, "save_tensors", save)
+            patch.setattr(checkpoint, "save_tensors", save)
             yield
 
     return context
