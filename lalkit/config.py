@@ -122,6 +122,7 @@ class ModelConfig(Settings):
     d_content: Size = 512  # [P] d_model is content + position = 1024
     d_position: Size = 512  # [P]
     layers: LayersOrZero = 3  # [P] partitioned self-attention layers before the label attention (table 5)
+    initial: Literal["small", "glorot"] = "small"  # the first weights of these layers: `network.encoder.small` [R]
     attention_heads: Size = 8  # [R]
     d_head: Size = 64  # [R]
     d_ff: Size = 2048  # [R]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from lalkit.config import ModelConfig
+
+Pair = tuple[int, int]  # the sizes of content and of position
 
 
 class HookedModule(nn.Module):
@@ -68,15 +71,16 @@ def _after(first: Callable, second: Callable) -> Callable:
 class PartitionedLinear(nn.Module):
     """A linear map in two blocks: [.., content + position] -> [.., out_content + out_position], each from its own half.
 
-    heads: the number of copies of the map, one for each head; the output is then [.., heads, out].
+    heads: the number of copies of the map, one for each head; the output is then [.., heads, out]. initial: how the first
+    weights are drawn, "glorot" (`xavier`) or "small".
     """
 
-    def __init__(self, d_in: tuple[int, int], d_out: tuple[int, int], heads: int | None = None, bias: bool = False):
+    def __init__(self, d_in: Pair, d_out: Pair, heads: int | None = None, bias: bool = False, initial: str = "glorot"):
         super().__init__()
         self.d_in, self.d_out, self.heads = d_in, d_out, heads
-        lead = () if heads is None else (heads,)
-        self.content = nn.Parameter(xavier(*lead, d_out[0], d_in[0]))
-        self.position = nn.Parameter(xavier(*lead, d_out[1], d_in[1]))
+        draw, lead = {"glorot": xavier, "small": small}[initial], () if heads is None else (heads,)
+        self.content = nn.Parameter(draw(*lead, d_out[0], d_in[0]))
+        self.position = nn.Parameter(draw(*lead, d_out[1], d_in[1]))
         self.bias = nn.Parameter(torch.zeros(*lead, sum(d_out))) if bias else None
 
     @property
@@ -106,7 +110,18 @@ def xavier(*shape: int) -> Tensor:
     return torch.empty(*shape).uniform_(-bound, bound)
 
 
-def halve(size: int) -> tuple[int, int]:
+def small(*shape: int) -> Tensor:
+    """Return first weights with which a layer changes its input only a little [R].
+
+    Heads [H, out, in] are normal with variance 2 / (out * (in + H)), other matrices uniform within 1 / sqrt(in). With the larger
+    weights of `xavier`, self-attention makes the words of a sentence equal: after 8 layers, the mean cosine of two words is 0.99.
+    """
+    if len(shape) == 3:
+        return torch.empty(*shape).normal_(std=(2.0 / (shape[1] * (shape[2] + shape[0]))) ** 0.5)
+    return torch.empty(*shape).uniform_(-(shape[-1] ** -0.5), shape[-1] ** -0.5)
+
+
+def halve(size: int) -> Pair:
     """Return the sizes of content and position: two halves; content is larger by one if the size is odd."""
     return size - size // 2, size // 2
 
@@ -117,13 +132,12 @@ class PartitionedLayer(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
         d_model, inner = (config.d_content, config.d_position), halve(config.d_head)
-        self.query = PartitionedLinear(d_model, inner, config.attention_heads)
-        self.key = PartitionedLinear(d_model, inner, config.attention_heads)
-        self.value = PartitionedLinear(d_model, inner, config.attention_heads)
-        self.output = PartitionedLinear((config.attention_heads * inner[0], config.attention_heads * inner[1]), d_model)
+        linear = partial(PartitionedLinear, initial=config.initial)
+        self.query, self.key, self.value = (linear(d_model, inner, config.attention_heads) for _ in range(3))
+        self.output = linear((config.attention_heads * inner[0], config.attention_heads * inner[1]), d_model)
         self.inner, self.scale = inner, 1 / math.sqrt(config.d_head)
-        self.up = PartitionedLinear(d_model, halve(config.d_ff), bias=True)
-        self.down = PartitionedLinear(halve(config.d_ff), d_model, bias=True)
+        self.up = linear(d_model, halve(config.d_ff), bias=True)
+        self.down = linear(halve(config.d_ff), d_model, bias=True)
         self.attention_norm, self.norm = nn.LayerNorm(sum(d_model)), nn.LayerNorm(sum(d_model))
         self.dropout = nn.Dropout(config.dropout)
 

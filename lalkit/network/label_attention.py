@@ -135,8 +135,7 @@ class LabelAttention(HookedModule):
         self.config = config
         self.sizes = d_content, d_position
         d_model, heads, inner, outer = self.sizes, config.heads, halve(config.d_kv), halve(config.d_out)
-        self.key = PartitionedLinear(d_model, inner, heads)
-        self.value = PartitionedLinear(d_model, inner, heads)
+        self.key, self.value = (PartitionedLinear(d_model, inner, heads) for _ in range(2))
         if config.query == "vector":
             self.query = nn.Parameter(xavier(heads, config.d_kv))
         else:

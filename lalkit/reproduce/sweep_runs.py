@@ -36,7 +36,7 @@ from lalkit.evaluation import provenance
 from lalkit.files import find_json, lock, remove_parts, write_bytes, write_json, write_text
 from lalkit.parsing.cluster import connect
 from lalkit.reproduce.sweep_plan import Plan, Run
-from lalkit.training.loop import Epoch
+from lalkit.training.loop import Epoch, Scores
 
 logger = logging.getLogger(__name__)
 
@@ -45,17 +45,6 @@ FAILED = 3  # exit code of a run that has written down why it failed
 RETRIES = 2  # of a run whose process could not be started; dask itself counts the deaths of workers (allowed-failures)
 THREADS = 1  # of every run, so that its numbers do not depend on how many run beside it
 NO_RESULT = {"status": "failed", "error": "left no result; is its folder seen by this machine and by all workers?"}
-
-
-@dataclass
-class Scores:
-    """What result.json holds at least of the scores on one part of the treebank."""
-
-    f1: float | None
-    exact: float | None
-    uas: float | None
-    las: float | None
-    tag_accuracy: float | None
 
 
 @dataclass

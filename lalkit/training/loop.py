@@ -115,15 +115,21 @@ class State:
 
 
 @dataclass
-class Epoch:
-    """What the history of a run holds at least of an epoch that was scored."""
+class Scores:
+    """What the files of a run hold at least of its scores on one part of the treebank."""
 
-    epoch: PositiveInt
     f1: float | None
     exact: float | None
     uas: float | None
     las: float | None
     tag_accuracy: float | None
+
+
+@dataclass
+class Epoch(Scores):
+    """What the history of a run holds at least of an epoch that was scored."""
+
+    epoch: PositiveInt
 
 
 class Run(Learner):

@@ -54,7 +54,14 @@ RATES = ("train.rate", "train.encoder_rate", "train.eps", "train.weight_decay", 
 SHARES = ("model.dropout", "train.lam", "model.encoder.word_dropout", "model.label_attention.attention_dropout",
           "model.label_attention.residual_dropout")  # fmt: skip
 SWITCHES = ("train.autocast", "model.encoder.mix_layers", "model.label_attention.shared")
-NAMES = ("train.decay", "model.task", "model.tag_input", "model.label_attention.query", "model.encoder.subword")
+NAMES = (
+    "train.decay",
+    "model.task",
+    "model.initial",
+    "model.tag_input",
+    "model.label_attention.query",
+    "model.encoder.subword",
+)
 
 
 def preset(name):

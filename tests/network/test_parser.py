@@ -5,11 +5,12 @@ import itertools
 import pytest
 import torch
 
-from lalkit.config import override, tiny
+from lalkit.config import minilm, override, tiny
 from lalkit.errors import ModelError
 from lalkit.network import scores
 from lalkit.network.alignment import encoder_error
 from lalkit.network.batches import Collator
+from lalkit.network.encoder import Encoder
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.network.scores import SpanScorer, fenceposts
@@ -157,6 +158,19 @@ def test_losses_are_those_of_the_whole_chart(sample):
     parameters = list(network.spans.parameters()) + list(network.label_attention.parameters())
     for one, other in zip(torch.autograd.grad(found, parameters), torch.autograd.grad(expected, parameters)):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("initial", "least", "most"), [("small", 0, 0.3), ("glorot", 0.9, 1)])
+def test_self_attention_keeps_words_apart_at_first(initial, least, most):
+    """With large first weights, the words of a sentence become equal in 8 layers, and nothing is learned."""
+    torch.manual_seed(0)
+    encoder = Encoder(override(minilm(), {"model.layers": 8, "model.initial": initial}).model).eval()
+    with torch.inference_mode():
+        words = torch.nn.functional.normalize(
+            encoder(torch.randn(4, 20, 256), torch.ones(4, 20, dtype=torch.bool)), dim=-1
+        )
+    cosines = words @ words.transpose(1, 2)
+    assert least < (cosines.sum() - 4 * 20) / (4 * 20 * 19) < most
 
 
 def test_every_parse_is_consistent(sample, tiny_parser):

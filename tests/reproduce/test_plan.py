@@ -247,7 +247,8 @@ def test_the_tables_have_every_system_of_the_paper():
     ("name", "profile", "feedforward", "dropout"),
     [
         ("ablation-2", "longer", True, False), ("ablation-2", "full", True, False),
-        ("layers", "longer", True, True), ("layers", "deep", True, True), ("layers", "full", True, True),
+        ("layers", "longer", True, True), ("layers", "deep", True, True), ("layers", "glorot", True, True),
+        ("layers", "full", True, True),
     ],
 )  # fmt: skip
 def test_the_sweeps_have_the_bases_of_the_papers_tables(name, profile, feedforward, dropout, without_data):
