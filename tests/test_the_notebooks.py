@@ -126,6 +126,11 @@ def test_a_picture_becomes_smaller_and_a_path_begins_at_the_root():
     assert tool.compact(line)["text"] == ["runs/x\n"]
 
 
+def test_the_same_table_keeps_its_name():
+    made = [{"data": {"text/html": [f'<table id="{n}">\n', f'<th id="{n}_row0">']}} for n in ("T_8551a", "T_2a8d7")]
+    assert tool.compact(made[0]) == tool.compact(made[1])
+
+
 def runs_of_words(text):
     """All runs of five words, with anything but a number between them."""
     words = re.findall(r"[A-Za-z]+|\d", text)

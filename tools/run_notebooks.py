@@ -38,6 +38,7 @@ MACHINE = re.compile(
 )
 MINUTES = re.compile(r"\*Running takes about (\d+) minutes? on two cores\.\*")
 BAR = re.compile(r"\d+%\|.*\||^USDT:")  # of tqdm, and what torch's profiler says of itself
+STYLED = re.compile(r"\bT_[0-9a-f]{5}(?=[\"_])")  # the name that pandas draws for every table
 WARNING = re.compile(r"\b\w*Warning\b|Traceback \(most recent")
 
 
@@ -175,13 +176,15 @@ def minutes(seconds: float) -> str:
 
 
 def compact(output: dict) -> dict:
-    """Return an output with smaller pictures, with paths from the root of the repository, and without a number."""
+    """Return an output with smaller pictures, with paths from the root of the repository, and without numbers that change."""
     if "execution_count" in output:
         output["execution_count"] = None
     data = output.get("data", {})
     for place, kind in [(output, "text"), *((data, kind) for kind in data if kind != "image/png")]:
         if kind in place:
-            lines = text(place[kind]).replace(f"{ROOT}{os.sep}", "").replace(str(ROOT), ".").splitlines(keepends=True)
+            whole = text(place[kind]).replace(f"{ROOT}{os.sep}", "").replace(str(ROOT), ".")
+            name = hashlib.sha256(STYLED.sub("", whole).encode()).hexdigest()[:5]  # the same for the same table
+            lines = STYLED.sub(f"T_{name}", whole).splitlines(keepends=True)
             place[kind] = [line for line in lines if line.strip() and not BAR.search(line)] if kind == "text" else lines
     if " at 0x" in text(data.get("text/plain", "")):
         data["text/plain"] = ["a table"]  # beside its HTML
