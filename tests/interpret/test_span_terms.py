@@ -109,7 +109,7 @@ def test_the_text_has_the_numbers_of_the_table(parser, sample):
 def test_the_text_names_the_label_that_comes_first_without_the_word(parser, sample):
     """Also one that came neither first nor second: with its score."""
     endings = set()
-    for terms in parser.terms(sample[:10]):
+    for terms in parser.terms(sample[:16]):
         said = parser.attribution.explain(terms, top=1).split("\n\n")
         own = terms.table[terms.table["role"] == "parse"].groupby(["start", "end", "label"], sort=False)
         for (start, end, label), some in own:
