@@ -114,7 +114,7 @@ def small(*shape: int) -> Tensor:
     """Return first weights with which a layer changes its input only a little [R].
 
     Heads [H, out, in] are normal with variance 2 / (out * (in + H)), other matrices uniform within 1 / sqrt(in). With the larger
-    weights of `xavier`, self-attention makes the words of a sentence equal: after 8 layers, the mean cosine of two words is 0.99.
+    weights of `xavier`, self-attention makes the words of a sentence equal: after 8 layers, the mean cosine is above 0.99.
     """
     if len(shape) == 3:
         return torch.empty(*shape).normal_(std=(2.0 / (shape[1] * (shape[2] + shape[0]))) ** 0.5)
