@@ -234,7 +234,8 @@ def _environment(folder: Path) -> Iterator[None]:
     """Tell the notebook its folder, and describe a kernel that is this very Python."""
     with tempfile.TemporaryDirectory(prefix="lalkit-kernel-") as jupyter:
         argv = [sys.executable, "-m", "lalkit.reproduce.notebook", str(folder / PEAK), "-f", "{connection_file}"]
-        kernel = {"argv": argv, "display_name": "Python 3", "language": "python"}
+        # It would warn that others could listen, but it is reached from this machine only.
+        kernel = {"argv": [*argv, "--log-level=ERROR"], "display_name": "Python 3", "language": "python"}
         write_json(Path(jupyter) / "kernels" / KERNEL / "kernel.json", kernel)
         changes = {
             RUN_DIR: str(folder),

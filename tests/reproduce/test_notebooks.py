@@ -39,7 +39,7 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_a_run_leaves_the_notebook_its_files_and_a_complete_record(root):
+def test_a_run_leaves_the_notebook_its_files_and_a_complete_record(root, capfd):
     # Braces in the name: papermill would read them as a format field.
     book = write_notebook(
         root / "notebooks" / "demo{x}.ipynb", "1", "name: str = 'a'\ntimes: int = 2\nrate: float = 0.5", GOOD, SLOW_END
@@ -47,6 +47,7 @@ def test_a_run_leaves_the_notebook_its_files_and_a_complete_record(root):
     environment = dict(os.environ)
     result = run_notebook(book, {"times": "21"}, progress=False)
 
+    assert capfd.readouterr().err == ""  # no warning of the kernel
     assert dict(os.environ) == environment
     assert result.folder.parent == root / "runs" / "demo{x}"
     # The default, the given one, the root, this Python.
