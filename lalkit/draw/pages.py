@@ -47,7 +47,10 @@ def markdown_table(table: pd.DataFrame) -> str:
 
 
 def png(figure: Figure) -> bytes:
-    """Return a figure as a PNG file of 150 dots per inch."""
+    """Return a figure as a PNG file of 150 dots per inch, and close it: pyplot would keep every open figure in memory."""
+    from matplotlib import pyplot as plt
+
     stream = BytesIO()
     figure.savefig(stream, format="png", dpi=150)
+    plt.close(figure)
     return stream.getvalue()

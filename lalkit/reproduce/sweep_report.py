@@ -57,8 +57,7 @@ def report(folders: Sequence[str | Path], out: str | Path) -> list[Path]:
             write_text(out / f"{name}.tex", _latex(parts["What the cells reached"])),
         ]
         pages.append({"question": question, "pictures": pictures.values(), "parts": parts})
-    title = ", ".join(sweep.name for sweep in sweeps.values())
-    page = render("reproduce/report.html.jinja", title=title, sweeps=pages)
+    page = render("reproduce/report.html.jinja", title=", ".join(sweep.name for sweep in sweeps.values()), sweeps=pages)
     return [*written, write_text(out / "report.html", page)]
 
 
@@ -68,10 +67,9 @@ def _parts(sweep: Sweep, split: str, tables: dict[str, pd.DataFrame]) -> dict[st
     epochs = " or ".join(map(str, sorted({run["config"]["train"]["epochs"] for run in sweep.runs})))
     devices = " or ".join(sorted({run["device"] for run in sweep.runs}))
     parts: dict[str, pd.DataFrame | str] = {
-        "Setting": f"{first.get('scored', first['treebank'])}, {split}; "
-        f"{len(sweep.runs)} runs, seeds {', '.join(map(str, seeds))}, epochs of each: {epochs}, "
-        f"one thread, {devices}. Percent; mean and standard "
-        "deviation over seeds. The paper's figures are of other treebanks, encoders and sizes: compare differences at most."
+        "Setting": f"{first.get('scored', first['treebank'])}, {split}; {len(sweep.runs)} runs, seeds "
+        f"{', '.join(map(str, seeds))}, epochs of each: {epochs}, one thread, {devices}. Percent; mean and standard deviation "
+        "over seeds. The paper's figures are of other treebanks, encoders and sizes: compare differences at most."
     }
     if sweep.missing:
         parts["Not in the tables"] = "; ".join(sweep.missing) + "."

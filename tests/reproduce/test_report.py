@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -115,7 +116,9 @@ def test_cells_have_mean_deviation_and_the_scores_of_the_paper(make_sweep):
 
 def test_a_real_sweep_becomes_files(done, tmp_path):
     folder, _ = done
+    before = plt.get_fignums()
     written = report([folder], tmp_path)
+    assert plt.get_fignums() == before  # it has closed its own
     assert {path.name for path in written} == {
         "two-runs.csv", "two-cells.csv", "two-tests.csv", "two-claims.csv", "two-curves.csv",
         "two.png", "two-curves.png", "two.md", "two.tex", "report.html",
