@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +25,8 @@ from lalkit.probes.removal import Kept
 from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
 from lalkit.probes.weights import diversity_loss
 
-KINDS = ("vanilla", "orthogonal", "diversity", "mlp", "sparsemax")
+Kind = Literal["vanilla", "orthogonal", "diversity", "mlp", "sparsemax"]  # the last is ours [D]
+KINDS = get_args(Kind)
 TINY = 1e-6  # a sum of states with a smaller norm has no direction yet
 
 
@@ -33,7 +34,7 @@ TINY = 1e-6  # a sum of states with a smaller norm has no direction yet
 class ClassifierConfig(Settings):
     """The settings of one classifier and of its training. They are saved in the folder of its run."""
 
-    model: Literal["vanilla", "orthogonal", "diversity", "mlp", "sparsemax"] = "vanilla"  # the last is ours [D]
+    model: Kind = "vanilla"
     embedding: Size = 100  # [D] learned; [P] has 300, pretrained (see `vectors`)
     # A text file of GloVe or fastText whose vectors (as long as `embedding`) known words begin with [P]; "": begin at random.
     vectors: str = ""
@@ -59,8 +60,8 @@ def usual(data: str, model: str = "vanilla", seed: int = 1) -> ClassifierConfig:
     config = ClassifierConfig(model, seed=seed)  # type: ignore[arg-type]  # `frame.grid` refuses all but KINDS
     if data.startswith("babi"):
         hidden = 64 if data == "babi-1" else 128  # [C] for the first, [P] for the others
-        config = replace(config, embedding=50, hidden=hidden, batch=50, epochs=40, stop_at=0.998)
-        return replace(config, pair_output="both")  # as in the runs that stand in figures/
+        # pair_output: as in the runs that stand in figures/
+        return replace(config, embedding=50, hidden=hidden, batch=50, epochs=40, stop_at=0.998, pair_output="both")
     if data.startswith(("entailment", "paraphrase")):
         # [D] The first epochs stay at chance. With a weight decay of 1e-5 it stayed there for twelve (seed 1).
         config = replace(config, embedding=50, hidden=64, batch=50, rate=2e-3, weight_decay=0.0)
@@ -197,7 +198,7 @@ class PerToken(nn.Module):
         return torch.relu(self.linear(x))
 
 
-ENCODERS = {"vanilla": LSTM, "diversity": LSTM, "orthogonal": OrthogonalLSTM, "mlp": PerToken, "sparsemax": LSTM}
+ENCODERS = dict.fromkeys(KINDS, LSTM) | {"orthogonal": OrthogonalLSTM, "mlp": PerToken}
 
 
 class AdditiveAttention(nn.Module):
