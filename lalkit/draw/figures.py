@@ -186,7 +186,7 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     systems = table[table["what"] != TRAINED]["system"].unique()  # the others have no label heads
     labels = [label for label in table["label"].unique() if label]
     controls = [what for what in table[table["measure"] == "f1"]["what"].unique() if what != TRAINED]
-    height = 1.9 + 0.24 * max(len(controls), len(labels)) * max(1, len(systems)) ** 0.5
+    height = 1.9 + (0.2 + 0.1 * len(systems)) * max(len(controls), len(labels))  # a lane for each system
     figure, panels = side_by_side(4, 14, height, words=labels)
     for k, system in enumerate(systems):
         style = {**_style(k), "ls": "", "ms": 5.5, "alpha": 0.8}
