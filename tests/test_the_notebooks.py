@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
+import yaml
 
 from lalkit.bench import ROUTINES
 from lalkit.reproduce.notebook import NotebookError, run_notebook
@@ -470,12 +471,19 @@ def test_14_stops_where_an_answer_is_another(tmp_path):
 
 @pytest.mark.slow
 def test_15_sweeps_and_judges(tmp_path):
-    asked = {"table": "control", "profile": "smoke", "folder": str(tmp_path / "sweep")}
+    control = yaml.safe_load((FOLDER / "sweeps" / "control.yml").read_text(encoding="utf-8"))
+    axis = control["grid"]["last layer"]
+    control["grid"]["last layer"] = {name: axis[name] for name in ("label attention", "none")}
+    (tmp_path / "two.yml").write_text(yaml.safe_dump(control, sort_keys=False), encoding="utf-8")
+    asked = {"table": str(tmp_path / "two.yml"), "profile": "smoke", "folder": str(tmp_path / "sweep")}
     result = run_notebook(FOLDER / "15_ablation_tables.ipynb", asked, tmp_path / "run", progress=False)
     assert {"cells.csv", "runs.csv", "seeds.png", "seeds.csv", "pairs.csv", "claims.csv"} <= saved(result)
     assert (result.folder / "report" / "report.html").is_file()
-    assert len(pd.read_csv(result.folder / "cells.csv")) == 4
-    assert set(pd.read_csv(result.folder / "claims.csv")["verdict"]) == {"cannot be told at this size"}
+    assert len(pd.read_csv(result.folder / "cells.csv")) == 2
+    assert set(pd.read_csv(result.folder / "claims.csv")["verdict"]) == {
+        "cannot be told at this size",
+        "not in this sweep",
+    }
 
 
 @pytest.mark.slow
