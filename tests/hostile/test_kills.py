@@ -154,4 +154,4 @@ def test_sweeps(run, sample, tmp_path, alarm):
     def sweep(out):
         return ["sweep", file, "--jobs", 2, "--out", out]
 
-    kill_and_resume(run, tmp_path, sweep, sweep, "runs/*/parser/config.json", 1)
+    kill_and_resume(run, tmp_path, sweep, sweep, "runs/*/parser/config.json", 2)  # the second has a checkpoint
