@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import cast
 
@@ -59,10 +60,14 @@ class Terms:
 
         For the role `second`, the span's label is not used: the rows have the label that comes second.
         """
-        table = self.table[(self.table["start"] == span[0]) & (self.table["end"] == span[1])]
-        table = table[table["role"] == role]
-        words = table["term"] == "word"
-        return table[words], table[~words]
+        nothing = self.table.iloc[:0]
+        words, others = (self._parts.get((*span[:2], role, word), nothing) for word in (True, False))
+        return words, others
+
+    @cached_property
+    def _parts(self) -> dict[tuple[int, int, str, bool], pd.DataFrame]:
+        """The rows of each span in each role, split into words and other terms."""
+        return dict(iter(self.table.groupby(["start", "end", "role", self.table["term"] == "word"])))
 
 
 class SpanLayer(AttributionSource):

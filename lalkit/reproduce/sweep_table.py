@@ -8,7 +8,7 @@ asks whether another training would show the same, the second whether other sent
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
@@ -63,6 +63,7 @@ class Sweep:
     axes: tuple[str, ...]
     runs: tuple[dict, ...]
     missing: tuple[str, ...]
+    _counts: dict[Path, pd.DataFrame] = field(default_factory=dict, repr=False)
 
     @property
     def cells(self) -> list[dict[str, str]]:
@@ -73,6 +74,18 @@ class Sweep:
         """Return seed -> run of a cell. Values are compared as text."""
         wanted = {str(axis): str(value) for axis, value in cell.items()}
         return {run["seed"]: run for run in self.runs if run["cell"] == wanted}
+
+    def counts(self, run: dict, split: str) -> pd.DataFrame:
+        """Return the counts of a run's sentences. Its file is read once. Raises ParameterError if there are no numbers in it."""
+        file = self.folder / run["folder"] / f"{split}.csv"
+        if file not in self._counts:
+            try:
+                table = pd.read_csv(file)[sorted({name for names in COUNTS.values() for name in names})]
+                self._counts[file] = table.astype(float)
+            except (OSError, ValueError, KeyError) as error:
+                remedy = "Delete the result.json beside it, and run `lalkit sweep` again."
+                raise ParameterError(f"is not the table of a run: {error}", where=str(file), remedy=remedy) from None
+        return self._counts[file]
 
 
 def read_sweep(folder: str | Path) -> Sweep:
@@ -164,7 +177,7 @@ def compare(sweep: Sweep, first: dict, second: dict, measure: str, split: str) -
     if not seeds:
         return None
     differences = [scores[0][s] - scores[1][s] for s in seeds]
-    one, other = [[_read_counts(sweep.folder / runs[s]["folder"] / f"{split}.csv") for s in seeds] for runs in both]
+    one, other = [[sweep.counts(runs[s], split) for s in seeds] for runs in both]
     if len({len(table) for table in (*one, *other)}) > 1:
         remedy = "Delete the result.json of the run that differs, and run `lalkit sweep` again."
         raise ParameterError(f"the runs do not have equally many sentences of {split}", where=sweep.name, remedy=remedy)
@@ -172,15 +185,6 @@ def compare(sweep: Sweep, first: dict, second: dict, measure: str, split: str) -
         "seeds": len(seeds), "difference": float(np.mean(differences)), "least": min(differences),
         "most": max(differences), "p": score_test(one, other, measure).p,
     }  # fmt: skip
-
-
-def _read_counts(file: Path) -> pd.DataFrame:
-    """Read the table of a run's sentences. Raises ParameterError if it has no numbers where the counts should be."""
-    try:
-        return pd.read_csv(file)[sorted({name for names in COUNTS.values() for name in names})].astype(float)
-    except (OSError, ValueError, KeyError) as error:
-        remedy = "Delete the result.json beside it, and run `lalkit sweep` again."
-        raise ParameterError(f"is not the table of a run: {error}", where=str(file), remedy=remedy) from None
 
 
 def all_pairs(sweep: Sweep, split: str) -> pd.DataFrame:
