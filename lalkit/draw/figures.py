@@ -80,9 +80,8 @@ def attention_heat(
     names = ["START", *words, "STOP"]
     size = min(0.42 * len(names) + 1.8, 16), 0.28 * len(heads) + 1.4
     colours = {"cmap": "Greys", "vmin": 0, "vmax": max(attention.max(), 1e-9)}
-    figure, axis = _heat_map(
-        attention[list(heads)], [f"head {h}" for h in heads], "attention", size, words=words, **colours
-    )
+    rows = [f"head {h}" for h in heads]
+    figure, axis = _heat_map(attention[list(heads)], rows, "attention", size, words=words, **colours)
     axis.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
     for column in marks:
         axis.axvspan(column - 0.5, column + 0.5, fill=False, edgecolor=RED, lw=1.5)
@@ -114,8 +113,7 @@ def error_flow(table: pd.DataFrame, most: int = 12) -> Figure:
         for label, start in starts[x].items():
             end = start + sizes[label]
             axis.plot([x, x], [start, end], color="black", lw=3, solid_capstyle="butt")
-            middle = start + sizes[label] / 2
-            axis.text(x + step, middle, f"{label} ({sizes[label]})", ha=align, va="center", fontsize=8)
+            axis.text(x + step, (start + end) / 2, f"{label} ({sizes[label]})", ha=align, va="center", fontsize=8)
             bottom = max(bottom, end)
     for x, name in enumerate(flows.index.names):
         axis.text(x, -bottom * 0.04, name, ha="center", fontsize=9)
@@ -224,9 +222,8 @@ def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
     """
     first = table.groupby(["model", "norm", "label"], sort=False).head(1)
     models, norms = list(first["model"].unique()), list(first["norm"].unique())
-    figure, panels = side_by_side(
-        len(norms), 4.2 * len(norms) + 1, (0.2 * len(models) + 0.25) * len(labels) + 1.5, words=labels, sharey=True
-    )
+    size = 4.2 * len(norms) + 1, (0.2 * len(models) + 0.25) * len(labels) + 1.5
+    figure, panels = side_by_side(len(norms), *size, words=labels, sharey=True)
     for panel, norm in zip(panels, norms):
         for k, model in enumerate(models):
             rows = first[(first["model"] == model) & (first["norm"] == norm)].set_index("label").reindex(labels)
@@ -323,9 +320,8 @@ def span_triangle(
         colour, ink = plt.get_cmap("PuOr")((1 + 0.8 * strength) / 2), "white" if strength > 0.6 else "black"
         edge, width = ("black", 2.6) if thick else (GREY, 0.5)
         axis.add_patch(Rectangle((x - 0.47, y - 0.44), 0.94, 0.88, facecolor=colour, edgecolor=edge, lw=width))
-        axis.text(
-            x, y, texts.get((i, j), "") if texts else f"{value:g}", ha="center", va="center", fontsize=9, color=ink
-        )
+        text = texts.get((i, j), "") if texts else f"{value:g}"
+        axis.text(x, y, text, ha="center", va="center", fontsize=9, color=ink)
     for k, word in enumerate(words):
         axis.text(k + 0.5, 0.3, word, ha="center", va="center", fontsize=10)
     for k in range(len(words) + 1):
@@ -366,8 +362,7 @@ def _name_rows(axis: Axes, names: Sequence[str], measure: str) -> None:
 
 
 def _legend_below(figure: Figure, panel: Axes) -> None:
-    lines = panel.get_legend_handles_labels()
-    figure.legend(*lines, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(*panel.get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4, frameon=False)
 
 
 def _style(k: int) -> dict:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -51,7 +50,7 @@ def f1_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int
     delta = a - b
 
     def exchanged(swaps: np.ndarray) -> np.ndarray:
-        moved = swaps @ delta
+        moved = swaps.astype(np.float64) @ delta
         return f1_of_sums(a.sum(0) - moved) - f1_of_sums(b.sum(0) + moved)
 
     observed = f1_of_sums(a.sum(0)) - f1_of_sums(b.sum(0))
@@ -102,21 +101,13 @@ def paired_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed:
 def _share(statistic: Callable, observed: float, n: int, rounds: int, seed: int) -> float:
     """Return the share of random exchanges, the observed one among them, whose statistic is at least as far from 0.
 
-    statistic: [rounds, n] of 0.0 (keep) and 1.0 (exchange) -> [rounds].
+    statistic: [rounds, n] of 0 (keep) and 1 (exchange) -> [rounds].
     """
-    reached = 0
-    for packed in _exchanges(n, rounds, seed):
-        swaps = np.unpackbits(packed, axis=1, count=n).astype(np.float64)
+    rng, reached = np.random.default_rng(seed), 0
+    for start in range(0, rounds, 1000):  # in pieces, to save memory
+        swaps = rng.integers(0, 2, (min(1000, rounds - start), n))
         reached += int((np.abs(statistic(swaps)) >= abs(observed) - 1e-9).sum())
     return (reached + 1) / (rounds + 1)
-
-
-@lru_cache(maxsize=1)  # a table compares hundreds of pairs on the same sentences, and they all use these
-def _exchanges(n: int, rounds: int, seed: int) -> list[np.ndarray]:
-    """Draw the random exchanges, in pieces of 1,000 rounds with 8 examples in each byte, to save memory."""
-    rng = np.random.default_rng(seed)
-    sizes = [min(1000, rounds - start) for start in range(0, rounds, 1000)]
-    return [np.packbits(rng.integers(0, 2, (size, n), dtype=np.int64).astype(bool), axis=1) for size in sizes]
 
 
 def mean_interval(values: ArrayLike, per: ArrayLike | None = None) -> tuple[float, float, float]:

@@ -60,9 +60,8 @@ class Terms:
 
         For the role `second`, the span's label is not used: the rows have the label that comes second.
         """
-        nothing = self.table.iloc[:0]
-        words, others = (self._parts.get((*span[:2], role, word), nothing) for word in (True, False))
-        return words, others
+        place, nothing = (*span[:2], role), self.table.iloc[:0]
+        return self._parts.get((*place, True), nothing), self._parts.get((*place, False), nothing)
 
     @cached_property
     def _parts(self) -> dict[tuple[int, int, str, bool], pd.DataFrame]:

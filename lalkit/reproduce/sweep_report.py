@@ -107,8 +107,7 @@ def _settings(sweep: Sweep) -> pd.DataFrame:
     """Return a row per cell with every setting in which the runs' configs differ, except for the seed."""
     configs = [flatten(run["config"]) | {"train.seed": None} for run in sweep.runs]
     differing = sorted({key for c in configs for key in c if any(o.get(key) != c[key] for o in configs)})
-    texts = ({key: str(config.get(key, "")) for key in differing} for config in configs)
-    rows = [run["cell"] | settings for run, settings in zip(sweep.runs, texts)]
+    rows = [run["cell"] | {key: str(c.get(key, "")) for key in differing} for run, c in zip(sweep.runs, configs)]
     return pd.DataFrame(rows).drop_duplicates(list(sweep.axes))
 
 

@@ -80,8 +80,7 @@ class Sweep:
         file = self.folder / run["folder"] / f"{split}.csv"
         if file not in self._counts:
             try:
-                table = pd.read_csv(file)[sorted({name for names in COUNTS.values() for name in names})]
-                self._counts[file] = table.astype(float)
+                self._counts[file] = pd.read_csv(file, usecols=list(set().union(*COUNTS.values())), dtype=float)
             except (OSError, ValueError, KeyError) as error:
                 remedy = "Delete the result.json beside it, and run `lalkit sweep` again."
                 raise ParameterError(f"is not the table of a run: {error}", where=str(file), remedy=remedy) from None
