@@ -25,6 +25,7 @@ HEAT = "cividis"
 NOTHING = "nothing"  # in the flow of errors: what a missing span becomes, and what an extra span comes from
 TRAINED, REMOVED = "as trained", ("head at its mean", "head out")
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY)
+FEW_CELLS = 8  # the lines of more runs would hide each other
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
 MARKERS = "os^Dv<>P"  # one more than colours, so that the eighth system does not look like the first
@@ -150,16 +151,19 @@ def seed_points(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str
 def learning_curves(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str]) -> Figure:
     """Draw how the scores on dev grow with the epochs: a colour for each cell, a line for each run, a panel for each measure.
 
+    With more cells than FEW_CELLS, a line is the mean over the seeds of a cell.
+
     table: the columns of `axes`, seed, epoch, and the measures in percent.
     """
     cells = table.groupby(table[list(axes)].astype(str).agg(", ".join, axis=1), sort=False)
-    figure, panels = side_by_side(len(measures), 3.4 * len(measures) + 1.6, 3.2)
+    line, kind = ("seed", "") if len(cells) <= FEW_CELLS else (lambda row: 0, ", mean of seeds")
+    figure, panels = side_by_side(len(measures), 3.4 * len(measures) + 1.6, max(3.2, 0.23 * len(cells) + 0.6))
     for panel, measure in zip(panels, measures):
         for k, (name, rows) in enumerate(cells):
-            style = {**_style(k), "ms": 4, "lw": 1, "alpha": 0.8}
-            for number, (_, run) in enumerate(rows.groupby("seed")):
-                panel.plot(run["epoch"], run[measure], label=None if number else name, **style)
-        panel.set(xlabel="epoch", title=f"{measure.upper()} on dev, percent")
+            for number, (_, runs) in enumerate(rows.groupby(line)):
+                curve, label = runs.groupby("epoch")[measure].mean(), None if number else name
+                panel.plot(curve.index, curve, label=label, **_style(k), ms=4, lw=1, alpha=0.8)
+        panel.set(xlabel="epoch", title=f"{measure.upper()} on dev, percent{kind}")
         panel.xaxis.get_major_locator().set_params(integer=True)
         panel.grid(alpha=0.3)
     lines = panels[0].get_legend_handles_labels()
@@ -176,9 +180,8 @@ def heads_figure(table: pd.DataFrame) -> Figure:
 
     table: the columns system, seed, what, label, measure and value, as `lalkit heads` writes them.
     """
-    trained = table[table["what"] == TRAINED]
     keys = ["system", "seed", "label", "measure"]
-    table = table.merge(trained[[*keys, "value"]], "left", keys, suffixes=("", "_trained"))
+    table = table.merge(table.loc[table["what"] == TRAINED, [*keys, "value"]], "left", keys, suffixes=("", "_trained"))
     table["change"] = table["value"] - table["value_trained"]
     points = dict(list(table.groupby(["system", "what", "label", "measure"])))
     systems = table[table["what"] != TRAINED]["system"].unique()  # the others have no label heads
@@ -256,8 +259,7 @@ def calibration_figure(table: pd.DataFrame) -> Figure:
         for k, (parser, rows) in enumerate(table[table["kind"] == kind].groupby("parser", sort=False)):
             colour, line = _style(k)["color"], "-" if k < len(COLOURS) else "--"
             for fitted, face in ((False, "none"), (True, colour)):
-                points = rows[(rows["curve"] == "reliability") & (rows["fitted"] == fitted)]
-                points = points[points["parts"] >= FEW_PARTS]
+                points = rows.query("curve == 'reliability' and fitted == @fitted and parts >= @FEW_PARTS")
                 style = {**_style(k), "mfc": face, "ms": 4.5, "ls": line, "lw": 1.2 if fitted else 0.6}
                 column[0].plot(points["x"], points["y"], label=parser if fitted else None, alpha=0.85, **style)
             points = rows[(rows["curve"] == "risk") & rows["fitted"]]

@@ -6,7 +6,16 @@ import pandas as pd
 import pytest
 from matplotlib.patches import PathPatch
 
-from lalkit.draw.figures import attention_heat, error_flow, head_bars, label_by_head, readings_figure, span_triangle
+from lalkit.draw.figures import (
+    FEW_CELLS,
+    attention_heat,
+    error_flow,
+    head_bars,
+    label_by_head,
+    learning_curves,
+    readings_figure,
+    span_triangle,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +54,23 @@ def test_bars():
     assert {"NP (1,200 spans)", "head 3", "head 7", "VP (300 spans)", "head 5", "share"} <= texts(figure)
     (marks,) = [line for line in first.lines if len(line.get_xdata()) == 2]
     assert marks.get_xdata().tolist() == [20, 9]
+    assert not cut_off(figure)
+
+
+@pytest.mark.parametrize(("cells", "lines"), [(2, 2 * 3), (FEW_CELLS, FEW_CELLS * 3), (FEW_CELLS + 1, FEW_CELLS + 1)])
+def test_many_cells_are_drawn_as_means_over_seeds(cells, lines):
+    rows = [
+        (f"cell {k}", seed, epoch, 10 * k + seed * epoch)
+        for k in range(cells)
+        for seed in (1, 2, 3)
+        for epoch in (1, 2)
+    ]
+    figure = learning_curves(pd.DataFrame(rows, columns=["heads", "seed", "epoch", "f1"]), ["heads"], ["f1"])
+    (panel,) = figure.axes
+    assert len(panel.lines) == lines and len(panel.get_legend_handles_labels()[1]) == cells
+    last = panel.lines[-1].get_ydata().tolist()
+    assert last == [10 * (cells - 1) + (2 if lines == cells else 3) * epoch for epoch in (1, 2)]
+    assert any("mean of seeds" in text for text in texts(figure)) == (lines == cells)
     assert not cut_off(figure)
 
 
