@@ -63,7 +63,7 @@ class Sweep:
     axes: tuple[str, ...]
     runs: tuple[dict, ...]
     missing: tuple[str, ...]
-    _counts: dict[Path, pd.DataFrame] = field(default_factory=dict, repr=False)
+    _counts: dict[Path, pd.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def cells(self) -> list[dict[str, str]]:
