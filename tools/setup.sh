@@ -43,5 +43,10 @@ else
     pip install --no-compile -c constraints.txt "$torch"
 fi
 say "installing lalkit and the packages it needs (a few minutes the first time)"
-pip install --no-compile -c constraints.txt -e ".[${EXTRAS:-dev}]"
+all=(-c constraints.txt -e ".[${EXTRAS:-dev}]")
+# uv is several times as fast as pip. It reads no pip.conf, so there may be packages that only pip finds.
+if ! { pip install --no-compile uv && "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" "${all[@]}"; }; then
+    say "uv could not: pip does it"
+    pip install --no-compile "${all[@]}"
+fi
 say "$venv is ready"
