@@ -429,6 +429,7 @@ def test_13_holds_heads_of_both_layers_against_controls(tiny_parser, tiny_span_p
     result = run_notebook(FOLDER / "13_heads_that_mean_it.ipynb", asked, tmp_path / "run", progress=False)
     assert {
         "cancellation.csv",
+        "gradients.csv",
         "terms.csv",
         "table.csv",
         "tests.csv",
@@ -437,6 +438,8 @@ def test_13_holds_heads_of_both_layers_against_controls(tiny_parser, tiny_span_p
         "balance.csv",
     } <= saved(result)
     assert pd.read_csv(result.folder / "cancellation.csv")["contexts"].max() < 1e-5
+    gradients = pd.read_csv(result.folder / "gradients.csv", keep_default_na=False)
+    assert (gradients["edges"] > gradients["by_chance"]).mean() > 0.8  # the words of the fenceposts decide
     terms = pd.read_csv(result.folder / "terms.csv")
     sums = terms.groupby(["start", "end", "label"]).agg({"value": "sum", "score": "first"})
     assert (sums["value"] - sums["score"]).abs().max() < 1e-5
