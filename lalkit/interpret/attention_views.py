@@ -64,7 +64,7 @@ def view_of_paper_layer(
     values = layer.value(x).transpose(1, 2)
     if decide == "spans":
         spans = _parsed(source, sentences) if spans is None else spans
-        decisions = _span_decisions(network, collator, spans, x.device)
+        decisions = span_decisions(network, collator, spans, x.device)
     else:
         decisions = _arc_decisions(network, batch)
 
@@ -173,7 +173,7 @@ def _parsed(source: AttributionSource, sentences: Sentences) -> Spans:
     return [[span[:3] for span in prediction.spans] for prediction in predictions]
 
 
-def _span_decisions(network: Network, collator: Collator, spans: Spans, device) -> Callable[[Tensor], Outcome]:
+def span_decisions(network: Network, collator: Collator, spans: Spans, device) -> Callable[[Tensor], Outcome]:
     """Return a function from y [B, T, H, d] to the labels of these spans."""
     most = max(1, *map(len, spans))
     places = torch.zeros(len(spans), most, 2, dtype=torch.long, device=device)
