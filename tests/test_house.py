@@ -35,8 +35,9 @@ ORDER = (
     ("interpret",),
     ("draw",),
     ("api",),
-    ("companions", "parsing"),
+    ("companions", "parsing", "corpus", "spacy_component"),
     ("reproduce", "bench", "models"),
+    ("studies",),
     ("cli",),
     ("__main__",),
 )
@@ -305,8 +306,9 @@ def test_no_module_imports_the_private_names_of_another():
 
 # ---------------------------------------------------------------- size
 
-# What version 0.2 needs. Raise a limit only together with the feature that needs it, and say so in CHANGELOG.md.
-ENTRIES, MODULES, CODE = 20, 164, 19_544
+# Limits of the package: entries, files and lines of code, and of the tests' lines of code. They are only ever lowered.
+# What a new feature needs, other lines pay for.
+ENTRIES, MODULES, CODE, TESTS = 20, 164, 19_544, 21_050
 
 
 def code_lines(source: str) -> int:
@@ -333,3 +335,5 @@ def test_the_house_stays_small():
     entries = {path.name for path in PACKAGE.iterdir()} - {"__pycache__", "py.typed"}
     assert len(entries) <= ENTRIES and len(FILES) <= MODULES
     assert sum(map(code_lines, SOURCES.values())) <= CODE
+    tests = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    assert sum(map(code_lines, tests)) <= TESTS
