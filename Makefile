@@ -55,7 +55,8 @@ book: $(VENV)/.lalkit-book ## make the pages of the course in build/book; open b
 course: $(READY) ## make the student version of the graded exercises, in book/course/release
 	@cd book/course && PATH="$(abspath $(VENV))/bin:$$PATH" && for name in source/*/; do \
 		echo "==> nbgrader generate_assignment $$(basename $$name)"; \
-		python -m nbgrader generate_assignment --force "$$(basename $$name)" $(ARGS) || exit 1; done
+		python -m nbgrader generate_assignment --force "$$(basename $$name)" $(ARGS) && \
+		cp checks.py "release/$$(basename $$name)" || exit 1; done
 
 lab: $(READY) ## open the notebooks
 	@$(VENV)/bin/jupyter lab notebooks $(ARGS)
