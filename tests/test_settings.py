@@ -72,5 +72,5 @@ def test_the_paper_presets_are_rows_of_its_tables():
     english, best, chinese = (preset(f"paper-{name}") for name in ("english", "best", "chinese"))
     assert english.model.label_attention.residual_dropout and not best.model.label_attention.residual_dropout
     assert not chinese.model.label_attention.residual_dropout, "section 4.4: the best English parser's settings"
-    assert all(config.model.label_attention.feedforward for config in (english, best, chinese))
+    assert all(config.model.feedforward for config in (english, best, chinese))
     assert {config.train.arc_weight for config in (english, best, chinese)} == {1.0}, "eq. 12"

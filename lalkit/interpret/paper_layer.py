@@ -76,7 +76,7 @@ class PaperLayer(AttributionSource):
             "it gives dependencies alone": config.task == "dependencies",
             "its label attention is inside the span": config.span_attention,
             "it has no label attention": lal is None,
-            "a feed-forward after the label attention mixes its heads": lal and lal.feedforward,
+            "a feed-forward after the label attention mixes its heads": lal is not None and config.feedforward > 0,
             "its heads are projected together": lal and lal.combine == "project",
         }
         return next((reason for reason, holds in reasons.items() if holds), None)
@@ -89,7 +89,7 @@ class PaperLayer(AttributionSource):
                 remedy="Its scores are sums of words' terms: ask for these (`Parser.terms`, `lalkit explain`)."
                 if self.network.config.span_attention
                 else "Use a parser whose heads stay apart: en-news-x, en-craft-x, or one trained with "
-                "model.label_attention.feedforward=false and combine=concat.",
+                "model.feedforward=0 and model.label_attention.combine=concat.",
             )
 
     def weights(self) -> list[Tensor]:

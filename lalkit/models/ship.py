@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lalkit import __version__
 from lalkit.api import Parser
-from lalkit.config import Config, from_dict
+from lalkit.config import Config, read_saved
 from lalkit.errors import CorpusError, ModelError
 from lalkit.evaluation.provenance import splits
 from lalkit.evaluation.scores import by_label, by_length, evaluate
@@ -260,7 +260,7 @@ def _stages(start: str | None) -> list[dict]:
     stages: list[dict] = []
     while start and start not in names():
         content = read_content(start, "model")
-        config = from_dict(Config, content["config"], start)
+        config = read_saved(content["config"], start)
         stage = {"out": start, "start": config.train.start, "seed": config.train.seed}
         stages.insert(0, stage | {"treebank": content["info"]["treebank"], "recipe": card_scores.settings(config)})
         start = config.train.start

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from lalkit.config import ModelConfig
 
-Pair = tuple[int, int]  # the sizes of content and of position
+Sizes = tuple[int, ...]  # of content and of position; or of the whole vector, where it is not partitioned
 
 
 class HookedModule(nn.Module):
@@ -71,22 +71,24 @@ def _after(first: Callable, second: Callable) -> Callable:
 class PartitionedLinear(nn.Module):
     """A linear map in two blocks: [.., content + position] -> [.., out_content + out_position], each from its own half.
 
+    With one size instead of two it is one block: an ordinary linear map.
+
     heads: the number of copies of the map, one for each head; the output is then [.., heads, out]. initial: how the first
     weights are drawn, "glorot" (`xavier`) or "small".
     """
 
-    def __init__(self, d_in: Pair, d_out: Pair, heads: int | None = None, bias: bool = False, initial: str = "glorot"):
+    def __init__(self, d_in: Sizes, d_out: Sizes, heads: int | None = None, bias: bool = False, initial: str = "glorot"):
         super().__init__()
         self.d_in, self.d_out, self.heads = d_in, d_out, heads
         draw, lead = {"glorot": xavier, "small": small}[initial], () if heads is None else (heads,)
         self.content = nn.Parameter(draw(*lead, d_out[0], d_in[0]))
-        self.position = nn.Parameter(draw(*lead, d_out[1], d_in[1]))
+        self.position = nn.Parameter(draw(*lead, d_out[1], d_in[1])) if len(d_in) == 2 else None
         self.bias = nn.Parameter(torch.zeros(*lead, sum(d_out))) if bias else None
 
     @property
-    def blocks(self) -> tuple[Tensor, Tensor]:
-        """The matrices of content and of position, both [(heads,) out, in]."""
-        return self.content, self.position
+    def blocks(self) -> tuple[Tensor, ...]:
+        """The matrices of content and of position, both [(heads,) out, in]; or the one matrix of the whole vector."""
+        return (self.content,) if self.position is None else (self.content, self.position)
 
     def forward(self, x: Float[Tensor, "... d"]) -> Float[Tensor, "..."]:
         index = "...d,od->...o" if self.heads is None else "...d,hod->...ho"
@@ -121,7 +123,7 @@ def small(*shape: int) -> Tensor:
     return torch.empty(*shape).uniform_(-(shape[-1] ** -0.5), shape[-1] ** -0.5)
 
 
-def halve(size: int) -> Pair:
+def halve(size: int) -> tuple[int, int]:
     """Return the sizes of content and position: two halves; content is larger by one if the size is odd."""
     return size - size // 2, size // 2
 

@@ -10,18 +10,24 @@ How they are computed here, "folded", with the same results:
 * The query does not depend on the input. So u_h = W^K_h^T q_h is formed first, and the logits are X u_h.
 * The layer attends first and projects once: z_h = a_h X, then c_h = W^V_h z_h.
 * R is linear: R (x_t + P c_h) = R x_t + R P c_h. The product R P is formed first, unless dropout stands between R and P.
+  P has two blocks, content and position. If R reads the whole vector, R P has one product for each block, and they are added.
 * In parsing, u_h and R P W^V_h are kept from batch to batch (`cached`).
 
 Tests compare outputs and gradients with the equations. A query matrix (an ablation) makes a_h a [T, T] map, which cannot be
 folded.
 
+K, V and P keep content and position apart, R reads both, as in the released program. `reduce: partitioned` keeps them apart in R,
+too: then only half of the numbers of y can hold content.
+
 Departures from the released program: logits are divided by sqrt(d_kv), not by sqrt(d_model). Head h of every sentence uses
-query h; in the program, head h of sentence b of a batch of B sentences used query (h B + b) mod heads.
+query h; in the program, head h of sentence b of a batch of B sentences used query (h B + b) mod heads. The scores of arcs read
+words; in the program they read fenceposts.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,7 +105,7 @@ class _PerHead(torch.autograd.Function):
         return torch.einsum("bho,hod->bhd", grad, weight), grad.permute(1, 2, 0) @ x.transpose(0, 1)
 
 
-Blocks = tuple[Tensor, Tensor]  # the matrix of content, the matrix of position
+Blocks = list[Tensor]  # the matrix of content and the matrix of position; or one matrix of both
 
 
 @dataclass(frozen=True)
@@ -134,20 +140,24 @@ class LabelAttention(HookedModule):
         super().__init__()
         self.config = config
         self.sizes = d_content, d_position
-        d_model, heads, inner, outer = self.sizes, config.heads, halve(config.d_kv), halve(config.d_out)
-        self.key, self.value = (PartitionedLinear(d_model, inner, heads) for _ in range(2))
+        halves, heads = halve if config.partitioned else lambda size: (size,), config.heads
+        whole, self.inner = (d_content + d_position,), halves(config.d_kv)
+        d_model = self.sizes if config.partitioned else whole
+        self.whole = config.reduce == "whole" or not config.partitioned
+        self.key, self.value = (PartitionedLinear(d_model, self.inner, heads) for _ in range(2))
         if config.query == "vector":
             self.query = nn.Parameter(xavier(heads, config.d_kv))
         else:
-            self.query = PartitionedLinear(d_model, inner, heads)
+            self.query = PartitionedLinear(d_model, self.inner, heads)
         copies = None if config.shared else heads
         if config.combine == "concat":
-            self.project = PartitionedLinear(inner, d_model, copies)  # P
-            self.reduce = PartitionedLinear(d_model, outer, copies)  # R
+            self.project = PartitionedLinear(self.inner, d_model, copies)  # P
+            reduced = (whole, (config.d_out,)) if self.whole else (d_model, halve(config.d_out))
+            self.reduce = PartitionedLinear(*reduced, copies)  # R
             shape = (config.d_out,) if config.shared else (heads, config.d_out)
         else:
-            self.project = PartitionedLinear((heads * inner[0], heads * inner[1]), d_model)
-            shape = (d_content + d_position,)
+            self.project = PartitionedLinear(tuple(heads * size for size in self.inner), d_model)
+            shape = whole
         self.gain, self.offset = nn.Parameter(torch.ones(shape)), nn.Parameter(torch.zeros(shape))
         self.folds = config.query == "vector" and config.combine == "concat" and config.shared
         self._cached: tuple[tuple, Tensor, Blocks, list[Tensor]] | None = None
@@ -175,11 +185,14 @@ class LabelAttention(HookedModule):
         """Do the same as `forward` with the cached products of weights."""
         folded, value = self.cached()
         attention = self.normalise(torch.einsum("btd,hd->bht", x, folded), mask)
-        heads = block_einsum("bhd,hdo->bho", torch.einsum("bht,btd->bhd", attention, x), value, self.sizes)
+        read = torch.einsum("bht,btd->bhd", attention, x)
+        heads = block_einsum("bhd,hdo->bho", read, value, [block.shape[1] for block in value])
         return residual_norm(self.reduce(x), heads, self.gain, self.offset), attention
 
     def cached(self) -> tuple[Tensor, Blocks]:
-        """Return u [H, d_model] and R P W^V_h, in two blocks [H, content or position, d_out / 2], for the present weights.
+        """Return u [H, d_model] and R P W^V_h for the present weights.
+
+        R P W^V_h is one block [H, d_model, d_out]; with a partitioned R two, [H, content or position, d_out / 2].
 
         The cache recognises weights by their place in memory, so it holds on to them. Otherwise new weights could be put
         at the same place and be mistaken for the old ones: this happened 3 of 200 times, with `functional_call`.
@@ -190,12 +203,18 @@ class LabelAttention(HookedModule):
         state = (autocast, *places)
         kept = self._cached  # another thread may replace it
         if kept is None or kept[0] != state:
-            products = [r @ p for r, p in zip(self.reduce.blocks, self.project.blocks)]
-            content, position = (
-                torch.einsum("ok,hkd->hdo", rp, v).contiguous() for rp, v in zip(products, self.value.blocks)
-            )
-            self._cached = kept = state, self.folded_query(), (content, position), [w.detach() for w in weights]
+            products = zip(self.products(), self.value.blocks)
+            values = [torch.einsum("ok,hkd->hdo", product, value).contiguous() for product, value in products]
+            values = [torch.cat(values, dim=1)] if self.whole else values
+            self._cached = kept = state, self.folded_query(), values, [w.detach() for w in weights]
         return kept[1:3]
+
+    def products(self) -> Blocks:
+        """Return R P of content and of position: [d_out / 2, d_kv / 2] both; if R reads the whole vector, [d_out, d_kv / 2]."""
+        reduce: Sequence[Tensor] = self.reduce.blocks
+        if self.whole:
+            reduce = reduce[0].split(self.project.d_out, dim=1)
+        return [r @ p for r, p in zip(reduce, self.project.blocks)]
 
     def train(self, mode: bool = True) -> LabelAttention:
         if mode:
@@ -204,7 +223,7 @@ class LabelAttention(HookedModule):
 
     def folded_query(self) -> Float[Tensor, "h d"]:
         """Return u_h = W^K_h^T q_h: [H, d_model]."""
-        parts = zip(self.query.split(halve(self.config.d_kv), dim=-1), self.key.blocks)
+        parts = zip(self.query.split(self.inner, dim=-1), self.key.blocks)
         return torch.cat([fold(query, key) for query, key in parts], dim=-1)
 
     def attend(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> Tensor:
@@ -224,7 +243,7 @@ class LabelAttention(HookedModule):
     def contexts(self, x: Float[Tensor, "b t d"], attention: Tensor) -> Tensor:
         """Return c_h of every head (eq. 3, 4): [B, H, d_kv]; for a query matrix [B, T, H, d_kv]."""
         if attention.dim() == 3:
-            parts = torch.einsum("bht,btd->bhd", attention, x).split(self.sizes, dim=-1)
+            parts = torch.einsum("bht,btd->bhd", attention, x).split(self.value.d_in, dim=-1)
             return torch.cat([per_head(part, value) for part, value in zip(parts, self.value.blocks)], dim=-1)
         return torch.einsum("bhqt,bthk->bqhk", attention, self.value(x))
 
@@ -232,15 +251,16 @@ class LabelAttention(HookedModule):
         """Return y: the residual of every head, then R and the norm. residual: the dropout mask."""
         everywhere = contexts.dim() == 3  # a head has one context for all words of a sentence
         if self.config.combine == "project":
-            inner = halve(self.config.d_kv)
-            blocks = [part.flatten(-2) for part in contexts.split(inner, dim=-1)]
+            blocks = [part.flatten(-2) for part in contexts.split(self.inner, dim=-1)]
             heads = self.project(torch.cat(blocks, dim=-1))  # [B, d] or [B, T, d]
             heads = heads[:, None] if everywhere else heads
             heads = heads if residual is None else heads * residual
             return self.norm(x + heads)[:, :, None]
         if residual is None and self.config.shared:
-            products = [r @ p for r, p in zip(self.reduce.blocks, self.project.blocks)]
-            reduced = block_einsum("...k,ok->...o", contexts, products, self.project.d_in)
+            products, sizes = self.products(), self.inner
+            if self.whole:
+                products, sizes = [torch.cat(products, dim=1)], (self.config.d_kv,)
+            reduced = block_einsum("...k,ok->...o", contexts, products, sizes)
         else:
             heads = self.project.per_head(contexts)  # P c_h: [B, (T,) H, d_model]
             if residual is not None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from lalkit.config import ModelConfig
 from lalkit.errors import ModelError
 from lalkit.network.batches import Batch
-from lalkit.network.encoder import Encoder
+from lalkit.network.encoder import Encoder, PartitionedLinear, halve
 from lalkit.network.head_ties import HeadTies
 from lalkit.network.label_attention import LabelAttention
 from lalkit.network.scores import ArcScorer, Parts, SpanScorer, fenceposts
@@ -74,7 +74,8 @@ class Network(nn.Module):
         self.label_attention = LabelAttention(lal, config.d_content, config.d_position) if lal else None
         heads, self.slice = self.label_attention.d_out if lal else (1, (config.d_content, config.d_position))
         size = sum(self.slice)
-        self.feedforward = FeedForward(heads * size, lal.d_ff, config.dropout) if lal and lal.feedforward else None
+        parts = self.slice if lal is None or lal.partitioned else (size,)
+        self.feedforward = FeedForward(heads, parts, config.feedforward, config.dropout) if config.feedforward else None
         inside, sizes = config.span_attention, (heads * size, config.label_hidden, len(vocab.labels), config.dropout)
         self.spans = SpanLabelAttention(inside, *sizes) if inside else SpanScorer(*sizes)
         self.arcs = ArcScorer(
@@ -180,16 +181,27 @@ class Network(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """A feed-forward map after the label attention (table 1, PFL). It mixes heads, so they have no contributions."""
+    """A feed-forward map after the last layer, [.., H, d] -> the same. It mixes heads, so they have no contributions.
 
-    def __init__(self, size: int, hidden: int, dropout: float):
+    After label attention it is the position-wise feed-forward of table 1 (PFL). The content halves of all heads have one map, and
+    the position halves another [R]. The residual and the norm are those of a self-attention layer.
+    """
+
+    def __init__(self, heads: int, parts: Sequence[int], hidden: int, dropout: float):
+        """parts: the sizes of content and position in the slice of a head; or its whole size, for one map of everything."""
         super().__init__()
-        self.up, self.down = nn.Linear(size, hidden), nn.Linear(hidden, size)
+        self.parts, size = tuple(parts), heads * sum(parts)
+        wide, inner = tuple(heads * part for part in parts), halve(hidden) if len(parts) == 2 else (hidden,)
+        self.up, self.down = PartitionedLinear(wide, inner, bias=True), PartitionedLinear(inner, wide, bias=True)
         self.norm, self.dropout = nn.LayerNorm(size), nn.Dropout(dropout)
 
     def forward(self, y: Tensor) -> Tensor:
-        flat = y.flatten(-2)
-        flat = self.norm(flat + self.dropout(self.down(self.dropout(torch.relu(self.up(flat))))))
+        heads = y.shape[-2]
+        inputs = torch.cat([part.flatten(-2) for part in y.split(self.parts, dim=-1)], dim=-1)
+        change = self.down(self.dropout(torch.relu(self.up(inputs))))
+        parts = change.split(self.down.d_out, dim=-1)
+        change = torch.cat([part.unflatten(-1, (heads, -1)) for part in parts], dim=-1)
+        flat = self.norm((y + self.dropout(change)).flatten(-2))
         return flat.unflatten(-1, y.shape[-2:])
 
 

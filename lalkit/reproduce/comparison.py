@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from lalkit.api import Parser
-from lalkit.config import Config, from_dict
+from lalkit.config import Config, read_saved
 from lalkit.errors import CorpusError, LalkitError, ParameterError
 from lalkit.evaluation.provenance import code_hash, json_hash
 from lalkit.evaluation.statistics import COUNTS, f1_of_sums, holm, paired_test, score_test
@@ -101,7 +101,7 @@ def with_constituents(treebank: str, split: str, size: int) -> list[Sentence]:
 
 
 def _run(name: str, folder: Path) -> HeadsRun:
-    config = from_dict(Config, read_content(folder, "model")["config"], f"{folder}/model.json: config")
+    config = read_saved(read_content(folder, "model")["config"], f"{folder}/model.json: config")
     return HeadsRun(name or system_of(config), config.train.seed, folder)
 
 

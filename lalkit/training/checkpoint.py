@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from lalkit.config import Config, from_dict, to_dict
+from lalkit.config import Config, read_saved, to_dict
 from lalkit.errors import ModelError
 from lalkit.files import check_form, read_json, remove_parts, write_bytes, write_json
 from lalkit.network.batches import Collator
@@ -115,7 +115,7 @@ def load_model(folder: str | Path) -> Loaded:
         raise ModelError(
             f"is no {FORMAT} checkpoint but {content.get('format')!r}", where=f"{folder}/model.json", remedy=RETRAIN
         )
-    config = from_dict(Config, content.get("config"), f"{folder}/model.json: config")
+    config = read_saved(content.get("config"), f"{folder}/model.json: config")
     try:
         vocab = Vocab.from_dict(content["vocab"])
         check_form(content.get("info", {}), dict)

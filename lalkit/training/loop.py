@@ -24,7 +24,7 @@ from lalkit import __version__
 from lalkit.chart import machine
 from lalkit.chart.joint_torch import available_bytes
 from lalkit.chart.machine import progress
-from lalkit.config import Config, from_dict, to_dict
+from lalkit.config import Config, read_saved, to_dict
 from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.evaluation.scores import evaluate
@@ -69,7 +69,7 @@ def train(config: Config, treebank: str, out: str | Path, *, resume: bool = Fals
 
 def work(task: dict, team: Team) -> None:
     """Do the same run as the first worker, without messages and files."""
-    config = from_dict(Config, task["config"])
+    config = read_saved(task["config"])
     Run(config, task["treebank"], Path(task["out"]), task["resume"], team).finish()
 
 
@@ -344,7 +344,7 @@ class Run(Learner):
         content, tensors = checkpoint.load_tensors(self.out, "resume")
         file = f"{self.out}/resume.json"
         if (
-            from_dict(Config, content.get("config"), f"{file}: config") != self.config
+            read_saved(content.get("config"), f"{file}: config") != self.config
             or content.get("treebank") != self.treebank
         ):
             remedy = "Resume with the settings in its config.json, or give another --out."

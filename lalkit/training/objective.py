@@ -115,12 +115,12 @@ def check_heads(config: Config) -> None:
         remedy = "Leave it 0, or train with --preset minilm-span."
         raise ModelError(problem, remedy=remedy)
     ties = lal.ties if lal else "none"
-    stay = lal is not None and lal.combine == "concat" and lal.query == "vector" and not lal.feedforward
+    stay = lal is not None and lal.combine == "concat" and lal.query == "vector" and not config.model.feedforward
     if train.tie_weight and ties == "none":
         remedy = "Set it to fixed, learned, shuffled or random."
         raise ModelError("train.tie_weight needs model.label_attention.ties", remedy=remedy)
     if (train.apart_weight or ties != "none") and (not stay or config.model.task == "dependencies"):
-        remedy = "Set model.label_attention.query=vector, combine=concat and feedforward=false, and score constituents."
+        remedy = "Set model.label_attention.query=vector, combine=concat, model.feedforward=0, and score constituents."
         raise ModelError("only heads of the paper's layer that stay apart can be tied or pushed apart", remedy=remedy)
 
 

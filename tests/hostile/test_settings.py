@@ -36,7 +36,7 @@ SIZES = (
     "model.label_attention.heads",
     "model.label_attention.d_kv",
     "model.label_attention.d_out",
-    "model.label_attention.d_ff",
+    "model.feedforward",
     "model.span_attention.d_key",
     "model.span_attention.d_lean",
     "model.d_content",

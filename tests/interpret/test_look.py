@@ -119,7 +119,7 @@ def test_no_looks_are_refused():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"model.label_attention.feedforward": True}, "a feed-forward .* mixes its heads"),
+        ({"model.feedforward": 16}, "a feed-forward .* mixes its heads"),
         ({"model.label_attention": None}, "it has no label attention"),
         ({"model.label_attention.combine": "project"}, "projected together"),
     ],

@@ -125,7 +125,7 @@ def test_parsers_without_such_a_view_are_refused(parser, some):
         network = Network(override(config, setting).model, vocab)
         with pytest.raises(ModelError, match="no label attention with one query"):
             PaperLayer(network, parser.collator).view(some)
-    network = Network(override(config, {"model.label_attention.feedforward": True}).model, vocab)
+    network = Network(override(config, {"model.feedforward": 16}).model, vocab)
     mixed = PaperLayer(network, parser.collator).view(some)
     assert mixed.without_slices is None and mixed.predict(mixed.weights).probs.isfinite().all()
     with pytest.raises(ParameterError, match="decide is 'tags'\n.*spans or arcs"):

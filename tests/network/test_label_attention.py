@@ -15,13 +15,14 @@ VARIANTS = list(
         ("vector", "matrix"), ("concat", "project"), (True, False), ("softmax", "entmax15", "sparsemax"), (False, True)
     )
 )
+FORMS = [("whole", True), ("partitioned", True), ("whole", False)]  # R, and whether the layer is partitioned
 
 
-def layer_and_input(query, combine, shared, normaliser, seed=0, heads=5):
+def layer_and_input(query, combine, shared, normaliser, form=FORMS[0], seed=0, heads=5):
     torch.manual_seed(seed)
     config = LabelAttentionConfig(
         heads=heads, d_kv=6, d_out=8, query=query, combine=combine, shared=shared, normaliser=normaliser,
-        attention_dropout=0.4, residual_dropout=0.4,
+        attention_dropout=0.4, residual_dropout=0.4, reduce=form[0], partitioned=form[1],
     )  # fmt: skip
     layer = LabelAttention(config, 7, 4).double()
     for p in layer.parameters():  # trained-size weights: attention far from uniform, gain and offset not trivial
@@ -31,9 +32,12 @@ def layer_and_input(query, combine, shared, normaliser, seed=0, heads=5):
     return layer, x, mask
 
 
-@pytest.mark.parametrize(("query", "combine", "shared", "normaliser", "dropout"), VARIANTS)
-def test_equals_the_equations(query, combine, shared, normaliser, dropout):
-    layer, x, mask = layer_and_input(query, combine, shared, normaliser)
+@pytest.mark.parametrize(
+    ("query", "combine", "shared", "normaliser", "dropout", "form"),
+    [(*row, form) for row in VARIANTS for form in FORMS if form == FORMS[0] or row[3] == "softmax"],
+)
+def test_equals_the_equations(query, combine, shared, normaliser, dropout, form):
+    layer, x, mask = layer_and_input(query, combine, shared, normaliser, form)
     masks = layer.draw(x) if dropout else Masks()
     if dropout:
         assert (masks.attention == 0).any() and (masks.residual == 0).any()
@@ -90,8 +94,9 @@ def test_head_h_meets_query_h_in_every_sentence():
     assert changed[:, :, 3].sum() == mask.sum() and not changed[:, :, [0, 1, 2, 4]].any()
 
 
-def test_the_cache_gives_the_same_and_is_dropped_when_weights_change():
-    layer, x, mask = layer_and_input("vector", "concat", True, "softmax")
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_the_cache_gives_the_same_and_is_dropped_when_weights_change(form):
+    layer, x, mask = layer_and_input("vector", "concat", True, "softmax", form)
     layer.eval()
 
     def check():

@@ -14,9 +14,9 @@ NORMALISERS = {"softmax": torch.softmax, "entmax15": entmax15, "sparsemax": spar
 
 
 def dense(layer, head=None):
-    """A partitioned layer's matrix (of one head) as one block-diagonal matrix [out, in]."""
+    """A partitioned layer's matrix (of one head) as one block-diagonal matrix [out, in]; a single block as it is."""
     pick = (lambda w: w) if layer.heads is None else (lambda w: w[head])
-    return torch.block_diag(pick(layer.content), pick(layer.position))
+    return torch.block_diag(*(pick(block) for block in layer.blocks))
 
 
 def literal(layer, x, mask, dropout):
@@ -50,7 +50,7 @@ def literal(layer, x, mask, dropout):
 def combine(layer, x, contexts, residual):
     config = layer.config
     if config.combine == "project":
-        half = config.d_kv - config.d_kv // 2
+        half = config.d_kv - config.d_kv // 2 if config.partitioned else config.d_kv
         joined = torch.cat([c[:, :half] for c in contexts] + [c[:, half:] for c in contexts], dim=-1)
         heads = joined @ dense(layer.project).T
         heads = heads if residual is None else heads * residual[0]

@@ -161,7 +161,7 @@ def test_a_missing_treebank_is_an_error(write):
 
 def test_the_sweeps_of_the_paper_are_shipped():
     assert [path.stem for path in SHIPPED] == [
-        "ablation-1", "ablation-2", "control", "heads", "layers", "objectives", "silver", "ties",
+        "ablation-1", "ablation-2", "control", "heads", "layers", "objectives", "silver", "ties", "trial",
     ]  # fmt: skip
 
 
@@ -197,18 +197,18 @@ def test_a_shipped_sweep_can_be_planned(path, profile, without_data):
     assert len({run.config for run in found.runs}) == len(found.runs)
     first, epochs = (
         found.runs[0],
-        {"heads": 8, "objectives": 4, "ties": 8}.get(path.stem, 2),
+        {"heads": 8, "objectives": 4, "ties": 8, "trial": 8}.get(path.stem, 2),
     )  # the paper's tables: two epochs
     assert (first.treebank, first.config.train.epochs) == {
         "smoke": ("sample", 1), "sample": ("ptb-sample", epochs), "full": ("data/ptb", 200),
     }[profile]  # fmt: skip
     if profile == "sample":
         assert plan(path).runs == found.runs, "the file as it stands"
-        assert {run.seed for run in found.runs} == {1, 2, 3}
+        assert {run.seed for run in found.runs} == set(range(1, 6 if path.stem == "trial" else 4))
         assert {run.config.model.encoder.freeze_layers for run in found.runs} == {int(path.stem != "objectives")}
     if profile == "full":
         assert {run.config.model.encoder.freeze_layers for run in found.runs} == {0}
-        assert {lal.d_ff for run in found.runs if (lal := run.config.model.label_attention)} == {2048}
+        assert {run.config.model.feedforward for run in found.runs} <= {0, 2048, 28672}
 
 
 @pytest.mark.parametrize("profile", ["sample", "biomedical", "chinese"])
@@ -255,4 +255,4 @@ def test_the_sweeps_have_the_bases_of_the_papers_tables(name, profile, feedforwa
     file = TABLES.parents[1] / "notebooks" / "sweeps" / f"{name}.yml"
     for run in plan(file, profile).runs:
         attention = run.config.model.label_attention
-        assert attention.feedforward == feedforward and bool(attention.residual_dropout) == dropout
+        assert bool(run.config.model.feedforward) == feedforward and bool(attention.residual_dropout) == dropout

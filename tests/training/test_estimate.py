@@ -66,7 +66,7 @@ def test_time_is_seconds_a_word_and_updates(monkeypatch):
 
 @pytest.mark.parametrize("weight", ["head_word_weight", "tie_weight", "apart_weight"])
 def test_it_refuses_what_training_refuses(weight, tmp_path):
-    config = override(tiny(), {f"train.{weight}": 1.0, "model.label_attention.feedforward": True})
+    config = override(tiny(), {f"train.{weight}": 1.0, "model.feedforward": 16})
     with pytest.raises(ModelError) as here:
         estimate(config, "sample")
     with pytest.raises(ModelError) as there:

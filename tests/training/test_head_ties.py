@@ -176,7 +176,7 @@ def test_without_these_weights_training_is_as_it_was(tmp_path, sample):
     ("settings", "says"),
     [
         ({"train.tie_weight": 1}, "train.tie_weight needs model.label_attention.ties\n.*fixed"),
-        (TIED | {"model.label_attention.feedforward": True}, "heads of the paper's layer that stay apart"),
+        (TIED | {"model.feedforward": 16}, "heads of the paper's layer that stay apart"),
         (TIED | {"model.label_attention.combine": "project"}, "stay apart"),
         ({"train.apart_weight": 1, "model.label_attention.query": "matrix"}, "stay apart.*query=vector"),
         ({"train.apart_weight": 1, "model.label_attention": None}, "stay apart"),
