@@ -432,7 +432,7 @@ class Parser(Questions):
         """Load a parser by the name of a shipped one, from a folder, or from the hub with 'hf:owner/name'.
 
         A folder is one that `lalkit train` or `save` wrote. Raises ModelError if there is no parser, if it is incomplete, or
-        if its encoder is missing or a different one. precision: fp32, bf16, int8 or auto. bf16 and int8 are faster, but their
+        if its encoder is missing or a different one. precision: fp32, bf16 or auto. bf16 is faster on some hardware, but its
         results cannot be explained. auto means bf16 where that is faster, else fp32. hub: options of
         `huggingface_hub.snapshot_download`.
         """

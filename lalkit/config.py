@@ -242,7 +242,11 @@ def read_saved(values: Any, where: str = "config") -> Config:
     if isinstance(attention, dict) and "reduce" not in attention:
         attention = {"reduce": "partitioned", **attention}
         size = attention.pop("d_ff", 0)
-        model = {**model, "feedforward": size if attention.pop("feedforward", False) else 0, "label_attention": attention}
+        model = {
+            **model,
+            "feedforward": size if attention.pop("feedforward", False) else 0,
+            "label_attention": attention,
+        }
         values = {**values, "model": model}
     return from_dict(Config, values, where)
 

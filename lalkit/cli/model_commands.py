@@ -128,7 +128,7 @@ def models_ship(
     licence: str | None = None,
     language: str | None = None,
     add: bool = False,
-    precision: Annotated[Literal["bf16", "int8"] | None, typer.Option()] = None,
+    precision: Annotated[Literal["bf16"] | None, typer.Option()] = None,
     threads: options.Threads = None,
 ) -> None:
     """Put the parser of one run into data/models in 16 bits, with a card made from the files of the runs, and score it again.

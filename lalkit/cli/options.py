@@ -59,7 +59,7 @@ TREEBANK = (
     "and .conllu files, or a mixture such as craft:constituents+ewt*0.5."
 )
 PARSER = "A trained parser: a shipped one by name, default for the usual one, a folder, or hf:owner/name."
-PRECISION = "The precision of the computation: fp32 (exact), bf16 or int8 (faster), or auto (bf16 where it is faster, else fp32)."
+PRECISION = "The precision of the computation: fp32 (exact), bf16, or auto (bf16 where it is faster, else fp32)."
 SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more settings."
 
 Treebank = Annotated[str, typer.Option("--treebank", help=TREEBANK)]
@@ -70,7 +70,7 @@ Split = Annotated[str, typer.Option(help="A part of the treebank: train, dev or 
 Threads = Annotated[
     int | None, typer.Option(callback=set_threads, help="The number of processor threads; 0 means one per core.")
 ]
-Precision = Annotated[Literal["auto", "fp32", "bf16", "int8"], typer.Option(help=PRECISION)]
+Precision = Annotated[Literal["auto", "fp32", "bf16"], typer.Option(help=PRECISION)]
 FILE, FOLDER = typer.Option(parser=output_file), typer.Option(parser=output_folder)  # places that a command writes
 Json = Annotated[Path | None, typer.Option("--json", parser=json_file)]
 Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]

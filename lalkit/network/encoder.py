@@ -77,7 +77,9 @@ class PartitionedLinear(nn.Module):
     weights are drawn, "glorot" (`xavier`) or "small".
     """
 
-    def __init__(self, d_in: Sizes, d_out: Sizes, heads: int | None = None, bias: bool = False, initial: str = "glorot"):
+    def __init__(
+        self, d_in: Sizes, d_out: Sizes, heads: int | None = None, bias: bool = False, initial: str = "glorot"
+    ):
         super().__init__()
         self.d_in, self.d_out, self.heads = d_in, d_out, heads
         draw, lead = {"glorot": xavier, "small": small}[initial], () if heads is None else (heads,)

@@ -22,7 +22,7 @@ from lalkit.errors import ParameterError, whole_number
 from lalkit.network.batches import Collator, batches, usual
 from lalkit.network.confidence import Confidence, check_joint, confidences
 from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.precision import Precision, lowered, resolve
+from lalkit.network.precision import Precision, resolve
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.joint import GROUP, JointSpan, from_joint
 from lalkit.treebank.tree import Sentence, Span
@@ -76,7 +76,7 @@ def predict(
         tick: It is called with the number of sentences that each batch has finished.
         decode: What finds the trees; None: the best trees.
         temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number; None: do not.
-        precision: Of the scores: auto, fp32, bf16 or int8, see `lalkit.network.precision`.
+        precision: Of the scores: auto, fp32 or bf16, see `lalkit.network.precision`.
     """
     parses: list[Prediction | None] = [None] * len(sentences)
     arguments = network, collator, sentences, lam, budget, threads, decode, temperature, precision
@@ -110,7 +110,6 @@ def predict_batches(
             raise ParameterError(problem, remedy="Leave it out, or give a number such as 1.")
     device = next(network.parameters()).device
     precision = resolve(precision, device.type, exact=temperature is not None)
-    scoring = lowered(network, precision)
     budget = usual(device.type) if budget is None else whole_number("budget", budget, 1)
     threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
     long = device.type == "cpu" and network.config.task != "constituents"  # only joint charts take so long
@@ -119,11 +118,11 @@ def predict_batches(
             chosen = [sentences[i] for i in group]
             announcement = announced(chosen[0]) if long and len(chosen[0]) >= LONG else nullcontext()
             with undisturbed(device, precision == "bf16"), announcement:
-                output = scoring(collator(chosen).to(device), **asked)
+                output = network(collator(chosen).to(device), **asked)
                 names = [sentence.where for sentence in chosen]
                 find = decode or decode_output
                 trees = find(output, [len(s) for s in chosen], lam, threads, network.config.task, names)
-                arc_labels = arc_label_scores(scoring, output, trees, collator.vocab.root)
+                arc_labels = arc_label_scores(network, output, trees, collator.vocab.root)
                 labels, tags = arc_labels.argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
             predictions = [
                 replace(

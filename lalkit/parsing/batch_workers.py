@@ -26,7 +26,7 @@ from lalkit.config import MOST_PROCESSES
 from lalkit.errors import LalkitError, ModelError, TooLongError, whole_number
 from lalkit.interpret.alternatives import decoder
 from lalkit.network.confidence import check_joint
-from lalkit.network.precision import Precision, lowered
+from lalkit.network.precision import Precision
 from lalkit.network.predict import Prediction, predict
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model
 from lalkit.treebank.tree import Sentence
@@ -130,7 +130,6 @@ class ThisProcess(Compute):
         loaded.network.to(self.torch_device)
         # What this parser cannot do is not the fault of a sentence, so it is found here and not in `in_halves`.
         decoder(self.source.decode, loaded.network, loaded.vocab.labels)
-        lowered(loaded.network, self.source.precision)
         if self.source.confidence:
             check_joint(loaded.config.model.task)
         return loaded

@@ -126,11 +126,10 @@ def tiny_network(monkeypatch, sample):
 
 def test_parts_add_up_and_the_clocks_are_taken_off(tiny_network):
     decode = predict.decode_output
-    whole, int8, *parts = whole_parser.parse(ONCE)
-    assert whole["routine"] == int8["routine"] == "parse" and whole["ratio"] > 0 and int8["ratio"] > 0
-    assert re.fullmatch(r"minilm, int8, [\d,]+ words/s", int8["mode"]) and int8["baseline"].startswith(
-        "bare encoder on "
-    )
+    whole, *parts = (row for row in whole_parser.parse(ONCE) if "bf16" not in str(row["mode"]))
+    assert whole["routine"] == "parse" and whole["ratio"] > 0
+    assert re.fullmatch(r"minilm, fp32, [\d,]+ words/s", whole["mode"])
+    assert whole["baseline"].startswith("bare encoder on ")
     named = {row["case"]: row["ours_ms"] for row in parts}
     assert list(named) == [
         "encoder", "self-attention", "label attention", "spans", "arcs", "decoding", "everything else", "sum",

@@ -122,8 +122,6 @@ def test_a_parser_is_told_from_every_other(tiny_parser, tmp_path):
 def test_what_is_wrong_with_the_parser_is_not_blamed_on_a_sentence(tiny_parser, tmp_path):
     with pytest.raises(ModelError, match="model.json: no parser here"):
         ThisProcess(Source(str(tmp_path))).parse(sentences(1, 2))
-    with pytest.raises(ModelError, match="^int8 is for a pretrained encoder"):
-        ThisProcess(Source(str(tiny_parser), precision="int8")).parse(sentences(1, 2))
 
 
 def test_deaths():
