@@ -34,7 +34,6 @@ from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_con
 from lalkit.training.hub import HUB, metadata, upload
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
-from lalkit.treebank.hits import Hits, search
 from lalkit.treebank.joint import JointSpan
 from lalkit.treebank.text import Form, read_sentence, read_sentences, read_text
 from lalkit.treebank.tree import Node, Sentence, in_order
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from lalkit.interpret.source import AttributionSource
     from lalkit.interpret.span_layer import Terms
     from lalkit.probes.view import AttentionView
-    from lalkit.treebank.patterns import Pattern
+    from lalkit.treebank.search import Hits, Pattern
 
 PICTURES = (".png", ".pdf")
 PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
@@ -358,27 +357,6 @@ class Exploration:
         return explorer_frame(self.html)
 
 
-@dataclass(frozen=True, repr=False)
-class ParsedHits(Hits):
-    """What a pattern found in parses. results: those of the sentences with matches, by their numbers."""
-
-    results: dict[int, ParseResult] = field(default_factory=dict)
-
-    def explore(self, norm: str = "exact") -> Exploration:
-        """Return a page to explore of the sentences with matches, which are marked. norm: as in `ParseResult.explain`.
-
-        Raises LalkitError if there are no matches.
-        """
-        from lalkit.draw.explorer import explorer
-
-        if not self.results:
-            raise LalkitError(f"nothing matches {self.pattern.text!r}", remedy="Search for another pattern.")
-        results = list(self.results.values())
-        gold = [r.given if r.given and r.given.constituents and r.given.heads else None for r in results]
-        data = results[0]._parser._page([result._look for result in results], self.pattern.text, gold, norm)
-        return Exploration(explorer(self.mark(data)))
-
-
 class Parser(Questions):
     """A trained parser.
 
@@ -590,7 +568,7 @@ class Parser(Questions):
         columns: Sequence[str] = (),
         first: int = 0,
         **conditions,
-    ) -> ParsedHits:
+    ) -> Hits:
         """Parse sentences, and search the parses: `parser.search(treebank, "SBAR < (IN < that)", ["top_head", "gold"])`.
 
         Args:
@@ -598,9 +576,10 @@ class Parser(Questions):
             pattern: A pattern of tgrep, see notebooks/patterns.md.
             columns: The columns to add for each match: some of `lalkit.interpret.causes.CAUSES`.
             first: The number of the first sentence.
-            conditions: head, arc, word and tag: see `lalkit.treebank.patterns.Pattern`.
+            conditions: head, arc, word and tag: see `lalkit.treebank.search.Pattern`.
         """
         from lalkit.interpret.causes import causes, check_columns
+        from lalkit.treebank.search import Hits, search
 
         check_columns(columns)
         compiled = search((), pattern, **conditions).pattern  # a wrong pattern is named before the parser works
@@ -609,7 +588,16 @@ class Parser(Questions):
         matched = {number: results[number] for number in hits.sentences}
         given = {number: result.given for number, result in results.items()}
         table = causes(hits, matched, given, lambda: self.attribution, columns) if columns else None
-        return ParsedHits(compiled, hits.matches, table, matched)
+        return Hits(compiled, hits.matches, table, matched)
+
+    def explore_hits(self, hits: Hits, norm: str = "exact") -> Exploration:
+        """Return the page of `Hits.explore`: sentences that this parser parsed, with the matches marked."""
+        from lalkit.draw.explorer import explorer
+
+        results = [hits.results[number] for number in hits.sentences]
+        gold = [r.given if r.given and r.given.constituents and r.given.heads else None for r in results]
+        data = self._page([result._look for result in results], hits.pattern.text, gold, norm)
+        return Exploration(explorer(hits.mark(data)))
 
     def _page(self, looks: Sequence, title: str, gold: Sequence[Sentence | None] | None, norm: str) -> dict:
         """Return the data of a page to explore, as `lalkit.draw.explorer` describes them."""

@@ -12,7 +12,7 @@ import typer
 
 from lalkit import cli
 from lalkit.cli.options import documented
-from lalkit.parsing.journaled_output import Part
+from lalkit.corpus import Parts
 from lalkit.treebank import brackets, conllu
 from tests.command import lalkit
 
@@ -112,15 +112,17 @@ def test_a_file_is_parsed_and_gone_on_with(tiny_parser, tmp_path, monkeypatch):
     common = ["parse", "--model", tiny_parser, "--file", "big.txt", "--out", "big.ptb"]
     code, out, err = lalkit(*common, cwd=tmp_path)
     assert code == 0 and out == "", err
-    assert err.startswith("2 sentences, 5 words, ") and err.endswith("1 empty line(s) skipped\n")
+    assert err.startswith("2 sentences, 5 words in ") and err.endswith("1 empty line(s) skipped\n")
     text = (tmp_path / "big.ptb").read_text()
     assert len(text.split("\n")) == 4 and sorted(p.name for p in tmp_path.iterdir()) == ["big.ptb", "big.txt"]
     with monkeypatch.context() as patch:
-        patch.setattr(Part, "finish", lambda part: None)  # interrupted before the last step
-        assert lalkit(*common, cwd=tmp_path)[0] == 0
+        patch.setattr(
+            Parts, "join", lambda *parts: {"sentences": 2, "empty": 0, "words": 5}
+        )  # interrupted before this step
+        assert lalkit(*common, cwd=tmp_path)[0] == 0 and (tmp_path / "big.ptb.parts").is_dir()
+    code, _, err = lalkit(*common, "--to", "json", cwd=tmp_path)
+    assert code == 2 and "big.ptb.parts: " in err
     code, _, err = lalkit(*common, cwd=tmp_path)
-    assert code == 2 and "big.ptb.part: is there already" in err and "--resume" in err
-    code, _, err = lalkit(*common, "--resume", "--workers", "1", cwd=tmp_path)
     assert code == 0 and (tmp_path / "big.ptb").read_text() == text, err
     code, _, err = lalkit("parse", "--model", tiny_parser, "big.txt", "--out", "./big.txt", cwd=tmp_path)
     assert code == 2 and "big.txt: is the text itself" in err and (tmp_path / "big.txt").read_text().startswith("One")
@@ -146,7 +148,6 @@ def test_a_300_word_sentence(tiny_parser, typed):
         (["parse", "--model", "nowhere", "x"], b"", "nowhere: no parser here"),
         (["parse", "--model", "nowhere", "x", "--out", "o"], b"", "nowhere: no parser here"),
         (["parse", "--model", "{parser}", "--out", "o"], b"a\nb\0\n", "standard input, line 2: a NUL byte"),
-        (["parse", "--model", "{parser}", "x", "--resume"], b"", "--resume needs an --out"),
         (["parse", "--model", "{parser}", "x", "--workers", "0"], b"", "--workers is 0"),
         (["parse", "{parser}", "x"], b"", "is a parser, not a text\n  Write: --model"),
         (["parse", "--model", "{parser}", "--file", "f", "x"], b"", "there are sentences and a --file"),

@@ -35,7 +35,7 @@ ORDER = (
     ("interpret",),
     ("draw",),
     ("api",),
-    ("companions", "parsing", "corpus", "spacy_component"),
+    ("companions", "corpus", "spacy_component"),
     ("reproduce", "bench", "models"),
     ("studies",),
     ("cli",),

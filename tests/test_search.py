@@ -1,24 +1,207 @@
-"""Search in parses: columns of causes against slow twins, pages with marked matches, files in streams, and the command."""
+"""Search: the spans of NLTK's own tgrep, conditions on words and arcs, what is shown, columns of causes, and the command."""
 
+import random
 import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from nltk.tgrep import tgrep_compile, tgrep_positions
+from nltk.tree import ParentedTree
 
 from lalkit.api import Parser
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.interpret.causes import CAUSES
-from lalkit.parsing import search_corpus
-from lalkit.parsing.search_corpus import read_parses, search_file
-from lalkit.parsing.text_windows import open_lines
+from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.corpora import load
-from lalkit.treebank.hits import search
-from lalkit.treebank.patterns import Pattern
+from lalkit.treebank.head_words import dependencies
+from lalkit.treebank.search import NAME, Pattern, read_file, search
+from lalkit.treebank.tree import Node, Sentence, Span
 from tests.command import lalkit
 
 SENTENCES = load("sample", "test").sentences[:6]
+PAGE = (Path(__file__).parents[1] / "notebooks" / "patterns.md").read_text(encoding="utf-8")
+
+# ---------------------------------------------------------------- patterns
+
+# Without the two kinds that differ from NLTK's own results: a word at the left of a relation, and >>, or >>'.
+PATTERNS = """
+NP
+"."
+/^VB/
+i@"np"
+NP|VP
+S < NP < VP
+NP <, DT
+NP <2 JJ
+NP <-2 NN
+NP <: NNP
+S << that
+VP <<, VBD
+NP <<' NN
+S <<: VP
+NN >> VP
+DT >, NP
+NN >' NP
+S >: SBAR
+DT . NN
+VP ,, NP
+DT $ NN
+NP $.. VP & !<< PRP
+VP [< VBD | < VBZ] !< NP
+@ SUBJECT /^NP/; @ VERB /^VP/; S < (@SUBJECT $.. @VERB)
+@ N /^NP/; @ S /^S/; @S=s < @N=n : =n !< PRP : =s << NN
+N(0,)
+""".strip().split("\n")
+
+
+def nltk_spans(pattern, tree):
+    """Return the spans that NLTK's own tgrep finds in the tree as it stands in a file."""
+    theirs = ParentedTree.fromstring(str(tree))
+    leaves = theirs.treepositions("leaves")
+    (positions,) = tgrep_positions(pattern, [theirs])
+    inside = [[i for i, leaf in enumerate(leaves) if leaf[: len(position)] == position] for position in positions]
+    return sorted((places[0], places[-1] + 1) for places in inside)
+
+
+def made_tree(rng, depth=0):
+    """Return a tree with few labels, so that patterns match; with unary chains, brackets and signs."""
+    if depth > 5 or rng.random() < 0.25:
+        tag = rng.choice(["DT", "NN", "JJ", "VBD", "VBZ", "PRP", "IN", ".", "-LRB-", "NNP"])
+        return Node(tag, word=rng.choice(["that", "the", "(", "]", ".", "'s", "1/2"]))
+    children = tuple(made_tree(rng, depth + 1) for _ in range(rng.choice([1, 2, 2, 3])))
+    return Node(rng.choice(["S", "NP", "VP", "SBAR"]), children)
+
+
+@pytest.mark.parametrize(("count", "splits"), [(20, ()), pytest.param(300, ("dev", "test"), marks=pytest.mark.slow)])
+def test_the_spans_are_those_of_nltk(count, splits):
+    rng = random.Random(1)
+    trees = [sentence.tree for split in splits for sentence in load("sample", split)]
+    trees += [Node("S", (made_tree(rng), made_tree(rng))) for _ in range(count - len(trees))]
+    for pattern in PATTERNS:
+        compiled, theirs, matches = Pattern(pattern), tgrep_compile(pattern), 0
+        for tree in trees:
+            spans = sorted((match.start, match.end) for match in compiled.find(tree))
+            assert spans == nltk_spans(theirs, tree), pattern
+            matches += len(spans)
+        assert matches, pattern
+
+
+def spans(pattern, tree, **conditions):
+    return [(m.start, m.end, m.label) for m in Pattern(pattern, **conditions).find(tree)]
+
+
+def test_a_word_is_a_node_and_each_node_is_only_equal_to_itself():
+    tree = parse_tree("(S (NP (PRP it)) (VP (VBD bit) (NP (PRP it))))")
+    assert spans("it > PRP", tree) == [(0, 1, "it"), (2, 3, "it")]  # NLTK: a word has no parent
+    assert spans("NP >>, S", tree) == [(0, 1, "NP")]  # NLTK also finds the second one, which looks like the first
+    chain = Sentence(("(", "go", ")"), ("-LRB-", "VB", "-RRB-"), ((0, 3, "FRAG"), (1, 2, "S::VP")))
+    assert spans("S <: VP", chain) == [(1, 2, "S")] and spans("VP >: S", chain) == [(1, 2, "VP")]
+    assert spans("-LRB- < -LRB-", chain) == [(0, 1, "-LRB-")]
+
+
+TREE = parse_tree("(S (NP (DT the) (NN dog)) (VP (VBZ says) (SBAR (IN that) (S (NP (PRP it)) (VP (VBD bit))))) (. .))")
+HEADS, ARCS = dependencies(TREE)
+WORDS, TAGS = zip(*((leaf.word, leaf.label) for leaf in TREE.leaves()))
+SPANS = ((0, 7, "S"), (0, 2, "NP"), (2, 6, "VP"), (3, 6, "SBAR"), (4, 6, "S"), (4, 5, "NP"), (5, 6, "VP"))
+SAYS = Sentence(WORDS, TAGS, SPANS, HEADS, ARCS)
+
+
+def test_matches_come_with_head_words_and_captures():
+    (match,) = Pattern("SBAR < (IN=that $. S=clause)").find(SAYS)
+    assert (match.start, match.end, match.label, match.head) == (3, 6, "SBAR", 4)
+    assert match.captures == {"that": Span(3, 4, "IN"), "clause": Span(4, 6, "S")}
+    assert Pattern("S=a < VP=b : =b < NP=c").names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "conditions", "expected"),
+    [
+        ("NP", {"head": "/^(it|dog)$/"}, [(0, 2), (4, 5)]),
+        ("NP", {"arc": ARCS[1]}, [(0, 2), (4, 5)]),
+        ("NP", {"arc": ARCS[1], "word": "it"}, [(4, 5)]),
+        ("S", {"tag": "/^VB[DZ]/"}, [(0, 7), (4, 6)]),
+        ("S", {"word": "bit", "tag": "VBZ"}, []),  # of one word, not of two
+        ("that", {"head": "that"}, [(3, 4)]),
+        ("VP", {"head": "/"}, []),
+    ],
+)
+def test_conditions_on_words_and_arcs(pattern, conditions, expected):
+    assert [span[:2] for span in spans(pattern, SAYS, **conditions)] == expected
+    if not {"head", "arc"} & set(conditions):
+        assert [span[:2] for span in spans(pattern, TREE, **conditions)] == expected
+    else:
+        with pytest.raises(ParameterError, match="need dependencies"):
+            spans(pattern, TREE, **conditions)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("", "pattern"), (None, "pattern"), ("(" * 60 + "NP" + ")" * 60, "pattern"), ("NP <", "character 4"),
+        ("NP < ,", "character 4"), ("NP < VP)", "character 8"), ("NP <<~ VP", "character 8"), ("NP <9. VP", "NP <9."),
+        ("NP < /(/", "NP < /"), ('NP < "the', "NP < "),
+        # What can only be found in a tree: a name or a macro without its node, a tree or an expression without end.
+        ("S < NP=n : =m < VP", "NP=n"), ("S < @SUBJECT", "@SUBJECT"), ("S [< SBAR=n | < VP] : =n < IN", "SBAR=n"),
+        ("NP << NN", "NP <<"), ("/^(a|a)*$/", "a|a"),
+    ],
+)  # fmt: skip
+def test_a_pattern_that_cannot_be_used_names_the_place(text, place, monkeypatch):
+    monkeypatch.setattr("nltk.redos.DEFAULT_TIMEOUT", 0.05)
+    deep = Node("NN", word="a" * 60 + "b")
+    for _ in range(3000 if text == "NP << NN" else 0):
+        deep = Node("NP", (deep,))
+    with pytest.raises(ParameterError) as error:
+        list(Pattern(text).find(deep if text in ("NP << NN", "/^(a|a)*$/") else TREE))
+    assert place in error.value.where and "SBAR < (IN < that)" in error.value.remedy
+
+
+def test_a_condition_that_cannot_be_read_is_refused():
+    for condition in ({"head": ""}, {"head": 3}, {"head": "/(/"}, {"heads": "it"}):
+        with pytest.raises(ParameterError):
+            Pattern("NP", **condition)
+
+
+def test_the_examples_of_the_page():
+    rows = re.findall(r"^\| `(.*)` \| .* \| (.*) \|$", PAGE, re.M)
+    assert len(rows) == 10
+    for pattern, text in rows:
+        assert text in set(load("sample", "train").search(pattern.replace("\\|", "|")).table["text"])
+    for pattern in re.findall(r'`((?:S=s|@ CLAUSE|NP < "|VP <<|S < VP|i@)[^`]*)`', PAGE):
+        assert load("sample", "train").search(pattern).matches
+
+
+# ---------------------------------------------------------------- matches
+
+TAGGED = ("DT", "-LRB-", "NN", "-RRB-"), ((0, 4, "NP"), (1, 4, "PRN")), (3, 3, 0, 3), ("DET", "P", "ROOT", "P")
+MADE = Sentence(("The", "-LRB-", "<b>", "-RRB-"), *TAGGED, "made")
+
+
+def test_the_table_has_the_words_of_matches_head_words_and_captures():
+    hits = search([MADE, Sentence(("a",), ("X",), ((0, 1, "PRN"),))], "PRN [< NN=noun | < X]")
+    first, second = hits.table.astype(object).where(hits.table.notna(), None).to_numpy().tolist()
+    assert list(hits.table) == "sentence id start end label text head head_word =noun".split()
+    assert first == [0, "made", 1, 4, "PRN", "( <b> )", 3, "<b>", "<b>"]
+    assert second == [1, "", 0, 1, "PRN", "a", None, None, None]
+    assert repr(hits) == "2 matches of 'PRN [< NN=noun | < X]' in 2 sentences" and list(hits.first(1).sentences) == [0]
+    none = search([MADE], "QP").table
+    assert not len(none) and none["start"].dtype == hits.table["start"].dtype
+    html = search([MADE] * 60, "PRN")._repr_html_()
+    assert html.count("<tr>") == 50 and "60 matches" in html and "<b>( &lt;b&gt; )</b>" in html
+
+
+def test_matches_stand_in_one_column_also_beside_wide_characters():
+    chinese = Sentence(("我们", "知道", "你"), None, ((0, 3, "IP"), (2, 3, "NP")), id="一个很长的名字一个很长的名字")
+    hits = search([MADE, chinese, Sentence(("x " * 90 + "y").split(), None, (Span(90, 91, "NP"),))], "NP|PRN")
+    lines = hits.concordance(100).splitlines()
+    wide = [len(re.findall("[\u2e80-\uff00]", line[: line.index("[")])) for line in lines]
+    assert {line.index("[") + more for line, more in zip(lines, wide)} == {NAME + 1 + (100 - NAME) // 3 + 1}
+    assert lines[1].split(maxsplit=1) == ["made", "The [( <b> )]"]
+    assert "知道 [你]" in lines[2] and "x x x [y]" in lines[3]
+
+
+# ---------------------------------------------------------------- parses, and the columns of causes
 
 
 @pytest.fixture(scope="module")
@@ -27,25 +210,12 @@ def paper(tiny_parser):
 
 
 @pytest.fixture(scope="module")
-def span(tiny_span_parser):
-    return Parser.load(tiny_span_parser)
-
-
-@pytest.fixture(scope="module")
 def hits(paper):
     return paper.search(SENTENCES, "__", CAUSES)
 
 
-def test_the_matches_are_those_of_the_parses(paper, hits):
-    parses = [result.sentence for result in paper.parse_all(SENTENCES)]
-    assert hits.matches == search(parses, "__").matches
-    assert paper.search(SENTENCES, "NP", word="the").matches == search(parses, "NP", word="the").matches
-    assert (
-        list(hits.results) == list(range(6)) and len(hits.table) == len(hits) and list(hits.table)[-6:] == list(CAUSES)
-    )
-
-
-def test_the_columns_of_the_papers_layer_are_those_of_single_results(hits):
+def test_the_columns_of_the_papers_layer_are_those_of_single_results(paper, hits):
+    assert hits.matches == search([result.sentence for result in paper.parse_all(SENTENCES)], "__").matches
     rows = [row for row in hits.table.to_dict("records") if row["top_head"] == row["top_head"]]
     assert len(rows) > 20
     for row in rows[::7]:
@@ -66,14 +236,14 @@ def test_gold_says_right_or_the_class_of_the_error(paper, hits):
     classes = errors[errors["class"].isin(["relabelled", "unary", "attachment", "extra"])]
     of_spans = hits.table.dropna(subset=["gold"]).drop_duplicates(["sentence", "start", "end"])
     wrong = of_spans[of_spans["gold"] != "right"]
-    keys = ["sentence", "start", "end"]
-    assert len(wrong) == len(classes) and len(of_spans) > len(wrong)
-    together = wrong.merge(classes, on=keys)
-    assert len(together) == len(wrong) and (together["gold"] == together["class"]).all()
+    together = wrong.merge(classes, on=["sentence", "start", "end"])
+    assert len(wrong) == len(classes) == len(together) < len(of_spans)
+    assert (together["gold"] == together["class"]).all()
     assert paper.search([" ".join(SENTENCES[0].words)], "__", ["gold"]).table["gold"].isna().all()
 
 
-def test_the_columns_of_label_attention_inside_the_span_are_its_terms(span):
+def test_the_columns_of_label_attention_inside_the_span_are_its_terms(tiny_span_parser):
+    span = Parser.load(tiny_span_parser)
     table = span.search(SENTENCES[:2], "__", ["top_head", "share", "effect"]).table.dropna()
     results = span.parse_all(SENTENCES[:2])
     assert len(table)
@@ -85,85 +255,46 @@ def test_the_columns_of_label_attention_inside_the_span_are_its_terms(span):
         assert row.top_head in span.vocab.labels and 0 < row.share <= 1
 
 
-def test_only_what_is_asked_for_is_computed(paper, monkeypatch):
-    def refuse(*_, **__):
-        raise AssertionError
-
-    monkeypatch.setattr(type(paper.attribution), "look", refuse)
-    monkeypatch.setattr(Parser, "readings", refuse)
-    assert list(paper.search(SENTENCES, "NP").table)[-1] == "head_word"
-    assert set(paper.search(SENTENCES, "S", ["gold"]).table["gold"]) <= {
-        "right",
-        "relabelled",
-        "unary",
-        "attachment",
-        "extra",
-    }
-
-
 def test_a_column_or_pattern_that_there_is_not_is_refused_before_parsing(paper, monkeypatch):
     monkeypatch.setattr(Parser, "parse_all", None)
-    for columns in (["heads"], "gold"):
-        with pytest.raises(ParameterError, match="top_head, share"):
-            paper.search(SENTENCES, "NP", columns)
-    with pytest.raises(ParameterError, match="never closed"):
-        paper.search(SENTENCES, "NP < (")
+    for pattern, columns in (("NP", ["heads"]), ("NP", "gold"), ("NP < (", [])):
+        with pytest.raises(ParameterError):
+            paper.search(SENTENCES, pattern, columns)
 
 
-def test_the_page_marks_the_matches(paper):
-    hits = paper.search(SENTENCES, "NP")
-    html = hits.explore().html
-    for number in hits.sentences:
-        marked = re.findall(r'"matches":(\[\[.*?\]\])', html)
-        assert len(marked) == len(hits.sentences)
-        spans = [[match.start, match.end] for place, _, match in hits.matches if place == number]
-        assert str(spans).replace(" ", "") in marked
-    with pytest.raises(LalkitError, match="nothing matches"):
-        paper.search(SENTENCES, "QQ").explore()
+# ---------------------------------------------------------------- files and the command
 
 
-def test_a_file_is_searched_in_parts_with_the_same_matches(tmp_path, tiny_parser, paper, monkeypatch):
-    file = tmp_path / "text.txt"
-    file.write_text("\n".join(" ".join(s.words) for s in SENTENCES) + "\n\n", encoding="utf-8")
-    monkeypatch.setattr(search_corpus, "WINDOW", 30)
-    parts = list(search_file(file, Pattern("NP"), str(tiny_parser), ["margin"], "tokens"))
-    table = pd.concat([part.table for part in parts], ignore_index=True)
-    whole = paper.search([s.words for s in SENTENCES], "NP", ["margin"]).table
-    assert len(parts) > 1 and len(whole)
-    pd.testing.assert_frame_equal(table.drop(columns="id"), whole.drop(columns="id"), atol=1e-4, check_dtype=False)
-
-
-def test_trees_are_read_also_over_several_lines_and_results_with_their_arcs(tmp_path, paper, monkeypatch):
-    trees, results = tmp_path / "a.trees", tmp_path / "b.json"
+def test_trees_results_and_texts_are_read(tmp_path, paper):
     parses = paper.parse_all(SENTENCES)
-    trees.write_text("\n".join(r.to_ptb(pretty=True) for r in parses), encoding="utf-8")
-    results.write_text("\n".join(r.to_json() for r in parses) + "\n", encoding="utf-8")
-    monkeypatch.setattr(search_corpus, "BLOCK", 4)
-    with open_lines(trees) as lines:
-        assert [s.constituents for s in read_parses(lines, ".trees")] == [r.sentence.constituents for r in parses]
-    with open_lines(results) as lines:
-        assert list(read_parses(lines, ".json")) == [r.sentence for r in parses]
-    for file in (trees, results):
-        parts = list(search_file(file, Pattern("NP"), None))
-        assert len(parts) == 2 and [n for part in parts for n, _, _ in part.matches] == [
-            n for n, _, _ in search([r.sentence for r in parses], "NP").matches
-        ]
+    for name, texts in (
+        ("a.trees", [r.to_ptb(pretty=True) for r in parses]), ("b.json", [r.to_json() for r in parses]),
+        ("c.txt", [" ".join(s.words) for s in SENTENCES]), ("zh.trees", ["(S (NP (Nh 他)) (VP (VK 知道)))"]),
+    ):  # fmt: skip
+        (tmp_path / name).write_text("\n".join(texts) + "\n\n", encoding="utf-8")
+    assert [s.constituents for s in read_file(tmp_path / "a.trees")] == [r.sentence.constituents for r in parses]
+    assert read_file(tmp_path / "b.json") == [r.sentence for r in parses]
+    assert [s.words for s in read_file(tmp_path / "c.txt", "tokens")] == [s.words for s in SENTENCES]
+    (sentence,) = read_file(tmp_path / "zh.trees")
+    assert sentence.heads is None and len(search([sentence], "NP").matches) == 1, (
+        "there are no head rules for these tags"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "text", "options", "problem"),
     [
-        ("a.trees", "(S (NN a))\n(S (NN b)\n", "", "a.trees, line 2: 1 bracket(s) never closed"),
-        ("a.trees", "", "", "there is nothing to search"),
-        ("a.json", '{"words": ["a"]}\n', "", "a.json, line 1: this is no result of a parse"),
-        ("a.json", "[]\n", "", "a.json, line 1: this is no result of a parse"),
-        ("a.conllu", "1\ta\n", "", "dependencies alone have no constituents"),
-        ("a.trees", "(S (NN a))\n", "--model en-news", "nothing is parsed"),
-        ("a.trees", "(S (NN a))\n", "--out x.png", "cannot write matches as '.png'"),
-        ("a.trees", "(S (NN a))\n", "--out x.html", "nothing matches 'NP'"),
-        ("a.trees", "(S (NN a))\n", "--treebank sample", "Give either a --treebank or a --file"),
-        ("a.trees", "(S (NN a))\n", "--columns gold", "--columns are written to a table"),
-        ("a.trees", "(S (NN a))\n", "--columns golden --out x.csv", "columns cannot be 'golden'"),
+        ("a.trees", "(S (NN a))\n(S (NN b)\n", "", "a.trees, line 2: "),
+        ("a.trees", "", "", "nothing to search"),
+        ("a.json", '{"words": ["a"]}\n', "", "a.json, line 1: "),
+        ("a.json", "[]\n", "", "a.json, line 1: "),
+        ("a.conllu", "1\ta\n", "", "a.conllu: "),
+        ("a.trees", "(S (NN a))\n", "--model en-news", "--model"),
+        ("a.trees", "(S (NN a))\n", "--out x.png", ".png"),
+        ("a.trees", "(S (NN a))\n", "--out x.html", "nothing matches"),
+        ("a.trees", "(S (NN a))\n", "--treebank sample", "--treebank or a --file"),
+        ("a.trees", "(S (NN a))\n", "--columns gold", "--columns"),
+        ("a.trees", "(S (NN a))\n", "--columns golden --out x.csv", "golden"),
         ("a.trees", "(S (NN a))\n", "--head /(/", "missing )"),
     ],
 )
@@ -174,25 +305,26 @@ def test_what_cannot_be_searched_is_refused(tmp_path, name, text, options, probl
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-def test_trees_without_head_rules_are_searched_for_constituents(tmp_path):
-    """A search needs no heads, and there are no head rules for these Chinese tags."""
-    (tmp_path / "zh.trees").write_text("(S (NP (Nh 他)) (VP (VK 知道)))\n", encoding="utf-8")
-    with open_lines(tmp_path / "zh.trees") as lines:
-        (sentence,) = read_parses(lines, ".trees")
-    assert sentence.heads is None and len(search([sentence], "NP").matches) == 1
-
-
-def test_the_command_prints_a_concordance_and_writes_tables_and_pages(tmp_path, tiny_parser):
+def test_the_command_prints_a_concordance_and_writes_tables_and_pages(tmp_path, tiny_parser, paper):
     code, out, err = lalkit(
         "search", "SBAR < (IN < that)", "--treebank", "sample", "--split", "train", "--head", "that"
     )
     lines = out.splitlines()
     assert code == 0 and len(lines) == 16 and len({line.index("[") for line in lines}) == 1
     assert all("that " in line[line.index("[") :] for line in lines) and "matches of 'SBAR < (IN < that)'" in err
-    table, page = tmp_path / "hits.csv", tmp_path / "hits.html"
-    options = "--treebank", "sample", "--model", tiny_parser
-    assert lalkit("search", "S", *options, "--columns", "gold, probability", "--out", table)[0] == 0
-    assert {"gold", "probability"} < set(pd.read_csv(table)) and len(pd.read_csv(table)) > 5
-    assert lalkit("search", "S", *options, "--out", page)[0] == 0 and '"matches":[[' in page.read_text(encoding="utf-8")
+    text, table, page = tmp_path / "text.txt", tmp_path / "hits.csv", tmp_path / "hits.html"
+    text.write_text("\n".join(" ".join(s.words) for s in SENTENCES) + "\n\n", encoding="utf-8")
+    options = "--model", tiny_parser, "--file", text, "--form", "tokens"
+    assert lalkit("search", "NP", *options, "--columns", "margin, probability", "--out", table)[0] == 0
+    expected = paper.search([s.words for s in SENTENCES], "NP", ["margin", "probability"])
+    pd.testing.assert_frame_equal(
+        pd.read_csv(table).drop(columns="id"), expected.table.drop(columns="id"), atol=1e-4, check_dtype=False
+    )
+    assert lalkit("search", "NP", *options, "--out", page)[0] == 0
+    marked = re.findall(r'"matches":(\[\[.*?\]\])', page.read_text(encoding="utf-8"))
+    places = [[[m.start, m.end] for n, _, m in expected.matches if n == number] for number in expected.sentences]
+    assert marked == [str(place).replace(" ", "") for place in places]
     assert lalkit("search", "S", "--treebank", "sample", "--out", page)[0] == 0
-    assert "trees without a parser" in Path(page).read_text(encoding="utf-8")
+    assert "trees without a parser" in page.read_text(encoding="utf-8")
+    with pytest.raises(LalkitError, match="nothing matches"):
+        paper.search(SENTENCES, "QQ").explore()

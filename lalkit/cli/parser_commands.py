@@ -185,7 +185,6 @@ def parse(
     to: str = "ptb",
     pretty: bool = False,
     out: Path | None = None,
-    resume: bool = False,
     workers: int | None = None,
     cluster: str | None = None,
     svg: Annotated[Path | None, options.FOLDER] = None,
@@ -211,8 +210,8 @@ def parse(
             (word_TAG pairs) or brackets (raw, with some constituents: [NP the old bridge]).
         to: The form of the output: ptb, conllu, json or parquet (a table), or several with commas between them.
         pretty: Print brackets over several lines.
-        out: Write to this file; by default several forms of FILE are written to FILE.ptb and so on.
-        resume: Continue an --out that was interrupted.
+        out: Write to this file; by default several forms of FILE are written to FILE.ptb and so on. If the command was
+            interrupted, the same command continues.
         workers: The number of processes, one core each; by default this process uses all cores.
         cluster: Compute on the workers of this dask scheduler, e.g. tcp://host:8786.
         svg: Write a drawing of every sentence into this folder.
@@ -224,54 +223,50 @@ def parse(
         seed: The number that the drawn trees depend on.
         confidence: Also write, in conllu and json, how probable the parts of each parse are.
     """
+    from lalkit import corpus
     from lalkit.api import Parser
     from lalkit.network.precision import resolve
-    from lalkit.parsing import parse_corpus
-    from lalkit.parsing.text_windows import from_arguments, from_stream, open_lines
     from lalkit.training.named import find
 
     if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text that is too long for a path
         raise ParameterError(f"{text[0]} is a parser, not a text", remedy=f"Write: --model {text[0]}")
     if file is None and text and len(text) == 1 and os.path.isfile(text[0]):
         text, file = [], Path(text[0])
-    forms = parse_corpus.forms(to)
+    if file and text:
+        raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
+    forms = corpus.forms(to)
     if confidence and "ptb" in forms:
         remedy = "Give --to conllu or --to json."
         raise ParameterError("brackets have no place for probabilities: --confidence is not for ptb", remedy=remedy)
     if alternatives is not None and samples is not None:
         raise ParameterError("--alternatives and --samples exclude each other", remedy="Give one of the two.")
-    if require or forbid or alternatives is not None or samples is not None or form == "brackets":
-        others = file, out, resume, workers is not None, cluster, svg, "parquet" in forms
-        if not text or len(text) != 1 or any(others):
-            problem = "constraints, alternatives and samples are for one typed sentence, and are printed"
-            without = "without --file, --out, --resume, --workers, --cluster, --svg or parquet"
-            raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
-        parser = Parser.load(model, resolve(precision, "cpu", exact=True))
-        result = parser.parse(text[0], form, require=require or (), forbid=forbid or (), decode=decode)
-        results = [result] if alternatives is None else result.alternatives(alternatives)
-        if samples is not None:
-            results = parser.results(result.readings, result.readings.sample(samples, seed))
-        for tree in results:
-            tree = tree.with_confidence() if confidence else tree
-            for to in forms:
-                reading = f"{tree.reading}\n" if tree.reading and to != "json" else ""
-                print(reading, parse_corpus.write(tree, to, pretty), sep="", end="")
-        if result.constraints.items:
-            logger.info("the constraints cost %.4f in score; the log-probability to obey is %.4f", *result.price)
-        return
-    if file and text:
-        raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
-    if file and len(forms) > 1:
-        out = out or Path(file.name)
-    with ExitStack() as stack:
-        if file:
-            lines = stack.enter_context(open_lines(file))
-        else:
-            lines = from_arguments(text) if text else from_stream(sys.stdin.buffer, "standard input", "stdin")
-        parse_corpus.parse(
-            find(model), lines, form=form, to=forms, pretty=pretty, out=out, svg=svg, resume=resume, workers=workers,
-            cluster=cluster, decode=decode, confidence=confidence, precision=precision,
-        )  # fmt: skip
+    if not (require or forbid or alternatives is not None or samples is not None or form == "brackets"):
+        out = out or (Path(file.name) if file and len(forms) > 1 else None)
+        job = corpus.Job(find(model), form, forms, pretty, svg, decode, confidence, precision)
+        with ExitStack() as stack:
+            if file:
+                lines = stack.enter_context(corpus.open_lines(file))
+            elif text:
+                lines = corpus.from_arguments(text)
+            else:
+                lines = corpus.from_stream(sys.stdin.buffer, "standard input", "stdin")
+            return corpus.parse(job, lines, out, workers, cluster)
+    if not text or len(text) != 1 or any((out, workers is not None, cluster, svg, "parquet" in forms)):
+        problem = "constraints, alternatives and samples are for one typed sentence, and are printed"
+        without = "without --file, --out, --workers, --cluster, --svg or parquet"
+        raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
+    parser = Parser.load(model, resolve(precision, "cpu", exact=True))
+    result = parser.parse(text[0], form, require=require or (), forbid=forbid or (), decode=decode)
+    results = [result] if alternatives is None else result.alternatives(alternatives)
+    if samples is not None:
+        results = parser.results(result.readings, result.readings.sample(samples, seed))
+    for tree in results:
+        tree = tree.with_confidence() if confidence else tree
+        for to in forms:
+            reading = f"{tree.reading}\n" if tree.reading and to != "json" else ""
+            print(reading, corpus.write(tree, to, pretty), sep="", end="")
+    if result.constraints.items:
+        logger.info("the constraints cost %.4f in score; the log-probability to obey is %.4f", *result.price)
 
 
 @documented

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated, Literal
 
 from lalkit.cli import options
 from lalkit.cli.options import documented
 from lalkit.errors import ParameterError
+
+logger = logging.getLogger(__name__)
+SHOWN = 100  # sentences on a page
 
 
 @documented
@@ -41,14 +45,15 @@ def search(
         arc: The label of the arc from the head word to its own head.
         word: A word of the match.
         tag: The tag of a word of the match; with --word, of the same word.
-        columns: What to say of each match, with commas between: top_head, share, effect, probability, margin, gold.
-        out: Write a table (.csv), or a page to explore (.html).
+        columns: Columns to add to the table, with commas between: top_head, share, effect, probability, margin, gold.
+        out: Write a table (.csv), or a page to explore (.html) with the first 100 sentences that match.
     """
     from lalkit.api import Parser
+    from lalkit.draw.explorer import explorer, tree_page
+    from lalkit.files import write_text
     from lalkit.interpret.causes import check_columns
-    from lalkit.parsing.search_corpus import BLOCK, search_file, search_parts, write
+    from lalkit.treebank import search as trees
     from lalkit.treebank.corpora import load
-    from lalkit.treebank.patterns import Pattern
 
     if bool(treebank) == bool(file):
         raise ParameterError("nothing to search, or too much", remedy="Give either a --treebank or a --file.")
@@ -56,12 +61,33 @@ def search(
     check_columns(asked)
     if asked and not out:
         raise ParameterError("--columns are written to a table", remedy="Give --out the name of a .csv file.")
-    compiled = Pattern(pattern, head, arc, word, tag)
-    options.set_threads(None)
-    if file:
-        return write(search_file(file, compiled, model, asked, form), compiled, out)
-    if asked and not model:
+    if out and out.suffix not in (".csv", ".html"):
+        raise ParameterError(f"cannot write matches as {out.suffix!r}", where=str(out), remedy="Use .csv or .html.")
+    if file and file.suffix == ".conllu":
+        remedy = "Give brackets (.trees, .ptb), or what `lalkit parse --to json` wrote (.json)."
+        raise ParameterError("dependencies alone have no constituents to search", where=str(file), remedy=remedy)
+    if file and file.suffix in trees.TREES + trees.RESULTS and (model or asked):
+        problem = "this file holds trees, so that nothing is parsed: --model and --columns are for texts"
+        raise ParameterError(problem, where=str(file), remedy="Leave them out, or give the text.")
+    if asked and treebank and not model:
         raise ParameterError("--columns say what a parser did", remedy="Give its name: --model default.")
-    sentences = load(treebank, split).sentences
-    parts = (sentences[first : first + BLOCK] for first in range(0, len(sentences), BLOCK))
-    write(search_parts(parts, compiled, Parser.load(model) if model else None, asked), compiled, out)
+    compiled = trees.Pattern(pattern, head=head, arc=arc, word=word, tag=tag)
+    options.set_threads(None)
+    sentences = trees.read_file(file, form) if file else load(treebank, split).sentences
+    if not sentences:
+        raise ParameterError("there is nothing to search", remedy="Give at least one sentence.")
+    if file and file.suffix not in trees.TREES + trees.RESULTS:
+        model = model or "default"
+    hits = Parser.load(model).search(sentences, compiled, asked) if model else trees.search(sentences, compiled)
+    logger.info("%r", hits)
+    if out is None:
+        print(hits, end="")
+    elif out.suffix == ".csv":
+        write_text(out, hits.table.to_csv(index=False))
+    else:
+        shown = hits.first(SHOWN)
+        if model or not shown.sentences:
+            page = shown.explore().html
+        else:
+            page = explorer(shown.mark(tree_page(shown.sentences.values(), pattern, "trees without a parser")))
+        write_text(out, page)

@@ -24,7 +24,7 @@ import pandas as pd
 from lalkit.errors import ParameterError
 from lalkit.interpret.errors import classify
 from lalkit.interpret.source import AttributionSource, gold_spans
-from lalkit.treebank.hits import Hits
+from lalkit.treebank.search import Hits
 from lalkit.treebank.tree import Sentence
 
 CAUSES = ("top_head", "share", "effect", "probability", "margin", "gold")

@@ -31,10 +31,10 @@ from typing import Literal
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
 from lalkit.config import MOST_PROCESSES, Config, read_saved, to_dict
+from lalkit.corpus import connect
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
 from lalkit.files import find_json, lock, remove_parts, write_bytes, write_json, write_text
-from lalkit.parsing.cluster import connect
 from lalkit.reproduce.sweep_plan import Plan, Run
 from lalkit.training.loop import Epoch, Scores
 

@@ -36,7 +36,7 @@ from lalkit.treebank.tree import Node, Sentence
 from lalkit.treebank.tree import escape as escape_brackets
 
 if TYPE_CHECKING:
-    from lalkit.treebank.hits import Hits
+    from lalkit.treebank.search import Hits
 
 SPLITS = ("train", "dev", "test")
 SHOWN = 10  # sentences of a treebank that a notebook displays
@@ -94,7 +94,7 @@ class Treebank:
         >>> Treebank.load("sample", "test").search("SBAR < (IN < that)")
         2 matches of 'SBAR < (IN < that)' in 2 sentences
         """
-        from lalkit.treebank.hits import search  # it loads a part of NLTK
+        from lalkit.treebank.search import search  # it loads a part of NLTK
 
         return search(self, pattern, **conditions)
 

@@ -7,10 +7,8 @@ import pytest
 
 import lalkit
 from lalkit.files import read_json
-from lalkit.parsing.text_windows import windows
 from lalkit.reproduce import sweep_plan, sweep_table
 from lalkit.training.named import read_card
-from tests.command import lalkit as command
 from tests.hostile.table import case, command_refused, refused, table
 
 DAMAGES = {
@@ -124,12 +122,11 @@ def test_resume_json(folder, tmp_path, name):
 
 
 @table("name", damages())
-def test_journal_of_a_parse(tiny_parser, tmp_path, name):
+def test_settings_of_an_interrupted_parse(tiny_parser, tmp_path, name):
     (tmp_path / "text.txt").write_text("One two.\n")
-    (tmp_path / "o.part").write_text("(A a)\n")
-    damage(tmp_path / "o.part.json", name)
-    arguments = ["parse", "--model", tiny_parser, "--file", "text.txt", "--out", "o", "--resume"]
-    command_refused(tmp_path, arguments, "o.part.json")
+    (tmp_path / "o.parts").mkdir()
+    damage(tmp_path / "o.parts" / "run.json", name)
+    command_refused(tmp_path, ["parse", "--model", tiny_parser, "--file", "text.txt", "--out", "o"], "o.parts")
 
 
 @table("name", damages())
@@ -267,41 +264,6 @@ def test_values_of_card_json(tmp_path, path, value):
     change(tmp_path / "card.json", path, value)
     with refused("card.json"):
         read_card(tmp_path)
-
-
-def interrupt(arguments, folder):
-    """Leave what a kill after the first line leaves: a part file, and its journal."""
-    (folder / "rest.txt").write_bytes(b"One two.\n\0\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows, "__defaults__", (1,))  # a window of one line
-        assert command(*["rest.txt" if a == "text.txt" else a for a in arguments], cwd=folder)[0] == 2
-    (folder / "rest.txt").unlink()
-    change(folder / "o.part.json", "file", "text.txt")
-
-
-@table(
-    ("path", "value"),
-    [
-        *values("lines", -1, 10**30),
-        *values("lines", None, "x", 1.5),
-        *values("read", None, "x", -1),
-        *values("sha256", None, "x", 3),
-        *values("written", None, 3, [-1], ...),
-        *values("written", [], ["x"], [None], [1.5], [6, 6]),
-        *values("written", [10**30], [700]),
-        *values("sentences", None, "x"),
-        *values("words", None, "x"),
-        *values("parser", None, "x", ...),
-        *values("format", None, 3, ...),
-        *values("to", "json", ...),
-    ],
-)
-def test_values_of_a_journal(tiny_parser, tmp_path, path, value):
-    (tmp_path / "text.txt").write_text("One two.\nThree.\n")
-    arguments = ["parse", "--model", tiny_parser, "--file", "text.txt", "--out", "o"]
-    interrupt(arguments, tmp_path)
-    change(tmp_path / "o.part.json", path, value)
-    command_refused(tmp_path, [*arguments, "--resume"], "o.part")
 
 
 # ---------------------------------------------------------------- sweeps

@@ -17,10 +17,9 @@ import pytest
 import torch
 
 from lalkit import cli
+from lalkit.corpus import Job, from_stream, parse
 from lalkit.errors import LalkitError
 from lalkit.files import write_bytes, write_json
-from lalkit.parsing.parse_corpus import parse
-from lalkit.parsing.text_windows import from_stream
 from lalkit.treebank.tree import Sentence
 from tests.command import lalkit
 from tests.hostile.table import case, check_refusal, command_refused, files_of, nothing_half_written, refused, table
@@ -370,55 +369,28 @@ def test_streams_of_a_real_process(tiny_parser, tmp_path, alarm, ending, code, s
 @table(
     ("files", "arguments", "says"),
     [
-        case("a part without a journal", {"o.part": b"my thesis"}, ["One.", "--out", "o"], "o.part"),
-        case(
-            "a part of another program", {"o.part": bytes(range(256))}, ["One.", "--out", "o"], "o.part"
-        ),
-        case(
-            "the second part of two", {"o.json.part": b"my thesis"}, ["One.", "--to", "ptb,json", "--out", "o"],
-            "o.json.part",
-        ),
-        case("the text is the part", {"x.part": b"One.\n"}, ["--file", "x.part", "--out", "x"], "x.part"),
-        case("the text is the journal", {"x.part.json": b"One.\n"}, ["--file", "x.part.json", "--out", "x"], "x.part.json"),
+        case("parts of another program", {"o.parts/thesis": b"mine"}, ["One.", "--out", "o"], "o.parts"),
+        case("parts that are a file", {"o.parts": b"my thesis"}, ["One.", "--out", "o"], "o.parts"),
         case("the text is the output", {"x": b"One.\n"}, ["--file", "x", "--out", "x"], "x"),
-        case("the output is there", {"o": b"my thesis"}, ["One.", "--out", "o"], "o"),
-        case("a part that is a folder", {"o.part/mine": b"mine"}, ["One.", "--out", "o"], "o.part"),
-        case("a journal that is a folder", {"o.part.json/mine": b"", "o.part": b"x"}, ["One.", "--out", "o"], "o.part.json"),
-        case("a journal without a part", {"o.part.json": b"{}"}, ["One.", "--out", "o"], "o.part"),
+        case("the text is one of two", {"x.json": b"One.\n"}, ["x.json", "--to", "ptb,json", "--out", "x"], "x.json"),
     ],
     sample=False,
 )  # fmt: skip
-def test_resuming_what_is_not_ours(tiny_parser, tmp_path, files, arguments, says):
+def test_continuing_what_is_not_ours(tiny_parser, tmp_path, files, arguments, says):
     for name, data in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(data)
-    command_refused(tmp_path, ["parse", "--model", tiny_parser, *arguments, "--resume"], says)
+    command_refused(tmp_path, ["parse", "--model", tiny_parser, *arguments], says)
 
 
 @table("link", [case("a hard link", os.link), case("a symbolic link", os.symlink)], sample=False)
-def test_a_text_that_is_also_the_part(tiny_parser, tmp_path, link):
-    (tmp_path / "text.txt").write_bytes(b"One.\n")
-    link(tmp_path / "text.txt", tmp_path / "o.part")
-    arguments = ["parse", "--model", tiny_parser, "--file", "text.txt", "--out", "o"]
-    command_refused(tmp_path, [*arguments, "--resume"], "o.part")
-
-
-@table(
-    ("name", "link"),
-    [
-        case(f"{name} {link.__name__}", name, link)
-        for name in ("o", "o.part", "o.part.json")
-        for link in (os.link, os.symlink)
-    ],
-    sample=False,
-)
-def test_standard_input_that_is_also_an_output(tiny_parser, tmp_path, name, link):
+def test_standard_input_that_is_also_an_output(tiny_parser, tmp_path, link):
     """`lalkit parse <o --out o` knows the file whatever its name is."""
     (tmp_path / "text.txt").write_bytes(b"One.\n")
-    link(tmp_path / "text.txt", tmp_path / name)
+    link(tmp_path / "text.txt", tmp_path / "o")
     before = files_of(tmp_path)
-    with open(tmp_path / "text.txt", "rb") as stream, refused(f"{name}: is the text itself"):
-        parse(tiny_parser, from_stream(stream, "standard input", "stdin"), out=tmp_path / "o")
+    with open(tmp_path / "text.txt", "rb") as stream, refused("o: is the text itself"):
+        parse(Job(tiny_parser), from_stream(stream, "standard input", "stdin"), tmp_path / "o")
     assert files_of(tmp_path) == before
 
 

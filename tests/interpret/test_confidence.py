@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import lalkit
+from lalkit.corpus import Job, from_arguments, parse
 from lalkit.errors import LalkitError, ParameterError
-from lalkit.parsing import parse_corpus
-from lalkit.parsing.text_windows import from_arguments
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.treebank.conllu import scan_conll
 from tests import command
@@ -86,8 +85,7 @@ def test_the_files_hold_probabilities_only_if_they_are_asked_for(parser, tiny_pa
         line.rpartition("\t")[0] for line in result.to_conllu().splitlines()
     ]
     assert next(scan_conll(sure.to_conllu())).heads == result.sentence.heads
-    lines = from_arguments(TEXTS)
-    parse_corpus.parse(tiny_parser, lines, to=("json",), out=tmp_path / "out", workers=1, confidence=True)
+    parse(Job(tiny_parser, to=("json",), confidence=True), from_arguments(TEXTS), tmp_path / "out", workers=1)
     first = json.loads((tmp_path / "out").read_text().splitlines()[0])
     assert first["confidence"]["arcs"] == pytest.approx(confidence["arcs"], abs=1e-4)
 

@@ -4,12 +4,10 @@ import pytest
 import torch
 
 import lalkit
+from lalkit.corpus import Job, Parts, from_arguments, parse
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.network import precision
 from lalkit.network.precision import resolve
-from lalkit.parsing.journaled_output import Part
-from lalkit.parsing.parse_corpus import parse
-from lalkit.parsing.text_windows import from_arguments
 from lalkit.treebank.tree import Sentence
 from tests.command import lalkit as command
 
@@ -82,9 +80,9 @@ def test_a_parse_is_not_resumed_in_another_precision(tiny_parser, tmp_path, monk
     monkeypatch.setattr(precision, "has_bf16", lambda device: True)
     monkeypatch.setattr(precision, "bf16_is_fast", lambda device: True)
     with monkeypatch.context() as patch:
-        patch.setattr(Part, "finish", lambda part: 1 / 0)
+        patch.setattr(Parts, "join", lambda *parts: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            parse(tiny_parser, from_arguments(["It works."]), out=tmp_path / "out", precision="auto")
-    with pytest.raises(LalkitError, match="--precision bf16"):
-        parse(tiny_parser, from_arguments(["It works."]), out=tmp_path / "out", precision="fp32", resume=True)
-    parse(tiny_parser, from_arguments(["It works."]), out=tmp_path / "out", precision="bf16", resume=True)
+            parse(Job(tiny_parser, precision="auto"), from_arguments(["It works."]), tmp_path / "out")
+    with pytest.raises(LalkitError, match="another precision"):
+        parse(Job(tiny_parser, precision="fp32"), from_arguments(["It works."]), tmp_path / "out")
+    parse(Job(tiny_parser, precision="bf16"), from_arguments(["It works."]), tmp_path / "out")

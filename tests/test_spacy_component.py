@@ -14,7 +14,7 @@ from lalkit.errors import LalkitError, ModelError
 spacy = pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'lalkit[spacy]'")
 from spacy.tokens import Doc, DocBin  # noqa: E402
 
-from lalkit.parsing import spacy_component  # noqa: E402
+from lalkit import spacy_component  # noqa: E402
 
 TEXT = " Dr. Smith counted the ballots (twice).  He came back\n and left.  \n"
 
@@ -139,7 +139,7 @@ def test_what_is_refused(nlp, tiny_parser):
 
 
 def test_the_example_of_the_page_runs(tiny_parser, capsys):
-    page = (Path(__file__).parents[2] / "notebooks" / "coming-from-benepar.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "notebooks" / "coming-from-benepar.md").read_text(encoding="utf-8")
     code = page.partition("```python\n")[2].partition("```")[0]
     exec(code.replace("en-news-span", str(tiny_parser)), {})
     lines = capsys.readouterr().out.splitlines()
@@ -147,7 +147,7 @@ def test_the_example_of_the_page_runs(tiny_parser, capsys):
 
 
 def test_spacy_finds_the_component_by_the_entry_point():
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     module, _, name = project["entry-points"]["spacy_factories"]["lalkit"].partition(":")
     assert getattr(import_module(module), name) is spacy_component.SpacyComponent
 
@@ -155,5 +155,5 @@ def test_spacy_finds_the_component_by_the_entry_point():
 @pytest.mark.slow
 def test_pipelines_without_lalkit_do_not_load_its_parser():
     """spaCy imports every component that an installed package names, whenever a pipeline is made."""
-    program = "import sys, lalkit.parsing.spacy_component; sys.exit('lalkit.api' in sys.modules)"
+    program = "import sys, lalkit.spacy_component; sys.exit('lalkit.api' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

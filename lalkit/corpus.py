@@ -1,0 +1,483 @@
+"""Parse texts that are larger than memory, block by block, in one process or in several.
+
+A block is a number of neighbouring lines. Its results are one file in the folder OUT.parts, which gets its name when it is
+complete. When all blocks are there, they are joined to OUT, and the folder is removed. A run that is killed loses at most the
+blocks in work, and the same command continues. The blocks, and every byte of the results, are the same for one process, for
+worker processes (--workers), for a dask cluster (--cluster) and for the processes of `accelerate launch`.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import logging
+import multiprocessing
+import os
+import signal
+import stat
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, ProcessPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, cast, get_args
+
+import torch
+from tqdm import tqdm
+
+from lalkit import files
+from lalkit.api import Parser, ParseResult
+from lalkit.chart.machine import give_back, map_large, progress
+from lalkit.config import MOST_PROCESSES
+from lalkit.errors import LalkitError, ModelError, ParameterError, TooLongError, TreebankError, whole_number
+from lalkit.network.batches import usual
+from lalkit.network.precision import Precision, resolve
+from lalkit.training.checkpoint import fingerprint, read_calibration
+from lalkit.training.parallel import Team, launched, several
+from lalkit.treebank.brackets import decode as decode_bytes
+from lalkit.treebank.text import Form, read_lines
+from lalkit.treebank.tree import Sentence
+
+logger = logging.getLogger(__name__)
+
+To = Literal["ptb", "conllu", "json", "parquet"]
+LONGEST = 1_000_000  # bytes of a line; a longer one is not a sentence or paragraph, but another kind of file
+BATCHES, WORD = 10, 6  # a block has about 10 batches, with 6 bytes for each word
+SILENCE = 60  # seconds to wait for a dask scheduler and for its first worker
+RUN = "run.json"
+# Torch's messages for a failed allocation, where the error is not a torch.OutOfMemoryError.
+NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed", "bad_alloc")
+LOCK = threading.Lock()  # a dask worker may have several threads, but a tokenizer serves one at a time
+
+
+# ---------------------------------------------------------------- texts and blocks
+
+
+@dataclass(frozen=True)
+class Text:
+    """The lines of a text, as bytes, which are read once.
+
+    name: the name of the text in errors about its bytes. prefix: the beginning of the ids of its sentences. status: of the
+    file that is read; None without a file.
+    """
+
+    raw: Iterable[bytes]
+    name: str
+    prefix: str
+    status: os.stat_result | None = None
+
+    @property
+    def size(self) -> int | None:
+        """The number of bytes; None if it is unknown."""
+        return self.status.st_size if self.status and stat.S_ISREG(self.status.st_mode) else None
+
+
+def from_stream(stream: BinaryIO, name: str, prefix: str) -> Text:
+    """Return the lines of an open file or of standard input. At most `LONGEST` bytes of a line are held in memory."""
+    return Text(iter(lambda: stream.readline(LONGEST + 1), b""), name, prefix, os.fstat(stream.fileno()))
+
+
+@contextmanager
+def open_lines(path: str | Path) -> Iterator[Text]:
+    """Open a file and yield its lines. Raises TreebankError if the file cannot be read."""
+    try:
+        stream = Path(path).open("rb")
+    except OSError as error:
+        raise TreebankError(f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path.") from None
+    name = str(path).encode(errors="backslashreplace").decode()  # it goes into the results, which are UTF-8
+    with stream:
+        yield from_stream(stream, name, name)
+
+
+def from_arguments(texts: Iterable[str]) -> Text:
+    """Return sentences of the command line as lines. Their bytes need not be valid text; reading them checks that."""
+    return Text((text.encode("utf-8", "surrogateescape") for text in texts), "argument", "")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Neighbouring lines of a text. first: the number of the first line. bytes, sha256: the size and the hash of all lines."""
+
+    number: int
+    first: int
+    lines: list[str]
+    bytes: int
+    sha256: str
+
+
+def blocks(text: Text, size: int) -> Iterator[Block]:
+    """Yield a text in blocks that end with the line that fills them. size: bytes of a block.
+
+    Raises TreebankError with file and line for bytes that are not UTF-8, for a NUL byte and for a line that is too long.
+    """
+    lines, first = iter(text.raw), 1
+    for number in count():
+        block: list[bytes] = []
+        length = 0
+        while length < size and (raw := next(lines, None)) is not None:
+            if len(raw) > LONGEST:
+                problem, where = f"a line of more than {LONGEST:,} bytes", f"{text.name}, line {first + len(block)}"
+                raise TreebankError(problem, where=where, remedy="Put one sentence on a line.")
+            block.append(raw)
+            length += max(1, len(raw))
+        if not block:
+            return
+        decoded = [decode_bytes(raw, text.name, first_line=place) for place, raw in enumerate(block, first)]
+        stripped = [line.removesuffix("\n").rstrip("\r") for line in decoded]
+        yield Block(number, first, stripped, length, hashlib.sha256(b"".join(block)).hexdigest())
+        first += len(block)
+
+
+# ---------------------------------------------------------------- one block
+
+
+@dataclass(frozen=True)
+class Job:
+    """The parser and the options of a run, as other processes get them. The last three are set by `parse`.
+
+    folder: The folder of the parser.
+    form: How a line is to be read, see `lalkit.treebank.text.read_line`.
+    to: Forms of the output.
+    pretty: Whether brackets go over several lines.
+    svg: A folder for drawings, which are named by the line (and in running text by the sentence of the line).
+    decode: What finds the trees, see `lalkit.interpret.alternatives.decoder`.
+    confidence: Whether conllu and json also say how probable the parts of each parse are.
+    precision: Of the scores, see `lalkit.network.precision`. If it is auto, the first process chooses for all processes.
+    prefix: The beginning of the ids of sentences.
+    sha256: The fingerprint of the parser, which is compared; None: it is not compared.
+    temperature: That of the parser's probabilities.
+    """
+
+    folder: str | Path
+    form: Form = "raw"
+    to: tuple[To, ...] = ("ptb",)
+    pretty: bool = False
+    svg: Path | None = None
+    decode: str = "best"
+    confidence: bool = False
+    precision: Precision = "fp32"
+    prefix: str = ""
+    sha256: str | None = None
+    temperature: float = 1.0
+
+
+@lru_cache(maxsize=1)
+def load(job: Job, device: str) -> Parser:
+    """Load the parser, once in each process. Raises ModelError if it is not the one with which the run started."""
+    parser = Parser.load(job.folder, job.precision)
+    if job.sha256 and fingerprint(job.folder) != job.sha256:
+        remedy = "Perhaps it was trained in the meantime. Copy a parser before you parse with it, and start again."
+        raise ModelError("is not the parser that this run started with", where=str(job.folder), remedy=remedy)
+    parser.network.to(device)
+    return parser
+
+
+def parse_block(job: Job, block: Block, device: str = "cpu") -> dict[str, Any]:
+    """Parse a block. Return its record: the hash of its lines, counts, and its text in every form of the output."""
+    with LOCK:
+        parser = load(job, device)
+        by_line = read_lines(block.lines, job.form, job.prefix, first=block.first)
+        sentences = [sentence for of_line in by_line for sentence in of_line]
+        present = [sentence for sentence in sentences if sentence is not None]
+        options = {"decode": job.decode, "temperature": job.temperature if job.confidence else None}
+        results = iter(in_halves(lambda part: parser.parse_all(part, **options), present))
+        in_order = [None if sentence is None else next(results) for sentence in sentences]
+    for result in filter(None, in_order if job.svg else ()):
+        line, _, part = result.sentence.id.rpartition(":")[2].partition(".")  # big.txt:12.3 -> 0012-3.svg
+        result.save(job.svg / (f"{int(line):04d}" + (f"-{part}" if part else "") + ".svg"))
+    texts = {to: "".join(write(result, to, job.pretty) for result in in_order) for to in job.to}
+    give_back()
+    counts = {"sentences": len(present), "words": sum(map(len, present)), "empty": len(sentences) - len(present)}
+    return {"sha256": block.sha256, "counts": counts, "texts": texts}
+
+
+def in_halves(parse: Callable, sentences: Sequence[Sentence]) -> list[ParseResult]:
+    """Parse sentences, and if memory runs out, their two halves, and so on.
+
+    Raises TooLongError with the id (file and line) of a sentence for which alone memory runs out.
+    """
+    try:
+        return parse(sentences)
+    except (MemoryError, RuntimeError, TooLongError) as error:
+        if isinstance(error, RuntimeError) and not any(text in str(error).lower() for text in NO_MEMORY):
+            raise
+        if len(sentences) == 1:
+            problem = getattr(error, "problem", f"{len(sentences[0])} words do not fit into memory")
+            remedy = getattr(error, "remedy", "Split the sentence, or parse on a machine with more memory.")
+            raise TooLongError(problem, remedy, where=sentences[0].id) from None
+    # Only here, after the `except` block, are the error, its frames and their tensors gone.
+    gc.collect()
+    torch.cuda.empty_cache()
+    middle = len(sentences) // 2
+    return [*in_halves(parse, sentences[:middle]), *in_halves(parse, sentences[middle:])]
+
+
+def write(result: ParseResult | None, to: To, pretty: bool) -> str:
+    """Return a result as text. None stands for an empty line, which only bracket output keeps."""
+    if result is None:
+        return "\n" if to == "ptb" else ""
+    if to == "conllu":
+        return result.to_conllu()
+    return (result.to_ptb(pretty) if to == "ptb" else result.to_json()) + "\n"
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def start_worker() -> None:
+    """Prepare a worker process. It ends with Ctrl-C, and with its parent, also when that one is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    torch.set_num_threads(1)
+    map_large()
+
+    def end_with_parent() -> None:
+        multiprocessing.parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def connect(address: str, patience: float = SILENCE):
+    """Connect to a dask scheduler and return the client.
+
+    Raises LalkitError if dask is not installed, if no scheduler answers, or if it has no workers.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        remedy = "Install it: pip install 'lalkit[cluster]'"
+        raise LalkitError("--cluster needs dask.distributed", remedy=remedy) from None
+    try:
+        client = Client(address, timeout=patience, set_as_default=False)
+        client.wait_for_workers(1, timeout=patience)
+    except (OSError, ValueError, TimeoutError) as error:
+        remedy = f"Start both: dask scheduler; dask worker {address} --nthreads 1"
+        raise LalkitError(f"no dask scheduler with workers answers ({error})", where=address, remedy=remedy) from None
+    return client
+
+
+def computed(job: Job, todo: Iterator[Block], workers: int | None, cluster: str | None) -> Iterator[tuple[Block, dict]]:
+    """Yield blocks with their records, as worker processes or a dask cluster finish them.
+
+    At most two blocks for each worker are in work or wait. Raises LalkitError if a worker dies; dask first gives its blocks to
+    other workers.
+    """
+    lost: tuple = (BrokenExecutor, CancelledError)
+    with ExitStack() as stack:
+        if cluster:
+            client = stack.enter_context(connect(cluster))
+            from distributed import KilledWorker
+
+            lost, pool, workers = (*lost, KilledWorker), client.get_executor(pure=False), len(client.nthreads())
+        else:
+            pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), start_worker)
+            stack.callback(pool.shutdown, cancel_futures=True)
+        futures: dict[Any, Block] = {}
+        try:
+            while True:
+                for block in islice(todo, 2 * workers - len(futures)):
+                    futures[pool.submit(parse_block, job, block)] = block
+                if not futures:
+                    return
+                for future in wait(futures, return_when=FIRST_COMPLETED).done:
+                    yield futures.pop(future), future.result()
+        except lost as error:
+            remedy = "Give the same command again, with fewer workers if the memory is too small for so many."
+            raise LalkitError(f"a worker died ({type(error).__name__})", where=cluster or "", remedy=remedy) from None
+
+
+# ---------------------------------------------------------------- the folder of finished blocks
+
+
+class Parts:
+    """The folder OUT.parts: a file for each finished block, and run.json with the settings of the run."""
+
+    def __init__(self, folder: Path, job: Job):
+        self.folder = folder
+        self.settings = {name: value for name, value in asdict(job).items() if name not in ("folder", "svg")}
+
+    def check(self) -> None:
+        """Raise LalkitError if the folder holds anything but the blocks of a run with the same settings."""
+        if not any(self.folder.glob("[!.]*")):
+            return
+        remedy = f"Give the same command as before, or delete {self.folder} to start again."
+        before, now = files.read_json(self.folder / RUN, remedy), json.loads(json.dumps(self.settings))
+        if different := [name for name in now if before.get(name) != now[name]]:
+            problem = f"holds blocks of a run with another {' and '.join(different)}"
+            raise LalkitError(problem, where=str(self.folder), remedy=remedy)
+
+    def path(self, number: int) -> Path:
+        return self.folder / f"{number:06d}"
+
+    def has(self, block: Block) -> bool:
+        """Return whether a block is finished, and its lines have not changed."""
+        record = files.find_json(self.path(block.number)) or {}
+        return record.get("sha256") == block.sha256 and {"counts", "texts"} <= record.keys()
+
+    def add(self, block: Block, record: dict[str, Any]) -> None:
+        """Write the record of a block. After this call a kill does not lose it."""
+        if not (self.folder / RUN).exists():
+            files.write_json(self.folder / RUN, self.settings)
+        files.write_json(self.path(block.number), record)
+
+    def join(self, number: int, outs: dict[To, Path]) -> Counter:
+        """Join so many blocks to the outputs, remove the folder, and return the sums of all counts.
+
+        If there are no sentences, the folder is removed and nothing is written.
+        """
+        records = [self.path(place) for place in range(number)]
+        totals = sum((Counter(files.read_json(path, "")["counts"]) for path in records), Counter())
+        for to, out in outs.items() if totals["sentences"] else ():
+            files.remove_parts(out.parent, out.name)
+            texts = (files.read_json(path, "")["texts"][to] for path in records)
+            with files.growing_file(out) as stream:
+                if to == "parquet":
+                    write_parquet(stream, texts)
+                else:
+                    stream.writelines(text.encode() for text in texts)
+        for path in sorted(self.folder.iterdir()):  # run.json is the last
+            if path.name.isdigit() or path.name == RUN or path.name.endswith(".part"):
+                path.unlink()
+        with suppress(OSError):
+            self.folder.rmdir()
+        return totals
+
+
+def write_parquet(stream: Any, texts: Iterable[str]) -> None:
+    """Write parses that are lines of JSON as a Parquet table, one row a sentence."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    with ExitStack() as stack:
+        writer = schema = None  # those of the first block are for all
+        for text in filter(None, texts):
+            rows = [json.loads(line) for line in text.split("\n")[:-1]]
+            table = pa.Table.from_pylist(rows, schema=schema)
+            if writer is None:
+                schema = table.schema
+                writer = stack.enter_context(ParquetWriter(stream, schema))
+            writer.write_table(table)
+
+
+# ---------------------------------------------------------------- a whole text
+
+
+def forms(text: str) -> tuple[To, ...]:
+    """Split a list of forms: 'ptb,json' -> ('ptb', 'json').
+
+    Raises LalkitError for an unknown form, and for a Parquet table if pyarrow is not installed.
+    """
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if unknown := [name for name in names if name not in get_args(To)]:
+        raise LalkitError(f"there is no form {unknown[0]!r}", remedy=f"The forms are {', '.join(get_args(To))}.")
+    if "parquet" in names and find_spec("pyarrow") is None:
+        raise LalkitError("a Parquet table needs pyarrow", remedy="Install it: pip install 'lalkit[parquet]'.")
+    return cast(tuple[To, ...], names)
+
+
+def parse(
+    job: Job, text: Text, out: str | Path | None = None, workers: int | None = None, cluster: str | None = None
+) -> None:
+    """Parse a text and write every result in its place.
+
+    Args:
+        job: The parser and the options.
+        text: The text.
+        out: The output, with the form as a suffix if there are several forms; None for standard output.
+        workers: The number of worker processes; None for this process.
+        cluster: The address of a dask scheduler. Its workers need the parser under the same path.
+
+    Raises:
+        LalkitError: A text, a parser or an output cannot be used. The blocks that are finished are kept, and the same command
+            continues after them.
+    """
+    outs = places(job, text, out, workers, cluster)
+    with ExitStack() as stack:
+        team = stack.enter_context(launched()) if several() else Team()
+        here = "cuda" if torch.cuda.is_available() and not (workers or cluster) else "cpu"
+        job = replace(
+            job, folder=str(Path(job.folder).resolve()), precision=resolve(job.precision, here, exact=job.confidence),
+            prefix=text.prefix, sha256=fingerprint(job.folder) if out else None,
+            temperature=(read_calibration(job.folder) or {}).get("temperature", 1.0),
+        )  # fmt: skip
+        if job.precision != "fp32" and not team.rank:
+            logger.info("computing in %s", job.precision)
+        parts = Parts(Path(f"{out}.parts"), job) if out else None
+        if parts and not team.rank:
+            stack.enter_context(files.locked_folder(parts.folder))
+            parts.check()
+        team.from_first(None)  # the others wait until the first process has checked the folder
+        start, totals, problem = time.monotonic(), Counter(), None
+        bar = stack.enter_context(progress(total=text.size, desc="parsing", unit="B", disable=team.rank > 0))
+        seen: Counter = Counter()
+
+        def todo() -> Iterator[Block]:
+            """Yield the blocks that are not finished: in a team, the share of this process."""
+            for block in blocks(text, BATCHES * WORD * usual(here)):
+                seen["blocks"] += 1
+                if parts and parts.has(block):
+                    bar.update(block.bytes)
+                elif block.number % team.size == team.rank:
+                    yield block
+
+        try:
+            alone = ((block, parse_block(job, block, str(team.device or here))) for block in todo())
+            for block, record in computed(job, todo(), workers, cluster) if workers or cluster else alone:
+                if parts:
+                    parts.add(block, record)
+                else:
+                    totals += Counter(record["counts"])
+                    with files.writing("standard output"), tqdm.external_write_mode():  # a bar there moves aside
+                        sys.stdout.write(record["texts"][job.to[0]])
+                        sys.stdout.flush()
+                bar.update(block.bytes)
+        except LalkitError as error:
+            problem = error
+        if team.size > 1:
+            from accelerate.utils import gather_object
+
+            problem = next(filter(None, gather_object([problem])), None)
+        if problem:
+            if parts and any(parts.folder.iterdir()):
+                logger.info("finished blocks are kept in %s; the same command continues", parts.folder)
+            raise problem
+        if team.rank:
+            return
+        totals = parts.join(seen["blocks"], outs) if parts else totals
+    if not totals["sentences"]:
+        raise LalkitError("there is nothing to parse", where=text.prefix, remedy="Give at least one sentence.")
+    if text.size is not None:
+        seconds = time.monotonic() - start
+        logger.info("%d sentences, %d words in %.0f s", totals["sentences"], totals["words"], seconds)
+    if totals["empty"]:
+        logger.info("%d empty line(s) skipped", totals["empty"])
+    if job.svg:
+        logger.info("drawings: %s", job.svg)
+
+
+def places(job: Job, text: Text, out: str | Path | None, workers: int | None, cluster: str | None) -> dict[To, Path]:
+    """Return the file of each form. Raises LalkitError for options that do not fit, and for a file that cannot be written."""
+    if several() + (workers is not None) + (cluster is not None) > 1:
+        problem = "--workers, --cluster and `accelerate launch` exclude each other"
+        raise ParameterError(problem, remedy="Give only one of them.")
+    if workers is not None:
+        whole_number("--workers", workers, 1, MOST_PROCESSES)
+    if not out:
+        if workers or cluster or several() or len(job.to) > 1 or "parquet" in job.to:
+            problem = "several processes, several forms and a Parquet table need an --out"
+            raise ParameterError(problem, remedy="Give --out the name of a file.")
+        return {}
+    outs = {to: Path(f"{out}.{to}" if len(job.to) > 1 else out) for to in job.to}
+    files.check_writable(*outs.values())
+    for path in outs.values():
+        if text.status and path.exists() and os.path.samestat(text.status, path.stat()):
+            raise LalkitError("is the text itself", where=str(path), remedy="Give --out another name.")
+    return outs

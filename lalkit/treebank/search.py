@@ -1,0 +1,347 @@
+"""Find places in trees with patterns of tgrep, as NLTK reads them, and with conditions on words and arcs beside the pattern.
+
+`SBAR < (IN < that)` finds clauses that begin with the word *that*; `S < (NP=who $.. VP)` also captures the NP. The syntax is in
+notebooks/patterns.md. A pattern sees `Sentence.tree`: without function tags, each unary chain as several nodes, and round
+brackets as -LRB- and -RRB-.
+
+NLTK does the matching. Two of its results differ, because we give it other nodes. For NLTK a word is a bare string without a
+parent, so that `that > IN` finds nothing; here a word is a node, as in Tregex. And NLTK takes two subtrees for one if they are
+written in the same way, so that `>>,` and `>>'` find too much; here each node is only equal to itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape as escape_html
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unicodedata import east_asian_width
+
+from nltk import tgrep
+from nltk.tree import ParentedTree
+
+from lalkit.errors import LalkitError, ParameterError, TreebankError
+from lalkit.files import parse_json
+from lalkit.treebank import corpora
+from lalkit.treebank.brackets import read_text, scan_trees, unescape
+from lalkit.treebank.joint import external_head
+from lalkit.treebank.text import Form, read_lines
+from lalkit.treebank.tree import GROUP, Node, Sentence, Span, escape
+
+if TYPE_CHECKING:  # it loads slowly
+    import pandas as pd
+
+REMEDY = 'A pattern looks like SBAR < (IN < that). Signs stand between quotes: ",". See notebooks/patterns.md.'
+QUOTED = r'"(?:\\.|[^"\\])*"|/(?:\\.|[^/\\])*/'
+NODE = re.compile(
+    rf"(@?)((?:i@)?(?:{QUOTED})|\*|[^][\s;:.,&|<>()$!@%'^=]+)(=[A-Za-z0-9]+)?"
+)  # mark of a macro, node, name
+MOST_BRACKETS = 50
+COLUMNS = "sentence id start end label text head head_word".split()
+SHOWN = 50  # lines of a concordance in a notebook
+NAME = 16  # characters of a sentence's id in a concordance
+TREES, RESULTS = (".trees", ".ptb", ".mrg"), (".json", ".jsonl")  # files that hold trees already
+
+
+# ---------------------------------------------------------------- patterns
+
+
+class Place(ParentedTree):
+    """A node as NLTK's tgrep sees it, over words[start:end]. A word is a node without children."""
+
+    start: int
+    end: int
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.end, self.label())
+
+    @classmethod
+    def of(cls, node: Node, start: int = 0) -> Place:
+        """Convert a node, whose first word has the number `start`, and all nodes below it."""
+        if node.is_leaf:
+            children = [cls(escape(node.word), [])]
+            children[0].start, children[0].end = start, start + 1
+        else:
+            children = []
+            for child in node.children:
+                children.append(cls.of(child, children[-1].end if children else start))
+        place = cls(escape(node.label), children)
+        place.start, place.end = start, children[-1].end
+        return place
+
+
+@dataclass(frozen=True)
+class Match:
+    """A node that a pattern found: words[start:end] with its label. The label of a word is the word itself.
+
+    head: the head word (from 1), the only word of the node with a head outside; None if there is none, or no dependencies.
+    captures: the nodes that the pattern names with =name.
+    """
+
+    start: int
+    end: int
+    label: str
+    head: int | None = None
+    captures: dict[str, Span] = field(default_factory=dict)
+
+
+class Pattern:
+    """A compiled tree pattern with its conditions. All of them must hold."""
+
+    def __init__(self, text: str, **conditions: str | None):
+        """Compile a pattern.
+
+        Args:
+            text: The pattern, in the syntax of tgrep.
+            conditions: Each is a text, or a regular expression between slashes: /^th/. head: the head word of the match. arc:
+                the label of the arc from the head word to its own head. word: a word of the match. tag: the tag of a word of
+                the match; with word, of the same word.
+
+        Raises:
+            ParameterError: The pattern or a condition cannot be read.
+        """
+        if not isinstance(text, str) or not text.strip() or text.count("(") + text.count("[") > MOST_BRACKETS:
+            problem = f"a pattern is a text with at most {MOST_BRACKETS} brackets"
+            raise ParameterError(problem, where=f"pattern {str(text)[:80]!r}", remedy=REMEDY)
+        self.text = text
+        self._conditions = {name: _condition(name, value) for name, value in conditions.items() if value is not None}
+        tokens = _parse(text, False)
+        self.names = tuple(dict.fromkeys(name for equals, name in zip(tokens, tokens[1:]) if equals == "="))
+        parts = _parse(_with_macros(text), True)
+        self._macros = {name: macro for part in parts if isinstance(part, dict) for name, macro in part.items()}
+        self._expressions = [part for part in parts if callable(part)]
+
+    def find(self, sentence: Sentence | Node) -> Iterator[Match]:
+        """Yield the matches in a sentence or a tree: parents before children, from left to right.
+
+        Raises LalkitError for a sentence without constituents, and for the conditions head and arc without dependencies.
+        """
+        where, heads, arcs = "", None, None
+        if isinstance(sentence, Sentence):
+            where, heads, arcs = sentence.where, sentence.heads, sentence.arc_labels
+        if ("head" in self._conditions and heads is None) or ("arc" in self._conditions and arcs is None):
+            problem = "the conditions head and arc need dependencies, and this sentence has none"
+            raise ParameterError(problem, where=where, remedy="Leave them out, or search a treebank of both layers.")
+        tree = sentence.tree if isinstance(sentence, Sentence) else sentence
+        leaves = tree.leaves()
+        try:
+            for place in Place.of(tree).subtrees():
+                labels: dict[str, Place] = {}
+                if not any(expression(place, self._macros, labels) for expression in self._expressions):
+                    continue
+                head = external_head(heads, place.start, place.end) if heads else None
+                of_head = {} if head is None else {"head": leaves[head].word, "arc": arcs[head] if arcs else ""}
+                of_words = [{"word": leaf.word, "tag": leaf.label} for leaf in leaves[place.start : place.end]]
+                if self._hold(of_head, "head", "arc") and any(self._hold(values, "word", "tag") for values in of_words):
+                    captures = {name: node.span for name, node in labels.items()}
+                    yield Match(*place.span, None if head is None else head + 1, captures)
+        except (tgrep.TgrepException, TimeoutError, RecursionError) as error:
+            problem = "the tree is too deep to search" if isinstance(error, RecursionError) else str(error)
+            raise ParameterError(problem, where=f"{where}: pattern {self.text[:80]!r}", remedy=REMEDY) from None
+
+    def _hold(self, values: dict[str, str], *names: str) -> bool:
+        asked = [name for name in names if name in self._conditions]
+        return all(name in values and self._conditions[name](values[name]) for name in asked)
+
+
+def _condition(name: str, value: str) -> Callable[[str], bool]:
+    """Return the test of a condition. Raises ParameterError for a regular expression that cannot be read."""
+    if name not in ("head", "arc", "word", "tag") or not isinstance(value, str) or not value:
+        remedy = "The conditions are head, arc, word and tag. Give a text, or a regular expression: /^th/."
+        raise ParameterError(f"the condition {name} is {value!r}", remedy=remedy)
+    if len(value) < 3 or value[0] != "/" or value[-1] != "/":
+        return lambda text: escape(text) == escape(value)
+    (test,) = _parse(value, True)  # as a pattern of tgrep: NLTK stops a regular expression that takes too long
+    return lambda text: bool(test(text))
+
+
+def _with_macros(text: str) -> str:
+    """Define each node that has a name as a macro. Otherwise NLTK fails for it (NLTK's issue 1276)."""
+    macros: list[str] = []
+
+    def use(match: re.Match) -> str:
+        if match[1] or not match[3]:
+            return match[0]
+        macros.append(f"@ {{{len(macros)}}} {match[2]}; ")
+        return f"@{{{len(macros) - 1}}}{match[3]}"
+
+    uses = NODE.sub(use, text)
+    return "".join(macros) + uses
+
+
+def _parse(text: str, predicates: bool) -> list:
+    """Return the tokens of a pattern; with predicates, its macros and the functions that test a node.
+
+    Raises ParameterError with the place if NLTK cannot read the pattern.
+    """
+    grammar = tgrep._build_tgrep_parser(predicates)
+    grammar.set_parse_action(None)  # without NLTK's last step, which hides the nodes that have names
+    try:
+        return list(grammar.parse_with_tabs().parse_string(text, parse_all=True))
+    except (
+        tgrep.pyparsing.ParseBaseException,
+        tgrep.TgrepException,
+        ValueError,
+        RecursionError,
+        AssertionError,
+    ) as error:
+        loc = getattr(error, "loc", None)
+        problem = (str(error) or "a quotation is never closed") if loc is None else "it cannot be read from here on"
+        place = "" if loc is None else f", character {loc + 1} (before {text[loc : loc + 20]!r})"
+        raise ParameterError(problem, where=f"pattern {text[:80]!r}{place}", remedy=REMEDY) from None
+
+
+# ---------------------------------------------------------------- matches
+
+
+@dataclass(frozen=True)
+class Hits:
+    """What a pattern found. `table` has a row for each match; `print` shows each match between its neighbouring words.
+
+    matches: the number of the sentence (from 0), the sentence, and the match. causes: columns to put beside the table. results:
+    those of a parser, for the sentences with matches, by their numbers.
+    """
+
+    pattern: Pattern
+    matches: tuple[tuple[int, Sentence, Match], ...]
+    causes: pd.DataFrame | None = field(default=None, repr=False)
+    results: dict[int, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for each match: sentence (its number), id, start, end, label, text, head (from 1), head_word; then a column
+        for each node that the pattern names, with its words, and the columns that were asked for."""
+        import pandas as pd
+
+        rows = []
+        for number, s, match in self.matches:
+            word = unescape(s.words[match.head - 1]) if match.head else None
+            spans = [match.captures.get(name) for name in self.pattern.names]
+            named = [span and _text(s, span.start, span.end) for span in spans]
+            text = _text(s, match.start, match.end)
+            rows.append((number, s.id, match.start, match.end, match.label, text, match.head, word, *named))
+        table = pd.DataFrame(rows, columns=[*COLUMNS, *(f"={name}" for name in self.pattern.names)])
+        table = table.astype({"sentence": int, "start": int, "end": int, "head": "Int64"})
+        return table if self.causes is None else table.join(self.causes)
+
+    @cached_property
+    def sentences(self) -> dict[int, Sentence]:
+        """The sentences with matches, by their numbers."""
+        return {number: sentence for number, sentence, _ in self.matches}
+
+    def first(self, count: int) -> Hits:
+        """Return the matches in the first so many sentences with matches."""
+        kept = set(list(self.sentences)[:count])
+        return replace(self, matches=tuple(match for match in self.matches if match[0] in kept))
+
+    def explore(self, norm: str = "exact") -> Any:
+        """Return a page to explore of the parses with matches, which are marked. norm: as in `ParseResult.explain`.
+
+        Raises LalkitError if there are no matches, or if no parser made the trees.
+        """
+        for result in self.results.values():
+            return result.parser.explore_hits(self, norm)
+        raise LalkitError(f"nothing matches {self.pattern.text!r} in a parse", remedy="Search for another pattern.")
+
+    def mark(self, page: dict) -> dict:
+        """Mark the matches in the data of a page that shows `sentences`, in this order."""
+        for (number, _), shown in zip(self.sentences.items(), page["sentences"]):
+            shown["matches"] = [[match.start, match.end] for place, _, match in self.matches if place == number]
+        return page
+
+    def concordance(self, width: int = 120) -> str:
+        """Return a line for each match: the id, the words before it, the match in [ ], the words after it. Matches stand in
+        one column. width: characters of a line."""
+        before = (width - NAME) // 3
+        lines = []
+        for _, s, match in self.matches:
+            left = _cut(_text(s, 0, match.start), before, left=True)
+            rest = f"[{_text(s, match.start, match.end)}] {_text(s, match.end, len(s))}"
+            lines.append(
+                f"{_cut(s.id, NAME, left=True)} {left} {_cut(rest, width - NAME - before - 2)}".rstrip() + "\n"
+            )
+        return "".join(lines)
+
+    def __len__(self) -> int:
+        return len(self.matches)
+
+    def __str__(self) -> str:
+        return self.concordance()
+
+    def __repr__(self) -> str:
+        return f"{len(self)} matches of {self.pattern.text!r} in {len(self.sentences)} sentences"
+
+    def _repr_html_(self) -> str:
+        """Show the first matches in a notebook."""
+        rows = []
+        for _, s, m in self.matches[:SHOWN]:
+            ends = (0, m.start), (m.start, m.end), (m.end, len(s))
+            before, text, after = (escape_html(_text(s, *pair)) for pair in ends)
+            left = f"<td>{escape_html(s.id)}</td><td style='text-align: right'>{before}</td>"
+            rows.append(f"<tr>{left}<td style='text-align: left'><b>{text}</b> {after}</td></tr>")
+        return f"<p>{escape_html(repr(self))}</p><table>{''.join(rows)}</table>"
+
+
+def search(sentences: Iterable[Sentence], pattern: str | Pattern, first: int = 0, **conditions) -> Hits:
+    """Search sentences with a pattern. conditions: those of `Pattern`. first: the number of the first sentence."""
+    compiled = pattern if isinstance(pattern, Pattern) else Pattern(pattern, **conditions)
+    found = ((number, s, match) for number, s in enumerate(sentences, first) for match in compiled.find(s))
+    return Hits(compiled, tuple(found))
+
+
+def _text(sentence: Sentence, start: int, end: int) -> str:
+    return " ".join(map(unescape, sentence.words[start:end]))
+
+
+def _cut(text: str, width: int, left: bool = False) -> str:
+    """Cut or fill a text, at its end or on its left, to this width on a screen. A Chinese character takes two places there."""
+    kept, room = "", width
+    for character in reversed(text) if left else text:
+        wide = 2 if east_asian_width(character) in "WF" else 1
+        if wide > room:
+            break
+        kept, room = kept + character, room - wide
+    return " " * room + kept[::-1] if left else kept + " " * room
+
+
+# ---------------------------------------------------------------- files
+
+
+def read_file(path: Path, form: Form = "raw") -> list[Sentence]:
+    """Read the sentences of a file: brackets, results of `lalkit parse --to json` (one on each line), or a text without trees.
+
+    form: what a line of a text is. Raises TreebankError with file and line for what cannot be read.
+    """
+    text = read_text(path)
+    if path.suffix in TREES:
+        return [_from_brackets(tree, f"{path}:{line}", f"{path}, line {line}") for line, tree in scan_trees(text)]
+    lines = text.split("\n")
+    if path.suffix in RESULTS:
+        return [_from_json(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    return [sentence for of_line in read_lines(lines, form, str(path)) for sentence in of_line if sentence]
+
+
+def _from_brackets(tree: Node | TreebankError, id: str, where: str) -> Sentence:
+    if isinstance(tree, TreebankError):
+        raise TreebankError(tree.problem, where=where, remedy=tree.remedy)
+    try:
+        return corpora.build(tree, None, id, place=where)
+    except TreebankError:  # no head rules for these tags: search the constituents alone
+        return corpora.build(tree, None, id, rules=None, place=where)
+
+
+def _from_json(line: str, where: str) -> Sentence:
+    try:
+        value = parse_json(line)
+        spans = tuple(Span(s["start"], s["end"], s["label"]) for s in value["spans"] if s["label"] != GROUP)
+        layers = spans if value["tree"] else None, value["heads"], value["arc_labels"]
+        return Sentence(value["words"], value["tags"], *layers, str(value["id"]), where)
+    except (KeyError, TypeError, ValueError) as error:
+        problem = error.problem if isinstance(error, LalkitError) else f"this is not a result of a parse ({error})"
+        raise TreebankError(problem, where=where, remedy="A line is what `lalkit parse --to json` writes.") from None
