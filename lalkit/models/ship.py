@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lalkit import __version__
 from lalkit.api import Parser
-from lalkit.config import Config, read_saved
+from lalkit.config import read_saved
 from lalkit.errors import CorpusError, ModelError
 from lalkit.evaluation.provenance import splits
 from lalkit.evaluation.scores import by_label, by_length, evaluate

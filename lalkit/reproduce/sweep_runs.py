@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Literal
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
-from lalkit.config import MOST_PROCESSES, Config, read_saved, to_dict
+from lalkit.config import MOST_PROCESSES, read_saved, to_dict
 from lalkit.corpus import connect
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
