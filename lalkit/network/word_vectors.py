@@ -23,13 +23,14 @@ from lalkit.errors import ModelError
 from lalkit.network.alignment import MINILM, encoder_error, resolve
 from lalkit.network.batches import PAD, UNK, Batch, parts
 from lalkit.network.minilm import MiniLM
-from lalkit.network.scores import at_least_float
+
+LSTM_LAYERS = 2  # [D]
 
 
 class PretrainedEncoder(nn.Module):
     """Sub-words -> one vector for each word, START and STOP: [B, T, d_content].
 
-    A word's vector is that of one of its sub-words, or their mean, in the last layer [P] or in a learned mix of all layers
+    A word's vector is that of its last sub-word, in the last layer [P] or in a learned mix of all layers
     [D]. A linear map without bias follows.
     """
 
@@ -64,11 +65,8 @@ class PretrainedEncoder(nn.Module):
         self.project = nn.Linear(self.transformer.config.hidden_size, d_content, bias=False)
 
     def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
-        hidden, (row, first, last) = self.hidden(batch.subwords, batch.subword_mask), batch.places.unbind(-1)
-        if self.config.subword != "mean":
-            return self.project(hidden[row, first if self.config.subword == "first" else last])
-        sums = F.pad(hidden.to(at_least_float(hidden)), (0, 0, 1, 0)).cumsum(1)
-        return self.project((sums[row, last + 1] - sums[row, first]) / (last + 1 - first)[..., None])
+        hidden, (row, _, last) = self.hidden(batch.subwords, batch.subword_mask), batch.places.unbind(-1)
+        return self.project(hidden[row, last])  # the last sub-word stands for its word [R]
 
     def hidden(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
         """Return a vector for every sub-word. On a CPU, rows of similar length are computed together.
@@ -214,7 +212,7 @@ class ScratchEncoder(nn.Module):
         self.edges = nn.Parameter(torch.randn(2, size) * 0.1)  # START and STOP
         self.lstm = None
         if config.lstm:
-            self.lstm = nn.LSTM(size, config.lstm, config.lstm_layers, batch_first=True, bidirectional=True)
+            self.lstm = nn.LSTM(size, config.lstm, LSTM_LAYERS, batch_first=True, bidirectional=True)
             size += 2 * config.lstm
             self.norm = nn.LayerNorm(size)
         self.dropout = nn.Dropout(config.word_dropout)

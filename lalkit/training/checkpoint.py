@@ -229,15 +229,15 @@ GLASS = {"spans.boundary.first.": ("labels", 1), "spans.boundary.last.": ("label
 def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
     """Initialise a new network from the weights of a trained parser.
 
-    Labels, tags, words and characters are matched by their names; new ones keep their random rows. Ties of label heads may be
-    new. Raises ModelError if anything else has another shape.
+    Labels, tags, words and characters are matched by their names; new ones keep their random rows. Raises
+    ModelError if anything else has another shape.
     """
     loaded = load_model(folder)
     theirs, inside = trained(loaded.network), network.config.span_attention
     glass = inside is not None and inside.boundary == "glass"
     with torch.no_grad():
         for name, p in network.named_parameters():
-            if not p.requires_grad or (name.startswith("ties.") and name not in theirs):
+            if not p.requires_grad:
                 continue
             rows = ROWS | GLASS if glass else ROWS
             kind = next((names for prefix, names in rows.items() if name.startswith(prefix)), None)

@@ -40,6 +40,7 @@ from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
 ALONE = Team()
+PATIENCE = 5  # evaluations without a better one, after which a plateau halves the learning rates [R]
 LOWER_RATES = "Lower train.rate or train.encoder_rate."
 
 
@@ -223,7 +224,6 @@ class Run(Learner):
                 break
         bar.close()
         state.epoch += 1
-        self.deal_heads(state.epoch, self.team.add)
         state.seconds += time.perf_counter() - started
         if self._done() or state.epoch % train.evaluate_every == 0:
             state.history.append({"epoch": state.epoch, "step": state.step, "seconds": state.seconds, **means})
@@ -321,7 +321,7 @@ class Run(Learner):
                 checkpoint.save_model(self.out, self.network, self.config, self.vocab, f"{state.step:07d}", info)
         else:
             state.stale += 1
-            if self.config.train.decay == "plateau" and state.stale % self.config.train.patience == 0:
+            if self.config.train.decay == "plateau" and state.stale % PATIENCE == 0:
                 state.scale /= 2
 
     def _log(self, message: str) -> None:

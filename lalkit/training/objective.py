@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +15,6 @@ from lalkit.chart.loss import arc_loss, joint_likelihood_loss, span_likelihood_l
 from lalkit.config import Config, TrainConfig
 from lalkit.errors import ModelError
 from lalkit.network.batches import IGNORE, Batch, Collator, batches
-from lalkit.network.head_ties import likeness
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.precision import bf16_is_fast
 from lalkit.network.span_attention import SpanLabelAttention
@@ -39,16 +35,9 @@ class Learner:
         self.vocab = Vocab.build(sentences, config.model.encoder.min_count, config.model.task)
         torch.manual_seed(config.train.seed)
         self.network = Network(config.model, self.vocab, weights).to(self.device)
-        self.label_counts = Counter(c.label for s in sentences for c in s.constituents or ())
         self.collator = Collator(self.vocab, config.model.encoder, remember=True)
         self.parameters = [p for p in self.network.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(self.network, config.train)
-        self.deal_heads(0)
-
-    def deal_heads(self, epoch: int, add: Callable[[list], list] = list) -> None:
-        """Give labels their heads for an epoch, if heads are tied to labels: see `HeadTies.deal`."""
-        if self.network.ties is not None:
-            self.network.ties.deal([self.label_counts[label] for label in self.vocab.labels], epoch, add)
 
     def add_gradient(self, sentences: Sequence[Sentence], weight: float = 1.0) -> dict[str, Tensor]:
         """Add `weight` times the gradient of the loss of these sentences. Return the terms of the loss, without the weight."""
@@ -70,11 +59,7 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
     <H> is forbidden in the charts of such sentences [D]: they teach nothing about it, neither for nor against.
     """
     joint = config.objective == "likelihood"
-    tied, values = config.tie_weight > 0 and batch.spans is not None, []
-    apart = config.apart if config.apart_weight else None
-    asked = {"chart_gradient": config.objective != "margin", "chart": batch.spans is not None, "posts": tied}
-    with network.label_attention.hooked(contexts=kept_in(values)) if apart == "values" else nullcontext():
-        output = network(batch, **asked)
+    output = network(batch, chart_gradient=config.objective != "margin", chart=batch.spans is not None)
     if batch.heads is None and network.config.task == "joint":
         index = torch.tensor([SUBHEAD], device=output.label_scores.device)
         output = replace(output, label_scores=output.label_scores.index_fill(-1, index, -torch.inf))
@@ -94,13 +79,6 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
         terms["arc_labels"] = config.arc_weight * arc_labels
     if config.head_word_weight and batch.spans is not None and batch.heads is not None:
         terms["head_words"] = config.head_word_weight * head_word_loss(network, output, batch)
-    if tied:
-        scorer: Any = network.spans
-        terms["ties"] = config.tie_weight * network.ties.loss(output.posts, scorer.first.weight, batch.spans)
-    if apart:
-        layer, sentences = network.label_attention, len(batch.lengths)
-        vectors = layer.folded_query()[None] if apart == "queries" else layer.project.per_head(values[0])
-        terms["apart"] = config.apart_weight * sentences * likeness(vectors).mean()
     terms["tags"] = config.tag_weight * _cross_entropy(output.tag_scores, batch.tags)
     terms = {name: term / len(batch.lengths) for name, term in terms.items()}
     return {"loss": sum(terms.values()), **terms}
@@ -108,37 +86,18 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
 
 def check_heads(config: Config) -> None:
     """Raise ModelError if a loss on label heads has a weight, and the network has no label heads of the kind it needs."""
-    lal, inside, train = config.model.label_attention, config.model.span_attention, config.train
+    inside, train = config.model.span_attention, config.train
     learned = inside is not None and inside.attention == "learned"
     if train.head_word_weight and not (learned and config.model.task == "joint"):
         problem = "train.head_word_weight needs learned label attention inside the span, and a parser of both layers"
         remedy = "Leave it 0, or train with --preset minilm-span."
         raise ModelError(problem, remedy=remedy)
-    ties = lal.ties if lal else "none"
-    stay = lal is not None and lal.combine == "concat" and lal.query == "vector" and not config.model.feedforward
-    if train.tie_weight and ties == "none":
-        remedy = "Set it to fixed, learned, shuffled or random."
-        raise ModelError("train.tie_weight needs model.label_attention.ties", remedy=remedy)
-    if (train.apart_weight or ties != "none") and (not stay or config.model.task == "dependencies"):
-        remedy = "Set model.label_attention.query=vector, combine=concat, model.feedforward=0, and score constituents."
-        raise ModelError("only heads of the paper's layer that stay apart can be tied or pushed apart", remedy=remedy)
 
 
 def terms_of(config: TrainConfig) -> tuple[str, ...]:
     """Return the names of the terms that `losses` returns, in its order."""
     trees = ("trees",) if config.objective == "likelihood" else ("spans", "arcs")
-    weights = {"head_words": config.head_word_weight, "ties": config.tie_weight, "apart": config.apart_weight}
-    return ("loss", *trees, "arc_labels", "tags", *(name for name, weight in weights.items() if weight > 0))
-
-
-def kept_in(values: list[Tensor]) -> Callable[[Tensor], Tensor]:
-    """Return a function for a hook point that keeps the value there in a list, and does not change it."""
-
-    def keep(value: Tensor) -> Tensor:
-        values.append(value)
-        return value
-
-    return keep
+    return ("loss", *trees, "arc_labels", "tags", *(("head_words",) if config.head_word_weight else ()))
 
 
 def tree_likelihood_loss(output: ParserOutput, batch: Batch, threads: int) -> Tensor:
@@ -183,8 +142,9 @@ def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimiz
         {"params": [p for p in trained if id(p) in encoder], "rate": config.encoder_rate},
     ]
     groups = [group for group in groups if group["params"]]
-    betas = config.betas
-    return torch.optim.AdamW(groups, betas=betas, eps=config.eps, weight_decay=config.weight_decay, fused=True)
+    return torch.optim.AdamW(
+        groups, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0, fused=True
+    )  # [R], without decay [D]
 
 
 def rate_factor(config: TrainConfig, step: int, progress: float) -> float:

@@ -193,7 +193,6 @@ def test_values_of_a_notebook(tmp_path, path, value):
         *values("config/model/d_ff", -1, 0),
         *values("config/model/layers", 0, 2),
         *values("config/model/surprise", 1),
-        *values("config/train/betas", 3, None),
         *values("config/train/lam", 2),
         *values("config/train/lam", "x"),
         *values("config/train/lam", float("nan")),

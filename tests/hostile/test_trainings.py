@@ -93,7 +93,6 @@ def test_what_a_kill_left_behind_is_cleared_away(place):
     [
         case("a rate of 1e9", {"train__rate": 1e9}),
         case("a rate of 1e30", {"train__rate": 1e30}),
-        case("a weight decay of 1e9", {"train__weight_decay": 1e9, "train__rate": 1e9}),
         case("an eps of 0", {"train__eps": 0, "train__rate": 1e6}),
     ],
     sample=False,

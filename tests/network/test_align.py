@@ -108,16 +108,14 @@ def test_byte_level_words_are_known_as_they_stand_in_text():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_long_sentences_are_split_or_refused_as_asked(family):
+def test_long_sentences_are_split(family):
     made = tokenizer(family)
     text = ("the", "old", "river", "住在", "house") * 12
     whole, split = align(text, made, 10_000), align(text, made, 40)
     assert len(whole.rows) == 1 < len(split.rows) and all(len(row) <= 40 for row in split.rows)
     for (_, first, last), (r, f, l_) in zip(whole.places[1:-1], split.places[1:-1]):
         assert whole.rows[0][first : last + 1] == split.rows[r][f : l_ + 1]
-    assert align(text, made, len(whole.rows[0]), split=False) == whole
-    with pytest.raises(ModelError, match=r"the sentence has \d+ sub-words; the encoder takes \d+\n.*long=split"):
-        align(text, made, len(whole.rows[0]) - 1, split=False)
+    assert align(text, made, len(whole.rows[0])) == whole
 
 
 def test_a_word_that_nearly_fills_a_window_comes_after_a_full_one():

@@ -83,7 +83,7 @@ def test_alone_in_a_batch_and_shuffled_are_the_same(encoder, sentences):
 
 
 def test_in_bf16_each_kind_gives_nearly_the_same_vectors(encoder, sentences):
-    parser, collator, _ = network(encoder, sentences, subword="mean")
+    parser, collator, _ = network(encoder, sentences)
     batch = collator(sentences)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         low = parser.words(batch).float()
@@ -91,9 +91,8 @@ def test_in_bf16_each_kind_gives_nearly_the_same_vectors(encoder, sentences):
     assert 0 < (low - high).norm() / high.norm() < 0.05
 
 
-@pytest.mark.parametrize("subword", ["last", "mean"])
-def test_rows_read_in_parts_are_the_same_as_all_together(encoder, sentences, subword, monkeypatch):
-    parser, collator, _ = network(encoder, sentences, subword=subword)
+def test_rows_read_in_parts_are_the_same_as_all_together(encoder, sentences, monkeypatch):
+    parser, collator, _ = network(encoder, sentences)
     batch, found, calls = collator(sentences), [], []
     monkeypatch.setattr(parser.words, "read", lambda *rows, usual=parser.words.read: calls.append(1) or usual(*rows))
     for cost in (0, 1_000_000):
@@ -137,15 +136,13 @@ def test_half_precision(encoder, sentences):
     assert found.label_scores.isfinite().all() and found.arc_scores.isfinite().all()
 
 
-def test_long_sentences_in_windows_or_refused(encoder, sentences):
+def test_long_sentences_are_read_in_windows(encoder, sentences):
     long = Sentence(("the", "old", "river", "saw") * 30, id="x-9")
     parser, collator, _ = network(encoder, sentences)
     batch = collator([long])
     assert len(batch.subwords) > 1 and batch.subwords.shape[1] <= 64
     (found,) = predict(parser, collator, [long])
     assert len(found.sentence) == 120
-    with pytest.raises(ModelError, match="sentence x-9: the sentence has .* sub-words"):
-        network(encoder, sentences, long="refuse")[1]([long])
 
 
 def test_a_window_beyond_the_encoders_positions_is_refused(encoder, sentences):

@@ -35,7 +35,7 @@ VARIANTS = [
     {"tag_input": "predicted"},
     {"tag_input": "given"},
     {"encoder.pretrained": "minilm"},
-    {"encoder.pretrained": "minilm", "encoder.subword": "mean", "encoder.mix_layers": "false", "encoder.window": "24"},
+    {"encoder.pretrained": "minilm", "encoder.mix_layers": "false", "encoder.window": "24"},
 ]
 
 
