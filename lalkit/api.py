@@ -31,7 +31,6 @@ from lalkit.network.precision import Precision, resolve
 from lalkit.network.predict import Prediction, predict, with_confidence
 from lalkit.training import named as models
 from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_content, save_model
-from lalkit.training.hub import HUB, metadata, upload
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
@@ -425,8 +424,8 @@ class Parser(Questions):
 
         hub: options of `huggingface_hub.snapshot_download`: revision, token, cache_dir, local_files_only.
         """
-        on_hub = "/" in str(name) and not Path(name).exists() and not str(name).startswith(HUB)
-        return cls.load(f"{HUB}{name}" if on_hub else name, **hub)
+        on_hub = "/" in str(name) and not Path(name).exists() and not str(name).startswith(models.HUB)
+        return cls.load(f"{models.HUB}{name}" if on_hub else name, **hub)
 
     def push_to_hub(self, repository: str, *, licence: str | None = None, language: str = "en", **options) -> str:
         """Put the parser, in 16 bits, and its card into a repository of the Hugging Face hub. Returns its address.
@@ -440,8 +439,6 @@ class Parser(Questions):
         Raises:
             ModelError: No licence is known, or the hub refuses.
         """
-        from lalkit.draw.pages import render
-
         with TemporaryDirectory() as temporary:
             folder = self.save(temporary, half=True)
             if self.folder and (self.folder / "card.json").exists():
@@ -457,9 +454,8 @@ class Parser(Questions):
                     "treebank": self.info.get("treebank", ""), "seeds": [{"seed": seed, "dev": self.info.get("dev")}],
                 }  # fmt: skip
                 write_json(folder / "card.json", facts)
-                card = render("models/first_card.md.jinja", f=facts, metadata=metadata(facts), repository=repository)
-                write_text(folder / "README.md", card)
-            return upload(folder, repository, **options)
+                write_text(folder / "README.md", models.first_page(facts, repository))
+            return models.upload(folder, repository, **options)
 
     def save(self, folder: str | Path, half: bool = False) -> Path:
         """Write a folder that `load` reads. half: write the weights in 16 bits, which takes half the space."""

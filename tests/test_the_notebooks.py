@@ -13,8 +13,7 @@ import pytest
 import yaml
 
 from lalkit.bench import ROUTINES
-from lalkit.reproduce.notebook import NotebookError, run_notebook
-from lalkit.reproduce.parameters import read_parameters
+from lalkit.reproduce.notebook import NotebookError, read_parameters, run_notebook
 from lalkit.training import named as models
 from lalkit.treebank.corpora import load
 

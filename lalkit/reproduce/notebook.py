@@ -1,50 +1,198 @@
 """Run notebooks strictly: check the parameters before anything starts, and leave a complete record of every run.
 
-A run has a folder of its own with the executed notebook, whatever the notebook saves there (`run_dir()`), and run.json.
-Notebooks run in the repository root, so that data/sample/... means the same in every notebook and on the command line.
+A run has a folder of its own with the executed notebook, its files (see `run_dir`), and run.json. Notebooks run in the repository
+root, so that data/sample/... means the same in every notebook and on the command line.
 
-As a program, `python -m lalkit.reproduce.notebook FILE -f CONNECTION`, this file is the kernel of such a run: a usual one, which
-at its end writes into FILE how much memory it took.
+A notebook has one cell with the tag `parameters`. It holds lines of the form `name: type = literal  # help` and comments, nothing
+else. The types are str, int, float, bool, list[T], and unions of these with None, such as `int | None`. We read this cell
+ourselves: papermill's own inspection skips lines that it does not understand, and papermill only warns about unknown names.
+
+As a program, `python -m lalkit.reproduce.notebook FILE -f CONNECTION`, this file is the kernel of such a run: a usual kernel that
+writes at its end into FILE how much memory it took.
 """
 
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
 import hashlib
+import io
 import os
 import runpy
 import sys
 import tempfile
 import time
+import tokenize
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
+from types import GenericAlias
+from typing import Annotated, Any, Union
 from unittest.mock import patch
 
-from lalkit.errors import CorpusError, LalkitError, TreebankError
-from lalkit.evaluation import provenance
-from lalkit.files import find_json, write_json, write_text, writing
-from lalkit.reproduce.parameters import TAG, convert_all, read_parameters
+from pydantic import AllowInfNan, TypeAdapter, ValidationError
 
+from lalkit.errors import CorpusError, LalkitError, ParameterError, TreebankError
+from lalkit.evaluation import provenance
+from lalkit.files import find_json, read_json, write_json, write_text, writing
+
+TAG = "parameters"
+FORM = "Write each line as: name: type = value  # help, for example: epochs: int = 3  # passes over the data"
+SCALARS: dict[str, Any] = {
+    "str": str, "int": int, "float": Annotated[float, AllowInfNan(False)], "bool": bool, "None": None
+}  # fmt: skip
+CONSTANTS = {"true": True, "false": False, "none": None}
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable that tells the notebook where to save
-KERNEL = "python3"
 PEAK = ".peak"  # file in the run's folder into which the kernel writes its memory
 PATIENCE = 60.0  # seconds that a kernel has to end by itself, so that it can write that file on a busy machine, too
 CELL_TIMEOUT = 4 * 3600  # seconds; a cell that trains a parser on a CPU may take hours
 SAME = ("notebook_sha256", "parameters", "code_sha256", "data_sha256")  # two runs are the same if these are equal
-TREEBANK = ("treebank", "corpus")  # parameters that name a treebank
-DATA = ("data", "classifier_data")  # parameters that name a companion's data: folders, or data of the code or of NLTK
+DATA = ("treebank", "corpus", "data", "classifier_data")  # parameters that name a treebank, or folders of data
 
 
 class NotebookError(LalkitError):
     """A notebook that was started and did not reach its end; its folder is kept."""
 
 
+# ---------------------------------------------------------------- parameters
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One declared parameter; `type` is as the notebook writes it, `default` is a Python value of that type."""
+
+    name: str
+    type: str
+    default: object
+    help: str = ""
+
+    def convert(self, value: object, notebook: str = "") -> object:
+        """Return the value as the declared type. Text from a command line is read: 3, 5e-5, true, none, a,b,c or ['a'].
+
+        Raises ParameterError with the notebook, the parameter, its declared type and the value.
+        """
+        kind = TypeAdapter(_read_type(ast.parse(self.type, mode="eval").body))
+        value = str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
+        for reading in _readings(value) if isinstance(value, str) else (value,):
+            with suppress(ValidationError):
+                return kind.validate_python(reading, strict=True)
+        problem = f"parameter {self.name} is declared as {self.type}, but was given {value!r}"
+        raise ParameterError(problem, where=notebook, remedy=f"Give a value of the type {self.type}. A list is a,b,c.")
+
+
+def _readings(text: str) -> Iterator[object]:
+    """Yield what a text may mean. The first meaning of the declared type counts, so text itself comes late."""
+    word = text.strip()
+    if word.lower() in CONSTANTS:
+        yield CONSTANTS[word.lower()]
+    for number in (int, float):
+        with suppress(ValueError):
+            yield number(word)
+    yield text
+    if word.startswith("["):
+        with suppress(ValueError, SyntaxError):
+            yield ast.literal_eval(word)
+    else:
+        items = [item.strip() for item in word.split(",")] if word else []
+        yield [next(_readings(item)) for item in items]
+        yield items
+
+
+def read_parameters(path: str | Path) -> dict[str, Parameter]:
+    """Return the parameters that a notebook declares, in its order.
+
+    Raises ParameterError if the file is not a notebook, if it has not exactly one cell tagged `parameters`, or if that cell
+    has a line of another form, an unknown type, a default of another type, or a name twice.
+    """
+    import nbformat
+
+    remedy = "Give an .ipynb file that Jupyter can open."
+    notebook = read_json(path, remedy, ParameterError, nan=True)
+    try:
+        nbformat.validate(nbformat.from_dict(notebook), version=4, relax_add_props=True)
+    except Exception as error:  # of many kinds
+        problem = f"is not a Jupyter notebook (version 4): {str(error).partition(chr(10))[0][:200]}"
+        raise ParameterError(problem, where=str(path), remedy=remedy) from None
+    tagged = [(i, cell) for i, cell in enumerate(notebook["cells"], 1) if TAG in cell["metadata"].get("tags", [])]
+    if len(tagged) != 1:
+        problem = f"has {len(tagged)} cells tagged '{TAG}', and must have one"
+        remedy = "Tag one code cell in JupyterLab: Property Inspector (gear), Cell Tags."
+        raise ParameterError(problem, where=str(path), remedy=remedy)
+    ((number, cell),) = tagged
+    return parse_declarations("".join(cell["source"]), f"{path}, cell {number}")
+
+
+def parse_declarations(source: str, where: str = "") -> dict[str, Parameter]:
+    """Return the parameters that the text of a cell declares. Raises ParameterError as `read_parameters` does."""
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError as error:
+        raise ParameterError(f"line {error.lineno} is not Python ({error.msg})", where=where, remedy=FORM) from None
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = {t.start[0]: t.string.lstrip("#").strip() for t in tokens if t.type == tokenize.COMMENT}
+    parameters: dict[str, Parameter] = {}
+    for statement in statements:
+        try:
+            match statement:
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=declared, value=ast.expr() as literal):
+                    default = ast.literal_eval(literal)
+                    TypeAdapter(_read_type(declared)).validate_python(default, strict=True)
+                case _:
+                    raise ValueError
+            if name in parameters:
+                raise ValueError
+        except ValueError:  # pydantic's errors are ValueErrors, too
+            problem = (
+                f"this line declares no parameter, or one twice, or with a wrong type: {ast.unparse(statement)[:80]}"
+            )
+            place = ", ".join(filter(None, (where, f"line {statement.lineno}")))
+            raise ParameterError(
+                problem, where=place, remedy=f"{FORM}. Types: {', '.join(SCALARS)}, list[...], X | None."
+            )
+        help = comments.get(statement.end_lineno, "")
+        parameters[name] = Parameter(name, ast.unparse(declared), default, help)
+    return parameters
+
+
+def _read_type(node: ast.expr) -> Any:
+    """Return the type that an annotation's syntax tree writes; ValueError for all but the types named at the top."""
+    match node:
+        case ast.BinOp(op=ast.BitOr()):
+            return Union[_read_type(node.left), _read_type(node.right)]  # noqa: UP007 (Python cannot say `None | None`)
+        case ast.Subscript(value=ast.Name(id="list")):
+            return GenericAlias(list, (_read_type(node.slice),))
+        case ast.Name() | ast.Constant(value=None) if ast.unparse(node) in SCALARS:
+            return SCALARS[ast.unparse(node)]
+    raise ValueError
+
+
+def convert_all(
+    declared: Mapping[str, Parameter], values: Mapping[str, object], notebook: str = ""
+) -> dict[str, object]:
+    """Return the values, converted. Raises ParameterError for a wrong type or an unknown name, and suggests a near one."""
+    for name in values:
+        if name not in declared:
+            raise ParameterError(f"unknown parameter {name}", where=notebook, remedy=suggest(name, declared))
+    return {name: declared[name].convert(value, notebook) for name, value in values.items()}
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return a remedy for an unknown name: the nearest known one, and a list of all."""
+    known = list(known)
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"{f'Did you mean {near[0]}? ' if near else ''}Known: {', '.join(known) or 'none'}."
+
+
+# ---------------------------------------------------------------- runs
+
+
 @dataclass(frozen=True)
 class RunResult:
-    """A finished run. record is what run.json holds; its parameters are complete, with defaults."""
+    """A finished run. record is the content of run.json; its parameters are complete, with defaults."""
 
     folder: Path
     notebook: Path
@@ -78,7 +226,7 @@ def run_notebook(
 
     Args:
         path: the notebook.
-        parameters: name -> value, or text as from a command line (see `lalkit.reproduce.parameters`).
+        parameters: name -> value, or text as from a command line.
         out: the run's folder, by default runs/<notebook>/<time>-<hash of notebook and parameters> under the repository
             root. Files of an earlier run in it are replaced.
         progress: whether to show a bar on standard error.
@@ -108,7 +256,9 @@ def run_notebook(
     runs = root / "runs" / path.stem
     if cache and (earlier := _finished(record, path.name, [Path(out)] if out else runs.glob("*"))):
         return earlier
-    folder = _make_folder(runs, out, record)
+    key = provenance.json_hash([record["notebook_sha256"], complete])[:8]
+    folder = Path(out).resolve() if out else runs / f"{datetime.now():%Y%m%d-%H%M%S.%f}-{key}"
+    folder.mkdir(parents=True, exist_ok=out is not None)
     write_json(folder / "run.json", record)
     final, partial = folder / path.name, folder / f"{path.stem}.partial.ipynb"
     begun = time.perf_counter()
@@ -116,19 +266,20 @@ def run_notebook(
         with writing(folder):
             _execute(path, partial, changed, folder, root, progress)
         record["status"] = "ok"
-    except NotebookError as error:
-        record.update(status="failed", error=error.problem)
-        raise error.at(path.name) from None
     except BaseException as error:
-        record.update(status="failed", error=f"{type(error).__name__}: {error}")
+        failure = error.problem if isinstance(error, NotebookError) else f"{type(error).__name__}: {error}"
+        record.update(status="failed", error=failure)
         raise
     finally:
         record["seconds"] = round(time.perf_counter() - begun, 3)
-        with contextlib.suppress(OSError, ValueError):
+        with suppress(OSError, ValueError):
             record["peak_memory_mb"] = float((folder / PEAK).read_text())
         (folder / PEAK).unlink(missing_ok=True)
         if notebook := find_json(partial, nan=True):  # papermill may have written only half of it, on a full disk
-            write_json(final, _tidy(notebook, path.name))
+            # Take out what a notebook should not hold if it is shared: paths of this machine, and the state of widgets.
+            notebook["metadata"].pop("widgets", None)
+            notebook["metadata"].get("papermill", {}).update(input_path=path.name, output_path=path.name)
+            write_json(final, notebook)
         partial.unlink(missing_ok=True)
         write_json(folder / "run.json", record)
     return RunResult(folder, final, record)
@@ -136,13 +287,12 @@ def run_notebook(
 
 def _finished(record: dict, name: str, folders: Iterable[Path]) -> RunResult | None:
     """Return the latest finished run in these folders that is the same as a run with this record would be."""
-    earlier = [(folder.resolve(), find_json(folder / "run.json") or {}) for folder in folders]
-    same = [
-        RunResult(folder, folder / name, theirs)
-        for folder, theirs in earlier
-        if theirs.get("status") == "ok" and all(key in theirs and theirs[key] == record[key] for key in SAME)
+    earlier = [
+        RunResult(folder.resolve(), folder.resolve() / name, find_json(folder / "run.json") or {}) for folder in folders
     ]
-    return max(same, key=lambda result: result.record["started"], default=None)
+    wanted = {"status": "ok"} | {key: record[key] for key in SAME}
+    same = [run for run in earlier if run.record.items() >= wanted.items()]
+    return max(same, key=lambda run: run.record["started"], default=None)
 
 
 def _data_hash(parameters: dict, root: Path) -> str | None:
@@ -150,31 +300,14 @@ def _data_hash(parameters: dict, root: Path) -> str | None:
 
     None if they name none, or if the treebank cannot be read; the notebook itself will then say so.
     """
-    treebank = next((parameters[key] for key in TREEBANK if parameters.get(key)), None)
-    if isinstance(treebank, str):
-        with contextlib.suppress(CorpusError, TreebankError):
+    *treebanks, data, more = (parameters.get(key) for key in DATA)
+    if treebank := next(filter(None, treebanks), None):
+        with suppress(CorpusError, TreebankError):
             return provenance.data_hash(treebank)
         return None
-    values = [parameters[key] for key in DATA if parameters.get(key)]
-    names = [str(name) for value in values for name in (value if isinstance(value, list) else [value])]
-    folders = {name: [provenance.files_hash(root / name)] for name in names if name and (root / name).is_dir()}
+    names = [str(name) for value in (data, more) for name in (value if isinstance(value, list) else [value]) if name]
+    folders = {name: [provenance.files_hash(root / name)] for name in names if (root / name).is_dir()}
     return provenance.parts_hash(folders.items()) if folders else None
-
-
-def _make_folder(runs: Path, out: str | Path | None, record: dict) -> Path:
-    """Make the run's folder, and not one that another run of this second already has."""
-    if out is not None:
-        folder = Path(out).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-    key = provenance.json_hash([record["notebook_sha256"], record["parameters"]])[:8]
-    name, number = f"{datetime.now():%Y%m%d-%H%M%S}-{key}", 1
-    while True:
-        folder = runs / (name if number == 1 else f"{name}-{number}")
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(parents=True)
-            return folder
-        number += 1
 
 
 def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, progress: bool) -> None:
@@ -186,47 +319,33 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
     from traitlets.config import Config
 
     node = nbformat.read(path, as_version=4)
-    remedy = f"The notebook as far as it got: {folder / path.name}"
+    tags = [cell.get("metadata", {}).get("tags", []) for cell in node.cells]
+    place = next(i for i, names in enumerate(tags) if TAG in names)
+    # papermill puts a cell of its own behind the parameters
+    adds_cell = bool(changed) and not any("injected-parameters" in names for names in tags)
+
     try:
         with _environment(folder):
             papermill.execute_notebook(
                 node,
                 str(output).replace("{", "{{").replace("}", "}}"),  # papermill expands braces in paths
                 parameters=changed or None,
-                kernel_name=KERNEL,
+                kernel_name="python3",
                 progress_bar={"ascii": True, "desc": path.stem, "file": sys.stderr} if progress else False,
                 execution_timeout=CELL_TIMEOUT,
                 cwd=str(root),
                 config=Config({"KernelManager": {"shutdown_wait_time": PATIENCE}}),
             )
+        return
     except papermill.PapermillExecutionError as error:
-        number = error.cell_index + 1 - _cells_added(node, changed, error.cell_index)
-        problem = f"cell {number} failed with {error.ename}: {error.evalue}".rstrip(": ")
         line = next(iter(error.source.strip().splitlines()), "")
-        raise NotebookError(problem, remedy=f"In: {line}\n  {remedy}") from None
+        number = error.cell_index + 1 - (adds_cell and error.cell_index > place)  # in the notebook as it stands
+        problem = f"cell {number} failed with {error.ename}: {error.evalue}".rstrip(": ") + f" in: {line}"
     except CellTimeoutError:
-        number = _cell_reached(output, node, changed)
-        raise NotebookError(f"cell {number} took longer than {CELL_TIMEOUT} seconds", remedy=remedy) from None
+        problem = f"a cell took longer than {CELL_TIMEOUT} seconds"
     except (DeadKernelError, NoSuchKernel) as error:
-        number = _cell_reached(output, node, changed)
-        problem = f"the kernel did not start or died in cell {number} ({error})"
-        raise NotebookError(problem, remedy=f"Often the memory is too small. {remedy}") from None
-
-
-def _cells_added(node, changed: dict, index: int) -> int:
-    """Return how many cells papermill put before this index of the executed notebook: its own parameters cell, or none."""
-    tags = [cell.get("metadata", {}).get("tags", []) for cell in node.cells]
-    if not changed or any("injected-parameters" in t for t in tags):
-        return 0
-    return int(index > next(i for i, t in enumerate(tags) if TAG in t))
-
-
-def _cell_reached(output: Path, node, changed: dict) -> int | str:
-    """Return the number, in the notebook as it stands, of the last cell that was started; "?" if none was."""
-    cells = (find_json(output, nan=True) or {}).get("cells", [])
-    states = [cell["metadata"].get("papermill", {}).get("status", "pending") for cell in cells]
-    started = [i for i, state in enumerate(states) if state != "pending"]
-    return started[-1] + 1 - _cells_added(node, changed, started[-1]) if started else "?"
+        problem = f"the kernel did not start, or it died, often because of too little memory ({error})"
+    raise NotebookError(problem, where=path.name, remedy=f"The notebook as far as it got: {folder / path.name}")
 
 
 @contextlib.contextmanager
@@ -236,7 +355,7 @@ def _environment(folder: Path) -> Iterator[None]:
         argv = [sys.executable, "-m", "lalkit.reproduce.notebook", str(folder / PEAK), "-f", "{connection_file}"]
         # It would warn that others could listen, but it is reached from this machine only.
         kernel = {"argv": [*argv, "--log-level=ERROR"], "display_name": "Python 3", "language": "python"}
-        write_json(Path(jupyter) / "kernels" / KERNEL / "kernel.json", kernel)
+        write_json(Path(jupyter) / "kernels" / "python3" / "kernel.json", kernel)
         changes = {
             RUN_DIR: str(folder),
             "JUPYTER_PATH": os.pathsep.join(filter(None, (jupyter, os.environ.get("JUPYTER_PATH")))),
@@ -245,13 +364,6 @@ def _environment(folder: Path) -> Iterator[None]:
         }
         with patch.dict(os.environ, changes):
             yield
-
-
-def _tidy(notebook: dict, name: str) -> dict:
-    """Take out what a notebook should not hold if it is shared: paths of this machine, and the state of widgets."""
-    notebook["metadata"].pop("widgets", None)
-    notebook["metadata"].get("papermill", {}).update(input_path=name, output_path=name)
-    return notebook
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.provenance import data_hash, json_hash, training_hash
 from lalkit.evaluation.statistics import COUNTS
 from lalkit.files import check_nesting, parse_json
-from lalkit.reproduce.parameters import suggest
+from lalkit.reproduce.notebook import suggest
 from lalkit.treebank.corpora import shipped
 
 ALL_OTHERS = "all others"

@@ -142,7 +142,7 @@ def read_calibration(folder: str | Path, weights: str | None = None) -> dict | N
     file = Path(folder) / CALIBRATION
     if not file.exists():
         return None
-    remedy = "Run `lalkit models calibrate` again, or delete the file."
+    remedy = "Run tools/ship.py calibrate again, or delete the file."
     facts = read_json(file, remedy, ModelError, form=Calibration)
     if weights not in (None, facts["weights"]):
         problem = f"was fitted to other weights: {facts['weights']}, not {weights}"

@@ -1,11 +1,13 @@
-"""Find trained parsers: shipped in data/models, installed by pip, in a folder, or on the Hugging Face hub.
+"""Find trained parsers: shipped in data/models, installed by pip, in a folder, or on the Hugging Face hub; and put them there.
 
-`pip install lalkit-models-NAME` brings one parser: a folder of the package lalkit_models, made by tools/model_wheel.py.
+`pip install lalkit-models-NAME` brings one parser: a folder of the package lalkit_models, made by tools/ship.py.
 """
 
 from __future__ import annotations
 
+import re
 import reprlib
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from os import PathLike
@@ -17,15 +19,19 @@ from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 
 from lalkit.errors import ModelError
 from lalkit.files import read_json
-from lalkit.training.hub import HUB, download
-from lalkit.treebank.corpora import shipped
+from lalkit.treebank.corpora import NAMES, shipped
 
 DEFAULT = "en"  # the shipped parser that is used where none is named
 IN_THE_WHEEL = "en-span"  # the one that a wheel of lalkit has (setup.py)
 # Each of these parsers serves both for parsing and for interpretation. It has no feed-forward and no residual dropout after the
-# label attention, so what every label head adds to a score can be told, and nothing was lost by it (data/models/README.md).
+# label attention, so the contribution of every label head is known, and nothing was lost by it (data/models/README.md).
 ALIASES = {"default": DEFAULT, "en-craft-x": "en-craft", "en-news-x": "en-news"}
-MORE = "The other parsers of lalkit are in its repository, and in wheels: pip install lalkit-models-NAME"
+HUB = "hf:"
+HUB_FILES = ["*.json", "*.safetensors", "README.md"]
+HUB_TASK = "token-classification"  # the nearest of the hub's tasks
+# Our names of licences -> those of the hub. Any other is "other", with its name.
+HUB_LICENCES = {"CC BY 3.0": "cc-by-3.0", "CC BY 4.0": "cc-by-4.0", "CC BY-SA 4.0": "cc-by-sa-4.0"}
+METRICS = {"f1": "F1 of labelled brackets", "uas": "UAS", "las": "LAS", "tag_accuracy": "right tags"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Licence:
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of a shipped parser: its folder, and what card.json in it holds."""
+    """The card of a shipped parser: its folder, and the content of card.json in it."""
 
     folder: Path
     facts: dict
@@ -73,10 +79,8 @@ def places() -> dict[str, Path]:
     """Return the folder of every parser that can be named here, shipped or installed, by its name, without other names."""
     installed = find_spec("lalkit_models")
     folders = [*(map(Path, installed.submodule_search_locations) if installed else ()), folder()]
-    found = {
-        file.parent.name.replace("_", "-"): file.parent for place in folders for file in place.glob("*/model.json")
-    }
-    return dict(sorted(found.items()))
+    files = [file for place in folders for file in place.glob("*/model.json")]
+    return dict(sorted((file.parent.name.replace("_", "-"), file.parent) for file in files))
 
 
 def names() -> list[str]:
@@ -90,14 +94,15 @@ def choices() -> str:
     known += [alias for alias, name in ALIASES.items() if name in known]
     here = f"one of {', '.join(known)}" if known else "train one"
     advice = f"Give a folder written by `lalkit train`, hf:owner/name, or {here}."
-    return advice if (shipped().parent / "pyproject.toml").is_file() else f"{advice} {MORE}"
+    more = "The other parsers of lalkit are in its repository, and in wheels: pip install lalkit-models-NAME"
+    return advice if (shipped().parent / "pyproject.toml").is_file() else f"{advice} {more}"
 
 
 def find(name: str | Path, **hub) -> Path:
     """Return the folder of a parser: a folder, a shipped parser's name, or a repository on the hub ('hf:owner/name').
 
-    hub: options of `lalkit.training.hub.download`. Raises ModelError if there is none, or if a shipped or downloaded one has no
-    card with a licence.
+    hub: options of `huggingface_hub.snapshot_download`, such as revision. Raises ModelError if there is no parser, if it
+    cannot be downloaded, or if a shipped or downloaded one has no card with a licence.
     """
     if not isinstance(name, str | PathLike):
         remedy = f"Give a name as text, or a folder: {DEFAULT}."
@@ -106,7 +111,12 @@ def find(name: str | Path, **hub) -> Path:
     if str(name) and isdir(name):  # False, too, for a text that cannot be a path
         return Path(name)
     if str(name).startswith(HUB):
-        return read_card(download(str(name).removeprefix(HUB), **hub)).folder
+        import huggingface_hub
+
+        with _hub_errors(str(name), "downloaded"):
+            repository = str(name).removeprefix(HUB)
+            place = Path(huggingface_hub.snapshot_download(repository, allow_patterns=HUB_FILES, **hub))
+        return read_card(place).folder
     here = places()
     place = here.get(ALIASES.get(str(name), str(name)))
     if place := place or (here.get(IN_THE_WHEEL) if str(name) == "default" else None):
@@ -115,17 +125,37 @@ def find(name: str | Path, **hub) -> Path:
     raise ModelError(problem, where=str(name), remedy=choices())
 
 
+def upload(folder: str | Path, repository: str, **options) -> str:
+    """Put the files of a folder into a repository of the hub, which is made if there is none. Return its address.
+
+    options: those of `huggingface_hub.create_repo`, such as private and token. Raises ModelError if it cannot be done.
+    """
+    import huggingface_hub
+
+    with _hub_errors(f"{HUB}{repository}", "uploaded"):
+        address = huggingface_hub.create_repo(repository, exist_ok=True, **options)
+        huggingface_hub.upload_folder(repo_id=repository, folder_path=folder, token=options.get("token"))
+        return str(address)
+
+
+@contextmanager
+def _hub_errors(where: str, done: str):
+    """Turn every error of the hub into one ModelError."""
+    try:
+        yield
+    except Exception as error:
+        problem = f"cannot be {done} ({type(error).__name__}: {str(error).partition(chr(10))[0][:120]})"
+        remedy = "Check the name and the network (`hf auth login` for your own repositories), or use a folder."
+        raise ModelError(problem, where=where, remedy=remedy) from None
+
+
 def read_card(folder: Path) -> Card:
     """Read a parser's card. Raises ModelError if card.json is missing or damaged, or names no licence.
 
     A parser without a licence must not be passed on.
     """
-    file = folder / "card.json"
-    remedy = "Get the folder again, or write its card with `lalkit models ship`."
-    facts = read_json(file, remedy, ModelError)
-    if not facts.get("licence"):
-        raise ModelError("names no licence", where=str(file), remedy=remedy)
-    return Card(folder, read_json(file, remedy, ModelError, form=Licence))
+    remedy = "Get the folder again, or write its card with tools/ship.py."
+    return Card(folder, read_json(folder / "card.json", remedy, ModelError, form=Licence))
 
 
 def read_profile(folder: Path) -> dict | None:
@@ -141,3 +171,52 @@ def read_profile(folder: Path) -> dict | None:
     if not profile["led"] or {len(counts) for counts in (*profile["led"], profile["all"])} != {len(profile["labels"])}:
         raise ModelError("is damaged: it has not one count for every label", where=str(file), remedy=remedy)
     return {field.name: profile[field.name] for field in fields(Profile)}
+
+
+def sources(treebank: str) -> list[str]:
+    """Return the names of the treebanks of a mixture, without layers, genres and weights."""
+    return [re.split("[:*/]", part)[0] for part in treebank.split("+")]
+
+
+def metadata(facts: dict) -> str:
+    """Return the front matter of a card: what the hub shows and searches, as YAML between two lines of hyphens.
+
+    facts: card.json. The scores are those of the parser's own seed on test, or else on dev.
+    """
+    from huggingface_hub import EvalResult, ModelCardData
+
+    row = next((row for row in facts["seeds"] if row["seed"] == facts["seed"]), {})
+    split = "test" if row.get("test") else "dev"
+    scores = {key: value for key, value in (row.get(split) or {}).items() if key in METRICS and value is not None}
+    treebanks = [name for name in sources(facts["treebank"]) if name in NAMES]
+    licence = HUB_LICENCES.get(facts["licence"], "other")
+    results = [
+        EvalResult(
+            HUB_TASK, "+".join(treebanks) or "other", facts["treebank"] if treebanks else "other", key, round(value, 2),
+            task_name="constituency and dependency parsing", dataset_split=split, metric_name=METRICS[key],
+        )
+        for key, value in scores.items()
+    ]  # fmt: skip
+    data = ModelCardData(
+        language=facts["language"], license=licence, license_name=facts["licence"] if licence == "other" else None,
+        library_name="lalkit", pipeline_tag=HUB_TASK, datasets=treebanks or None, metrics=list(scores) or None,
+        tags=["parsing", "constituency", "dependency", "label-attention", "interpretability"],
+        model_name=facts["name"], eval_results=results or None,
+    )  # fmt: skip
+    return f"---\n{data.to_yaml()}\n---\n"
+
+
+def first_page(facts: dict, repository: str) -> str:
+    """Return the page of a parser that goes to the hub without a longer card. facts: card.json."""
+    return f"""{metadata(facts)}
+# {facts["name"]}
+
+A parser of lalkit, trained on {facts["treebank"]}. Licence of the weights: {facts["licence"]}.
+
+```python
+import lalkit
+
+parser = lalkit.Parser.from_pretrained("{repository}")
+print(parser("Select the person driving"))
+```
+"""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import lalkit
 from lalkit.config import Config, from_dict, minilm, override, tiny, to_dict
 from lalkit.errors import LalkitError
-from lalkit.reproduce.parameters import read_parameters
+from lalkit.reproduce.notebook import read_parameters
 from lalkit.training.loop import Run
 from lalkit.training.named import read_card, read_profile
 from lalkit.treebank import brackets, conllu

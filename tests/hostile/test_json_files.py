@@ -142,7 +142,9 @@ def test_plan_of_a_sweep(tmp_path, name):
     command_refused(tmp_path, ["report", "sweeps", "s", "--out", "o"], "s")
 
 
-CELL = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": "a: int = 1", "outputs": []}
+CELL = {
+    "cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": "a: int = 1", "outputs": [], "execution_count": None,
+}  # fmt: skip
 NOTEBOOK = {"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
 
 

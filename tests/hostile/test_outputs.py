@@ -404,7 +404,7 @@ def test_standard_input_that_is_also_an_output(tiny_parser, tmp_path, link):
             ("train --treebank small --out new", "--set"), ("parse", "--file"), ("parse One.", "--model"),
             ("parse One.", "--to"), ("parse One.", "--cluster"), ("explain", "--treebank"), ("explain One.", "--label"),
             ("explain One.", "--profile"), ("heads x --out new", "--treebank"), ("sweep small.yml", "--profile"),
-            ("data import ptb", "--path"), ("transparent train --out new", "--data"), ("models ship", "--name"),
+            ("data import ptb", "--path"), ("transparent train --out new", "--data"),
         )
     ],
     sample=False,

@@ -133,7 +133,7 @@ def test_a_temperature_that_cannot_be(parser, temperature):
 def test_a_parser_is_saved_with_its_temperature(parser, tmp_path):
     facts = {
         "temperature": 0.5, "sentences": 3, "left_out": 0, "log_likelihood": {"before": -2.0, "after": -1.0},
-        "treebank": "sample", "split": "dev", "command": "lalkit models calibrate", "weights": "model-7.safetensors",
+        "treebank": "sample", "split": "dev", "command": "tools/ship.py calibrate", "weights": "model-7.safetensors",
     }  # fmt: skip
     (tmp_path / CALIBRATION).write_text(json.dumps(facts))
     parser.save(tmp_path)

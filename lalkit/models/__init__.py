@@ -1,1 +1,0 @@
-"""The shipped parsers: their cards, and how they are shipped and checked."""

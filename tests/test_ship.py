@@ -1,0 +1,409 @@
+"""Ship a parser from its runs, check its card, fit its temperature, and build its wheel."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import lalkit
+from lalkit.api import Parser
+from lalkit.chart.marginals import marginals
+from lalkit.config import minilm, minilm_span, override, tiny
+from lalkit.errors import LalkitError, ModelError
+from lalkit.evaluation.calibration import calibration_error, judge, reliability, risk_coverage
+from lalkit.network.predict import predict_batches, scores_of
+from lalkit.reproduce.cards import COLUMNS, checksum, verify
+from lalkit.training import named
+from lalkit.training.checkpoint import CALIBRATION
+from lalkit.training.loop import train
+from lalkit.treebank.brackets import parse_tree
+from lalkit.treebank.conllu import format_conllu
+from lalkit.treebank.corpora import build, load, repository
+from lalkit.treebank.joint import to_joint
+from lalkit.treebank.tree import Sentence, Span
+from tests.command import lalkit as command
+from tests.mixed import mixed  # noqa: F401
+from tests.treebank.test_universal import violations
+from tools import ship
+
+NAMES = named.names()
+ROOT = Path(__file__).parents[1]
+
+
+def facts_of(folder):
+    return json.loads((folder / "card.json").read_text(encoding="utf-8"))
+
+
+def holds(name):
+    rows = list(verify(name))
+    return len(rows) > 5 and all(stated == found for _, stated, found in rows)
+
+
+# ---------------------------------------------------------------- the parsers in data/models
+
+
+@pytest.mark.skipif(not NAMES, reason="no parser is shipped")
+def test_what_is_shipped_is_small():
+    sizes = [named.read_card(named.folder() / name).size for name in NAMES]
+    assert max(sizes) <= 32e6 and sum(sizes) <= 130e6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_parses_of_a_shipped_parser_are_those_of_its_card(name):
+    """The first 24 sentences alone and in a batch; then the checksum of the machine that wrote the card."""
+    words = [list(s.words) for s in load("sample", "test").sentences[:24]]
+    parser = Parser.load(name)
+    together = [r.to_dict() for r in parser.parse_all(words, budget=10_000)]
+    for number in range(0, len(words), 8):
+        alone = parser.parse(words[number]).to_dict()
+        assert alone["tree"] == together[number]["tree"] and alone["heads"] == together[number]["heads"]
+        assert alone["score"] == pytest.approx(together[number]["score"], abs=1e-3)
+    assert all(stated == found for _, stated, found in islice(verify(name), 1))
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["en-news", "zh-sinica"])  # `lalkit models check` does all of them
+def test_the_scores_of_a_card(name):
+    assert all(stated == found for _, stated, found in verify(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_committed_cards_are_what_the_program_writes(name):
+    folder = repository() / "data" / "models" / name
+    assert (folder / "README.md").read_text(encoding="utf-8") == ship.page(facts_of(folder))
+
+
+# ---------------------------------------------------------------- cards
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory):
+    """The tiny parser's recipe with another seed, another rate, and one thing more in the model: worse on dev."""
+    folder = tmp_path_factory.mktemp("runs") / "second"
+    train(override(tiny(), {"train.epochs": 2, "train.seed": 2, "train.rate": 1e-3}), "sample", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shipped(tiny_parser, second, tmp_path_factory):
+    """data/models with one parser in it, and a run of another recipe as its control."""
+    root = tmp_path_factory.mktemp("repository")
+    (root / "data" / "models").mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(named, "shipped", lambda: root / "data")
+        yield ship.ship([tiny_parser], "en-tiny", control=[second])
+
+
+def test_a_card_has_every_score_and_its_command(shipped, tiny_parser):
+    assert named.names() == ["en-tiny"] and Parser.load("en-tiny").info["name"] == "en-tiny" and holds("en-tiny")
+    sizes = [sum(f.stat().st_size for f in place.glob("model-*.safetensors")) for place in (shipped, tiny_parser)]
+    assert sizes[0] < 0.6 * sizes[1], "16 bits"
+    facts, text = facts_of(shipped), (shipped / "README.md").read_text()
+    (seed,), (control,) = facts["seeds"], facts["controls"]
+    assert (facts["licence"], facts["seed"], seed["epochs"], seed["cores"]) == ("CC BY 4.0", 1, 2, 1)
+    assert control["differs"] == {"train.rate": 0.001} and [row["seed"] for row in control["seeds"]] == [2]
+    assert all(f"{value:.2f}" in text for row in (seed, *control["seeds"]) for value in row["test"].values())
+    assert "lalkit evaluate en-tiny --treebank sample --split test --json -" in text
+    assert "lalkit train --treebank sample --preset tiny --seed S" in text and "--epochs 2" in text
+    assert "license: cc-by-4.0" in text and "None" not in text and text == ship.page(facts)
+
+
+def test_a_check_finds_other_weights(shipped, second):
+    assert checksum(Parser.load(second)) != facts_of(shipped)["parses"]["sha256"]
+
+
+def test_training_may_start_from_a_shipped_parser(shipped, tmp_path):
+    config = override(tiny(), {"train.epochs": 1, "train.rate": 0.0, "train.start": "en-tiny"})
+    train(config, "sample", tmp_path / "run")
+    before, after = (Parser.load(name).network.state_dict() for name in ("en-tiny", tmp_path / "run"))
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_label_attention_inside_the_span_and_a_seed_chosen_before(shipped, tiny_span_parser):
+    made = ship.ship([tiny_span_parser], "en-span", seed=1)
+    facts, text = facts_of(made), (made / "README.md").read_text()
+    assert facts["inside"] == "glass" and facts["label_heads"] == len(Parser.load(made).vocab.labels) - 1
+    assert "label attention inside the span" in text and "nothing else" in text and "feed-forward" not in text
+    assert not (made / "profile.json").exists() and facts["recipe"]["model.span_attention.boundary"] == "glass"
+    assert "chosen before the seeds were compared" in text and holds("en-span")
+    shutil.rmtree(made)
+
+
+def test_a_chinese_parser_is_shown_on_our_chinese_treebank(shipped, tmp_path):
+    """Trained on half of it under other tags: nothing but UAS can be given, and the checksum is of Chinese parses."""
+    folder = tmp_path / "zh"
+    folder.mkdir()
+    for split in ("train", "dev", "test"):
+        sentences = [
+            replace(s, tags=[f"x{t}" for t in s.tags], arc_labels=[f"x{a}" for a in s.arc_labels])
+            for s in load("sample-zh", split).sentences[:40]
+        ]
+        (folder / f"{split}.trees").write_text("".join(f"{s.tree}\n" for s in sentences), encoding="utf-8")
+        (folder / f"{split}.conllu").write_text(format_conllu(sentences), encoding="utf-8")
+    train(override(tiny(), {"train.epochs": 1}), str(folder), tmp_path / "run")
+    made = ship.ship([tmp_path / "run"], "zh-tiny", licence="CC BY 4.0", language="zh")
+    facts, text = facts_of(made), (made / "README.md").read_text()
+    assert (facts["own"], facts["parses"]["treebank"], facts["encoder"]) == ("sample-zh", "sample-zh", None)
+    assert [key for key in COLUMNS if facts["sample"][key] is not None] == ["uas"]
+    assert "only UAS can be given" in text and '"tokens"' in text and "from scratch" in text and "None" not in text
+    shutil.rmtree(made)
+
+
+@pytest.fixture(scope="module")
+def of_a_mixture(shipped, mixed, tmp_path_factory):  # noqa: F811
+    """A parser that starts from a shipped one, and learns Universal Dependencies from made-up corpora."""
+    run = tmp_path_factory.mktemp("runs") / "mixture"
+    train(override(tiny(), {"train.epochs": 1, "train.start": "en-tiny"}), "sample:constituents*0.2+ewt*2+gum", run)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ship, "BESIDES", ("sample:constituents", "ewt"))  # ewt has no test part
+        yield ship.ship([run], "en-mixed")
+    shutil.rmtree(shipped.parent / "en-mixed")
+
+
+def test_a_card_of_a_mixture_has_scores_of_every_part(of_a_mixture, monkeypatch, tmp_path):
+    facts, text = facts_of(of_a_mixture), (of_a_mixture / "README.md").read_text()
+    rows = {(row["treebank"], row["split"], row["of"]): row for row in facts["parts"]}
+    assert set(rows) == {
+        ("sample:constituents", "dev", "all"), ("ewt", "dev", "all"), ("ewt", "dev", "g"), ("ewt", "dev", "x"),
+        ("gum", "dev", "all"), ("gum", "dev", "news"), ("sample:constituents", "test", "all"),
+    }  # fmt: skip
+    sample, ewt = rows["sample:constituents", "test", "all"], rows["ewt", "dev", "all"]
+    assert sample["f1"] is not None is sample["uas"] and "ud_uas" not in sample and sample["sentences"] == 44
+    assert ewt["f1"] is None is not ewt["ud_las_all"] and (ewt["sentences"], ewt["out_of_reach"]) == (2, 1)
+    assert (facts["licence"], facts["starts"]) == ("CC BY-SA 4.0", ["en-tiny"]) and "license: cc-by-sa-4.0" in text
+    assert "../en-tiny/README.md" in text and "UD_English-EWT" in text
+    assert "--treebank 'sample:constituents*0.2+ewt*2+gum' --preset tiny" in text and holds("en-mixed")
+    monkeypatch.setenv("LALKIT_DATA", str(tmp_path))
+    assert {what.split()[0] for what, *_ in verify("en-mixed")} == {"parses", "sample:constituents"}, "what is here"
+
+
+@pytest.mark.parametrize("name", ["en-tiny", "en-mixed"])
+def test_a_card_gets_the_scores_of_another_precision(name, of_a_mixture, tmp_path):
+    """It is fp32 that is added, so twice the same scores."""
+    kept = shutil.copytree(named.find(name), tmp_path / "kept")
+    made = ship.add_precision(name, "fp32")
+    facts = facts_of(made)
+    on_dev = [row for row in facts.get("parts", ()) if row["split"] == "dev" and row["of"] == "all"]
+    scores = [{key: row[key] for key in COLUMNS} for row in facts["precisions"]["fp32"]]
+    assert scores == [{key: row[key] for key in COLUMNS} for row in on_dev or [facts["seeds"][0]["dev"]]]
+    assert facts.items() >= facts_of(kept).items() and "\n| fp32 | " in (made / "README.md").read_text()
+    shutil.copytree(kept, made, dirs_exist_ok=True)
+
+
+def test_a_parser_of_universal_dependencies_writes_valid_files_and_is_scored_by_their_rules(of_a_mixture):
+    results = Parser.load("en-mixed").parse_all(["She reads it (often).", "No!", "It was on the desk, was n't it?"])
+    text = "".join(result.with_confidence().to_conllu() for result in results)
+    assert violations(text) == [] and results[0].to_dict()["upos"] == results[0].sentence.upos
+    assert all(("root" == label) == (head == 0) for r in results for *_, head, label in r.dependencies)
+    arguments = "evaluate", "en-mixed", "--treebank", "gum", "--split", "dev", "--beside", "en-tiny"
+    code, out, err = command(*arguments, "--json", "-")
+    record = json.loads(out)
+    assert code == 0 and [row["arcs"] for row in record["universal"]] == [16, 13], err
+    assert record["universal"][0]["uas"] == record["uas_all"] and record["out_of_reach"] == 1
+    assert (record["contradictions"]["beside"], record["contradictions"]["joint"]) == ("en-tiny", 0)
+    assert command(*arguments[:-1], "nowhere")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("treebank", "others", "licence"),
+    [
+        ("craft", [], "CC BY 3.0"), ("craft+sample:constituents", [], "CC BY 4.0"),
+        ("gum/news+sample:constituents", [], "CC BY-SA 4.0"),
+        ("ewt+craft:constituents", ["CC BY 3.0"], "CC BY-SA 4.0"), ("ptb-sample", ["CC BY 3.0"], ship.LICENCES["ptb-sample"]),
+        ("ewt+ptb-sample:constituents", [], None), ("runs/folder", [], None),
+        ("sample", [ship.LICENCES["sinica"]], ship.LICENCES["sinica"]),
+    ],
+)  # fmt: skip
+def test_the_licence_of_a_mixture(treebank, others, licence):
+    assert ship.licence_of(treebank, others) == licence
+
+
+def test_a_recipe_is_how_a_config_differs_from_a_preset():
+    assert ship.settings(override(minilm_span(), {"train.workers": 2, "train.seed": 9})) == {"preset": "minilm-span"}
+    config = override(minilm(), {"train.seed": 3, "train.epochs": 8, "model.label_attention": "none"})
+    assert ship.settings(config) == {"preset": "minilm", "train.epochs": 8, "model.label_attention": None}
+    facts = {"recipe": ship.settings(config), "treebank": "craft", "name": "c"}
+    assert ship.command(facts, 3).split(" \\\n  ") == [
+        "lalkit train --treebank craft --preset minilm --seed 3", "--epochs 8", "--set model.label_attention=none",
+        "--out runs/c-3",
+    ]  # fmt: skip
+
+
+def test_runs_that_do_not_belong_together_are_refused(tiny_parser, second, shipped, tmp_path):
+    content = json.loads((tiny_parser / "model.json").read_text())
+    content["info"]["treebank"] = "mine"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "model.json").write_text(json.dumps(content))
+    for runs, options in (
+        ([tiny_parser, second], {}), ([second, second], {}), ([second], {"seed": 7}), ([tmp_path / "mine"], {}),
+        ([second], {"control": [second / "nowhere"]}),
+    ):  # fmt: skip
+        with pytest.raises(ModelError):
+            ship.ship(runs, "en-wrong", **options)
+    assert "en-wrong" not in named.names()
+
+
+# ---------------------------------------------------------------- temperatures
+
+
+@pytest.fixture
+def folder(tiny_parser, tmp_path):
+    return shutil.copytree(tiny_parser, tmp_path / "copy")
+
+
+def test_the_temperature_is_where_gold_trees_are_most_probable(folder):
+    parser = lalkit.load(folder)
+    gold = [s for s in load("sample", "dev").sentences if len(s) <= 8][:12]
+    facts = ship.fit_temperature(parser, gold)
+    assert facts["sentences"] + facts["left_out"] == len(gold)
+    assert facts["log_likelihood"]["after"] > facts["log_likelihood"]["before"]
+    crossing = Sentence(tuple("abcd"), None, (Span(0, 4, "S"),), (3, 0, 2, 1), free_arcs=True)
+    strange = Sentence(("a", "b"), ("X", "X"), (Span(0, 2, "STRANGE"),), (0, 1), ("x", "x"), "1")
+    left_out = facts["left_out"] + 2
+    assert ship.fit_temperature(parser, [*gold, crossing, strange]) == facts | {"left_out": left_out}
+    with pytest.raises(LalkitError):
+        ship.fit_temperature(parser, [strange])
+    best = facts["temperature"]
+    for other in (best * 0.9, best * 1.1):
+        assert fit_at(parser, gold, other) < facts["log_likelihood"]["after"] + 1e-4
+    assert fit_at(parser, gold, best) == pytest.approx(facts["log_likelihood"]["after"], abs=1e-3)
+
+
+def fit_at(parser, gold, temperature):
+    """The mean log-probability of gold trees, one by one."""
+    logs, lam = [], parser.config.train.lam
+    for sentence in gold:
+        ((_, _, output),) = predict_batches(parser.network, parser.collator, [sentence], lam)
+        ((labels, arcs),) = scores_of(output, [len(sentence)])
+        try:
+            spans = [(s.start, s.end, parser.vocab.label_index[s.label]) for s in to_joint(sentence)]
+        except KeyError:
+            continue
+        total = lam * sum(labels[i, j, k] for i, j, k in spans)
+        total += (1 - lam) * sum(arcs[d, h] for d, h in enumerate(sentence.heads))
+        logs.append(total / temperature - marginals(labels, arcs, lam, temperature).log_partition)
+    return float(np.mean(logs))
+
+
+def test_calibration_is_kept_and_measured_on_other_sentences(folder, tmp_path):
+    with pytest.raises(ModelError):
+        ship.reliability_table(str(folder))
+    facts = ship.calibrate(str(folder), "sample", sentences=10)
+    assert facts == json.loads((folder / CALIBRATION).read_text()) and facts["command"].endswith("--sentences 10")
+    assert lalkit.load(folder).temperature == facts["temperature"] != 1
+    ship.draw_reliability([str(folder)], tmp_path / "figure.png", 15)
+    table = pd.read_csv(tmp_path / "figure.csv")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000 and set(table["part"]) == {"sample test"}
+    trees = table[(table["kind"] == "tree") & (table["curve"] == "reliability")]
+    assert trees.groupby("fitted")["parts"].sum().tolist() == [15, 15]
+    assert set(table["temperature"]) == {1.0, facts["temperature"]}
+    assert table[table["curve"] == "risk"].groupby(["kind", "fitted"])["x"].max().eq(1).all()
+    ship.calibrate(str(folder), "sample", "test", sentences=6)
+    assert set(ship.reliability_table(str(folder), most=3)["part"]) == {"sample test, after the first 6"}
+
+
+def test_a_damaged_calibration_is_refused(folder):
+    facts = ship.calibrate(str(folder), "sample", sentences=3)
+    for change in (
+        {"temperature": 0}, {"temperature": -2.0}, {"temperature": "1"}, {"temperature": True}, {"temperature": None},
+        {"log_likelihood": {"before": "x"}}, {"weights": "model-5.safetensors"},
+    ):  # fmt: skip
+        (folder / CALIBRATION).write_text(json.dumps({**facts, **change}))
+        with pytest.raises(ModelError, match=CALIBRATION):
+            lalkit.load(folder)
+    (folder / CALIBRATION).unlink()
+    assert lalkit.load(folder).temperature == 1
+
+
+def test_parts_are_judged_against_gold():
+    gold = build(parse_tree("(S (NP (DT a) (NN b)) (VP (VB c)))"), None, "1")
+    gold = Sentence(gold.words, gold.tags, gold.constituents, (2, 3, 0), ("DET", "SBJ", "ROOT"), "1")
+    rows = [
+        ("span", 0, 3, "S", 3, 0.9), ("span", 0, 2, "VP", 2, 0.6), ("span", 2, 3, "VP", 3, 0.8), ("span", 0, 2, "<H>", 2, 0.5),
+        ("arc", 0, 1, None, 2, 0.9), ("arc", 1, 2, None, 1, 0.2), ("arc", 2, 3, None, 0, 0.7),
+        ("arc label", 0, 1, "DET", 2, 0.9), ("arc label", 1, 2, "SBJ", 1, 0.9), ("arc label", 2, 3, "SBJ", 0, 0.3),
+        ("tag", 0, 1, "DT", None, 1.0), ("tag", 1, 2, "VB", None, 1.0), ("tree", 0, 3, None, None, 0.1),
+    ]  # fmt: skip
+    columns = ["kind", "start", "end", "label", "head", "probability"]
+    table = pd.DataFrame(rows, columns=columns).astype({"head": "Int64"})
+    judged = judge([table], [gold]).groupby("kind", sort=False)["right"].agg(list).to_dict()
+    assert judged == {
+        "span": [True, False, True], "arc": [True, False, True], "arc label": [True, False], "tag": [True, False],
+        "tree": [False],
+    }  # fmt: skip
+    right = table.drop([1, 3]).assign(head=[3, 3, 2, 3, 0, 2, 3, 0, None, None, None]).astype({"head": "Int64"})
+    assert not judge([right], [gold]).query("kind == 'tree'")["right"].item(), "the NP is missing"
+    all_right = pd.concat([right, table.iloc[[1]].assign(label="NP")])
+    assert judge([all_right], [gold]).query("kind == 'tree'")["right"].item()
+
+
+def test_reliability_error_and_risk_by_hand():
+    probabilities, right = [0.95, 0.91, 0.55, 0.51, 1.0], [True, False, True, True, True]
+    judged = pd.DataFrame({"kind": "arc", "probability": probabilities, "right": right})
+    table = reliability(judged)
+    assert table["bin"].tolist() == [5, 9] and table["parts"].tolist() == [2, 3]
+    assert table["right"].tolist() == pytest.approx([1, 2 / 3])
+    error = 100 * (2 * (1 - 0.53) + 3 * (2.86 / 3 - 2 / 3)) / 5
+    assert calibration_error(judged)["arc"] == pytest.approx(error)
+    risk = risk_coverage(judged, steps=5)
+    assert risk["coverage"].tolist() == [0.2, 0.4, 0.6, 0.8, 1.0]
+    assert risk["risk"].tolist() == pytest.approx([0, 0, 1 / 3, 1 / 4, 1 / 5])
+    assert risk["least"].tolist() == [1.0, 0.95, 0.91, 0.55, 0.51]
+
+
+# ---------------------------------------------------------------- wheels
+
+PROGRAM = """
+import socket
+def refuse(*a): raise OSError('no network')
+socket.socket.connect = refuse
+import json, lalkit
+from lalkit.training.named import names
+try:
+    lalkit.load("en-news")
+except lalkit.errors.LalkitError as error:
+    refused = str(error)
+tree = lalkit.load().parse("The cells grow quickly.").to_ptb()
+other = lalkit.load("en-news-span").parse("It works.").to_ptb()
+sample = len(lalkit.Treebank.load("sample", "test"))
+print(json.dumps([lalkit.__file__, names(), refused, tree, other, sample]))
+"""
+
+
+@pytest.mark.slow
+def test_a_wheel_parses_offline_away_from_the_checkout(tmp_path):
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
+    # From a copy: setuptools leaves its folder `build` where it works.
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    top = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "MANIFEST.in")
+    for name in filter(lambda n: (n.startswith(("lalkit/", "data/")) or n in top) and (ROOT / n).exists(), files):
+        target = tmp_path / "source" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(ROOT / name)
+    subprocess.run([*build, tmp_path / "wheels", tmp_path / "source"], check=True)
+    arguments = ["tools/ship.py", "wheel", "en-news-span", "--out", tmp_path / "wheels"]
+    subprocess.run([sys.executable, *arguments], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    for wheel in (tmp_path / "wheels").glob("*.whl"):
+        zipfile.ZipFile(wheel).extractall(tmp_path / "packages")
+    (wheel,) = (tmp_path / "wheels").glob("lalkit-*.whl")
+    tops = {file.name for file in (tmp_path / "packages").iterdir() if "-info" not in file.name}
+    assert wheel.stat().st_size < 8e6 and tops == {"lalkit", "lalkit_models"}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "packages"), "HF_HUB_OFFLINE": "1"}
+    run = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    file, names, refused, tree, other, sample = json.loads(done.stdout)
+    assert Path(file).is_relative_to(tmp_path) and names == ["en-news-span", "en-span"]
+    assert "pip install lalkit-models-NAME" in refused and "en-span" in refused
+    assert tree.startswith("(S ") and other.startswith("(S ") and sample == 44

@@ -1,0 +1,539 @@
+"""Ship parsers: choose a run and write its card, add a precision to a card, fit and measure temperatures, and build wheels.
+
+    python tools/ship.py card runs/craft-1 runs/craft-2 --name en-craft      the parser of the best run, into data/models
+    python tools/ship.py precision en-craft bf16                             its scores in a lower precision, into its card
+    python tools/ship.py calibrate runs/first --treebank sample              fit its temperature on the dev part
+    python tools/ship.py reliability en-news --out runs/reliability.png      are its probabilities right?
+    python tools/ship.py wheel --out dist                                    lalkit-models-NAME, for pip; by default all
+
+The scores of a parser that was trained by a margin say which tree is best, but not how probable it is. Dividing them by one
+number, the temperature, leaves the best tree as it is, and changes the probabilities (Guo et al. 2017, "On calibration of modern
+neural networks"). It is fitted on sentences that the parser was not trained on: under this temperature the gold joint trees are
+most probable. calibration.json in the parser's folder keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+import torch
+import typer
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from scipy.optimize import minimize_scalar
+
+from lalkit import __version__
+from lalkit.api import Parser
+from lalkit.chart.marginals import marginals_batch
+from lalkit.config import PRESETS, Config, flatten, read_saved, to_dict
+from lalkit.draw.figures import calibration_figure
+from lalkit.draw.pages import png
+from lalkit.errors import CorpusError, LalkitError, ModelError
+from lalkit.evaluation.calibration import calibration_error, judge, reliability, risk_coverage
+from lalkit.evaluation.provenance import splits
+from lalkit.evaluation.scores import by_label, by_length, evaluate
+from lalkit.files import find_json, write_bytes, write_json, write_text
+from lalkit.interpret.contributions import contributions
+from lalkit.interpret.tables import profile
+from lalkit.network.confidence import check_joint, joint_score
+from lalkit.network.predict import predict_batches, scores_of
+from lalkit.reproduce.cards import (
+    COLUMNS,
+    PARSES,
+    all_sentences,
+    checksum,
+    parse_again,
+    rounded,
+    score_rows,
+    words_only,
+)
+from lalkit.training.checkpoint import CALIBRATION, read_content
+from lalkit.training.named import find, folder, metadata, names, read_card, sources
+from lalkit.treebank.brackets import format_tree
+from lalkit.treebank.check import trainable
+from lalkit.treebank.corpora import load
+from lalkit.treebank.joint import to_joint
+from lalkit.treebank.tree import Sentence
+
+OWN = {"en": "sample", "zh": "sample-zh"}  # our own treebank of each language, which may be shown
+# The licence of the weights of a parser trained on each treebank.
+LICENCES = {
+    "craft": "CC BY 3.0",
+    "ptb-sample": "non-commercial use only (weights learned from the Penn Treebank sample, LDC)",
+    "ewt": "CC BY-SA 4.0",
+    "gum": "CC BY-SA 4.0",  # of some of its texts
+    "sample": "CC BY 4.0",
+    "sample-zh": "CC BY 4.0",
+    "sinica": "CC BY-NC-SA 2.5 (weights and word list learned from the Sinica Treebank sample, CKIP, Academia Sinica)",
+}
+OPEN = ("CC BY-SA 4.0", "CC BY 4.0", "CC BY 3.0")  # licences that mix, the strictest first
+# The card of a parser of a mixture also has scores on the test parts of these treebanks.
+BESIDES = ("sample:constituents", "ptb-sample:constituents")
+# Scores of arcs by the conventions of Universal Dependencies.
+UNIVERSAL = {
+    "ud_uas_all": "UAS, all",
+    "ud_las_all": "LAS, all",
+    "ud_uas": "UAS",
+    "ud_las": "LAS",
+    "ud_upos_all": "UPOS",
+}
+WATTS = 15  # of one core
+BOUNDS = 0.01, 100.0  # the smallest and the largest temperature
+WHEEL = """
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "lalkit-models-{name}"
+version = "{lalkit}"
+description = "A parser for lalkit, trained on {treebank}. Licence of the weights: {licence}"
+readme = "lalkit_models/{package}/README.md"
+requires-python = ">=3.11"
+
+[tool.setuptools]
+packages = ["lalkit_models.{package}"]
+package-data = {{ "*" = ["*"] }}
+"""
+
+Chosen = Annotated[list[str] | None, typer.Argument(help="Names of parsers; by default all.")]
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+# ---------------------------------------------------------------- the page of a card
+
+
+def page(facts: dict) -> str:
+    """Return the card as Markdown, from card.json, with the front matter that the Hugging Face hub reads."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters |= {"number": _number, "spread": _spread, "setting": _setting, "command": command}
+    best = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
+    parts = [part for part in ("dev", "test") if best.get(part)]
+    hours = [row["hours"] * row["cores"] for row in facts["seeds"]]
+    low, high = (f"{end:.1f}" for end in (min(hours), max(hours)))
+    on_dev = {row["treebank"]: row for row in facts.get("parts", ()) if (row["split"], row["of"]) == ("dev", "all")}
+    return environment.get_template("card.md.jinja").render(
+        f=facts, metadata=metadata(facts), best=best, parts=parts, split=parts[-1], columns=COLUMNS, universal=UNIVERSAL,
+        fp32=on_dev or {facts["treebank"]: best["dev"]}, sources=sources(facts["treebank"]), mixed="parts" in facts,
+        quoted=shlex.quote(facts["treebank"]), cost=low if low == high else f"{low} to {high}",
+        energy=WATTS * sum(hours) / len(hours),
+    )  # fmt: skip
+
+
+def command(facts: dict, seed: int | str, out: str = "") -> str:
+    """Return the command that starts a run of the recipe. out: its folder, if it is not named after the parser and the seed."""
+    recipe = dict(facts["recipe"])
+    treebank = shlex.quote(facts.get("trained_on", facts["treebank"]))
+    lines = [f"lalkit train --treebank {treebank} --preset {recipe.pop('preset')} --seed {seed}"]
+    lines += [f"--epochs {recipe.pop('train.epochs')}"] if "train.epochs" in recipe else []
+    lines += [f"--set {key}={_setting(value)}" for key, value in recipe.items()]
+    out = out or f"runs/{facts['name']}-{seed}"
+    return " \\\n  ".join([*lines, f"--out {out}"])
+
+
+def _spread(rows: Sequence[dict], key: str) -> str:
+    """Return the mean of a score over seeds, with its standard deviation (n - 1) if there are several."""
+    values = [row[key] for row in rows]
+    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.2f}{spread}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _setting(value: object) -> str:
+    """Return a setting's value as the command line takes it."""
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# ---------------------------------------------------------------- what a card states
+
+
+@app.command("card")
+def ship(
+    runs: list[Path],
+    name: Annotated[str, typer.Option()],
+    seed: int | None = None,
+    control: list[Path] | None = None,
+    licence: str | None = None,
+    language: str = "en",
+) -> Path:
+    """Save the parser of one of several runs in 16 bits in data/models, with its card.
+
+    Args:
+        runs: Folders of runs that differ only in their seed. Every run is scored as it would be shipped.
+        name: The parser's name.
+        seed: Which run's parser; None: the one with the highest F1 + LAS on dev.
+        control: Runs of other recipes to compare with.
+        licence: Of the weights; by default that of the treebank.
+        language: en or zh.
+
+    Raises:
+        ModelError: The runs do not belong together or have no such seed, or no licence is known for their treebank.
+    """
+    contents = [read_content(run, "model") for run in runs]
+    configs = [read_saved(content["config"], str(run)) for run, content in zip(runs, contents)]
+    given = [config.train.seed for config in configs]
+    if len({*given}) < len(given) or seed not in (None, *given):
+        raise ModelError(f"the seeds of the runs are {given}", where=name, remedy="Give one run for each seed.")
+    trained_on = _only(
+        "treebank", [read_content(run, "model")["info"]["treebank"] for run in [*runs, *(control or [])]]
+    )
+    if (task := _only("task", [config.model.task for config in configs])) != "joint":
+        raise ModelError(
+            f"cards are for joint parsers, not for {task}", where=name, remedy="Give runs of the task joint."
+        )
+    stages = _stages(_only("start", [config.train.start for config in configs]))
+    # Folders in which a parser added constituents to a treebank; scores leave them out.
+    silver = {part: find_json(Path(part.partition("*")[0]) / "silver.json") for part in trained_on.split("+")}
+    treebank = "+".join(part for part, facts in silver.items() if not facts)
+    silver_facts = [{"out": part.partition("*")[0], **facts} for part, facts in silver.items() if facts]
+    starts = {stages[0]["start"] if stages else configs[0].train.start} & {*names()}
+    others = [read_card(find(start)).facts["licence"] for start in [*starts, *(row["model"] for row in silver_facts)]]
+    licence = licence or licence_of(treebank, others + [licence_of(stage["treebank"]) for stage in stages])
+    if not licence:
+        raise ModelError(f"no licence is known for {treebank}", where=name, remedy="Name one: --licence.")
+    scored = [measure(run, treebank) for run in runs]
+    recipe = _only("recipe", [run["recipe"] for run in scored])
+    seeds = [run["row"] for run in scored]
+    chosen = max(
+        (i for i, row in enumerate(seeds) if seed in (None, row["seed"])),
+        key=lambda i: seeds[i]["dev"]["f1"] + seeds[i]["dev"]["las"],
+    )
+    best, parser, mixed = seeds[chosen], halved(Parser.load(runs[chosen])), "+" in treebank
+    parser.info.update(name=name, seed=best["seed"])
+    target, own = folder() / name, OWN.get(language, "sample")
+    paper, inside = parser.config.model.label_attention, parser.config.model.span_attention
+    facts = {
+        "name": name, "licence": licence, "language": language, "treebank": treebank, "lalkit": __version__,
+        "encoder": parser.config.model.encoder.pretrained,
+        "label_heads": paper.heads if paper else len(parser.vocab.labels) - 1 if inside else 0,
+        "inside": inside.boundary if inside else None, "recipe": recipe, "seed": best["seed"], "seeds": seeds,
+        "chosen": "before" if seed is not None else "on dev", "controls": controls(control or [], treebank, recipe),
+        "corpus": {split: len(part) for split, part in splits(treebank).items()},
+        **weaknesses(parser, together(scored[chosen]["parses"]["dev"]), own, mixed),
+        "parses": {"treebank": own, "sentences": PARSES, "sha256": checksum(parser, own)},
+    }  # fmt: skip
+    if mixed:
+        facts |= {"starts": sorted(starts), "stages": stages, "silver": silver_facts, "trained_on": trained_on}
+        parts = [_part_rows(run, one["parses"]["dev"]) for run, one in zip(runs, scored)]
+        facts["parts"] = parts[chosen]
+        facts["by_seed"] = [
+            {"seed": one["seed"]} | row for one, rows in zip(seeds, parts) for row in rows if row["of"] == "all"
+        ]
+    if paper:
+        looks = parser.look(words_only(load(treebank, "dev").sentences))
+        parser.profile = profile(contributions(looks), "exact", f"{treebank} dev")
+    parser.save(target, half=True)  # only now: an error above leaves data/models as it was
+    return _write_card(target, facts)
+
+
+@app.command("precision")
+def add_precision(name: str, precision: str) -> Path:
+    """Add to the card of a shipped parser its scores in a lower precision, on the dev part of each of its treebanks."""
+    card = read_card(find(name))
+    parses = parse_parts(Parser.load(card.folder, precision), card.facts["treebank"], ["dev"])["dev"]
+    rows = [score_rows(treebank, "dev", *pair)[0] for treebank, pair in parses.items()]
+    return _write_card(card.folder, card.facts | {"precisions": card.facts.get("precisions", {}) | {precision: rows}})
+
+
+def _write_card(target: Path, facts: dict) -> Path:
+    write_json(target / "card.json", facts)
+    write_text(target / "README.md", page(facts))
+    print(target)
+    return target
+
+
+def measure(run: str | Path, treebank: str) -> dict:
+    """Score the parser of a run in 16 bits, as it would be shipped.
+
+    Returns: row, what a card states about the run; recipe, see `settings`; parses, see `parse_parts`.
+    """
+    content, state = read_content(run, "model"), read_content(run, "resume")["state"]
+    parser = halved(Parser.load(run))
+    parses = parse_parts(parser, treebank)
+    scores = {split: rounded(evaluate(*together(pairs))) for split, pairs in parses.items()}
+    row = {
+        "seed": parser.config.train.seed, "epochs": state["epoch"], "best_epoch": content["info"]["epoch"],
+        "hours": round(state["seconds"] / 3600, 2), "cores": parser.config.train.workers,
+        "weights": sum(p.numel() for p in parser.network.parameters() if p.requires_grad),
+        "dev": scores.get("dev"), "test": scores.get("test"),
+    }  # fmt: skip
+    return {"row": row, "recipe": settings(parser.config), "parses": parses}
+
+
+def parse_parts(parser: Parser, treebank: str, only: Sequence[str] = ("dev", "test")) -> dict:
+    """Return {split: {treebank: (gold, parsed)}} of dev and, if there is one, test, for the treebanks of a mixture."""
+    golds = {name: splits(name, names=only) for name in (part.partition("*")[0] for part in treebank.split("+"))}
+    return {
+        split: {name: (gold[split], parse_again(parser, gold[split])) for name, gold in golds.items()}
+        for split in only if all(split in gold for gold in golds.values())
+    }  # fmt: skip
+
+
+def together(pairs: dict) -> tuple[list[Sentence], list[Sentence]]:
+    """Return gold and parsed sentences of all treebanks of a mixture, one after the other."""
+    golds, parsed = zip(*pairs.values())
+    return [*chain(*golds)], [*chain(*parsed)]
+
+
+def controls(runs: Sequence[str | Path], treebank: str, recipe: dict) -> list[dict]:
+    """Measure runs of other recipes. Return for each recipe how it differs from ours, and the rows of its seeds.
+
+    If their model lacks a part, such as the label attention, the settings of this part are not named. There are no tests here:
+    `lalkit sweep` compares recipes over several seeds.
+    """
+    groups: dict[str, dict] = {}
+    for run in runs:
+        scored = measure(run, treebank)
+        theirs = scored["recipe"]
+        differs = dict.fromkeys(recipe.keys() - theirs.keys(), "as in the preset")
+        differs |= {name: value for name, value in theirs.items() if name not in recipe or recipe[name] != value}
+        without = tuple(f"{name}." for name, value in theirs.items() if value is None)
+        named = {name: value for name, value in sorted(differs.items()) if not name.startswith(without)}
+        group = groups.setdefault(json.dumps(theirs), {"differs": named, "seeds": [], "paired": 0, "tests": {}})
+        group["seeds"].append(scored["row"])
+    return [*groups.values()]
+
+
+def settings(config: Config) -> dict:
+    """Return how a config differs from the nearest preset: {'preset': 'minilm', 'train.epochs': 8}.
+
+    The seed and the number of processes that share a batch are left out: runs that differ in these have the same recipe.
+    """
+    ours = flatten(to_dict(config))
+    del ours["train.seed"], ours["train.workers"]
+    presets = {name: flatten(to_dict(make())) for name, make in PRESETS.items()}
+    differing = [
+        {"preset": name} | {key: value for key, value in ours.items() if key not in theirs or theirs[key] != value}
+        for name, theirs in presets.items()
+    ]
+    return min(differing, key=len)
+
+
+def halved(parser: Parser) -> Parser:
+    """Return the parser as it is after it was saved in 16 bits and loaded again."""
+    with torch.no_grad():
+        for p in parser.network.parameters():
+            if p.requires_grad:
+                p.copy_(p.half())
+    return parser
+
+
+def _part_rows(run: str | Path, dev: dict) -> list[dict]:
+    """Return the scores of a run's parser, in 16 bits, on the parts of its mixture and on the test parts of `BESIDES`."""
+    rows = [row for name, pair in dev.items() for row in score_rows(name, "dev", *pair)]
+    parser = halved(Parser.load(run))
+    for part in BESIDES:
+        with suppress(CorpusError):
+            gold = load(part, "test").sentences
+            rows += score_rows(part, "test", gold, parse_again(parser, gold))
+    return rows
+
+
+def _stages(start: str | None) -> list[dict]:
+    """Return which runs came before, the first one first: a training may start from a run instead of a shipped parser."""
+    stages: list[dict] = []
+    while start and start not in names():
+        content = read_content(start, "model")
+        config = read_saved(content["config"], start)
+        stage = {"out": start, "start": config.train.start, "seed": config.train.seed}
+        stages.insert(0, stage | {"treebank": content["info"]["treebank"], "recipe": settings(config)})
+        start = config.train.start
+    return stages
+
+
+def licence_of(treebank: str, others: Sequence[str | None] = ()) -> str | None:
+    """Return the licence of a parser of a treebank or mixture; None if it is not known, or if two licences exclude each other.
+
+    others: the licences of the parsers whose weights it started from.
+    """
+    known = {*(LICENCES.get(source) for source in sources(treebank)), *others}
+    closed = known - {*OPEN}
+    if not closed:
+        return next(licence for licence in OPEN if licence in known)
+    return closed.pop() if len(closed) == 1 and OPEN[0] not in known else None
+
+
+def weaknesses(parser: Parser, dev: tuple, own: str, mixed: bool) -> dict:
+    """Return scores on dev by length and by label, the scores on our own treebank, and its worst sentences.
+
+    mixed: use only the test part of our own treebank, because the parser learned from the rest. Where our own treebank has other
+    tags, or other arc labels, than those that the parser learned, these scores are None.
+    """
+    (gold, parsed), ours = dev, load(own, "test").sentences if mixed else all_sentences(own)
+    ours_parsed = parse_again(parser, ours)
+    with_trees, their_parses = zip(*(pair for pair in zip(gold, parsed) if pair[0].constituents is not None))
+    evaluation = evaluate(ours, ours_parsed)
+    table, scores = evaluation.table(), rounded(evaluation)
+    worst = table[(table.length >= 8) & (table.length <= 14)].sort_values("f1", kind="stable").index[:3]
+    if not set(parser.vocab.arc_labels) & {label for s in ours for label in s.arc_labels}:
+        scores["las"] = None
+    tags = {tag for s in ours for tag in s.tags}
+    if 2 * len(tags & set(parser.vocab.tags)) < len(tags):
+        scores.update(f1=None, exact=None, tag_accuracy=None)
+    shown = {"gold": ours, "found": ours_parsed}
+    return {
+        "by_length": by_length(evaluate(gold, parsed)).round(2).to_dict(orient="records"),
+        "by_label": by_label(with_trees, their_parses, least=30).round(2).head(12).to_dict(orient="records"),
+        "own": own,
+        "sample": scores,
+        "examples": [
+            {"words": " ".join(ours[i].words)} | {key: format_tree(trees[i].tree) for key, trees in shown.items()}
+            for i in worst
+        ],
+    }
+
+
+def _only(what: str, values: list):
+    """Return the value that all runs have. Raises ModelError if they differ in it."""
+    if any(value != values[0] for value in values):
+        raise ModelError(
+            f"the runs differ in their {what}: {values}", remedy="Give runs that differ only in their seed."
+        )
+    return values[0]
+
+
+# ---------------------------------------------------------------- temperatures
+
+
+def fit_temperature(parser: Parser, sentences: Sequence[Sentence]) -> dict:
+    """Return the temperature under which the gold joint trees of sentences are most probable, and what it changes.
+
+    sentences: with both layers. A sentence with a label that the parser does not know has no probability and is left out.
+
+    Returns: temperature; sentences, the number of those that count, and left_out, of those that do not; log_likelihood: the mean
+        over sentences of log p(gold tree) before (at temperature 1) and after, in nats.
+
+    Raises: LalkitError for a parser of one layer, or if no sentence is left.
+    """
+    check_joint(parser.config.model.task)
+    index, lam = parser.vocab.label_index, parser.config.train.lam
+    pairs, gold_scores = [], []
+    joint, _ = trainable(sentences, max(map(len, sentences)))  # where arcs were drawn freely, not all gold is joint
+    for group, _, output in predict_batches(parser.network, parser.collator, joint, lam):
+        chosen = [joint[i] for i in group]
+        for sentence, pair in zip(chosen, scores_of(output, [len(s) for s in chosen])):
+            spans = [(start, end, index.get(label)) for start, end, label, _ in to_joint(sentence)]
+            if all(label is not None for _, _, label in spans):
+                pairs.append((pair[0].copy(), pair[1].copy()))
+                gold_scores.append(joint_score(*pair, spans, sentence.heads, lam))
+    if not pairs:
+        remedy = "Use a treebank with the labels that the parser was trained on."
+        raise LalkitError("the parser does not know the labels of any sentence", remedy=remedy)
+
+    def log_likelihood(temperature: float) -> float:
+        sums = marginals_batch(pairs, lam, temperature)
+        return float(np.mean([gold / temperature - m.log_partition for gold, m in zip(gold_scores, sums)]))
+
+    bounds = [math.log(bound) for bound in BOUNDS]
+    search = minimize_scalar(lambda log: -log_likelihood(math.exp(log)), bounds=bounds, options={"xatol": 5e-3})
+    temperature = round(math.exp(search.x), 4)
+    likelihood = {"before": round(log_likelihood(1.0), 4), "after": round(log_likelihood(temperature), 4)}
+    counts = {"sentences": len(pairs), "left_out": len(sentences) - len(pairs)}
+    return {"temperature": temperature, **counts, "log_likelihood": likelihood}
+
+
+@app.command()
+def calibrate(
+    parser: str, treebank: Annotated[str, typer.Option()], split: str = "dev", sentences: int | None = None
+) -> dict:
+    """Fit the temperature of a parser (a name or a folder) on the first sentences of a part, and write its calibration.json."""
+    words = ["python", "tools/ship.py", "calibrate", parser, "--treebank", treebank, "--split", split]
+    facts = {
+        **fit_temperature(Parser.load(parser), load(treebank, split).sentences[:sentences]),
+        "treebank": treebank, "split": split, "command": shlex.join(words + ["--sentences", str(sentences)] * bool(sentences)),
+        "weights": read_content(find(parser), "model")["weights"],
+    }  # fmt: skip
+    write_json(find(parser) / CALIBRATION, facts)
+    return facts
+
+
+@app.command("reliability")
+def draw_reliability(
+    chosen: Chosen = None, out: Path = Path("figures/calibration.png"), sentences: int | None = None
+) -> None:
+    """Draw whether the probabilities of parsers are right, on sentences that their temperature was not fitted on."""
+    table = pd.concat([reliability_table(name, sentences) for name in chosen or names()], ignore_index=True)
+    errors = table[table["curve"] == "ece"].pivot(index=["parser", "kind"], columns="fitted", values="y")
+    print(errors.rename(columns={False: "ECE before", True: "after"}).round(2).to_string())
+    write_text(out.with_suffix(".csv"), table.to_csv(index=False, float_format="%.5g"))
+    write_bytes(out.with_suffix(".png"), png(calibration_figure(table)))
+
+
+def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:
+    """Return what `draw.figures.calibration_figure` draws of one parser, on sentences that its temperature was not fitted on.
+
+    These are the test part of its treebank or, if there is none, what comes after the fitted sentences in their part.
+    most: the number of these sentences to use, from the beginning; None means all.
+
+    Returns: parser, part (the sentences), fitted, temperature, kind, curve, x, y, parts. The curve "reliability" has the mean
+        probability of a bin as x, and the share that is right as y; "risk" has the coverage and the share of errors; "ece" has
+        the expected calibration error in percent as y. parts: how many parts of parses a row counts.
+
+    Raises: ModelError for a parser that was not calibrated; CorpusError if its treebank is not here.
+    """
+    parser = Parser.load(name)
+    if (facts := parser.calibration) is None:
+        raise ModelError("this parser was not calibrated", where=name, remedy="Run: python tools/ship.py calibrate")
+    treebank, split, used = facts["treebank"], facts["split"], facts["sentences"] + facts["left_out"]
+    part, gold = f"{treebank} {split}, after the first {used}", load(treebank, split).sentences[used:]
+    if split != "test":
+        with suppress(CorpusError):  # it has no test part
+            part, gold = f"{treebank} test", load(treebank, "test").sentences
+    tables = []
+    for fitted, temperature in ((False, 1.0), (True, parser.temperature)):
+        results = parser.parse_all(words_only(gold[:most]), temperature=temperature)
+        judged = judge([result.confidence() for result in results], gold[:most])
+        sizes = judged.groupby("kind").size()
+        curves = {
+            "reliability": reliability(judged).rename(columns={"probability": "x", "right": "y"}),
+            "risk": risk_coverage(judged).rename(columns={"coverage": "x", "risk": "y"}),
+            "ece": calibration_error(judged).rename("y").reset_index(),
+        }
+        for curve, rows in curves.items():
+            parts = rows["parts"] if "parts" in rows else rows["kind"].map(sizes)
+            columns = {"parser": name, "part": part, "fitted": fitted, "temperature": temperature, "curve": curve}
+            tables.append(rows.assign(parts=parts, **columns))
+    columns = ["parser", "part", "fitted", "temperature", "kind", "curve", "x", "y", "parts"]
+    return pd.concat(tables, ignore_index=True)[columns]
+
+
+# ---------------------------------------------------------------- wheels
+
+
+@app.command("wheel")
+def build_wheels(chosen: Chosen = None, out: Path = Path("dist")) -> None:
+    """Build wheels: `pip install lalkit-models-NAME` then brings a parser to where there is no checkout."""
+    for name in chosen or names():
+        card, package = read_card(find(name)), name.replace("-", "_")
+        with TemporaryDirectory() as place:
+            shutil.copytree(card.folder, Path(place, "lalkit_models", package))
+            text = WHEEL.format(package=package, **card.facts)
+            Path(place, "pyproject.toml").write_text(text, encoding="utf-8")
+            pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+            subprocess.run([*pip, "--wheel-dir", out, place], check=True)
+
+
+if __name__ == "__main__":
+    try:
+        app()
+    except LalkitError as error:
+        sys.exit(f"tools/ship.py: {error}")
