@@ -17,7 +17,7 @@ import torch
 
 import lalkit
 from lalkit.api import Parser
-from lalkit.chart.marginals import marginals
+from lalkit.chart.sums import marginals
 from lalkit.config import minilm, minilm_span, override, tiny
 from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluation.calibration import calibration_error, judge, reliability, risk_coverage

@@ -37,7 +37,7 @@ from scipy.optimize import minimize_scalar
 
 from lalkit import __version__
 from lalkit.api import Parser
-from lalkit.chart.marginals import marginals_batch
+from lalkit.chart.sums import marginals_batch
 from lalkit.config import PRESETS, Config, flatten, read_saved, to_dict
 from lalkit.draw.figures import calibration_figure
 from lalkit.draw.pages import png

@@ -13,7 +13,7 @@ from lalkit.bench.measure import Settings, alternate, compare, growth, row
 from lalkit.chart.joint import decode as decode_joint
 from lalkit.chart.joint import decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
-from lalkit.chart.marginals import marginals
+from lalkit.chart.sums import marginals
 from lalkit.config import LabelAttentionConfig, SpanAttentionConfig
 from lalkit.interpret.paper_layer import without_heads
 from lalkit.network.label_attention import LabelAttention

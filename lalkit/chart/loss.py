@@ -13,7 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lalkit.chart.cky import EMPTY, FIRST_REAL, SUBHEAD, best_brackets
-from lalkit.chart.marginals_torch import log_partition
+from lalkit.chart.joint_torch import check_shapes
+from lalkit.chart.sums import check_distribution, marginals_batch
 
 Gold = Sequence[Sequence[tuple[int, int, int]]]
 
@@ -82,7 +83,7 @@ def joint_likelihood_loss(
     temperature: float = 1.0,
     threads: int | None = None,
 ) -> Tensor:
-    """Return the sum over sentences of - log p(the gold joint tree), a scalar; see `marginals` for p.
+    """Return the sum over sentences of - log p(the gold joint tree), a scalar; see `sums` for p.
 
     The gradient is the probability of each label and arc minus 1 if gold has it, times the weight of its score.
 
@@ -112,6 +113,53 @@ def joint_likelihood_loss(
     labels = label_scores[tuple(torch.tensor(at, device=device).T)].to(total.dtype)
     arcs = arc_scores.gather(2, heads.masked_fill(~mask, 0)[..., None])[..., 0][mask].to(total.dtype)
     return total.sum() - (lam * labels.sum() + (1 - lam) * arcs.sum()) / temperature
+
+
+def log_partition(
+    label_scores: Tensor,
+    arc_scores: Tensor,
+    lengths: Sequence[int],
+    lam: float = 0.5,
+    temperature: float = 1.0,
+    threads: int | None = None,
+) -> Tensor:
+    """Return the log-partition of every sentence, [B], at least float32. Its gradients are the probabilities of `sums`.
+
+    The arguments are those of `joint_likelihood_loss`; padding may contain anything, also NaN. Both are computed together on
+    the CPU, for scores on other devices, too: a batch of a thousand words takes the kernel less time than a GPU needs to
+    start the many small steps of the two passes.
+
+    Raises:
+        ValueError, ScoreError, TooLongError: As `sums.marginals` does. The message names the sentence.
+    """
+    check_distribution(lam, temperature)
+    check_shapes(label_scores, arc_scores, lengths)
+    dtype = torch.promote_types(torch.promote_types(label_scores.dtype, arc_scores.dtype), torch.float32)
+    return _LogPartition.apply(label_scores.to(dtype), arc_scores.to(dtype), lengths, lam, temperature, threads)
+
+
+class _LogPartition(torch.autograd.Function):
+    """Compute probabilities together with the log-partition, and keep them for the backward pass."""
+
+    @staticmethod
+    def forward(ctx, label_scores, arc_scores, lengths, lam, temperature, threads):
+        sentences = list(zip(label_scores.cpu(), arc_scores.cpu(), lengths))
+        pairs = [(labels[: n + 1, : n + 1].numpy(), arcs[:n, : n + 1].numpy()) for labels, arcs, n in sentences]
+        results = marginals_batch(pairs, lam, temperature, threads)
+        labels, arcs = torch.zeros_like(label_scores, device="cpu"), torch.zeros_like(arc_scores, device="cpu")
+        for b, (n, result) in enumerate(zip(lengths, results)):
+            labels[b, : n + 1, : n + 1] = torch.from_numpy(result.labels)
+            arcs[b, :n, : n + 1] = torch.from_numpy(result.arcs)
+        labels[..., 0] = 0  # the score of the empty label is always 0
+        gradients = labels.mul_(lam / temperature), arcs.mul_((1 - lam) / temperature)
+        ctx.save_for_backward(*(gradient.to(label_scores.device) for gradient in gradients))
+        return torch.tensor([result.log_partition for result in results], dtype=torch.float64).to(label_scores)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        labels, arcs = ctx.saved_tensors
+        return labels * gradient[:, None, None, None], arcs * gradient[:, None, None], None, None, None, None
 
 
 def augmented_maximum(label_scores: Tensor, gold_label: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:

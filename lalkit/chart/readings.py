@@ -35,10 +35,9 @@ import numpy as np
 
 from lalkit.chart import machine as memory
 from lalkit.chart.cky import FIRST_REAL, SUBHEAD
-from lalkit.chart.inside_outside import log_inside
 from lalkit.chart.joint import JointTree, as_arrays, check_scores, check_weight
 from lalkit.chart.machine import compiled
-from lalkit.chart.marginals import check_distribution
+from lalkit.chart.sums import check_distribution, inside
 from lalkit.errors import ParameterError, whole_number
 
 logger = logging.getLogger(__name__)
@@ -141,11 +140,12 @@ def log_partition(scores: Scores) -> float:
 
 
 def _sums(scores: Scores) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the log-partition and the charts of `marginals.log_inside`."""
-    top = np.maximum(scores.labels.max(-1), -1e300)  # a difference of two infinities would be no number
-    with np.errstate(divide="ignore"):
-        names = top + np.log(np.exp(scores.labels - top[..., None]).sum(-1))
-    return log_inside(names, scores.arcs, scores.closed)
+    """Return the log-partition and the charts of `_fill_best` with sums instead of maxima."""
+    names = np.logaddexp.reduce(scores.labels, axis=-1)
+    log_z, chart, _, _ = inside(names, scores.arcs, scores.closed)
+    all_children = scores.closed | np.eye(len(names), k=1, dtype=bool)  # where L has no other case than N
+    children = np.where(all_children, 0, names - np.logaddexp(0, names))
+    return log_z, chart, chart.transpose(1, 0, 2) + children[..., None]
 
 
 def tree_score(scores: Scores, spans, heads) -> float:
@@ -161,7 +161,10 @@ def _tree(scores: Scores, spans: np.ndarray, heads: np.ndarray) -> JointTree:
 
 @compiled
 def _fill_best(names, arcs, closed, chart, node):
-    """Fill the charts of `marginals.log_inside` with best scores instead of sums. names: the best label of every span."""
+    """Fill chart with the best scores, in the places that `sums.inside` describes, and node [n+1, n+1, n] with N.
+
+    names: the best label of every span.
+    """
     n = arcs.shape[0]
     rows = arcs[:, 1:].copy()  # [dependent, head word]
     right, left, attached = np.empty(n), np.empty(n), np.empty(n)

@@ -1,6 +1,6 @@
 """Ask for more than the best joint tree of a sentence: how probable it is, which trees come next, which ones obey constraints.
 
-The distribution over joint trees is that of `lalkit.chart.marginals`: p(tree) is proportional to exp(score / temperature).
+The distribution over joint trees is that of `lalkit.chart.sums`: p(tree) is proportional to exp(score / temperature).
 Under constraints it is the distribution over the trees that obey them.
 """
 
@@ -18,8 +18,8 @@ import torch
 from lalkit.chart.cky import FIRST_REAL
 from lalkit.chart.constraints import Constraints, Item, TagItem, items_of
 from lalkit.chart.joint import JointTree, decode_batch
-from lalkit.chart.marginals import marginals_batch
 from lalkit.chart.readings import k_best, log_partition, samples, tree_score, weighted
+from lalkit.chart.sums import marginals_batch
 from lalkit.errors import ParameterError
 from lalkit.network.batches import Collator
 from lalkit.network.confidence import check_joint, confidences, joint_score

@@ -1,6 +1,6 @@
 """Say how probable the parts of a parse are: its constituents, arcs, arc labels and tags, and the whole joint tree.
 
-Constituents, arcs and trees have the probabilities of `lalkit.chart.marginals`, which divide scores by a temperature. Arc labels
+Constituents, arcs and trees have the probabilities of `lalkit.chart.sums`, which divide scores by a temperature. Arc labels
 and tags have those of the network's softmax.
 """
 
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lalkit.chart.joint import JointTree
-from lalkit.chart.marginals import marginals_batch
+from lalkit.chart.sums import marginals_batch
 from lalkit.errors import LalkitError
 from lalkit.treebank.tree import Sentence
 

@@ -255,13 +255,12 @@ def score_of(tree: Tree, label_scores: np.ndarray, arc_scores: np.ndarray, lam: 
 
 
 class Sums(NamedTuple):
-    """What sums over all joint trees give; the fields are those of `lalkit.chart.marginals.Marginals`."""
+    """What sums over all joint trees give; the fields are those of `lalkit.chart.sums.Marginals`."""
 
     log_partition: float
     labels: np.ndarray
     arcs: np.ndarray
     head_words: np.ndarray
-    entropy: float
 
 
 def sums_over_trees(
@@ -282,9 +281,7 @@ def sums_over_trees(
         for d, h in enumerate(heads):
             arc_sums[d, h] += p
     _fill_empty(label_sums)
-    certain = probabilities > 0
-    entropy = -float(probabilities[certain] @ np.log(probabilities[certain]))
-    return Sums(log_partition, label_sums, arc_sums, head_words, entropy)
+    return Sums(log_partition, label_sums, arc_sums, head_words)
 
 
 @cache
@@ -327,8 +324,6 @@ def sums_over_structures(
         )
         log_partition = _log_sum(scores)
         probabilities = np.exp(scores - log_partition)
-    certain = probabilities > 0
-    entropy = -float(probabilities[certain] @ np.log(probabilities[certain]))
     arc_sums = (probabilities @ arcs).reshape(n, n + 1)
     label_sums, head_words = np.zeros((n + 1, n + 1, labels)), np.zeros((n + 1, n + 1, n))
     for (i, j, h), p in zip(every_span, probabilities @ spans):
@@ -336,9 +331,8 @@ def sums_over_structures(
             head_words[i, j, h] = p
             share = np.exp(label_scores[i, j, names[i, j]] - totals[i, j])
             label_sums[i, j, names[i, j]] += p * share
-            entropy -= p * float(share[share > 0] @ np.log(share[share > 0]))
     _fill_empty(label_sums)
-    return Sums(log_partition, label_sums, arc_sums, head_words, entropy)
+    return Sums(log_partition, label_sums, arc_sums, head_words)
 
 
 def _weighted(scores: np.ndarray, weight: float) -> np.ndarray:

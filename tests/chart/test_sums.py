@@ -1,0 +1,248 @@
+"""Probabilities of joint trees, the log-partition and the likelihood: against enumeration, a slow twin, and differences."""
+
+import numpy as np
+import pytest
+import torch
+
+from lalkit.chart import machine
+from lalkit.chart.joint import decode
+from lalkit.chart.loss import joint_likelihood_loss, log_partition
+from lalkit.chart.sums import marginals, marginals_batch
+from lalkit.errors import ScoreError, TooLongError
+from tests.chart.charts import LAMBDAS, random_chart, random_joint_tree
+from tests.reference import inside_literal
+from tests.reference import joint_enumeration as reference
+
+
+def one_label(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """All scores 0, one real label, no <H>."""
+    label_scores = np.zeros((n + 1, n + 1, 3))
+    label_scores[..., 1] = -np.inf
+    return label_scores, np.zeros((n, n + 1))
+
+
+def forbid_some(rng, labels, arcs):
+    labels[..., 1][rng.random(labels.shape[:2]) < 0.5] = -np.inf
+    arcs[rng.random(arcs.shape) < 0.2] = -np.inf
+
+
+def assert_same(found, expected, tolerance=1e-9):
+    for name, a, b in zip(found._fields, found, expected):
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance, err_msg=name)
+
+
+# ---------------------------------------------------------------- probabilities
+
+
+def test_every_tree_counts_once():
+    counts = [np.exp(marginals(*one_label(n)).log_partition) for n in range(1, 6)]
+    np.testing.assert_allclose(counts, [1, 8, 88, 1_184, 17_792], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["ties", "real"])
+def test_equal_to_sums_over_all_trees(kind):
+    rng = np.random.default_rng(22)
+    for trial in range(160):
+        n, lam, temperature = 1 + trial % 5, LAMBDAS[trial % len(LAMBDAS)], (1.0, 0.3, 2.5)[trial % 3]
+        chart = random_chart(rng, n, int(rng.integers(3, 7)), kind)
+        if trial % 4 == 3:
+            forbid_some(rng, *chart)
+        expected = reference.sums_over_structures(*chart, lam, temperature)
+        if expected.log_partition == -np.inf:
+            with pytest.raises(ScoreError, match="no joint tree is left"):
+                marginals(*chart, lam, temperature)
+        else:
+            assert_same(marginals(*chart, lam, temperature), expected)
+
+
+def test_equal_to_sums_over_labelled_trees():
+    rng = np.random.default_rng(23)
+    for trial in range(12):
+        chart = random_chart(rng, 1 + trial % 3, 4, "real")
+        assert_same(marginals(*chart, 0.3), reference.sums_over_trees(*chart, 0.3))
+
+
+@pytest.mark.parametrize("forbidden", [False, True])
+@pytest.mark.parametrize("size", [1, 30, 300, 3000])
+@pytest.mark.parametrize("n", [6, 9, 17])
+def test_equal_to_the_slow_twin(n, size, forbidden):
+    """With large scores, parts of the scaled sums become 0, and are computed again with logarithms."""
+    rng = np.random.default_rng(n)
+    labels, arcs = (size * scores for scores in random_chart(rng, n, 6, "real"))
+    if forbidden:
+        forbid_some(rng, labels, arcs)
+    scores = [torch.from_numpy(part.copy()).requires_grad_() for part in (labels, arcs)]
+    expected = inside_literal.log_partition(*scores, 0.4, 0.5)
+    expected.backward()
+    found = marginals(labels, arcs, 0.4, 0.5)
+    assert found.log_partition == pytest.approx(expected.item(), rel=1e-10)
+    np.testing.assert_allclose(found.arcs, scores[1].grad * 0.5 / 0.6, atol=1e-7)
+    np.testing.assert_allclose(found.labels[..., 1:], scores[0].grad[..., 1:] * 0.5 / 0.4, atol=1e-7)
+
+
+@pytest.mark.parametrize(("n", "size"), [(25, 1.0), (150, 1.0), (40, 30.0), (40, 1e4)])
+def test_probabilities_add_up(n, size):
+    label_scores, arc_scores = (size * scores for scores in random_chart(np.random.default_rng(5), n, 6, "real"))
+    result = marginals(label_scores, arc_scores)
+    assert result.log_partition >= decode(label_scores, arc_scores).score
+    np.testing.assert_allclose(result.arcs.sum(1), 1, atol=1e-9)
+    assert result.arcs[:, 0].sum() == pytest.approx(1)
+    spans = result.labels[..., 1:].sum(-1)
+    np.testing.assert_allclose(result.head_words.sum(-1), spans, atol=1e-9)
+    assert spans[0, n] == pytest.approx(1)
+    assert np.all(result.labels[np.tril_indices(n + 1)] == 0)
+    np.testing.assert_allclose(result.head_words[0, n], result.arcs[:, 0], atol=1e-9)
+
+
+def test_a_low_temperature_leaves_the_best_tree():
+    rng = np.random.default_rng(9)
+    for n in (1, 4, 12, 30):
+        chart = random_chart(rng, n, 5, "exact")
+        tree, result = decode(*chart), marginals(*chart, temperature=1e-6)
+        assert result.log_partition == pytest.approx(tree.score * 1e6, rel=1e-9)
+        assert all(result.labels[i, j, label] > 0.99 for i, j, label, _ in tree.spans)
+        assert np.all(result.arcs[np.arange(n), tree.heads] > 0.99)
+
+
+def test_numbers_that_become_0_without_logarithms_are_not_lost():
+    label_scores, arc_scores = np.zeros((4, 4, 3)), np.full((3, 4), -9000.0)
+    arc_scores[1, 0] = arc_scores[2, 2] = arc_scores[0, 3] = 0  # 1 -> 3 is not possible: 2, the root, stands between
+    arc_scores[0, 2] = -1500  # the best tree: e^-750 becomes 0
+    arc_scores[0, 0] = arc_scores[1, 1] = -1200  # another tree: neither e^-600 nor e^-600 becomes 0
+    expected = reference.sums_over_structures(label_scores, arc_scores)
+    assert expected.arcs[0, 2] > 0.99
+    assert_same(marginals(label_scores, arc_scores), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_sentence_has_the_same_probabilities_alone_and_in_a_batch(dtype):
+    rng = np.random.default_rng(3)
+    pairs = [random_chart(rng, n, 5, "real", dtype) for n in (7, 1, 20, 3, 12, 2)]
+    for pair, result in zip(pairs, marginals_batch(pairs, 0.3, 0.8, threads=2)):
+        alone = marginals(*pair, 0.3, 0.8)
+        assert result.log_partition.hex() == alone.log_partition.hex()
+        assert result.labels.dtype == result.arcs.dtype == dtype
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(result[1:], alone[1:]))
+    assert marginals_batch([]) == []
+
+
+WRONG = [
+    ("labels", (0, 2, 3), np.nan, r"label_scores\[0, 2, 3\]"),
+    ("labels", (1, 2, 3), np.inf, r"label_scores\[1, 2, 3\]"),
+    ("labels", (1, 2, 0), 0.5, r"label_scores\[1, 2, 0\]"),
+    ("labels", (0, 3), -np.inf, r"label_scores\[0, 3, 0\]"),
+    ("labels", (0, 3, slice(1, None)), -np.inf, "no joint tree"),
+    ("labels", (0, 3, 3), 1e308, "too large"),
+    ("arcs", (1, 0), np.nan, r"arc_scores\[1, 0\]"),
+    ("arcs", (1, 3), np.inf, r"arc_scores\[1, 3\]"),
+    ("arcs", (1,), -np.inf, "sentence 0: no joint tree"),
+]
+
+
+@pytest.mark.parametrize(("layer", "place", "value", "problem"), WRONG)
+def test_wrong_scores_are_named(layer, place, value, problem):
+    labels, arcs = random_chart(np.random.default_rng(1), 3, 5, "real")
+    {"labels": labels, "arcs": arcs}[layer][place] = value
+    with pytest.raises(ScoreError, match=problem):
+        marginals(labels, arcs, temperature=0.1)
+    with pytest.raises(ScoreError, match=problem):
+        log_partition(torch.from_numpy(labels)[None], torch.from_numpy(arcs)[None], [3], temperature=0.1)
+
+
+def test_what_is_not_read_may_be_anything():
+    labels, arcs = random_chart(np.random.default_rng(1), 4, 5, "real")
+    expected = marginals(labels, arcs)
+    labels[np.tril_indices(5)] = arcs[np.arange(4), np.arange(1, 5)] = np.nan
+    assert_same(marginals(labels, arcs), expected, 0)
+
+
+@pytest.mark.parametrize("setting", [{"temperature": t} for t in (0, -1, np.nan, np.inf)] + [{"lam": 1.5}])
+def test_wrong_settings(setting):
+    with pytest.raises(ValueError, match=f"{next(iter(setting))} must"):
+        marginals(*one_label(2), **setting)
+
+
+def test_a_sentence_that_does_not_fit_is_refused_before_it_is_computed(monkeypatch):
+    monkeypatch.setattr(machine, "available_bytes", lambda: 2**22)
+    with pytest.raises(TooLongError, match="sentence 1: 60 words"):
+        marginals_batch([one_label(2), one_label(60)])
+
+
+# ---------------------------------------------------------------- likelihood
+
+
+def random_batch(rng, lengths, fill=np.nan):
+    """(label_scores [B, N+1, N+1, 5], arc_scores [B, N, N+1], gold spans, heads [B, N]), N one more than the longest."""
+    n = max(lengths) + 1
+    labels, arcs = np.full((len(lengths), n + 1, n + 1, 5), fill), np.full((len(lengths), n, n + 1), fill)
+    heads, gold = torch.full((len(lengths), n), 99), []
+    for b, length in enumerate(lengths):
+        labels[b, : length + 1, : length + 1], arcs[b, :length, : length + 1] = random_chart(rng, length, 5, "real")
+        spans, tree = random_joint_tree(rng, length, 5)
+        gold.append([span[:3] for span in spans])
+        heads[b, :length] = torch.tensor(tree)
+    return torch.from_numpy(labels).requires_grad_(), torch.from_numpy(arcs).requires_grad_(), gold, heads
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_gradients_are_the_probabilities(device):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    lengths = [5, 1, 12, 2]
+    labels, arcs, *_ = random_batch(np.random.default_rng(1), lengths)
+    values = log_partition(labels.to(device), arcs.to(device), lengths, 0.3, 0.7)
+    factors = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64, device=device)
+    (values * factors).sum().backward()
+    for b, n in enumerate(lengths):
+        expected = marginals(labels[b, : n + 1, : n + 1].detach(), arcs[b, :n, : n + 1].detach(), 0.3, 0.7)
+        assert values[b].item() == pytest.approx(expected.log_partition, abs=1e-12)
+        spans = factors[b].item() * 0.3 / 0.7 * expected.labels
+        spans[..., 0] = 0
+        np.testing.assert_allclose(labels.grad[b, : n + 1, : n + 1], spans, atol=1e-12)
+        np.testing.assert_allclose(arcs.grad[b, :n, : n + 1], factors[b].item() * expected.arcs, atol=1e-12)
+        assert not labels.grad[b, n + 1 :].any() and not arcs.grad[b, n:].any()
+
+
+def test_gradients_agree_with_finite_differences():
+    lengths = [3, 1]
+    labels, arcs, gold, heads = random_batch(np.random.default_rng(2), lengths, 0.0)
+    real = torch.ones_like(labels)
+    real[..., 0] = 0  # the empty label is always 0
+    assert torch.autograd.gradcheck(lambda x, y: log_partition(x * real, y, lengths, 0.4, 0.6), (labels, arcs))
+    assert torch.autograd.gradcheck(
+        lambda x, y: joint_likelihood_loss(x * real, y, lengths, gold, heads, 0.4, 0.6), (labels, arcs)
+    )
+
+
+@pytest.mark.parametrize("lengths", [[1, 2, 3], [4, 5, 2]])
+def test_the_loss_is_minus_the_log_of_the_probability_of_gold(lengths):
+    labels, arcs, gold, heads = random_batch(np.random.default_rng(3), lengths)
+    expected = 0.0
+    for b, n in enumerate(lengths):
+        pair = (labels[b, : n + 1, : n + 1].detach().numpy(), arcs[b, :n, : n + 1].detach().numpy())
+        tree = [(i, j, label, 0) for i, j, label in gold[b]], heads[b, :n].tolist()
+        expected += reference.sums_over_structures(*pair, 0.3, 0.8).log_partition
+        expected -= reference.score_of(tree, *pair, 0.3) / 0.8
+    assert expected > 0
+    assert joint_likelihood_loss(labels, arcs, lengths, gold, heads, 0.3, 0.8).item() == pytest.approx(expected)
+
+
+def test_half_precision_is_computed_in_float32():
+    labels, arcs = (
+        scores.detach().bfloat16().requires_grad_() for scores in random_batch(np.random.default_rng(5), [6])[:2]
+    )
+    value = log_partition(labels, arcs, [6])
+    value.sum().backward()
+    assert value.dtype == torch.float32
+    assert labels.grad.dtype == arcs.grad.dtype == torch.bfloat16
+
+
+def test_wrong_gold_heads_and_lengths():
+    labels, arcs, gold, heads = random_batch(np.random.default_rng(6), [3, 2])
+    for wrong in (2, 3, -1):  # itself, not in the sentence, nothing
+        changed = heads.clone()
+        changed[1, 1] = wrong
+        with pytest.raises(ValueError, match="a gold head is not the root or another word"):
+            joint_likelihood_loss(labels, arcs, [3, 2], gold, changed)
+    with pytest.raises(ValueError, match="sentence 1: length 5"):
+        log_partition(labels, arcs, [3, 5])
