@@ -25,7 +25,7 @@ from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import layer_of, source_of
 from lalkit.interpret.alternatives import Price, Reading, Readings, decoder, given_tree
-from lalkit.interpret.questions import Questions, Texts
+from lalkit.interpret.questions import MOST_CHARACTERS, MOST_TREES, Questions, Texts, TypedSentences
 from lalkit.network.parser import same_state
 from lalkit.network.precision import Precision, resolve
 from lalkit.network.predict import Prediction, predict, with_confidence
@@ -217,16 +217,16 @@ class ParseResult:
         return replace(self, prediction=self.readings.with_confidence(self.prediction))
 
     def contributions(self, norm: str = "exact") -> pd.DataFrame:
-        """Return what made the score of each constituent, by label head: see `lalkit.interpret.words_of_spans.contributions`."""
-        from lalkit.interpret import words_of_spans
+        """Return the parts of each constituent's score, by label head: see `interpret.tables.contributions_with_words`."""
+        from lalkit.interpret import tables
 
-        return words_of_spans.contributions(self._parser.attribution, [self._look], [self.given], norm)
+        return tables.contributions_with_words(self._parser.attribution, [self._look], [self.given], norm)
 
     def attention(self, label: str | None = None) -> pd.DataFrame:
-        """Return which words label heads attend to: see `lalkit.interpret.words_of_spans.attention`."""
-        from lalkit.interpret import words_of_spans
+        """Return the words to which label heads attend: see `interpret.tables.attention_with_words`."""
+        from lalkit.interpret import tables
 
-        return words_of_spans.attention(self._parser.attribution, [self._look], [self.given], label)
+        return tables.attention_with_words(self._parser.attribution, [self._look], [self.given], label)
 
     def explain(self, label: str | None = None, norm: str = "exact", top: int = 3) -> str:
         """Say in words what made the constituents of a label (None: all constituents).
@@ -627,7 +627,6 @@ class Parser(Questions):
         """
         from lalkit.draw.local_server import LocalServer
         from lalkit.draw.pages import asset, render
-        from lalkit.interpret.typed_sentence import MOST_CHARACTERS, MOST_TREES, TypedSentences
 
         server = PLAYGROUNDS.get(self)
         if server is None or not server.thread.is_alive():

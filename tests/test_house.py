@@ -308,7 +308,7 @@ def test_no_module_imports_the_private_names_of_another():
 
 # Limits of the package: entries, files and lines of code, and of the tests' lines of code. They are only ever lowered.
 # What a new feature needs, other lines pay for.
-ENTRIES, MODULES, CODE, TESTS = 20, 147, 17_774, 19_651
+ENTRIES, MODULES, CODE, TESTS = 20, 142, 17_751, 19_301
 
 
 def code_lines(source: str) -> int:

@@ -103,7 +103,7 @@ def probe_classifier(run: Path, data: Texts, out: Table = None, test: Test = 0, 
     """
     from lalkit.companions.classifiers import classifier_study, classifier_training, examples, text_corpora
     from lalkit.companions.classifiers.faithfulness import measure
-    from lalkit.probes.tables import summary
+    from lalkit.probes.perturbation import summary
 
     classifier, size = classifier_training.load_classifier(run), classifier_study.Size()
     texts = examples.shorten(text_corpora.load(data), test=test).test
@@ -174,7 +174,7 @@ def study_classifiers(
         models: Kinds of classifiers, between commas.
     """
     from lalkit.companions.classifiers.classifier_study import Size, study, tables
-    from lalkit.probes.tables import summary
+    from lalkit.probes.perturbation import summary
 
     numbers, (names, kinds) = between_commas(seeds, data=data, models=models)
     measured = study(names, kinds, numbers, out, Size(train=train, test=test, epochs=epochs))

@@ -131,11 +131,10 @@ def evaluate(
     with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
         predictions = predict(loaded.network, loaded.collator, gold, lam=lam, tick=bar.update, precision=precision)
     parsed = [p.sentence for p in predictions]
-    result = scores.evaluate(gold, parsed)
-    labels = {label for sentence in gold for label in sentence.arc_labels or ()}
-    if 2 * len(labels & set(loaded.vocab.arc_labels)) < len(labels):
-        text = "%s does not know most arc labels of %s: they follow other rules, so UAS and LAS say little here"
-        logger.warning(text, parser, treebank)
+    result = scores.evaluate(gold, parsed, arc_labels=loaded.vocab.arc_labels)
+    if result.other_arcs:
+        logger.warning(result.other_arcs)
+        gold = mixture.layers_of(gold, "constituents")
     crossing, beyond = scores.out_of_reach(gold)
     if crossing:
         text = "%d sentences have crossing arcs, which count; %d of their arcs no projective parser can find"

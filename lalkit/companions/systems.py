@@ -1,6 +1,6 @@
 """Three systems under the same probes: the label attention of a parser, the attention of LSTM classifiers, a summarizer's heads.
 
-Each function `of_` returns the long table of `lalkit.probes.tables.probe_all`, and `overview` of all of them has a row for each
+Each function `of_` returns the long table of `probes.perturbation.probe_all`, and `overview` of all of them has a row for each
 system. Tags are the twelve universal ones in every system, so that POS-KL means the same. Each function `faithful_` returns the
 long table of `lalkit.probes.removal.faithfulness`, for its `areas` and, if the truth is known, its `grades`.
 """
@@ -30,13 +30,11 @@ from lalkit.companions.summarizers.documents import Document
 from lalkit.companions.summarizers.documents import load as load_news
 from lalkit.companions.summarizers.summarizer import Summarizer
 from lalkit.companions.summarizers.summarizer_training import load_summarizer
-from lalkit.interpret.attention_views import STRIDE
-from lalkit.interpret.span_layer import SpanLayer
+from lalkit.interpret.span_layer import STRIDE, SpanLayer
 from lalkit.probes.attribution import METHODS, attribute
-from lalkit.probes.perturbation import permutation_tvd
+from lalkit.probes.perturbation import overview, permutation_tvd, probe_all
 from lalkit.probes.removal import TRUTH, areas, by_weights, faithfulness, grades
-from lalkit.probes.tables import overview, probe_all, tidy
-from lalkit.probes.view import AttentionView
+from lalkit.probes.view import AttentionView, tidy
 from lalkit.probes.weights import conicity, pool_queries
 from lalkit.treebank.tree import Sentence
 

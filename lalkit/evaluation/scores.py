@@ -12,6 +12,8 @@ depend on these conventions:
 * Brackets are scored under the gold tags, as usual for parsers that were given the tags. Otherwise a parser that predicts its own
   tags would lose a sentence when it takes a quote for an apostrophe. `retag=False` scores each side under its own tags, as
   the C program does with two files. Tag accuracy compares the predicted tags in both cases.
+* Arcs are scored only if the labels of both sides follow the same conventions (`other_arc_labels`): Universal Dependencies and
+  our English rules, for example, choose other head words, so that UAS and LAS would measure nothing.
 * A predicted sentence without tags takes the gold ones. If gold has no tags, no word is known to be punctuation: EVALB deletes
   no word, and the scores without punctuation are None.
 """
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +39,7 @@ from lalkit.treebank.universal import by_conventions, is_universal
 # The usual five of the Penn Treebank (the evaluation of Stanford, and of Zhou and Zhao), and the Chinese Treebank's PU.
 PUNCTUATION = frozenset({"``", "''", ":", ",", ".", "PU"})
 NO_GOLD = "skipped: no gold tree"
+LEAST_LABELS = 8  # of the side with fewer arc labels; with fewer than these, they say nothing about conventions
 
 
 @dataclass(frozen=True)
@@ -101,12 +104,16 @@ class _Row:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of `evaluate`. The flags say which layers gold and prediction both have, and so which scores exist."""
+    """The result of `evaluate`. The flags say which layers gold and prediction both have, and so which scores exist.
+
+    other_arcs: the reason why arcs are not scored although both sides have them; "" if there is none.
+    """
 
     rows: tuple[_Row, ...]
     has_trees: bool
     has_labels: bool
     has_tags: bool
+    other_arcs: str = ""
 
     @property
     def brackets(self) -> evalb.BracketTotals:
@@ -175,7 +182,12 @@ def _percent_right(counts: Iterable[AttachmentCount | None], measure: str) -> fl
 
 
 def evaluate(
-    gold: Sequence[Sentence], predicted: Sequence[Sentence | None], rules: EvalbRules = COLLINS, *, retag: bool = True
+    gold: Sequence[Sentence],
+    predicted: Sequence[Sentence | None],
+    rules: EvalbRules = COLLINS,
+    *,
+    retag: bool = True,
+    arc_labels: Collection[str] | None = None,
 ) -> Evaluation:
     """Score a corpus, sentence i against sentence i.
 
@@ -184,6 +196,7 @@ def evaluate(
         predicted: one for each gold sentence; None for a sentence that could not be parsed.
         rules: the rules of EVALB.
         retag: score brackets under the gold tags.
+        arc_labels: all arc labels that the parser knows. They are compared with those of gold, see `other_arc_labels`.
 
     Returns:
         The scores. A layer is scored if some gold sentence and some prediction have it, tags only if all have them. Predictions
@@ -199,6 +212,9 @@ def evaluate(
     parses = [sentence for sentence in predicted if sentence is not None]
     has = {layer: _both_have(layer, gold, parses) for layer in ("constituents", "heads", "arc_labels")}
     has_tags = bool(gold) and all(sentence.tags is not None for sentence in gold + parses)
+    other = other_arc_labels(gold, parses, arc_labels)
+    if other:
+        has["heads"] = has["arc_labels"] = False
     rows = []
     for right, parse in zip(gold, predicted):
         arcs = has["heads"] and right.heads is not None
@@ -211,7 +227,33 @@ def evaluate(
                 with_punctuation=attachment(right, parse, True) if arcs else None,
             )
         )
-    return Evaluation(tuple(rows), has["constituents"], has["arc_labels"], has_tags)
+    return Evaluation(tuple(rows), has["constituents"], has["arc_labels"], has_tags, other)
+
+
+def other_arc_labels(
+    gold: Iterable[Sentence], predicted: Iterable[Sentence | None], known: Collection[str] | None = None
+) -> str:
+    """Return one line that says why arcs cannot be compared, if the labels of both sides follow other conventions; "" if not.
+
+    They do if the side with fewer labels shares less than 60 % of them with the other side. Two treebanks of one convention
+    share at least 83 %, our English rules and Universal Dependencies 0 %, Stanford style and Universal Dependencies 51 %.
+
+    known: all arc labels that the parser knows; None: those of the predictions.
+    """
+    wanted = _arc_labels(gold)
+    ours = set(known) if known else _arc_labels(predicted)
+    fewer = min(wanted, ours, key=len)
+    if len(fewer) < LEAST_LABELS or len(wanted & ours) >= 0.6 * len(fewer):
+        return ""
+    some, others = (", ".join(sorted(labels - both)[:3]) for both in [wanted & ours] for labels in (ours, wanted))
+    return (
+        f"arcs are left out: the arc labels of the parser ({some} ...) and of the treebank ({others} ...) follow other "
+        "conventions, so only constituents are compared"
+    )
+
+
+def _arc_labels(sentences: Iterable[Sentence | None]) -> set[str]:
+    return {label for sentence in sentences if sentence for label in sentence.arc_labels or ()}
 
 
 def _both_have(layer: str, gold: list[Sentence], parses: list[Sentence]) -> bool:

@@ -107,16 +107,23 @@ class Contributions:
         """The spans of the parse only."""
         return self.where(self.spans["parsed"].to_numpy())
 
-    def where(self, mask: np.ndarray) -> Contributions:
-        exact = None if self.exact is None else self.exact[mask]
-        return Contributions(self.spans[mask].reset_index(drop=True), self.raw[mask], exact)
+    def where(self, rows: np.ndarray) -> Contributions:
+        """Return the contributions to some of the spans. rows: a mask [m], or the numbers of rows."""
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        exact = None if self.exact is None else self.exact[rows]
+        return Contributions(self.spans.iloc[rows].reset_index(drop=True), self.raw[rows], exact)
 
-    def table(self, norms: Sequence[str] = tuple(NORMS)) -> pd.DataFrame:
-        """Return a row for each span, head and norm: the columns of the span, head, norm, value."""
+    def common(self, other: Contributions) -> tuple[Contributions, Contributions]:
+        """Return the contributions of both to the spans that both have, in one order."""
+        keys = ["sentence", "start", "end", "label"]
+        both = self.spans[keys].reset_index().merge(other.spans[keys].reset_index(), on=keys)
+        return self.where(both["index_x"].to_numpy()), other.where(both["index_y"].to_numpy())
+
+    def table(self, norm: str) -> pd.DataFrame:
+        """Return a row for each span and head: the columns of the span, head, norm, value."""
         spans = self.spans.loc[self.spans.index.repeat(self.heads)].reset_index(drop=True)
         heads = np.tile(np.arange(self.heads), len(self.spans))
-        parts = [spans.assign(head=heads, norm=norm, value=self.by(norm).ravel()) for norm in norms]
-        return pd.concat(parts, ignore_index=True)
+        return spans.assign(head=heads, norm=norm, value=self.by(norm).ravel())
 
 
 def contributions(looks: Sequence[Look], gold: Sequence | None = None) -> Contributions:

@@ -14,18 +14,22 @@ Every wrong span belongs to exactly one error. The classes are tried in this ord
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from lalkit.errors import LalkitError
+from lalkit.errors import LalkitError, ParameterError
+from lalkit.evaluation.scores import other_arc_labels
 from lalkit.interpret.contributions import Contributions, Look
 from lalkit.interpret.source import Span, gold_spans
 from lalkit.interpret.tables import chosen
 from lalkit.treebank.joint import head_word
 from lalkit.treebank.tree import Sentence
+
+logger = logging.getLogger(__name__)
 
 COLUMNS = "sentence id class gold_start gold_end gold_label start end label text head_word".split()
 # How many heads count as the top heads of a label: section 4.6 follows two for NP and four for S, and lists four for PP.
@@ -33,34 +37,45 @@ TOP = {"NP": 2}
 TOP_OF_OTHERS = 4
 
 
-def errors(gold: Sequence[Sentence], parses: Sequence[Sentence]) -> pd.DataFrame:
+def errors(
+    gold: Sequence[Sentence], parses: Sequence[Sentence], arc_labels: Collection[str] | None = None
+) -> pd.DataFrame:
     """Return a row for each error.
 
+    If the arc labels of parses and treebank follow other conventions, arcs are left out, and the log says so.
+
+    Args: arc_labels: all arc labels that the parser knows (None: those of the parses).
     Returns: sentence, id, class, gold_start, gold_end, gold_label, start, end, label, text, head_word. If one side is missing,
         its columns are <NA>. For a wrong arc, start and gold_start are the head words (0 = root), label and gold_label are the
         arc labels, and end is the number of the word. head_word: in the parse; in gold if the span is missing in the parse.
     """
-    rows = []
+    rows, other = [], other_arc_labels(gold, parses, arc_labels)
+    if other:
+        logger.warning(other)
     for place, (right, guess) in enumerate(zip(gold, parses, strict=True)):
         if right.constituents is None and right.heads is None:
             raise LalkitError("has no gold tree", where=right.where, remedy="Give the sentences of a treebank.")
-        both = right.constituents is not None and guess.constituents is not None
-        expected, predicted = (set(spans) for spans in gold_spans([right, guess])) if both else (set(), set())
-        for kind, there, here in classify(expected - predicted, predicted - expected):
-            start, end, _ = here or there
-            text = " ".join(right.words[start:end]), head_word(guess if here else right, start, end)
-            rows.append((place, right.id, kind, *(there or (None,) * 3), *(here or (None,) * 3), *text))
-        blank = (None,) * len(right)
-        names = right.arc_labels or guess.arc_labels or blank, guess.arc_labels or right.arc_labels or blank
-        for i in range(len(right)) if right.heads and guess.heads else ():
-            labels = names[0][i], names[1][i]
-            if right.heads[i] != guess.heads[i] or labels[0] != labels[1]:
-                kind = "wrong arc" if right.heads[i] != guess.heads[i] else "wrong arc label"
-                sides = (right.heads[i], i + 1, labels[0]), (guess.heads[i], i + 1, labels[1])
-                head = (None, *right.words)[guess.heads[i]]
-                rows.append((place, right.id, kind, *sides[0], *sides[1], right.words[i], head))
+        if right.constituents is not None and guess.constituents is not None:
+            expected, predicted = (set(spans) for spans in gold_spans([right, guess]))
+            for kind, there, here in classify(expected - predicted, predicted - expected):
+                start, end, _ = here or there
+                text = " ".join(right.words[start:end]), head_word(guess if here else right, start, end)
+                rows.append((place, right.id, kind, *(there or (None,) * 3), *(here or (None,) * 3), *text))
+        if right.heads and guess.heads and not other:
+            rows += [(place, right.id, *row) for row in _wrong_arcs(right, guess)]
     numbers = ["gold_start", "gold_end", "start", "end"]
     return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(numbers, "Int64"))
+
+
+def _wrong_arcs(right: Sentence, guess: Sentence) -> Iterator[tuple]:
+    """Yield the columns of `errors` for each word with a wrong arc. Labels that one side lacks are not compared."""
+    blank = (None,) * len(right)
+    names = right.arc_labels or guess.arc_labels or blank, guess.arc_labels or right.arc_labels or blank
+    for i, (head, other, *labels) in enumerate(zip(right.heads, guess.heads, *names)):
+        if head != other or labels[0] != labels[1]:
+            kind = "wrong arc" if head != other else "wrong arc label"
+            text = right.words[i], (None, *right.words)[other]
+            yield kind, head, i + 1, labels[0], other, i + 1, labels[1], *text
 
 
 def classify(missing: set[Span], extra: set[Span]) -> Iterator[tuple[str, Span | None, Span | None]]:
@@ -109,32 +124,41 @@ def missed(
     norm: str,
     count: int | None = None,
     chosen_from: Literal["parsed", "correct"] = "parsed",
+    among: Literal["relabelled", "missed"] = "relabelled",
 ) -> pd.DataFrame:
-    """Count the missed gold spans that are led by a top head of their label, for all labels of correct spans.
+    """Count, for each label, the gold spans that the parse gives another label although a top head of their own label leads them.
 
-    The paper counts 36 of 53 for NP and 141 of 193 for S. Look with `besides=gold_spans(gold)`, and gather with `gold=gold`.
+    The paper counts 36 of 53 for NP and 141 of 193 for S: spans that its parser predicted with another label. Look with
+    `besides=gold_spans(gold)`, and gather with `gold=gold`.
 
-    Args: count: how many top heads a label has, as in `top_heads`. chosen_from: the spans that decide which heads these are:
-        all spans of the parse, as in the paper, or the correct ones.
-    Returns: label, norm, heads (the top heads), gold (gold spans), missed (those not in the parse), still (those of the missed
-        that a top head leads), percent, by_chance (percent of all parsed spans, with any label, that one of these heads leads).
+    Args: count: the number of top heads of a label, as in `top_heads`. chosen_from: the spans that decide which heads these are:
+        all spans of the parse, as in the paper, or the correct ones. among: the gold spans to count: "relabelled", those over
+        whose words the parse has another label, as in the paper; "missed", all that are not in the parse.
+    Returns: label, norm, among, heads (the top heads), gold (gold spans), missed (those of them that are counted), still (those
+        of the missed that a top head leads), percent, by_chance (percent of all parsed spans, with any label, that one of these
+        heads leads).
     """
     spans = contributions.spans
     if spans["gold"].isna().any():
         raise LalkitError("gold spans are needed", remedy="Look with besides=gold_spans(gold), gather with gold=gold.")
+    if among not in ("relabelled", "missed"):
+        raise ParameterError(f"among is {among!r}", remedy="Give relabelled or missed.")
     parsed, gold = spans["parsed"].to_numpy(), spans["gold"].to_numpy(dtype=bool)
     top, right = contributions.top(norm), contributions.where(parsed & gold)
     deciding = right if chosen_from == "correct" else contributions.parsed
+    lost = gold & ~parsed
+    if among == "relabelled":
+        words = pd.MultiIndex.from_frame(spans[["sentence", "start", "end"]])
+        lost &= words.isin(words[parsed])
     rows = []
     for label in right.spans["label"].value_counts().index:
-        heads = top_heads(deciding, norm, label, count)
-        expected = contributions.labelled(label) & gold
-        lost = expected & ~parsed
-        still = int(np.isin(top[lost], heads).sum())
-        percent = 100 * still / lost.sum() if lost.any() else np.nan
+        heads, of_label = top_heads(deciding, norm, label, count), contributions.labelled(label)
+        counted = top[of_label & lost]
+        still = int(np.isin(counted, heads).sum())
+        percent = 100 * still / len(counted) if len(counted) else np.nan
         by_chance = 100 * np.isin(top[parsed], heads).mean()
-        rows.append((label, norm, heads, int(expected.sum()), int(lost.sum()), still, percent, by_chance))
-    return pd.DataFrame(rows, columns="label norm heads gold missed still percent by_chance".split())
+        rows.append((label, norm, among, heads, int((of_label & gold).sum()), len(counted), still, percent, by_chance))
+    return pd.DataFrame(rows, columns="label norm among heads gold missed still percent by_chance".split())
 
 
 def trace(
@@ -168,59 +192,34 @@ def trace(
     return pd.DataFrame(rows, columns="rank head contribution word attention root noun of_label".split())
 
 
-def word_shares(
+def at_root_and_nouns(
     looks: Sequence[Look],
     contributions: Contributions,
     norm: str,
     count: int = 9,
     gold: Sequence[Sentence] | None = None,
 ) -> pd.DataFrame:
-    """Return how many of a span's `count` top heads attend most to the root, and how many to a noun. gold: as in `trace`.
+    """Return for each span of the parse how many of its `count` top heads attend most to the root, and how many to a noun.
 
-    Returns: spans ("wrong" or "correct" spans of the parse; "all heads" of every sentence, to compare with), count, root and
-        noun (percent).
+    Section 4.6 gives one example: a headline that is an S in gold and an NP in the parse. gold: as in `trace`.
+
+    Returns: sentence, id, start, end, label, gold (is the span right?), gold_label (of gold over the same words; "" if there is
+        none), root, noun (numbers of heads), root_by_chance, noun_by_chance (of `count` heads that are drawn at random).
     Raises: LalkitError for a parse without dependencies.
     """
-    trees = gold or [look.sentence for look in looks]
-    # For each sentence [heads, 2].
-    kinds = [_root_and_nouns(tree)[:, look.attention.argmax(1)].T for tree, look in zip(trees, looks)]
-    parsed = contributions.parsed
-    top = np.argsort(-parsed.by(norm), axis=1, kind="stable")[:, :count]
-    shares = np.array([kinds[place][heads].mean(0) for place, heads in zip(parsed.spans["sentence"], top)])
-    right = parsed.spans["gold"].to_numpy(dtype=bool)
-    masks = {"wrong": ~right, "correct": right}
-    rows = [(name, int(mask.sum()), *100 * shares[mask].mean(0)) for name, mask in masks.items() if mask.any()]
-    everywhere = np.concatenate(kinds)
-    rows.append(("all heads", len(everywhere), *100 * everywhere.mean(0)))
-    return pd.DataFrame(rows, columns=["spans", "count", "root", "noun"])
-
-
-def renamed(
-    looks: Sequence[Look],
-    contributions: Contributions,
-    norm: str,
-    gold: Sequence[Sentence],
-    label: str = "S",
-    count: int = 9,
-) -> pd.DataFrame:
-    """Return the gold constituents of a label that the parse calls something else, as the headline of section 4.6: S, not NP.
-
-    A chain of unary constituents such as S::VP has the label if one of its parts is the label.
-
-    Args: count: how many of the span's top heads are followed. gold: the same sentences with gold trees; their root counts.
-    Returns: sentence, id, start, end, gold_label, label (in the parse), root and noun (how many of the top heads attend most to
-        the root, or to a noun), root_by_chance and noun_by_chance (how many of `count` heads that are drawn at random).
-    """
     parsed, rows = contributions.parsed, []
+    trees = gold or [look.sentence for look in looks]
+    labels = [{(c.start, c.end): c.label for c in tree.constituents or ()} if gold else {} for tree in trees]
+    # For each sentence [2, heads].
+    kinds = [_root_and_nouns(tree)[:, look.attention.argmax(1)] for tree, look in zip(trees, looks)]
     order = np.argsort(-parsed.by(norm), axis=1, kind="stable")[:, :count]
     for row, top in zip(parsed.spans.itertuples(), order):
-        right = next((c.label for c in gold[row.sentence].constituents if (c.start, c.end) == (row.start, row.end)), "")
-        if label in right.split("::") and label not in row.label.split("::"):
-            kinds = _root_and_nouns(gold[row.sentence])[:, looks[row.sentence].attention.argmax(1)]
-            numbers = (*kinds[:, top].sum(1), *(len(top) * kinds.mean(1)))
-            rows.append((row.sentence, row.id, row.start, row.end, right, row.label, *numbers))
-    columns = "sentence id start end gold_label label root noun root_by_chance noun_by_chance"
-    return pd.DataFrame(rows, columns=columns.split())
+        kind = kinds[row.sentence]
+        rows.append(
+            (labels[row.sentence].get((row.start, row.end), ""), *kind[:, top].sum(1), *len(top) * kind.mean(1))
+        )
+    numbers = pd.DataFrame(rows, columns="gold_label root noun root_by_chance noun_by_chance".split())
+    return parsed.spans.drop(columns="parsed").join(numbers)
 
 
 def _root_and_nouns(tree: Sentence) -> np.ndarray:

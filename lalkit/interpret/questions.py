@@ -1,81 +1,103 @@
-"""What a parser can be asked about many sentences, and how its label heads can be changed for a while, in one line each.
+"""The questions about many sentences that a parser answers in one line, its changed label heads, and the page to type into.
 
 The changes act at the named hook points of the layer: `with source.layer.hooked(**hooks):`.
+
+`TypedSentences` answers for a sentence that is typed into a page: the parameters of an address in, and trees and a page to
+explore out. The parameters, each a text:
+
+    text      the sentence
+    form      raw, tokens, tagged or brackets
+    require   parts that the tree must have: NP(3,5); 4->2 (see `lalkit.chart.constraints`), with spaces or semicolons between
+    forbid    parts that it must not have
+    without   label heads that are switched off, by number or by label: 3, 7
+    k         how many of the best trees to list
+    tree      which of them to show, from 1
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from copy import copy, deepcopy
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 
-from lalkit.errors import LalkitError, ParameterError
-from lalkit.treebank.text import read_sentences
+from lalkit.chart.constraints import items_of, read_brackets
+from lalkit.errors import LalkitError, ParameterError, whole_number
+from lalkit.network.confidence import check_joint
+from lalkit.treebank.text import Form, read_line, read_sentences
 from lalkit.treebank.tree import Sentence
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from lalkit.interpret.contributions import Heads
-    from lalkit.interpret.source import AttributionSource, Hooks
+    from lalkit.interpret.source import AttributionSource
 
 CONTEXTS = {"uniform": "uniform attention", "mean": "mean", "swapped": "swapped sentences"}  # the names of the controls
 EXAMPLE = "Give of=, some tens of sentences such as those of lalkit.Treebank.load('sample', 'train'); for swapped, one."
 Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
 
+DEFAULTS = {"text": "", "form": "raw", "require": "", "forbid": "", "without": "", "k": "5", "tree": "1"}
+MOST_CHARACTERS, MOST_WORDS, MOST_TREES = 2_000, 150, 20
+BETWEEN = re.compile(r"[;\s]+(?![^(]*\))")  # constraints: not the spaces inside NP( 3, 5 )
+
 
 class Questions:
-    """The part of `lalkit.Parser` that asks its label heads.
+    """The part of `lalkit.Parser` that answers questions about its label heads.
 
     texts: a treebank, a list of texts, of lists of words or of Sentences, a column of a table, or one text. It is parsed, and the
-    tables describe the constituents of the parses; `lalkit.interpret.words_of_spans` says what the columns are.
+    tables describe the constituents of the parses; `lalkit.interpret.tables` describes their columns.
     """
 
     parse_all: Callable
+    network: Any
+    vocab: Any
 
     @property
     def attribution(self) -> AttributionSource:
-        """What answers for the parser's label attention."""
+        """The object that answers for the parser's label attention."""
 
     def contributions(self, texts: Texts, norm: str = "exact") -> pd.DataFrame:
-        """Return what made the score of each constituent, by label head: see `words_of_spans.contributions`."""
-        from lalkit.interpret import words_of_spans
+        """Return the parts of each constituent's score, by label head: see `tables.contributions_with_words`."""
+        from lalkit.interpret import tables
 
-        return words_of_spans.contributions(self.attribution, *self._looks(texts), norm)
+        return tables.contributions_with_words(self.attribution, *self._looks(texts), norm)
 
     def attention(self, texts: Texts, label: str | None = None) -> pd.DataFrame:
-        """Return which words label heads attend to: see `words_of_spans.attention`.
+        """Return the words to which label heads attend: see `tables.attention_with_words`.
 
         label: look at the words of the constituents of this label.
         """
-        from lalkit.interpret import words_of_spans
+        from lalkit.interpret import tables
 
-        return words_of_spans.attention(self.attribution, *self._looks(texts), label)
+        return tables.attention_with_words(self.attribution, *self._looks(texts), label)
 
     def top_heads(
         self, texts: Texts, label: str | None = None, norm: str | None = None, count: int = 1
     ) -> pd.DataFrame:
-        """Return the `count` label heads that contribute most to each constituent: see `words_of_spans.top_heads`."""
-        from lalkit.interpret import words_of_spans
+        """Return the `count` label heads that contribute most to each constituent: see `tables.top_heads_with_words`."""
+        from lalkit.interpret import tables
 
-        return words_of_spans.top_heads(self.attribution, *self._looks(texts), label, norm, count)
+        return tables.top_heads_with_words(self.attribution, *self._looks(texts), label, norm, count)
 
     def errors(self, gold: Iterable[Sentence]) -> pd.DataFrame:
         """Return a row for each error in the parses of a treebank: see `lalkit.interpret.errors.errors`."""
         from lalkit.interpret import errors
 
         gold = read_sentences(gold)
-        return errors.errors(gold, [result.sentence for result in self.parse_all(gold)])
+        return errors.errors(gold, [result.sentence for result in self.parse_all(gold)], self.vocab.arc_labels)
 
     @contextmanager
     def without(self, heads: Heads) -> Iterator[Questions]:
-        """Take label heads out inside the `with` block: `with parser.without(heads=[3, 7]):`. In nested blocks, all changes hold.
+        """Remove label heads inside the `with` block: `with parser.without(heads=[3, 7]):`. In nested blocks, all changes hold.
 
-        heads: numbers, or labels if each label has a head of its own. Paper's layer: the head's slice of the output is 0. Label
-        attention inside the span: the head's evidence is 0; what the boundaries give to its label stays. A result belongs to the
+        heads: numbers, or labels if each label has its own head. Paper's layer: the head's slice of the output is 0. Label
+        attention inside the span: the head's evidence is 0; the boundary score of its label stays. A result belongs to the
         network that parsed it: ask for its explanations inside the same block.
         """
         source = self.attribution
@@ -86,7 +108,7 @@ class Questions:
     def with_contexts(
         self, contexts: str | Callable[[Tensor], Tensor], heads: Heads | None = None, of: Texts = ()
     ) -> Iterator[Questions]:
-        """Replace what label heads pass on inside the `with` block, of all heads or of some.
+        """Replace the values that label heads pass on inside the `with` block, of all heads or of some.
 
         Args:
             contexts: "uniform": the heads attend to all words alike. "mean": they pass on their mean over the sentences `of`.
@@ -95,8 +117,28 @@ class Questions:
                 [sentences, words, heads] in label attention inside the span.
             heads: as in `without`; None: all.
             of: other sentences, for "mean" and "swapped".
+
+        Raises:
+            ParameterError: another name, or a head that the layer does not have.
+            LalkitError: sentences are needed, or the function returns another shape than it got.
         """
-        with self.attribution.layer.hooked(**_with_contexts(self.attribution, contexts, heads, _sentences(of))):
+        source, others = self.attribution, _sentences(of)
+        chosen = None if heads is None else source.chosen(heads)
+        if callable(contexts):
+            hooks = {source.passed_on: _same_shape(contexts)}
+        elif contexts not in CONTEXTS:
+            remedy = f"Give {', '.join(CONTEXTS)} or a function."
+            raise ParameterError(f"there are no contexts {contexts!r}", remedy=remedy)
+        elif contexts != "uniform" and not others:
+            raise LalkitError(f"{contexts} contexts need sentences to take them from", remedy=EXAMPLE)
+        elif contexts == "swapped":
+            hooks = source.of_sentence(others[0])
+        else:
+            mean = source.mean(others) if contexts == "mean" else torch.zeros(source.heads)
+            hooks = source.controls(mean)[CONTEXTS[contexts]]
+        if chosen is not None:
+            hooks = {point: _only(chosen, change) for point, change in hooks.items()}
+        with source.layer.hooked(**hooks):
             yield self
 
     def _looks(self, texts: Texts) -> tuple[list, list[Sentence]]:
@@ -108,35 +150,6 @@ class Questions:
 
 def _sentences(texts: Texts) -> list[Sentence]:
     return read_sentences([texts] if isinstance(texts, str | Sentence) else texts)
-
-
-def _with_contexts(
-    source: AttributionSource, contexts: str | Callable[[Tensor], Tensor], heads: Heads | None, of: Sequence[Sentence]
-) -> Hooks:
-    """Return the hooks that replace what label heads pass on.
-
-    Args:
-        contexts: uniform, mean, swapped, or a function of the tensor, see `lalkit.Parser.with_contexts`.
-        heads: the heads that change; None: all of them.
-        of: the sentences from which other contexts are taken.
-
-    Raises:
-        ParameterError: another name, or a head that the layer does not have.
-        LalkitError: sentences are needed, or the function returns another shape than it got.
-    """
-    chosen = None if heads is None else source.chosen(heads)
-    if callable(contexts):
-        hooks = {source.passed_on: _same_shape(contexts)}
-    elif contexts not in [*CONTEXTS]:
-        raise ParameterError(f"there are no contexts {contexts!r}", remedy=f"Give {', '.join(CONTEXTS)} or a function.")
-    elif contexts != "uniform" and not of:
-        raise LalkitError(f"{contexts} contexts need sentences to take them from", remedy=EXAMPLE)
-    elif contexts == "swapped":
-        hooks = source.of_sentence(of[0])
-    else:
-        mean = source.mean(of) if contexts == "mean" else torch.zeros(source.heads)
-        hooks = source.controls(mean)[CONTEXTS[contexts]]
-    return hooks if chosen is None else {point: _only(chosen, change) for point, change in hooks.items()}
 
 
 def _only(chosen: Tensor, change: Callable) -> Callable:
@@ -152,3 +165,76 @@ def _same_shape(function: Callable[[Tensor], Tensor]) -> Callable:
         return other.to(value)
 
     return change
+
+
+class TypedSentences:
+    """Parse typed sentences, each as the parameters of an address ask.
+
+    The answers come from a copy of the network that shares its weights. So heads that are switched off here are not switched off
+    for anyone who uses the parser at the same time.
+    """
+
+    def __init__(self, parser: Questions):
+        """Raises LalkitError for a parser without joint trees, or without label attention."""
+        check_joint(parser.network.config.task)
+        self.heads, labels = parser.attribution.heads, parser.attribution.head_labels
+        self.example = ", ".join(labels[1:3]) or "3, 7"  # 0 is <H>
+        shared = {id(weight): weight for weight in (*parser.network.parameters(), *parser.network.buffers())}
+        self.parser: Any = copy(parser)
+        self.parser.network = deepcopy(parser.network, shared)
+        vars(self.parser).pop("attribution")
+
+    def trees(self, arguments: Mapping[str, Sequence[str]]) -> dict:
+        """Return the best trees, the probabilities of the tree that is shown, the price of constraints, and changes by heads."""
+        with self._parsed(arguments) as (usual, results, number):
+            shown, changed = results[number], None
+            if usual:
+                before, after = (items_of(r.spans, r.sentence.heads) for r in (usual, results[0]))
+                changed = {"added": sorted(map(str, after - before)), "missing": sorted(map(str, before - after))}
+            return {
+                "trees": [result.to_dict() for result in results],
+                "shown": {"number": number + 1, **shown.with_confidence().to_dict()},
+                "price": shown.price._asdict() if shown.constraints.items else None,
+                "changed": changed,
+            }
+
+    def page(self, arguments: Mapping[str, Sequence[str]]) -> str:
+        """Return the page that explores the tree. If heads are switched off, the usual tree stands before it."""
+        with self._parsed(arguments) as (usual, results, number):
+            shown = results[number]
+            return (usual or shown).explore(beside=usual and shown, constrain=True).html
+
+    @contextmanager
+    def _parsed(self, arguments: Mapping[str, Sequence[str]]) -> Iterator[tuple[Any, list, int]]:
+        """Give the usual parse if heads are switched off, the best trees, and the place of the one to show among them.
+
+        Raises ParameterError for a parameter that is unknown, too long or wrong.
+        """
+        if unknown := sorted(arguments.keys() - DEFAULTS.keys()):
+            raise ParameterError("is not a parameter", where=unknown[0][:40], remedy=f"Use {', '.join(DEFAULTS)}.")
+        values = DEFAULTS | {name: texts[-1] for name, texts in arguments.items() if texts}
+        k = whole_number("k", _number(values["k"]), 1, MOST_TREES)
+        check_length(values["text"], values["form"])
+        lists = {name: list(filter(None, BETWEEN.split(values[name]))) for name in ("require", "forbid")}
+        parse = partial(self.parser.parse, values["text"], cast(Form, values["form"]), **lists)
+        heads = [_number(head) for head in re.split(r"[;,\s]+", values["without"]) if head]
+        usual = parse() if heads else None
+        if usual:
+            usual.explore()  # now: its explanation belongs to the network as it is
+        with self.parser.without(heads) if heads else nullcontext():
+            results = parse().alternatives(k)
+            yield usual, results, whole_number("tree", _number(values["tree"]), 1, len(results)) - 1
+
+
+def _number(text: str) -> int | str:
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else text
+
+
+def check_length(text: str, form: str) -> None:
+    """Raise ParameterError for a text that is too long to be parsed while someone waits."""
+    remedy = f"Give one sentence of at most {MOST_WORDS} words and {MOST_CHARACTERS:,} characters."
+    if len(text) > MOST_CHARACTERS:
+        raise ParameterError(f"the text has {len(text):,} characters", remedy=remedy)
+    sentence = read_brackets(text)[0] if form == "brackets" else read_line(text, cast(Form, form))
+    if sentence is not None and len(sentence) > MOST_WORDS:
+        raise ParameterError(f"the sentence has {len(sentence)} words", remedy=remedy)

@@ -1,15 +1,16 @@
 """Ask a layer of label attention what it contributed to a parse: one interface for every such layer.
 
 `paper_layer` and `span_layer` implement `AttributionSource`. Their mathematics differ, but explanations, pages, probes, controls
-and comparisons ask both of them in the same way. A third layer needs one file with one more implementation, and its name in
+and comparisons use both of them in the same way. A third layer needs one file with one more implementation, and its name in
 `lalkit.interpret.layer_of`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -22,19 +23,19 @@ from lalkit.interpret.contributions import Contributions, Heads, Span
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import HookedModule
 from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.predict import Decode, Prediction, predict_batches
+from lalkit.network.predict import Decode, Prediction, predict, predict_batches
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
 Spans = Sequence[Sequence[Span]]  # the spans of each sentence
 Sentences = Sequence[Sentence]
-Hooks = dict[str, Callable]  # the name of a layer's hook point -> what changes the value there
+Hooks = dict[str, Callable]  # the name of a layer's hook point -> the function that changes the value there
 
 
 @dataclass(frozen=True)
 class SpanAttribution:
-    """Hold what the label heads do in gold spans.
+    """Hold the contributions and the attention of the label heads in gold spans.
 
     contributions: of all heads to these spans. attention: (place of the sentence, span, attention [heads, words of the span]).
     """
@@ -43,28 +44,30 @@ class SpanAttribution:
     attention: list[tuple[int, Span, np.ndarray]]
 
 
-class AttributionSource(Protocol):
-    """Answer for one trained parser what its label heads contribute to the scores of spans.
+class AttributionSource(ABC):
+    """Answer for one trained parser how its label heads contribute to the scores of spans.
 
-    A *look* is what a layer keeps of one parsed sentence. Each layer has a class of its own for it, with at least `prediction`
-    and `spans`, the spans to explain.
+    A *look* is the record that a layer keeps of one parsed sentence. Each layer has its own class for it, with at least
+    `prediction` and `spans`, the spans to explain.
+
+    A layer sets these attributes. question: the title of the page to explore. content: the content of a look, in words. norms:
+    the ways to measure a contribution, if there are several. top_norm: the norm that decides which head leads a span. passed_on:
+    the hook point of the values that heads pass on (contexts, or evidence). needs: options of `Network.forward` for a look.
     """
 
-    network: Network
-    collator: Collator
-    lam: float  # the weight of label scores in the score of a tree
-    question: str  # the title of the page to explore
-    content: str  # what a look holds, in words
-    norms: Sequence[str] = ()  # the ways to measure a contribution, if there are several
-    top_norm: str  # the norm that decides which head leads a span
-    passed_on: str  # the hook point of what heads pass on: their contexts, or their evidence
-    needs: Mapping[str, Any] = {}  # options of `Network.forward`: what a look needs of its output
+    question: str
+    content: str
+    norms: Sequence[str] = ()
+    top_norm: str
+    passed_on: str
+    needs: Mapping[str, Any] = {}
 
     def __init__(self, network: Network, collator: Collator, lam: float = 0.5):
         """lam: the weight of label scores in the score of a tree."""
         self.network, self.collator, self.lam = network, collator, lam
 
     @staticmethod
+    @abstractmethod
     def system(config: ModelConfig) -> str:
         """Return the name of a parser with this layer in comparisons."""
 
@@ -74,18 +77,21 @@ class AttributionSource(Protocol):
         return True
 
     @property
+    @abstractmethod
     def layer(self) -> HookedModule:
         """The layer itself. Controls act at its hook points."""
 
     @property
+    @abstractmethod
     def heads(self) -> int:
         """The number of label heads."""
 
     @property
     def head_labels(self) -> Sequence[str]:
-        """The labels for which heads 0, 1, ... stand; none if the heads have no fixed labels."""
+        """The labels of heads 0, 1, ...; empty if the heads have no fixed labels."""
         return ()
 
+    @abstractmethod
     def weights(self) -> list[Tensor]:
         """Return the weights of the label heads."""
 
@@ -99,10 +105,10 @@ class AttributionSource(Protocol):
         temperature: float | None = None,
         decode: Decode | None = None,
     ) -> list:
-        """Parse sentences, in order, and keep what the layer did; the same alone and in any batch.
+        """Parse sentences, in order, and keep a look at each; the same alone and in any batch.
 
         Args: besides: more spans of each sentence to look at. temperature: also compute probabilities, which the page then
-            shows. decode: what finds the trees, as in `predict`.
+            shows. decode: the function that finds the trees, as in `predict`.
         Raises: ModelError as `check` does.
         """
         self.check()
@@ -114,27 +120,33 @@ class AttributionSource(Protocol):
                 looks[place] = self.look_at(prediction, output, b, besides[place] if besides else ())
         return looks
 
+    @abstractmethod
     def check(self) -> None:
-        """Raise ModelError for a parser in whose scores the part of one head, or of one word, cannot be told apart."""
+        """Raise ModelError for a parser whose scores have no separate part of one head, or of one word."""
 
+    @abstractmethod
     def look_at(self, prediction: Prediction, output: ParserOutput, b: int, besides: Sequence[Span]) -> Any:
-        """Return the look of sentence b of a batch. besides: more spans to look at."""
+        """Return the look at sentence b of a batch. besides: more spans to look at."""
 
+    @abstractmethod
     def reasons(self, look, span: Span, norm: str, top: int, profile: dict | None) -> str:
-        """Return the end of a sentence of `explain`: in words, what gave the span its score."""
+        """Return the end of a sentence of `explain`: the origin of the span's score, in words."""
 
+    @abstractmethod
     def score(self, look, span: Span) -> float:
         """Return the score of one span for its label."""
 
+    @abstractmethod
     def page_fields(self, norm: str, profile: dict | None) -> dict:
-        """Return what the page to explore shows once, beside the title."""
+        """Return the data that the page to explore shows once, beside the title."""
 
     def page_sentence(self, look) -> dict:
-        """Return what the page to explore shows of one sentence, beside its spans."""
+        """Return the data that the page to explore shows for one sentence, beside its spans."""
         return {}
 
+    @abstractmethod
     def page_span(self, look, span: Span) -> dict:
-        """Return what the page to explore shows of one constituent."""
+        """Return the data that the page to explore shows for one constituent."""
 
     def explain(
         self, look, label: str | None = None, norm: str = "exact", top: int = 3, profile: dict | None = None
@@ -142,7 +154,7 @@ class AttributionSource(Protocol):
         """Explain each constituent of a label (None: all constituents) in words, one paragraph each.
 
         Args: norm and profile are for layers with `norms`: the measure of contributions, and how often each head leads each
-            label in a corpus (`tables.profile`). top: how many heads, or words, to name.
+            label in a corpus (`tables.profile`). top: the number of heads, or words, to name.
         Raises: LalkitError for a label that the parse does not have, and if top is not a whole number of at least 1.
         """
         top = whole_number("top", top, 1)
@@ -151,10 +163,11 @@ class AttributionSource(Protocol):
             there = ", ".join(dict.fromkeys(name for *_, name in look.spans))
             raise LalkitError(f"there is no {label} in this parse", remedy=f"It has: {there}.")
         paragraphs = []
-        for start, end, label in spans:
-            words, span = look.prediction.sentence.words, (start, end, label)
-            head = _head_word(look.prediction, span)
-            opening = f"{label} “{' '.join(words[start:end])}”" + (f", head word “{words[head - 1]}”" if head else "")
+        for span in spans:
+            words, head = look.prediction.sentence.words, _head_word(look.prediction, span)
+            opening = f"{span[2]} “{' '.join(words[slice(*span[:2])])}”" + f", head word “{words[head - 1]}”" * bool(
+                head
+            )
             reasons = self.reasons(look, span, norm, top, profile)
             paragraphs.append(f"{opening}, score {self.score(look, span):.2f}: {reasons}")
         return "\n\n".join(paragraphs)
@@ -178,79 +191,89 @@ class AttributionSource(Protocol):
         if not looks:
             raise LalkitError("there is no sentence to show", remedy="Give at least one.")
         sentences = []
-        for i, look in enumerate(looks):
-            sure = look.prediction.confidence
-            probabilities = {s[:3]: p for s, p in zip(look.prediction.spans, sure.spans)} if sure else {}
-            spans = [
+        for look, tree in zip(looks, gold or [None] * len(looks)):
+            confidence = look.prediction.confidence
+            shown = _frame(look.prediction.sentence, tree) | self.page_sentence(look)
+            if confidence:
+                shown["arc_probabilities"] = [round(p, 4) for p in confidence.arcs]
+                probabilities = {s[:3]: round(p, 4) for s, p in zip(look.prediction.spans, confidence.spans)}
+            shown["spans"] = [
                 {"start": span[0], "end": span[1], "label": span[2], "head": _head_word(look.prediction, span)}
                 | {"score": round(float(self.score(look, span)), 4)}
                 | self.page_span(look, span)
-                | ({"probability": round(probabilities[span], 4)} if sure else {})
+                | ({"probability": probabilities[span]} if confidence else {})
                 for span in parsed_spans(look.prediction)
             ]
-            frame = _frame(look.prediction.sentence, gold[i] if gold else None)
-            sentences.append({**frame, "spans": spans, **self.page_sentence(look)})
-            if sure:
-                sentences[-1]["arc_probabilities"] = [round(p, 4) for p in sure.arcs]
+            sentences.append(shown)
         return {"title": title, "model": model, **self.page_fields(norm, profile), "sentences": sentences}
 
     # Measure many sentences
 
+    @abstractmethod
     def contributions_table(self, looks: Sequence, norm: str) -> pd.DataFrame:
-        """Return what made the score of each constituent: sentence (its place), start, end, label, head, norm, value, ...
+        """Return the parts of the score of each constituent: sentence (its place), start, end, label, head, norm, value, ...
 
         Raises: LalkitError for an unknown norm.
         """
 
+    @abstractmethod
     def attention_table(self, looks: Sequence, label: str | None = None) -> pd.DataFrame:
-        """Return the attention over the words of the constituents of a label, see `lalkit.interpret.words_of_spans.attention`."""
+        """Return the attention over the words of the constituents of a label, see `tables.attention_with_words`."""
 
+    @abstractmethod
     def ranked(self, looks: Sequence) -> Contributions:
         """Return the contributions of all heads to the constituents of the parse, so that heads can be compared."""
 
-    def view(
-        self, sentences: Sentences, decide: str = "spans", spans: Spans | None = None, examples: Sequence[int] = ()
-    ) -> AttentionView:
-        """Return the attention as the probes of `lalkit.probes` see it. Use some tens of sentences at a time.
+    @abstractmethod
+    def view(self, sentences: Sentences, spans: Spans | None = None, examples: Sequence[int] = ()) -> AttentionView:
+        """Return the attention in the form that the probes of `lalkit.probes` use. Give some tens of sentences at a time.
 
-        Args: decide: which decisions the probes watch, "spans" or "arcs". spans: the spans of each sentence (None: those of the
-            parse). examples: the numbers of the sentences in their data.
+        The decisions that the probes watch are the labels of spans, out of all labels and the empty one. The score of a unit
+        counts (label is as given, 1).
+
+        Args: spans: the spans of each sentence (None: those of the parse). examples: the numbers of the sentences in their data.
         """
 
+    @abstractmethod
     def measure(self, sentences: Sentences, mean: Tensor) -> SpanAttribution:
         """Measure the contributions and the attention of all heads in the gold spans of sentences. mean: see `mean`."""
 
+    @abstractmethod
     def head_of(self, label: str, attribution: SpanAttribution) -> int:
         """Return the head that stands for a label."""
 
+    @abstractmethod
     def mean(self, sentences: Sentences) -> Tensor:
-        """Return the mean, over sentences, of what each head passes on: [heads, ...]. The controls put it in place."""
+        """Return the mean, over sentences, of the value that each head passes on: [heads, ...]. The controls use it."""
 
     @staticmethod
     def order(mean: Tensor) -> Tensor:
         """Return a random order of the heads in which no head stays in its place (if there are two or more).
 
-        The order is always the same, so that a comparison can be made again.
+        The order is always the same, so that a comparison can be repeated.
         """
         order = torch.randperm(len(mean), generator=torch.Generator().manual_seed(0))
         exchanged = torch.empty_like(order)
         exchanged[order] = order.roll(1)
         return exchanged.to(mean.device)
 
+    @abstractmethod
     def controls(self, mean: Tensor) -> dict[str, Hooks]:
         """Return the controls by name, for `with source.layer.hooked(**hooks):`. mean: see `mean`."""
 
+    @abstractmethod
     def without(self, heads: Heads, mean: Tensor) -> dict[str, Hooks]:
-        """Return, as `controls` does, the ways to take out heads: `head out` and `head at its mean`.
+        """Return, as `controls` does, the ways to remove heads: `head out` and `head at its mean`.
 
         Raises: ParameterError for a head that the layer does not have.
         """
 
+    @abstractmethod
     def of_sentence(self, sentence: Sentence) -> Hooks:
-        """Return hooks that replace, in every sentence, what the heads pass on by what they pass on in this sentence."""
+        """Return hooks that replace, in every sentence, the values that the heads pass on by the values of this sentence."""
 
     def chosen(self, heads: Heads) -> Tensor:
-        """Return which heads are meant, [heads], bool. Where heads stand for labels, a head can be named by its label.
+        """Return which heads are chosen, [heads], bool. A head with a fixed label can be named by its label.
 
         Raises: ParameterError for a head that the layer does not have.
         """
@@ -259,6 +282,11 @@ class AttributionSource(Protocol):
         for head in cast(Iterable, heads) if several else [heads]:
             chosen[labels.index(head) if head in labels else whole_number("head", head, 0, last)] = True
         return chosen.to(next(self.layer.parameters()).device)
+
+    def parsed(self, sentences: Sentences) -> Spans:
+        """Parse sentences, and return the spans of each parse, <H> included."""
+        predictions = predict(self.network, self.collator, sentences, lam=self.lam)
+        return [[span[:3] for span in prediction.spans] for prediction in predictions]
 
 
 def gold_spans(sentences: Sentences) -> list[list[Span]]:
@@ -277,7 +305,7 @@ def _head_word(prediction: Prediction, span: Span) -> int | None:
 
 
 def _frame(s: Sentence, gold: Sentence | None) -> dict:
-    """Return what every page shows of a sentence: words, tags, arcs, and the gold layers."""
+    """Return the data that every page shows of a sentence: words, tags, arcs, and the gold layers."""
     if s.heads is None:
         problem = "a page to explore shows both layers, and this parser gives constituents alone"
         raise LalkitError(problem, where=s.id, remedy="Use a parser of the task joint.")

@@ -5,6 +5,10 @@
 The term a_t v_t of a word is its attention times its evidence, for this span and this label. The terms are exact: they add up to
 the score. B is one number (boundary scorers `full` and `lean`), or (`glass`) a term of the first word, a term of the last word,
 and a constant. So nothing here is estimated: without a word's evidence, the score is less by the word's term.
+
+The probes see the layer as an `AttentionView`: an example is a span, and its keys are the words of the span. A(i, j, l) = sum_t
+a_t v_t: the weights are a, the values are the evidence v (of size 1), and a context is A itself. The scores of all labels are
+contexts plus boundaries. So a probe changes weights within the span, and only the sum is computed again.
 """
 
 from __future__ import annotations
@@ -23,18 +27,19 @@ from torch import Tensor
 
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError
-from lalkit.interpret.attention_views import view_of_span_layer
 from lalkit.interpret.contributions import Contributions, Heads, Span
-from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, gold_spans, parsed_spans
+from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.parser import ParserOutput
 from lalkit.network.predict import Prediction, predict_batches
 from lalkit.network.span_attention import EdgeScorer, SpanLabelAttention
+from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
 
 COLUMNS = "start end label role term position word attention evidence value score then then_score".split()
 EDGES = {"first": "its first word", "last": "its last word", "constant": "a constant", "boundary": "its boundaries"}
 VIEWED = 20  # sentences measured at a time
+STRIDE = 1_000_000  # The number of a span is the number of its sentence * STRIDE + start * 1000 + end.
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class Terms:
 class SpanLayer(AttributionSource):
     """Label attention inside the span: there is one head for each label, and it attends to the words of the span.
 
-    What a head contributes to a span is its sum A above the mean of A, also for spans with another label. So a head that
+    The contribution of a head to a span is its sum A above the mean of A, also for spans with another label. So a head that
     contributes where it should not is seen.
     """
 
@@ -80,7 +85,6 @@ class SpanLayer(AttributionSource):
     content = "terms of all constituents"
     top_norm = "raw"
     passed_on = "evidence"
-    view = view_of_span_layer
 
     @staticmethod
     def system(config: ModelConfig) -> str:
@@ -232,6 +236,56 @@ class SpanLayer(AttributionSource):
         parses = [look.prediction.sentence for look in looks]
         return self.measure(parses, self.mean(parses)).contributions
 
+    @torch.no_grad()
+    def view(self, sentences: Sentences, spans: Spans | None = None, examples: Sequence[int] = ()) -> AttentionView:
+        """Return the view of the spans of all sentences, in their order. The only unit is the label of the span.
+
+        Removing a head removes its sum A; the boundary score of its label stays.
+
+        Returns: weights [B, H, 1, T] for B spans of at most T words and H heads, one for each label (also <H>); values
+            [B, H, T, 1].
+        Raises: ModelError as `check` does; LalkitError without a span.
+        """
+        network, scorer, index = self.network.eval(), self.layer, self.collator.vocab.label_index
+        spans = self.parsed(sentences) if spans is None else spans
+        places = [(b, *span) for b, in_sentence in enumerate(spans) for span in in_sentence]
+        if not places:
+            raise LalkitError("there is no span to look at", remedy="Give at least one sentence with constituents.")
+        device = next(network.parameters()).device
+        b, start, end = (torch.tensor([place[k] for place in places], device=device) for k in range(3))
+        right = torch.tensor([index.get(label, -2) for *_, label in places], device=device)
+        parts = network(self.collator(sentences).to(device), chart_gradient=False).span_parts
+        logits, evidence, *_ = parts
+        heads = torch.arange(logits.shape[-1], device=device)
+        every_b, every_start, every_end = (x.repeat_interleave(len(heads)) for x in (b, start, end))
+        label = heads.repeat(len(b))
+        words = start[:, None] + torch.arange(int((end - start).max()), device=device)
+        inside = words < end[:, None]
+        words = words.clamp(max=logits.shape[1] - 1)
+        weights = scorer.attention(logits, every_b, every_start, every_end, label).unflatten(0, (len(b), len(heads)))
+        weights = weights.gather(2, words[:, None].expand(-1, len(heads), -1)) * inside[:, None]
+        values = (evidence[b[:, None], words] * inside[..., None]).transpose(1, 2)[..., None].to(weights.dtype)
+        scores = scorer.at(parts, b=every_b, i=every_start, j=every_end, label=label + 1).unflatten(0, (len(b), -1))
+        boundary = scores - (weights * values[..., 0]).sum(-1)
+        units = torch.ones_like(right, dtype=torch.bool)[:, None]
+
+        def from_contexts(contexts: Tensor) -> Outcome:
+            scores = contexts[..., 0, 0] + boundary
+            probs = torch.softmax(torch.cat([torch.zeros_like(scores[..., :1]), scores], dim=-1).double(), -1)
+            return judged(probs[..., None, :], units, right[:, None])
+
+        def without_slices(out: Sequence[int]) -> Outcome:
+            contexts = torch.einsum("bht,bhtd->bhd", weights, values)[:, :, None]
+            contexts[:, list(out)] = 0
+            return from_contexts(contexts)
+
+        numbers = examples or range(len(sentences))
+        return AttentionView(
+            weights[:, :, None], values, inside, torch.ones_like(inside[:, :1]),
+            [f"span.{name}" for name in self.head_labels], by_mixing(values, from_contexts),
+            tuple(numbers[s] * STRIDE + i * 1000 + j for s, i, j, _ in places), from_contexts, without_slices,
+        )  # fmt: skip
+
     def measure(self, sentences: Sentences, mean: Tensor) -> SpanAttribution:
         spans, rows, values, attention = gold_spans(sentences), [], [], []
         for first in range(0, len(sentences), VIEWED):
@@ -278,7 +332,7 @@ class SpanLayer(AttributionSource):
         }
 
     def without(self, heads: Heads, mean: Tensor) -> dict[str, dict]:
-        """`head out` sets the head's evidence to zero. With its mean, the head says the same of every span."""
+        """`head out` sets the head's evidence to zero. With its mean, the head adds the same to every span."""
         this = self.chosen(heads)
         return {
             "head out": {"evidence": lambda evidence, lengths: evidence.masked_fill(this, 0)},
@@ -307,7 +361,7 @@ def of_next(x: Float[Tensor, "b n h"], lengths: Tensor) -> Float[Tensor, "b n h"
 
 
 def balance(looks: Sequence[Terms]) -> pd.DataFrame:
-    """Compare what puts a constituent's label before the label that comes second: its words, or its edges.
+    """Compare two reasons for a constituent's label to come before the second label: its words, and its edges.
 
     Returns: a row for each label, the most frequent first: label, spans, lead (the mean of the first score less the second),
         by_words and by_edges (they add up to lead), words_alone and edges_alone (percent of spans whose own label would be

@@ -4,7 +4,21 @@ A head *leads* a span if its contribution to the span is the greatest of all hea
 that leads most of *all* spans also leads most NPs. So every share stands beside the head's share among all spans; their
 quotient is the *lift*. The intervals come from a bootstrap over sentences, because the spans of a sentence belong together.
 
-`agreement` compares two ways to measure a contribution. `match` and `survival` compare the heads of two parsers.
+`agreement` compares two ways to measure a contribution. `match` and `survival` compare the heads of two parsers, and
+`matched_by_chance` says how often heads of one label would be paired if the labels had no meaning.
+
+The tables `contributions_with_words`, `attention_with_words` and `top_heads_with_words` have the words of each constituent and
+its head word as columns, so that a question such as "which head leads an SBAR that begins with *that*?" is a filter of a table.
+They begin with
+
+    sentence, id   the place of the sentence (from 0), and its id
+    start, end     the words of the constituent, as words[start:end]
+    label, text    of the constituent
+    head_word      the word of the constituent whose own head word lies outside; None without dependencies
+    gold           is it also in the given tree? <NA> if the sentence was given without a tree
+
+Their arguments: source answers for the parser's label attention, looks are of its parses, given are the sentences as they were
+given.
 """
 
 from __future__ import annotations
@@ -14,14 +28,20 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
-from scipy.stats import rankdata
+from scipy.stats import random_table, rankdata
 
 from lalkit.errors import LalkitError, whole_number
 from lalkit.interpret.contributions import Contributions
+from lalkit.interpret.source import AttributionSource
+from lalkit.treebank.joint import head_word
+from lalkit.treebank.tree import Sentence
 
+Given = Sequence[Sentence | None]
 ROUNDS = 1000
 INTERVAL = (2.5, 97.5)  # percent
 LEAST = 20  # A label with fewer spans stands in a table only if it is named.
+PLACE = ["sentence", "start", "end"]
+FIRST = ["sentence", "id", "start", "end", "label", "text", "head_word", "gold"]
 
 
 def averages(contributions: Contributions, norm: str, labels: Sequence[str] | None = None) -> pd.DataFrame:
@@ -99,6 +119,17 @@ def profile(contributions: Contributions, norm: str, corpus: str) -> dict:
     }  # fmt: skip
 
 
+def likeness(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+    """Compare two sets of contributions to the same spans, [m, H] each.
+
+    Returns: the percent of spans with the same top head, and the mean Spearman correlation of contributions over heads. A span
+        has no correlation if all its heads are equal on one side; the mean is nan if no span has one.
+    """
+    rho = correlation(rankdata(first, axis=1), rankdata(second, axis=1))
+    same = 100 * (first.argmax(1) == second.argmax(1)).mean()
+    return same, np.nanmean(rho) if np.isfinite(rho).any() else np.nan
+
+
 def agreement(
     contributions: Contributions, norms: Sequence[str] = ("raw", "share"), labels: Sequence[str] | None = None
 ) -> pd.DataFrame:
@@ -107,22 +138,14 @@ def agreement(
     The norms minmax and softmax rank the heads as raw does.
 
     Args: labels as in `chosen`.
-    Returns: label, norm, spans, rho (the mean over spans of Spearman's rank correlation over heads), low, high, same_top (the
-        percent of spans with the same top head).
+    Returns: label, norm, spans, same_top, rho (see `likeness`).
     """
-    exact = rankdata(contributions.by("exact"), axis=1)
-    sentence, weights = _resampled(contributions)
     rows = []
     for norm in norms:
-        rho = correlation(rankdata(contributions.by(norm), axis=1), exact)
-        same = contributions.top(norm) == contributions.top("exact")
         for label in chosen(contributions, labels):
-            mask = contributions.labelled(label) & np.isfinite(rho)
-            sums = _per_sentence(sentence[mask], np.stack([rho[mask], np.ones(mask.sum())], 1), weights.shape[1])
-            rounds_sums = weights @ sums
-            low, high = interval(_quotient(rounds_sums[:, 0], rounds_sums[:, 1]))
-            rows.append((label, norm, int(mask.sum()), rho[mask].mean(), low, high, 100 * same[mask].mean()))
-    return pd.DataFrame(rows, columns=["label", "norm", "spans", "rho", "low", "high", "same_top"])
+            spans = contributions.where(contributions.labelled(label) & np.isfinite(contributions.exact).all(1))
+            rows.append((label, norm, len(spans.spans), *likeness(spans.by(norm), spans.exact)))
+    return pd.DataFrame(rows, columns=["label", "norm", "spans", "same_top", "rho"])
 
 
 def match(first: Contributions, second: Contributions, norm: str) -> pd.DataFrame:
@@ -130,8 +153,9 @@ def match(first: Contributions, second: Contributions, norm: str) -> pd.DataFram
 
     The numbers of heads have a meaning within one trained parser only. So heads of two parsers must be paired before they are
     compared. A head's profile is, for each label, the share of the label's spans that the head leads. The pairs have the
-    greatest sum of cosines (Hungarian algorithm). The best of many pairs is alike by chance, too. So every second sentence
-    decides the pairs, and the other sentences say how alike they are.
+    greatest sum of products of profiles (Hungarian algorithm), so that heads that lead many spans find a pair first; with
+    cosines, such a head could get a pair that leads a single span. The best of many pairs is alike by chance, too. So every
+    second sentence decides the pairs, and the cosines of the profiles in the other sentences say how alike they are.
 
     Args: both parsers looked at the same sentences.
     Returns: head, other, similarity, by_chance (the mean similarity of the head to all heads of the other parser).
@@ -143,7 +167,7 @@ def match(first: Contributions, second: Contributions, norm: str) -> pd.DataFram
         problem = "the two have no label in common in each half of the sentences"
         raise LalkitError(problem, remedy="Look at the same sentences with both, and at more of them.")
     heads, others = linear_sum_assignment(-_profiles(a, norm, labels) @ _profiles(b, norm, labels).T)
-    similar = _profiles(a_held, norm, labels) @ _profiles(b_held, norm, labels).T
+    similar = _unit(_profiles(a_held, norm, labels)) @ _unit(_profiles(b_held, norm, labels)).T
     columns = {"head": heads, "other": others, "similarity": similar[heads, others]}
     return pd.DataFrame({**columns, "by_chance": similar.mean(1)[heads]})
 
@@ -157,31 +181,135 @@ def survival(
 
     Args: labels as in `chosen`, of the first parser.
     Returns: label, norm, head (the top head in the first parser), share (percent of the label's spans that it leads), other
-        (its pair; missing if the second parser has fewer heads and none is left), other_share, other_low, other_high,
-        other_overall (percent of all spans that the pair leads: its share by chance), best (the label's top head in the second
-        parser), best_share, same (is the pair this head?).
+        (its pair; missing if the second parser has fewer heads and none is left), other_share, other_overall (percent of all
+        spans that the pair leads: its share by chance), best (the label's top head in the second parser), best_share, same (is
+        the pair this head?).
     """
     pairs = match(first, second, norm).set_index("head")["other"]
-    halves = (*_halves(first), *_halves(second))
-    rows = []
+    halves, rows = (*_halves(first), *_halves(second)), []
     for label in chosen(first, labels):
-        if not all(part.labelled(label).any() for part in halves):
-            continue
-        a, a_held, b, b_held = (
-            100 * np.bincount(part.top(norm)[part.labelled(label)], minlength=part.heads) / part.labelled(label).sum()
-            for part in halves
-        )
-        head, best = int(a.argmax()), int(b.argmax())
-        row = {"label": label, "norm": norm, "head": head, "share": a_held[head]}
-        other = pairs.get(head)
-        if other is not None:
-            shares = top_shares(halves[3], norm, [label]).set_index("head")
-            low, high = shares.loc[other, ["low", "high"]] if other in shares.index else (0.0, 0.0)
-            row |= {"other": other, "other_share": b_held[other], "other_low": low, "other_high": high}
-            row["other_overall"] = 100 * float((halves[3].top(norm) == other).mean())
-        rows.append(row | {"best": best, "best_share": b_held[best], "same": best == other})
-    columns = "label norm head share other other_share other_low other_high other_overall best best_share same"
+        if all(part.labelled(label).any() for part in halves):
+            a, a_held, b, b_held = (_led_shares(part.where(part.labelled(label)), norm) for part in halves)
+            head, best = int(a.argmax()), int(b.argmax())
+            row = {"label": label, "norm": norm, "head": head, "share": a_held[head]}
+            if (other := pairs.get(head)) is not None:
+                overall = _led_shares(halves[3], norm)[other]
+                row |= {"other": other, "other_share": b_held[other], "other_overall": overall}
+            rows.append(row | {"best": best, "best_share": b_held[best], "same": best == other})
+    columns = "label norm head share other other_share other_overall best best_share same"
     return pd.DataFrame(rows, columns=columns.split()).astype({"other": "Int64"})
+
+
+def _led_shares(contributions: Contributions, norm: str) -> np.ndarray:
+    """Return the percent of the spans that each head leads: [H]."""
+    return 100 * np.bincount(contributions.top(norm), minlength=contributions.heads) / len(contributions.spans)
+
+
+def matched_by_chance(first: pd.DataFrame, second: pd.DataFrame, rounds: int = ROUNDS) -> pd.Series:
+    """Compare the number of labels whose top heads are paired with the number by chance.
+
+    The heads of both parsers are paired by their profiles as in `match`, but over all sentences. A label is counted if the pair
+    of its top head in the first parser is its top head in the second. By chance: the spans of the second parser exchange their
+    labels at random, so that its heads stand for no label; the heads are paired and the labels are counted again.
+
+    Args: the tables of `top_shares` of both parsers, by one norm.
+    Returns: labels (that both tables have), same (the number that is counted), by_chance (the mean random number), low and high
+        (95% of the random numbers lie between), p (the share of random numbers, the true one among them, that are as large as
+        the true one).
+    """
+    a, b = (table.pivot(index="head", columns="label", values="led").fillna(0).astype(int) for table in (first, second))
+    labels = a.columns.intersection(b.columns)
+    a, b = a[labels].to_numpy(), b[labels].to_numpy()
+    exchanged = random_table(b.sum(1), b.sum(0), seed=0).rvs(rounds).astype(int)
+    same, random = _same(a, b), np.array([_same(a, counts) for counts in exchanged])
+    low, high = np.percentile(random, INTERVAL)
+    p = (1 + (random >= same).sum()) / (1 + rounds)
+    numbers = {"labels": len(labels), "same": same, "by_chance": random.mean(), "low": low, "high": high, "p": p}
+    return pd.Series(numbers, dtype=float)
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> int:
+    """Return for how many labels the top heads are a pair. a, b: the spans of a label that a head leads, [heads, labels]."""
+    first, second = a / a.sum(0), b / b.sum(0)
+    heads, others = linear_sum_assignment(-first @ second.T)
+    pairs = dict(zip(heads, others))
+    return sum(pairs.get(head) == other for head, other in zip(first.argmax(0), second.argmax(0)))
+
+
+def contributions_with_words(
+    source: AttributionSource, looks: Sequence, given: Given, norm: str = "exact"
+) -> pd.DataFrame:
+    """Return the parts of the score of each constituent of the parses, by label head.
+
+    Paper's layer: a row for each constituent and label head; value is the contribution by a norm. Label attention inside the
+    span: only the head of the constituent's own label makes its score, so there is a row for each term of the score (term,
+    position, word, attention, evidence), and the values of a constituent add up to its score.
+    """
+    return _with_words(source.contributions_table(looks, norm), looks, given)
+
+
+def attention_with_words(
+    source: AttributionSource, looks: Sequence, given: Given, label: str | None = None
+) -> pd.DataFrame:
+    """Return the words to which label heads attend: head, position (from 1), word, attention.
+
+    Paper's layer: a head has one attention for the whole sentence. Without a label: a row for each head and word, also for START
+    (position 0) and STOP. With a label: for each constituent of this label, the rows of its words.
+    Label attention inside the span: for each constituent (of this label), the attention of its label's head, which adds up to 1.
+    """
+    table = source.attention_table(looks, label)
+    return _with_words(table if label is None else _of_label(table, label, looks), looks, given)
+
+
+def top_heads_with_words(
+    source: AttributionSource,
+    looks: Sequence,
+    given: Given,
+    label: str | None = None,
+    norm: str | None = None,
+    count: int = 1,
+) -> pd.DataFrame:
+    """Return the label heads that contribute most to each constituent: rank (from 1), head, norm, value.
+
+    Paper's layer: value is the contribution by a norm. Label attention inside the span: value is the sum that the head's
+    attention and evidence give over these words, above the head's mean over all spans of these sentences. Only the part of its
+    own label's head is in the score of a constituent; the others are in the scores of other labels. head_label: the label of
+    the head.
+    """
+    ranked, norm = source.ranked(looks), norm or source.top_norm
+    if label is not None:
+        _of_label(ranked.spans, label, looks)
+        ranked = ranked.where(ranked.labelled(label))
+    values = ranked.by(norm)
+    heads = np.argsort(-values, axis=1, kind="stable")[:, : whole_number("count", count, 1)]
+    table = ranked.spans[[*PLACE, "label"]].loc[np.repeat(np.arange(len(heads)), heads.shape[1])].reset_index(drop=True)
+    table["rank"], table["head"] = np.tile(np.arange(heads.shape[1]) + 1, len(heads)), heads.ravel()
+    if labels := list(source.head_labels):
+        table["head_label"] = [labels[head] for head in heads.ravel()]
+    table["norm"], table["value"] = norm, np.take_along_axis(values, heads, 1).ravel()
+    return _with_words(table, looks, given)
+
+
+def _of_label(table: pd.DataFrame, label: str, looks: Sequence) -> pd.DataFrame:
+    """Return the rows of a label. Raises LalkitError if there are none."""
+    rows = table[table["label"] == label]
+    if not len(rows):
+        there = ", ".join(sorted({name for look in looks for *_, name in look.spans}))
+        raise LalkitError(f"no constituent is labelled {label!r}", remedy=f"Labels here: {there}.")
+    return rows
+
+
+def _with_words(table: pd.DataFrame, looks: Sequence, given: Given) -> pd.DataFrame:
+    """Add id, text, head_word and gold to a table of constituents, with a row or many for each."""
+    rows = []
+    for place, start, end, label in table[[*PLACE, "label"]].drop_duplicates().itertuples(index=False):
+        parse, tree = looks[place].prediction.sentence, given[place] and given[place].constituents
+        right = None if tree is None or label is None else (start, end, label) in tree
+        text = " ".join(parse.words[start:end])
+        rows.append((place, start, end, parse.id, text, head_word(parse, start, end), right))
+    words = pd.DataFrame(rows, columns=[*PLACE, "id", "text", "head_word", "gold"]).astype({"gold": "boolean"})
+    table = table.merge(words, on=PLACE, how="left")
+    return table[[*FIRST, *(name for name in table.columns if name not in FIRST)]]
 
 
 def _halves(contributions: Contributions) -> tuple[Contributions, Contributions]:
@@ -191,11 +319,15 @@ def _halves(contributions: Contributions) -> tuple[Contributions, Contributions]
 
 
 def _profiles(contributions: Contributions, norm: str, labels: list[str]) -> np.ndarray:
-    """[heads, labels], each row of length one (zero for a head that leads nothing)."""
+    """Return the shares of each label's spans that a head leads: [heads, labels]."""
     names, led, _ = _led(contributions, norm, rounds=1)
     counts = led.sum(0)[[names.index(name) for name in labels]]  # [labels, heads]
-    shares = (counts / counts.sum(1, keepdims=True)).T
-    return shares / np.maximum(np.linalg.norm(shares, axis=1, keepdims=True), 1e-12)
+    return (counts / counts.sum(1, keepdims=True)).T
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    """Give each row the length one. A row of zeros stays as it is."""
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 def chosen(contributions: Contributions, labels: Sequence[str] | None) -> list[str]:

@@ -1,8 +1,9 @@
-"""What follows from other attention weights?
+"""Compute the outcomes of other attention weights.
 
 Erasure: how many words must go, in the order of the weights, before the decision changes (Serrano and Smith 2019)? Permutation:
-does it matter which word has which weight (Jain and Wallace 2019; Mohankumar et al. 2020, section 5.2)? Ablation: what is the
-outcome without some heads, and which of their parts is taken away? Focus: what if a head attends to one place?
+does it matter which word has which weight (Jain and Wallace 2019; Mohankumar et al. 2020, section 5.2)? Ablation: the outcome
+without some heads, or without a part of them. Focus: a head attends to one place. `ask` makes one table of these measures,
+`probe_all` adds those of the weights alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lalkit.probes.view import AttentionView, Outcome, chosen
+from lalkit.probes.view import AttentionView, Outcome, chosen, tidy
+from lalkit.probes.weights import entropy, isotropic, look_at
 
 MOST = 2**22  # numbers in a chunk of weights
 DRAWS = 5  # random rankings of an example
@@ -47,9 +49,8 @@ def erasure_flip(
     """Find the smallest k, as a share of T, for which the decision changes if the first k keys go and the rest is normalised.
 
     Args:
-        ranking: Which keys go first. "attention": those with the largest weight, equal ones from left to right. "ties": the
-            same, but equal ones in random order. "random". Or scores [B, H, Q, T], the largest first. The result of random
-            orders is the mean over 5 draws.
+        ranking: Which keys go first. "attention": those with the largest weight, equal ones from left to right. "random": the
+            result is the mean over 5 draws. Or scores [B, H, Q, T], the largest first.
         heads: The heads whose keys go; None means all.
 
     k runs from 1 to T - 1, because without any key there is no decision. As in the paper, decisions that are wrong from the start
@@ -59,9 +60,9 @@ def erasure_flip(
         return _flip(view, ranking, heads)
     if ranking == "attention":
         return _flip(view, view.weights, heads)
-    if ranking not in ("random", "ties"):
-        raise ValueError(f"no ranking {ranking!r}: attention, random, ties, or scores")
-    runs = [_flip(view, _drawn(view, draw, ranking), heads) for draw in range(DRAWS)]
+    if ranking != "random":
+        raise ValueError(f"no ranking {ranking!r}: attention, random, or scores")
+    runs = [_flip(view, _drawn(view, draw), heads) for draw in range(DRAWS)]
     fractions, exhausted = (torch.stack([getattr(run, name) for run in runs]) for name in ("fraction", "exhausted"))
     return Erasure(fractions.mean(0), exhausted.all(0))
 
@@ -97,19 +98,14 @@ def ranks(scores: Tensor, key_mask: Tensor) -> Tensor:
     return torch.argsort(torch.argsort(last, dim=-1, descending=True, stable=True), dim=-1, stable=True)
 
 
-def _drawn(view: AttentionView, seed: int, kind: str) -> Tensor:
-    """Return random scores [B, H, Q, T]. For "ties": the number of keys with less weight, plus a random number."""
-    h = len(view.heads)
+def _drawn(view: AttentionView, seed: int) -> Tensor:
+    """Return random scores [B, H, Q, T]."""
     scores = np.zeros(view.weights.shape)
     for i, example in enumerate(view.examples):
         queries, keys = (mask[i].nonzero()[:, 0].cpu().numpy() for mask in (view.query_mask, view.key_mask))
-        rng = np.random.default_rng([seed, example])
-        scores[i][np.ix_(np.arange(h), queries, keys)] = rng.random((h, len(queries), len(keys)))
-    drawn = torch.from_numpy(scores).to(view.weights.device)
-    if kind == "random":
-        return drawn
-    valid = view.key_mask[:, None, None, None]
-    return ((view.weights[..., :, None] > view.weights[..., None, :]) & valid).sum(-1) + drawn
+        rng, heads = np.random.default_rng([seed, example]), np.arange(len(view.heads))
+        scores[i][np.ix_(heads, queries, keys)] = rng.random((len(heads), len(queries), len(keys)))
+    return torch.from_numpy(scores).to(view.weights.device)
 
 
 def total_variation(p: Tensor, q: Tensor) -> Tensor:
@@ -201,3 +197,61 @@ def focus(weights: Tensor, position: Tensor, beta: float) -> Tensor:
         raise ValueError(f"beta is {beta}; a share, from 0 to 1, is wanted")
     moved, index = weights * (1 - beta), position[:, None, None, None].expand(*weights.shape[:3], 1)
     return moved.scatter_add(-1, index, torch.full_like(moved[..., :1], beta))
+
+
+def ask(view: AttentionView, rounds: int = 100, **labels) -> pd.DataFrame:
+    """Measure the outcomes of other weights, in all heads together.
+
+    They are permutation TVD, TVD under uniform attention, and erasure by attention and at random; erased_exhausted tells where no
+    weight was left. labels: system, seed.
+    """
+    erased, at_random = erasure_flip(view, "attention"), erasure_flip(view, "random")
+    base, even = view.predict(view.weights), ablate(view, mode="uniform")
+    measures = {
+        "tvd": permutation_tvd(view, rounds),
+        "tvd_uniform": total_variation(base.probs, even.probs),
+        "erased": erased.fraction,
+        "erased_random": at_random.fraction,
+        "erased_exhausted": erased.exhausted.double(),
+    }
+    tables = [tidy(value, "bu", name, view, base.unit_mask, **labels) for name, value in measures.items()]
+    return pd.concat(tables, ignore_index=True)
+
+
+def probe_all(
+    view: AttentionView, rounds: int = 100, tags: Tensor | None = None, size: int = 0, **labels
+) -> pd.DataFrame:
+    """Return `look_at` and `ask` with two measures by which texts of any length can be compared.
+
+    They are entropy_share (of the largest entropy of that number of keys; nan for one key), and isotropic (the conicity of random
+    directions).
+    """
+    most = view.key_mask.sum(-1).double().log()
+    share = entropy(view.weights, view.query_mask) / most.where(most > 0, torch.nan)[:, None, None]
+    more = {"entropy_share": ("bhq", share), "isotropic": ("b", isotropic(view.key_mask))}
+    parts = [tidy(value, axes, name, view, **labels) for name, (axes, value) in more.items()]
+    return pd.concat([look_at(view, tags, size, **labels), ask(view, rounds, **labels), *parts], ignore_index=True)
+
+
+def overview(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each system: numbers of texts and heads, and the mean of every measure.
+
+    The mean is first over each text, then over texts, so that long texts count no more than short ones. nan is left out.
+    """
+    rows = []
+    for system, group in table.groupby("system", sort=False):
+        row = {"system": system, "texts": group["example"].nunique(), "heads": group["head"].nunique()}
+        for measure, values in group.groupby("measure", sort=False):
+            texts = values["example"].notna()
+            means = values[texts].groupby(["seed", "example"])["value"].mean() if texts.any() else values["value"]
+            row[measure] = means.mean()
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def summary(table: pd.DataFrame, by: Sequence[str] = ("system", "seed", "measure")) -> pd.DataFrame:
+    """Return mean, std, low (first quartile), median, high and n of every group; and n_nan, the number of undefined values."""
+    groups = table.groupby(list(by), sort=False)["value"]
+    found = groups.describe().rename(columns={"25%": "low", "50%": "median", "75%": "high", "count": "n"})
+    found = found.assign(n_nan=groups.size() - found["n"]).astype({"n": int, "n_nan": int})
+    return found[["mean", "std", "low", "median", "high", "n", "n_nan"]].reset_index()

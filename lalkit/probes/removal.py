@@ -23,8 +23,7 @@ from torch import Tensor
 from lalkit.evaluation.statistics import mean_interval
 from lalkit.probes.attribution import agree
 from lalkit.probes.perturbation import erasure_flip, ranks
-from lalkit.probes.tables import tidy
-from lalkit.probes.view import AttentionView
+from lalkit.probes.view import AttentionView, tidy
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 AREAS, ALL, TRUTH = ("comprehensiveness", "sufficiency"), "all words", "agreement"  # measures of the tables
@@ -78,8 +77,7 @@ def faithfulness(
         p: Removes words; by default `by_weights`.
         truth: Scores [B, T] that are known to be right. The measure "agreement" is Pearson's correlation of both orders.
         texts: The number of each example's text, if several examples are of one text.
-        system: For its column.
-        seed: For its column, that of the training.
+        system, seed: For their columns; the seed is that of the training.
     """
     units, tables = view.predict(view.weights).unit_mask, []
     drawn = torch.zeros_like(view.key_mask, dtype=torch.float64)
@@ -92,7 +90,9 @@ def faithfulness(
             orders = [-ranks(x[:, None, None], view.key_mask)[:, 0, 0].double() for x in (scores, truth)]
             orders = [order - order.amin(1, keepdim=True) for order in orders]
             measures[TRUTH] = agree(orders[0][:, None], orders[1], view.key_mask)[0].expand_as(units)
-        parts = [tidy(value, "bu", measure, view, units, system, seed) for measure, value in measures.items()]
+        parts = [
+            tidy(value, "bu", measure, view, units, system=system, seed=seed) for measure, value in measures.items()
+        ]
         tables.append(pd.concat(parts, ignore_index=True).assign(ranking=name))
     table = pd.concat(tables, ignore_index=True)
     return table.assign(text=table["example"].map(dict(zip(view.examples, texts or view.examples))))

@@ -1,6 +1,7 @@
-"""What every probe gets: attention weights, the vectors that they mix, and a function that computes the outcome of other weights.
+"""The input of every probe: attention weights, the vectors that they mix, and a function from other weights to the outcome.
 
-`linear_view` is the smallest system with attention, for examples with a known answer.
+`linear_view` is the smallest system with attention, for examples with a known answer. `tidy` makes long tables of the measures of
+probes, with one number in a row. The tables of all systems have the same columns, so one figure can show them.
 """
 
 from __future__ import annotations
@@ -8,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
+
+# The letters of a tensor's axes, and their columns in the table.
+AXES = {"b": "example", "h": "head", "q": "query", "u": "unit"}
+COLUMNS = ("system", "seed", "measure", "example", "head", "query", "unit", "value")
 
 
 @dataclass(frozen=True)
@@ -119,3 +126,33 @@ def linear_view(weights: Tensor, values: Tensor, read: Tensor) -> AttentionView:
 
     heads = [f"head {h}" for h in range(weights.shape[1])]
     return AttentionView(weights, values, keys, queries, heads, by_mixing(values, from_contexts), (), from_contexts)
+
+
+def tidy(
+    values: Tensor, axes: str, measure: str, view: AttentionView, units: Tensor | None = None, **labels
+) -> pd.DataFrame:
+    """Return a table with a row for every number, and the columns COLUMNS. Columns of axes that `values` lacks are empty.
+
+    Args:
+        values: The numbers of a measure.
+        axes: A letter for every axis of `values`: b (example), h (head), q (query) or u (unit).
+        measure: The name of the measure.
+        view: Gives the names of heads and examples, and the valid queries.
+        units: [B, U], True at valid units; None: all.
+        labels: system, seed.
+
+    Padded queries and units are left out. A nan stays, so that examples for which a measure is not defined can be counted.
+    """
+    numbers = values.detach().cpu().numpy()
+    valid = np.ones(numbers.shape, dtype=bool)
+    for letter, mask in (("q", view.query_mask), ("u", units)):
+        if letter in axes and mask is not None:
+            shape = [numbers.shape[i] if a in ("b", letter) else 1 for i, a in enumerate(axes)]
+            valid &= mask.cpu().numpy().reshape(shape)
+    places = dict(zip(axes, np.nonzero(valid), strict=True))
+    names = {"b": np.array(view.examples), "h": np.array(view.heads, dtype=object)}
+    columns = {"system": "", "seed": 0, **labels, "measure": measure, "value": numbers[valid]}
+    for letter, column in AXES.items():
+        place = places.get(letter)
+        columns[column] = pd.NA if place is None else names[letter][place] if letter in names else place
+    return pd.DataFrame(columns, columns=list(COLUMNS))

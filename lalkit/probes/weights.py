@@ -1,4 +1,4 @@
-"""What a head attends to: measures of attention weights alone (Baan et al. 2019, section 4), and conicity.
+"""Measure attention weights alone (Baan et al. 2019, section 4), and conicity; `look_at` makes one table of them.
 
 Conicity (Chandrahas et al. 2018) tells how similar vectors are. With it Mohankumar et al. (2020) explain why attention can be
 hard to believe. weights [B, H, Q, T]; masks are True where there is a word. Padding never counts.
@@ -6,8 +6,11 @@ hard to believe. weights [B, H, Q, T]; masks are True where there is a word. Pad
 
 from __future__ import annotations
 
+import pandas as pd
 import torch
 from torch import Tensor
+
+from lalkit.probes.view import AttentionView, tidy
 
 ZERO = 1e-12  # a vector with a smaller norm has no direction; it is far below the norm of any state
 
@@ -114,3 +117,22 @@ def isotropic(mask: Tensor) -> Tensor:
 def diversity_loss(values: Tensor, mask: Tensor) -> Tensor:
     """Return the mean conicity with absolute cosines, for a loss. values [B, H, T, D], mask [B, T]."""
     return conicity(values, mask, absolute=True).mean()
+
+
+def look_at(view: AttentionView, tags: Tensor | None = None, size: int = 0, **labels) -> pd.DataFrame:
+    """Measure the attention of heads: entropy, largest weight, sparsity, and conicity (signed and absolute) of the mixed vectors.
+
+    tags: [B, T], numbers below `size`, -1 for none; with them also POS-KL. labels: system, seed.
+    """
+    pooled = pool_queries(view.weights, view.query_mask, view.key_mask)
+    measures = {
+        "entropy": ("bhq", entropy(view.weights, view.query_mask)),
+        "max_attention": ("bhq", view.weights.amax(-1)),
+        "sparsity": ("h", sparsity(view.weights, view.key_mask, view.query_mask)),
+        "conicity": ("bh", conicity(view.values, view.key_mask, absolute=True)),
+        "conicity_signed": ("bh", conicity(view.values, view.key_mask)),
+    }
+    if tags is not None:
+        measures["pos_kl"] = ("bh", pos_kl(pooled, tags, size))
+    tables = [tidy(value, axes, name, view, **labels) for name, (axes, value) in measures.items()]
+    return pd.concat(tables, ignore_index=True)

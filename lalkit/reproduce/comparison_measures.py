@@ -20,7 +20,7 @@ from lalkit.interpret import layer_of
 from lalkit.interpret.controls import words_kept
 from lalkit.interpret.source import AttributionSource, SpanAttribution
 from lalkit.network.predict import predict
-from lalkit.probes.tables import ask
+from lalkit.probes.perturbation import ask
 from lalkit.treebank.check import subset
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence

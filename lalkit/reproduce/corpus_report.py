@@ -17,7 +17,7 @@ from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.scores import by_label, by_length, evaluate
 from lalkit.files import write_bytes, write_text
 from lalkit.interpret.contributions import Look, contributions
-from lalkit.interpret.errors import errors, missed, renamed, trace, word_shares
+from lalkit.interpret.errors import at_root_and_nouns, errors, missed, trace
 from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.interpret.source import AttributionSource, gold_spans
 from lalkit.interpret.tables import averages, chosen, led_labels, match, survival, top_shares
@@ -41,9 +41,9 @@ ERROR_HEADINGS = {
     "classes": "Kinds of errors",
     "labels": "Constituents by label (percent)",
     "lengths": "Sentences by their number of words (percent)",
-    "missed": "Missed gold constituents that a top head of their label still leads (percent)",
-    "roots": "How many of the nine top heads attend most to the root of the gold tree, or to a noun (percent)",
-    "renamed": "Gold constituents S that the parse calls something else, and how many of their nine top heads do so",
+    "missed": "Gold constituents with another label in the parse, or missed, that a top head of their label leads (percent)",
+    "roots": "How many of the nine top heads of right and wrong spans attend most to the root of the gold tree, or to a noun",
+    "renamed": "Gold constituents S to which the parse gives another label, and how many of their nine top heads do so",
     "traced": "The top heads of the typed sentence, and the word to which each attends most",
 }
 Tables = dict[str, tuple[str, pd.DataFrame]]  # name of the file -> heading on the page, table
@@ -150,9 +150,12 @@ def report_errors(
             parts = _heads_of_errors(looks, gold)
         else:
             parses = [result.sentence for result in parser.parse_all(gold)]
-        every = parts["errors"] = errors(gold, parses)
+        every = parts["errors"] = errors(gold, parses, parser.vocab.arc_labels)
         parts["classes"] = every["class"].value_counts().rename_axis("class").reset_index(name="errors")
-        parts |= {"labels": by_label(gold, parses), "lengths": by_length(evaluate(gold, parses))}
+        parts |= {
+            "labels": by_label(gold, parses),
+            "lengths": by_length(evaluate(gold, parses, arc_labels=parser.vocab.arc_labels)),
+        }
         for table, part in parts.items():
             rows[table].append(part.assign(model=name))
         pictures[name] = error_flow(every)
@@ -168,10 +171,17 @@ def _heads_of_errors(looks: Sequence[Look], gold: Sequence[Sentence]) -> dict[st
     parsed, everything = contributions(looks[: len(gold)], gold), contributions(looks)
     parts: dict[str, list[pd.DataFrame]] = {"missed": [], "roots": [], "renamed": [], "traced": []}
     for norm in REPORTED:
-        parts["missed"].append(missed(parsed, norm).assign(heads_of="parsed"))
-        parts["missed"].append(missed(parsed, norm, count=4, chosen_from="correct").assign(heads_of="correct"))
-        parts["roots"].append(word_shares(looks, parsed, norm, gold=gold).assign(norm=norm))
-        parts["renamed"].append(renamed(looks, parsed, norm, gold).assign(norm=norm))
+        for among in ("relabelled", "missed"):
+            parts["missed"].append(missed(parsed, norm, among=among).assign(heads_of="parsed"))
+            correct = missed(parsed, norm, count=4, chosen_from="correct", among=among)
+            parts["missed"].append(correct.assign(heads_of="correct"))
+        spans = at_root_and_nouns(looks, parsed, norm, gold=gold).assign(norm=norm)
+        numbers = ["root", "root_by_chance", "noun", "noun_by_chance"]
+        parts["roots"].append(spans.groupby(["norm", "gold"], as_index=False)[numbers].mean())
+        gold_s, parsed_s = (
+            spans[name].str.split("::").map(lambda parts: "S" in parts) for name in ("gold_label", "label")
+        )
+        parts["renamed"].append(spans[gold_s & ~parsed_s])
         for place, look in enumerate(looks[len(gold) :], len(gold)):
             span = next(span for span in look.spans if span[:2] == (0, len(look.sentence)))
             parts["traced"].append(trace(looks, everything, norm, place, span).assign(norm=norm, label=span[2]))

@@ -109,7 +109,8 @@ def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) ->
     source = source_of(network, loaded.collator)
     if not isinstance(source, PaperLayer):
         raise ModelError("has no layer of the paper", remedy="Give a parser with model.label_attention.")
-    source.refuse_many_contexts()
+    source.check()
+    source.check_contexts()
     gate = HardConcreteGate(source.heads)
     used = [s for s in sentences if len(s) <= train.max_length]
 

@@ -307,7 +307,7 @@ class Run(Learner):
         with self._averaged():
             predictions = predict(self.network, self.collator, self.dev, lam=lam, threads=threads)
         parses = [p.sentence for p in predictions]
-        scores = evaluate(self.dev, parses).summary()
+        scores = evaluate(self.dev, parses, arc_labels=self.vocab.arc_labels).summary()
         spent = time.perf_counter() - started
         state.seconds, state.evaluation = state.seconds + spent, max(state.evaluation, spent)
         row = state.history[-1]

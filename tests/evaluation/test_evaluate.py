@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from lalkit.errors import LalkitError
 from lalkit.evaluation.evalb import COLLINS, BracketTotals, score_brackets
-from lalkit.evaluation.scores import PUNCTUATION, attachment, contradictions, evaluate, universal_scores
+from lalkit.evaluation.scores import (
+    PUNCTUATION,
+    attachment,
+    contradictions,
+    evaluate,
+    other_arc_labels,
+    universal_scores,
+)
 from lalkit.treebank.brackets import clean, drop_top, parse_tree, scan_trees, tree_to_sentence
 from lalkit.treebank.tree import Node, Sentence, Span
 from tests.evaluation.evalb_fixtures import AB, CASES, DOG, GO, LEFT, Case
@@ -449,3 +456,32 @@ def test_contradictions_are_counted_by_sentence():
     tree = Sentence(words, None, (Span(0, 4, "S"), Span(1, 4, "VP"), Span(2, 4, "NP")))
     apart, along = Sentence(words, None, None, (2, 0, 2, 2)), Sentence(words, None, None, (2, 0, 4, 2))
     assert contradictions([tree, tree, tree], [apart, along, apart]) == 2
+
+
+OURS = "DET P NMOD PMOD SBJ ROOT OBJ COORD CC NUM".split()
+UNIVERSAL = "punct case det nsubj root advmod amod obj obl conj".split()
+STANFORD = "punct prep pobj dobj amod det root nsubjpass auxpass possessive".split()
+
+
+def with_labels(labels):
+    heads = (2, 0, *[2] * (len(labels) - 2))
+    words, tags = tuple(f"w{i}" for i in range(len(labels))), ("X",) * len(labels)
+    return Sentence(words, tags=tags, heads=heads, arc_labels=tuple(labels), constituents=(Span(0, len(labels), "S"),))
+
+
+@pytest.mark.parametrize(
+    ("gold", "parse", "known", "scored"),
+    [
+        (OURS, OURS[::-1], None, True), (OURS, UNIVERSAL, None, False), (UNIVERSAL, OURS, None, False),
+        (UNIVERSAL, STANFORD, None, False), (OURS, ["DEP"] * 10, OURS, True), (OURS, ["DEP"] * 10, None, True),
+        (OURS, OURS, UNIVERSAL, False), (OURS[:3], UNIVERSAL[:3], None, True),
+    ],
+)  # fmt: skip
+def test_arcs_of_another_convention_are_not_scored(gold, parse, known, scored):
+    """A poor parser with few labels, and a sentence with few, say nothing about conventions."""
+    pair = [with_labels(gold)], [with_labels(parse)]
+    result = evaluate(*pair, arc_labels=known)
+    summary = result.summary()
+    assert bool(result.other_arcs) != scored and result.other_arcs == other_arc_labels(*pair, known)
+    assert (summary["uas"] is not None) == (summary["las"] is not None) == scored and summary["f1"] == 100
+    assert result.table()["arcs"].notna().all() == scored

@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from lalkit.api import Parser
+from lalkit.config import override
 from lalkit.errors import ModelError
 from lalkit.evaluation.scores import evaluate
-from lalkit.interpret.controls import CONTROLS, FORCED, compare, forced, words_kept
+from lalkit.interpret.controls import CONTROLS, FORCED, cancellation, compare, forced, words_kept
 from lalkit.interpret.paper_layer import PaperLayer, unchanged
+from lalkit.network.parser import Network
 from lalkit.network.scores import fenceposts
 
 
@@ -19,30 +21,34 @@ def parser(tiny_parser):
     return Parser.load(tiny_parser)
 
 
-def scores(parser, sentences):
-    with torch.inference_mode():
-        return parser.network(parser.collator(sentences)).label_scores
-
-
 @pytest.fixture(scope="module")
 def controls(parser, sample):
     return parser.attribution.controls(parser.attribution.mean(sample[:20]))
+
+
+def scores(parser, sentences):
+    with torch.inference_mode():
+        return parser.network(parser.collator(sentences)).label_scores
 
 
 def hooked(parser, hooks):
     return parser.network.label_attention.hooked(**hooks)
 
 
+def close(found, wanted, within=1e-5):
+    torch.testing.assert_close(found, wanted, rtol=0, atol=within)
+
+
 def test_a_control_acts_inside_its_block_only(parser, sample, controls):
     before = scores(parser, sample[:3])
     assert {"as trained", *controls} == set(CONTROLS)
     with hooked(parser, {"contexts": unchanged}):
-        torch.testing.assert_close(scores(parser, sample[:3]), before, rtol=0, atol=1e-4)
+        close(scores(parser, sample[:3]), before, 1e-4)
     with hooked(parser, controls["zeroed"]):
         assert not torch.allclose(scores(parser, sample[:3]), before, atol=1e-3)
     with pytest.raises(ZeroDivisionError), hooked(parser, controls["zeroed"]):
         raise ZeroDivisionError
-    torch.testing.assert_close(scores(parser, sample[:3]), before)
+    close(scores(parser, sample[:3]), before)
 
 
 def test_every_control_does_what_its_name_says(parser, sample, controls):
@@ -53,24 +59,15 @@ def test_every_control_does_what_its_name_says(parser, sample, controls):
     swapped = change["swapped heads"](contexts)
     assert not any(torch.equal(swapped[:, h], contexts[:, h]) for h in range(6))
     assert sorted(swapped[0, :, 0].tolist()) == sorted(contexts[0, :, 0].tolist())
-    torch.testing.assert_close(change["mean"](contexts)[1], parser.attribution.mean(sample[:20]))
-
-
-def test_the_mean_is_over_sentences_in_any_batches(parser, sample):
-    contexts = []
-    with hooked(parser, {"contexts": lambda c: contexts.append(c) or c}):
-        for sentence in sample[:5]:
+    found = []
+    with hooked(parser, {"contexts": lambda c: found.append(c) or c}):
+        for sentence in sample[:20]:
             scores(parser, [sentence])
-    expected = torch.cat(contexts).mean(0)
-    torch.testing.assert_close(parser.attribution.mean(sample[:5]), expected, atol=1e-5, rtol=0)
-
-
-def test_with_shared_projections_only_the_contexts_of_heads_differ(parser, sample, controls):
-    """P, R and the norm are the same for all heads: to exchange contexts is to exchange the heads' outputs."""
-    with hooked(parser, controls["swapped heads"]):
+    close(change["mean"](contexts)[1], torch.cat(found).mean(0))
+    with hooked(parser, controls["swapped heads"]):  # P, R and the norm are shared: only the contexts of heads differ
         swapped = scores(parser, sample[:2])
     with hooked(parser, controls["shuffled heads"]):
-        torch.testing.assert_close(scores(parser, sample[:2]), swapped, rtol=0, atol=1e-5)
+        close(scores(parser, sample[:2]), swapped)
 
 
 def test_uniform_attention_is_what_equal_keys_give(parser, sample, controls):
@@ -82,66 +79,88 @@ def test_uniform_attention_is_what_equal_keys_give(parser, sample, controls):
     with torch.no_grad():
         for p in layer.key.parameters():
             p.zero_()
-    layer.train().eval()  # forget what was folded
-    expected = scores(parser, sample[:3])
-    with torch.no_grad():
+        expected = scores(parser, sample[:3])
         for p, old in zip(layer.key.parameters(), kept):
             p.copy_(old)
-    layer.train().eval()
-    torch.testing.assert_close(uniform, expected, rtol=0, atol=1e-4)
+    close(uniform, expected, 1e-4)
     assert not torch.allclose(scores(parser, sample[:3]), expected, atol=1e-4)
 
 
 def test_without_a_head_its_slice_is_zero_inside_the_block(parser, sample):
-    before = scores(parser, sample[:1])
     with torch.inference_mode():
         posts = parser.network(parser.collator(sample[:1]), posts=True).posts.clone()
         posts[:, :, 2] = 0
         expected = parser.network.spans(posts)
     with hooked(parser, parser.attribution.without(2, parser.attribution.mean(sample[:5]))["head out"]):
-        torch.testing.assert_close(scores(parser, sample[:1]), expected, rtol=0, atol=1e-5)
-    torch.testing.assert_close(scores(parser, sample[:1]), before)
+        close(scores(parser, sample[:1]), expected)
+    assert not torch.allclose(scores(parser, sample[:1]), expected, atol=1e-4)
 
 
-def test_word_vectors_are_computed_once_and_stay_the_same(parser, sample):
-    before, calls = scores(parser, sample[:3]), []
-    hook = parser.network.encoder.register_forward_hook(lambda *_: calls.append(1))
-    usual = parser.network.words.forward
-    parser.network.words.forward = lambda batch: calls.append("words") or usual(batch)
+def test_word_vectors_are_computed_once_and_stay_the_same(parser, sample, monkeypatch):
+    before, calls, compute = scores(parser, sample[:3]), [], parser.network.words.forward
+    monkeypatch.setattr(parser.network.words, "forward", lambda batch: calls.append("words") or compute(batch))
     with words_kept(parser.network):
         for some in (sample[:3], sample[:3], sample[1:3]):
-            found = scores(parser, some)
-            torch.testing.assert_close(found, scores(parser, some), rtol=0, atol=0)
-    assert calls.count("words") == 2 and calls.count(1) == 6
-    parser.network.words.forward = usual
-    hook.remove()
-    torch.testing.assert_close(scores(parser, sample[:3]), before)
-
-
-def test_only_the_norm_keeps_a_context_from_cancelling_in_a_span():
-    words, contexts = torch.randn(1, 7, 1, 8, dtype=torch.double), torch.randn(2, 1, 1, 5, 8, dtype=torch.double)
-    before = [fenceposts(words + c, (4, 4)) for c in contexts]
-    after = [fenceposts(torch.nn.functional.layer_norm(words + c, (8,)), (4, 4)) for c in contexts]
-    spans = [[post[:, 5] - post[:, 2] for post in posts] for posts in (before, after)]
-    torch.testing.assert_close(*spans[0], rtol=0, atol=1e-12)
-    assert (spans[1][0] - spans[1][1]).abs().max() > 0.1
+            close(scores(parser, some), scores(parser, some), 0)
+    assert len(calls) == 2
+    close(scores(parser, sample[:3]), before)
 
 
 def test_all_controls_in_one_table(parser, sample):
-    table = compare(parser.network, parser.collator, sample[:30], ("share", "exact")).set_index("contexts")
+    table, counts = compare(parser.network, parser.collator, sample[:30], ("share", "exact"))
+    table = table.set_index("contexts")
     assert list(table.index) == list(CONTROLS)
     trained = [f"{what}_{norm}" for norm in ("share", "exact") for what in ("same_top", "rho")]
     assert table.loc["as trained", trained].tolist() == pytest.approx([100, 1, 100, 1])
     assert table.loc["as trained", ["f1_p", "uas_p"]].tolist() == [1, 1]
     assert table["f1_p"].between(0, 1, inclusive="right").all() and table["f1_p"].min() < 1
-    expected = evaluate(sample[:30], [r.sentence for r in parser.parse_all(sample[:30])]).summary()
-    assert table.loc["as trained", ["f1", "uas", "las"]].tolist() == pytest.approx(
-        [expected[k] for k in ("f1", "uas", "las")]
-    )
-    assert table.loc["swapped heads"].drop("meaning").tolist() == pytest.approx(
-        table.loc["shuffled heads"].drop("meaning").tolist(), abs=1e-6
-    )
+    expected = evaluate(sample[:30], [r.sentence for r in parser.parse_all(sample[:30])])
+    names = ["f1", "uas", "las"]
+    assert table.loc["as trained", names].tolist() == pytest.approx([expected.summary()[k] for k in names])
+    same = [table.loc[name].drop("meaning").tolist() for name in ("swapped heads", "shuffled heads")]
+    assert same[0] == pytest.approx(same[1], abs=1e-6)
     assert np.isnan(table.loc["zeroed", "rho_share"]), "all heads are alike: there is no ranking"
+    # The counts of every sentence under every control give the scores again.
+    assert len(counts) == 30 * len(CONTROLS)
+    sums = counts.groupby("contexts")[["matched", "gold", "predicted"]].sum()
+    f1 = 200 * sums["matched"] / (sums["gold"] + sums["predicted"])
+    assert f1[table.index].to_numpy(float) == pytest.approx(table["f1"].to_numpy())
+    assert counts.loc[counts["contexts"] == "as trained", "matched"].tolist() == expected.table()["matched"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "missing"),
+    [({"model.feedforward": 16}, set()), ({"model.label_attention.combine": "project"}, {"shuffled heads"})],
+)
+def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, sample, change, missing):
+    torch.manual_seed(0)
+    network = Network(override(parser.config, change).model, parser.vocab)
+    source = PaperLayer(network, parser.collator)
+    table, counts = compare(network, parser.collator, sample[:12])
+    assert set(table["contexts"]) == set(CONTROLS) - missing == set(counts["contexts"])
+    assert table["f1"].between(0, 100).all() and not [name for name in table if name.startswith(("same_top", "rho"))]
+    for refused in (lambda: source.look(sample[:1]), lambda: forced(network, parser.collator, sample[:2])):
+        with pytest.raises(ModelError, match="contributions of label heads are not defined"):
+            refused()
+    other = Parser.load(parser.folder)
+    other.network = network
+    before = other.parse(sample[3]).score
+    with other.with_contexts("mean", of=sample[:5]):
+        assert other.parse(sample[3]).score != before
+    if not missing:  # its heads have slices, which can be removed
+        with other.without(heads=[0, 1, 2]):
+            assert other.parse(sample[3]).score != before
+    else:
+        with pytest.raises(ModelError, match="projected together"), other.without(heads=[0]):
+            pass
+
+
+def test_arcs_of_another_convention_are_not_scored(parser, sample):
+    """Gold as a treebank of other labels has it: only constituents are compared."""
+    names = {label: f"dep{i}" for i, label in enumerate(sorted({x for s in sample for x in s.arc_labels}))}
+    gold = [replace(s, arc_labels=tuple(names[x] for x in s.arc_labels)) for s in sample[:12]]
+    table, _ = compare(parser.network, parser.collator, gold, ("share",))
+    assert table["f1"].notna().all() and not {"uas", "las", "uas_p"} & set(table)
 
 
 def test_heads_that_are_made_to_attend_to_the_root(parser, sample):
@@ -155,12 +174,10 @@ def test_heads_that_are_made_to_attend_to_the_root(parser, sample):
     assert (nothing[["repaired", "broken"]] == 0).all(axis=None) and (nothing["f1_p"] == 1).all()
     parses, trained = [], [r.sentence for r in parser.parse_all(some)]
     for sentence in some:
-        root = sentence.heads.index(0) + 1
+        place = torch.tensor(sentence.heads.index(0) + 1)
 
-        def only_the_root(attention, mask, root=root):
-            return (
-                torch.nn.functional.one_hot(torch.tensor(root), attention.shape[2]).to(attention).expand_as(attention)
-            )
+        def only_the_root(attention, mask, place=place):
+            return torch.nn.functional.one_hot(place, attention.shape[2]).to(attention).expand_as(attention)
 
         with hooked(parser, {"attention": only_the_root}):
             parses.append(parser.parse_all([sentence])[0].sentence)
@@ -176,8 +193,48 @@ def test_heads_that_are_made_to_attend_to_the_root(parser, sample):
     assert row.tolist() != table.loc["root of gold", "top 2 of S", 1.0].tolist()
 
 
-def test_a_parser_without_label_attention_has_no_controls(parser, tiny_parser, sample):
-    network = Parser.load(tiny_parser).network
-    network.config = replace(network.config, label_attention=None)
-    with pytest.raises(ModelError, match="no label attention"):
-        PaperLayer(network, parser.collator).mean(sample[:2])
+# ---------------------------------------------------------------- contexts cancel in a span
+
+
+def test_only_the_norm_keeps_a_context_from_cancelling_in_a_span():
+    words, contexts = torch.randn(1, 7, 1, 8, dtype=torch.double), torch.randn(2, 1, 1, 5, 8, dtype=torch.double)
+    before = [fenceposts(words + c, (4, 4)) for c in contexts]
+    after = [fenceposts(torch.nn.functional.layer_norm(words + c, (8,)), (4, 4)) for c in contexts]
+    spans = [[post[:, 5] - post[:, 2] for post in posts] for posts in (before, after)]
+    close(*spans[0], 1e-12)
+    assert (spans[1][0] - spans[1][1]).abs().max() > 0.1
+
+
+def test_the_parts_of_a_span_vector(parser, sample):
+    network, sentence = parser.network, sample[4]
+    table = cancellation(network, parser.collator, sentence, sample[:10])
+    spans = [(s.start, s.end, s.label) for s in parser.parse(sentence).spans if s.label != "<H>"]
+    assert list(table[["start", "end", "label"]].itertuples(index=False, name=None)) == spans
+    assert table["contexts"].max() < 1e-5 < table["words"].min() and table["moved"].max() > 1e-3
+    mean, batch, found = parser.attribution.mean(sample[:10]), parser.collator([sentence]), []
+    for change in (lambda c: c, lambda c: mean.expand_as(c)):
+        with network.label_attention.hooked(contexts=change), torch.no_grad():
+            output = network(batch, posts=True)
+        found.append((output.posts[0], output.label_scores[0]))
+    with torch.no_grad():
+        words = network.label_attention.reduce(network.encoder(network.words(batch), batch.mask))
+        words = fenceposts(words[:, :, None], network.slice)[0]
+    for row in table.itertuples():
+        k, heads = parser.vocab.label_index[row.label], network.config.label_attention.heads
+        vectors = [posts[row.end] - posts[row.start] for posts, _ in found]
+        assert row.words == pytest.approx(float((words[row.end] - words[row.start]).norm()) * heads**0.5, rel=1e-4)
+        assert row.after == pytest.approx(float(vectors[0].norm()), abs=1e-4)
+        assert row.moved == pytest.approx(float((vectors[1] - vectors[0]).norm()), abs=1e-4)
+        scores = [float(chart[row.start, row.end, k]) for _, chart in found]
+        assert [row.score, row.score_mean] == pytest.approx(scores, abs=1e-4)
+
+
+def test_other_parsers_are_refused(parser, tiny_span_parser, sample):
+    other = Parser.load(tiny_span_parser)
+    with pytest.raises(ModelError, match="inside the span"):
+        cancellation(other.network, other.collator, sample[0], sample[:2])
+    for change in ({"model.label_attention": None}, {"model.label_attention.query": "matrix"}):
+        source = PaperLayer(Network(override(parser.config, change).model, parser.vocab), parser.collator)
+        for ask in (source.mean, source.view):
+            with pytest.raises(ModelError):
+                ask(sample[:2])

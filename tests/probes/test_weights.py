@@ -1,4 +1,4 @@
-"""What heads look at: identities, and the definitions written out."""
+"""Measures of attention weights alone, and conicity: identities, and the definitions written out."""
 
 import math
 
@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from lalkit.probes.weights import (
+    conicity,
+    diversity_loss,
     entropy,
+    isotropic,
     mass_ratio,
     pool_queries,
     pos_kl,
@@ -30,11 +33,14 @@ def same(found, wanted):
 
 def test_all_of_the_batch_is_as_the_definitions_say():
     found, kl = entropy(VIEW.weights, VIEW.query_mask), pos_kl(POOLED, TAGS, 4)
-    for b, (weights, _) in enumerate(TEXTS):
+    signed, absolute = (conicity(VIEW.values, VIEW.key_mask, kind) for kind in (False, True))
+    for b, (weights, values) in enumerate(TEXTS):
         for h in range(H):
             pooled = literal.pool(weights[h].tolist())
-            same((POOLED[b, h, : len(pooled)] - torch.tensor(pooled, dtype=torch.float64)).abs().max(), 0)
+            assert POOLED[b, h, : len(pooled)].tolist() == pytest.approx(pooled, abs=1e-12)
             same(kl[b, h], literal.pos_kl(pooled, TAGS[b].tolist()[: len(pooled)]))
+            same(signed[b, h], literal.conicity(values[h].tolist()))
+            same(absolute[b, h], literal.conicity(values[h].tolist(), True))
             for q in range(Q):
                 same(found[b, h, q], literal.entropy(weights[h, q].tolist()))
     assert found[:, :, Q:].isnan().all() and not found[:, :, :Q].isnan().any()
@@ -55,23 +61,17 @@ def test_uniform_attention_says_nothing():
     pooled = pool_queries(even.expand_as(VIEW.weights), VIEW.query_mask, VIEW.key_mask)
     assert pos_kl(pooled, torch.where(VIEW.key_mask, TAGS.clamp(min=0), -1), 4).abs().max() < 1e-12
     flags = TAGS == 0
-    share = flags.sum(-1) / VIEW.key_mask.sum(-1)
-    found = mass_ratio(pooled, flags)
+    found, share = mass_ratio(pooled, flags), flags.sum(-1) / VIEW.key_mask.sum(-1)
     assert torch.allclose(found[[0, 2, 4], 0], share[[0, 2, 4]].double())
     assert found[[1, 3]].isnan().all()  # no word is flagged there: not defined, and not 0
     assert entropy(even, VIEW.query_mask)[2, 0, 0] == pytest.approx(math.log(7))
 
 
 def test_all_weight_on_one_tag_is_as_far_away_as_that_tag_is_rare():
-    tags = torch.tensor([[0, 0, 0, 1]])
     pooled = torch.tensor([[[0.0, 0, 0, 1], [0.5, 0.5, 0, 0]]], dtype=torch.float64)
-    assert pos_kl(pooled, tags, 2)[0].tolist() == pytest.approx([-math.log(1 / 4), -math.log(3 / 4)])
-    assert pos_kl(pooled, tags, 5)[0].tolist() == pytest.approx(
-        [-math.log(1 / 4), -math.log(3 / 4)]
-    )  # 3 tags never seen
-
-
-def test_a_document_twice_over_has_the_same_divergence():
+    for size in (2, 5):  # with 5: three tags that do not occur
+        found = pos_kl(pooled, torch.tensor([[0, 0, 0, 1]]), size)[0].tolist()
+        assert found == pytest.approx([-math.log(1 / 4), -math.log(3 / 4)])
     weights, tags = torch.softmax(torch.randn(1, H, 6, dtype=torch.float64), -1), torch.tensor([[0, 1, 1, 2, 0, 3]])
     twice = torch.cat([weights, weights], -1) / 2
     assert torch.allclose(pos_kl(weights, tags, 4), pos_kl(twice, torch.cat([tags, tags], 1), 4))
@@ -83,20 +83,45 @@ def test_without_tags_or_without_weight_nothing_is_defined():
     assert pos_kl(pooled, torch.tensor([[-1, -1, -1]]), 3).isnan().all()
     assert pos_kl(pooled, torch.tensor([[-1, -1, 2]]), 3).isnan().all()  # the only tagged word has no weight
     assert pool_queries(torch.zeros(1, 1, 1, 3), torch.ones(1, 1).bool(), torch.ones(1, 3).bool()).isnan().all()
+    weights = torch.tensor([[[[0.5, 0.5, 0.0, 0.0]]], [[[1.0, 0.0, 0.0, 0.0]]]])
+    keys = torch.tensor([[True, True, True, False], [True, True, False, False]])
+    assert sparsity(weights, keys, torch.ones(2, 1, dtype=torch.bool)).tolist() == [pytest.approx(2 / 5)]
 
 
 def test_positions_on_a_shifted_diagonal_and_ties():
     n, mask = 6, torch.ones(1, 6, dtype=torch.bool)
     shift = torch.eye(n).roll(1, dims=1)[None, None]  # the last row, 5 -> 0, is a border and left out
-    at = torch.arange(n)[None]
-    found = relative_position(shift, at, mask, mask, (-1, 0, 1))
-    assert found[0, 2] == 1 and found[0, 1] == 0
-    even = torch.full((1, 1, n, n), 1 / n)
+    at, even = torch.arange(n)[None], torch.full((1, 1, n, n), 1 / n)
+    assert relative_position(shift, at, mask, mask, (0, 1))[0].tolist() == [0, 1]
     assert relative_position(even, at, mask, mask).tolist() == [[pytest.approx(1 / n)] * 2]
     assert relative_position(even, at - n, mask, mask).isnan().all()  # no query has a reference
 
 
-def test_sparsity_counts_only_what_is_there():
-    weights = torch.tensor([[[[0.5, 0.5, 0.0, 0.0]]], [[[1.0, 0.0, 0.0, 0.0]]]])
-    keys = torch.tensor([[True, True, True, False], [True, True, False, False]])
-    assert sparsity(weights, keys, torch.ones(2, 1, dtype=torch.bool)).tolist() == [pytest.approx(2 / 5)]
+def of(vectors, absolute=False):
+    values = torch.tensor(vectors, dtype=torch.float64)[None, None]
+    return float(conicity(values, torch.ones(1, values.shape[2], dtype=torch.bool), absolute))
+
+
+def test_conicity_of_known_vectors():
+    v = torch.tensor([3.0, -1, 2])
+    assert of([(k * v).tolist() for k in (1, 1, 0.1, 7)]) == pytest.approx(1) == of([v.tolist()])
+    for m in (1, 2, 5, 8):
+        assert of(torch.eye(8)[:m].tolist()) == pytest.approx(1 / math.sqrt(m), abs=1e-12)
+    assert of([v.tolist(), (-v).tolist()]) == 0  # the mean is zero
+    assert of([[-1.0, 0]] * 6 + [[100.0, 0]]) == pytest.approx(-5 / 7)
+    assert of([[-1.0, 0]] * 6 + [[100.0, 0]], absolute=True) == pytest.approx(1)
+    assert of([[0.0, 0], [1, 0]]) == pytest.approx(0.5)  # a zero vector has no direction
+    torch.manual_seed(0)
+    values, mask = torch.randn(50, 1, 20, 300), torch.ones(50, 20, dtype=torch.bool)
+    assert float(conicity(values, mask).mean()) == pytest.approx(float(isotropic(mask)[0]), rel=0.05)
+
+
+def test_the_loss_has_gradients_even_where_vectors_are_zero():
+    values = torch.randn(2, 1, 4, 3, dtype=torch.float64)
+    values[1] = 0
+    values.requires_grad_()
+    mask = torch.tensor([[True, True, True, False], [True, True, False, False]])
+    diversity_loss(values, mask).backward()
+    assert values.grad.isfinite().all() and values.grad[0, 0, :3].abs().sum() > 0 == values.grad[0, 0, 3].abs().sum()
+    free = torch.randn(1, 1, 4, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: diversity_loss(x, torch.ones(1, 4, dtype=torch.bool)), free)

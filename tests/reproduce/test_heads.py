@@ -343,6 +343,7 @@ class OneHead(AttributionSource):
     """A third layer, in this file alone: its only head contributes the length of a span, and one control does nothing."""
 
     question, content, top_norm = "Why?", "lengths", "raw"
+    system = heads = check = look_at = contributions_table = attention_table = ranked = of_sentence = None
 
     @property
     def layer(self):
@@ -351,8 +352,8 @@ class OneHead(AttributionSource):
     def weights(self):
         return []
 
-    def view(self, sentences, decide="spans", spans=None, examples=()):
-        return PaperLayer(self.network, self.collator).view(sentences, decide, spans, examples)
+    def view(self, sentences, spans=None, examples=()):
+        return PaperLayer(self.network, self.collator).view(sentences, spans, examples)
 
     def look(self, sentences, besides=None, *, temperature=None, decode=None):
         return [
@@ -411,6 +412,15 @@ def test_a_third_layer_is_explained_and_compared_through_the_interface(tiny_pars
     assert table[TRAINED, "NP", "top_share"] == 100 and table[TRAINED, "NP", "lift"] == 1
     assert table[TRAINED, "NP", "on_head_word"] == pytest.approx(table[TRAINED, "NP", "on_head_word_chance"])
     assert ("head at its mean", "NP", "label_f1") in table
+
+
+def test_a_layer_that_forgets_a_method_fails_at_once(tiny_parser):
+    class Forgetful(OneHead):
+        mean = AttributionSource.mean
+
+    parser = Parser.load(tiny_parser)
+    with pytest.raises(TypeError, match="mean"):
+        Forgetful(parser.network, parser.collator)
 
 
 def test_no_runs_give_no_tests():

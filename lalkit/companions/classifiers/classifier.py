@@ -20,7 +20,7 @@ from lalkit.companions.frame import PADDING, UNKNOWN, frequent, pad
 from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size
 from lalkit.errors import ModelError
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
-from lalkit.probes.rationale import compact
+from lalkit.probes.attribution import compact
 from lalkit.probes.removal import Kept
 from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
 from lalkit.probes.weights import diversity_loss

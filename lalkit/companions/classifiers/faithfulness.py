@@ -21,11 +21,18 @@ from lalkit.companions.classifiers.examples import Dataset, Example
 from lalkit.companions.frame import exact, in_order
 from lalkit.errors import ModelError
 from lalkit.evaluation.statistics import fleiss_kappa
-from lalkit.probes.attribution import agree, attribute
-from lalkit.probes.rationale import RationaleGenerator, compact, rationale, share, train_rationale
-from lalkit.probes.tables import ask, look_at, tidy
-from lalkit.probes.view import AttentionView
-from lalkit.probes.weights import mass_ratio
+from lalkit.probes.attribution import (
+    RationaleGenerator,
+    agree,
+    attribute,
+    compact,
+    kept_share,
+    rationale,
+    train_rationale,
+)
+from lalkit.probes.perturbation import ask
+from lalkit.probes.view import AttentionView, tidy
+from lalkit.probes.weights import look_at, mass_ratio
 
 SIZE = 100  # texts in a batch
 CRITERIA, CHOICES = ("overall", "completeness", "correctness"), ("left", "right", "skip")  # of table 5, and of its page
@@ -145,7 +152,7 @@ def rationales(
             first = whole.logits.argmax(-1)
             # The authors' program measures the attention of a text whose other words are padding.
             columns = {
-                "length": share(keep, batch.mask), "attention": mass_ratio(whole.attention[:, None], keep)[:, 0],
+                "length": kept_share(keep, batch.mask), "attention": mass_ratio(whole.attention[:, None], keep)[:, 0],
                 "right": decision == batch.label, "right_whole": first == batch.label, "changed": decision != first,
             }  # fmt: skip
             table = pd.DataFrame({name: column.tolist() for name, column in columns.items()})

@@ -25,7 +25,7 @@ from lalkit.companions.summarizers.summarizer import SMALL, Summarizer, Summariz
 from lalkit.companions.summarizers.summarizer_training import load_summarizer, train
 from lalkit.errors import CorpusError
 from lalkit.evaluation.provenance import parts_hash
-from lalkit.probes.tables import ask, overview
+from lalkit.probes.perturbation import ask, overview
 
 logger = logging.getLogger(__name__)
 Tables = dict[str, pd.DataFrame]

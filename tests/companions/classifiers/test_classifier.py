@@ -12,7 +12,8 @@ from lalkit.companions.classifiers.faithfulness import attention_by_tag, by_text
 from lalkit.companions.frame import exact
 from lalkit.errors import ModelError
 from lalkit.probes.attribution import attribute
-from lalkit.probes.tables import ask, look_at
+from lalkit.probes.perturbation import ask
+from lalkit.probes.weights import look_at
 from tests.companions.classifiers.small import questions, sentences, untrained
 
 DATA = {"sentences": sentences(), "questions": questions()}

@@ -15,7 +15,7 @@ from lalkit.companions.summarizers.documents import news
 from lalkit.companions.summarizers.headlines import GREEDY, Beam, summarize_all
 from lalkit.companions.summarizers.pruning import Gated
 from lalkit.companions.summarizers.summarizer import Summarizer, SummarizerConfig, Vocabulary, exact, view
-from lalkit.probes.tables import ask
+from lalkit.probes.perturbation import ask
 
 CONFIG = SummarizerConfig(layers=2, heads=2, d_model=8, d_ff=16, min_count=2, sparse="but-copy")
 DOCUMENTS = news(6, 0, 0).train

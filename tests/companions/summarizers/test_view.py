@@ -9,8 +9,7 @@ import torch
 from lalkit.companions.summarizers.documents import news
 from lalkit.companions.summarizers.summarizer import Change, Summarizer, SummarizerConfig, Vocabulary, exact, view
 from lalkit.errors import ModelError
-from lalkit.probes.perturbation import permutation_tvd
-from lalkit.probes.tables import overview, probe_all
+from lalkit.probes.perturbation import overview, permutation_tvd, probe_all
 
 CONFIG = SummarizerConfig(layers=2, heads=2, d_model=8, d_ff=16, min_count=2, sparse="encoder")
 DOCUMENTS = news(6, 0, 0).train

@@ -1,0 +1,269 @@
+"""Looks, explanations and views of the paper's layer have the numbers that the scorer used, alone and in any batch."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lalkit.api import Parser, ParseResult
+from lalkit.bench import twins
+from lalkit.config import override
+from lalkit.errors import LalkitError, ModelError
+from lalkit.interpret.contributions import NORMS, contributions, normalise
+from lalkit.interpret.paper_layer import PaperLayer, without_heads
+from lalkit.interpret.tables import profile
+from lalkit.network.parser import Network
+from lalkit.network.scores import SpanScorer
+from lalkit.probes.perturbation import ablate, ask, permutation_tvd
+from lalkit.probes.weights import look_at
+from lalkit.treebank.joint import GROUP
+
+
+@pytest.fixture(scope="module")
+def parser(tiny_parser):
+    return Parser.load(tiny_parser)
+
+
+@pytest.fixture(scope="module")
+def looks(parser, sample):
+    return parser.look(sample[:12])
+
+
+# ---------------------------------------------------------------- effects and looks
+
+
+def test_without_each_head_against_the_scorer_run_once_per_head():
+    torch.manual_seed(0)
+    scorer, posts = SpanScorer(5 * 6, 11, 7, 0.3).double().eval(), torch.randn(9, 5, 6, dtype=torch.float64)
+    for p in scorer.parameters():
+        p.data += 0.5 * torch.randn_like(p)
+    spans, charts = torch.triu_indices(9, 9, 1).T, twins.span_scores_without_heads(scorer, posts)
+    found = without_heads(scorer, posts, spans)
+    torch.testing.assert_close(found, charts[:, spans[:, 0], spans[:, 1]].transpose(0, 1), rtol=0, atol=1e-12)
+    few = without_heads(scorer, posts, spans[3:7])  # fewer than fenceposts: the other way round
+    torch.testing.assert_close(few, found[3:7], rtol=0, atol=1e-12)
+    chart, literal = scorer(posts[None])[0].double(), twins.span_scores(scorer, posts[None])[0]
+    start, end = spans.T
+    torch.testing.assert_close(chart[start, end], literal[start, end], rtol=0, atol=1e-5)  # the chart is in float32
+    assert (found - literal[start, end][:, None]).abs().amax((0, 2)).min() > 1e-3, "every head has an effect"
+
+
+def test_a_look_has_the_usual_parse(parser, looks, sample):
+    for seen, result in zip(looks, parser.parse_all(sample[:12])):
+        assert seen.sentence == result.sentence
+        assert seen.spans == tuple((s.start, s.end, s.label) for s in result.spans if s.label != GROUP)
+    named = [seen.prediction.spans for seen in parser.look(sample[:12], decode="mbr")]
+    assert named == [result.prediction.spans for result in parser.parse_all(sample[:12], decode="mbr")]
+    assert named != [seen.prediction.spans for seen in looks]
+
+
+def test_raw_sums_and_exact_effects(parser, looks, sample):
+    """Against really taking the head's slice out of every fencepost and scoring the whole chart again."""
+    with torch.inference_mode():
+        output = parser.network(parser.collator(sample[:1]), posts=True)
+        posts, charts = output.posts[0], []
+        for head in range(6):
+            changed = output.posts.clone()
+            changed[:, :, head] = 0
+            charts.append(parser.network.spans(changed)[0])
+    for k, (start, end, label) in enumerate(looks[0].spans):
+        assert looks[0].raw[k] == pytest.approx((posts[end] - posts[start]).sum(-1).numpy(), abs=1e-4)
+        place = start, end, parser.vocab.label_index[label]
+        score = float(output.label_scores[0][place])
+        assert looks[0].scores[k] == pytest.approx(score, abs=1e-3)
+        assert looks[0].exact[k] == pytest.approx([score - float(chart[place]) for chart in charts], abs=1e-3)
+
+
+def test_nothing_depends_on_the_batch(parser, looks, sample):
+    for number in (0, 5, 11):
+        (alone,) = parser.look([sample[number]])
+        assert alone.spans == looks[number].spans and alone.attention.shape == (6, len(alone.sentence) + 2)
+        assert alone.attention.sum(1) == pytest.approx(1, abs=1e-5)
+        for name in ("raw", "exact", "attention"):
+            assert getattr(alone, name) == pytest.approx(getattr(looks[number], name), abs=2e-4)
+
+
+def test_more_spans_can_be_looked_at(parser, sample):
+    (seen,) = parser.look(sample[:1], besides=[[(0, 2, "NP"), (1, 3, "NEVER")]])
+    assert seen.spans[-1] == (1, 3, "NEVER") and np.isnan([*seen.exact[-1], seen.scores[-1]]).all()
+    found = contributions([seen], sample[:1])
+    assert not found.spans["parsed"].iloc[-1] and not found.spans["gold"].iloc[-1]
+    assert len(found.parsed.spans) < len(found.spans) == len(seen.spans)
+    with pytest.raises(LalkitError):
+        contributions([])
+
+
+def test_every_norm_as_it_is_defined():
+    raw = np.array([[1.0, -3.0, 0.0], [2.0, 2.0, 2.0]])
+    exact = np.array([[0.5, -0.5, 0.0], [1.0, 2.0, 3.0]])
+    e = np.exp([1.0, -3.0, 0.0])
+    wanted = {
+        "raw": raw, "exact": exact, "minmax": [[1, 0, 0.75], [0, 0, 0]], "share": [[0.25, 0.75, 0], [1 / 3] * 3],
+        "softmax": [e / e.sum(), [1 / 3] * 3],
+    }  # fmt: skip
+    assert set(wanted) == set(NORMS)
+    for norm, values in wanted.items():
+        assert normalise(raw, exact, norm) == pytest.approx(np.array(values))
+    assert normalise(np.zeros((1, 2)), None, "share").tolist() == [[0, 0]]
+    for other, norm in ((exact, "max"), (None, "exact")):
+        with pytest.raises(LalkitError):
+            normalise(raw, other, norm)
+
+
+@pytest.mark.parametrize(
+    "change", [{"model.feedforward": 16}, {"model.label_attention": None}, {"model.label_attention.combine": "project"}]
+)
+def test_a_parser_whose_heads_are_mixed_is_refused(parser, sample, change):
+    network = Network(override(parser.config, change).model, parser.vocab)
+    with pytest.raises(ModelError, match="contributions of label heads are not defined"):
+        PaperLayer(network, parser.collator).look(sample[:1])
+
+
+# ---------------------------------------------------------------- explanations and pages
+
+
+@pytest.fixture(scope="module")
+def result(parser):
+    return parser.parse("The clerk counted the ballots in the hall.")
+
+
+def test_the_text_names_the_top_head_and_its_most_attended_word(parser, result, sample):
+    seen = result.look
+    start, end, label = seen.spans[0]
+    first = result.explain(label, top=2).split("\n\n")[0]
+    head = int(seen.exact[0].argmax())
+    assert f"most by label head {head} ({seen.exact[0, head]:+.2f})" in first and f"score {seen.scores[0]:.2f}" in first
+    place = int(seen.attention[head].argmax())
+    words = ["the start", *(f"“{w}”" for w in result.sentence.words), "the end"]
+    assert f"attends most to {words[place]} ({seen.attention[head, place]:.0%})" in first
+    assert first.startswith(f"{label} “{' '.join(result.sentence.words[start:end])}”, head word")
+    assert len(result.explain().split("\n\n")) == len(seen.spans)
+    counts = profile(contributions(parser.look(sample[:30])), "exact", "sample train")
+    place, label = next((i, span[2]) for i, span in enumerate(seen.spans) if span[2] in counts["labels"])
+    head, k = int(seen.exact[place].argmax()), counts["labels"].index(label)
+    text = parser.attribution.explain(seen, label, profile=counts)
+    assert f"In sample train it is on top of {counts['led'][head][k] / counts['all'][k]:.0%} of {label}" in text
+    assert "In sample" not in parser.attribution.explain(seen, label, norm="share", profile=counts), "of another norm"
+
+
+def test_wrong_questions_are_refused(parser, result):
+    for ask_it in (
+        lambda: result.explain("ZZ"), lambda: result.explain(top=0), lambda: result.explain(norm="most"),
+        lambda: ParseResult(result.prediction).explain(), lambda: parser.attribution.page([], title="", model=""),
+        lambda: result.explore(gold=result.sentence, beside=result),
+    ):  # fmt: skip
+        with pytest.raises(LalkitError):
+            ask_it()
+
+
+def test_a_page_of_a_result(parser, result, looks, sample, tmp_path):
+    exploration = result.explore()
+    assert "<iframe" in exploration._repr_html_()
+    html = exploration.save(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert html == exploration.html and "ballots" in html and result.explore(gold=result.sentence).html != html
+    for beside in (result, result.sentence):
+        assert result.explore(beside=beside).html.count("<template data-pane=") == 2
+    data = parser.attribution.page(looks[:3], title="Three", model="tiny", gold=sample[:3])
+    assert json.loads(json.dumps(data)) == data and data["norm"] == "exact" and data["norms"][0] == "raw"
+    first, gold = data["sentences"][0], sample[0]
+    assert first["words"] == list(gold.words) and len(first["attention"][0]) == len(gold) + 2
+    assert {(s["start"], s["end"], s["label"]) for s in first["spans"]} == set(looks[0].spans)
+    assert first["spans"][0]["values"]["exact"] == pytest.approx(looks[0].exact[0], rel=1e-3, abs=1e-6)
+    assert len(first["gold"]["spans"]) == len(gold.constituents) and first["gold"]["heads"] == list(gold.heads)
+
+
+# ---------------------------------------------------------------- the view of the probes
+
+
+@pytest.fixture(scope="module")
+def larger(tiny_parser):
+    """In float64. Barely trained, all spans have one label; larger weights make differences that can be seen."""
+    found = Parser.load(tiny_parser)
+    found.network.double()
+    with torch.no_grad():
+        for p in (*found.network.label_attention.parameters(), *found.network.spans.parameters()):
+            p.mul_(2)
+    return found
+
+
+@pytest.fixture(scope="module")
+def some(sample):
+    return sorted(sample, key=len)[::40][:4]
+
+
+def spans_of(sentence):
+    return [(0, len(sentence), "S"), (0, 1, "NP"), (len(sentence) - 1, len(sentence), "no such label")]
+
+
+def test_the_view_has_the_decisions_of_the_parser(larger, some):
+    seen = larger.view(some, spans=[spans_of(s) for s in some])
+    with torch.no_grad():
+        output = larger.network(larger.collator(some), attention=True)
+    assert torch.allclose(seen.weights[:, :, 0], output.attention)
+    outcome = seen.predict(seen.weights)
+    for b, sentence in enumerate(some):
+        right = 0
+        for u, (start, end, label) in enumerate(spans_of(sentence)):
+            scores = torch.softmax(output.label_scores[b, start, end].double(), -1)
+            assert outcome.probs[b, u].tolist() == pytest.approx(scores.tolist(), abs=1e-6)
+            right += larger.vocab.label_index.get(label) == int(scores.argmax())
+        assert outcome.score[b].tolist() == [right, 3]
+    several = seen.predict(torch.stack([seen.weights] * 2))
+    assert torch.allclose(several.probs[1], outcome.probs)
+    with pytest.raises(LalkitError):
+        larger.view([])
+
+
+def test_ablations_agree_with_controls_and_exact_effects(larger, some):
+    network, spans = larger.network, [spans_of(s) for s in some]
+    seen, mean = larger.view(some, spans=spans), larger.attribution.mean(some)
+    changes = {"context": torch.zeros_like, "mean": lambda c: mean.to(c.dtype).expand_as(c)}
+    for mode, change in changes.items():
+        with network.label_attention.hooked(contexts=change), torch.no_grad():
+            chart = network(larger.collator(some)).label_scores
+        found = ablate(seen, mode=mode, mean=mean).probs
+        for b in range(len(some)):
+            for u, (start, end, _) in enumerate(spans[b]):
+                assert torch.allclose(found[b, u], torch.softmax(chart[b, start, end].double(), -1), atol=1e-6)
+    with torch.no_grad():
+        posts = network(larger.collator(some), posts=True).posts
+    found = ablate(seen, 3, "slice").probs
+    for b in range(len(some)):
+        places = torch.tensor([(start, end) for start, end, _ in spans[b]])
+        scores = without_heads(network.spans, posts[b, : len(some[b]) + 1], places)[:, 3]
+        assert torch.allclose(found[b, : len(places)], torch.softmax(scores.double(), -1), atol=1e-6)
+
+
+def test_permutations_change_nothing_if_values_are_equal(larger, some):
+    layer, spans = larger.network.label_attention, [spans_of(s) for s in some]
+    found = permutation_tvd(larger.view(some, spans=spans), 10)
+    assert found.max() > 1e-9 and found.min() >= 0
+    kept = [p.clone() for p in layer.value.parameters()]
+    with torch.no_grad():
+        for p in layer.value.parameters():
+            p.zero_()
+        assert permutation_tvd(larger.view(some, spans=spans), 10).nan_to_num().max() < 1e-12
+        for p, old in zip(layer.value.parameters(), kept):
+            p.copy_(old)
+
+
+def test_probes_are_the_same_alone_and_in_a_batch(larger, some):
+    keys = ["measure", "example", "head", "unit"]
+
+    def probes(sentences, numbers):
+        seen = larger.view(sentences, spans=[spans_of(s) for s in sentences], examples=numbers)
+        table = pd.concat([look_at(seen), ask(seen, 10)])
+        return table[table["example"].notna()].astype(dict.fromkeys(keys, str)).set_index(keys)["value"].sort_index()
+
+    together = probes(some, [3, 5, 8, 13])
+    for b, number in ((0, 3), (3, 13)):
+        alone = probes([some[b]], [number])
+        assert np.allclose(alone, together.loc[alone.index], atol=1e-6, equal_nan=True)
+
+
+def test_a_parser_with_mixed_heads_has_a_view_without_slices(larger, some):
+    network = Network(override(larger.config, {"model.feedforward": 16}).model, larger.vocab)
+    mixed = PaperLayer(network, larger.collator).view(some)
+    assert mixed.without_slices is None and mixed.predict(mixed.weights).probs.isfinite().all()

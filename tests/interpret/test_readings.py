@@ -1,0 +1,308 @@
+"""Alternatives, samples, constraints, minimum-risk parses, and the probabilities of the parts of a parse."""
+
+import json
+import logging
+import math
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import lalkit
+from lalkit.chart.constraints import ArcItem, SpanItem, TagItem, read_brackets, read_item
+from lalkit.errors import LalkitError, ModelError, ParameterError
+from lalkit.interpret.alternatives import minimum_risk
+from lalkit.training.checkpoint import CALIBRATION
+from lalkit.treebank.conllu import scan_conll
+from tests import command
+from tests.chart.charts import random_chart
+from tests.reference import joint_enumeration as reference
+
+TEXT = "She saw the man with the telescope."
+TEXTS = [TEXT, "Select the person driving", "Yes"]
+
+
+@pytest.fixture(scope="module")
+def parser(tiny_parser):
+    return lalkit.load(tiny_parser)
+
+
+# ---------------------------------------------------------------- alternatives and samples
+
+
+def test_alternatives_begin_with_the_parse_and_mark_what_differs(parser):
+    result = parser.parse(TEXT)
+    best, second, *others = result.alternatives(6)
+    assert best.prediction.spans == result.spans and best.sentence == result.sentence
+    assert best.score == pytest.approx(result.score, rel=1e-5) and best.reading.added == frozenset()
+    assert result.margin == best.score - second.score
+    for other in (second, *others):
+        reading = other.reading
+        spans = {SpanItem(span.label, span.start + 1, span.end) for span in other.spans}
+        items = spans | {ArcItem(number, head) for number, _, _, head, _ in other.dependencies}
+        assert reading.added | reading.missing and reading.added <= items and not reading.missing & items
+        assert all(f"+{item}" in str(other).splitlines()[0] for item in reading.added)
+        ratio = (best.score - other.score) / parser.temperature
+        assert best.reading.log_probability - reading.log_probability == pytest.approx(ratio)
+
+
+@pytest.mark.slow
+def test_the_first_parse_of_a_shipped_parser_has_alternatives():
+    """In its first run the encoder of transformers adds hooks to itself: that does not change the network."""
+    first, second = lalkit.load("en-news").parse("Fed Ready to Inject Big Funds").alternatives(2)
+    assert first.reading.probability > second.reading.probability > 0
+
+
+@pytest.mark.parametrize("kind", ["tiny_parser", "tiny_span_parser"])
+def test_every_tree_that_was_chosen_is_explained(request, kind):
+    """The page of another tree than the best one shows that tree, with its own scores and tags."""
+    parser = lalkit.load(request.getfixturevalue(kind))
+    best = parser.parse(TEXT)
+    (start, end, label, _) = best.spans[0]
+    forbidden = parser.parse(TEXT, forbid=[SpanItem(label, start + 1, end), TagItem(2, best.sentence.tags[1])])
+    for result in (*best.alternatives(2), *forbidden.alternatives(2), forbidden):
+        (sentence,) = parser.attribution.page([result._look], title="", model="")["sentences"]
+        shown = [(span["start"], span["end"], span["label"]) for span in sentence["spans"]]
+        assert shown == [span[:3] for span in result.spans if span.label != "<H>"]
+        assert (tuple(sentence["heads"]), tuple(sentence["tags"])) == (result.sentence.heads, result.sentence.tags)
+        assert sentence["spans"][0]["probability"] == round(result.with_confidence().prediction.confidence.spans[0], 4)
+    for weight in parser.network.spans.parameters():
+        weight.data.mul_(2)  # torch does not count this
+    with pytest.raises(ModelError, match="the network has changed"):
+        replace(forbidden).explain()
+
+
+def test_samples_and_the_trees_of_one_word(parser, caplog):
+    results = parser.parse("Yes").alternatives(10_000)
+    assert len(results) == len(parser.vocab.labels) - 2 and "10000 trees were asked for" in caplog.text
+    assert sum(result.reading.probability for result in results) == pytest.approx(1)
+    first, again, other = ([str(tree) for tree in parser.sample(TEXT, 4, seed)] for seed in (1, 1, 2))
+    assert first == again != other and len(first) == 4
+
+
+# ---------------------------------------------------------------- constraints
+
+
+def test_a_constrained_parse_obeys_and_has_its_price(parser):
+    free = parser.parse(TEXT)
+    result = parser.parse(TEXT, require=["PP(5,6)", "3->7"], forbid=["2->0"])
+    assert any(s[:2] == (4, 6) and "PP" in s.label.split("::") for s in result.spans)
+    assert result.sentence.heads[2] == 7 and result.sentence.heads[1] != 0
+    assert result.price.score == pytest.approx(free.score - result.score, abs=1e-4) and result.price.score > 0
+    assert result.price.log_probability < 0 and free.price == (0, 0)
+    kept = parser.parse(TEXT, require=[str(ArcItem(1, free.sentence.heads[0]))])
+    assert kept.spans == free.spans and kept.price.score == 0
+    both = [parser.parse(TEXT, **{kind: ["4->2"]}).price.log_probability for kind in ("require", "forbid")]
+    assert sum(np.exp(both)) == pytest.approx(1)
+    assert result.alternatives(2)[0].spans == result.spans
+    tag = next(tag for tag in parser.vocab.tags if tag != free.sentence.tags[3])
+    required = parser.parse(TEXT, require=[f"4_{tag}"])
+    assert required.sentence.tags[3] == tag and required.spans == free.spans and required.price.score == 0
+    assert parser.parse(TEXT, forbid=[f"4_{free.sentence.tags[3]}"]).sentence.tags[3] != free.sentence.tags[3]
+    chances = [parser.parse(TEXT, require=[f"4_{tag}"]).price.log_probability for tag in parser.vocab.tags]
+    assert sum(np.exp(chances)) == pytest.approx(1, rel=1e-4)
+
+
+def test_brackets_in_the_sentence_and_the_notation(parser):
+    text = 'She "saw" [NP the man [* with [NP the telescope]]], did n\'t she?'
+    sentence, items = read_brackets(text)
+    assert sentence.words[:7] == ("She", "``", "saw", "''", "the", "man", "with")
+    assert items == [SpanItem("NP", 5, 9), SpanItem("*", 7, 9), SpanItem("NP", 8, 9)]
+    result = parser.parse(text, "brackets")
+    spans = {(span.start, span.end): span.label for span in result.spans}
+    assert "NP" in spans[4, 9] and "NP" in spans[7, 9] and (6, 9) in spans and result.sentence.words == sentence.words
+    items = SpanItem("S::VP", 3, 12), SpanItem("*", 1, 2), ArcItem(4, 0), TagItem(3, "PRP$"), SpanItem("<H>", 2, 4)
+    assert [read_item(str(item)) for item in items] == list(items)
+    assert read_item(" (3, 5)") == SpanItem("*", 3, 5) and read_item("4 -> 2") == ArcItem(4, 2)
+
+
+@pytest.mark.parametrize(
+    ("require", "forbid", "where"),
+    [
+        (["NP(3,5)", "VP(4,7)"], [], "NP(3,5)"), (["NP(3,5)"], ["NP(3,5)"], "NP(3,5)"),
+        (["NP(3,5)"], ["(3,5)"], "require NP(3,5), forbid *(3,5)"), (["NP(3,9)"], [], "NP(3,9)"), (["NP(0,2)"], [], "NP(0,2)"),
+        (["0->2"], [], "0->2"), (["NP(5,3)"], [], "NP(5,3)"), (["4->4"], [], "require 4->4"),
+        (["4->2", "4->3"], [], "require 4->2, require 4->3"), (["4->0", "3->0"], [], "require 4->0, require 3->0"),
+        (["4_NN", "4_DT"], [], "require 4_NN, require 4_DT"), (["ZZ(3,5)"], [], "ZZ(3,5)"), (["3_ZZ"], [], "3_ZZ"),
+        (["NP 3 5"], [], "NP 3 5"), (["4->2", "2->4"], [], "require 4->2, require 2->4"), ([], ["*(1,8)"], "forbid *(1,8)"),
+        ("NP(3,5)", [], "NP(3,5)"),
+    ],
+)  # fmt: skip
+def test_impossible_constraints_are_refused(parser, require, forbid, where):
+    with pytest.raises(ParameterError) as error:
+        parser.parse(TEXT, require=require, forbid=forbid)
+    assert where in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["She saw [NP the man", "She saw [the] man", "She saw NP the man]", "She saw [NP the m]an", "She saw [NP ] it"],
+)
+def test_wrong_brackets_are_refused(parser, text):
+    with pytest.raises(ParameterError):
+        parser.parse(text, "brackets")
+
+
+# ---------------------------------------------------------------- minimum risk
+
+
+def test_minimum_risk_is_that_of_enumeration():
+    """No joint tree has fewer expected errors: wrong and missing constituents, and wrong heads twice."""
+    labels = ("", "<H>", "NP", "S::NP")
+    network = SimpleNamespace(config=SimpleNamespace(task="joint"))
+    rng, differs = np.random.default_rng(8), 0
+    for trial in range(18):
+        n, temperature = 1 + trial % 3, (0.5, 1.0)[trial % 2]
+        label_scores, arc_scores = random_chart(rng, n, 4, "real", np.float32)
+        trees = list(reference.labelled_trees(n, 4))
+        scores = np.array([reference.score_of(tree, label_scores, arc_scores, 0.4) for tree in trees])
+        chances = np.exp(scores / temperature - np.logaddexp.reduce(scores / temperature))
+        brackets = [
+            Counter((i, j, part) for i, j, k, _ in spans for part in labels[k].split("::") if k > 1)
+            for spans, _ in trees
+        ]
+        keys = sorted(set().union(*brackets))
+        has, heads = np.array([[b[key] for key in keys] for b in brackets]), np.array([heads for _, heads in trees])
+        pairs = zip(has, heads)
+        risks = np.array([chances @ (np.abs(has - b).sum(1) + 2 * (heads != h).sum(1)) for b, h in pairs])
+        output = SimpleNamespace(
+            label_scores=torch.tensor(label_scores)[None], arc_scores=torch.tensor(arc_scores)[None]
+        )
+        (tree,) = minimum_risk(network, labels, temperature)(output, [n], 0.4, 1, "joint", ["x"])
+        at = trees.index((tuple(tree.spans), tuple(tree.heads.tolist())))
+        assert risks[at] == pytest.approx(risks.min(), abs=1e-5), trial
+        assert tree.score == pytest.approx(scores[at], abs=1e-5)
+        differs += at != int(scores.argmax())
+    assert differs > 2
+
+
+def test_minimum_risk_parses_are_the_same_in_a_batch(parser):
+    results = parser.parse_all(TEXTS, decode="mbr")
+    assert [str(result) for result in results] == [str(parser.parse(text, decode="mbr")) for text in TEXTS]
+    for options in ({"decode": "worst"}, {"require": ["4->2"], "decode": "mbr"}):
+        with pytest.raises(LalkitError):
+            parser.parse(TEXT, **options)
+
+
+# ---------------------------------------------------------------- probabilities
+
+
+@pytest.mark.slow
+def test_the_probability_of_a_part_is_the_sum_over_the_trees_that_have_it(parser):
+    """With few labels a sentence of two words has few enough trees to add them up."""
+    temperature = 0.6
+    (result,) = parser.parse_all([["She", "slept"]], temperature=temperature)
+    readings = result.readings
+    readings.temperature = temperature
+    every = readings.readings(readings.trees(10**6))
+    assert sum(reading.probability for reading in every) == pytest.approx(1)
+    table = result.confidence()
+    assert table["kind"].tolist().count("arc") == 2 and table["probability"].between(0, 1).all()
+    total = Counter()  # of every span, arc and tree
+    for reading in every:
+        spans, heads = reading.prediction.spans, reading.prediction.sentence.heads
+        parts = {span[:3] for span in spans} | set(enumerate(heads)) | {(tuple(spans), tuple(heads))}
+        total.update(dict.fromkeys(parts, reading.probability))
+    for row in table.itertuples():
+        part = {
+            "span": (row.start, row.end, row.label),
+            "arc": (row.start, row.head),
+            "tree": (tuple(result.spans), tuple(result.sentence.heads)),
+        }.get(row.kind)
+        if part:
+            assert row.probability == pytest.approx(total[part], abs=1e-5), row
+
+
+def test_a_result_has_the_same_probabilities_alone_in_a_batch_and_afterwards(parser):
+    together = parser.parse_all(TEXTS, temperature=parser.temperature)
+    for text, result in zip(TEXTS, together):
+        table, later = result.confidence(), parser.parse(text).confidence()
+        assert later.drop(columns="probability").equals(table.drop(columns="probability"))
+        assert later["probability"].to_numpy() == pytest.approx(table["probability"].to_numpy(), rel=1e-4, abs=1e-6)
+    second = together[0].alternatives(2)[1]
+    tree = second.confidence().set_index("kind")["probability"]["tree"]
+    assert tree == pytest.approx(second.reading.probability, rel=1e-4)
+    (result,) = parser.parse_all(TEXTS[:1], temperature=1.0)
+    output, table = result.readings.output, result.confidence()
+    tags = np.exp(output.tag_scores[0].log_softmax(-1).amax(-1).numpy())
+    assert table.loc[table["kind"] == "tag", "probability"].to_numpy() == pytest.approx(tags, abs=1e-5)
+    assert table.loc[table["kind"] == "arc label", "label"].tolist() == list(result.sentence.arc_labels)
+    head = result.sentence.heads[3]
+    arc = parser.parse(TEXT, forbid=[f"4->{head}"]).confidence().query("kind == 'arc' and start == 3").iloc[0]
+    usual = result.confidence().query("kind == 'arc' and start == 3").iloc[0]
+    assert arc["head"] != head and arc["probability"] + usual["probability"] <= 1, "among all trees"
+
+
+def test_a_result_writes_probabilities_only_if_they_are_asked_for(parser):
+    result = parser.parse(TEXT)
+    sure = result.with_confidence()
+    assert "confidence" not in result.to_dict() and "ArcP" not in result.to_conllu()
+    record = json.loads(sure.to_json())
+    confidence = record.pop("confidence")
+    assert record == json.loads(result.to_json())
+    assert [len(confidence[name]) for name in ("spans", "arcs", "arc_labels", "tags")] == [len(sure.spans), 8, 8, 8]
+    rows = [line.split("\t") for line in sure.to_conllu().splitlines() if "\t" in line]
+    assert [row[9].split("|")[0] for row in rows] == [f"ArcP={p}" for p in confidence["arcs"]]
+    assert f"# tree_probability = {confidence['tree']}\n" in sure.to_conllu()
+    assert next(scan_conll(sure.to_conllu())).heads == result.sentence.heads
+
+
+def test_tags_that_were_given_and_parsers_of_one_layer(parser, monkeypatch):
+    (result,) = parser.parse_all(["Select_VB it_PRP"], "tagged", temperature=1.0)
+    given = replace(parser.network.config, tag_input="given")
+    monkeypatch.setattr(parser.network, "config", given)
+    (kept,) = parser.parse_all(["Select_VB it_PRP"], "tagged", temperature=1.0)
+    assert "tag" in set(result.confidence()["kind"]) and "tag" not in set(kept.confidence()["kind"])
+    monkeypatch.setattr(parser.network, "config", replace(given, task="dependencies"))
+    for ask in (
+        lambda: parser.parse_all(["Yes"], temperature=1.0), lambda: parser.parse(TEXT).margin,
+        lambda: parser.parse(TEXT, decode="mbr"), parser.playground,
+    ):  # fmt: skip
+        with pytest.raises(LalkitError):
+            ask()
+
+
+@pytest.mark.parametrize("temperature", [0, -1.0, math.inf, math.nan])
+def test_an_impossible_temperature_is_refused(parser, temperature):
+    with pytest.raises((ValueError, ParameterError), match="temperature must be a finite number above 0"):
+        parser.parse_all(["Yes"], temperature=temperature)
+
+
+def test_a_parser_is_saved_with_its_temperature(parser, tmp_path):
+    facts = {
+        "temperature": 0.5, "sentences": 3, "left_out": 0, "log_likelihood": {"before": -2.0, "after": -1.0},
+        "treebank": "sample", "split": "dev", "command": "lalkit models calibrate", "weights": "model-7.safetensors",
+    }  # fmt: skip
+    (tmp_path / CALIBRATION).write_text(json.dumps(facts))
+    parser.save(tmp_path)
+    assert not (tmp_path / CALIBRATION).exists()
+    copy = lalkit.load(tmp_path)
+    copy.calibration = facts
+    copy.save(tmp_path)
+    assert lalkit.load(tmp_path).temperature == 0.5
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def test_readings_on_the_command_line(tiny_parser, parser, caplog):
+    caplog.set_level(logging.INFO)
+    parse = ["parse", "--model", tiny_parser]
+    code, out, _ = command.lalkit(*parse, TEXT, "--alternatives", "3", "--to", "json", "--confidence")
+    assert code == 0 and len([json.loads(line)["confidence"] for line in out.splitlines()]) == 3
+    code, out, _ = command.lalkit(*parse, TEXT, "--samples", "2", "--seed", "5", "--to", "json")
+    wanted = [list(tree.sentence.heads) for tree in parser.sample(TEXT, 2, 5)]
+    assert [json.loads(line)["heads"] for line in out.splitlines()] == wanted
+    code, out, err = command.lalkit(*parse, "She saw [NP the man with] it", "--form", "brackets", "--forbid", "1->2")
+    assert code == 0 and out.startswith("(") and "the constraints cost" in err + caplog.text
+    code, out, _ = command.lalkit(*parse, "--decode", "mbr", "--to", "json", TEXT)
+    assert json.loads(out)["tree"] == parser.parse(TEXT, decode="mbr").to_ptb()
+    for wrong in (
+        ["--require", "NP(1,2)", TEXT, TEXT], ["--alternatives", "2", TEXT, "--out", "x"], ["--alternatives", "0", TEXT],
+        ["--require", "NP(1,2)", TEXT, "--file", "x"], ["--require", "NP(1,2)", TEXT, "--workers", "0"],
+        [TEXT, "--alternatives", "3", "--samples", "1"], ["--samples", "0", TEXT], ["--confidence", TEXT],
+    ):  # fmt: skip
+        assert command.lalkit(*parse, *wrong)[0] == 2

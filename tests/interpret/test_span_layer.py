@@ -1,0 +1,338 @@
+"""Label attention inside the span: terms add up to scores, and probes and controls do what a direct computation gives."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lalkit.api import Parser
+from lalkit.config import override, tiny
+from lalkit.draw import explorer
+from lalkit.errors import LalkitError, ModelError
+from lalkit.interpret.span_layer import SpanLayer, balance, of_next
+from lalkit.network.parser import Network
+from lalkit.probes.perturbation import ablate, ask, erasure_flip, permutation_tvd
+from lalkit.probes.weights import look_at
+from lalkit.training.loop import train
+
+
+@pytest.fixture(scope="module", params=["full", "lean", "glass"])
+def parser(request, tiny_span_parser, tmp_path_factory):
+    if request.param == "glass":
+        return Parser.load(tiny_span_parser)
+    inside = {"d_key": 8, "boundary": request.param, "d_lean": 8}
+    folder = tmp_path_factory.mktemp("runs") / request.param
+    train(
+        override(tiny(), {"model.label_attention": "none", "train.epochs": 1, "model.span_attention": inside}),
+        "sample",
+        folder,
+    )
+    return Parser.load(folder)
+
+
+def random_spans(sentences, labels, count):
+    torch.manual_seed(0)
+    asked = [[] for _ in sentences]
+    for k in range(count):
+        place = k % len(sentences)
+        start = int(torch.randint(0, len(sentences[place]), ()))
+        end = int(torch.randint(start + 1, len(sentences[place]) + 1, ()))
+        asked[place].append((start, end, labels[int(torch.randint(2, len(labels), ()))]))
+    return asked
+
+
+# ---------------------------------------------------------------- terms
+
+
+def test_the_terms_of_scores_add_up(parser, sample):
+    sentences, found = sample[:12], 0
+    for terms in parser.terms(sentences, besides=random_spans(sentences, parser.vocab.labels, 200)):
+        place, words = ["start", "end", "label"], terms.table[terms.table["term"] == "word"]
+        spans = terms.table.groupby(place)
+        assert spans["value"].sum().to_numpy() == pytest.approx(spans["score"].first().to_numpy(), abs=1e-5)
+        assert words.groupby(place)["attention"].sum().to_numpy() == pytest.approx(np.ones(len(spans)), abs=1e-5)
+        found += len(spans)
+        parse = {(s.start, s.end, s.label) for s in terms.prediction.spans if s.label != "<H>"}
+        assert all({"parse", "second"} <= set(terms.table[terms.table["start"] == s]["role"]) for s, _, _ in parse)
+    assert found >= 200
+    if parser.config.model.span_attention.boundary == "glass":
+        assert set(terms.table["term"]) == {"word", "first", "last", "constant"}, "nothing is hidden"
+
+
+def test_without_a_words_evidence_the_score_is_less_by_its_term(parser, sample):
+    """Really taken out: the evidence is set to zero for every label, and spans are scored again."""
+    sentence = next(s for s in sample if len(s) == 8)
+    (terms,) = parser.terms([sentence])
+    scorer, labels = parser.network.spans, parser.vocab.labels
+    with torch.inference_mode():
+        logits, evidence, *edges = parser.network.eval()(parser.collator([sentence])).span_parts
+        for row in terms.table[terms.table["term"] == "word"].itertuples():
+            changed = evidence.clone()
+            changed[0, row.position - 1] = 0
+            scores = scorer.chart((logits, changed, *edges))[0, row.start, row.end]
+            assert float(scores[labels.index(row.label)]) == pytest.approx(row.score - row.value, abs=1e-5)
+            # <H> and the empty label are not constituents.
+            assert row.then_score == pytest.approx(float(scores[2:].max()), abs=1e-5)
+            assert row.then == labels[2 + int(scores[2:].argmax())]
+
+
+def test_the_text_has_the_numbers_of_the_table(parser, sample):
+    """Also the label that comes first without the word: the own label, the second, or another one with its score."""
+    endings = set()
+    for terms in parser.terms(sample[:6]):
+        texts = parser.attribution.explain(terms, top=1).split("\n\n")
+        rows = terms.table[terms.table["role"] == "parse"].groupby(["start", "end", "label"], sort=False)
+        assert len(texts) == len(rows)
+        for text, ((start, end, label), some) in zip(texts, rows):
+            there = terms.table[(terms.table["start"] == start) & (terms.table["end"] == end)]
+            second = there.loc[there["role"] == "second", "label"].to_list()[:1]
+            words = some[some["term"] == "word"]
+            best = words.sort_values("value", key=abs, ascending=False).iloc[0]
+            assert f"score {best['score']:.2f}: its words give {words['value'].sum():+.2f}" in text
+            assert f"(“{best['word']}” {best['value']:+.2f} ({best['attention']:.0%} of the attention))" in text
+            kind = "still" if best["then"] == label else "second" if best["then"] in second else "third"
+            wanted = {"still": "would still come first.", "second": "would come first."}
+            third = f"would come first with {best['then_score']:.2f}."
+            assert not second or text.endswith(f": {best['then']} {wanted.get(kind, third)}")
+            endings.add(kind)
+    assert "still" in endings and len(endings) > 1
+    for options in ({"label": "ZZ"}, {"top": 0}):
+        with pytest.raises(LalkitError):
+            parser.attribution.explain(terms, **options)
+
+
+def test_a_result_has_the_text_and_the_page(parser, sample, tmp_path):
+    result = parser.parse("The clerk counted the ballots in the hall.")
+    assert result.explain(top=2) == parser.attribution.explain(result.terms, top=2)
+    html = result.explore(gold=result.sentence).save(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "ballots" in html and "Terms of scores" in html
+    with pytest.raises(ModelError, match="inside the span"):
+        result.look  # noqa: B018
+    found = parser.terms(sample[:3])
+    data = parser.attribution.page(found, title="t", model="m", gold=sample[:3])
+    explorer(data)  # checks that terms add up
+    for terms, shown in zip(found, data["sentences"], strict=True):
+        assert len(shown["spans"]) == sum(s.label != "<H>" for s in terms.prediction.spans)
+        for span in shown["spans"]:
+            rows = terms.table[(terms.table["start"] == span["start"]) & (terms.table["end"] == span["end"])]
+            for reading, role in zip(span["readings"], ("parse", "second"), strict=True):
+                some = rows[rows["role"] == role]
+                words = some[some["term"] == "word"]
+                assert reading["label"] == some["label"].iloc[0]
+                assert reading["value"] == pytest.approx(words["value"].tolist(), abs=1e-6)
+                assert set(reading["rest"]) == set(some["term"]) - {"word"}
+            assert [label for label, _ in span["then"]] == words["then"].tolist()
+
+
+def test_balance_between_words_and_edges(parser, sample):
+    found, leads = parser.terms(sample[:8]), {}
+    table = balance(found).set_index("label")
+    for terms in found:
+        for _, rows in terms.table.groupby(["start", "end"]):
+            sums = rows.groupby([rows["term"] == "word", "role"])["value"].sum()
+            words, edges = (sums[term, "parse"] - sums[term, "second"] for term in (True, False))
+            leads.setdefault(rows.loc[rows["role"] == "parse", "label"].iloc[0], []).append((words, edges))
+    assert list(table["spans"]) == sorted(map(len, leads.values()), reverse=True)
+    for label, parts in leads.items():
+        words, edges = np.array(parts).T
+        wanted = [words.mean() + edges.mean(), words.mean(), 100 * (words > 0).mean(), 100 * (edges > 0).mean()]
+        assert table.loc[label, ["lead", "by_words", "words_alone", "edges_alone"]].tolist() == pytest.approx(wanted)
+    assert len(balance([])) == 0
+
+
+def test_unknown_labels_and_other_layers_are_refused(parser, tiny_parser, sample):
+    with pytest.raises(ModelError, match="there is no label 'ZZ'"):
+        parser.terms([sample[0]], besides=[[(0, 1, "ZZ")]])
+    other = Parser.load(tiny_parser)
+    for ask_it in (other.terms, SpanLayer(other.network, other.collator).view):
+        with pytest.raises(ModelError, match="not scored by words inside them"):
+            ask_it(sample[:1])
+
+
+# ---------------------------------------------------------------- the view of the probes
+
+
+def larger(folder, factor):
+    """Barely trained, attention is even; larger weights make differences that can be seen."""
+    found = Parser.load(folder)
+    with torch.no_grad():
+        for p in (found.network.spans.query, found.network.spans.evidence.weight):
+            p.mul_(factor)
+    return found
+
+
+@pytest.fixture(scope="module")
+def probed(tiny_span_parser):
+    found = larger(tiny_span_parser, 12)
+    found.network.double()
+    return found
+
+
+@pytest.fixture(scope="module")
+def some(sample):
+    return sorted(sample, key=len)[40::40][:4]
+
+
+def spans_of(sentence):
+    n = len(sentence)
+    return [(0, n, "S"), (0, 1, "NP"), (n // 2, n, "VP"), (n - 1, n, "no such label")]
+
+
+@pytest.fixture(scope="module")
+def seen(probed, some):
+    return probed.view(some, spans=[spans_of(s) for s in some])
+
+
+@pytest.fixture(scope="module")
+def parts(probed, some):
+    """For each span: (start, end, label), the logits and the evidence of its words, and its scores by the parser."""
+    found = []
+    for sentence in some:
+        with torch.no_grad():
+            output = probed.network.eval()(probed.collator([sentence]))
+        for start, end, label in spans_of(sentence):
+            logits, evidence = (part[0][start:end] for part in output.span_parts[:2])
+            found.append(((start, end, label), logits, evidence, output.label_scores[0, start, end]))
+    return found
+
+
+def probabilities(scores):
+    return torch.softmax(scores.double(), -1).tolist()
+
+
+def test_the_view_has_the_decisions_of_the_parser(probed, some, seen, parts):
+    outcome = seen.predict(seen.weights)
+    assert seen.heads[0] == "span.<H>" and len(seen.heads) == len(probed.vocab.labels) - 1
+    for k, ((start, end, label), logits, evidence, scores) in enumerate(parts):
+        weights = seen.weights[k, :, 0]
+        assert torch.allclose(weights[:, : end - start], torch.softmax(logits, 0).T)
+        assert (weights[:, end - start :] == 0).all()
+        assert torch.allclose(seen.values[k, :, : end - start, 0], evidence.T)
+        assert outcome.probs[k, 0].tolist() == pytest.approx(probabilities(scores), abs=1e-9)
+        assert outcome.score[k].tolist() == [probed.vocab.label_index.get(label, -2) == int(scores.argmax()), 1]
+    several = seen.predict(torch.stack([seen.weights] * 2))
+    assert torch.allclose(several.probs[1], outcome.probs)
+    assert len(probed.view(some).weights) == sum(len(r.spans) for r in probed.parse_all(some)), "the spans of the parse"
+    with pytest.raises(LalkitError):
+        probed.view([])
+
+
+def test_ablations_are_sums_without_a_head(probed, seen, parts):
+    head = probed.vocab.label_index["NP"] - 1
+    mean = torch.randn(len(seen.heads), 1, dtype=torch.float64)
+    for mode in ("context", "uniform", "slice", "mean"):
+        found = ablate(seen, head, mode, mean).probs
+        for k, (_, logits, evidence, scores) in enumerate(parts):
+            changed = scores.clone()
+            changed[head + 1] -= torch.softmax(logits[:, head], 0) @ evidence[:, head]
+            changed[head + 1] += {"uniform": evidence[:, head].mean(), "mean": mean[head, 0]}.get(mode, 0)
+            assert found[k, 0].tolist() == pytest.approx(probabilities(changed), abs=1e-9)
+
+
+def test_erasure_takes_words_of_the_span_in_the_order_of_attention(seen, parts):
+    """By one head: words go while the rest is normalised again, until another label comes first."""
+    flips = 0
+    for head in range(1, 8):
+        found = erasure_flip(seen, heads=head)
+        for k, (_, logits, evidence, scores) in enumerate(parts):
+            attention, values = torch.softmax(logits[:, head], 0), evidence[:, head]
+            order, wanted = torch.argsort(attention, descending=True, stable=True), 1.0
+            for gone in range(1, len(values)):
+                rest = attention.clone()
+                rest[order[:gone]] = 0
+                changed = scores.clone()
+                changed[head + 1] += rest @ values / rest.sum() - attention @ values
+                if int(changed.argmax()) != int(scores.argmax()):
+                    wanted, flips = gone / len(values), flips + 1
+                    break
+            assert float(found.fraction[k, 0]) == pytest.approx(wanted)
+    assert flips > 0
+
+
+def test_probes_are_the_same_alone_and_in_a_batch(probed, some, seen, parts):
+    moved = permutation_tvd(seen, 10)
+    lengths = torch.tensor([len(evidence) for _, _, evidence, _ in parts])
+    assert (moved[lengths == 1] == 0).all() and moved[lengths > 1].max() > 1e-6
+
+    def probes(which, numbers):
+        view = probed.view([some[b] for b in which], spans=[spans_of(some[b]) for b in which], examples=numbers)
+        table = pd.concat([look_at(view), ask(view, 10)])
+        keys = ["measure", "example", "head", "unit"]
+        return table[table["example"].notna()].astype(dict.fromkeys(keys, str)).set_index(keys)["value"].sort_index()
+
+    together = probes([0, 1, 2, 3], [3, 5, 8, 13])
+    assert together.index.is_unique
+    for b, number in ((0, 3), (3, 13)):
+        alone = probes([b], [number])
+        assert np.allclose(alone, together.loc[alone.index], atol=1e-9, equal_nan=True)
+
+
+# ---------------------------------------------------------------- controls
+
+
+@pytest.fixture
+def changed(tiny_span_parser):
+    return larger(tiny_span_parser, 6)
+
+
+def scores_of(parser, sentences, **hooks):
+    with torch.inference_mode(), parser.network.spans.hooked(**hooks):
+        return parser.network.eval()(parser.collator(sentences)).label_scores
+
+
+def same(found, wanted):
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
+
+
+def test_every_control_changes_scores_inside_its_block_only(changed, sample):
+    before = scores_of(changed, sample[:3])
+    controls = changed.attribution.controls(changed.attribution.mean(sample[:20]))
+    assert len(controls) == 6
+    for name, hooks in controls.items():
+        assert not torch.equal(scores_of(changed, sample[:3], **hooks), before), name
+    same(scores_of(changed, sample[:3]), before)
+    alike = [sample[2]] * 3
+    for name in ("swapped sentences", "swapped attention"):
+        same(scores_of(changed, alike, **controls[name]), scores_of(changed, alike))
+    # Two sentences of one length exchange the sums of their words, and keep their boundaries.
+    pair = [s for s in sample if len(s) == 9][:2]
+    edges = scores_of(changed, pair, **controls["zeroed"])
+    inside = scores_of(changed, pair) - edges
+    same(scores_of(changed, pair, **controls["swapped sentences"]), edges + inside[[1, 0]])
+    network = Network(override(changed.config, {"model.span_attention.attention": "uniform"}).model, changed.vocab)
+    network.load_state_dict(changed.network.state_dict())
+    uniform = scores_of(changed, sample[:3], **controls["uniform attention"])
+    changed.network = network
+    same(scores_of(changed, sample[:3]), uniform)  # as of a parser that was trained with it
+
+
+def test_a_shorter_next_sentence_is_repeated():
+    found = of_next(torch.arange(10.0).reshape(2, 5, 1), torch.tensor([5, 2]))[..., 0]
+    assert found.tolist() == [[5, 6, 5, 6, 5], [0, 1, 2, 3, 4]]
+
+
+def test_removing_a_head_is_zero_evidence_and_leaves_other_labels_alone(changed, sample):
+    head, before = changed.vocab.label_index["NP"] - 1, scores_of(changed, sample[:3])
+    hooks = changed.attribution.without(head, torch.zeros(before.shape[-1] - 1))["head out"]
+    without = scores_of(changed, sample[:3], **hooks)
+    others = [k for k in range(before.shape[-1]) if k != head + 1]
+    assert torch.equal(without[..., others], before[..., others])
+    assert not torch.allclose(without[..., head + 1], before[..., head + 1], atol=1e-2)
+    with torch.no_grad():
+        changed.network.spans.evidence.weight[head] = 0
+    same(scores_of(changed, sample[:3]), without)
+
+
+def test_the_mean_is_over_all_spans_in_any_batches(changed, sample):
+    """Against the terms of every span, summed one by one."""
+    some, labels, sums = sorted(sample, key=len)[20:24], changed.vocab.labels, []
+    asked = [[(i, j, "NP") for i in range(len(s)) for j in range(i + 1, len(s) + 1)] for s in some]
+    for terms in changed.terms(some, besides=asked):
+        words = terms.table[(terms.table["term"] == "word") & (terms.table["label"] == "NP")]
+        sums += words.groupby(["start", "end"])["value"].sum().tolist()
+    head = labels.index("NP") - 1
+    assert len(sums) == sum(map(len, asked))
+    assert float(changed.attribution.mean(some)[head]) == pytest.approx(sum(sums) / len(sums), abs=1e-5)
+    hooks = changed.attribution.without(head, torch.full((len(labels) - 1,), 1.5))["head at its mean"]
+    with changed.network.spans.hooked(**hooks):
+        assert float(changed.attribution.mean(some)[head]) == pytest.approx(1.5)
