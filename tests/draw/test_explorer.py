@@ -15,7 +15,7 @@ import lalkit.draw
 from lalkit.draw import explorer, explorer_frame
 from lalkit.draw.explorer.picture import SIDE, compare, in_order, picture
 from lalkit.errors import LalkitError
-from tests.draw.explorer_data import explorer_data, sentence, with_value
+from tests.draw.explorer_data import explorer_data, sentence
 from tests.draw.pictures import SVG, crosses, lines, read
 
 NASTY = ("</script><script>alert(1)</script>", "</script/", "<!--<script/", "{{data}}", "\"&'", "\u2028", "<b>")
@@ -97,71 +97,6 @@ def test_the_data_are_not_changed():
     before = copy.deepcopy(data)
     explorer(data)
     assert data == before
-
-
-def test_a_page_needs_neither_all_norms_nor_a_profile():
-    data = explorer_data()
-    data["norms"], data["profile"] = ["share"], None
-    for span in (span for item in data["sentences"] for span in item["spans"]):
-        span["values"] = {"share": span["values"]["share"]}
-    assert list(payload(explorer(data))["norms"]) == ["share"]
-
-
-S = ("sentences", 1)
-WRONG = [
-    (("title",), None, "title: None is not a text"),
-    (("norms",), [], "norms: the list is empty"),
-    (("norms",), ["share", "l2"], "'l2' is not one of raw, minmax"),
-    (("norm",), "l2", "norm: 'l2' is not one of raw, minmax"),
-    (("sentences",), [], "sentences: the list is empty"),
-    ((*S, "tags"), ["NN"], r"sentences\[1\] \(made 30\).tags: 1 entries for 30 words"),
-    ((*S, "heads", 4), 31, r"heads\[4\]: 31 is not a whole number from 0 to 30"),
-    ((*S, "heads", 4), 5, "cycle"),
-    ((*S, "arc_labels", 2), "", "'' is not a text"),
-    ((*S, "words", 2), "two words", "white space"),
-    ((*S, "attention"), [], "0 entries for 16 label heads"),
-    ((*S, "attention", 7), [1.0], r"attention\[7\]: 1 entries for 32 columns"),
-    (
-        (*S, "attention", 7),
-        [0.9] + [0.0] * 31,
-        r"attention\[7\]: these are not numbers of 0 or more that add up to 1: the sum is 0.9",
-    ),
-    ((*S, "attention", 7), [2.0, -1.0] + [0.0] * 30, "that add up to 1"),
-    ((*S, "spans", 1, "end"), 99, r"spans\[1\].end: 99 is not a whole number"),
-    ((*S, "spans", 1, "start"), True, "True is not a whole number"),
-    ((*S, "spans", 1, "head"), 30, r"spans\[1\].head: 30 is not"),
-    ((*S, "spans", 1, "values", "raw"), [1.0], r"values.raw: 1 entries for 16 label heads"),
-    ((*S, "spans", 1, "values", "raw", 3), float("nan"), "nan is not a finite number"),
-    ((*S, "spans", 1, "values"), {}, "values: 'raw' is missing"),
-    ((*S, "spans", 1, "label"), 7, "label: 7 is not a text"),
-    ((*S, "gold", "heads"), [0], r"gold.heads: 1 entries for 30 words"),
-    ((*S, "gold", "spans", 1), {"start": 0, "end": 30, "label": "X"}, r"two gold constituents over \(0, 30\)"),
-    (("profile", "led"), [[1, 2, 3]], "led: 1 entries for 16 label heads"),
-    (("profile", "led", 2), [1, 2], r"led\[2\]: 2 entries for 3 labels"),
-    (("profile", "led", 2), [901, 2, 3], "it leads 901 NP, but there are 900"),
-    (("profile", "all", 0), -1, "-1 is not a whole number of 0 or more"),
-    (("profile", "spans"), None, "None is not a whole number"),
-]
-
-
-@pytest.mark.parametrize(("path", "value", "message"), WRONG, ids=lambda x: str(x)[:40])
-def test_wrong_data_raise_an_error_with_the_place(path, value, message):
-    with pytest.raises(LalkitError) as caught:
-        explorer(with_value(explorer_data(), path, value))
-    assert re.search(message, str(caught.value))
-
-
-@pytest.mark.parametrize(
-    "path", [("model",), (*S, "words"), (*S, "spans"), (*S, "spans", 0, "label"), (*S, "attention")]
-)
-def test_the_error_names_a_missing_field(path):
-    data = explorer_data()
-    holder = data
-    for key in path[:-1]:
-        holder = holder[key]
-    del holder[path[-1]]
-    with pytest.raises(LalkitError, match=f"'{path[-1]}' is missing"):
-        explorer(data)
 
 
 # ---------------------------------------------------------------- gold

@@ -4,14 +4,13 @@ import copy
 import re
 from dataclasses import replace
 from urllib.parse import parse_qs
-from xml.etree import ElementTree
 
 import pytest
 
-from lalkit.draw import explorer, explorer_frame
+from lalkit.draw import explorer
 from lalkit.draw.explorer import tree_page
 from lalkit.errors import LalkitError
-from tests.draw.browser import box, overlapping, read
+from tests.draw.browser import box, read
 from tests.draw.explorer_data import explorer_data
 from tests.draw.sentences import random_sentence
 from tests.draw.terms_data import terms_data
@@ -62,18 +61,6 @@ def test_a_link_shows_the_same(open_page):
     assert picture.count("folded") == before[1].count("folded") and "pinned" in picture and "attended" in picture
 
 
-def test_back_and_forward_lead_from_view_to_view(open_page):
-    page = open_page(explorer(DATA))
-    box(page, 2).click()
-    page.click("#next")
-    assert page.locator("#place").inner_text() == "2 of 3"
-    page.go_back()
-    assert page.locator("#place").inner_text() == "1 of 3"
-    assert box(page, 2).get_attribute("aria-selected") == "true"
-    page.go_forward()
-    assert page.locator("#place").inner_text() == "2 of 3"
-
-
 @pytest.mark.parametrize("wrong", [
     "sentence=99", "sentence=-1", "sentence=2.5", "span=0-99", "span=__proto__&head=__proto__", "head=1e9&norm=l2&least=101",
     "fold=1-1.x.%3Cb%3E", "%", "&&==", "word=99&reading=9&shading=x", "sentence2=2&span2=1-2&pane=2", "__proto__=1&constructor=2",
@@ -88,14 +75,6 @@ def test_what_cannot_be_in_an_address_is_ignored(open_page, data, wrong):
     box(page, 1).click()
     assert page.locator(".bar").count() > 1
     assert set(address(page)) == {"sentence", "span"}
-
-
-def test_a_frame_that_keeps_no_history_works_all_the_same(open_page):
-    frame = open_page("<p>A notebook</p>" + explorer_frame(explorer(DATA))).frame_locator("iframe")
-    frame.locator("#next").click()
-    box(frame, 2).click()
-    assert frame.locator("#place").inner_text() == "2 of 3"
-    assert frame.locator('[aria-selected="true"]').count() == 1
 
 
 # ---------------------------------------------------------------- two panes
@@ -120,27 +99,6 @@ def test_two_panes_mark_what_the_other_does_not_have(open_page, beside):
     (missing,) = read(page, "#missing button", "item => item.textContent")
     start, end = next(iter(here - there))
     assert f"words {start + 1} to {end}" in missing or f"word {end}:" in missing
-
-
-def test_each_pane_has_its_own_label_head_and_both_fold_together(open_page):
-    page = open_page(explorer(DATA, DATA))
-    box(page.locator("#drawing"), 2).click()
-    page.locator("#bars .bar").nth(0).click()
-    box(page.locator("#drawing-2"), 2).click()
-    page.locator("#bars .bar").nth(1).click()
-    titles = [read(page, f"{pane} .heat title", "item => item.textContent") for pane in ("#drawing", "#drawing-2")]
-    assert [text.split("head ")[1] for text in (titles[0][0], titles[1][0])][0] != titles[1][0].split("head ")[1]
-    assert {"head", "head2", "pane"} <= set(address(page))
-    box(page.locator("#drawing"), 0).focus()
-    page.keyboard.press("f")
-    assert page.locator(".folded").count() == 2
-    page.keyboard.press("F")
-    page.select_option("#sentence", "2")
-    page.locator("#drawing").hover()
-    page.evaluate("document.getElementById('drawing').scrollLeft = 300")
-    page.wait_for_timeout(100)
-    assert page.evaluate("document.getElementById('drawing-2').scrollLeft") == 300
-    assert page.locator(".constituent.wrong, .wrong-head, .wrong-label").count() == 0
 
 
 def test_the_panes_show_the_same_words():
@@ -202,30 +160,6 @@ def test_keys_lead_through_differences_and_search_hits(open_page):
     assert len(here()) == 2, "Escape closed the list only"
 
 
-def test_keys_lead_through_hits_that_are_no_constituents(open_page):
-    """A search can find single words. Then nothing is pinned, and the next key must still go on."""
-    data = copy.deepcopy(DATA)
-    for item in data["sentences"]:
-        spans = {(span["start"], span["end"]) for span in item["spans"]}
-        item["matches"] = [next([k, k + 1] for k in range(len(item["words"])) if (k, k + 1) not in spans)]
-    page = open_page(explorer(data))
-    places = []
-    for key in "mmmmM":
-        page.keyboard.press(key)
-        places.append((page.locator("#place").inner_text()[0], page.locator("#status").inner_text()))
-    assert [place for place, _ in places] == ["1", "2", "3", "3", "2"]
-    assert places[3][1] == "there is no next search hit"
-
-
-def test_a_difference_inside_a_folded_constituent_is_opened(open_page):
-    page = open_page(explorer(DATA))
-    box(page, 0).dblclick()
-    assert page.locator(".folded").count() == 1
-    page.keyboard.press("e")
-    assert page.locator(".folded").count() == 0
-    assert box(page, 1).get_attribute("aria-selected") == "true"
-
-
 # The contrast of every text with its ground, as WCAG 2 computes it. In the drawing, the ground is the last rectangle below it.
 CONTRAST = """() => {
     const parts = (text) => (text.match(/[\\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
@@ -276,61 +210,7 @@ def test_text_has_enough_contrast_in_both_modes(open_page, data, dark):
     assert [item for item in found if item[1] < 4.5] == []
 
 
-def test_dark_mode_follows_the_system_until_one_chooses(open_page):
-    page = open_page(explorer(DATA))
-    page.emulate_media(color_scheme="dark")
-    page.reload()
-    ground = "getComputedStyle(document.body).backgroundColor"
-    assert page.evaluate(ground) == "rgb(18, 18, 18)"
-    page.keyboard.press("d")
-    assert page.evaluate(ground) == "rgb(255, 255, 255)"
-    page.reload()
-    assert page.evaluate(ground) == "rgb(255, 255, 255)", "the address keeps the choice"
-
-
-@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
-def test_large_type_is_larger_and_nothing_overlaps_or_is_wider_than_the_window(open_page, size):
-    page = open_page(explorer(DATA))
-    page.set_viewport_size({"width": size[0], "height": size[1]})
-    page.select_option("#sentence", "2")
-    box(page, 3).click()
-    tall = "document.querySelector('#drawing text[data-of]').getBoundingClientRect().height"
-    before = page.evaluate(tall)
-    page.click("#large")
-    assert page.evaluate(tall) > 1.5 * before
-    assert page.evaluate("parseFloat(getComputedStyle(document.getElementById('about')).fontSize)") >= 20
-    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
-    assert overlapping(page) == []
-
-
 # ---------------------------------------------------------------- words, scores, fonts, constraints
-
-
-def test_the_score_stands_beside_the_bars_of_its_parts(open_page):
-    data = copy.deepcopy(DATA)
-    data["norm"] = "exact"
-    values = data["sentences"][0]["spans"][2]["values"]["exact"]
-    data["sentences"][0]["spans"][2]["score"] = score = 10 * max(values)
-    page = open_page(explorer(data))
-    box(page, 2).click()
-    assert page.locator(".bar.score").inner_text().split()[-1] == f"{score:.2f}" if score >= 1 else f"{score:.3f}"
-
-    def width(which):
-        return page.locator(f"{which} .track i").first.bounding_box()["width"]
-
-    assert width("button.bar") == pytest.approx(width(".bar.score") / 10, abs=1.5)
-    before = width("button.bar")
-    page.check("#zoom")
-    assert width("button.bar") > 3 * before
-    assert "Score of" in page.locator("#bars .score").inner_text()
-    page.uncheck("#zoom")
-    data["sentences"][0]["spans"][3]["score"] = -score
-    page = open_page(explorer(data))
-    box(page, 3).click()
-    tracks = read(page, "#bars .track", "item => [item, item.firstChild].map(x => x.getBoundingClientRect().left)")
-    assert all(line >= track - 0.5 for track, line in tracks), "a score below 0 stays on its track"
-    page.select_option("#norm", "raw")
-    assert page.locator("#bars .score").count() == 0, "raw values are no parts of the score"
 
 
 def test_a_click_on_a_word_lists_the_label_heads_that_look_at_it(open_page):
@@ -372,54 +252,3 @@ def test_a_pinned_constituent_can_be_forbidden_or_given_another_label(open_page,
     page.click("#require")
     page.keyboard.press("Escape")
     assert page.evaluate("window.asked.length") == 2
-
-
-def test_without_constraints_there_are_no_such_buttons(open_page):
-    page = open_page(explorer(DATA))
-    box(page, 2).click()
-    assert page.locator("#constrain").is_hidden()
-
-
-def test_a_note_says_which_font_to_install_for_chinese(open_page):
-    data = copy.deepcopy(DATA)
-    assert open_page(explorer(data)).locator("#fonts").is_hidden()
-    data["sentences"][0]["words"][:2] = ["嘉珍", "住在"]
-    page = open_page(explorer(data))
-    page.add_init_script("CanvasRenderingContext2D.prototype.fillText = () => {}")  # every character looks the same
-    page.reload()
-    assert "Noto Sans CJK" in page.locator("#fonts").inner_text()
-
-
-def test_the_address_of_a_second_pane_is_its_own(open_page):
-    page = open_page(explorer(DATA, DATA))
-    page.locator('#drawing-2 .constituent[data-span="3"]').click()
-    span = DATA["sentences"][0]["spans"][3]
-    assert address(page) == {"sentence": "1", "span2": f"{span['start'] + 1}-{span['end']}", "pane": "2"}
-    page.reload()
-    assert page.locator('#drawing-2 [aria-selected="true"]').count() == 1
-    assert page.locator('#drawing [aria-selected="true"]').count() == 0
-    assert page.locator("#panel .model").inner_text().startswith("Right: ")
-
-
-def test_the_saved_picture_holds_both_panes(open_page):
-    page = open_page(explorer(DATA, terms_data()))
-    box(page.locator("#drawing"), 2).click()
-    with page.expect_download() as saved:
-        page.click("#save-svg")
-    root = ElementTree.parse(saved.value.path()).getroot()
-    first, second, bars = root.findall("{http://www.w3.org/2000/svg}svg")
-    assert float(second.get("x")) == pytest.approx(float(first.get("width")))
-    assert float(bars.get("y")) >= max(float(one.get("height")) for one in (first, second))
-    assert page.locator("#drawing desc").text_content().startswith("Dependencies: the ")
-
-
-def test_paper_is_white(open_page):
-    page = open_page(explorer(DATA))
-    page.keyboard.press("d")
-    page.emulate_media(media="print")
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    page.set_viewport_size({"width": 1000, "height": 700})
-    assert page.locator("html.dark, .parse.dark").count() == 0
-    assert page.locator(".parse").bounding_box()["width"] <= 1000
-    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    assert page.locator("html.dark").count() == page.locator(".parse.dark").count() == 1

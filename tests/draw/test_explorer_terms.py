@@ -6,32 +6,11 @@ import re
 import pytest
 
 from lalkit.draw import explorer
-from lalkit.errors import LalkitError
 from tests.draw.browser import box, overlapping, read, rows
-from tests.draw.explorer_data import with_value
 from tests.draw.terms_data import terms_data
 from tests.draw.test_explorer import payload
 
 DATA = terms_data()
-S = ("sentences", 1, "spans", 1)
-R = (*S, "readings", 0)
-WRONG = [
-    (("boundary",), "wide", "boundary: 'wide' is not one of full, lean, glass"),
-    ((*S, "readings"), [], "readings: the list is empty"),
-    ((*R, "label"), "XX", "the span's own label's"),
-    ((*R, "attention"), [1.0], r"spans\[1\].readings\[0\].attention: 1 entries for"),
-    ((*R, "evidence", 0), float("inf"), "inf is not a finite number"),
-    ((*R, "rest", "first"), 99.0, "do not add up to the score"),
-    ((*S, "then", 0), ["NP"], r"then\[0\]: .* is not a label and its score"),
-    ((*S, "then"), [], "then: 0 entries for"),
-]
-
-
-@pytest.mark.parametrize(("path", "value", "message"), WRONG, ids=lambda x: str(x)[:40])
-def test_wrong_terms_raise_an_error_with_the_place(path, value, message):
-    with pytest.raises(LalkitError) as caught:
-        explorer(with_value(terms_data(), path, value))
-    assert re.search(message, str(caught.value))
 
 
 def test_the_page_holds_the_terms_and_asks_for_nothing():
@@ -159,27 +138,6 @@ def test_what_would_be_without_a_word(page):
 
 
 @pytest.mark.slow
-def test_what_a_screen_reader_says_and_the_keys(page):
-    sentence = DATA["sentences"][0]
-    span = sentence["spans"][2]
-    own = span["readings"][0]
-    k = max(range(len(own["value"])), key=lambda i: abs(own["value"][i]))
-    label = box(page, 2).get_attribute("aria-label")
-    assert label.startswith(f"{span['label']}, words {span['start'] + 1} to {span['end']}: ")
-    assert f"most by {sentence['words'][span['start'] + k]} (" in label and " comes second with " in label
-    page.keyboard.press("n")
-    assert page.locator("#place").inner_text() == "2 of 3"
-    box(page, 0).focus()
-    page.keyboard.press("Enter")
-    assert page.locator("#status").inner_text().startswith("pinned: ")
-    page.locator("button.bar").first.focus()
-    page.keyboard.press("Enter")
-    assert page.locator("#status").inner_text().startswith("If this word had no evidence")
-    tip = page.locator("button.bar").first.get_attribute("title")
-    assert "of the attention, evidence" in tip and "adds" in tip
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 800])
 @pytest.mark.parametrize("index", [0, 1, 2])
 def test_nothing_overlaps_or_is_wider_than_the_window(page, width, index):
@@ -189,17 +147,3 @@ def test_nothing_overlaps_or_is_wider_than_the_window(page, width, index):
     page.locator("button.bar").first.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert overlapping(page) == []
-
-
-@pytest.mark.slow
-def test_a_span_without_a_second_label(open_page):
-    data = terms_data()
-    for span in data["sentences"][0]["spans"]:
-        span["readings"] = span["readings"][:1]
-    page = open_page(explorer(data))
-    page.select_option("#order", "place")
-    box(page, 0).click()
-    assert page.locator("#reading option").count() == 1
-    assert "second" not in page.locator("#scores").inner_text()
-    page.locator("button.bar").first.click()
-    assert len(rows(page, "#without")) == 1

@@ -1,35 +1,13 @@
 """Make the explorer: one HTML file in which a reader points at a constituent and sees the label heads and words behind it.
 
 The page is put together from the files beside this one (explorer.html, one of two panels, style sheets, scripts). It loads
-nothing from the network; a policy in its head forbids it. What it shows was computed before: `data` holds results only. For the
-paper's layer, which has a fixed set of label heads for the whole sentence, data are
+nothing from the network; a policy in its head forbids it. What it shows was computed before: `Page` holds results only.
 
-    {"title": str, "model": str,
-     "norm": "share", "norms": ["raw", "minmax", "softmax", "share", "exact"],  # the one shown first; all that can be chosen
-     "profile": None | {"corpus": str, "spans": int, "labels": [L], "led": [[L]] * H, "all": [L], "norm": str (optional)},
-     "sentences": [{"id": str, "words": [n], "tags": [n], "heads": [n], "arc_labels": [n],
-                    "spans": [{"start": 0, "end": 2, "label": "NP", "head": 2, "values": {norm: [H]}}],
-                    "attention": [[n + 2]] * H,  # START, words, STOP; every row adds up to 1
-                    "gold": None | {"spans": [{"start", "end", "label"}], "heads": [n], "arc_labels": [n]}}]}
+Spans are over fenceposts (the places between words). Heads, and a span's head word, count words from 1 (0: the root); label heads
+are counted from 0. All spans are constituents: joint spans with the group label <H> are not among them.
 
-For label attention inside the span, data hold the terms of every score (k words in a span; value = attention * evidence):
-
-    {"title", "model", "boundary": "full" | "lean" | "glass",
-     "sentences": [{..., "spans": [{"start", "end", "label", "head",
-                                    "readings": [{"label", "score", "attention": [k], "evidence": [k], "value": [k],
-                                                  "rest": {"boundary": x} or {"first": x, "last": y, "constant": z}}],
-                                    "then": [(label, score)] * k}]}]}  # the best label without the word's evidence
-
-The first reading is that of the span's own label; the second, if there is one, is that of the label with the second best score.
-The terms of a reading add up to its score. Spans are over fenceposts (the places between words). Heads, and a span's head word,
-count words from 1 (0: the root); label heads are counted from 0. All spans are constituents: joint spans with the group label
-<H> are not among them.
-
-A span can have a "probability", and a sentence "arc_probabilities": [n]. What is unsure is then drawn faint, and a slider hides
-constituents below a probability. "matches": [[start, end], ...] of a sentence marks what a search found. A span of the paper's
-layer can have its "score". Data without norms and without a boundary are trees alone (`tree_page`). With "constrain": True the
-page asks the page around it, by postMessage, to parse again: {"forbid": "NP(2,4)"} or {"require": "VP(2,4)"}, in the notation of
-`lalkit.chart.constraints`.
+With "constrain" the page asks the page around it, by postMessage, to parse again: {"forbid": "NP(2,4)"} or
+{"require": "VP(2,4)"}, in the notation of `lalkit.chart.constraints`.
 """
 
 from __future__ import annotations
@@ -38,10 +16,9 @@ import json
 import re
 from collections.abc import Iterable
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from lalkit.draw import svg
-from lalkit.draw.explorer.check import NORMS, check
 from lalkit.draw.explorer.picture import compare, in_order, picture
 from lalkit.draw.pages import asset
 from lalkit.errors import LalkitError, whole_number
@@ -49,7 +26,71 @@ from lalkit.treebank.brackets import unescape
 from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Sentence
 
-__all__ = ["NORMS", "explorer", "explorer_frame", "tree_page"]
+NORMS = {
+    "raw": "raw: the sum over the label head's slice of the span vector.",
+    "minmax": "minmax: raw, scaled to 0..1 over the label heads of the span (the paper's).",
+    "softmax": "softmax: the softmax of raw over the label heads.",
+    "share": "share: the size of raw, |raw|, divided by the sum of all label heads' |raw|.",
+    "exact": "exact: how much lower the label's score is without the label head.",
+}
+
+
+class Reading(TypedDict):
+    """The terms of one label's score, for k words: value = attention * evidence. With `rest` they add up to the score."""
+
+    label: str
+    score: float
+    attention: list[float]
+    evidence: list[float]
+    value: list[float]
+    rest: dict[str, float]  # boundary; or, for the boundary `glass`, first, last and constant
+
+
+class ShownSpan(TypedDict):
+    """A constituent. The paper's layer gives `values`, label attention inside the span gives `readings` and `then`."""
+
+    start: int
+    end: int
+    label: str
+    head: NotRequired[int]
+    probability: NotRequired[float]  # what is unsure is drawn faint, and a slider hides it
+    score: NotRequired[float]
+    values: NotRequired[dict[str, list[float]]]  # norm -> a number for each label head
+    readings: NotRequired[list[Reading]]  # of the span's own label, and of the label with the second best score
+    then: NotRequired[
+        list[tuple[str, float]]
+    ]  # for each word: the best label, and its score, without the word's evidence
+
+
+class Shown(TypedDict):
+    """A sentence of n words."""
+
+    id: str
+    words: list[str]
+    tags: list[str]
+    heads: list[int]
+    arc_labels: list[str]
+    spans: list[ShownSpan]
+    attention: NotRequired[list[list[float]]]  # of each label head, over START, the words and STOP; the sum is 1
+    arc_probabilities: NotRequired[list[float]]
+    gold: NotRequired[dict | None]  # spans, heads and arc_labels
+    matches: NotRequired[list[list[int]]]  # [start, end] of what a search found
+
+
+class Page(TypedDict):
+    """What a page shows. Without norms and without a boundary it shows trees alone (`tree_page`)."""
+
+    title: str
+    model: str
+    sentences: list[Shown]
+    norm: NotRequired[str]  # the one shown first
+    norms: NotRequired[list[str]]  # of NORMS: those that can be chosen
+    profile: NotRequired[dict | None]  # corpus, spans, labels, led [label heads][labels], all [labels], norm
+    boundary: NotRequired[str]  # full, lean or glass
+    constrain: NotRequired[bool]
+
+
+__all__ = ["NORMS", "Page", "explorer", "explorer_frame", "tree_page"]
 
 # The kinds of panes: the panel, its name for screen readers, its scripts, and what a reader must not conclude.
 KINDS = {
@@ -70,16 +111,13 @@ DIGITS = 4  # significant digits of the numbers of a page, so that a page of 40 
 
 
 def explorer(data: dict, beside: dict | None = None) -> str:
-    """Return the complete page.
+    """Return the complete page of the data, a `Page`.
 
     beside: data of the same sentences for a second pane, such as another parser's or gold's. Each pane then marks what the other
-    does not have; a "gold" in the data is not shown. Raises LalkitError, with the place, if data are not as this module
-    describes them, or if the sentences of both panes have other words.
+    does not have; a "gold" in the data is not shown. Raises LalkitError if the sentences of both panes have other words.
     """
-    check(data)
     panes, other = [data], "gold"
     if beside is not None:
-        check(beside)
         panes, other = [_against(data, beside), _against(beside, data)], "the other tree"
     kinds = ["terms" if "boundary" in pane else "heads" if "norms" in pane else "plain" for pane in panes]
     drawings, payload = [], []
