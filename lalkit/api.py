@@ -169,7 +169,7 @@ class ParseResult:
     def _parser(self) -> Parser:
         if self.parser is None:
             remedy = "Parse the sentence with `Parser.parse`."
-            raise LalkitError("the parser of this result is not at hand", remedy=remedy)
+            raise LalkitError("this result has no parser attached", remedy=remedy)
         return self.parser
 
     @cached_property
@@ -257,16 +257,15 @@ class ParseResult:
         """
         from lalkit.draw.explorer import explorer, tree_page
 
-        if gold is not None and beside is not None:
-            raise LalkitError("gold and beside were both given", remedy="Give one of them: gold can be the one beside.")
+        complete = isinstance(gold, Sentence) and gold.constituents is not None and gold.heads is not None
+        if gold is not None and (beside is not None or not complete or gold.words != self.sentence.words):
+            remedy = (
+                "Give this sentence of a treebank, with constituents and dependencies; or give it as beside, not both."
+            )
+            raise LalkitError("gold cannot stand on this page", remedy=remedy)
         if beside is not None and not isinstance(beside, ParseResult | Sentence):
             remedy = "Give the result of a parse, or a Sentence with both layers."
             raise LalkitError(f"beside is {beside!r}", remedy=remedy)
-        if gold is not None and (not isinstance(gold, Sentence) or gold.words != self.sentence.words):
-            raise LalkitError("gold is not this sentence", remedy="Give a Sentence with the same words.")
-        if gold is not None and (gold.constituents is None or gold.heads is None):
-            remedy = "Give a Sentence of a treebank with both layers."
-            raise LalkitError("gold lacks constituents or dependencies", remedy=remedy)
         data = {**self._page(norm, gold), "constrain": constrain}
         if isinstance(beside, Sentence):
             return Exploration(explorer(data, tree_page([beside], data["title"], "gold")))
@@ -315,17 +314,15 @@ class ParseResult:
         forms = {
             ".svg": self.draw, ".json": self.to_json, ".conllu": self.to_conllu, ".ptb": self.to_ptb, ".txt": self.__str__,
         }  # fmt: skip
-        if not isinstance(path, str | PathLike) or "\0" in str(path):
-            remedy = "Give a name with a suffix, such as tree.svg."
-            raise LalkitError(f"{path!r} is not the name of a file", remedy=remedy)
-        suffix = Path(path).suffix
+        suffix = Path(path).suffix if isinstance(path, str | PathLike) and "\0" not in str(path) else None
         if suffix in PICTURES:
             from lalkit.draw.svg import redraw
 
             return write_bytes(path, redraw(self.draw(), suffix[1:]))
         if suffix not in forms:
             known = " ".join((*forms, *PICTURES))
-            raise LalkitError(f"cannot write a result as {suffix!r}", where=str(path), remedy=f"Use one of {known}.")
+            remedy = f"Give a name that ends with one of {known}."
+            raise LalkitError(f"cannot write a result as {suffix!r}", where=repr(path), remedy=remedy)
         return write_text(path, forms[suffix]())
 
     def _repr_svg_(self) -> str:
@@ -498,12 +495,10 @@ class Parser(Questions):
             constraints = replace(constraints, require=constraints.require + tuple(typed))
         if not constraints.items:
             return self.parse_all([text], form, **options)[0]
-        if options.pop("decode", "best") != "best":
-            raise LalkitError("constraints are for the best tree", remedy="Leave out decode, or the constraints.")
         resolve(options.pop("precision", self.precision), "cpu", exact=True)
-        if options:
-            remedy = "Leave it out. For probabilities, call .with_confidence() of the result."
-            raise LalkitError(f"{', '.join(options)} cannot be combined with constraints", remedy=remedy)
+        if options.pop("decode", "best") != "best" or options:
+            remedy = "Leave the options out. For probabilities, call .with_confidence() of the result."
+            raise LalkitError("only the option precision can be combined with constraints", remedy=remedy)
         readings = self.readings(read_sentence(text, form), constraints)
         return replace(self.results(readings, [readings.best])[0], reading=None)
 

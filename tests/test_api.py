@@ -68,13 +68,13 @@ def test_a_saved_parser_loads(tiny_parser, tmp_path):
 def test_what_cannot_be_parsed_in_this_way_is_refused(parser):
     with pytest.raises(LalkitError, match="typed in a text, not in Sentence"):
         parser.parse(Sentence(("She", "works")), "brackets")
-    with pytest.raises(LalkitError, match="temperature, nonsense cannot be combined with constraints"):
+    with pytest.raises(LalkitError, match="can be combined with constraints"):
         parser.parse("She works.", require=["NP(1,1)"], temperature=1.0, nonsense=3)
 
 
 def test_gold_of_one_layer_is_no_gold_for_a_page(parser):
     gold = load("sample", "test", task="constituents")[:2]
-    with pytest.raises(LalkitError, match="gold lacks constituents or dependencies"):
+    with pytest.raises(LalkitError, match="gold cannot"):
         parser.parse(gold[0]).explore(gold=gold[0])
     assert "Constituents:" not in parser.search(gold, "NP").explore().html
 

@@ -32,7 +32,7 @@ from lalkit.cli import (
     analysis_commands,
     companion_commands,
     data_commands,
-    model_commands,
+    first_steps,
     parser_commands,
     search_commands,
 )
@@ -44,13 +44,13 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 for command in (
     parser_commands.train, parser_commands.evaluate, parser_commands.parse, parser_commands.explain,
     parser_commands.serve, search_commands.search,
-    analysis_commands.heads, analysis_commands.doctor, analysis_commands.run, analysis_commands.bench,
-    analysis_commands.demo, analysis_commands.sweep, analysis_commands.prune,
+    analysis_commands.heads, first_steps.doctor, first_steps.run, analysis_commands.bench,
+    first_steps.demo, analysis_commands.sweep, analysis_commands.prune,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(analysis_commands.reports, name="report")
 app.add_typer(data_commands.app, name="data")
-app.add_typer(model_commands.app, name="models")
+app.add_typer(first_steps.models, name="models")
 app.add_typer(companion_commands.classifiers, name="transparent")
 app.add_typer(companion_commands.summarizers, name="summarize")
 

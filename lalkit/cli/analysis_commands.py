@@ -1,4 +1,4 @@
-"""`lalkit heads`, `sweep`, `report`, `run`, `bench`, `doctor` and `demo`: experiments, and the state of the installation."""
+"""`lalkit heads`, `prune`, `sweep`, `report` and `bench`: experiments."""
 
 from __future__ import annotations
 
@@ -209,29 +209,6 @@ def report_errors(
 
 
 @documented
-def run(
-    notebook: Path,
-    parameter: Annotated[list[str] | None, typer.Option("-p")] = None,
-    out: Annotated[Path | None, options.FOLDER] = None,
-    cached: bool = False,
-) -> None:
-    """Run a notebook strictly. Its output, figures and run.json are written to a folder under runs/.
-
-    Example: lalkit run notebooks/00_quickstart.ipynb -p parser=en-news
-
-    Args:
-        notebook: The notebook, e.g. notebooks/00_quickstart.ipynb.
-        parameter: A name=value from the parameters cell of the notebook. Repeat it for more parameters.
-        out: The folder of the run; by default runs/NOTEBOOK/...
-        cached: Use a finished run if notebook, parameters, code and data are the same.
-    """
-    from lalkit.reproduce.notebook import run_notebook
-
-    result = run_notebook(notebook, options.pairs(parameter), out, cache=cached)
-    logger.info("done in %.0f s: %s", result.record["seconds"], result.folder)
-
-
-@documented
 def bench(
     routines: Annotated[list[str] | None, typer.Argument()] = None,
     device: str = "cpu",
@@ -281,29 +258,3 @@ def bench(
     print(json.dumps(rows) if json_ == Path("-") else comparisons.table(rows))
     if json_ and json_ != Path("-"):
         write_json(json_, rows)
-
-
-def doctor() -> None:
-    """Print what is installed and found, and how to get what is missing.
-
-    Example: lalkit doctor
-    """
-    from lalkit.cli.first_steps import diagnose
-
-    for name, finding, good in diagnose():
-        print(f"{'ok ' if good else '-- '}{name:24}{finding}")
-
-
-@documented
-def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: options.Model = "default") -> None:
-    """Show everything in a minute, offline: parse, draw, score, and run the first notebook.
-
-    Example: lalkit demo
-
-    Args:
-        out: The folder for trees and drawings.
-    """
-    from lalkit.cli.first_steps import run_demo
-
-    options.set_threads(None)
-    run_demo(out, model)

@@ -85,7 +85,6 @@ def evaluate(
     rows: Annotated[Path | None, typer.Option("--table", parser=options.output_file)] = None,
     parses: Annotated[Path | None, options.FILE] = None,
     by: Literal["length", "label"] | None = None,
-    beside: str | None = None,
     lam: Annotated[float | None, typer.Option(min=0, max=1)] = None,
     precision: options.Precision = "fp32",
     skip_unreadable: bool = False,
@@ -102,7 +101,6 @@ def evaluate(
         rows: Write the scores of every sentence to this file (CSV).
         parses: Write the predicted trees to this file.
         by: Also print scores by sentence length or by label.
-        beside: Also count the sentences in which constituents of this parser contradict arcs of the first, each decoded alone.
         lam: The weight of labels against arcs in decoding, from 0 (only arcs) to 1; by default that of training.
         skip_unreadable: Leave out and count the sentences that cannot be read; by default the first one ends the command.
     """
@@ -145,14 +143,6 @@ def evaluate(
     record: dict[str, object] = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam}
     record |= {"computed_in": precision}
     record |= {"universal": universal.to_dict(orient="records")} if len(universal) else {}
-    if beside:
-        other = checkpoint.load_model(named.find(beside))
-        both = (predict(one.network, one.collator, gold, lam=lam) for one, lam in ((other, 1), (loaded, 0)))
-        alone = ((prediction.sentence for prediction in predictions) for predictions in both)
-        separate, joint = scores.contradictions(*alone), scores.contradictions(parsed, parsed)
-        record["contradictions"] = {"beside": beside, "separate": separate, "joint": joint}
-        text = "constituents of %s contradict arcs of %s, each decoded alone, in %d of %d sentences; in joint trees: %d"
-        logger.info(text, beside, parser, separate, len(gold), joint)
     if rows:
         logger.info("scores of every sentence: %s", write_text(rows, result.table().to_csv(index=False)))
     if parses:
