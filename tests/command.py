@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import torch
+import typer
 from click.testing import CliRunner
 
 from lalkit import cli
@@ -34,3 +35,12 @@ def lalkit(*arguments, stdin=b"", cwd="."):
             sys.stdout.flush()
             sys.stderr.flush()
         return code, out.getvalue().decode(), err.getvalue().decode()
+
+
+def commands(group=None, path="lalkit"):
+    """Yield (name, command) for every command of the command line, or of a group and of the groups in it."""
+    for name, command in (group or typer.main.get_command(cli.app)).commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command

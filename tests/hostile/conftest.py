@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-SECONDS = 120  # far more than any test needs, because the cores may be busy with other work
+SECONDS = 600  # far more than any test needs, because the cores may be busy with other work
 
 
 @pytest.fixture(autouse=True)

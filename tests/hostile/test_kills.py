@@ -1,60 +1,41 @@
 """`kill -9` at random moments of train, parse and sweep: what is resumed ends as if nothing had happened.
 
-LALKIT_KILLS=20 kills each command 20 times. The moments come from a seed, as shares of the time that an
-undisturbed run takes; no moment may change the result.
+LALKIT_KILLS=20 kills each command 20 times. The moments come from a seed, as shares of the time that an undisturbed run takes;
+no moment may change the result.
 """
 
+import glob
 import json
+import multiprocessing
 import os
 import random
-import subprocess
 import sys
+import time
 
 import pytest
+import torch
 import yaml
 
+from lalkit import cli, corpus
 from lalkit.treebank.brackets import unescape
-from tests.hostile.table import files_of
+from tests.hostile.refusals import files_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes that were forked")]
 KILLS = os.environ.get("LALKIT_KILLS")
-# Starts commands as children that need few imports. Kills each some seconds after its work has begun, which is when a file
-# appears, and prints its exit code and the seconds of its work.
-STARTER = """
-import glob, json, os, sys, time, torch, torch._dynamo
-torch.set_num_threads(1)
-from lalkit import api, cli, corpus
-from lalkit.reproduce import sweep_plan, sweep_runs
-from lalkit.training import loop
-corpus.BATCHES = 0.1  # many blocks in a short text
-for line in sys.stdin:
-    seconds, sign, arguments = json.loads(line)
-    start, pid = None, os.fork()
-    if not pid:
-        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-        os.dup2(2, 1)
-        sys.argv = ["lalkit", *arguments]
-        try:
-            cli.main()
-        except SystemExit as end:
-            os._exit(end.code or 0)
-        finally:
-            sys.stderr.flush()
-        os._exit(0)
-    status = (0, 0)
-    while status[0] == 0:
-        status = os.waitpid(pid, os.WNOHANG)
-        if not start and glob.glob(sign):
-            start = time.perf_counter()
-        if status[0] == 0 and start and time.perf_counter() - start > seconds:
-            os.kill(pid, 9)
-            status = os.waitpid(pid, 0)
-        time.sleep(0.001)
-    print(json.dumps([os.waitstatus_to_exitcode(status[1]), time.perf_counter() - (start or 0)]), flush=True)
-"""
 LONG = 3600  # seconds, for many kills on a busy machine
-# What depends on the clock, or on the process.
-CLOCK = ("seconds", "evaluation", "ended", "peak_memory_mb")
+PRELOADED = ["tests.hostile.test_kills", "lalkit.api", "lalkit.training.loop", "torch._dynamo"]
+CLOCK = ("seconds", "evaluation", "ended", "peak_memory_mb")  # depend on the clock, or on the process
+
+
+def command(arguments, log):
+    """Run `lalkit ARGUMENTS` in a process of its own."""
+    torch.set_num_threads(1)
+    corpus.BATCHES = 0.1  # many blocks in a short text
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for stream in (1, 2):
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+    sys.argv = ["lalkit", *map(str, arguments)]
+    cli.main()
 
 
 @pytest.fixture(scope="module")
@@ -63,22 +44,23 @@ def run(tmp_path_factory):
 
     It returns the exit code and the seconds from that file to the end.
     """
-    messages = tmp_path_factory.mktemp("messages") / "err.txt"
-    with messages.open("w") as err:
-        command = [sys.executable, "-c", STARTER]
-        starter = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, text=True)
+    log, context = tmp_path_factory.mktemp("messages") / "err.txt", multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)  # a command then starts without imports
 
     def run_command(*arguments, sign="", seconds=1e9):
-        starter.stdin.write(json.dumps([seconds, str(sign), [str(part) for part in arguments]]) + "\n")
-        starter.stdin.flush()
-        code, spent = json.loads(starter.stdout.readline())
-        assert code in (0, -9), messages.read_text()
-        return code, spent
+        process, start = context.Process(target=command, args=(arguments, log)), None
+        process.start()
+        while process.is_alive():
+            if not start and glob.glob(str(sign)):
+                start = time.perf_counter()
+            if start and time.perf_counter() - start > seconds:
+                process.kill()
+            time.sleep(0.001)
+        process.join()
+        assert process.exitcode in (0, -9), log.read_text()
+        return process.exitcode, time.perf_counter() - (start or 0)
 
-    yield run_command
-    starter.stdin.close()
-    assert starter.wait() == 0
-    starter.stdout.close()
+    return run_command
 
 
 def timeless(value):
@@ -89,7 +71,7 @@ def timeless(value):
 
 
 def result_of(folder):
-    """Return every file with its bytes; JSON without times, and a log without its text."""
+    """Return every file with its bytes; JSON without times, and without logs."""
     files = {name: data for name, data in files_of(folder).items() if not name.endswith("log.txt")}
     return {name: timeless(json.loads(data)) if name.endswith(".json") else data for name, data in files.items()}
 
@@ -99,12 +81,12 @@ def kill_and_resume(run, folder, command, resumed, sign, usual_kills):
 
     No folder stands beside another one, because a sweep copies finished runs from the sweeps beside it.
 
-    command, resumed: functions from a folder to the arguments of the command, and of the one that goes on; None: it is done.
-    sign: the file with which the work begins.
+    command, resumed: functions from a folder to the arguments of the command, and of the one that continues it. sign: the file
+    with which the work begins.
     """
-    whole = folder / "whole" / "out"
-    _, usual = run(*command(whole), sign=whole / sign)
-    expected, rng, kills, trials = result_of(whole), random.Random(26), 0, 0
+    undisturbed = folder / "undisturbed" / "out"
+    _, usual = run(*command(undisturbed), sign=undisturbed / sign)
+    expected, rng, kills, trials = result_of(undisturbed), random.Random(26), 0, 0
     while kills < int(KILLS or usual_kills):
         trials += 1
         out = folder / f"killed-{trials}" / "out"
@@ -113,9 +95,7 @@ def kill_and_resume(run, folder, command, resumed, sign, usual_kills):
             usual = min(usual, spent)
             continue
         kills += 1
-        if arguments := resumed(out):
-            code, _ = run(*arguments)
-            assert code == 0
+        assert run(*resumed(out))[0] == 0
         assert result_of(out) == expected, f"kill {kills}"
 
 
@@ -139,7 +119,7 @@ def test_parsing(run, tiny_parser, sample, tmp_path, alarm):
     kill_and_resume(run, tmp_path, the_same, the_same, "*.parts/0*", 2)
 
 
-def test_sweeps(run, sample, tmp_path, alarm):
+def test_sweeps(run, tmp_path, alarm):
     alarm(LONG)
     content = {
         "name": "two", "question": "One layer or two?", "treebank": "sample", "preset": "tiny", "seeds": [1],

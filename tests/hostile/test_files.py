@@ -1,0 +1,301 @@
+"""Files that are damaged, foreign or of another version: each is refused with its name, and changes nothing.
+
+JSON (the parser, the state of a training, cards, notebooks, sweeps), YAML, and weights.
+"""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import lalkit
+from lalkit.chart import machine
+from lalkit.files import read_json
+from lalkit.network.predict import predict
+from lalkit.training.checkpoint import load_model
+from lalkit.training.named import read_card
+from lalkit.treebank.corpora import load
+from tests.hostile.refusals import command_refused, refused
+
+RESUME = ["train", "--treebank", "sample", "--preset", "tiny", "--epochs", "2", "--workers", "1", "--threads", "1",
+          "--out", "copy", "--resume"]  # fmt: skip
+NOTEBOOK = {
+    "cells": [{"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": "a: int = 1", "outputs": []}],
+    "metadata": {}, "nbformat": 4, "nbformat_minor": 4,
+}  # fmt: skip
+
+# ---------------------------------------------------------------- JSON
+
+DAMAGES = {
+    "empty": b"", "null": b"null", "a number": b"3", "a text": b'"text"', "an empty list": b"[]", "an empty object": b"{}",
+    "cut off": b'{"format": "lalkit-parser-1", "runs": [', "a NUL byte": b'{"a": 1}\0', "latin-1": b'{"name": "caf\xe9"}',
+    "UTF-16": '{"a": 1}'.encode("utf-16"), "a comma too many": b'{"a": 1,}', "nested deeply": b"[" * 100_000,
+    "a number of 5,000 digits": b'{"weights": ' + b"9" * 5000 + b"}", "a folder": None,
+}  # fmt: skip
+# Python's own reader accepts most of these: the last of two keys counts, and numbers of every size. Later steps would fail.
+STRICT = [
+    '{"a": {"b": 1, "c": 2, "b": 1}}', '{"a": 1, "\\u0061": 1}', '{"a":' * 101 + "1" + "}" * 101,
+    '{"a": 1, "b": ' + "[" * 100 + "1" + "]" * 100 + "}", "[" * 100_000, '{"a": 9223372036854775808}',
+    '{"a": -9223372036854775809}', '{"a": ' + "9" * 5000 + "}", '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e400}',
+    '{"a": "\\ud800"}', '{"\\udfff": 1}',
+]  # fmt: skip
+WITHIN = ['{"a": 9223372036854775807, "b": -1e300}', '{"a":' * 100 + "1" + "}" * 100]
+
+
+def test_json_is_read_more_strictly_than_by_python(tmp_path, subtests):
+    file = tmp_path / "a.json"
+    for text in STRICT:
+        file.write_text(text)
+        with subtests.test(text[:40]), refused("a.json"):
+            read_json(file, "Get it again.")
+    for text in WITHIN:
+        file.write_text(text)
+        assert read_json(file, "") == json.loads(text)
+
+
+@pytest.fixture
+def folder(tiny_parser, tmp_path):
+    return shutil.copytree(tiny_parser, tmp_path / "copy")
+
+
+def readers(folder, place):
+    """Return for every kind of JSON file what reads it: a call, or the arguments of a command in `place`."""
+    return {
+        folder / "model.json": lambda: lalkit.load(folder),
+        folder / "profile.json": lambda: lalkit.load(folder),
+        folder / "card.json": lambda: read_card(folder),
+        folder / "resume.json": RESUME,
+        place / "a.ipynb": ["run", "a.ipynb", "--out", "o"],
+        place / "o.parts" / "run.json": ["parse", "--model", folder, "One two.", "--out", "o"],
+        place / "sweep" / "sweep.json": ["report", "sweeps", "sweep", "--out", "o"],
+    }
+
+
+def check_reader(read, place, *names):
+    if callable(read):
+        with refused(*names):
+            read()
+    else:
+        command_refused(place, read, *names)
+
+
+def test_damaged_json(folder, tmp_path, subtests):
+    for file, read in readers(folder, tmp_path).items():
+        file.parent.mkdir(exist_ok=True)
+        before = file.read_bytes() if file.exists() else None
+        for name, damage in DAMAGES.items():
+            file.unlink(missing_ok=True)
+            if damage is None:
+                file.mkdir()
+            else:
+                file.write_bytes(damage)
+            with subtests.test(f"{file.name}: {name}"):
+                check_reader(read, tmp_path, {"sweep.json": "sweep", "run.json": "o.parts"}.get(file.name, file.name))
+        file.rmdir()
+        if before:
+            file.write_bytes(before)
+
+
+# Values that are refused, by their place in the file. `...` leaves the place out.
+MODEL = {
+    "format": [None, 3, "lalkit-parser-2", ...], "vocab": [{}, ..., None, 3, [], "labels"], "info": [None, 3, [], "x"],
+    "weights": [None, 3, [], "", ..., "nowhere.safetensors", ".", "..", "../copy", "a\0b"],
+    "vocab/labels": [None, 3, "abc", [1, 2], [None], [["NP"]], {"NP": 1}, ..., []], "vocab/labels/1": ["NP"],
+    "vocab/labels/2": [3, None, ["NP"], "", "<H>", "VP"], "vocab/tags": [None, 3, "abc", [1, 2]],
+    "vocab/tags/0": [3, None, ["NN"], "", "N N"], "vocab/arc_labels/0": [3, None, ""], "vocab/words": [None, "abc", [[]]],
+    "vocab/words/2": [None, 3, []], "config": [None, 3, [], "x", ...], "config/model": [None, 3, []],
+    "config/model/d_ff": [None, "x", [], 2.5, True, -1, 0], "config/model/layers": [0, 2], "config/model/surprise": [1],
+    "config/train/lam": [2, "x", float("nan")], "frozen_sha256": ["0" * 64, 3],
+}  # fmt: skip
+STATE = {
+    "weights": [None, ..., "nowhere.safetensors", "../model.json", "a\0b"], "config": [None, [], ...],
+    "config/train/epochs": [3], "treebank": [None, 3, "craft", ...], "data_sha256": ["0" * 64, 3],
+    "state": [None, 3, [], "x", {"surprise": 1}, ..., {}], "state/epoch": [None, "2", -1, 1.5, [], 10**400],
+    "state/step": [None, "x", -5], "state/best": [None, "x"], "state/scale": [None, "x", -1],
+    "state/history": [None, 3, {}, [3], [{}], []], "state/surprise": [1],
+}  # fmt: skip
+PROFILE = {
+    "corpus": [..., None, 3], "labels": [..., None, 3, "NP", [3]], "led": [None, 3, [], [[]], [["x"]]],
+    "all": [None, 3, [], ["x"]], "spans": [None, "x", 0], "norm": [None, 3, "bogus"],
+}  # fmt: skip
+CARD = {"licence": [None, "", 0, ..., 3, [1]]}
+BOOK = {
+    "nbformat": [None, "4", 3, 99, [], ...], "nbformat_minor": [None, "5", [], ...], "metadata": [None, [], 3, ...],
+    "cells": [None, {}, "x", 3, ...], "cells/0": [None, [], "x"], "cells/0/cell_type": [None, 3, "else", ...],
+    "cells/0/source": [None, 3, [1], ...], "cells/0/metadata": [None, [], 3, ...],
+    "cells/0/metadata/tags": [None, 3, {}, "parameters"],
+}  # fmt: skip
+
+
+def put(content, path, value):
+    """Put a value at a place of a JSON value; `...` takes the place out. Return the text of the file."""
+    *above, last = path.split("/")
+    content = node = json.loads(json.dumps(content))
+    for name in above:
+        node = node[int(name) if isinstance(node, list) else name]
+    last = int(last) if isinstance(node, list) else last
+    if value is ...:
+        del node[last]
+    else:
+        node[last] = value
+    return json.dumps(content)
+
+
+def profile_of(folder):
+    """Return a profile that fits the tiny parser."""
+    labels = json.loads((folder / "model.json").read_text())["vocab"]["labels"][2:]
+    ones = [1] * len(labels)
+    return {"corpus": "c", "norm": "exact", "spans": 9, "labels": labels, "led": [ones] * 6, "all": ones}
+
+
+def test_wrong_values_in_json(folder, tmp_path, subtests):
+    (folder / "profile.json").write_text(json.dumps(profile_of(folder)))
+    (folder / "card.json").write_text('{"licence": "CC BY 4.0"}')
+    (tmp_path / "a.ipynb").write_text(json.dumps(NOTEBOOK))
+    assert "c" in lalkit.load(folder).parse("One two.").explain()
+    tables = {"model.json": MODEL, "profile.json": PROFILE, "card.json": CARD, "resume.json": STATE, "a.ipynb": BOOK}
+    for file, read in readers(folder, tmp_path).items():
+        whole = file.read_bytes() if file.exists() else b"{}"
+        for path, values in tables.get(file.name, {}).items():
+            for value in values:
+                file.write_text(put(json.loads(whole), path, value))
+                with subtests.test(f"{file.name} {path} {value!r}"[:80]):
+                    if file.name in ("model.json", "profile.json"):
+                        with refused("copy"):
+                            lalkit.load(folder).parse("One two.").explain()
+                    else:
+                        check_reader(read, tmp_path, "copy" if file.name != "a.ipynb" else "a.ipynb")
+        if file.exists():
+            file.write_bytes(whole)
+
+
+# ---------------------------------------------------------------- YAML
+
+SWEEP = "name: a\nquestion: why\ntreebank: sample\npreset: tiny\nseeds: [1]\ngrid: {{a: {{b: {{}}}}}}\nclaims: {}\n"
+CLAIM = "[{{says: {}, better: {{}}, than: {{}}, by: f1}}]"
+LAUGHS = "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefghi", "bcdefghij")
+)
+YAML = {
+    **{
+        name: SWEEP.format(CLAIM.format(says))
+        for name, says in {
+            "20,000 brackets": "[" * 20_000, "101 levels": "[" * 101 + "x" + "]" * 101, "a list inside itself": "&a [*a]",
+            "a day that is not": "2001-02-30", "a date": "2001-02-03", "a set": "!!set {a, b}", "NaN": ".nan",
+            "30 digits": "9" * 30, "5,000 digits": "9" * 5000, "no base64": '!!binary "x"', "a list as a key": "{[a]: b}",
+            "a command": '!!python/object/apply:os.system ["true"]',
+        }.items()
+    },
+    "2,000 lists in lists": "- " * 2_000 + "x", "nine times nine times nine": "a: &a [1, 1]\n" + LAUGHS,
+    "a key twice": SWEEP.format("[]") + "name: b\n", "a NUL": SWEEP.format("[]") + "\0", "empty": "", "a text": "text",
+    "an unknown setting": SWEEP.format("[]") + "set: {train.epoch: 1}\n", "no grid": SWEEP.format("[]").replace("grid", "gird"),
+}  # fmt: skip
+
+
+def test_yaml_of_a_sweep(tmp_path, subtests):
+    for name, text in YAML.items():
+        (tmp_path / "a.yml").write_text(text)
+        with subtests.test(name):
+            command_refused(tmp_path, ["sweep", "a.yml", "--out", "o"], "a.yml")
+
+
+# ---------------------------------------------------------------- weights
+
+
+def weights_of(folder, kind="model"):
+    return folder / json.loads((folder / f"{kind}.json").read_text())["weights"]
+
+
+def fill(value):
+    def change(tensors, name):
+        tensors[name][0, 0] = value
+
+    return change
+
+
+def made(function):
+    return lambda tensors, name: tensors.update({name: function(tensors[name]).contiguous()})
+
+
+def cast(kind):
+    return made(lambda x: x.to(getattr(torch, kind)))
+
+
+HARMS = {
+    **{f"one {value}": fill(value) for value in (float("nan"), float("inf"), -float("inf"), 1e30)},
+    **{kind: cast(kind) for kind in ("int64", "int32", "int8", "uint8", "bool", "complex64", "float8_e4m3fn")},
+    "all 1e38": made(lambda x: x * 0 + 1e38), "turned": made(lambda x: x.T[:, :1]), "one row less": made(lambda x: x[1:]),
+    "one row more": made(lambda x: torch.cat([x, x[:1]])), "one more axis": made(lambda x: x[None]),
+    "flat": made(lambda x: x.flatten()), "no values": made(lambda x: x[:0]),
+    "a tensor is missing": lambda tensors, name: tensors.pop(name),
+    "a tensor has another name": lambda tensors, name: tensors.update({name + "s": tensors.pop(name)}),
+    "a tensor too many": lambda tensors, name: tensors.update({name + ".more": torch.ones(2)}),
+    "all tensors are missing": lambda tensors, name: tensors.clear(),
+}  # fmt: skip
+OF_A_RUN = [  # the beginning of a tensor's name, and the harm
+    *(("model.", harm) for harm in ("one nan", "int64", "a tensor is missing", "one row less")),
+    *(("adam.exp_avg.", harm) for harm in ("one nan", "int64", "a tensor is missing", "one row less", "a tensor too many")),
+    ("adam.exp_avg_sq.", "one inf"), ("adam.exp_avg_sq.", "negative"),
+]  # fmt: skip
+NO_WEIGHTS = [
+    b"", b"weights", b"\x80\x04\x95\x00", b"PK\x03\x04" + b"\0" * 100, b"\xff" * 8 + b"{}",
+    (10).to_bytes(8, "little") + b"0123456789", (1000).to_bytes(8, "little") + b"{", (2).to_bytes(8, "little") + b"{}",
+    (1000).to_bytes(8, "little") + b"[" * 1000,
+]  # fmt: skip
+
+
+def harm(file, change, prefix=""):
+    """Change the first matrix of the file whose name begins so. Return the name."""
+    tensors = load_file(file)
+    name = next(n for n, x in sorted(tensors.items()) if x.ndim == 2 and x.is_floating_point() and n.startswith(prefix))
+    change(tensors, name)
+    save_file(tensors, file)
+    return name
+
+
+def test_weights_of_a_parser(folder, subtests):
+    file = weights_of(folder)
+    whole, count = file.read_bytes(), len(load_file(file))
+    for name, change in HARMS.items():
+        tensor = harm(file, change)
+        with subtests.test(name), refused("copy", tensor if len(load_file(file)) == count else ""):
+            lalkit.load(folder)
+        file.write_bytes(whole)
+    for data in (*NO_WEIGHTS, whole[: len(whole) // 2]):
+        file.write_bytes(data)
+        with subtests.test(repr(data[:20])), refused("copy"):
+            lalkit.load(folder)
+    for kind in (torch.float16, torch.bfloat16, torch.float64):
+        file.write_bytes(whole)
+        save_file({name: x.to(kind) for name, x in load_file(file).items()}, file)
+        with subtests.test(f"{kind} is accepted"):
+            parser = lalkit.load(folder)
+            assert {p.dtype for p in parser.network.parameters()} == {torch.float32}
+            assert parser.parse("One two.").sentence.words == ("One", "two", ".")
+
+
+def test_weights_of_a_run(folder, tmp_path, subtests):
+    file = weights_of(folder, "resume")
+    whole = file.read_bytes()
+    for prefix, name in OF_A_RUN:
+        harm(file, (HARMS | {"negative": fill(-1.0)})[name], prefix)
+        with subtests.test(f"{prefix} {name}"):
+            command_refused(tmp_path, RESUME, "copy")
+        file.write_bytes(whole)
+
+
+@pytest.mark.parametrize(("task", "reason"), [("joint", "nan"), ("constituents", "nan"), ("joint", "memory")])
+def test_a_sentence_that_cannot_be_decoded_is_named_by_its_file(tiny_parser, monkeypatch, task, reason):
+    loaded, sentences = load_model(tiny_parser), load("sample", "dev").sentences[:9]
+    monkeypatch.setattr(loaded.network, "config", replace(loaded.network.config, task=task))
+    if reason == "nan":
+        with torch.no_grad():
+            next(loaded.network.parameters()).fill_(float("nan"))
+    else:
+        monkeypatch.setattr(machine, "SMALL", 0)
+        monkeypatch.setattr(machine, "available_bytes", lambda: 0)
+    with refused("dev.trees, line "):
+        predict(loaded.network, loaded.collator, sentences, threads=1)

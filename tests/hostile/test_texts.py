@@ -1,0 +1,178 @@
+"""Treebanks and texts: every problem is named with its file and line, and what is only unusual is read."""
+
+import copy
+import pickle
+
+import pytest
+
+from lalkit.errors import TreebankError
+from lalkit.treebank import brackets
+from lalkit.treebank.conllu import scan_conll
+from lalkit.treebank.corpora import build, load
+from lalkit.treebank.tree import Sentence
+from tests.command import lalkit
+from tests.hostile.refusals import command_refused, refused
+
+TREE = b"( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n"
+BRACKETS = [  # files of trees, each with the place of its problem
+    (b"The end came .\n", "line 1"), (b"( (S (NP (DT The)) )\n", "line 1"), (TREE + b"(S (A a)))\n", "line 2"),
+    (b")\n", "line 1"), (b"()\n", "line 1"), (b"( ( ( ) ) )\n", "line 1"), (b"(S (NP ) (VP (V go)))\n", "line 1"),
+    (b"(S (NN one two))\n", "line 1"), (b"(S a (NN b))\n", "line 1"), (b"( word )\n", "line 1"),
+    (b"( (S (NP (-NONE- *T*))) )\n", "line 1"), (b"( (A::B (DT The) (NN end)) )\n", "::"),
+    (b"( (S (<H> (DT The) (NN end)) (VP (VBD came))) )\n", "<H>"), (b"( (<H> (DT The) (NN end)) )\n", "<H>"),
+    (b"( (S (<H> (NP (DT The) (NN end))) (VBD came)) )\n", "<H>"), (TREE + b"(S (A a\0))\n", "line 2"),
+    (TREE + "(S (A café))\n".encode("latin-1"), "line 2"), ("(S (A a))\n".encode("utf-16"), "utf-16"),
+    ("(S (A a))\n".encode("utf-16-le"), "utf-16"), ("(S (A a))\n".encode("utf-32"), "utf-32"),
+    (TREE + b"(S (A caf\xc3))\n", "line 2"), (b"(S (A \xed\xa0\x80))\n", "line 1"), (b"\x1f\x8b\x08\x00" + bytes(20), ""),
+]  # fmt: skip
+UNUSUAL = [  # trees that are read, and their words
+    (b"\xef\xbb\xbf" + TREE, "The end came"), (TREE.replace(b"\n", b"\r\n"), "The end came"),
+    (TREE.replace(b" (VP", b"\n  (VP"), "The end came"), (TREE.strip(), "The end came"),
+    (b"(S (NP (-NONE- *)) (VP (VB go)))", "go"), ("(S (A a\u00a0b) (B c\u2009d))".encode(), "a\u00a0b c\u2009d"),
+    ("(S (A a\u2028b))".encode(), "a\u2028b"), (b"(S (A <H>) (B b))", "<H> b"), (b"(S (<H> a) (B b))", "a b"),
+    (b"(S (A a::b) (B b))", "a::b b"), (b"(S (A \\) (B b))", "\\ b"), (b"(S " * 3000 + b"(A a)" + b")" * 3000, "a"),
+]  # fmt: skip
+GOOD = (
+    "1\tThe\t_\tDT\tDT\t_\t2\tdet\t_\t_",
+    "2\tend\t_\tNN\tNN\t_\t3\tnsubj\t_\t_",
+    "3\tcame\t_\tVBD\tVBD\t_\t0\troot\t_\t_",
+)
+
+
+def conllu(*lines):
+    return "\n".join(lines) + "\n\n"
+
+
+def with_heads(*heads):
+    return conllu(*(f"{i}\tw{i}\t_\tX\tX\t_\t{head}\tdep\t_\t_" for i, head in enumerate(heads, 1)))
+
+
+def first_head(head):
+    return conllu(GOOD[0].replace("\t2\t", f"\t{head}\t"))
+
+
+DEPENDENCIES = [  # files of dependencies, each with the place of its problem
+    ("", "train"), ("\n\n\n", "train"), ("# sent_id = 1\n\n", "train"),
+    (conllu(*(row.replace("\t", " ") for row in GOOD)), "line 1"), (conllu("1\tThe\t_\tDT\tDT\t_\t2"), "line 1"),
+    (conllu(GOOD[0], GOOD[2]), "line 2"), (first_head("two"), "two"), (first_head("_"), "_"), (first_head("-1"), "-1"),
+    (first_head("\u0662"), "\u0662"), (first_head("9" * 5000), "line 1"), (with_heads(0, 9), "head 9"),
+    (with_heads(1, 0), "1 -> 1"), (with_heads(2, 1), "1 -> 2"), (with_heads(2, 3, 1, 0), "cycle"), (with_heads(0, 0), "roots"),
+    (conllu("1\t\t_\tX\tX\t_\t0\troot\t_\t_"), "line 1"), (conllu("1\ta b\t_\tX\tX\t_\t0\troot\t_\t_"), "a b"),
+    (conllu("1\ta\t_\tX\tX\t_\t0\t\t_\t_"), "line 1"), (conllu("1-2\tThe\t_\tDT\tDT\t_\t2\tdet\t_\t_"), "line 1"),
+]  # fmt: skip
+BESIDE_TREES = [  # files of dependencies that do not agree with two trees
+    conllu(*GOOD), conllu(*GOOD) * 3, conllu(GOOD[0].replace("The", "An"), *GOOD[1:]) * 2,
+    conllu(GOOD[0].replace("\t2\tdet", "\t0\tdet")) * 2, conllu(GOOD[0], GOOD[1].replace("\t3\t", "\t1\t"), GOOD[2]) * 2,
+    conllu(GOOD[0].replace("\t2\t", "\t3\t"), GOOD[1].replace("\t3\t", "\t0\t"), GOOD[2].replace("\t0\t", "\t2\t")) * 2, "\0",
+]  # fmt: skip
+NO_TREEBANKS = [
+    "sample+", "+", "sample*0", "sample*-1", "sample*nan", "sample*two", "sample*2*2", "sample:trees", "sample:", "nowhere",
+    "a\0b", "", "..",
+]  # fmt: skip
+FOLDERS = [  # the files of a folder, and the place of the problem
+    ({}, "train"), ({"train.trees": b""}, "train.trees"), ({"train.trees": b" \n\n"}, "train.trees"),
+    ({"train.conllu": b""}, "train.conllu"), ({"a-train.conllu": b"", "b-train.conllu": b""}, "a-train.conllu"),
+    ({"train.trees": "(S (A a))".encode("utf-16")}, "train.trees"), ({"train.trees": b"\0"}, "train.trees"),
+]  # fmt: skip
+TRAININGS = [  # options of a training, the files of its treebank, and the place of the problem
+    (["--treebank", "train.trees"], {"train.trees": TREE}, "train.trees"),
+    (["--treebank", "."], {"train.trees": TREE}, "dev.trees"),
+    (["--treebank", "."], {"train.trees": TREE, "dev.trees": b""}, "dev"),
+    (["--treebank", "."], {"train.trees": b"", "dev.trees": TREE}, "train"),
+    (["--treebank", ".", "--set", "train.max_length=2"], {"train.trees": TREE, "dev.trees": TREE}, "max_length"),
+    (["--treebank", ""], {}, "treebank"), (["--treebank", "a\0b"], {}, "treebank"),
+]  # fmt: skip
+NO_SENTENCES = [  # layers that do not fit the words "One two ."
+    {"constituents": ((0, 2, "A"), (1, 3, "B"))}, {"constituents": ((0, 9, "A"),)}, {"constituents": ((1, 1, "A"),)},
+    {"constituents": ((0, 2, ""),)}, {"constituents": ((0, 2, "A"), (0, 2, "B"))}, {"heads": (0,)}, {"tags": tuple("abcd")},
+    {"constituents": ((0, 3, "S"), (0, 2, "<H>"))}, {"heads": ("x", 0, 1)}, {"constituents": ("NP",)},
+    {"arc_labels": tuple("abc")}, {"heads": (2, 1, 0)}, {"heads": (0, 0, 1)}, {"heads": (0, 9, 1)}, {"tags": ("a b", "c", "d")},
+]  # fmt: skip
+
+
+def test_files_of_trees(tmp_path, subtests):
+    file = tmp_path / "train.trees"
+    for text, place in BRACKETS:
+        file.write_bytes(text)
+        with subtests.test(repr(text[:40])), refused("train.trees", place):
+            load(str(tmp_path), "train")
+    for text, words in UNUSUAL:
+        file.write_bytes(text)
+        with subtests.test(f"{text[:40]!r} is read"):
+            assert load(str(tmp_path), "train").sentences[0].words == tuple(words.split(" "))
+
+
+def test_files_of_dependencies(tmp_path, subtests):
+    file = tmp_path / "train.conllu"
+    for text, place in DEPENDENCIES:
+        file.write_text(text, encoding="utf-8")
+        with subtests.test(text[:40]), refused(tmp_path.name, place):
+            load(str(tmp_path), "train", task="dependencies")
+    (tmp_path / "train.trees").write_bytes(TREE * 2)
+    for text in BESIDE_TREES:
+        file.write_text(text, encoding="utf-8")
+        with subtests.test(f"{text[:40]} beside trees"), refused("train"):
+            load(str(tmp_path), "train")
+
+
+def test_names_and_folders_of_treebanks(tmp_path, subtests):
+    for name in NO_TREEBANKS:
+        with subtests.test(name), refused():
+            load(name, "train")
+    for number, (files, place) in enumerate(FOLDERS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        with subtests.test(repr(files)):
+            code, out, err = lalkit("data", "check", folder)
+            assert code in (1, 2) and place in out + err, (code, out, err)
+
+
+def test_training_on_what_is_no_treebank(tmp_path, subtests):
+    for number, (options, files, place) in enumerate(TRAININGS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        with subtests.test(f"{options} {list(files)}"):
+            command_refused(folder, ["train", "--preset", "tiny", "--out", "o", "--workers", "1", *options], place)
+
+
+def test_layers_that_do_not_fit_the_words(subtests):
+    for layers in NO_SENTENCES:
+        with subtests.test(repr(layers)), refused(error=TreebankError):
+            Sentence(("One", "two", "."), id="s", **layers)
+
+
+@pytest.mark.parametrize(
+    ("tree", "dependency"), [("''", '"'), ("``", '"'), ('"', "''"), ("-LRB-", "("), ("-RCB-", "}")]
+)
+def test_two_names_of_one_token(tree, dependency):
+    line = f"1\t{dependency}\t_\tX\tX\t_\t0\troot\t_\t_\n\n"
+    sentence = build(brackets.parse_tree(f"(S (X {tree}))"), next(scan_conll(line)), "1")
+    assert sentence.words == (tree,) and sentence.heads == (0,)
+
+
+def test_a_newline_in_a_file_name_stays_in_its_comment(tiny_parser, tmp_path, subtests):
+    for name in ("a\nb.txt", "a\n1\tx.txt", "a\rb.txt", "a\tb.txt"):
+        (tmp_path / name).write_text("One two.\n")
+        code, out, _ = lalkit("parse", "--model", tiny_parser, "--to", "conllu", "--file", name, cwd=tmp_path)
+        lines = out.split("\n")
+        with subtests.test(repr(name)):
+            assert code == 0 and lines[0].startswith("# sent_id") and lines[1].startswith("1\tOne\t")
+            assert "\r" not in lines[0]
+
+
+def test_a_tree_of_3000_levels():
+    """Nothing about trees is recursive."""
+
+    def deep(levels):
+        return brackets.parse_tree("(S " * levels + "(A a)" + ")" * levels)
+
+    tree = deep(3000)
+    assert brackets.format_tree(tree) and brackets.indent_tree(tree) and repr(tree) and brackets.clean(tree)
+    assert tree == deep(3000) and tree != deep(2999) and hash(tree) == hash(deep(3000))
+    assert pickle.loads(pickle.dumps(tree)) == tree == copy.deepcopy(tree)
+    assert tree.words() == ["a"] and len(list(tree.nodes())) == 3001
+    assert brackets.tree_to_sentence(tree).tree == tree
