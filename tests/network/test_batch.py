@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
 from lalkit.network import batches as collate
-from lalkit.network.alignment import align, load_tokenizer, special_tokens, surface
+from lalkit.network.alignment import align, load_tokenizer, surface
 from lalkit.network.batches import PAD, UNK, Collator, batches, parts
 from lalkit.network.vocabulary import PADDING, UNKNOWN, Vocab
 from lalkit.treebank.tree import Sentence
@@ -69,16 +69,6 @@ def test_a_word_longer_than_a_window_is_refused(tokenizer):
         align(("a", "-" * 90), tokenizer, 16)
 
 
-def test_windows_overlap_and_read_words_in_context(tokenizer):
-    words = tuple("the of and to in is was for on by".split() * 8)
-    aligned = align(words, tokenizer, 32)
-    assert len(aligned.rows) > 2
-    places = aligned.places[1:-1]
-    assert [p[0] for p in places] == sorted(p[0] for p in places)
-    later = [p for p in places if p[0] > 0]
-    assert min(p[1] for p in later) > 2, "the first words of a later window are read in the window before it"
-
-
 @pytest.mark.parametrize("remember", [True, False])
 def test_sentences_are_remembered_only_where_it_is_asked_for(tokenizer, sample, remember, monkeypatch):
     aligned = []
@@ -87,10 +77,6 @@ def test_sentences_are_remembered_only_where_it_is_asked_for(tokenizer, sample, 
     first, second = collator(sample[:3]), collator(sample[:3])
     assert first.subwords.equal(second.subwords) and first.places.equal(second.places)
     assert len(aligned) == (3 if remember else 6) and len(collator._aligned) == (3 if remember else 0)
-
-
-def test_specials(tokenizer):
-    assert special_tokens(tokenizer) == ([CLS], [SEP])
 
 
 @given(
@@ -117,12 +103,6 @@ def test_parts_are_the_cheapest_there_are(lengths, cost):
         for numbers in product(range(len(lengths)), repeat=len(lengths))
     )
     assert total([[lengths[i] for i in part] for part in found]) == min(map(total, every))
-
-
-def test_epochs_differ():
-    lengths = list(range(1, 60))
-    assert batches(lengths, 100, 1, 0) != batches(lengths, 100, 1, 1)
-    assert batches(lengths, 100, 1, 0) != batches(lengths, 100, 2, 0)
 
 
 def test_vocab(sample):

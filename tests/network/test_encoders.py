@@ -1,4 +1,4 @@
-"""Four kinds of pretrained encoders, tiny and of random weights: alone or in a batch, whole or in windows, saved and loaded."""
+"""Three kinds of pretrained encoders, tiny and of random weights: alone or in a batch, whole or in windows, saved and loaded."""
 
 import pytest
 import torch
@@ -24,12 +24,8 @@ SMALL = {
 }  # fmt: skip
 MODELS = {
     "wordpiece": lambda size: transformers.BertConfig(vocab_size=size, **SMALL),
-    "chinese-wordpiece": lambda size: transformers.BertConfig(vocab_size=size, **SMALL),
     "byte-bpe": lambda size: transformers.RobertaConfig(vocab_size=size, **SMALL),
     "unigram-left": lambda size: transformers.XLNetConfig(vocab_size=size, d_model=16, n_layer=2, n_head=2, d_inner=32),
-    "deberta": lambda size: transformers.DebertaV2Config(
-        vocab_size=size, relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=8, **SMALL
-    ),
 }
 
 
@@ -106,15 +102,6 @@ def test_rows_read_in_parts_are_the_same_as_all_together(encoder, sentences, mon
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
 
 
-def test_every_word_has_context(encoder, sentences):
-    """The vector of a word depends on the words around it: it is read in its sentence, not by itself."""
-    parser, collator, _ = network(encoder, sentences)
-    words = ("the", "old", "river", "窗户")
-    with torch.no_grad():
-        first, other = (parser.words(collator([Sentence(w)]))[0, 1] for w in (words, ("the", "house", "!", "river")))
-    assert (first - other).abs().max() > 1e-4
-
-
 def test_a_step_reaches_all_of_the_encoder_and_it_is_saved_whole(encoder, sentences, tmp_path):
     parser, collator, made = network(encoder, sentences)
     parser.train()
@@ -127,13 +114,6 @@ def test_a_step_reaches_all_of_the_encoder_and_it_is_saved_whole(encoder, senten
     again = load_model(tmp_path / "p")
     ours, theirs = (predict(n, c, sentences[:4]) for n, c in ((parser, collator), (again.network, again.collator)))
     assert [p.sentence for p in ours] == [p.sentence for p in theirs]
-
-
-def test_half_precision(encoder, sentences):
-    parser, collator, _ = network(encoder, sentences)
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        found = parser(collator(sentences[:3]))
-    assert found.label_scores.isfinite().all() and found.arc_scores.isfinite().all()
 
 
 def test_long_sentences_are_read_in_windows(encoder, sentences):

@@ -7,12 +7,11 @@ from torch import nn
 from transformers import BertConfig, BertModel
 
 from lalkit.config import minilm, override
-from lalkit.errors import ModelError
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import LowRankLinear, learn_low_rank
-from lalkit.training.checkpoint import load_model, save_model, start_from
+from lalkit.training.checkpoint import load_model, save_model
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
 
@@ -79,14 +78,3 @@ def test_the_differences_are_saved_and_the_weights_are_not(saved):
     with torch.no_grad():
         assert torch.equal(found(batch).label_scores, network(batch).label_scores)
     assert all(map_.up.abs().max() > 0 for map_ in learning(found))
-
-
-def test_a_parser_can_be_started_from_one_of_the_same_rank_only(saved):
-    _, _, folder = saved
-    theirs = load_model(folder)
-    network = Network(theirs.config.model, theirs.vocab)
-    start_from(network, theirs.vocab, folder)
-    assert all(torch.equal(a.up, b.up) for a, b in zip(learning(network), learning(theirs.network), strict=True))
-    other = Network(override(theirs.config, {"model.encoder.rank": 8}).model, theirs.vocab)
-    with pytest.raises(ModelError, match="cannot be a start: its .*up does not fit this config"):
-        start_from(other, theirs.vocab, folder)

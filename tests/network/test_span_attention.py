@@ -124,16 +124,6 @@ def test_long_sentences_and_steep_logits_lose_nothing(dtype, most, scale):
             assert float(chart[0, s, e, label]) == pytest.approx(expected, abs=most * 5, rel=most)
 
 
-def test_attention_is_over_the_words_of_the_span_alone():
-    module = make()
-    logits, *_ = module.project(*inputs(2, 6))
-    b, i, j, head = torch.tensor([[0, 1, 1], [0, 2, 5], [6, 4, 6], [0, 1, 4]])
-    attention = module.attention(logits, b, i, j, head)
-    assert torch.allclose(attention.sum(1), torch.ones(3, dtype=attention.dtype))
-    place = torch.arange(6)
-    assert (attention[(place < i[:, None]) | (place >= j[:, None])] == 0).all()
-
-
 @pytest.mark.parametrize("boundary", GRADES)
 def test_alone_and_in_a_batch_and_padded_the_scores_are_the_same(boundary):
     module = make(boundary, dtype=torch.float32)
@@ -163,18 +153,6 @@ def test_a_whole_parser_learns_with_it(boundary, tmp_path):
     assert alone.tree == together.tree and alone.score == pytest.approx(together.score, abs=1e-4)
 
 
-def test_it_may_be_set_from_the_command_line():
-    config = override(
-        tiny(), {"model.label_attention": "none", "model.span_attention": '{"boundary": "glass", "d_key": 8}'}
-    )
-    assert config.model.span_attention == SpanAttentionConfig(boundary="glass", d_key=8)
-    assert override(config, {"model.span_attention.attention": "uniform"}).model.span_attention.boundary == "glass"
-    with pytest.raises(ModelError, match=r"model.span_attention is 'glass': .*\n.*JSON such as"):
-        override(tiny(), {"model.span_attention": "glass"})
-    with pytest.raises(ModelError, match="model.span_attention has unknown settings: 'edges'"):
-        override(tiny(), {"model.span_attention": '{"edges": 1}'})
-
-
 @pytest.mark.slow
 def test_attention_can_be_taught_the_head_word(sample, tmp_path):
     settings = {"model.label_attention": "none", "model.span_attention": {"d_key": 8, "boundary": "glass"}}
@@ -198,14 +176,6 @@ def test_attention_can_be_taught_the_head_word(sample, tmp_path):
         assert found == pytest.approx(sum(nats), rel=1e-4)
         shares.append(sum(nats) / len(nats))
     assert shares[1] < 0.9 * shares[0]
-
-
-def test_a_head_word_is_taught_to_learned_attention_only(tmp_path):
-    for settings in ({}, {"model.label_attention": "none", "model.span_attention": {"attention": "uniform"}}):
-        config = override(tiny(), {**settings, "train.head_word_weight": 1.0})
-        with pytest.raises(ModelError, match="head_word_weight.*\n.*Leave it 0"):
-            train(config, "sample", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_two_label_attentions_are_refused(sample):

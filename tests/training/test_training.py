@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -21,8 +20,7 @@ from lalkit.training.loop import Run, train
 from lalkit.training.objective import losses, rate_factor
 from lalkit.treebank.check import subset, trainable
 from lalkit.treebank.tree import Sentence, Span
-from tests.corpora import needs
-from tests.launch import ROOT, launch
+from tests.launch import launch
 
 SCRIPT = """
 import sys, torch
@@ -124,15 +122,6 @@ def test_a_parser_is_not_overwritten_and_a_damaged_run_is_named(tiny_parser, tmp
     (run / "resume.json").write_text(json.dumps({name: value for name, value in content.items() if name != "state"}))
     with pytest.raises(ModelError, match="resume.json: does not say how far it is"):
         train(override(tiny(), {"train.epochs": 2}), "sample", run, resume=True)
-
-
-def test_an_unknown_label_in_gold_is_named(tiny_parser):
-    from lalkit.training.checkpoint import load_model
-
-    loaded = load_model(tiny_parser)
-    strange = Sentence(("a", "b"), ("DT", "NN"), (Span(0, 2, "ZZZ"),), (2, 0), ("DET", "ROOT"), id="x-1")
-    with pytest.raises(ModelError, match="sentence x-1: the label 'ZZZ' is not in"):
-        loaded.collator([strange], gold=True)
 
 
 @pytest.mark.parametrize("objective", ["margin", "span-likelihood", "likelihood"])
@@ -262,28 +251,6 @@ def test_a_time_limit_ends_the_run_in_the_middle_of_an_epoch_with_rates_at_zero(
     assert rates[0] > 0.9 and rates[-1] == 0 and rates == sorted(rates, reverse=True)
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads by /proc")
-@pytest.mark.slow
-def test_a_team_leaves_no_threads_behind(tmp_path):
-    """A thread of the group that asks for Python's lock while the process ends aborts it, now and then."""
-    program = """
-import glob, sys, lalkit.training.parallel as parallel
-def threads():
-    return sum(open(name).read().startswith(("pt_gloo", "gloo")) for name in glob.glob("/proc/self/task/*/comm"))
-team = parallel.join(sys.argv[1], 0, 1)
-import torch._dynamo  # as a first optimizer does, in the middle of a run
-before = threads()
-parallel.dist.destroy_process_group()
-print(before, threads(), flush=True)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program, tmp_path / "meeting"], capture_output=True, text=True, cwd=ROOT
-    )
-    assert done.returncode == 0, f"exit code {done.returncode}, output {done.stdout!r}: {done.stderr}"
-    before, after = map(int, done.stdout.split())
-    assert before > after == 0
-
-
 @pytest.mark.slow
 def test_two_launched_processes_do_what_one_does(tmp_path):
     """`accelerate launch -m lalkit train`: the same loss curve with the same batches, up to the order of additions."""
@@ -306,13 +273,3 @@ def test_two_launched_processes_do_what_one_does(tmp_path):
     assert json.loads((tmp_path / "two" / "config.json").read_text())["train"]["workers"] == 2
     code, err = launch(*asked)
     assert code != 0 and err.count("holds a run already") == 1
-
-
-@pytest.mark.data
-@pytest.mark.slow
-def test_an_epoch_on_a_mixture_of_the_real_corpora(tmp_path):
-    needs("ewt", "train"), needs("gum", "train")
-    config = override(tiny(), {"train.epochs": 1, "train.dev_sentences": 6, "train.max_length": 30})
-    best = Run(config, "ewt*0.002+gum/news*0.02+sample:constituents*0.1", tmp_path).finish()
-    assert all(best[name] > 0 for name in ("loss", "spans", "arcs", "arc_labels", "tags"))
-    assert load_file(next(tmp_path.glob("model-*.safetensors")))
