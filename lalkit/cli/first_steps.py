@@ -40,7 +40,6 @@ def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: option
     from lalkit.files import write_text
     from lalkit.reproduce.notebook import run_notebook
     from lalkit.treebank import corpora
-    from lalkit.treebank.mixture import layers_of
 
     options.set_threads(None)
     parser, sample = Parser.load(model), corpora.load("sample", "test").sentences
@@ -56,7 +55,7 @@ def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: option
 
     logger.info("\n==> 2/3 scores on the test part of our own treebank (six registers; the parser has never seen it)")
     layers = "joint" if parser.vocab.root is None else "constituents"  # the arcs of sample have other labels than UD's
-    gold = layers_of(sample, layers)
+    gold = corpora.layers_of(sample, layers)
     scores = evaluate(gold, [r.sentence for r in parser.parse_all([g.words for g in gold])]).summary()
     shown = {"F1": "f1", "exact": "exact", "UAS": "uas", "LAS": "las", "tags": "tag_accuracy"}
     line = "  ".join(f"{name} {scores[key]:.1f}" for name, key in shown.items() if scores[key] is not None)

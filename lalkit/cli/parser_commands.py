@@ -110,7 +110,7 @@ def evaluate(
     from lalkit.network.precision import resolve
     from lalkit.network.predict import predict
     from lalkit.training import checkpoint, named
-    from lalkit.treebank import brackets, corpora, mixture
+    from lalkit.treebank import brackets, corpora
 
     printed = json_ == Path("-")
     start = time.perf_counter()
@@ -122,7 +122,7 @@ def evaluate(
         raise corpus.problems[0]
     if problems := len(corpus.problems):
         logger.info("%d sentences cannot be read and are left out: lalkit data check %s", problems, treebank)
-    gold = mixture.layers_of(corpus.sentences, task)
+    gold = corpora.layers_of(corpus.sentences, task)
     if (parses and task == "dependencies") or (by == "label" and any(s.constituents is None for s in gold)):
         problem = "--parses and --by label need constituents, and there are none"
         raise ParameterError(problem, remedy="Leave them out: arcs are scored without them.")
@@ -132,7 +132,7 @@ def evaluate(
     result = scores.evaluate(gold, parsed, arc_labels=loaded.vocab.arc_labels)
     if result.other_arcs:
         logger.warning(result.other_arcs)
-        gold = mixture.layers_of(gold, "constituents")
+        gold = corpora.layers_of(gold, "constituents")
     crossing, beyond = scores.out_of_reach(gold)
     if crossing:
         text = "%d sentences have crossing arcs, which count; %d of their arcs no projective parser can find"

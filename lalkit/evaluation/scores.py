@@ -34,7 +34,7 @@ from lalkit.evaluation import evalb
 from lalkit.evaluation.evalb import COLLINS, OK, BracketCount, EvalbRules, percent
 from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Node, Sentence, escape, find_crossing
-from lalkit.treebank.universal import by_conventions, is_universal
+from lalkit.treebank.universal import is_universal, without_subtype
 
 # The usual five of the Penn Treebank (the evaluation of Stanford, and of Zhou and Zhao), and the Chinese Treebank's PU.
 PUNCTUATION = frozenset({"``", "''", ":", ",", ".", "PU"})
@@ -298,7 +298,7 @@ def universal_scores(gold: Sequence[Sentence], predicted: Sequence[Sentence | No
     if not is_universal(labels) or not any(parse and parse.arc_labels for parse in predicted):
         return pd.DataFrame()
     pairs = [(right, parse) for right, parse in zip(gold, predicted, strict=True) if right.heads is not None]
-    sides = [by_conventions(right) for right, _ in pairs], [parse and by_conventions(parse) for _, parse in pairs]
+    sides = [_by_conventions(right) for right, _ in pairs], [parse and _by_conventions(parse) for _, parse in pairs]
     tagged, rows = all(right.upos and parse and parse.upos for right, parse in pairs), []
     for words, punctuation in (("all (CoNLL 2018)", True), ("without punctuation", False)):
         counts = [attachment(right, parse, punctuation) for right, parse in zip(*sides)]
@@ -309,6 +309,13 @@ def universal_scores(gold: Sequence[Sentence], predicted: Sequence[Sentence | No
             row["upos"] = percent(sum(a == b for a, b, tag in tags if punctuation or tag != "."), row["arcs"])
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _by_conventions(sentence: Sentence) -> Sentence:
+    """Return the dependencies as UD scores them: labels without subtypes, and the tag '.' for what the arcs call punctuation."""
+    labels = tuple(without_subtype(label) for label in sentence.arc_labels or ("_",) * len(sentence))
+    tags = tuple("." if label == "punct" else "_" for label in labels)
+    return dataclasses.replace(sentence, tags=tags, constituents=None, arc_labels=labels if sentence.heads else None)
 
 
 def contradictions(constituents: Iterable[Sentence], arcs: Iterable[Sentence]) -> int:

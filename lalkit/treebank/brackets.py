@@ -5,7 +5,6 @@ Only ASCII space, tab and newline separate tokens: CRAFT has words that contain 
 
 from __future__ import annotations
 
-import codecs
 import operator
 import re
 from collections.abc import Iterator
@@ -18,13 +17,6 @@ TOKEN = re.compile(r"[()]|[^ \t\r\n\f\v()]+")
 TOPS = ("", "TOP", "ROOT", "S1", "VROOT")  # labels of a top bracket that is layout, not syntax
 ESCAPES = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
 BALANCE = "Every ( needs a label or word and its )."
-# Byte order marks. The mark of UTF-32 begins with that of UTF-16.
-MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
 
@@ -36,7 +28,7 @@ def parse_tree(text: str) -> Node:
             raise tree
         trees.append(tree)
     if len(trees) != 1:
-        raise TreebankError(f"{len(trees)} trees instead of one: {text[:60]!r}", remedy="Give one tree in brackets.")
+        raise TreebankError(f"{len(trees)} trees instead of one: {text[:60]!r}", "Give one tree in brackets.")
     return trees[0]
 
 
@@ -72,8 +64,7 @@ def scan_trees(text: str, place: str = "") -> Iterator[tuple[int, Node | Treeban
             if token == "(":
                 open_phrases.append(([], []))
             elif not open_phrases:
-                problem = "a ) without its (" if token == ")" else f"text outside brackets: {token!r}"
-                raise TreebankError(problem, remedy=BALANCE)
+                raise TreebankError(f"{token!r} outside all brackets", BALANCE)
             elif token == ")":
                 node = _close(*open_phrases.pop())
                 if open_phrases:
@@ -87,20 +78,20 @@ def scan_trees(text: str, place: str = "") -> Iterator[tuple[int, Node | Treeban
             yield start, error.at(here())
             open_phrases, skipping = [], True
     if open_phrases:
-        yield start, _unclosed(open_phrases, " at the end").at(here())
+        yield start, _unclosed(open_phrases).at(here())
 
 
-def _unclosed(open_phrases: list[tuple[list[str], list]], when: str = "") -> TreebankError:
-    problem = f"{len(open_phrases)} bracket(s) never closed{when}, near ({''.join(open_phrases[-1][0])}"
-    return TreebankError(problem, remedy=BALANCE)
+def _unclosed(open_phrases: list[tuple[list[str], list]]) -> TreebankError:
+    near = "".join(open_phrases[-1][0])
+    return TreebankError(f"{len(open_phrases)} bracket(s) never closed, near ({near}", BALANCE)
 
 
 def _close(labels: list[str], items: list[Node | str]) -> Node:
     label = "".join(labels)
     words = [item for item in items if isinstance(item, str)]
     if words and len(items) > 1:
-        problem = f"({label} ...) mixes words and constituents or has several words: {words}"
-        raise TreebankError(problem, remedy="Give every word its own brackets with its tag.")
+        problem = f"({label} ...) has several words, or words beside constituents: {words}"
+        raise TreebankError(problem, "Give every word its own brackets with its tag.")
     return Node(label, tuple(item for item in items if isinstance(item, Node)), words[0] if words else None)
 
 
@@ -109,7 +100,7 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
-        raise TreebankError(f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path.") from None
+        raise TreebankError(f"cannot be read ({error.strerror})", "Check the path.", where=str(path)) from None
     return decode(raw, str(path), encoding)
 
 
@@ -120,32 +111,15 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1)
     """
     try:
         text = raw.decode(encoding)
+        at, problem = text.find("\0"), "a NUL byte"
+        line = text.count("\n", 0, at)
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + first_line
-        problem = f"byte 0x{raw[error.start]:02x} is not {encoding}"
-        remedy = _conversion(_guess_encoding(raw) or "latin1")
-        raise TreebankError(problem, where=f"{place}, line {line}", remedy=remedy) from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + first_line
-        guess = _guess_encoding(raw)
-        remedy = _conversion(guess) if guess else "Is this a text file? Remove the byte."
-        raise TreebankError("a NUL byte", where=f"{place}, line {line}", remedy=remedy)
+        at, problem = error.start, f"byte 0x{raw[error.start]:02x} is not {encoding}"
+        line = raw.count(b"\n", 0, at)
+    if at >= 0:
+        remedy = "Convert the file first. If it is utf-16 (or utf-32, latin1): iconv -f utf-16 -t utf-8 FILE > NEW"
+        raise TreebankError(problem, remedy, where=f"{place}, line {line + first_line}")
     return text.removeprefix("\ufeff") if first_line == 1 else text
-
-
-def _conversion(encoding: str) -> str:
-    return f"Convert the file first. If it is {encoding}: iconv -f {encoding} -t utf-8 FILE > NEW"
-
-
-def _guess_encoding(raw: bytes) -> str | None:
-    """Return the encoding that a byte order mark names, or UTF-16 if NUL bytes stand for half of many characters."""
-    for mark, encoding in MARKS.items():
-        if raw.startswith(mark):
-            return encoding
-    big, little = raw[::2].count(0), raw[1::2].count(0)  # the first, and the second byte of a character in two bytes
-    if 8 * max(big, little) < len(raw):
-        return None
-    return "utf-16-be" if big > little else "utf-16-le"
 
 
 def indent_tree(tree: Node, width: int = 88) -> str:
@@ -187,7 +161,7 @@ def clean(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
     """
     kept = drop_empty(tree)
     if kept is None:
-        raise TreebankError(f"the tree has no words: {format_tree(tree)[:60]}", remedy="Leave the tree out.")
+        raise TreebankError(f"the tree has no words: {format_tree(tree)[:60]}", "Leave the tree out.")
     kept = drop_top(kept, unwrap)
     return Node("TOP", kept.children) if kept.label in TOPS and not kept.is_leaf else kept
 
@@ -230,8 +204,7 @@ def tree_to_sentence(tree: Node, id: str = "") -> Sentence:
             continue
         label = strip_function(item.label)
         if UNARY in label:
-            problem = f"the label {label} contains '{UNARY}', which lalkit needs for unary chains"
-            raise TreebankError(problem, remedy="Rename the label.")
+            raise TreebankError(f"the label {label} has '{UNARY}', which lalkit needs itself", "Rename the label.")
         chain = f"{chain}{UNARY}{label}" if chain else label
         if len(item.children) == 1:
             stack.append((item.children[0], chain))

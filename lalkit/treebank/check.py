@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lalkit.errors import CorpusError, JointError, TreebankError
-from lalkit.treebank.corpora import Treebank, load
+from lalkit.treebank.corpora import Treebank, layers_of, load, parts_of
 from lalkit.treebank.joint import GROUP, JointSpan, joint_constituents, to_joint
-from lalkit.treebank.mixture import layers_of, parts_of, seen_in
 from lalkit.treebank.tree import UNARY, Sentence, find_crossing
 
 
 @dataclass(frozen=True)
 class Lessons:
-    """What a parser learns from: the sentences of every treebank of a mixture, and how often an epoch sees them.
+    """The sentences from which a parser learns.
 
-    dev: the union of the dev parts. left_out: a line that counts what cannot be learned.
+    parts: the sentences of every treebank of a mixture, and how often an epoch sees them. dev: the sentences that choose the best
+    epoch. left_out: a line that counts the sentences that cannot be learned.
     """
 
-    parts: tuple[tuple[list[Sentence], float], ...]
+    parts: list[tuple[list[Sentence], float]]
     dev: list[Sentence]
     left_out: str
 
@@ -29,34 +29,44 @@ class Lessons:
         return [sentence for sentences, _ in self.parts for sentence in sentences]
 
     def epoch(self, number: int) -> list[Sentence]:
-        """Return the sentences that an epoch sees. Without a mixture these are all sentences."""
-        return [sentence for part in self.parts for sentence in seen_in(*part, number)]
+        """Return the sentences that an epoch sees: with `times` 2.5, all of a part twice and half of them once more.
+
+        The share is spread evenly, and each epoch takes it one sentence later than the epoch before.
+        """
+        seen = []
+        for sentences, times in self.parts:
+            size, (whole, share) = len(sentences), divmod(times, 1)
+            count = min(size, max(round(share * size), share > 0))
+            seen += sentences * int(whole) + [sentences[(i * size // count + number) % size] for i in range(count)]
+        return seen
 
 
 def lessons(treebank: str, task: str, longest: int) -> Lessons:
     """Read what a parser learns a task from: a treebank's train and dev parts, or those of a mixture.
 
-    longest: the most words of a sentence. Raises CorpusError as `load` and `trainable` do, and if a joint parser would not see
-    both layers.
+    longest: the most words of a sentence. A sentence that has one of two layers is learned for this layer. Raises CorpusError as
+    `load` and `trainable` do, if a joint parser would not see both layers, or if two treebanks name their arcs differently.
     """
-    parts = parts_of(treebank, task)
-    dev = load(treebank, "dev", task=task)
-    learned, lines, unread = [], [], 0
-    for part in parts:
+    named, dev = parts_of(treebank, task), load(treebank, "dev", task=task)
+    parts, lines, unread, arcs = [], [], 0, {}
+    for part in named:
         corpus = load(part.name, "train", task=part.task)
-        sentences, line = trainable(corpus.sentences, longest, part.task, one_layer=len(parts) > 1)
-        learned.append((sentences, part.times))
-        lines.append(f"{part.name}: {len(sentences)}, {line}" if len(parts) > 1 else line)
+        sentences, line = trainable(corpus.sentences, longest, part.task, one_layer=True)
+        parts.append((sentences, part.times))
+        lines.append(f"{part.name}: {len(sentences)}, {line}" if len(named) > 1 else line)
         unread += len(corpus.problems)
+        if labels := {label for s in sentences for label in s.arc_labels or ()}:
+            arcs[part.name] = labels
+            if 2 * len(labels & next(iter(arcs.values()))) < len(labels):
+                problem = f"the arc labels of {' and '.join(arcs)} are different ones"
+                raise CorpusError(problem, f"Use only the constituents: {part.name}:constituents.", where=treebank)
     if unread or dev.problems:
         lines.append(f"{unread} of train and {len(dev.problems)} of dev unread")
-    result = Lessons(tuple(learned), layers_of(dev.sentences, task), "; ".join(lines))
+    result = Lessons(parts, layers_of(dev.sentences, task), "; ".join(lines))
     for name, layer in (("constituents", "constituents"), ("dependencies", "heads")):
         if task == "joint" and all(getattr(s, layer) is None for s in result.sentences):
-            remedy = f"Add a treebank with {name}, or train the other layer alone with --task."
-            raise CorpusError(
-                f"a joint parser needs both layers, and there are no {name}", where=treebank, remedy=remedy
-            )
+            problem = f"a joint parser needs both layers, and there are no {name}"
+            raise CorpusError(problem, f"Add a treebank with {name}, or train one layer alone: --task.", where=treebank)
     return result
 
 
@@ -80,16 +90,18 @@ def trainable(
     short = [s for s in layers_of(sentences, task) if len(s) <= longest]
     straight = [s for s in short if not (s.free_arcs and s.heads and find_crossing(s.heads))]
     agreeing = [_agreeing(s) for s in straight]
-    kept = [s for s in agreeing if _fits(s, _layers(s, task) if one_layer else task)]
+    kept = [s for s in agreeing if _fits(s, task, one_layer)]
     lacking = {"joint": "not joint", "dependencies": "without heads", "constituents": "without a tree over all words"}
     too_long, wrong = len(sentences) - len(short), len(straight) - len(kept)
     left_out = f"left out: {too_long} longer than {longest} words, {wrong} {lacking[task]}"
     if len(straight) < len(short):
         left_out += f", {len(short) - len(straight)} with crossing arcs"
-    if against := _constituents(straight) - _constituents(agreeing):
+    if against := sum(len(s.constituents or ()) - len(t.constituents or ()) for s, t in zip(straight, agreeing)):
         left_out += f", {against} constituents that disagree with the arcs"
     if not kept:
-        remedy = "See `lalkit data check`, and train.max_length. For dependencies alone: --set model.task=dependencies"
+        remedy = (
+            "See `lalkit data check`, and train.max_length. For one layer alone: --task dependencies or constituents"
+        )
         raise CorpusError(f"no sentence to train on; {left_out}", remedy=remedy)
     return kept, left_out
 
@@ -101,18 +113,9 @@ def _agreeing(sentence: Sentence) -> Sentence:
     return replace(sentence, constituents=tuple(joint_constituents(sentence)))
 
 
-def _constituents(sentences: Sequence[Sentence]) -> int:
-    return sum(len(s.constituents or ()) for s in sentences)
-
-
-def _layers(sentence: Sentence, task: str) -> str:
-    """Return the part of a task that the layers of a sentence allow."""
-    if task != "joint" or (sentence.heads is not None) == (sentence.constituents is not None):
-        return task
-    return "constituents" if sentence.heads is None else "dependencies"
-
-
-def _fits(sentence: Sentence, task: str) -> bool:
+def _fits(sentence: Sentence, task: str, one_layer: bool) -> bool:
+    if task == "joint" and one_layer and (sentence.heads is None) != (sentence.constituents is None):
+        task = "constituents" if sentence.heads is None else "dependencies"
     if task == "dependencies":
         return sentence.heads is not None
     if task == "constituents":
@@ -134,23 +137,13 @@ def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:
     return [sentences[i * len(sentences) // size] for i in range(size)]
 
 
-@dataclass(frozen=True)
-class Report:
-    """problems: sentences that could not be read. not_joint: sentences without a joint form. Each error says where and why."""
+def check(corpus: Treebank) -> list[TreebankError]:
+    """Return every problem of a corpus that was loaded with lenient=True, and of every sentence without a joint form.
 
-    sentences: int
-    problems: tuple[TreebankError, ...]
-    not_joint: tuple[JointError, ...]
-
-    @property
-    def clean(self) -> bool:
-        return not self.problems and not self.not_joint
-
-
-def check(corpus: Treebank) -> Report:
-    """Return every problem of a corpus that was loaded with lenient=True. Sentences without constituents need no joint form."""
+    Each error says where and why. Sentences without constituents need no joint form.
+    """
     forms = [_joint_form(sentence) for sentence in corpus.sentences if sentence.constituents is not None]
-    return Report(len(corpus), corpus.problems, tuple(form for form in forms if isinstance(form, JointError)))
+    return [*corpus.problems, *(form for form in forms if isinstance(form, JointError))]
 
 
 def stats(corpus: Treebank) -> dict[str, int | float]:

@@ -64,12 +64,12 @@ def _read_rows(rows: list[tuple[int, list[str]]], comments: dict[str, str]) -> D
             (word, tag, head), label, coarse_tag = columns, None, "_"
         elif len(columns) < 8:
             remedy = "CoNLL-U has ten columns separated by tabs, not spaces."
-            raise TreebankError(f"line {line} has {len(columns)} columns", remedy=remedy)
+            raise TreebankError(f"line {line} has {len(columns)} columns", remedy)
         elif "-" in columns[0] or "." in columns[0]:
             continue
         elif columns[0] != str(len(words) + 1):
-            problem = f"line {line} is numbered {columns[0]!r} instead of {len(words) + 1}"
-            raise TreebankError(problem, remedy="Number the words of a sentence from 1, and end it with an empty line.")
+            remedy = "Number the words of a sentence from 1, and end it with an empty line."
+            raise TreebankError(f"line {line} is numbered {columns[0]!r} instead of {len(words) + 1}", remedy)
         else:
             _, word, _, coarse_tag, tag, _, head, label = columns[:8]
             tag = coarse_tag if tag == "_" else tag

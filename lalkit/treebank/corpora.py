@@ -1,4 +1,4 @@
-"""Treebanks by name: where their files are, how they are split and read, and what to do if they are missing.
+"""Treebanks by name: where their files are, how they are split and read, and how to get them.
 
 | name       | files                                        | train / dev / test            | arc labels            |
 |------------|----------------------------------------------|-------------------------------|-----------------------|
@@ -11,28 +11,29 @@
 | sinica     | NLTK sinica_treebank (traditional Chinese)   | by line: 8 / 1 / 1 of ten     | gold roles            |
 | a folder   | {train,dev,test}.trees and, if any, .conllu  | by file                       | from the .conllu      |
 
-Several of them with + between them are a mixture: see `lalkit.treebank.mixture`.
+Several of them with + between them are a mixture, see `parts_of`.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
+import shutil
+import tempfile
+import urllib.request
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from html import escape
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lalkit.errors import CorpusError, TreebankError
 from lalkit.treebank import brackets, conllu, sinica
-from lalkit.treebank.head_words import Rules, derive
-from lalkit.treebank.mixture import LABELS, layers_of, parts_of, without_genres
-from lalkit.treebank.silver import penn_form
-from lalkit.treebank.tree import Node, Sentence
+from lalkit.treebank.head_words import Derive, derive
+from lalkit.treebank.tree import UNARY, Node, Sentence, Span
 from lalkit.treebank.tree import escape as escape_brackets
 
 if TYPE_CHECKING:
@@ -40,19 +41,11 @@ if TYPE_CHECKING:
 
 SPLITS = ("train", "dev", "test")
 SHOWN = 10  # sentences of a treebank that a notebook displays
-CRAFT_WRAPPERS = ("TITLE", "HEADING", "CAPTION")  # layout over a whole line, not syntax
-OURS = ("sample", "sample-zh")
-NAMES = tuple(LABELS)
+CRAFT_ARCHIVE = "https://github.com/UCDenver-ccp/CRAFT/archive/refs/tags/v5.0.2.zip"
+CRAFT_PARTS = ("/articles/ids/", "/structural-annotation/treebank/penn/", "/structural-annotation/dependency/conllx/")
+MIXED = re.compile(r"([^:*]+)(?::(constituents|dependencies))?(?:\*(\d*\.?\d+))?")
 PAIRED = "The files of trees and of dependencies need the same sentences in the same order."
-# NLTK's names for them.
-NLTK = {"ptb-sample": ("treebank", "dependency_treebank"), "sinica": ("sinica_treebank",)}
-# The folders in LALKIT_DATA, and what one must contain.
-LOCAL: dict[str, tuple[str, ...]] = {
-    "craft": ("structural-annotation/treebank/penn",),
-    "ewt": (),
-    "gum": ("splits.tsv", "dep", "const"),
-}
-BY_HAND = ("ewt", "gum")  # lalkit cannot download these
+Sentences = Iterator[Sentence | TreebankError]  # an error stands for a sentence that cannot be read
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,37 +114,71 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
         lenient: collect problems instead of raising the first one.
 
     Raises:
-        CorpusError: the corpus or the split is missing or empty, a genre is unknown, or treebanks cannot be mixed.
+        CorpusError: the corpus or the split is missing or empty, or a genre is unknown.
         TreebankError: the first problem. For 'dependencies' only if no sentence is left.
     """
     if split not in SPLITS:
         raise CorpusError(f"there is no split {split!r}", remedy=f"The splits are {', '.join(SPLITS)}.")
-    parts = parts_of(name, task)
-    if parts != [(name, task, 1)]:
-        mixed = [(part, load(part.name, split, task=part.task, lenient=lenient)) for part in parts]
-        sentences = [s for part, corpus in mixed for s in layers_of(corpus.sentences, part.task)]
-        return Treebank(name, split, tuple(sentences), tuple(p for _, corpus in mixed for p in corpus.problems))
-    folder = find(name)
-    if folder is None:
-        raise missing(name)
-    gum = without_genres(name) == "gum"
-    read = partial(_read_gum, genres=name[len("gum/") :]) if gum else READERS.get(name, _read_folder)
     sentences, problems = [], []
-    for item in read(folder, split, task):
-        if isinstance(item, Sentence):
-            sentences.append(item)
-        elif lenient or task == "dependencies":
-            problems.append(item)
-        else:
-            raise item
+    for part in parts_of(name, task):
+        folder = find(part.name)
+        if folder is None:
+            raise missing(part.name)
+        for item in _read(part.name, folder, split, part.task):
+            if isinstance(item, Sentence):
+                sentences += [item] if part.task == task else layers_of([item], part.task)
+            elif lenient or part.task == "dependencies":
+                problems.append(item)
+            else:
+                raise item
     if problems and not sentences and not lenient:
         first = problems[0]
         problem = f"no sentence of the {split} part can be read; the first problem: {first.problem}"
         raise TreebankError(problem, where=first.where, remedy=first.remedy)
     if not sentences and not problems:
-        remedy = "Give another part or another treebank."
-        raise CorpusError(f"the {split} part of {name} is empty", remedy=remedy)
+        raise CorpusError(f"the {split} part of {name} is empty", remedy="Give another part or another treebank.")
     return Treebank(name, split, tuple(sentences), tuple(problems))
+
+
+class Part(NamedTuple):
+    """One treebank of a mixture, the task whose layers are used, and how often an epoch of training sees its sentences."""
+
+    name: str
+    task: str
+    times: float
+
+
+def parts_of(treebank: str, task: str = "joint") -> list[Part]:
+    """Return the parts of a mixture NAME:LAYER*TIMES+NAME:LAYER*TIMES, such as craft:constituents*0.5+ewt+gum/news.
+
+    LAYER, constituents or dependencies, is the one layer to use; without it, all layers. TIMES is how often an epoch sees the
+    sentences: with 0.5 it sees half of them, and the next epoch sees other ones (`check.Lessons`). A folder is never split.
+    """
+    if os.path.isdir(treebank):
+        return [Part(treebank, task, 1.0)]
+    parts = []
+    for text in treebank.split("+"):
+        match = MIXED.fullmatch(text.strip())
+        name, layer, times = match.groups() if match else ("", "", "")
+        if not match or (layer and task not in ("joint", layer)) or not 0 < float(times or 1) <= 1000:
+            remedy = (
+                "Write NAME, NAME:constituents or NAME:dependencies, and *0.5 or *2 after it: half of it, or twice."
+            )
+            raise CorpusError(f"cannot use {text!r} for the task {task}", remedy, where=treebank)
+        parts.append(Part(name, layer or task, float(times or 1)))
+    return parts
+
+
+def layers_of(sentences: Iterable[Sentence], task: str) -> list[Sentence]:
+    """Return the sentences with only those layers that a task learns and scores."""
+    if task == "dependencies":
+        return [replace(s, constituents=None) for s in sentences]
+    if task == "constituents":
+        return [replace(s, heads=None, arc_labels=None) for s in sentences]
+    return list(sentences)
+
+
+# ------------------------------------------------------------------------------------------- from files to sentences
 
 
 def build(
@@ -159,7 +186,7 @@ def build(
     gold: conllu.Dependencies | None,
     id: str,
     unwrap: tuple[str, ...] = (),
-    rules: Rules | None = derive,
+    rules: Derive | None = derive,
     place: str = "",
     free_arcs: bool = False,
 ) -> Sentence:
@@ -185,8 +212,7 @@ def build(
         _check_same_words(sentence, gold)
         heads, labels, upos = gold.heads, gold.labels, gold.upos
         if labels is None and rules:
-            derived = rules(cleaned)[1]
-            named = zip(heads, derived)
+            named = zip(heads, rules(cleaned)[1])
             labels = tuple("ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in named)
     elif rules:
         heads, labels = rules(cleaned)
@@ -194,13 +220,12 @@ def build(
 
 
 def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
-    in_tree = [_one_name(word) for word in sentence.words]
-    in_gold = [_one_name(word) for word in gold.words]
-    if in_tree != in_gold:
-        at = next(i for i, (a, b) in enumerate(zip_longest(in_tree, in_gold)) if a != b)
+    pairs = [*zip_longest(map(_one_name, sentence.words), map(_one_name, gold.words), fillvalue="")]
+    different = [i for i, (in_tree, in_gold) in enumerate(pairs) if in_tree != in_gold]
+    if different:
+        texts = (" ".join(side).strip() for side in zip(*pairs[different[0] : different[0] + 3]))
         raise TreebankError(
-            f"the tree has {len(in_tree)} words, the dependencies {len(in_gold)}; they differ from word {at + 1}: "
-            f"{' '.join(in_tree[at : at + 3])!r} against {' '.join(in_gold[at : at + 3])!r}",
+            f"tree and dependencies have different words from word {different[0] + 1}: {' against '.join(map(repr, texts))}",
             where=f"sentence {sentence.id}",
             remedy="Give both the same words, or leave the sentence out of both.",
         )
@@ -218,18 +243,14 @@ class Source(NamedTuple):
     text: str
 
 
-class NumberedTree(NamedTuple):
-    """A tree or its error, with its place (file and line) and the id of its sentence."""
-
-    place: str
-    id: str
-    tree: Node | TreebankError
+def read_source(path: Path) -> Source:
+    return Source(str(path), brackets.read_text(path))
 
 
 def pair(
-    trees: Iterable[NumberedTree],
+    trees: Iterable[tuple[str, str, Node | TreebankError]],
     gold: Source | None,
-    rules: Rules | None,
+    rules: Derive | None,
     unwrap: tuple[str, ...] = (),
     use_sent_id: bool = True,
     free_arcs: bool = False,
@@ -237,7 +258,7 @@ def pair(
     """Yield each tree with its sentence. A problem takes the place of the sentence that it makes unreadable.
 
     Args:
-        trees: in order.
+        trees: the place (file and line), the id of the sentence, and the tree or its error.
         gold: a CoNLL text with the dependencies of the same sentences, or None.
         rules: head rules for what gold does not give, see `build`.
         unwrap: labels of layout brackets, see `brackets.clean`.
@@ -250,22 +271,160 @@ def pair(
         if gold and arcs is None:
             yield TreebankError(f"ends before the tree of {place}", where=gold.place, remedy=PAIRED)
             return
-        if isinstance(tree, TreebankError):
-            yield tree
-        elif isinstance(arcs, TreebankError):
-            yield arcs
-        else:
+        try:
+            for part in (tree, arcs):
+                if isinstance(part, TreebankError):
+                    raise part
             if arcs and use_sent_id:
                 id = arcs.comments.get("sent_id") or id
-            try:
-                yield tree, build(tree, arcs, id, unwrap, rules, place, free_arcs)
-            except TreebankError as error:
-                yield error.at(place)
+            yield tree, build(tree, arcs, id, unwrap, rules, place, free_arcs)
+        except TreebankError as error:
+            yield error if error in (tree, arcs) else error.at(place)
     if next(dependencies, None) is not None:
         yield TreebankError("has more sentences than there are trees", where=gold.place, remedy=PAIRED)
 
 
-# ---------------------------------------------------------------------------------------------------------- where files are
+def _pair_files(
+    trees: Source, gold: Source | None, prefix: str, task: str, unwrap: tuple[str, ...] = (), free_arcs: bool = False
+) -> Sentences:
+    """Yield the sentences of a file of trees and a file of dependencies. Ids begin with the prefix, unless gold has its own."""
+    scanned = enumerate(brackets.scan_trees(trees.text, trees.place), 1)
+    numbered = ((f"{trees.place}, line {line}", f"{prefix}.{number}", tree) for number, (line, tree) in scanned)
+    both = task != "constituents"
+    for item in pair(numbered, gold if both else None, derive if both else None, unwrap, free_arcs=free_arcs):
+        yield item if isinstance(item, TreebankError) else item[1]
+
+
+def _dependencies_alone(source: Source, prefix: str) -> Sentences:
+    """Yield sentences without constituents, as Universal Dependencies have them."""
+    for number, item in enumerate(conllu.scan_conll(source.text, source.place), 1):
+        if isinstance(item, TreebankError):
+            yield item
+            continue
+        try:
+            id, place = item.comments.get("sent_id") or f"{prefix}.{number}", f"{source.place}, line {item.line}"
+            yield Sentence(item.words, item.tags, None, item.heads, item.labels, id, place, True, item.upos)
+        except TreebankError as error:
+            yield error.at(place)
+
+
+def _read_folder(folder: Path, split: str, task: str) -> Sentences:
+    trees, dependencies = folder / f"{split}.trees", folder / f"{split}.conllu"
+    if not dependencies.exists():  # the names of Universal Dependencies: en_ewt-ud-train.conllu
+        candidates = sorted(folder.glob(f"*-{split}.conllu"))
+        if len(candidates) > 1:
+            problem = f"several files could be the {split} part: {', '.join(file.name for file in candidates)}"
+            raise CorpusError(problem, where=str(folder), remedy=f"Leave one there, or name it {dependencies.name}.")
+        dependencies = candidates[0] if candidates else None
+    prefix = f"{folder.name}-{split}"
+    if trees.exists():
+        gold = read_source(dependencies) if dependencies else None
+        items = _pair_files(read_source(trees), gold, prefix, task)
+    elif dependencies is None:
+        remedy = "For each split a treebank folder has a .trees file, or a .conllu file for dependencies alone."
+        raise CorpusError(f"no file {trees.name}", where=str(folder), remedy=remedy)
+    else:
+        items = _dependencies_alone(read_source(dependencies), prefix)
+    file = str(trees if trees.exists() else dependencies)
+    yield from [*items] or [TreebankError("is empty", "Write at least one sentence into it.", where=file)]
+
+
+# ---------------------------------------------------------------------------------------------------- named treebanks
+
+Files = Iterator[tuple[Source, Source, str]]  # trees, dependencies, the beginning of the ids
+
+
+def _ptb_sample(folder: Path, split: str, genres: str) -> Files:
+    first, last = {"train": (1, 160), "dev": (161, 179), "test": (180, 199)}[split]
+    trees, dependencies = _member_reader(folder, "treebank"), _member_reader(folder, "dependency_treebank")
+    for name in (f"wsj_{number:04d}" for number in range(first, last + 1)):
+        yield trees(f"treebank/combined/{name}.mrg"), dependencies(f"dependency_treebank/{name}.dp"), name
+
+
+def _craft(folder: Path, split: str, genres: str) -> Files:
+    annotation = folder / "structural-annotation"
+    for article in brackets.read_text(folder / "articles" / "ids" / f"craft-ids-{split}.txt").split():
+        trees = read_source(annotation / "treebank" / "penn" / f"{article}.tree")
+        yield trees, read_source(annotation / "dependency" / "conllx" / f"{article}.conll"), article
+
+
+def _gum(folder: Path, split: str, genres: str) -> Files:
+    """Yield the documents of some genres, by the corpus's own parts. genres: with commas; empty for all."""
+    rows = [line.split("\t") for line in brackets.read_text(folder / "splits.tsv").splitlines()[1:]]
+    known = sorted({document.split("_")[1] for document, _ in rows})  # GUM_GENRE_name
+    chosen = genres.split(",") if genres else known
+    if unknown := sorted(set(chosen) - set(known)):
+        remedy = f"Its genres are {', '.join(known)}; for a folder write ./gum/..."
+        raise CorpusError(f"gum has no genre {unknown[0]!r}", remedy=remedy)
+    for document, part in rows:
+        if part == split and document.split("_")[1] in chosen:
+            trees = read_source(folder / "const" / f"{document}.ptb")
+            yield trees, read_source(folder / "dep" / f"{document}.conllu"), document
+
+
+def _member_reader(folder: Path, corpus: str) -> Callable[[str], Source]:
+    """Return a function that reads a file of an NLTK corpus, from its folder or from its zip archive."""
+    if (folder / corpus).is_dir():
+        return lambda member: Source(member, brackets.read_text(folder / member))
+    file = folder / f"{corpus}.zip"
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(file.read_bytes()))
+    except zipfile.BadZipFile:
+        raise CorpusError(
+            "is no complete zip archive", where=str(file), remedy="Delete it and fetch it again."
+        ) from None
+    return lambda member: Source(member, brackets.decode(archive.read(member), f"{file.name}:{member}"))
+
+
+class Corpus(NamedTuple):
+    """Where a named treebank is, and how it is read.
+
+    home: ours (in data/), nltk, or local (a folder in LALKIT_DATA). needs: what its folder has. files: its pairs of files; None
+    for a folder of {train,dev,test} files. unwrap: layout over a whole line, which is not syntax. free_arcs: see `Sentence`.
+    """
+
+    home: str
+    needs: tuple[str, ...] = ()
+    splits: tuple[str, ...] = SPLITS
+    files: Callable[[Path, str, str], Files] | None = None
+    unwrap: tuple[str, ...] = ()
+    free_arcs: bool = False
+
+
+CORPORA = {
+    "sample": Corpus("ours", ("train.trees",)),
+    "sample-zh": Corpus("ours", ("train.trees",)),
+    "ptb-sample": Corpus("nltk", ("treebank", "dependency_treebank"), files=_ptb_sample),
+    "craft": Corpus(
+        "local", ("structural-annotation/treebank/penn",), SPLITS[:2], _craft, unwrap=("TITLE", "HEADING", "CAPTION")
+    ),
+    "ewt": Corpus("local", splits=SPLITS[:2]),
+    "gum": Corpus("local", ("splits.tsv", "dep", "const"), files=_gum, free_arcs=True),
+    "sinica": Corpus("nltk", ("sinica_treebank",)),
+}
+NAMES = tuple(CORPORA)
+BY_HAND = ("ewt", "gum")  # lalkit cannot download these
+
+
+def _read(name: str, folder: Path, split: str, task: str) -> Sentences:
+    base = without_genres(name)
+    corpus = CORPORA.get(base)
+    if corpus and split not in corpus.splits:
+        raise CorpusError(f"{name} has no {split} part here", remedy="Use train and dev; dev is not used for training.")
+    if base == "sinica":
+        source = _member_reader(folder, "sinica_treebank")("sinica_treebank/parsed")
+        yield from sinica.read(source.text, split, source.place)
+    elif corpus and corpus.files:
+        for trees, gold, prefix in corpus.files(folder, split, name.removeprefix(base).strip("/")):
+            for item in _pair_files(trees, gold, prefix, task, corpus.unwrap, corpus.free_arcs):
+                yield penn_form(item) if base == "gum" and isinstance(item, Sentence) else item
+    else:
+        yield from _read_folder(folder, split, task)
+
+
+def without_genres(name: str) -> str:
+    """Return the name of the corpus: gum/news,voyage -> gum. Any other name or folder stays as it is."""
+    return "gum" if name.startswith("gum/") else name
 
 
 def repository() -> Path:
@@ -287,18 +446,20 @@ def cache_folder() -> Path:
 
 def find(name: str) -> Path | None:
     """Return the folder of a corpus (for NLTK's: their common folder), or None if it is not on this machine."""
-    folders, parts, base = [Path(name)], NLTK.get(name, ()), without_genres(name)
-    if name in OURS:
-        folders, parts = [shipped() / name], ("train.trees",)
-    elif name in NLTK:
+    base = without_genres(name)
+    home, needs = CORPORA[base][:2] if base in CORPORA else (None, ())
+    if home == "ours":
+        folders = [shipped() / name]
+    elif home == "nltk":
         import nltk.data
 
         folders = [Path(str(folder), "corpora") for folder in (*_folders_of("NLTK_DATA"), *nltk.data.path)]
-    elif base in LOCAL:
+    elif home == "local":
         folders = [Path(folder) / base for folder in (*_folders_of("LALKIT_DATA"), str(cache_folder()))]
-        parts = LOCAL[base]
+    else:
+        folders = [Path(name)]
     for folder in folders:
-        if folder.is_dir() and all((folder / part).exists() or (folder / f"{part}.zip").is_file() for part in parts):
+        if folder.is_dir() and all((folder / part).exists() or (folder / f"{part}.zip").is_file() for part in needs):
             return folder
     return None
 
@@ -310,140 +471,88 @@ def _folders_of(variable: str) -> list[str]:
 def missing(name: str) -> CorpusError:
     """Return the error for a corpus that is not on this machine, with the command that gets it."""
     base = without_genres(name)
-    if base in NAMES:
-        remedy = f"Get it with: lalkit data fetch {name}   (or set NLTK_DATA / LALKIT_DATA to the folder that has it)"
-        if base in BY_HAND:
-            remedy = f"Put it into a folder {base} of a folder that LALKIT_DATA names: data/README.md says how."
-        return CorpusError(f"the corpus {base} is not on this machine", remedy=remedy)
-    remedy = f"Give one of {', '.join(NAMES)}, or a folder with train.trees, dev.trees, test.trees."
-    return CorpusError(f"there is no treebank {name!r}", remedy=remedy)
+    if base not in CORPORA:
+        remedy = f"Give one of {', '.join(NAMES)}, or a folder with train.trees, dev.trees, test.trees."
+        return CorpusError(f"there is no treebank {name!r}", remedy=remedy)
+    remedy = f"Get it with: lalkit data fetch {name}   (or set NLTK_DATA / LALKIT_DATA to the folder that has it)"
+    if base in BY_HAND:
+        remedy = f"Put it into a folder {base} of a folder that LALKIT_DATA names: data/README.md says how."
+    return CorpusError(f"the corpus {base} is not on this machine", remedy=remedy)
 
 
-# --------------------------------------------------------------------------------------------------------------- readers
-
-Sentences = Iterator[Sentence | TreebankError]
+# ------------------------------------------------------------------------------------------------------------ download
 
 
-def _read_folder(folder: Path, split: str, task: str) -> Sentences:
-    trees, dependencies = folder / f"{split}.trees", folder / f"{split}.conllu"
-    if not dependencies.exists():  # the names of Universal Dependencies: en_ewt-ud-train.conllu
-        candidates = sorted(folder.glob(f"*-{split}.conllu"))
-        if len(candidates) > 1:
-            problem = (
-                f"{len(candidates)} files could be the {split} part: {', '.join(file.name for file in candidates)}"
-            )
-            remedy = f"Leave one there, or put them together as {dependencies.name}."
-            raise CorpusError(problem, where=str(folder), remedy=remedy)
-        dependencies = candidates[0] if candidates else None
-    prefix = f"{folder.name}-{split}"
-    if trees.exists():
-        gold = _source(dependencies) if dependencies else None
-        return _not_empty(_pair_files(_source(trees), gold, prefix, task), trees)
-    if dependencies is None:
-        remedy = "For each split a treebank folder has a .trees file, or a .conllu file for dependencies alone."
-        raise CorpusError(f"no file {trees.name}", where=str(folder), remedy=remedy)
-    return _not_empty(_dependencies_alone(_source(dependencies), prefix), dependencies)
-
-
-def _not_empty(sentences: Sentences, file: Path) -> Sentences:
-    """Yield the sentences and problems of a file. If there are none, this is a problem, too."""
-    empty = True
-    for item in sentences:
-        empty = False
-        yield item
-    if empty:
-        yield TreebankError("is empty", where=str(file), remedy="Write at least one sentence into it.")
-
-
-def _dependencies_alone(source: Source, prefix: str) -> Sentences:
-    """Yield sentences without constituents, as Universal Dependencies have them."""
-    for number, item in enumerate(conllu.scan_conll(source.text, source.place), 1):
-        if isinstance(item, TreebankError):
-            yield item
-            continue
+def fetch(name: str) -> Path:
+    """Return the folder of a corpus, and download it first if it is not here yet. Raises CorpusError if that fails."""
+    if find(name) is None:
+        if name in BY_HAND or name not in CORPORA:
+            raise missing(name)
         try:
-            id, place = item.comments.get("sent_id") or f"{prefix}.{number}", f"{source.place}, line {item.line}"
-            yield Sentence(item.words, item.tags, None, item.heads, item.labels, id, place, True, item.upos)
-        except TreebankError as error:
-            yield error.at(place)
+            if CORPORA[name].home == "nltk":
+                import nltk
+
+                nltk.download([*CORPORA[name].needs], quiet=True)
+            elif name == "craft":
+                _fetch_craft(cache_folder() / "craft")
+        except (OSError, zipfile.BadZipFile) as error:
+            remedy = "Is this machine online, and its disk not full? Try again, or see data/README.md."
+            raise CorpusError(f"{name} could not be downloaded ({error})", remedy=remedy) from None
+    folder = find(name)
+    if folder is None:
+        remedy = f"Delete it in {cache_folder()} or in NLTK's folder, and fetch it again."
+        raise CorpusError(f"{name} was downloaded but is not complete", remedy=remedy)
+    return folder
 
 
-def _read_ptb_sample(folder: Path, split: str, task: str) -> Sentences:
-    first, last = {"train": (1, 160), "dev": (161, 179), "test": (180, 199)}[split]
-    trees, dependencies = _member_reader(folder, "treebank"), _member_reader(folder, "dependency_treebank")
-    for number in range(first, last + 1):
-        name = f"wsj_{number:04d}"
-        files = trees(f"treebank/combined/{name}.mrg"), dependencies(f"dependency_treebank/{name}.dp")
-        yield from _pair_files(*files, name, task)
+def _fetch_craft(target: Path) -> None:
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        archive = Path(scratch) / "craft.zip"
+        with urllib.request.urlopen(CRAFT_ARCHIVE, timeout=60) as source, archive.open("wb") as sink:
+            shutil.copyfileobj(source, sink)
+        with zipfile.ZipFile(archive) as members:
+            names = members.namelist()
+            members.extractall(scratch, [name for name in names if any(part in name for part in CRAFT_PARTS)])
+        (Path(scratch) / names[0].split("/")[0]).replace(target)  # CRAFT-5.0.2
 
 
-def _read_sinica(folder: Path, split: str, task: str) -> Sentences:
-    source = _member_reader(folder, "sinica_treebank")("sinica_treebank/parsed")
-    return sinica.read(source.text, split, source.place)
+# ------------------------------------------------------------------------------------------ constituents of a parser
+
+WH_PHRASES = {"WDT": "WHNP", "WP": "WHNP", "WRB": "WHADVP"}
+PLAIN = (None, "NP", "ADVP")  # what a parser has over such a word instead
+NUMBER_WORDS = frozenset({"hundred", "thousand", "million", "billion", "trillion"})
 
 
-def _member_reader(folder: Path, corpus: str) -> Callable[[str], Source]:
-    """Return a function that reads a file of an NLTK corpus, from its folder or from its zip archive."""
-    if (folder / corpus).is_dir():
-        return lambda member: Source(member, brackets.read_text(folder / member))
-    file = folder / f"{corpus}.zip"
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(file.read_bytes()))
-    except zipfile.BadZipFile:
-        remedy = "Delete it and fetch it again."
-        raise CorpusError("is no complete zip archive", where=str(file), remedy=remedy) from None
-    return lambda member: Source(member, brackets.decode(archive.read(member), f"{file.name}:{member}"))
+def penn_form(sentence: Sentence) -> Sentence:
+    """Return the sentence with two kinds of small constituents that the Penn Treebank has, and nothing else changed.
 
+    The parser that made the constituents of GUM leaves them out, or names them otherwise. On the trees that people drew for
+    the Penn Treebank sample, these rules change next to nothing (a test counts):
 
-def _read_craft(folder: Path, split: str, task: str) -> Sentences:
-    ids = folder / "articles" / "ids" / f"craft-ids-{split}.txt"
-    if not ids.exists():
-        raise CorpusError(f"CRAFT has no {split} part here", remedy="Use train and dev; dev is not used for training.")
-    annotation = folder / "structural-annotation"
-    for article in brackets.read_text(ids).split():
-        trees = _source(annotation / "treebank" / "penn" / f"{article}.tree")
-        dependencies = _source(annotation / "dependency" / "conllx" / f"{article}.conll")
-        yield from _pair_files(trees, dependencies, article, task, CRAFT_WRAPPERS)
-
-
-def _read_ewt(folder: Path, split: str, task: str) -> Sentences:
-    if split == "test":
-        raise CorpusError("ewt has no test part here", remedy="Use train and dev; dev is not used for training.")
-    return _read_folder(folder, split, task)
-
-
-def _read_gum(folder: Path, split: str, task: str, genres: str) -> Sentences:
-    """Yield the sentences of the documents of some genres, by the corpus's own parts. genres: with commas; empty for all."""
-    file = folder / "splits.tsv"
-    rows = [line.split("\t") for line in brackets.read_text(file).splitlines()[1:]]
-    documents = dict(rows)
-    known = sorted({document.split("_")[1] for document in documents})  # GUM_GENRE_name
-    chosen = genres.split(",") if genres else known
-    if unknown := sorted(set(chosen) - set(known)):
-        remedy = f"Its genres are {', '.join(known)}; for a folder write ./gum/..."
-        raise CorpusError(f"gum has no genre {unknown[0]!r}", remedy=remedy)
-    for document, part in documents.items():
-        if part == split and document.split("_")[1] in chosen:
-            trees, gold = _source(folder / "const" / f"{document}.ptb"), _source(folder / "dep" / f"{document}.conllu")
-            for item in _pair_files(trees, gold, document, task, free_arcs=True):
-                yield penn_form(item) if isinstance(item, Sentence) else item
-
-
-READERS = {"ptb-sample": _read_ptb_sample, "craft": _read_craft, "ewt": _read_ewt, "sinica": _read_sinica}
-
-
-def _source(path: Path) -> Source:
-    return Source(str(path), brackets.read_text(path))
-
-
-def _pair_files(
-    trees: Source, gold: Source | None, prefix: str, task: str, unwrap: tuple[str, ...] = (), free_arcs: bool = False
-) -> Sentences:
-    """Yield the sentences of a file of trees and a file of dependencies. Ids begin with the prefix, unless gold has its own."""
-    numbered = (
-        NumberedTree(f"{trees.place}, line {line}", f"{prefix}.{number}", tree)
-        for number, (line, tree) in enumerate(brackets.scan_trees(trees.text, trees.place), 1)
-    )
-    both = task != "constituents"
-    for item in pair(numbered, gold if both else None, derive if both else None, unwrap, free_arcs=free_arcs):
-        yield item if isinstance(item, TreebankError) else item[1]
+    * a relative pronoun or question word alone at the beginning of a clause is a WHNP or a WHADVP: (SBAR (WHNP who) (S ...));
+    * a number of several words is a QP: (NP (QP $ 1.5 million)), (NP (QP 3 million) people).
+    """
+    if sentence.constituents is None:
+        return sentence
+    labels = {(start, end): label for start, end, label in sentence.constituents}
+    for start, end, label in sentence.constituents:
+        wh = WH_PHRASES.get(sentence.tags[start])
+        child_ends = [e for s, e in labels if s == start and e < end]
+        if label.split(UNARY)[-1] in ("SBAR", "SBARQ") and wh and max(child_ends, default=start + 1) == start + 1 < end:
+            if labels.get((start, start + 1)) in PLAIN:
+                labels[start, start + 1] = wh
+    end = 0
+    for number, run in groupby(sentence.tags, lambda tag: tag in ("$", "#", "CD")):
+        start, end = end, end + len(list(run))
+        words = {word.lower() for word in sentence.words[start:end]}
+        crossed = any(s < start < e < end or start < s < end < e for s, e in labels)  # it has only a part of the number
+        if not number or end - start == 1 or crossed or words.isdisjoint(NUMBER_WORDS):
+            continue
+        around = [span for span in labels if span[0] <= start and end <= span[1]]
+        smallest = min(around, key=lambda span: span[1] - span[0], default=None)
+        if smallest is None or not labels[smallest].endswith("QP"):
+            labels[start, end] = f"{labels[start, end]}{UNARY}QP" if smallest == (start, end) else "QP"
+    return replace(sentence, constituents=tuple(Span(*span, label) for span, label in labels.items()))

@@ -88,28 +88,19 @@ def _joint_span(sentence: Sentence, span: Span, covers: list[tuple[int, int]]) -
     inside = range(span.start, span.end)
     heads = [i + 1 for i in inside if not span.start < sentence.heads[i] <= span.end]
     if len(heads) != 1:
-        raise JointError(
-            f"the constituent {_show(sentence, span)} has {len(heads)} words with a head outside it "
-            f"({', '.join(f'{sentence.words[i - 1]} ({i})' for i in heads)}) instead of one",
-            where=sentence.id,
-            remedy=REMEDY,
-        )
+        words = ", ".join(f"{sentence.words[i - 1]} ({i})" for i in heads)
+        raise _not_joint(sentence, span, f"has {len(heads)} words with a head outside it ({words}) instead of one")
     for i in inside:
         start, end = covers[i]
         if i + 1 != heads[0] and not span.start <= start < end <= span.end:
-            raise JointError(
-                f"a word outside the constituent {_show(sentence, span)} depends on {sentence.words[i]!r} "
-                f"(word {i + 1}) inside it, which is not its head word",
-                where=sentence.id,
-                remedy=REMEDY,
-            )
+            raise _not_joint(sentence, span, f"has an outer dependent of word {i + 1}, which is not its head word")
     return JointSpan(*span, heads[0])
 
 
-def _show(sentence: Sentence, span: Span) -> str:
-    words = sentence.words[span.start : span.end]
-    text = " ".join(words if len(words) <= 8 else (*words[:4], "...", *words[-3:]))
-    return f"{span.label} ({span.start}, {span.end}) [{text}]"
+def _not_joint(sentence: Sentence, span: Span, problem: str) -> JointError:
+    text = " ".join(sentence.words[span.start : span.end][:8])
+    constituent = f"the constituent {span.label} ({span.start}, {span.end}) [{text}]"
+    return JointError(f"{constituent} {problem}", REMEDY, where=sentence.id)
 
 
 def from_joint(

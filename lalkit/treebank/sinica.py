@@ -18,9 +18,7 @@ from lalkit.treebank.tree import Node, Sentence
 
 LINE = re.compile(r"#[^ ]* (.*)#[^#]*")
 PIECE = re.compile(r"[()|]|[^()|]+")
-FORM = (
-    "A line is #NUMBER TREE#PUNCTUATION. In the tree, a constituent is role:LABEL(child|child), a word role:TAG:word."
-)
+REMEDY = "A line is #NUMBER TREE#PUNCTUATION, a constituent role:LABEL(child|child), a word role:TAG:word."
 REMAINDERS = {"train": range(8), "dev": (8,), "test": (9,)}  # which line numbers (from 0), modulo ten, a split has
 
 
@@ -54,7 +52,7 @@ def read_line(line: str, id: str = "") -> Sentence:
     """
     match = LINE.fullmatch(line)
     if match is None:
-        raise TreebankError(f"no line of the form #NUMBER TREE#PUNCTUATION: {line[:40]!r}", remedy=FORM)
+        raise _wrong(line[:40])
     heads: list[int] = []
     labels: list[str] = []
     open_phrases: list[tuple[str, str, list[Child]]] = [("", "", [])]  # role, label, children; the first holds the root
@@ -63,23 +61,20 @@ def read_line(line: str, id: str = "") -> Sentence:
         if piece == "(":
             fields = [_drop_features(field) for field in name.split(":")]
             if len(fields) != min(len(open_phrases), 2):
-                raise TreebankError(f"no role:CATEGORY before a bracket: {name!r}", remedy=FORM)
+                raise _wrong(f"{name}(")
             open_phrases.append((fields[0] if len(fields) == 2 else "", fields[-1], []))
             name = ""
         elif piece in ")|":
-            _, label, children = open_phrases[-1]
+            role, label, children = open_phrases[-1]
             if name:
-                role, tag, word = _split_word(name)
                 heads.append(0)
                 labels.append("ROOT")
-                children.append(Child(role, Node(tag, word=word), len(heads)))
+                children.append(_word(name, len(heads)))
                 name = ""
-            elif not children:
-                raise TreebankError(f"an empty constituent {label!r}", remedy=FORM)
-            if len(open_phrases) == 1:
-                raise TreebankError(f"a {piece} outside all brackets", remedy=FORM)
+            if len(open_phrases) == 1 or not children:
+                raise _wrong(f"{label}{piece}")
             if piece == ")":
-                role, label, children = open_phrases.pop()
+                open_phrases.pop()
                 head = _head_child(children)
                 for child in children:
                     if child is not head:
@@ -90,28 +85,28 @@ def read_line(line: str, id: str = "") -> Sentence:
             name = piece
     roots = open_phrases[0][2]
     if name or len(open_phrases) != 1 or len(roots) != 1:
-        raise TreebankError("the brackets do not close, or there is more than one tree", remedy=FORM)
+        raise _wrong("not one tree, with all its brackets closed")
     plain = tree_to_sentence(roots[0].tree)
     return Sentence(plain.words, plain.tags, plain.constituents, tuple(heads), tuple(labels), id)
 
 
+def _wrong(piece: str) -> TreebankError:
+    return TreebankError(f"this line has not the form of the Sinica Treebank: {piece!r}", remedy=REMEDY)
+
+
 def _head_child(children: list[Child]) -> Child:
     """Return the last child in the role Head (a coordination has several); else the last one in `head`; else the last child."""
-    for role in ("Head", "head"):
-        named = [child for child in children if child.role == role]
-        if named:
-            return named[-1]
-    return children[-1]
+    return max(children, key=lambda child: (child.role == "Head", child.role == "head", child.head_word))
 
 
-def _split_word(text: str) -> tuple[str, str, str]:
-    """Return role, tag and word of role:TAG:word."""
+def _word(text: str, number: int) -> Child:
+    """Return the word of role:TAG:word."""
     fields = text.split(":")
     if len(fields) == 4 and fields[0].lower() == "head":  # two words of the file name their role twice
         fields = fields[1:]
     if len(fields) != 3 or not all(fields):
-        raise TreebankError(f"no role:TAG:word: {text!r}", remedy=FORM)
-    return _drop_features(fields[0]), _drop_features(fields[1]), fields[2]
+        raise _wrong(text)
+    return Child(_drop_features(fields[0]), Node(_drop_features(fields[1]), word=fields[2]), number)
 
 
 def _drop_features(name: str) -> str:

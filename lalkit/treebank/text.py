@@ -70,18 +70,17 @@ def read_sentence(text: Any, form: Form = "raw", number: int = 1) -> Sentence:
     """Return one text, list of words or Sentence as a Sentence. Raises TreebankError if there are no words."""
     if isinstance(text, Sentence):
         return text
+    where = f"sentence {number}"
     if not isinstance(text, str | list | tuple):
         import pandas as pd  # only here, because it takes long to load
 
         if pd.api.types.is_scalar(text) and pd.isna(text):
-            remedy = "Leave it out, as `dropna` of pandas."
-            raise TreebankError("the text is missing", where=f"sentence {number}", remedy=remedy)
+            raise TreebankError("the text is missing", "Leave it out, as `dropna` of pandas.", where=where)
     elif any(isinstance(word, Sentence) for word in text):
-        problem = "this is a list of sentences, not one sentence"
-        raise TreebankError(problem, where=f"sentence {number}", remedy="Use `parse_all`.")
+        raise TreebankError("this is a list of sentences, not one sentence", "Use `parse_all`.", where=where)
     sentence = read_line(text, form, str(number)) if isinstance(text, str) else Sentence(text, id=str(number))
     if sentence is None:
-        raise TreebankError("there is nothing to parse", where=f"sentence {number}", remedy="Give at least one word.")
+        raise TreebankError("there is nothing to parse", "Give at least one word.", where=where)
     return sentence
 
 
@@ -91,7 +90,7 @@ def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:
     Raises TreebankError for an unknown form, or for a token of tagged text that is not word_TAG.
     """
     if form not in get_args(Form):
-        raise TreebankError(f"there is no form {form!r}", where=id, remedy=f"Forms: {', '.join(get_args(Form))}.")
+        raise TreebankError(f"there is no form {form!r}", f"Forms: {', '.join(get_args(Form))}.", where=id)
     if not line.strip(WHITE):
         return None
     if form in ("text", "raw"):
@@ -105,7 +104,7 @@ def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:
         word, _, tag = token.rpartition("_")
         if not word or not tag:
             remedy = "Tagged text looks like: The_DT end_NN ._."
-            raise TreebankError(f"{token!r} is no word_TAG pair", where=id, remedy=remedy)
+            raise TreebankError(f"{token!r} is not a word_TAG pair", remedy, where=id)
         pairs.append((word, tag))
     words, tags = zip(*pairs)
     return Sentence(words, tags, id=id)
@@ -153,8 +152,7 @@ def tokenize(text: str) -> tuple[str, ...]:
     letters = [character for character in text if character.isalnum()]
     if 2 * sum(map(is_chinese, letters)) > len(letters):
         problem = f"Chinese is written without spaces, and lalkit cannot tell its words apart: {text.strip()[:20]!r}"
-        remedy = "Put spaces between the words, and add --form tokens (or --form tagged)."
-        raise TreebankError(problem, remedy=remedy)
+        raise TreebankError(problem, "Put spaces between the words, and add --form tokens (or --form tagged).")
     return tuple(ESCAPES.get(token, token) for token in word_tokenizer().tokenize(text))
 
 

@@ -25,6 +25,7 @@ from lalkit.errors import TreebankError
 TEXTS = ("words", "tags", "arc_labels", "upos")  # layers of a sentence that are texts
 UNARY = "::"  # joins the labels of a unary chain, the top label first: S::VP
 GROUP = "<H>"  # the label of a group of words in the joint form, which is no constituent: see `treebank.joint`
+CORRECT = "Correct one of them, or leave the sentence out."
 WHITE = " \t\r\n\f\v"  # ASCII white space: the only characters that separate tokens
 
 
@@ -42,10 +43,9 @@ class Node:
 
     def __post_init__(self):
         if self.word is None and not self.children:
-            raise TreebankError(f"the constituent ({self.label} ) is empty", remedy="Give it a word, or leave it out.")
+            raise TreebankError(f"the constituent ({self.label} ) is empty", "Give it a word, or leave it out.")
         if self.word is not None and self.children:
-            problem = f"the node {self.label} has both a word and children"
-            raise TreebankError(problem, remedy="Give it one of the two.")
+            raise TreebankError(f"the node {self.label} has both a word and children", "Give it one of the two.")
         if self.word is not None:
             check_token(self.word, "word")
 
@@ -175,9 +175,7 @@ class Sentence:
                     layer.append(kind(value))
                 except (TypeError, ValueError):
                     remedy = "Give lists: texts; for constituents (start, end, label); for heads the numbers of words."
-                    raise TreebankError(
-                        f"number {number} of the {name} is {reprlib.repr(value)}", remedy=remedy
-                    ) from None
+                    raise TreebankError(f"number {number} of the {name} is {reprlib.repr(value)}", remedy) from None
             object.__setattr__(self, name, tuple(layer))
 
     def _check(self):
@@ -188,8 +186,8 @@ class Sentence:
         for name in ("tags", "heads", "arc_labels", "upos"):
             layer = getattr(self, name)
             if layer is not None and len(layer) != len(self.words):
-                problem = f"{len(layer)} {name} for {len(self.words)} words ({' '.join(self.words[:8])} ...)"
-                raise TreebankError(problem, remedy="Give one for each word, or None for all.")
+                problem = f"{len(layer)} {name} for {len(self.words)} words"
+                raise TreebankError(problem, "Give one for each word, or None for all.")
         for token in (self.tags or ()) + (self.arc_labels or ()) + (self.upos or ()):
             check_token(token, "tag or arc label")
         if self.constituents is not None:
@@ -217,7 +215,7 @@ class Sentence:
         """
         if self.constituents is None:
             remedy = "Use its dependencies, or a treebank or a parser with constituents."
-            raise TreebankError("this sentence has no constituents to draw", where=self.id, remedy=remedy)
+            raise TreebankError("this sentence has no constituents to draw", remedy, where=self.id)
         tags = self.tags or ("XX",) * len(self.words)
         leaves = [Node(tag, word=word) for tag, word in zip(tags, self.words)]
         spans = list(self.constituents)
@@ -230,14 +228,12 @@ class Sentence:
 
 def in_order(values: Any, kind: str) -> Iterator:
     """Iterate over values that have an order. Raises TreebankError for a text, a set, a dictionary, a table or a number."""
-    shapeless = (
-        isinstance(values, str | bytes | bytearray | set | frozenset | Mapping) or getattr(values, "ndim", 1) != 1
-    )
+    unordered = isinstance(values, str | bytes | bytearray | set | frozenset | Mapping)
     with suppress(TypeError):
-        if not shapeless:
+        if not unordered and getattr(values, "ndim", 1) == 1:
             return iter(values)
-    problem = f"{reprlib.repr(values)} (of type {type(values).__name__}) is no list of {kind}"
-    raise TreebankError(problem, remedy=f"Give the {kind} as a list, a tuple, an array or a pandas Series.")
+    problem = f"{reprlib.repr(values)} (of type {type(values).__name__}) is not a list of {kind}"
+    raise TreebankError(problem, f"Give the {kind} as a list, a tuple, an array or a pandas Series.")
 
 
 def _build_tree(spans: list[Span], leaves: list[Node]) -> Node:
@@ -262,13 +258,12 @@ def check_token(token: str, kind: str) -> None:
     if not token:
         raise TreebankError(f"an empty {kind}", remedy="Write at least one character.")
     if any(c in token for c in WHITE) or "\0" in token:
-        problem = f"the {kind} {token!r} contains white space or a NUL byte"
-        raise TreebankError(problem, remedy="Split it, or remove that character.")
+        raise TreebankError(f"the {kind} {token!r} has white space or a NUL byte", "Split it, or remove the character.")
     try:
         token.encode()
     except UnicodeEncodeError:
-        problem = f"the {kind} {token!r} contains half a character (a lone surrogate)"
-        raise TreebankError(problem, remedy="Perhaps the text was decoded wrongly: read it again as UTF-8.") from None
+        remedy = "Perhaps the text was decoded wrongly: read it again as UTF-8."
+        raise TreebankError(f"the {kind} {token!r} has half a character (a lone surrogate)", remedy) from None
 
 
 def check_spans(spans: tuple[Span, ...], n: int) -> None:
@@ -279,17 +274,14 @@ def check_spans(spans: tuple[Span, ...], n: int) -> None:
     open_spans: list[Span] = []
     for span in spans:
         if not 0 <= span.start < span.end <= n:
-            problem = f"the span {span.label} ({span.start}, {span.end}) does not fit {n} words"
-            raise TreebankError(problem, remedy=f"Give 0 <= start < end <= {n}.")
+            raise TreebankError(f"the span {tuple(span)} does not fit {n} words", f"Give 0 <= start < end <= {n}.")
         check_token(span.label, "label")
         if GROUP in span.label.split(UNARY):
-            problem = f"a constituent has the label {GROUP}, which lalkit needs for groups of words"
-            raise TreebankError(problem, remedy="Rename the label.")
+            raise TreebankError(f"a constituent has the label {GROUP}, which lalkit needs itself", "Rename the label.")
         while open_spans and open_spans[-1].end <= span.start:
             open_spans.pop()
         if open_spans and open_spans[-1].end < span.end:
-            problem = f"the constituents {tuple(open_spans[-1])} and {tuple(span)} cross"
-            raise TreebankError(problem, remedy="Correct one of them, or leave the sentence out.")
+            raise TreebankError(f"the constituents {tuple(open_spans[-1])} and {tuple(span)} cross", CORRECT)
         if open_spans and open_spans[-1][:2] == span[:2]:
             remedy = f"Give one label for a unary chain: {open_spans[-1].label}{UNARY}{span.label}."
             raise TreebankError(f"two constituents over ({span.start}, {span.end})", remedy=remedy)
@@ -304,28 +296,26 @@ def check_heads(heads: tuple[int, ...], may_cross: bool = False) -> None:
     n = len(heads)
     for i, head in enumerate(heads, 1):
         if not 0 <= head <= n:
-            problem = f"word {i} has head {head}, but the sentence has {n} words"
-            raise TreebankError(problem, remedy=f"Give a word number from 1 to {n}, or 0 for the root.")
+            remedy = f"Give a word number from 1 to {n}, or 0 for the root."
+            raise TreebankError(f"word {i} has head {head}, but the sentence has {n} words", remedy)
     reaches_root: set[int] = {0}
     for i in range(1, n + 1):
         path = []
         while i not in reaches_root:
             if i in path:
-                cycle = path[path.index(i) :] + [i]
-                problem = "the dependencies contain a cycle: " + " -> ".join(map(str, cycle))
-                raise TreebankError(problem, remedy="Correct one of these heads, or leave the sentence out.")
+                cycle = " -> ".join(map(str, path[path.index(i) :] + [i]))
+                raise TreebankError(f"the dependencies contain a cycle: {cycle}", CORRECT)
             path.append(i)
             i = heads[i - 1]
         reaches_root.update(path)
     roots = [str(i) for i, head in enumerate(heads, 1) if head == 0]
     if len(roots) != 1:
         problem = f"the dependencies have {len(roots)} roots (words {', '.join(roots)}) instead of one"
-        raise TreebankError(problem, remedy="Give exactly one word the head 0.")
+        raise TreebankError(problem, "Give exactly one word the head 0.")
     crossing = None if may_cross else find_crossing(heads)
     if crossing:
         (a, b), (c, d) = crossing
-        problem = f"the arcs {b} -> {a} and {d} -> {c} cross: lalkit parses projective trees"
-        raise TreebankError(problem, remedy="Correct one of these heads, or leave the sentence out.")
+        raise TreebankError(f"the arcs {b} -> {a} and {d} -> {c} cross: lalkit parses projective trees", CORRECT)
 
 
 def find_crossing(heads: tuple[int, ...]) -> tuple[tuple[int, int], tuple[int, int]] | None:

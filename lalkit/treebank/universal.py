@@ -8,9 +8,6 @@ tags and labels they give 99.6 % of the words of both dev parts their gold UPOS.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-
-from lalkit.treebank.tree import Sentence
 
 RELATIONS = frozenset(
     "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed flat "
@@ -65,10 +62,3 @@ def universal_tag(word: str, tag: str, relation: str) -> str:
     if usual in ("PUNCT", "SYM", "X"):  # arcs say what is punctuation
         return "PUNCT" if relation == "punct" else "SYM" if usual == "PUNCT" else usual
     return usual
-
-
-def by_conventions(sentence: Sentence) -> Sentence:
-    """Return the dependencies as UD scores them: labels without subtypes, and the tag '.' for what the arcs call punctuation."""
-    labels = tuple(without_subtype(label) for label in sentence.arc_labels or ("_",) * len(sentence))
-    tags = tuple("." if label == "punct" else "_" for label in labels)
-    return replace(sentence, tags=tags, constituents=None, arc_labels=labels if sentence.heads else None)

@@ -1,28 +1,34 @@
-"""Reading named treebanks and folders, and the errors for wrong files."""
+"""Reading named treebanks, folders and mixtures: what is read, what a parser learns from, and the errors for wrong files."""
 
 import doctest
+import io
+import urllib.request
 import zipfile
+from collections import Counter
+from itertools import product
 
+import nltk.data
 import pytest
 
-from lalkit.errors import CorpusError, TreebankError
-from lalkit.evaluation.scores import out_of_reach
-from lalkit.treebank import conllu, corpora
-from lalkit.treebank.brackets import parse_tree
-from lalkit.treebank.check import check, stats, trainable
-from lalkit.treebank.corpora import Treebank, build, load
-from lalkit.treebank.joint import from_joint, to_joint
+from lalkit.errors import CorpusError, JointError, LalkitError
+from lalkit.evaluation.scores import evaluate, out_of_reach
+from lalkit.treebank import corpora
+from lalkit.treebank.brackets import parse_tree, tree_to_sentence
+from lalkit.treebank.check import Lessons, check, lessons, stats, trainable
+from lalkit.treebank.corpora import Part, Treebank, fetch, load, parts_of, penn_form
+from lalkit.treebank.joint import to_joint
+from lalkit.treebank.tree import Sentence, check_heads
 from tests.corpora import needs
+from tests.mixed import mixed  # noqa: F401
 
 TREE = "( (S (NP-SBJ (DT The) (NN end)) (VP (VBD came))) )\n"
 ROWS = "1\tThe\t_\t_\tDT\t_\t2\tDET\t_\t_\n2\tend\t_\t_\tNN\t_\t3\tSBJ\t_\t_\n3\tcame\t_\t_\tVBD\t_\t0\tROOT\t_\t_\n\n"
 
 
 def folder(tmp_path, trees=TREE, rows=ROWS):
-    if trees is not None:
-        (tmp_path / "train.trees").write_text(trees)
-    if rows is not None:
-        (tmp_path / "train.conllu").write_text(rows)
+    for name, text in (("train.trees", trees), ("train.conllu", rows)):
+        if text is not None:
+            (tmp_path / name).write_text(text)
     return str(tmp_path)
 
 
@@ -34,165 +40,53 @@ def test_a_folder_with_and_without_dependencies(tmp_path):
     assert given.arc_labels == ("DET", "SBJ", "ROOT") == derived.arc_labels
 
 
-def test_two_files_for_one_part_are_an_error(tmp_path):
-    for name in ("en_ewt", "en_gum"):
-        (tmp_path / f"{name}-ud-train.conllu").write_text(ROWS)
-    with pytest.raises(CorpusError, match="2 files could be the train part: en_ewt-ud-train.conllu, en_gum"):
-        load(str(tmp_path), "train")
-
-
 @pytest.mark.parametrize(
-    ("trees", "rows", "says"),
+    ("trees", "rows", "place"),
     [
-        (TREE.replace(") )", ")"), ROWS, r"train.trees, line 1, tree 1: 1 bracket\(s\) never closed"),
-        ("( (S ) )\n", ROWS, "train.trees, line 1, tree 1: the constituent .S . is empty"),
-        ("( (S (NP (-NONE- *))) )\n", ROWS, "line 1: the tree has no words"),
-        (
-            TREE,
-            ROWS.replace("\tend\t", "\tstart\t"),
-            "line 1: sentence .*: the tree has 3 words, the dependencies 3; they differ from word 2",
-        ),
-        (TREE, ROWS.replace("\t0\tROOT", "\t2\tDEP"), "contain a cycle: 2 -> 3 -> 2"),
-        (TREE, ROWS.replace("\t3\tSBJ", "\t0\tROOT"), "2 roots"),
-        (TREE, ROWS.replace("\t0\tROOT", "\tx\tROOT"), "the head of 'came' is 'x'"),
-        (TREE, ROWS.replace("\t", " "), "columns"),
-        (TREE, ROWS.replace("\t0\tROOT", "\t9\tROOT"), "head 9"),
-        (TREE, "", "train.conllu: ends before the tree of .*train.trees, line 1"),
-        (TREE, ROWS + ROWS, "train.conllu: has more sentences than there are trees"),
+        (TREE.replace(") )", ")"), ROWS, "train.trees, line 1, tree 1"),
+        ("( (S (NP (-NONE- *))) )\n", ROWS, "train.trees, line 1: the tree"),
+        (TREE, ROWS.replace("\tend\t", "\tstart\t"), "train.trees, line 1: sentence .*'end came' against 'start came'"),
+        (TREE, ROWS.replace("\t0\tROOT", "\t2\tDEP"), "train.trees, line 1: .*2 -> 3 -> 2"),
+        (TREE, ROWS.replace("\t0\tROOT", "\tx\tROOT"), "train.conllu, line 1, sentence 1: line 3"),
+        (TREE, ROWS.replace("\t", " "), "train.conllu, line 1, sentence 1: .*columns"),
+        (TREE, "", "train.conllu: ends before"),
+        (TREE, ROWS + ROWS, "train.conllu: has more"),
         (None, None, "no file train.trees"),
-        ("", "", "is empty"),
+        ("", "", "train.trees: is empty"),
     ],
 )
-def test_bad_files_are_named(tmp_path, trees, rows, says):
-    with pytest.raises((TreebankError, CorpusError), match=says):
+def test_bad_files_are_named(tmp_path, trees, rows, place):
+    with pytest.raises(LalkitError, match=place):
         load(folder(tmp_path, trees, rows), "train")
 
 
-def test_crossing_dependencies(tmp_path):
-    tree = "( (S (A a) (B b) (C c) (D d)) )"
-    heads = [3, 0, 2, 1]
-    rows = "".join(f"{i}\t{w}\t_\t_\tX\t_\t{h}\tx\t_\t_\n" for i, (w, h) in enumerate(zip("abcd", heads), 1))
-    with pytest.raises(TreebankError, match="line 1: sentence .*: the arcs .* cross:"):
-        load(folder(tmp_path, tree, rows + "\n"), "train")
-
-
-def test_the_task_constituents_needs_no_dependencies(tmp_path):
+def test_one_layer_is_read_without_the_other(tmp_path):
     strange = "( (S (NP (Nh \u4ed6)) (VP (VC \u4f86) (Di \u4e86))) )\n"  # no head rules for these tags
     for trees, rows in ((strange, None), (TREE, ROWS.replace("\t0\tROOT", "\t2\tDEP"))):
-        with pytest.raises(TreebankError, match="head rules|cycle"):
+        with pytest.raises(LalkitError, match="head rules|cycle"):
             load(folder(tmp_path, trees, rows), "train")
         (sentence,) = load(str(tmp_path), "train", task="constituents").sentences
         assert sentence.heads is None and len(sentence.constituents) == 3
-
-
-def test_no_sentence_of_the_dependencies_can_be_read(tmp_path):
+    (tmp_path / "train.trees").unlink()
     broken = ROWS.replace("\t", " ")
     some = load(folder(tmp_path, None, broken + ROWS), "train", task="dependencies")
     assert (len(some), len(some.problems)) == (1, 1)
-    place = folder(tmp_path, None, broken * 2)
-    with pytest.raises(TreebankError, match="line 1, sentence 1: no sentence of the train part.*1 columns\n.*tabs"):
-        load(place, "train", task="dependencies")
-    assert stats(load(place, "train", lenient=True))["unread"] == 2
+    with pytest.raises(LalkitError, match="line 1, sentence 1: no sentence of the train part"):
+        load(folder(tmp_path, None, broken * 2), "train", task="dependencies")
+    assert stats(load(str(tmp_path), "train", lenient=True))["unread"] == 2
+    (tmp_path / "train.conllu").rename(tmp_path / "en-ud-train.conllu")
+    (tmp_path / "de-ud-train.conllu").write_text(ROWS)
+    with pytest.raises(CorpusError, match="de-ud-train.conllu, en-ud-train.conllu"):
+        load(str(tmp_path), "train")
 
 
-def test_every_problem_is_collected(tmp_path):
+def test_check_names_every_problem(tmp_path):
     trees = TREE + TREE.replace("(DT The)", "(DT The") + TREE
-    corpus = load(folder(tmp_path, trees, ROWS * 3), "train", lenient=True)
-    assert len(corpus) == 2 and "line 2, tree 2" in str(corpus.problems[0])
-    report = check(corpus)
-    assert (report.sentences, len(report.problems), report.not_joint, report.clean) == (2, 1, (), False)
-
-
-def test_check_says_why_there_is_no_joint_form(tmp_path):
-    rows = ROWS.replace("\t2\tDET", "\t3\tDET")  # both words of the NP hang outside it
-    report = check(load(folder(tmp_path, TREE, rows), "train"))
-    assert "NP (0, 2) [The end] has 2 words with a head outside it" in str(report.not_joint[0])
-
-
-@pytest.mark.parametrize("name", ["ptb-sample", "craft"])
-def test_a_missing_corpus_says_how_to_get_it(name, monkeypatch, tmp_path):
-    import nltk.data
-
-    monkeypatch.setenv("NLTK_DATA", str(tmp_path))
-    monkeypatch.setattr(nltk.data, "path", [])
-    monkeypatch.setenv("LALKIT_DATA", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(CorpusError, match=f"lalkit data fetch {name}"):
-        load(name, "train")
-
-
-def test_a_damaged_archive(monkeypatch, tmp_path):
-    (tmp_path / "corpora").mkdir()
-    for corpus in ("treebank", "dependency_treebank"):
-        (tmp_path / "corpora" / f"{corpus}.zip").write_bytes(b"PK\x03\x04 half an archive")
-    monkeypatch.setenv("NLTK_DATA", str(tmp_path))
-    with pytest.raises(CorpusError, match="no complete zip"):
-        load("ptb-sample", "train")
-    assert not zipfile.is_zipfile(tmp_path / "corpora" / "treebank.zip")
-
-
-def test_conllu_there_and_back():
-    sentence = build(parse_tree(TREE), None, "x-1")
-    (read,) = conllu.scan_conll("# text = The end came\n" + conllu.format_conllu([sentence]))
-    assert (read.words, read.tags, read.heads, read.labels) == (
-        sentence.words,
-        sentence.tags,
-        sentence.heads,
-        sentence.arc_labels,
-    )
-    assert read.comments == {"sent_id": "x-1", "text": "The end came"}
-
-
-def test_conllu_ranges_and_empty_nodes_are_left_out():
-    text = "1-2\tdu\t" + "_\t" * 7 + "_\n" + ROWS.replace("3\tcame", "2.1\tx" + "\t_" * 8 + "\n3\tcame", 1)
-    assert next(conllu.scan_conll(text)).words == ("The", "end", "came")
-
-
-def test_stats_of_our_sample(sample):
-    counts = stats(load("sample", "train"))
-    assert counts["sentences"] == len(sample) >= 160
-    assert counts["words"] == sum(map(len, sample))
-    assert counts["groups (<H>)"] == 0, "heads by rules never need a group; CRAFT's do"
-
-
-@pytest.mark.data
-@pytest.mark.slow
-def test_ptb_sample_counts():
-    corpora = [needs("ptb-sample", split) for split in ("train", "dev", "test")]
-    assert sum(len(s) for c in corpora for s in c.sentences) == 94084
-    assert max(len(s) for c in corpora for s in c.sentences) == 249
-
-
-@pytest.mark.data
-@pytest.mark.slow
-def test_all_of_craft():
-    """Three articles have a thin or a hair space inside a word; a reader that splits there loses the alignment."""
-    parts = [needs("craft", split).sentences for split in ("train", "dev")]
-    assert [len(part) for part in parts] == [18951, 2780]
-    words = [w for part in parts for s in part for w in s.words]
-    assert sum(w.count("\u2009") for w in words) == 3
-    assert sum(w.count("\u200a") for w in words) == 15
-    assert stats(needs("craft", "dev"))["groups (<H>)"] > 0
-    for s in [*parts[0][::20], *parts[1][::4]]:
-        assert from_joint(s.words, to_joint(s), s.heads, s.tags, s.arc_labels, s.id) == s
-
-
-@pytest.mark.data
-@pytest.mark.slow
-def test_ewt_and_gum_counts():
-    """Sentences, those with crossing arcs, and the constituents that disagree with the arcs."""
-    expected = {
-        ("ewt", "train"): (12_544, 288, 0), ("ewt", "dev"): (2_001, 31, 0), ("gum", "train"): (3_707, 142, 2_336),
-        ("gum", "dev"): (438, 24, 333),
-    }  # fmt: skip
-    for (name, split), (sentences, crossing, disagreeing) in expected.items():
-        corpus = needs(name, split)
-        kept, line = trainable(corpus.sentences, 999, one_layer=True)
-        assert (len(corpus), len(corpus) - len(kept), corpus.problems) == (sentences, crossing, ())
-        assert f"0 not joint, {crossing} with crossing arcs" in line
-        assert line.endswith(f", {disagreeing} constituents that disagree with the arcs") == (disagreeing > 0)
-    assert sum(len(s.constituents) for s in needs("gum", "train")) == 58_662
-    assert out_of_reach(needs("ewt", "dev").sentences) == (31, 36)
+    rows = ROWS + ROWS + ROWS.replace("\t2\tDET", "\t3\tDET")  # both words of the last NP hang outside it
+    corpus = load(folder(tmp_path, trees, rows), "train", lenient=True)
+    problem, not_joint = check(corpus)
+    assert len(corpus) == 2 and "line 2, tree 2" in str(problem) and isinstance(not_joint, JointError)
+    assert "NP (0, 2) [The end]" in str(not_joint)
 
 
 def test_a_treebank_shows_itself(tmp_path):
@@ -200,8 +94,223 @@ def test_a_treebank_shows_itself(tmp_path):
     (tmp_path / "dev.trees").write_text("(S (X <b>&) (Y b))\n" * 11 + "(S (X\n")
     treebank = Treebank.load(str(tmp_path), "dev", lenient=True)
     assert repr(treebank).endswith("dev: 11 sentences, 22 words, 1 problems")
-    assert list(treebank) == [treebank[place] for place in range(11)] == list(treebank.sentences)
-    assert len(treebank[2:5]) == 3 and not treebank[2:5].problems and treebank[-1] is treebank.sentences[-1]
+    assert list(treebank) == [treebank[place] for place in range(11)] and len(treebank[2:5]) == 3
     page = treebank._repr_html_()
-    assert page.count("<tr>") == 11 and "and 1 more" in page and "more" not in treebank[:10]._repr_html_()
-    assert "&lt;b&gt;&amp; b" in page and "<b>" not in page
+    assert page.count("<tr>") == 11 and "and 1 more" in page and "&lt;b&gt;&amp; b" in page and "<b>" not in page
+
+
+# ---------------------------------------------------------------------------------------------------- the real corpora
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_trees_that_people_drew_have_these_constituents_already():
+    """Of over a thousand in the Penn Treebank sample: WHNP 664, WHADVP 156, QP 572."""
+    added = [Counter(penn_form(s).constituents) - Counter(s.constituents) for s in needs("ptb-sample", "train")]
+    assert sum(map(Counter.total, added)) <= 12
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_counts_of_the_corpora():
+    """Sentences, those with crossing arcs, and the constituents that disagree with the arcs."""
+    expected = {
+        ("ewt", "train"): (12_544, 288, 0), ("ewt", "dev"): (2_001, 31, 0), ("gum", "train"): (3_707, 142, 2_336),
+        ("gum", "dev"): (438, 24, 333), ("ptb-sample", "train"): (3401, 0, 0), ("craft", "dev"): (2780, 0, 0),
+    }  # fmt: skip
+    for (name, split), (sentences, crossing, disagreeing) in expected.items():
+        corpus = needs(name, split)
+        kept, line = trainable(corpus.sentences, 999, one_layer=True)
+        assert (len(corpus), corpus.problems) == (sentences, ())
+        assert f"{crossing} with crossing arcs" in line or not crossing and len(kept) > 0.99 * sentences
+        assert line.endswith(f", {disagreeing} constituents that disagree with the arcs") == (disagreeing > 0)
+    assert sum(len(s.constituents) for s in needs("gum", "train")) == 58_662
+    assert out_of_reach(needs("ewt", "dev").sentences) == (31, 36)
+    words = [
+        w for s in needs("craft", "dev") for w in s.words
+    ]  # a reader that splits at such spaces loses the alignment
+    assert (
+        sum(w.count("\u2009") + w.count("\u200a") for w in words) == 2
+        and stats(needs("craft", "dev"))["groups (<H>)"] > 0
+    )
+
+
+# ----------------------------------------------------------------------------------------- ewt, gum and mixtures
+
+
+def test_ewt_and_gum(mixed):  # noqa: F811
+    ewt, gum = load("ewt", "train"), load("gum", "train")
+    assert (len(ewt), len(load("ewt", "dev"))) == (8, 2)
+    assert all(s.constituents is None and s.free_arcs for s in ewt)
+    assert ewt[1].words == ("She", "reads", "books", "."), "the range 1-2 and the empty node 2.1 are no words"
+    assert stats(ewt)["sentences with crossing arcs"] == 1 and not check(ewt)
+    assert [s.id for s in gum] == [f"GUM_{name}-{i}" for name in ("news_one", "voyage_two") for i in (1, 2, 3)]
+    assert [c.label for c in gum[0].constituents] == ["S", "NP", "VP", "NP"], "function tags and ROOT are gone"
+    assert gum[0].heads == (2, 0, 2, 2) and gum[0].arc_labels == ("nsubj", "root", "obj", "punct")
+    assert load("gum/voyage,bio", "train")[0].id == "GUM_voyage_two-1" and len(load("gum/bio", "test")) == 3
+    for name, split, says in (
+        ("ewt", "test", "no test"),
+        ("gum/poems", "train", "'poems'"),
+        ("gum/bio", "dev", "empty"),
+    ):
+        with pytest.raises(CorpusError, match=says):
+            load(name, split)
+
+
+def test_the_arcs_stand_in_training_and_gold_is_whole_in_scoring(mixed):  # noqa: F811
+    corpus = load("gum", "train")
+    kept, line = trainable(corpus.sentences, 99)
+    assert [s.id[-1] for s in kept] == ["1", "3", "1", "3"] and "2 with crossing arcs, 2 constituents that" in line
+    assert [c.label for c in corpus[2].constituents] == ["S", "NP", "VP", "NP"]
+    assert [c.label for c in kept[1].constituents] == ["S", "NP", "VP"] and to_joint(kept[1])
+    assert len(check(corpus)) == 4
+    scores = evaluate(corpus.sentences, corpus.sentences)
+    assert scores.summary()["uas_all"] == 100 and sum(r.with_punctuation.arcs for r in scores.rows) == 2 * (4 + 7 + 5)
+
+
+def test_one_outside_the_reach_of_projective_trees():
+    """Against every projective tree of the same words."""
+    for heads in [(3, 0, 2, 1), (3, 0, 2), (3, 4, 0, 3), (2, 0, 5, 2, 1)]:
+        n, best = len(heads), 0
+        for tree in product(range(n + 1), repeat=n):
+            try:
+                check_heads(tree)
+            except LalkitError:
+                continue
+            best = max(best, sum(a == b for a, b in zip(tree, heads)))
+        assert out_of_reach([Sentence(tuple("abcde"[:n]), heads=heads, free_arcs=True)]) == (1, n - best) and best < n
+    assert out_of_reach([Sentence(("a", "b"), heads=(2, 0)), Sentence(("a",))]) == (0, 0)
+
+
+def test_parts_of_a_mixture(tmp_path, monkeypatch):
+    assert parts_of("craft:constituents+ewt+gum/news,bio*0.25+sample:constituents*2") == [
+        Part("craft", "constituents", 1), Part("ewt", "joint", 1), Part("gum/news,bio", "joint", 0.25),
+        Part("sample", "constituents", 2),
+    ]  # fmt: skip
+    assert [p.task for p in parts_of("sample+ptb-sample", "dependencies")] == ["dependencies"] * 2
+    for text in ("sample+", "sample:trees", "sample*0", "sample*two", "sample*2*2", "sample*5000"):
+        with pytest.raises(CorpusError, match="cannot use"):
+            parts_of(text)
+    with pytest.raises(CorpusError, match="sample:constituents"):
+        parts_of("sample:constituents", "dependencies")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a+b*2").mkdir()
+    assert parts_of("a+b*2") == [Part("a+b*2", "joint", 1)]
+
+
+def test_the_sentences_of_an_epoch():
+    ten = [Sentence((str(i),)) for i in range(10)]
+
+    def seen(times, epoch=0):
+        return "".join(s.words[0] for s in Lessons([(ten, times)], [], "").epoch(epoch))
+
+    assert seen(1) == seen(1, 7) == "0123456789" and seen(2, 1) == 2 * "0123456789"
+    assert [seen(0.3, epoch) for epoch in range(4)] == ["036", "147", "258", "369"], "the epochs take turns"
+    assert seen(1.5) == "0123456789" + "02468" and len(seen(0.001)) == 1 and len(seen(0.9999)) == 10
+
+
+def test_lessons_of_a_mixture(mixed):  # noqa: F811
+    mixture = lessons("sample:constituents*0.5+ewt+gum/news", "joint", 99)
+    layers = Counter((s.constituents is not None, s.heads is not None) for s in mixture.sentences)
+    assert layers == {(True, False): 176, (False, True): 7, (True, True): 2}
+    assert len(mixture.epoch(0)) == 88 + 7 + 2 and mixture.epoch(0) != mixture.epoch(1)
+    assert mixture.left_out.startswith("sample: 176, left out: 0 longer") and "ewt: 7, left" in mixture.left_out
+    assert len(mixture.dev) == 44 + 2 + 3, "also the sentences with crossing arcs"
+    half = lessons("sample*0.5", "joint", 40)
+    alone = lessons("sample", "joint", 40)
+    assert half.dev == alone.dev and half.sentences == alone.sentences == alone.epoch(5) != half.epoch(5)
+    for wrong, says in (
+        ("ewt+sample", "arc labels"),
+        ("sample:constituents", "no dependencies"),
+        ("ewt", "no constituents"),
+    ):
+        with pytest.raises(CorpusError, match=says):
+            lessons(wrong, "joint", 99)
+
+
+# ------------------------------------------------------------------------------------------------ download and archive
+
+
+@pytest.fixture
+def empty_machine(monkeypatch, tmp_path):
+    monkeypatch.setenv("LALKIT_DATA", "")
+    monkeypatch.setenv("NLTK_DATA", str(tmp_path))
+    monkeypatch.setattr(nltk.data, "path", [])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("ptb-sample", "data fetch ptb-sample"), ("sinica", "data fetch sinica"), ("craft", "data fetch craft"),
+     ("gum/news", "LALKIT_DATA"), ("ewt", "LALKIT_DATA"), ("nowhere", "ptb-sample")],
+)  # fmt: skip
+def test_a_missing_corpus_says_how_to_get_it(name, remedy, empty_machine):
+    with pytest.raises(CorpusError, match=f"\n.*{remedy}"):
+        load(name, "train")
+
+
+def test_a_damaged_archive(empty_machine):
+    (empty_machine / "corpora").mkdir()
+    for corpus in ("treebank", "dependency_treebank"):
+        (empty_machine / "corpora" / f"{corpus}.zip").write_bytes(b"PK\x03\x04 half an archive")
+    with pytest.raises(CorpusError, match="treebank.zip"):
+        load("ptb-sample", "train")
+
+
+def archive(*leave_out):
+    members = {"articles/ids/craft-ids-train.txt": "7\n", "structural-annotation/treebank/penn/7.tree": TREE,
+               "structural-annotation/dependency/conllx/7.conll": ROWS, "articles/txt/7.txt": "The end"}  # fmt: skip
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w") as file:
+        for name, text in members.items():
+            if not any(part in name for part in leave_out):
+                file.writestr(f"CRAFT-1/{name}", text)
+    return io.BytesIO(raw.getvalue())
+
+
+def test_craft_is_unpacked_where_the_reader_looks(empty_machine, monkeypatch):
+    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: archive())
+    found = fetch("craft")
+    assert sorted(p.name for p in found.rglob("*") if p.is_file()) == ["7.conll", "7.tree", "craft-ids-train.txt"]
+    assert load("craft", "train").sentences[0].arc_labels == ("DET", "SBJ", "ROOT")
+    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: pytest.fail("it is here already"))
+    assert fetch("craft") == found
+
+
+@pytest.mark.parametrize("kind", ["offline", "incomplete", "not a zip"])
+def test_a_failed_download_leaves_no_files(kind, empty_machine, monkeypatch):
+    def answer(url, timeout):
+        if kind == "offline":
+            raise OSError("no route")
+        return archive("penn", "conllx") if kind == "incomplete" else io.BytesIO(b"<html>moved</html>")
+
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    with pytest.raises(CorpusError, match="craft"):
+        fetch("craft")
+    assert not list(empty_machine.rglob("*.zip")) and not list(empty_machine.rglob("*.tree"))
+
+
+# -------------------------------------------------------------------------------------- constituents of a parser
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("(NP (NP (NN man)) (SBAR (WP who) (S (VP (VBD left)))))", "(SBAR (WHNP (WP who)) (S"),
+        ("(NP (NP (NN man)) (SBAR (NP (WDT which)) (S (VP (VBD left)))))", "(SBAR (WHNP (WDT which)) (S"),
+        ("(SBARQ (WRB When) (SQ (VBZ is) (NP (PRP it))) (. ?))", "(SBARQ (WHADVP (WRB When)) (SQ"),
+        ("(NP ($ $) (CD 1.5) (CD million))", "(NP (QP ($ $) (CD 1.5) (CD million)))"),
+        ("(NP (CD 3) (CD million) (NNS people))", "(NP (QP (CD 3) (CD million)) (NNS people))"),
+        ("(SBAR (WHNP (WDT which) (NN man)) (S (VP (VBD left))))", None),
+        ("(NP (WDT which) (NN man))", None),
+        ("(NP (QP (RB about) (CD 3) (CD million)) (NNS people))", None),
+        ("(NP (CD 3) (NP (CD million) (NNS people)))", None),
+        ("(NP (CD 4) (CD 1776))", None),
+        ("(SBAR (WP who))", None),
+    ],
+)
+def test_missing_constituents_are_added_once_and_others_stay(before, after):
+    first = penn_form(tree_to_sentence(parse_tree(before)))
+    assert penn_form(first) == first and (after or before) in str(first.tree)
+    assert after or str(first.tree) == before

@@ -1,22 +1,16 @@
 """Head children, dependencies and arc labels: single productions, small sentences, and all of the NLTK sample."""
 
-from __future__ import annotations
-
-import os
-import re
 import sys
-import zipfile
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from lalkit.errors import TreebankError
-from lalkit.treebank import arc_labels, brackets, conllu
-from lalkit.treebank.arc_labels import EQUALS, ROLES, TABLE, arc_label
-from lalkit.treebank.head_rules import ENGLISH, PUNCTUATION, HeadRule, HeadRules
-from lalkit.treebank.head_words import dependencies, head_child
+from lalkit.treebank import brackets
+from lalkit.treebank.corpora import find, load
+from lalkit.treebank.head_words import ENGLISH, PUNCTUATION, dependencies, derive, head_child, read_tables
 from lalkit.treebank.tree import Node, check_heads
+from tests.corpora import needs
 
 
 def production(text: str) -> tuple[Node, int]:
@@ -64,37 +58,10 @@ def test_head_child(text):
     assert head_child(node) == expected
 
 
-@pytest.mark.parametrize("name", ["NP-SBJ-1", "NP=2", "NP-TMP-CLR", "NP|PRT"])
-def test_function_tags_and_indices_do_not_move_the_head(name):
-    children = tuple(Node(label, (Node("X", word="w"),)) for label in (name, "PP-LOC-2", "NP"))
-    assert head_child(Node("PP-DIR=3", children)) == 1
-    assert head_child(Node(name, children)) == 2
-
-
-def test_an_only_child_is_the_head_and_a_leaf_has_none():
-    assert head_child(Node("NP", (Node(",", word=","),))) == 0
-    with pytest.raises(TreebankError, match="is a word"):
-        head_child(Node("NN", word="end"))
-
-
-def test_other_rules_can_be_given():
-    first = HeadRules({"NP": HeadRule("first", "JJ > NN")}, other=HeadRule("first"), never=frozenset())
-    node, _ = production("NP(DT *NN JJ)")
-    assert head_child(node, first) == 2
-    tree = brackets.parse_tree("(S (NP (DT the) (NN end)) (VP (VBZ comes)))")
-    assert dependencies(tree, first)[0] == (2, 0, 2)
-    assert dependencies(tree)[0] == (2, 3, 0)
-
-
-def test_a_sentence():
-    text = """(S (NP-SBJ (NP (NNP Pierre) (NNP Vinken)) (, ,) (ADJP (NP (CD 61) (NNS years)) (JJ old)) (, ,))
-        (VP (MD will) (VP (VB join) (NP (DT the) (NN board))
-          (PP-CLR (IN as) (NP (DT a) (JJ nonexecutive) (NN director))) (NP-TMP (NNP Nov.) (CD 29)))) (. .))"""
-    assert arcs(text) == [
-        "Pierre NMOD Vinken", "Vinken SBJ will", ", P Vinken", "61 NUM years", "years AMOD old", "old NMOD Vinken",
-        ", P Vinken", "will ROOT 0", "join VC will", "the DET board", "board OBJ join", "as CLR join", "a DET director",
-        "nonexecutive NMOD director", "director PMOD as", "Nov. TMP join", "29 NUM Nov.", ". P will",
-    ]  # fmt: skip
+def test_function_tags_and_indices_do_not_move_the_head():
+    for name in ("NP-SBJ-1", "NP=2", "NP|PRT"):
+        children = tuple(Node(label, (Node("X", word="w"),)) for label in (name, "PP-LOC-2", "NP"))
+        assert head_child(Node("PP-DIR=3", children)) == 1 and head_child(Node(name, children)) == 2
 
 
 @pytest.mark.parametrize(
@@ -142,26 +109,50 @@ def test_arc_labels(text, arc):
     assert arc in arcs(text)
 
 
-TAGS = """CC CD DT EX FW IN JJ JJR JJS LS MD NN NNS NNP NNPS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH
-    VB VBD VBG VBN VBP VBZ WDT WP WP$ WRB $ #"""
+@pytest.mark.parametrize(
+    ("tree", "heads", "labels"),
+    [
+        ("(VP (BA 把) (IP-OBJ (NP-SBJ (NN 门)) (VP (VV 关) (AS 了))))", (0, 3, 1, 3), "ROOT SBJ OBJ ASP"),
+        ("(VP (SB 被) (VP (VV 骗)))", (0, 1), "ROOT COMP"),
+        ("(NP (CP (IP (NP-SBJ (PN 你)) (VP (VV 写))) (DEC 的)) (NP (NN 信)))", (2, 3, 4, 0), "SBJ PMOD RELC ROOT"),
+        ("(NP (DNP (NP (PN 我)) (DEG 的)) (QP (CD 三) (CLP (M 本))) (NP (NN 书)))", (2, 5, 4, 5, 0), "PMOD NMOD NUM NUM ROOT"),
+        ("(NP (NN 米) (PU 、) (NN 面) (ETC 等))", (3, 3, 0, 3), "COORD P ROOT CC"),
+        ("(NP (NN 米) (CC 和) (NN 面))", (3, 3, 0), "COORD CC ROOT"),
+        ("(VP (VP (VV 唱)) (PU ，) (VP (VV 跳)))", (0, 1, 1), "ROOT P COORD"),
+        ("(VP (VP (VV 去)) (VP (VV 买)))", (0, 1), "ROOT SERIAL"),
+        ("(IP (IP (VP (VV 来))) (PU ，) (IP (VP (VV 走))) (PU 。))", (3, 3, 0, 3), "COORD P ROOT P"),
+        ("(IP (CP-CND (ADVP (CS 如果)) (IP (VP (VV 来)))) (PU ，) (VP (VV 走)))", (2, 4, 4, 0), "ADV CND P ROOT"),
+        ("(PP-LOC (P 在) (LCP (NP (NN 桌)) (LC 上)))", (0, 3, 1), "ROOT PMOD PMOD"),
+        ("(VP (VV 跑) (DER 得) (VP (ADVP (AD 很)) (VP (VA 快))))", (0, 1, 4, 1), "ROOT ASP ADV COMP"),
+        ("(VP (DVP (VP (VA 慢)) (DEV 地)) (VP (VV 走)))", (2, 3, 0), "PMOD MNR ROOT"),
+        ("(VRD (VV 擦) (VA 净))", (0, 1), "ROOT RES"),
+        ("(CP (IP (VP (VV 来))) (SP 吗) (PU ？))", (0, 1, 1), "ROOT PTC P"),
+        ("(IP (NP-TPC (NN 书)) (NP-SBJ (PN 我)) (VP (VP (VV 看))))", (3, 3, 0), "TPC SBJ ROOT"),
+        ("(DP (DT 这) (CLP (M 个)))", (0, 1), "ROOT NUM"),
+        ("(PRN (PU （) (NP (NN 人)) (PU ）))", (2, 0, 2), "P ROOT P"),
+    ],
+)  # fmt: skip
+def test_chinese_heads_and_labels(tree, heads, labels):
+    assert derive(brackets.parse_tree(tree)) == (heads, tuple(labels.split()))
 
 
-LABELS = set(re.findall("^    ([A-Z]+) ", arc_labels.__doc__, re.MULTILINE))
+def test_chinese_under_other_tags_gets_no_english_heads_and_english_keeps_its_rules(tmp_path):
+    (tmp_path / "train.trees").write_text("(NP (Nab 猫) (DE 的) (Nab 书))\n", encoding="utf-8")
+    with pytest.raises(TreebankError, match="train.trees, line 1: .*DE, Nab"):
+        load(str(tmp_path), "train")
+    tree = brackets.parse_tree("(S (NP (DT The) (NN 龙)) (VP (VBD came)))")
+    assert derive(tree) == dependencies(tree)
 
 
 def test_every_label_is_documented_and_every_name_in_the_tables_is_known():
-    used = {line.label for line in TABLE} | set(ROLES.values()) | {"ROOT", "P", "CC", "COORD", "APPO", "POSS", "DEP"}
-    assert used == LABELS
-    known = set(" ".join(f"{line.parent} {line.head} {line.child}" for line in TABLE).split()) | set(EQUALS)
-    ranked = set(" ".join(rule.ranks for rule in ENGLISH.by_parent.values()).replace(">", " ").split())
+    tables = read_tables("english")
+    used = {row[0] for row in tables["arcs"]} | {label for _, label in tables["roles"]}
+    assert used | set("ROOT P CC COORD APPO POSS DEP".split()) == {label for label, _ in tables["labels"]}
+    ranked = {name for _, ranks in ENGLISH.heads.values() for rank in ranks for name in rank}
     assert not PUNCTUATION & ranked, "punctuation is never a head"
-    misspelt = (known | ranked) - set(ENGLISH.by_parent) - set(TAGS.split())
-    assert not misspelt
-
-
-def test_only_constituents_have_a_role():
-    node = Node("VP", (Node("VB", word="go"), Node("NN-TMP", word="today")))
-    assert arc_label(node, 0, 1) == "OBJ"
+    tags = "CC CD DT EX FW IN JJ JJR JJS LS MD NN NNS NNP NNPS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP VBZ"
+    known = {name for row in tables["arcs"] for name in " ".join(row[1:4]).split()} | set(ENGLISH.alike) | ranked
+    assert known <= set(ENGLISH.heads) | set(f"{tags} WDT WP WP$ WRB $ #".split())
 
 
 @pytest.mark.parametrize("side", ["left", "right", "unary"])
@@ -171,75 +162,36 @@ def test_a_tree_deeper_than_the_recursion_limit(side):
     for _ in range(depth):
         node = Node("NP", {"left": (node, leaf), "right": (leaf, node), "unary": (node,)}[side])
     heads, labels = dependencies(node)
-    if side == "unary":
-        assert (heads, labels) == ((0,), ("ROOT",))
-    else:
-        root = 1 if side == "left" else depth + 1
-        assert heads == tuple(0 if i == root else root for i in range(1, depth + 2))
-        assert Counter(labels) == {"ROOT": 1, "DET": depth}
-
-
-@pytest.fixture(scope="module")
-def sample() -> list[tuple[Node, tuple[int, ...]]]:
-    """The 3,914 sentences of the NLTK Penn Treebank sample: (cleaned tree, heads of dependency_treebank)."""
-    places = [Path(place) / "corpora" for place in os.environ.get("NLTK_DATA", "").split(os.pathsep) if place]
-    needed = ("treebank.zip", "dependency_treebank.zip")
-    folder = next((place for place in places if all((place / name).exists() for name in needed)), None)
-    if folder is None:
-        pytest.skip(f"needs {' and '.join(needed)} in $NLTK_DATA/corpora")
-    pairs = []
-    with zipfile.ZipFile(folder / needed[0]) as trees, zipfile.ZipFile(folder / needed[1]) as heads:
-        for number in range(1, 200):
-            name = f"wsj_{number:04d}"
-            text = brackets.decode(trees.read(f"treebank/combined/{name}.mrg"), name)
-            table = brackets.decode(heads.read(f"dependency_treebank/{name}.dp"), name)
-            found = [brackets.clean(tree) for _, tree in brackets.scan_trees(text, name)]
-            given = [sentence.heads for sentence in conllu.scan_conll(table, name)]
-            assert len(found) == len(given), name
-            pairs += zip(found, given)
-    return pairs
+    assert Counter(labels) == {"ROOT": 1} if side == "unary" else {"ROOT": 1, "DET": depth}
+    assert set(heads) == {0} if side == "unary" else {0, 1 if side == "left" else depth + 1}
 
 
 @pytest.mark.data
-def test_heads_are_those_of_the_dependency_treebank(sample):
-    # The differences: coordinators that head a PP or a FRAG (a rule for them would make "both" the head of "both in A and in
-    # B"), and an SBAR that heads an ADJP.
-    assert len(sample) == 3914 and sum(len(heads) for _, heads in sample) == 94084
-    differing = []
-    for tree, heads in sample:
-        wrong = sum(a != b for a, b in zip(dependencies(tree)[0], heads, strict=True))
-        differing += [wrong] if wrong else []
-    assert (len(differing), sum(differing)) == (4, 14)
-
-
-@pytest.mark.data
-def test_all_arcs_of_the_sample_have_a_label_of_the_inventory_and_form_a_tree(sample):
-    counts = Counter()
-    for tree, _ in sample:
-        heads, labels = dependencies(tree)
-        check_heads(heads)
-        assert [label == "ROOT" for label in labels] == [head == 0 for head in heads]
-        counts.update(labels)
-    assert set(counts) == LABELS
-    assert counts["DEP"] < 0.002 * counts.total()
+@pytest.mark.slow
+def test_heads_are_those_of_the_dependency_treebank():
+    """The differences: coordinators that head a PP or a FRAG (a rule for them would make "both" the head of "both in A and in
+    B"), and an SBAR that heads an ADJP."""
+    gold = [s for split in ("train", "dev", "test") for s in needs("ptb-sample", split)]
+    assert len(gold) == 3914 and sum(map(len, gold)) == 94084
+    differing = [sum(a != b for a, b in zip(dependencies(s.tree)[0], s.heads, strict=True)) for s in gold]
+    assert (sum(map(bool, differing)), sum(differing)) == (4, 14)
+    counts = Counter(label for s in gold for label in s.arc_labels)
+    assert (
+        set(counts) == {label for label, _ in read_tables("english")["labels"]}
+        and counts["DEP"] < 0.002 * counts.total()
+    )
     assert (counts["LGS"], counts["SBJ"], counts["PRD"]) == (232, 6833, 1300)
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_craft_gets_trees_and_few_unnamed_arcs():
-    folder = Path(os.environ.get("LALKIT_DATA", "nowhere")) / "craft/structural-annotation/treebank/penn"
-    files = sorted(folder.glob("*.tree"))[:6]
-    if not files:
-        pytest.skip("needs craft/structural-annotation/treebank/penn/*.tree in $LALKIT_DATA")
-    counts, heads_by_mark = Counter(), 0
-    for file in files:
+    if (folder := find("craft")) is None:
+        pytest.skip("needs CRAFT")
+    counts = Counter()
+    for file in sorted((folder / "structural-annotation/treebank/penn").glob("*.tree"))[:6]:
         for _, tree in brackets.scan_trees(brackets.read_text(file)):
-            tree = brackets.clean(tree)
-            heads, labels = dependencies(tree)
+            heads, labels = dependencies(brackets.clean(tree))
             check_heads(heads)
             counts.update(labels)
-            tags = [leaf.label for leaf in tree.leaves()]
-            heads_by_mark += sum(head > 0 and tags[head - 1] in PUNCTUATION for head in heads)
-    assert set(counts) <= LABELS
     assert counts["DEP"] < 0.005 * counts.total()
-    assert heads_by_mark <= 5, "punctuation heads only phrases that hold nothing else"

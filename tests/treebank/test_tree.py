@@ -1,11 +1,14 @@
-"""Wrong sentences are refused with a message that says what is wrong."""
+"""Trees, brackets and joint spans: wrong ones are refused, right ones survive the way there and back."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lalkit.errors import TreebankError
+from lalkit.errors import JointError, TreebankError
+from lalkit.treebank import brackets
+from lalkit.treebank.joint import GROUP, from_joint, to_joint
 from lalkit.treebank.tree import Node, Sentence, Span, check_heads, find_crossing
+from tests.corpora import needs
 
 
 @pytest.mark.parametrize(
@@ -13,22 +16,19 @@ from lalkit.treebank.tree import Node, Sentence, Span, check_heads, find_crossin
     [
         (lambda: Node("NP"), "is empty"),
         (lambda: Node("NP", word="a b"), "white space"),
-        (lambda: Node("NP", word="a\0"), "NUL"),
-        (lambda: Sentence(()), "at least one word"),
+        (lambda: Sentence(()), "one word"),
         (lambda: Sentence(("a", "")), "empty word"),
-        (lambda: Sentence(("a", "b"), tags=("X",)), "1 tags for 2 words"),
-        (lambda: Sentence(("a", "b"), heads=(2,)), "1 heads for 2 words"),
-        (lambda: Sentence(("a", "b"), heads=(2, 1)), "cycle: 1 -> 2 -> 1"),
-        (lambda: Sentence(("a",), heads=(1,)), "cycle: 1 -> 1"),
+        (lambda: Sentence(("a", "b"), tags=("X",)), "1 tags for 2"),
+        (lambda: Sentence(("a", "b"), heads=(2, 1), id="news-7"), "sentence news-7: .*1 -> 2 -> 1"),
         (lambda: Sentence(("a", "b"), heads=(0, 0)), "2 roots"),
         (lambda: Sentence(("a", "b"), heads=(0, 3)), "head 3"),
-        (lambda: Sentence(("a", "b", "c", "d"), heads=(3, 0, 2, 1)), "cross"),
         (lambda: Sentence(("a", "b", "c"), heads=(3, 0, 2)), "cross"),  # an arc over the root
         (lambda: Sentence(("a", "b", "c"), constituents=(Span(0, 2, "A"), Span(1, 3, "B"))), "cross"),
-        (lambda: Sentence(("a", "b"), constituents=(Span(0, 3, "A"),)), "does not fit"),
-        (lambda: Sentence(("a", "b"), constituents=(Span(1, 1, "A"),)), "does not fit"),
+        (lambda: Sentence(("a", "b"), constituents=(Span(0, 3, "A"),)), "fit"),
+        (lambda: Sentence(("a", "b"), constituents=(Span(1, 1, "A"),)), "fit"),
         (lambda: Sentence(("a", "b"), constituents=(Span(0, 2, "A"), Span(0, 2, "B"))), "A::B"),
         (lambda: Sentence(("a",), arc_labels=("X",)), "no heads"),
+        (lambda: Sentence(tuple("abc"), heads=(2, 1, 0), free_arcs=True), "cycle"),
     ],
 )
 def test_wrong_trees_and_sentences_are_refused(build, says):
@@ -36,40 +36,167 @@ def test_wrong_trees_and_sentences_are_refused(build, says):
         build()
 
 
-def test_the_message_names_the_sentence():
-    with pytest.raises(TreebankError, match="sentence news-7: the dependencies contain a cycle"):
-        Sentence(("a", "b"), heads=(2, 1), id="news-7")
-
-
-def test_tree_expands_chains_and_keeps_words():
+def test_tree_expands_chains_and_may_be_deep():
     s = Sentence(("She", "left"), ("PRP", "VBD"), (Span(1, 2, "VP"), Span(0, 2, "S"), Span(0, 1, "NP::NP")))
-    assert str(s.tree) == "(S (NP (NP (PRP She))) (VP (VBD left)))"
-    assert s.constituents[0] == (0, 2, "S"), "pre-order"
-
-
-def test_a_deep_tree():
-    n = 3000
-    s = Sentence(("w",) * n, ("T",) * n, tuple(Span(i, n, "X") for i in range(n - 1)))
-    assert len(s.tree.leaves()) == n
+    assert str(s.tree) == "(S (NP (NP (PRP She))) (VP (VBD left)))" and s.constituents[0] == (0, 2, "S")
+    deep = Sentence(("w",) * 3000, ("T",) * 3000, tuple(Span(i, 3000, "X") for i in range(2999)))
+    assert len(deep.tree.leaves()) == 3000
+    tree = brackets.parse_tree("(S (X x) " * 1200 + "(S (-NONE- *) (X x))" + ")" * 1200)
+    assert "*" not in brackets.tree_to_sentence(brackets.clean(tree)).words
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
 def test_heads_against_the_definition(heads):
     """check_heads accepts exactly: heads in range, one root, every word reaches it, no two arcs (root arc included) cross."""
     n = len(heads)
-    valid = all(0 <= h <= n for h in heads) and heads.count(0) == 1
-    if valid:
-        for i in range(1, n + 1):
-            node = i
-            for _ in range(n):
-                node = heads[node - 1] if node else 0
-            valid &= node == 0
+    valid = in_range = all(0 <= h <= n for h in heads)
+    for i in range(1, n + 1) if in_range else ():
+        node = i
+        for _ in range(n):
+            node = heads[node - 1] if node else 0
+        valid &= node == 0
     arcs = [tuple(sorted((i, h))) for i, h in enumerate(heads, 1)]
     crossing = any(a < c < b < d for a, b in arcs for c, d in arcs)
-    if all(0 <= h <= n for h in heads):
-        assert (find_crossing(tuple(heads)) is not None) == crossing
-    if valid and not crossing:
+    assert not in_range or (find_crossing(tuple(heads)) is not None) == crossing
+    if valid and heads.count(0) == 1 and not crossing:
         check_heads(tuple(heads))
     else:
         with pytest.raises(TreebankError):
             check_heads(tuple(heads))
+
+
+# ---------------------------------------------------------------------------------------------------------- brackets
+
+
+def trees():
+    plain = st.characters(blacklist_characters=" \t\r\n\f\v()\0", blacklist_categories=("Cs",))
+    token = st.text(plain, min_size=1, max_size=4)
+    leaf = st.builds(lambda t, w: Node(t, word=w), token, token)
+    node = lambda kids: st.builds(lambda t, k: Node(t, tuple(k)), token, st.lists(kids, min_size=1, max_size=3))  # noqa: E731
+    return st.recursive(leaf, node, max_leaves=8)
+
+
+@given(trees())
+def test_brackets_there_and_back(tree):
+    assert brackets.parse_tree(brackets.format_tree(tree)) == tree
+    assert brackets.parse_tree(brackets.indent_tree(tree, width=10)) == tree
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("(S (NP (DT The)) (VP (VBD left))", "line 1, tree 1"),
+        ("(S (X x)))", "line 1, tree 2"),
+        ("(S ())", "line 1, tree 1"),
+        ("(S (NP a b))", "line 1, tree 1"),
+        ("(S (NP (DT a) b))", "line 1, tree 1"),
+        ("word (S (X x))", "line 1, tree 1"),
+        ("(S (X x))\n(S (X y)", "line 2, tree 2"),
+    ],
+)
+def test_bad_brackets_name_their_place(text, place):
+    with pytest.raises(TreebankError, match=place):
+        brackets.parse_tree(text)
+
+
+def test_how_brackets_are_read():
+    items = [item for _, item in brackets.scan_trees("(S (X a))\n(S (X b)\n(S (X c))\n(S (X d))\n")]
+    assert [str(i) if isinstance(i, Node) else "bad" for i in items] == ["(S (X a))", "bad", "(S (X c))", "(S (X d))"]
+    assert str(brackets.parse_tree("(S\n(NP (X a))\n(VP (Y b)))")) == "(S (NP (X a)) (VP (Y b)))"
+    assert brackets.parse_tree("(NP (CD 5\u2009mm) (NN x\u00a0y))").words() == ["5\u2009mm", "x\u00a0y"]
+    assert str(Node("X", word="a(b")) == "(X a-LRB-b)" and brackets.unescape("-LRB-") == "("
+
+
+def test_cleaning():
+    raw = "( (S (NP-SBJ-1 (NNP Ann)) (VP (VBD was) (VP (VBN seen) (NP=2 (-NONE- *-1)) (ADVP|PRT (RP up)))) (. .)) )"
+    s = brackets.tree_to_sentence(brackets.clean(brackets.parse_tree(raw)))
+    assert str(s.tree) == "(S (NP (NNP Ann)) (VP (VBD was) (VP (VBN seen) (ADVP (RP up)))) (. .))"
+    assert brackets.tree_to_sentence(brackets.parse_tree("(S (VP (VB Go)))")).constituents == ((0, 1, "S::VP"),)
+    assert [brackets.strip_function(label) for label in ("NP-SBJ-1", "-LRB-", "S")] == ["NP", "-LRB-", "S"]
+    for text, unwrapped in (
+        ("( (TITLE (NP (NN x) (NN y))) )", "(NP (NN x) (NN y))"),
+        ("( (TITLE (NN x)) )", "(TITLE (NN x))"),
+    ):
+        assert str(brackets.clean(brackets.parse_tree(text), ("TITLE",))) == unwrapped
+    with pytest.raises(TreebankError, match="no words"):
+        brackets.clean(brackets.parse_tree("( (S (-NONE- *)) )"))
+
+
+@pytest.mark.parametrize(("raw", "line"), [(b"(S (X caf\xe9))\n", 1), (b"(S\n(X a\0))", 2)])
+def test_wrong_bytes(tmp_path, raw, line):
+    file = tmp_path / "x.trees"
+    file.write_bytes(raw)
+    with pytest.raises(TreebankError, match=f"x.trees, line {line}: .*\n.*iconv"):
+        brackets.read_text(file)
+
+
+# -------------------------------------------------------------------------------------------------------- joint spans
+
+
+def words(n):
+    return tuple(f"w{i}" for i in range(1, n + 1))
+
+
+def test_groups_in_groups():
+    """A flat constituent in which 1 -> 2 -> 3 -> 5 and 4 -> 5: a chain of sibling heads, to any depth."""
+    s = Sentence(words(5), constituents=(Span(0, 5, "NP"),), heads=(2, 3, 5, 5, 0))
+    assert to_joint(s) == ((0, 5, "NP", 5), (0, 3, GROUP, 3), (0, 2, GROUP, 2))
+    chain = Sentence(words(400), constituents=(Span(0, 400, "X"),), heads=(*range(2, 401), 0))
+    assert [j.end for j in to_joint(chain)] == list(range(400, 1, -1))
+
+
+@pytest.mark.parametrize(
+    ("spans", "heads"),
+    [
+        ((Span(0, 3, "S"), Span(0, 2, "NP")), (3, 3, 0)),  # two words with a head outside
+        ((Span(0, 2, "S"),), (2, 3, 0)),  # no constituent covers the sentence
+        ((Span(0, 4, "S"), Span(0, 2, "NP")), (0, 1, 2, 1)),  # an outer dependent of a word that is not the head word
+    ],
+)
+def test_what_has_no_joint_form(spans, heads):
+    with pytest.raises(JointError):
+        to_joint(Sentence(words(len(heads)), constituents=spans, heads=heads))
+
+
+@st.composite
+def joint_sentences(draw, most=12):
+    """A projective tree grown from derivations: a head takes left and right dependents; some partial spans are labelled."""
+    n = draw(st.integers(1, most))
+    heads, spans = [0] * n, {(0, n): "TOP"}
+
+    def grow(start, end, parent):
+        head = draw(st.integers(start, end - 1))
+        heads[head] = parent
+        left, right = head, head + 1
+        while left > start or right < end:
+            if right == end or (left > start and draw(st.booleans())):
+                cut = draw(st.integers(start, left - 1))
+                grow(cut, left, head + 1)
+                left = cut
+            else:
+                cut = draw(st.integers(right + 1, end))
+                grow(right, cut, head + 1)
+                right = cut
+            if draw(st.booleans()):
+                spans[left, right] = draw(st.sampled_from(["A", "B", "A::B"]))
+        if end - start == 1 and draw(st.booleans()):
+            spans[start, end] = "C"
+
+    grow(0, n, 0)
+    return Sentence(words(n), constituents=tuple(Span(*k, v) for k, v in spans.items()), heads=tuple(heads))
+
+
+@given(joint_sentences())
+def test_joint_spans_there_and_back(sentence):
+    joint = to_joint(sentence)
+    assert from_joint(sentence.words, joint, sentence.heads) == sentence
+    for start, end, _, head in joint:  # every span has exactly this one word whose head is outside
+        assert [i for i in range(start, end) if not start < sentence.heads[i] <= end] == [head - 1]
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "split"), [("ptb-sample", "dev"), ("ptb-sample", "test"), ("craft", "dev")])
+def test_the_corpora_there_and_back(name, split):
+    for s in needs(name, split):
+        assert from_joint(s.words, to_joint(s), s.heads, s.tags, s.arc_labels, s.id) == s

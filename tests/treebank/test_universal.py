@@ -11,7 +11,7 @@ from lalkit.network.predict import arc_label_scores
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.conllu import format_conllu, scan_conll
 from lalkit.treebank.tree import Sentence
-from lalkit.treebank.universal import RELATIONS, UPOS, is_universal, universal_tags, without_subtype
+from lalkit.treebank.universal import RELATIONS, UPOS, is_universal, universal_tags
 from tests.corpora import needs
 
 # The subtypes that UD has documented for English.
@@ -19,25 +19,7 @@ SUBTYPES = set(
     "acl:relcl advcl:relcl aux:pass cc:preconj compound:prt csubj:outer csubj:pass det:predet flat:foreign nmod:desc nmod:poss "
     "nmod:unmarked nsubj:outer nsubj:pass obl:agent obl:unmarked".split()
 )
-WORDS = (
-    "She",
-    "did",
-    "n't",
-    "say",
-    "that",
-    "nobody",
-    "from",
-    "New",
-    "York",
-    "is",
-    "here",
-    "(",
-    "that",
-    "is",
-    "bad",
-    ")",
-    ".",
-)
+WORDS = tuple("She did n't say that nobody from New York is here ( that is bad ) .".split())
 TAGS = "PRP VBD RB VB IN NN IN NNP NNP VBZ RB -LRB- DT VBZ JJ -RRB- .".split()
 HEADS = (4, 4, 4, 0, 11, 11, 9, 9, 6, 11, 4, 15, 15, 15, 4, 15, 4)
 LABELS = "nsubj aux advmod root mark nsubj case amod nmod cop ccomp punct nsubj cop parataxis punct punct".split()
@@ -81,11 +63,8 @@ def violations(text: str) -> list[str]:
     return found
 
 
-def test_there_are_17_parts_of_speech_and_37_relations():
-    assert len(UPOS) == 17 and len(RELATIONS) == 37 and {without_subtype(label) for label in SUBTYPES} <= RELATIONS
-
-
 def test_parts_of_speech_follow_from_tags_labels_and_words():
+    assert len(UPOS) == 17 and len(RELATIONS) == 37
     assert list(universal_tags(WORDS, TAGS, LABELS)) == EXPECTED
     cases = {
         ("to", "TO", "mark"): "PART", ("to", "IN", "case"): "ADP", ("which", "WDT", "det"): "DET",
@@ -98,47 +77,27 @@ def test_parts_of_speech_follow_from_tags_labels_and_words():
     assert universal_tags(["."], None, ["punct"]) == ("PUNCT",)
 
 
-@pytest.mark.parametrize(
-    ("labels", "universal"),
-    [
-        ("nsubj:pass root punct", True),
-        ("nsubj punct", False),
-        ("SBJ ROOT P", False),
-        ("prep pobj root", False),
-        ("", False),
-    ],
-)
-def test_which_labels_are_universal(labels, universal):
-    assert is_universal(labels.split()) == universal
+def test_which_labels_are_universal():
+    found = [
+        is_universal(labels.split())
+        for labels in ("nsubj:pass root punct", "nsubj punct", "SBJ ROOT P", "prep root", "")
+    ]
+    assert found == [True, False, False, False, False]
 
 
 SENTENCE = Sentence(WORDS, TAGS, None, HEADS, LABELS, "a b/c\n1", upos=EXPECTED)
 
 
-def test_a_file_obeys_the_rules():
-    unnamed = replace(SENTENCE, id="")
+def test_a_file_obeys_the_rules_and_is_read_again():
     notes = [(["tree_probability = 0.5"], ["ArcP=0.5|TagP=1.0"] * len(WORDS))] * 2
-    text = format_conllu([SENTENCE, unnamed], notes)
+    text = format_conllu([SENTENCE, replace(SENTENCE, id="")], notes)
     assert violations(text) == [] and "# sent_id = a_b_c_1\n# text = She did n't" in text and "\t_\tArcP=0.5|" in text
+    for there, instead in (("\t4\tnsubj\t", "\t4\tsubj\t"), ("\t0\troot", "\t3\troot"), ("\n6\t", "\n7\t")):
+        assert there in text and violations(text.replace(there, instead, 1))
     (read, again) = scan_conll(text)
     assert (read.upos, read.tags, read.heads, read.words) == (SENTENCE.upos, SENTENCE.tags, HEADS, again.words)
-
-
-@pytest.mark.parametrize(
-    ("there", "instead"),
-    [("PRON\tPRP", "PRN\tPRP"), ("\t4\tnsubj\t", "\t4\tsubj\t"), ("\t0\troot", "\t3\troot"), ("\t4\tparataxis", "\t0\tparataxis"),
-     ("\n6\t", "\n7\t"), ("# sent_id = a_b_c_1", "# sent_id = a b"), ("She did", "She  did"),
-     ("\n\n", "\n"), ("\tRB\t_\t4", "\tRB\t_\t3")],
-)  # fmt: skip
-def test_a_wrong_file_is_found(there, instead):
-    text = format_conllu([SENTENCE])
-    assert text.count(there) and violations(text.replace(there, instead, 1)) != []
-
-
-def test_other_labels_are_written_as_before():
-    plain = replace(SENTENCE, upos=None, arc_labels=["P"] * len(WORDS))
-    text = format_conllu([plain])
-    assert text.startswith("# sent_id = a b/c 1\n1\tShe\t_\t_\tPRP\t_\t4\tP\t_\t_\n") and "# text" not in text
+    plain = format_conllu([replace(SENTENCE, upos=None, arc_labels=["P"] * len(WORDS))])
+    assert plain.startswith("# sent_id = a b/c 1\n1\tShe\t_\t_\tPRP\t_\t4\tP\t_\t_\n") and "# text" not in plain
 
 
 class Scorer:
@@ -159,8 +118,9 @@ def test_exactly_the_root_is_called_root():
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(("corpus", "least"), [("ewt", 99.5), ("gum", 99.5)])
-def test_gold_is_written_and_read_again(corpus, least):
+@pytest.mark.slow
+@pytest.mark.parametrize("corpus", ["ewt", "gum"])
+def test_gold_is_written_and_read_again(corpus):
     """The rules also give these sentences the universal parts of speech that people gave them."""
     gold = needs(corpus, "dev").sentences[:200]
     text = format_conllu(gold)
@@ -169,4 +129,4 @@ def test_gold_is_written_and_read_again(corpus, least):
     columns = [(words, s.tags, s.heads, s.arc_labels, s.upos) for words, s in zip(unescaped, gold)]
     assert columns == [(s.words, s.tags, s.heads, s.labels, s.upos) for s in scan_conll(text)]
     right = [a == b for s in gold for a, b in zip(s.upos, universal_tags(s.words, s.tags, s.arc_labels))]
-    assert 100 * sum(right) / len(right) >= least
+    assert 100 * sum(right) / len(right) >= 99.5

@@ -1,0 +1,96 @@
+"""Our own treebanks in data/ are large enough and uniform, and their dependencies are those of the head rules."""
+
+from collections import Counter
+
+import pytest
+
+from lalkit.treebank import brackets, conllu
+from lalkit.treebank.check import check
+from lalkit.treebank.corpora import SPLITS, load, shipped
+from lalkit.treebank.head_words import CHINESE, derive, read_tables
+
+# Of the Penn Treebank (Bies et al. 1995; Santorini 1990) and the Chinese Treebank, nothing of ours.
+TAGS = {
+    "sample": set(
+        "CC CD DT EX FW IN JJ JJR JJS LS MD NN NNS NNP NNPS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP "
+        "VBZ WDT WP WP$ WRB # $ . , : `` '' -LRB- -RRB-".split()
+    ),
+    "sample-zh": CHINESE.groups["tags"],
+}
+CATEGORIES = {
+    "sample": "ADJP ADVP CONJP FRAG INTJ LST NAC NP NX PP PRN PRT QP RRC S SBAR SBARQ SINV SQ UCP VP "
+    "WHADJP WHADVP WHNP WHPP X",
+    "sample-zh": "ADJP ADVP CLP CP DNP DP DVP FRAG IP LCP NP PP QP VNV VP VRD VSB",
+}
+FUNCTIONS = {
+    "sample": "ADV NOM DTV LGS PRD PUT SBJ TPC VOC BNF DIR EXT LOC MNR PRP TMP CLR CLF HLN TTL",
+    "sample-zh": "ADV CND DIR EXT IO LOC OBJ PN PRD PRP SBJ TMP TPC",
+}
+KINDS = {
+    "sample": ("register", "news headline dialogue letter science instruction"),
+    "sample-zh": ("script", "simplified traditional"),
+}
+SIMPLIFIED, TRADITIONAL = set("们这个张为么车书东爱"), set("們這個張為麼車書東愛")
+PHENOMENA = "ba bei serial pivot relative possessive question coordination measure existential comparison topic".split()
+NAMES = tuple(TAGS)
+
+
+def sentences(name):
+    """(split, tree, dependencies with comments) of the whole treebank, straight from the files: one tree a line."""
+    for split in SPLITS:
+        trees = (shipped() / name / f"{split}.trees").read_text(encoding="utf-8").splitlines()
+        gold = conllu.scan_conll(brackets.read_text(shipped() / name / f"{split}.conllu"))
+        yield from ((split, brackets.parse_tree(tree), deps) for tree, deps in zip(trees, gold, strict=True))
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("sample", (176, 44, 44)), ("sample-zh", (76, 12, 12))])
+def test_every_sentence_is_joint(name, sizes):
+    parts = [load(name, split, lenient=True) for split in SPLITS]
+    assert tuple(map(len, parts)) == sizes and not any(map(check, parts))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_heads_are_those_of_the_rules_and_names_are_those_of_the_treebank(name):
+    labels = {label for label, _ in read_tables({"sample": "english", "sample-zh": "chinese"}[name])["labels"]}
+    unknown = Counter()
+    for _, tree, deps in sentences(name):
+        tree = brackets.clean(tree)
+        if not deps.comments.get("heads"):  # this comment says why they are different
+            assert (deps.heads, deps.labels) == derive(tree), deps.comments["sent_id"]
+        for node in tree.nodes():
+            category, *functions = [node.label] if node.is_leaf else node.label.split("-")
+            unknown.update({category} - (TAGS[name] if node.is_leaf else set(CATEGORIES[name].split())))
+            unknown.update(set(functions) - set(FUNCTIONS[name].split()))
+        unknown.update(set(deps.labels) - (labels - {"DEP"} if name == "sample-zh" else labels))
+    assert not unknown
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_texts_are_the_words_no_sentence_occurs_twice_and_every_part_has_every_kind(name):
+    rows, (key, kinds) = list(sentences(name)), KINDS[name]
+    for _, tree, deps in rows:
+        words = [brackets.unescape(word) for word in brackets.clean(tree).words()]
+        assert deps.comments["text"] == ("" if name == "sample-zh" else " ").join(words)
+    for comment in ("text", "sent_id"):
+        assert len({deps.comments[comment].lower() for _, _, deps in rows}) == len(rows)
+    for split in SPLITS:
+        assert {deps.comments[key] for at, _, deps in rows if at == split} == set(kinds.split())
+
+
+def test_comparisons_have_one_form():
+    """(ADJP (ADJP (JJR older)) (PP (IN than) ...)): what is compared with is a sister of the comparative's own phrase."""
+    for _, tree, deps in sentences("sample"):
+        for node in tree.nodes():
+            labels = {child.label.split("-")[0] for child in node.children}
+            assert not (labels & {"JJR", "RBR"} and labels & {"PP", "SBAR"}), deps.comments["sent_id"]
+
+
+def test_chinese_scripts_are_not_mixed_and_the_promised_phenomena_are_there():
+    found, scripts = Counter(), Counter()
+    for _, _, deps in sentences("sample-zh"):
+        script = deps.comments["script"]
+        other = SIMPLIFIED - TRADITIONAL if script == "traditional" else TRADITIONAL - SIMPLIFIED
+        assert not other & set("".join(deps.words)), deps.comments["text"]
+        found.update(deps.comments["phenomena"].split())
+        scripts[script] += 1
+    assert scripts["simplified"] == 50 and [name for name in PHENOMENA if found[name] < 2] == []

@@ -1,0 +1,100 @@
+"""Train a shipped parser again by the recipe on its card, with all stages before it; or add constituents to a treebank of arcs.
+
+    python tools/en_recipe.py train en --seed 1                                     runs/en-first, runs/ewt-silver, runs/en-1
+    python tools/en_recipe.py constituents --treebank ewt --model en --out runs/ewt-silver
+
+`en` and `en-span` learn from several treebanks, and from constituents that a first parser added to EWT ("silver"). A run that is
+there already is not trained again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lalkit import __version__
+from lalkit.chart.machine import progress
+from lalkit.config import PRESETS, override
+from lalkit.errors import LalkitError
+from lalkit.files import write_json, write_text
+from lalkit.network.confidence import check_joint
+from lalkit.network.predict import predict, with_arcs
+from lalkit.training import checkpoint, named
+from lalkit.training.loop import train as train_parser
+from lalkit.treebank.brackets import format_tree
+from lalkit.treebank.check import trainable
+from lalkit.treebank.conllu import format_conllu
+from lalkit.treebank.corpora import load, penn_form
+
+SILVER = "silver.json"  # in a folder of `constituents`: which treebank it is, and which parser added constituents
+logger = logging.getLogger("lalkit")
+app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False)
+
+
+def stages(cards: Path) -> dict[str, dict]:
+    """Return the recipe of every run that came before a shipped parser, by the folder of the run."""
+    facts = [json.loads(card.read_text(encoding="utf-8")) for card in sorted(cards.glob("*/card.json"))]
+    return {stage["out"]: stage for card in facts for stage in card.get("stages", ())}
+
+
+def train_stage(treebank: str, recipe: dict, seed: int, out: str) -> None:
+    """Train one run, if it is not there yet; first the run from which it starts."""
+    if (Path(out) / "model.json").is_file():
+        return
+    earlier = stages(named.folder())
+    if (start := recipe.get("train.start")) in earlier:
+        train_stage(earlier[start]["treebank"], earlier[start]["recipe"], earlier[start]["seed"], start)
+    settings = {key: value for key, value in recipe.items() if key != "preset"}
+    train_parser(override(PRESETS[recipe["preset"]](), {**settings, "train.seed": seed}), treebank, out, resume=True)
+
+
+@app.command()
+def train(name: str, seed: int = 1) -> None:
+    """Train a shipped parser again into runs/NAME-SEED."""
+    facts = named.read_card(named.find(name)).facts
+    for row in facts.get("silver", ()):
+        if not (Path(row["out"]) / SILVER).is_file():
+            if stage := stages(named.folder()).get(row["model"]):
+                train_stage(stage["treebank"], stage["recipe"], stage["seed"], row["model"])
+            constituents(row["treebank"], row["model"], Path(row["out"]))
+    train_stage(facts.get("trained_on", facts["treebank"]), facts["recipe"], seed, f"runs/{name}-{seed}")
+
+
+@app.command()
+def constituents(
+    treebank: Annotated[str, typer.Option()],
+    model: Annotated[str, typer.Option()],
+    out: Annotated[Path, typer.Option()],
+) -> None:
+    """Let a parser add constituents to the train part of a dependency treebank, and keep the arcs. Write a folder to train on.
+
+    The constituents are the best ones of the parser among those that agree with the arcs, found by the exact decoder. Sentences
+    with crossing arcs are left out, because they have no joint tree. The dev part keeps its dependencies alone.
+    """
+    parser = checkpoint.load_model(named.find(model))
+    check_joint(parser.config.model.task)
+    dev = load(treebank, "dev").sentences
+    gold, line = trainable(load(treebank, "train").sentences, 10_000, "dependencies")
+    with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
+        lam = parser.config.train.lam
+        parses = predict(parser.network, parser.collator, gold, lam=lam, tick=bar.update, decode=with_arcs(gold))
+    silver = [penn_form(replace(p.sentence, tags=g.tags)) for p, g in zip(parses, gold)]
+    write_text(out / "train.trees", "".join(f"{format_tree(s.tree)}\n" for s in silver))
+    write_text(out / "train.conllu", format_conllu(gold))
+    write_text(out / "dev.conllu", format_conllu(dev))
+    write_json(out / SILVER, {"treebank": treebank, "model": model, "lalkit": __version__})
+    logger.info("%s: %d sentences with silver constituents; %s", out, len(silver), line)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        app()
+    except LalkitError as error:
+        sys.exit(f"en_recipe: {error}")
