@@ -187,7 +187,7 @@ def parse_block(job: Job, block: Block, device: str = "cpu") -> dict[str, Any]:
         by_line = read_lines(block.lines, job.form, job.prefix, first=block.first)
         sentences = [sentence for of_line in by_line for sentence in of_line]
         present = [sentence for sentence in sentences if sentence is not None]
-        options = {"decode": job.decode, "temperature": job.temperature if job.confidence else None}
+        options: dict[str, Any] = {"decode": job.decode, "temperature": job.temperature if job.confidence else None}
         results = iter(in_halves(lambda part: parser.parse_all(part, **options), present))
         in_order = [None if sentence is None else next(results) for sentence in sentences]
     for result in filter(None, in_order if job.svg else ()):

@@ -140,7 +140,7 @@ class Pattern:
                 of_words = [{"word": leaf.word, "tag": leaf.label} for leaf in leaves[place.start : place.end]]
                 if self._hold(of_head, "head", "arc") and any(self._hold(values, "word", "tag") for values in of_words):
                     captures = {name: node.span for name, node in labels.items()}
-                    yield Match(*place.span, None if head is None else head + 1, captures)
+                    yield Match(place.start, place.end, place.label(), None if head is None else head + 1, captures)
         except (tgrep.TgrepException, TimeoutError, RecursionError) as error:
             problem = "the tree is too deep to search" if isinstance(error, RecursionError) else str(error)
             raise ParameterError(problem, where=f"{where}: pattern {self.text[:80]!r}", remedy=REMEDY) from None
