@@ -46,8 +46,7 @@ def span_margin_loss(
     Raises:
         ValueError: No tree can have these gold spans.
     """
-    lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
-    check_gold(gold, lengths, label_scores.shape)
+    lengths = check_gold(gold, lengths, label_scores.shape)
     if label_scores.dtype not in (torch.float32, torch.float64):
         label_scores = label_scores.float()
     device = label_scores.device
@@ -100,8 +99,7 @@ def joint_likelihood_loss(
     Raises:
         ValueError: No tree can have these gold spans, or a head is not a word of the sentence.
     """
-    lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
-    check_gold(gold, lengths, label_scores.shape)
+    lengths = check_gold(gold, lengths, label_scores.shape)
     device = label_scores.device
     words = torch.arange(arc_scores.shape[1], device=device)
     limits = torch.tensor(lengths, device=device)[:, None]
@@ -195,8 +193,7 @@ def span_likelihood_loss(label_scores: Tensor, lengths: Tensor | Sequence[int], 
     Raises:
         ValueError: No tree can have these gold spans.
     """
-    lengths = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
-    check_gold(gold, lengths, label_scores.shape)
+    lengths = check_gold(gold, lengths, label_scores.shape)
     scores, n = label_scores.to(torch.promote_types(label_scores.dtype, torch.float32)), max(lengths)
     word, sentence, last = (torch.tensor(x, device=scores.device) for x in (range(n), range(len(lengths)), lengths))
     # Lists over widths, each entry [B, start], in logarithms. Cells beyond a sentence's end are computed, but not read.
@@ -216,8 +213,12 @@ def span_likelihood_loss(label_scores: Tensor, lengths: Tensor | Sequence[int], 
     return whole.sum() - scores[tuple(gold_at)].sum()
 
 
-def check_gold(gold: Gold, lengths: list[int], shape: torch.Size) -> None:
-    """Raise ValueError unless a sentence's gold spans are different and nested, have allowed labels, and one is the sentence."""
+def check_gold(gold: Gold, lengths: Tensor | Sequence[int], shape: torch.Size) -> list[int]:
+    """Return the lengths as a list.
+
+    Raises ValueError unless a sentence's gold spans are different and nested, have allowed labels, and one is the sentence.
+    """
+    lengths = torch.as_tensor(lengths).tolist()
     if len(gold) != len(lengths) or len(lengths) != shape[0]:
         raise ValueError(f"{len(gold)} gold trees and {len(lengths)} lengths for {shape[0]} sentences")
     for b, (spans, n) in enumerate(zip(gold, lengths)):
@@ -237,6 +238,7 @@ def check_gold(gold: Gold, lengths: list[int], shape: torch.Size) -> None:
             open_spans.append((i, j))
         if (0, n) not in {(i, j) for i, j, _ in spans}:
             raise ValueError(f"{where}: gold has no label for the whole sentence")
+    return lengths
 
 
 def arc_loss(log_probabilities: Tensor, heads: Tensor, mask: Tensor) -> Tensor:

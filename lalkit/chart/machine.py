@@ -133,47 +133,24 @@ def give_back() -> None:
         trim(0)
 
 
-MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")  # version 2: the limits of a container or a SLURM job
 OWN_GROUP = Path("/proc/self/cgroup")  # where below CGROUP the group of this process is
 SMALL = 2**22  # bytes. For smaller charts nobody asks the system: asking would take longer than decoding.
 
 
-def available_bytes() -> int | None:
-    """Return how many bytes this process may still take. None: the system does not say, and nothing is refused.
+def available_bytes() -> int:
+    """Return how many bytes this process may still take: of the machine, and of the groups of processes that it is in."""
+    import psutil
 
-    MemAvailable comes first, because SC_AVPHYS_PAGES of Linux counts the page cache as used.
-    """
-    limits = [limit for limit in (_free_memory(), _free_in_group()) if limit is not None]
-    return min(limits) if limits else None
-
-
-def _free_memory() -> int | None:
-    try:
-        for line in MEMINFO.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):  # macOS has only the second: all memory
-        try:
-            return os.sysconf(name) * os.sysconf("SC_PAGE_SIZE")
-        except (AttributeError, ValueError, OSError):
-            continue
-    return None
-
-
-def _free_in_group() -> int | None:
-    """Return the bytes left below the limits of this process's group and of the groups around it. Cached files are free."""
-    own, left = "", []
+    own, left = "", [psutil.virtual_memory().available]
     with suppress(OSError, StopIteration):
         own = next(line[4:] for line in OWN_GROUP.read_text().splitlines() if line.startswith("0::/"))
     for group in (CGROUP / own, *(CGROUP / own).parents):
         with suppress(OSError, ValueError, KeyError):  # no such group, or no limit ("max")
             limit, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
             facts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-            left.append(max(0, limit - used + int(facts["inactive_file"])))
-    return min(left, default=None)
+            left.append(max(0, limit - used + int(facts["inactive_file"])))  # cached files are free
+    return min(left)
 
 
 def chart_bytes(n: int, itemsize: int) -> int:

@@ -95,11 +95,8 @@ def marginals_batch(
 
 def _marginals(weights: tuple[float, float], label_scores: np.ndarray, arc_scores: np.ndarray, where: str) -> Marginals:
     n = len(arc_scores)
-    labels, names, closed = (
-        np.zeros_like(label_scores),
-        np.full((n + 1, n + 1), -np.inf),
-        np.full((n + 1, n + 1), n == 1),
-    )
+    labels, names = np.zeros_like(label_scores), np.full((n + 1, n + 1), -np.inf)
+    closed = np.full((n + 1, n + 1), n == 1)
     _label_weights(label_scores, weights[0], labels, names)
     with np.errstate(invalid="ignore", over="ignore"):  # -inf forbids, also where the weight is 0
         arcs = np.where(arc_scores == -np.inf, -np.inf, arc_scores * np.float64(weights[1]))
@@ -178,6 +175,12 @@ def _log_sum(a, b):
 
 
 @compiled
+def _log_splits(chart, i, j, h, first):
+    """Return the logarithm of the sum over the splits k in first..j-1."""
+    return _log_sum(chart[i, first:j, h], chart[j, first:j, h])
+
+
+@compiled
 def _part(probability, logarithm):
     return probability * math.exp(logarithm) if probability > 0 else 0.0
 
@@ -222,16 +225,6 @@ def _choice(names, closed, i, j):
 
 
 @compiled
-def _arc_weights(arcs):
-    """Return the highest score of an arc between words, and e^(score - highest) of all these arcs."""
-    top = LOWEST
-    for row in arcs:
-        for score in row[1:]:
-            top = max(top, score)
-    return top, np.exp(arcs[:, 1:] - top)
-
-
-@compiled
 def inside(names, arcs, closed):
     """Return log Z and three charts: chart and scaled [n+1, n+1, n], top [n+1, n+1].
 
@@ -244,16 +237,16 @@ def inside(names, arcs, closed):
     n = arcs.shape[0]
     chart, scaled, top = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n)), np.full((n + 1, n + 1), LOWEST)
     right, both, attached = np.empty(n), np.empty(n), np.empty(n)
-    highest_arc, arc_weights = _arc_weights(arcs)
+    highest_arc = max(LOWEST, arcs[:, 1:].max())
+    arc_weights = np.exp(arcs[:, 1:] - highest_arc)
     for j in range(1, n + 1):
         for i in range(j - 1, -1, -1):
             for k in range(i + 1, j):
                 top[j, i] = max(top[j, i], top[i, k] + top[k, j])
             both[i:j] = right[i:j] = 0
             for k in range(j - 1, i, -1):
-                _add_products(
-                    both[i:j], math.exp(top[i, k] + top[k, j] - top[j, i]), scaled[i, k, i:j], scaled[j, k, i:j]
-                )
+                factor = math.exp(top[i, k] + top[k, j] - top[j, i])
+                _add_products(both[i:j], factor, scaled[i, k, i:j], scaled[j, k, i:j])
                 right[k - 1] = both[k - 1]  # all k > h; smaller ones are still to come
             if j - i == 1:
                 top[j, i], both[i] = 0, 1
@@ -262,15 +255,13 @@ def inside(names, arcs, closed):
             after, before, highest = chart[i, j], chart[j, i], LOWEST
             for h in range(i, j):
                 exact = both[h] > TINY
-                content = (
-                    top[j, i] + math.log(both[h]) if exact else _log_sum(chart[i, i + 1 : j, h], chart[j, i + 1 : j, h])
-                )
+                content = top[j, i] + math.log(both[h]) if exact else _log_splits(chart, i, j, h, i + 1)
                 before[h], after[h] = content + over, content + over + child
                 share = math.exp(child) + rest * (right[h] / both[h]) if exact else 0.0
                 if rest > 0 and share > TINY:
                     after[h] = before[h] + math.log(share)
                 elif rest > 0:
-                    after[h] = _log_add(after[h], _log_sum(chart[i, h + 1 : j, h], chart[j, h + 1 : j, h]))
+                    after[h] = _log_add(after[h], _log_splits(chart, i, j, h, h + 1))
                 highest = max(highest, before[h])
 
             attached[:] = 0
@@ -302,7 +293,8 @@ def outside(names, arcs, closed, log_z, chart, scaled, top, arc_sums):
     shares = np.zeros((n + 1, n + 1, n))  # the probability of each entry of the chart, and then of head words
     here, slopes, slope_sums = np.empty(n), np.empty(n), np.zeros((n, n))
     to_left, to_right = np.zeros(n), np.zeros(n)
-    highest_arc, arc_weights = _arc_weights(arcs)
+    highest_arc = max(LOWEST, arcs[:, 1:].max())
+    arc_weights = np.exp(arcs[:, 1:] - highest_arc)
     for i in range(n):
         for j in range(n, i, -1):
             over, child, name, rest = _choice(names, closed, i, j)
@@ -327,15 +319,15 @@ def outside(names, arcs, closed, log_z, chart, scaled, top, arc_sums):
 
             for h in range(i, j):
                 after, before, both = shares[i, j, h], shares[j, i, h], scaled[j, i, h]
-                right = scaled[i, j, h] if after > 0 else np.inf
-                exact = both > max(1.0, left_scale) * TINY and right > max(1.0, right_scale) * TINY
+                first = scaled[i, j, h] if after > 0 else np.inf
+                exact = both > max(1.0, left_scale) * TINY and first > max(1.0, right_scale) * TINY
                 if exact:
-                    here[h] += before * labelled + after * (labelled * both / right)
+                    here[h] += before * labelled + after * (labelled * both / first)
                 else:
                     here[h] += before * labelled + _part(after, chart[j, i, h] + child - chart[i, j, h])
                 below = here[h] + before * rest  # the probability of U
                 to_left[h] = below * (left_scale / both) if exact else 0.0
-                to_right[h] = to_left[h] + after * (right_scale / right) if exact else 0.0
+                to_right[h] = to_left[h] + after * (right_scale / first) if exact else 0.0
                 for k in range(i + 1, i if exact else j):
                     value = chart[i, k, h] + chart[j, k, h]
                     part = _part(below, value + over - chart[j, i, h])
@@ -344,10 +336,8 @@ def outside(names, arcs, closed, log_z, chart, scaled, top, arc_sums):
                     shares[j, k, h] += part
             for k in range(j - 1, i, -1):
                 to_right[k] = to_left[k]  # and of all larger h
-                factor = math.exp(top[i, k] + top[k, j] - top[j, i])
-                _add_shares(
-                    shares[i, k, i:j], shares[j, k, i:j], to_right[i:j], factor, scaled[i, k, i:j], scaled[j, k, i:j]
-                )
+                factor, left, right = math.exp(top[i, k] + top[k, j] - top[j, i]), scaled[i, k, i:j], scaled[j, k, i:j]
+                _add_shares(shares[i, k, i:j], shares[j, k, i:j], to_right[i:j], factor, left, right)
             shares[i, j] = shares[j, i] = 0
             shares[i, j, i:j] = here[i:j] * math.exp(name)
     arc_sums[:, 1:] += slope_sums * arc_weights

@@ -11,10 +11,9 @@ from typing import Annotated
 import typer
 
 from lalkit.cli import options
-from lalkit.cli.companion_commands import between_commas, save
 from lalkit.cli.options import documented
 from lalkit.config import override
-from lalkit.errors import ParameterError, whole_number
+from lalkit.errors import ParameterError
 from lalkit.files import write_json
 
 logger = logging.getLogger(__name__)
@@ -217,44 +216,22 @@ def bench(
     preset: str = "minilm",
     random_weights: bool = False,
     json_: options.Json = None,
-    treebank: str = "ptb-sample",
-    peers: str = "lalkit,supar-con,supar-dep,benepar",
-    epochs: int = 4,
-    seeds: str = "1",
-    out: Annotated[Path, options.FOLDER] = Path("runs/peers"),
 ) -> None:
     """Measure speed and memory as ratios: fast routines against slow twins, the parser against its bare encoder.
-
-    `lalkit bench peers` trains other parsers on the same work instead, each in an environment of its own, which it makes. It
-    writes their scores and speed to peers.csv. A peer that cannot be installed is left out. Trained peers are not trained again.
 
     Example: lalkit bench layer decode
 
     Args:
-        routines: layer, spans, inside, decode, probabilities, contributions, look, parse, start, train, together, beside;
-            by default all. Or peers alone.
+        routines: layer, spans, decode, probabilities, contributions, look, parse, start, train; by default all.
         device: Where to compute: cpu or cuda.
         repeats: The number of rounds of each comparison.
         preset: The settings of the network in parse and train.
         random_weights: Give the encoder random weights, so that none are downloaded.
         json_: Write all rows as a JSON list to this file; - prints the list.
-        treebank: For peers: the treebank. The routines take ptb-sample, or sample where it is missing.
-        peers: For peers: their names, between commas.
-        epochs: For peers: how often each sees the treebank.
-        seeds: For peers: seeds of the trainings, between commas.
-        out: For peers: the folder of their trainings.
     """
     from lalkit import bench as comparisons
-    from lalkit.bench.measure import Settings
 
-    if routines == ["peers"]:
-        from lalkit.bench.peers import measure
-
-        numbers, (names,) = between_commas(seeds, peers=peers)
-        table = measure(names, treebank, whole_number("--epochs", epochs, 1), numbers, out)
-        print(table.to_string(index=False, float_format="%.2f", na_rep=""))
-        return save(table, out / "peers.csv", "%.2f")
-    rows = comparisons.bench(routines or [], Settings(device, repeats, preset, random_weights))
+    rows = comparisons.bench(routines or [], comparisons.Settings(device, repeats, preset, random_weights))
     print(json.dumps(rows) if json_ == Path("-") else comparisons.table(rows))
     if json_ and json_ != Path("-"):
         write_json(json_, rows)

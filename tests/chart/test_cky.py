@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from lalkit.chart.cky import best_brackets, cky_batch
-from lalkit.errors import ParameterError
 from tests.reference import cky_literal as reference
 
 
@@ -68,23 +67,24 @@ def test_padded_list_and_threads_agree():
         assert tuple(spans[0]) == (0, n)
 
 
-def test_errors():
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda chart: chart.__setitem__((1, 3, 0), np.inf), r"sentence 1: .*\(1, 3\) are not all finite"),
+        (lambda chart: chart.__setitem__((2, 3, 1), np.nan), r"\(2, 3\)"),
+        (lambda chart: chart[..., :2], "L >= 3"),
+        (lambda chart: chart[1:], "sentence 1: a chart must be"),
+    ],
+)
+def test_wrong_charts(change, problem):
     chart = random_chart(np.random.default_rng(0), 4, 4, "exact")
     wrong = chart.copy()
-    wrong[1, 3, 0] = np.inf
-    with pytest.raises(ValueError, match=r"sentence 1: the scores of span \(1, 3\) are not all finite"):
-        cky_batch([chart, wrong])
-    wrong[1, 3, 0] = 0
-    wrong[2, 3, 1] = np.nan
-    with pytest.raises(ValueError, match=r"span \(2, 3\)"):
-        cky_batch([wrong])
-    with pytest.raises(ValueError, match="L >= 3"):
-        cky_batch([chart[..., :2]])
-    with pytest.raises(ValueError, match="sentence 0: a chart must be"):
-        cky_batch([chart[1:]])
-    with pytest.raises(ValueError, match="2 lengths for 1 charts"):
-        cky_batch([chart], [4, 4])
-    with pytest.raises(ValueError, match=r"length 5 is not in 1..4"):
-        cky_batch([chart], [5])
-    with pytest.raises(ParameterError, match="threads is 0"):
-        cky_batch([chart], threads=0)
+    changed = change(wrong)
+    with pytest.raises(ValueError, match=problem):
+        cky_batch([chart, wrong if changed is None else changed])
+
+
+@pytest.mark.parametrize("settings", [{"lengths": [4, 4]}, {"lengths": [5]}, {"threads": 0}])
+def test_wrong_settings(settings):
+    with pytest.raises(ValueError, match="2 lengths for 1|length 5 is not in|threads is 0"):
+        cky_batch([random_chart(np.random.default_rng(0), 4, 4, "exact")], **settings)

@@ -38,14 +38,13 @@ def compare(device, batches, size, longest, seed):
             assert same_tree(one, two), (trial, b, kind, dtype, lam, one, two)
 
 
-def test_same_as_numba_on_a_thousand_charts():
-    compare("cpu", batches=40, size=25, longest=40, seed=2)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_same_as_numba_on_cuda():
-    compare("cuda", batches=40, size=25, longest=80, seed=4)
+@pytest.mark.parametrize(
+    ("device", "batches", "longest"), [("cpu", 20, 40), pytest.param("cuda", 40, 80, marks=pytest.mark.gpu)]
+)
+def test_same_as_numba(device, batches, longest):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    compare(device, batches, size=25, longest=longest, seed=2)
 
 
 def test_half_precision_is_computed_in_float32():
@@ -83,32 +82,32 @@ def test_too_long(monkeypatch):
         decode_batch_torch(*padded(pairs))
 
 
-def test_wrong_scores_are_named():
+@pytest.mark.parametrize(
+    ("sentence", "layer", "place", "value", "problem"),
+    [
+        (1, 0, (1, 3, 2), np.nan, r"sentence 1: label_scores\[1, 3, 2\] is nan"),
+        (0, 1, (2, 5), np.inf, r"sentence 0: arc_scores\[2, 5\] is inf"),
+        (1, 0, (0, 2, 0), 1, r"sentence 1: label_scores\[0, 2, 0\] is 1.0: the empty label"),
+    ],
+)
+def test_wrong_scores_are_named(sentence, layer, place, value, problem):
     pairs = [random_chart(np.random.default_rng(1), n, 5, "real") for n in (6, 4)]
-    pairs[1][0][1, 3, 2] = np.nan
-    with pytest.raises(ValueError, match=r"sentence 1: label_scores\[1, 3, 2\] is nan"):
-        decode_batch_torch(*padded(pairs))
-    pairs[1][0][1, 3, 2] = 0
-    pairs[0][1][2, 5] = np.inf
-    with pytest.raises(ValueError, match=r"sentence 0: arc_scores\[2, 5\] is inf"):
-        decode_batch_torch(*padded(pairs))
-    pairs[0][1][2, 5] = 0
-    pairs[1][0][0, 2, 0] = 1
-    with pytest.raises(ValueError, match=r"sentence 1: label_scores\[0, 2, 0\] is 1.0: the empty label"):
-        decode_batch_torch(*padded(pairs))
-    pairs[1][0][0, 2, 0] = 0
     assert len(decode_batch_torch(*padded(pairs))) == 2
+    pairs[sentence][layer][place] = value
+    with pytest.raises(ValueError, match=problem):
+        decode_batch_torch(*padded(pairs))
 
 
-def test_wrong_shapes():
-    label_scores, arc_scores, lengths = padded([random_chart(np.random.default_rng(1), n, 5, "real") for n in (3, 2)])
-    with pytest.raises(ValueError, match="arc_scores must be"):
-        decode_batch_torch(label_scores, arc_scores[:, :-1], lengths)
-    with pytest.raises(ValueError, match="label_scores must be"):
-        decode_batch_torch(label_scores[:, 1:], arc_scores, lengths)
-    with pytest.raises(ValueError, match="1 lengths for 2"):
-        decode_batch_torch(label_scores, arc_scores, [3])
-    with pytest.raises(ValueError, match=r"sentence 1: length 5 is not in 1..4"):
-        decode_batch_torch(label_scores, arc_scores, [3, 5])
-    with pytest.raises(ValueError, match="lam must lie in"):
-        decode_batch_torch(label_scores, arc_scores, lengths, lam=2)
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda labels, arcs, n: (labels, arcs[:, :-1], n), "arc_scores must be"),
+        (lambda labels, arcs, n: (labels[:, 1:], arcs, n), "label_scores must be"),
+        (lambda labels, arcs, n: (labels, arcs, [3]), "1 lengths for 2"),
+        (lambda labels, arcs, n: (labels, arcs, [3, 5]), r"sentence 1: length 5 is not in 1..4"),
+        (lambda labels, arcs, n: (labels, arcs, n, 2), "lam must lie in"),
+    ],
+)
+def test_wrong_shapes(change, problem):
+    with pytest.raises(ValueError, match=problem):
+        decode_batch_torch(*change(*padded([random_chart(np.random.default_rng(1), n, 5, "real") for n in (3, 2)])))

@@ -78,21 +78,6 @@ def test_gradient_by_finite_differences():
     assert torch.autograd.gradcheck(lambda s: span_margin_loss(s, [4, 1, 3], gold), scores, eps=1e-6, atol=1e-6)
 
 
-def test_gradient_is_predicted_less_gold():
-    scores = torch.zeros(1, 3, 3, 4, requires_grad=True)
-    with torch.no_grad():
-        scores[0, 0, 2, 3] = 0.5  # wrong label for the sentence
-        scores[0, 0, 1, 0] = 0.0
-    loss = span_margin_loss(scores, [2], [[(0, 2, 2), (0, 1, 2)]])
-    loss.backward()
-    # 1.5 for the sentence, 1 for the first word without (or with another) label, 1 for any label on the second word.
-    assert loss.item() == pytest.approx(3.5)
-    gradient = scores.grad[0]
-    assert gradient[0, 2].tolist() == [0, 0, -1, 1]
-    assert gradient[0, 1].tolist() == [1, 0, -1, 0]
-    assert gradient[1, 2].tolist() == [0, 0, 1, 0]
-
-
 def nested_spans(n):
     """Every set of labelled spans that is a tree of n words: any admissible label or none on every span, nothing crosses."""
     spans = [(i, j) for i in range(n) for j in range(i + 1, n + 1)]
@@ -107,7 +92,7 @@ def nested_spans(n):
 def test_likelihood_equals_the_enumeration_and_its_gradient_is_probabilities_less_gold(n):
     rng = np.random.default_rng(53 + n)
     trees = list(nested_spans(n))
-    for trial in range(20):
+    for trial in range(8):
         scores, gold = random_batch(rng, [n, 6], bonus=trial % 4)
         chart = one(scores, 0, n)
         totals = np.array([sum(chart[i, j, label] for i, j, label in tree) for tree in trees])
@@ -156,24 +141,13 @@ def test_batch_and_padding_do_not_matter():
 
 
 def test_half_precision_gives_a_float32_loss_and_its_gradient():
-    rng = np.random.default_rng(41)
-    scores, gold = random_batch(rng, [6, 4], bonus=0)
+    scores, gold = random_batch(np.random.default_rng(41), [6, 4], bonus=0)
     low = scores.bfloat16().requires_grad_()
     loss = span_margin_loss(low, [6, 4], gold)
     assert loss.dtype == torch.float32
     assert loss.item() == span_margin_loss(low.detach().float(), [6, 4], gold).item()
     loss.backward()
-    assert low.grad.dtype == torch.bfloat16
-    assert low.grad.abs().sum() > 0
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_same_on_cuda():
-    scores, gold = random_batch(np.random.default_rng(43), [7, 3, 12], bonus=1)
-    here = span_margin_loss(scores, [7, 3, 12], gold)
-    there = span_margin_loss(scores.cuda(), torch.tensor([7, 3, 12]).cuda(), gold)
-    assert there.item() == pytest.approx(here.item(), abs=1e-9)
+    assert low.grad.dtype == torch.bfloat16 and low.grad.abs().sum() > 0
 
 
 @pytest.mark.parametrize(
@@ -198,11 +172,10 @@ def test_gold_that_no_tree_can_have(spans, words):
         span_margin_loss(scores, [3, 3], [good, spans])
 
 
-def test_as_many_gold_trees_as_sentences():
-    with pytest.raises(ValueError, match="1 gold trees and 2 lengths for 2 sentences"):
-        span_margin_loss(torch.zeros(2, 4, 4, LABELS), [3, 3], [[(0, 3, 2)]])
-    with pytest.raises(ValueError, match="room for 1 to 3"):
-        span_margin_loss(torch.zeros(1, 4, 4, LABELS), [4], [[(0, 4, 2)]])
+@pytest.mark.parametrize(("gold", "lengths", "problem"), [(1, [3, 3], "1 gold trees"), (2, [3, 4], "room for 1 to 3")])
+def test_as_many_gold_trees_as_sentences(gold, lengths, problem):
+    with pytest.raises(ValueError, match=problem):
+        span_margin_loss(torch.zeros(2, 4, 4, LABELS), lengths, [[(0, 3, 2)], [(0, lengths[1], 2)]][:gold])
 
 
 @pytest.mark.parametrize("ignore", [0, -100])

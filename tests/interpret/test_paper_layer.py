@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
+from lalkit import bench
 from lalkit.api import Parser, ParseResult
-from lalkit.bench import twins
 from lalkit.config import override
 from lalkit.errors import LalkitError, ModelError
 from lalkit.interpret.contributions import NORMS, contributions, normalise
@@ -39,12 +39,12 @@ def test_without_each_head_against_the_scorer_run_once_per_head():
     scorer, posts = SpanScorer(5 * 6, 11, 7, 0.3).double().eval(), torch.randn(9, 5, 6, dtype=torch.float64)
     for p in scorer.parameters():
         p.data += 0.5 * torch.randn_like(p)
-    spans, charts = torch.triu_indices(9, 9, 1).T, twins.span_scores_without_heads(scorer, posts)
+    spans, charts = torch.triu_indices(9, 9, 1).T, bench.span_scores_without_heads_twin(scorer, posts)
     found = without_heads(scorer, posts, spans)
     torch.testing.assert_close(found, charts[:, spans[:, 0], spans[:, 1]].transpose(0, 1), rtol=0, atol=1e-12)
     few = without_heads(scorer, posts, spans[3:7])  # fewer than fenceposts: the other way round
     torch.testing.assert_close(few, found[3:7], rtol=0, atol=1e-12)
-    chart, literal = scorer(posts[None])[0].double(), twins.span_scores(scorer, posts[None])[0]
+    chart, literal = scorer(posts[None])[0].double(), bench.span_scores_twin(scorer, posts[None])[0]
     start, end = spans.T
     torch.testing.assert_close(chart[start, end], literal[start, end], rtol=0, atol=1e-5)  # the chart is in float32
     assert (found - literal[start, end][:, None]).abs().amax((0, 2)).min() > 1e-3, "every head has an effect"

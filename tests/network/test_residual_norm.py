@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lalkit.bench.measure import peak_bytes
+from lalkit.bench import peak_bytes
 from lalkit.network import residual_norm as module
 from lalkit.network.residual_norm import residual_norm
 

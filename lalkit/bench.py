@@ -1,0 +1,535 @@
+"""Measure speed and memory as ratios: each fast routine against its equations, the parser against its bare encoder.
+
+A ratio says what the algorithm costs. Milliseconds say more about the machine and what else it was doing. Both programs of a
+pair run in turn, in one process. The slow twins at the end of this file are written straight from the equations, and read
+their weights from the fast modules. Tests compare the results of both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
+from statistics import median
+from unittest.mock import patch
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lalkit.chart import joint
+from lalkit.chart.machine import compiled
+from lalkit.chart.sums import marginals
+from lalkit.config import LabelAttentionConfig, preset
+from lalkit.errors import ParameterError, whole_number
+from lalkit.interpret import source_of
+from lalkit.interpret.contributions import contributions as contributions_of
+from lalkit.interpret.paper_layer import without_heads
+from lalkit.network import parser as assembly
+from lalkit.network import predict as predicting
+from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
+from lalkit.network.label_attention import LabelAttention
+from lalkit.network.parser import Network
+from lalkit.network.precision import bf16_is_fast, resolve
+from lalkit.network.scores import SpanScorer
+from lalkit.network.vocabulary import Vocab
+from lalkit.network.word_vectors import PretrainedEncoder, random_encoder
+from lalkit.training.objective import losses, make_optimizer
+from lalkit.treebank.check import subset, trainable
+from lalkit.treebank.corpora import find, load
+from lalkit.treebank.joint import to_joint
+from lalkit.treebank.tree import Sentence
+
+logger = logging.getLogger(__name__)
+
+# The ratio of these routines says how many times as long ours takes; of the others, how many times as fast it is.
+MULTIPLES = ("probabilities", "look", "parse", "start", "parts", "train")
+HEADS = LABELS = 112  # label heads of the paper's layer; labels of its scorer
+LARGE, FEW = 100_000_000, 24  # an encoder with more weights than this is measured on a few sentences only
+STEPS = 4  # batches of a measured training, evenly spread over lengths
+
+
+@dataclass(frozen=True)
+class Settings:
+    """repeats: rounds of each comparison; preset and random_weights: the network of `parse`, `train` and `look`."""
+
+    device: str = "cpu"
+    repeats: int = 7
+    preset: str = "minilm"
+    random_weights: bool = False
+
+    def at_most(self, repeats: int) -> Settings:
+        """Return the same settings with fewer rounds, for comparisons that take long."""
+        return replace(self, repeats=min(self.repeats, repeats))
+
+
+def bench(names: Sequence[str], settings: Settings) -> list[dict]:
+    """Return the rows of the named routines, or of all if no name is given.
+
+    Raises ParameterError for an unknown routine, for a device that is not there, and for fewer than one round.
+    """
+    if unknown := sorted(set(names) - set(ROUTINES)):
+        raise ParameterError(f"there is no routine {unknown[0]!r}", remedy=f"Routines: {', '.join(ROUTINES)}.")
+    if settings.device != "cpu" and not torch.cuda.is_available():
+        raise ParameterError(f"there is no device {settings.device!r} here", remedy="Leave --device out.")
+    whole_number("--repeats", settings.repeats, 1)
+    rows = []
+    for name in names or ROUTINES:
+        logger.info("%s ...", name)
+        rows += ROUTINES[name](settings)
+    return rows
+
+
+def table(rows: list[dict]) -> str:
+    """Return the rows as text."""
+    lines = []
+    for r in rows:
+        unit = "x as long" if r["routine"] in MULTIPLES else "x as fast"
+        memory = "" if r["memory_ratio"] is None else f"  memory {r['memory_ratio']:.3f}"
+        what, times = f"{r['routine']:14} {r['case']}, {r['mode']}", f"({r['ratio_min']:.2f} to {r['ratio_max']:.2f})"
+        lines.append(f"{what:66} {r['ours_ms']:>9.2f} ms {r['ratio']:>8.2f} {unit} {times} {r['baseline']}{memory}")
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------- how it is measured
+
+
+def compare(
+    settings: Settings, routine: str, case: str, mode: str, baseline: str, ours: Callable, theirs: Callable, memory=True
+) -> dict:
+    """Return a row that compares two functions; see `row`.
+
+    memory: also compare the peaks of memory, as ours / baseline; never for `MULTIPLES`, whose baseline is a part of ours.
+    """
+    compared = row(settings, routine, case, mode, baseline, alternate(settings, ours, theirs))
+    if memory and routine not in MULTIPLES:
+        compared["memory_ratio"] = round(peak_bytes(ours, settings.device) / peak_bytes(theirs, settings.device), 3)
+    return compared
+
+
+def alternate(settings: Settings, *functions: Callable) -> list[tuple[float, ...]]:
+    """Return the milliseconds of each function, called in turn `repeats` times. A first call of each is not counted."""
+    for function in functions:
+        function()
+    return [tuple(milliseconds(f, settings.device) for f in functions) for _ in range(settings.repeats)]
+
+
+def row(settings: Settings, routine: str, case: str, mode: str, baseline: str, pairs: Sequence[tuple]) -> dict:
+    """Return a row of the table from the milliseconds (ours, baseline) of each round: medians, and the range of ratios."""
+    ratios = [a / b if routine in MULTIPLES else b / a for a, b in pairs]
+    return {
+        "routine": routine, "case": case, "mode": mode, "device": settings.device, "baseline": baseline,
+        "ours_ms": round(median(a for a, _ in pairs), 4), "baseline_ms": round(median(b for _, b in pairs), 4),
+        "ratio": round(median(ratios), 4), "ratio_min": round(min(ratios), 4), "ratio_max": round(max(ratios), 4),
+        "memory_ratio": None,
+    }  # fmt: skip
+
+
+def milliseconds(function: Callable, device: str = "cpu") -> float:
+    """Return the time of one call. On a GPU it waits for the work before the call, and for that of the call."""
+    wait = torch.cuda.synchronize if device != "cpu" else lambda: None
+    wait()
+    started = time.perf_counter()
+    function()
+    wait()
+    return 1000 * (time.perf_counter() - started)
+
+
+def peak_bytes(function: Callable, device: str = "cpu") -> int:
+    """Return the most bytes that torch holds at once while the function runs, beyond what it held before; at least 1."""
+    if device != "cpu":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        function()
+        return max(1, torch.cuda.max_memory_allocated() - before)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        function()
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    changes = [event.nbytes() for event in sorted(events, key=lambda e: e.start_ns())]
+    return max(1, *accumulate(changes, initial=0))
+
+
+# ---------------------------------------------------------------- single routines
+
+
+def layer(settings: Settings) -> list[dict]:
+    """Compare the label attention layer with its equations: forward, forward and backward, and from its cache."""
+    modes = ("forward", "forward+backward", "cached")
+    rows = [layer_row(settings, *size, HEADS, mode) for size in ((8, 30), (20, 25), (1, 60)) for mode in modes]
+    others = (8, 15, HEADS), (8, 60, HEADS), (2, 30, HEADS), (32, 30, HEADS), (8, 30, 28), (8, 30, 56)
+    return rows + [layer_row(settings, *size, "forward") for size in others]
+
+
+def layer_row(settings: Settings, count: int, words: int, heads: int, mode: str) -> dict:
+    """Return the row of one batch: d_model 1024, d_kv = d_out = 128, no dropout. START and STOP come in addition."""
+    case = f"{count}x{words}" if heads == HEADS else f"{count}x{words}, {heads} heads"
+    torch.manual_seed(0)
+    config = LabelAttentionConfig(heads=heads, attention_dropout=0.0, residual_dropout=0.0)
+    module = LabelAttention(config, 512, 512).to(settings.device).train(mode != "cached")
+    x = torch.randn(count, words + 2, 1024, device=settings.device, requires_grad=mode == "forward+backward")
+    mask = torch.ones(count, words + 2, dtype=torch.bool, device=settings.device)
+    gradient = torch.randn(count, words + 2, heads, 128, device=settings.device)
+
+    def run(function) -> None:
+        with torch.set_grad_enabled(x.requires_grad):
+            y = function(x, mask)[0]
+        if x.requires_grad:
+            y.backward(gradient)
+            module.zero_grad(set_to_none=True)  # after the pass: memory that was held before it is not counted
+            x.grad = None
+
+    both = partial(run, module), partial(run, partial(label_attention_twin, module))
+    return compare(settings, "layer", case, mode, "the equations, batched", *both)
+
+
+@torch.no_grad()
+def spans(settings: Settings) -> list[dict]:
+    """Compare the scores of all spans of a sentence with equations 5 and 6, which form every span vector first."""
+    torch.manual_seed(0)
+    scorer, rows = SpanScorer(HEADS * 128, 250, LABELS, 0.0).to(settings.device).eval(), []
+    for words in (20, 40, 80):
+        posts = torch.randn(1, words + 1, HEADS, 128, device=settings.device)
+        both = partial(scorer, posts), partial(span_scores_twin, scorer, posts)
+        rows.append(compare(settings, "spans", f"{words} words", "forward", "every span vector formed", *both))
+    return rows
+
+
+def random_chart(words: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    labels = rng.normal(size=(words + 1, words + 1, LABELS)).astype(np.float32)
+    labels[..., 0] = 0
+    return labels, rng.normal(size=(words, words + 1)).astype(np.float32)
+
+
+def decode(settings: Settings) -> list[dict]:
+    """Compare joint decoding of one random chart, O(n^4), with O(n^5). Both are compiled and check their input."""
+    rows = []
+    for words in (10, 20, 40, 80):
+        both = (partial(function, *random_chart(words)) for function in (joint.decode, best_score_twin))
+        rows.append(compare(settings, "decode", f"{words} words", "numba", "O(n^5), numba", *both, memory=False))
+    return rows
+
+
+def probabilities(settings: Settings) -> list[dict]:
+    """Compare the probabilities of all parts of a sentence with decoding it. They take at most 12 times as long."""
+    rows = []
+    for words in (20, 40, 80):
+        both = (partial(function, *random_chart(words)) for function in (marginals, joint.decode))
+        rows.append(compare(settings, "probabilities", f"{words} words", "inside and outside", "decoding", *both))
+    return rows
+
+
+def contributions(settings: Settings) -> list[dict]:
+    """Compare what each label head adds to span scores, from one pass, with running the scorer once without each head.
+
+    The sentence has 20 words and the sizes are the paper's. 'parse' takes the labelled spans of one tree of our sample, 'chart'
+    takes every span. The baseline always scores the whole chart, as one must who has nothing but the scorer.
+    """
+    torch.manual_seed(0)
+    sentence = next(s for s in load("sample", "train").sentences if len(s) == 20)
+    scorer = SpanScorer(HEADS * 128, 250, LABELS, 0.0).to(settings.device).eval()
+    posts = torch.randn(21, HEADS, 128, device=settings.device)
+    tree = torch.tensor([(span.start, span.end) for span in to_joint(sentence)], device=settings.device)
+    everything = torch.triu_indices(21, 21, 1, device=settings.device).T
+    cases = {f"20 words, the {len(tree)} spans of a parse": tree, "20 words, every span": everything}
+    common = "all heads, all labels", "the chart scored without each head"
+    twin = torch.no_grad()(partial(span_scores_without_heads_twin, scorer, posts))
+    return [
+        compare(settings.at_most(3), "contributions", case, *common, partial(without_heads, scorer, posts, spans), twin)
+        for case, spans in cases.items()
+    ]
+
+
+# ---------------------------------------------------------------- the whole parser
+
+
+def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[Sentence], str]:
+    """Return (network with new upper layers, collator, sentences of a test part, the name of these sentences).
+
+    The sentences are the test part of the PTB sample, or of our own sample where that corpus is missing. A large encoder
+    gets a few of them, evenly spread.
+    """
+    treebank, name = ("ptb-sample", "PTB sample test") if find("ptb-sample") else ("sample", "sample test")
+    train, test = (list(load(treebank, part).sentences) for part in ("train", "test"))
+    vocab, config = Vocab.build(train), preset(settings.preset)
+    torch.manual_seed(0)
+    usual_encoder = contextlib.nullcontext(config.model)
+    with random_encoder(config.model) if settings.random_weights else usual_encoder as model:
+        network = Network(model, vocab, weights=not settings.random_weights)
+        collator = Collator(vocab, model.encoder)
+    if sum(p.numel() for p in network.words.parameters()) > LARGE:
+        test = subset(test, FEW)
+        name += f", {len(test)} sentences"
+    return network.to(settings.device), collator, test, name
+
+
+def transformer(settings: Settings, network: Network) -> nn.Module:
+    """Return the bare encoder of a network. Raises ParameterError if the encoder is not a pretrained one."""
+    if not isinstance(network.words, PretrainedEncoder):
+        problem = f"the preset {settings.preset} has no pretrained encoder to compare with"
+        raise ParameterError(problem, remedy="Try --preset minilm.")
+    return network.words.transformer
+
+
+def parse(settings: Settings) -> list[dict]:
+    """Compare parsing, from sentences to checked trees, with the bare encoder in fp32 on the same batches.
+
+    Returns one row for each precision that the hardware has, with words per second and the processor's name; one row for
+    each part of the parser in fp32 against the whole; and one for the sum of the parts.
+    """
+    network, collator, sentences, name = network_and_sentences(settings)
+    bare = transformer(settings, network)
+    network.eval()
+    groups = batches([len(s) for s in sentences], usual(settings.device))
+    ready = [collator([sentences[i] for i in group]).to(settings.device) for group in groups]
+    parse_all = partial(predicting.predict, network, collator, sentences, threads=torch.get_num_threads())
+
+    @torch.inference_mode()
+    def encode() -> None:
+        for batch in ready:
+            bare(input_ids=batch.subwords, attention_mask=batch.subword_mask.long())
+
+    if len(sentences) <= FEW:
+        settings = settings.at_most(3)
+    device = settings.device
+    baseline = torch.cuda.get_device_name(device) if device != "cpu" else torch.cpu.get_capabilities().get("cpu_name")
+    usable = ["fp32"]
+    with contextlib.suppress(ParameterError):
+        usable.append(resolve("bf16", device))
+    rounds = alternate(settings, *(partial(parse_all, precision=precision) for precision in usable), encode)
+    rows = []
+    for place, precision in enumerate(usable):
+        pairs = [(times[place], times[-1]) for times in rounds]
+        speed = 1000 * sum(map(len, sentences)) / median(ours for ours, _ in pairs)
+        mode = f"{settings.preset}, {precision}, {speed:,.0f} words/s"
+        rows.append(row(settings, "parse", name, mode, f"bare encoder on {baseline or platform.processor()}", pairs))
+
+    clocked = []  # the milliseconds of each part, in each round
+
+    def parse_with_clocks() -> None:
+        with clocks(network, device) as spent:
+            total = milliseconds(parse_all, device)
+        clocked.append({**spent, "everything else": total - sum(spent.values()), "sum": total})
+
+    totals = [total for total, _ in alternate(settings, parse_all, parse_with_clocks)]
+    for part in clocked[0]:
+        pairs = [(times[part], total) for times, total in zip(clocked[1:], totals)]
+        rows.append(row(settings, "parts", part, f"{settings.preset}, {name}", "whole parser", pairs))
+    return rows
+
+
+@contextlib.contextmanager
+def clocks(network: Network, device: str) -> Iterator[dict[str, float]]:
+    """Count the milliseconds spent in each part of the parser while the block runs."""
+    timed = {
+        "encoder": [(network.words.transformer, "forward")],
+        "self-attention": [(network.encoder, "forward")],
+        "label attention": [(network.label_attention, "forward"), (network.feedforward, "forward")],
+        "spans": [(assembly, "fenceposts"), (network.spans, "project"), (network.spans, "chart")],
+        "arcs": [(network.arcs, name) for name in ("parts", "arcs", "labels")],
+        "decoding": [(predicting, "decode_output")],
+    }
+    spent = dict.fromkeys(timed, 0.0)
+
+    def call(function: Callable, part: str, /, *args, **kwargs):
+        results = []
+        spent[part] += milliseconds(lambda: results.append(function(*args, **kwargs)), device)
+        return results[0]
+
+    with contextlib.ExitStack() as undo:
+        for part, places in timed.items():
+            for owner, name in places:
+                if owner is not None:
+                    undo.enter_context(patch.object(owner, name, partial(call, getattr(owner, name), part)))
+        yield spent
+
+
+def start(settings: Settings) -> list[dict]:
+    """Compare one sentence on the command line with `import torch`: the processor time of new processes, in turn."""
+    commands = ("-m", "lalkit", "parse", "It works."), ("-c", "import torch")
+    _, *pairs = [tuple(map(process_time, commands)) for _ in range(settings.at_most(5).repeats + 1)]
+    return [row(settings, "start", "one sentence", "lalkit parse, processor time", "import torch", pairs)]
+
+
+def process_time(arguments: Sequence[str]) -> float:
+    """Return the milliseconds that processors spend on one run of Python."""
+    before = os.times()
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+    after = os.times()
+    return 1000 * (after.children_user + after.children_system - before.children_user - before.children_system)
+
+
+def look(settings: Settings) -> list[dict]:
+    """Compare parsing and explaining with parsing alone. A ratio below 2: the explanations cost less than the parse.
+
+    Explained are all label heads' contributions by every norm or, with label attention inside the span, every term of every
+    constituent's score.
+    """
+    network, collator, sentences, name = network_and_sentences(settings)
+    network.eval()
+    source = source_of(network, collator)
+
+    def explain() -> None:
+        looks = source.look(sentences)
+        if source.norms:
+            contributions = contributions_of(looks)
+            for norm in source.norms:
+                contributions.by(norm)
+
+    both = explain, partial(predicting.predict, network, collator, sentences)
+    case = f"{len(sentences)} sentences, {name}"
+    return [compare(settings.at_most(3), "look", case, source.content, "parsing", *both)]
+
+
+def train(settings: Settings) -> list[dict]:
+    """Compare training steps of the whole parser with steps of its bare encoder, fine-tuned to tag words.
+
+    Both collate, run forward and backward, clip and update (AdamW), in bf16 where the hardware has it.
+    """
+    network, collator, sentences, name = network_and_sentences(settings)
+    config, encoder = preset(settings.preset).train, transformer(settings, network)
+    tagger = nn.Linear(network.words.project.in_features, len(collator.vocab.tags)).to(settings.device)
+    chosen = training_batches(sentences, config)
+    autocast = config.autocast and bf16_is_fast(settings.device)
+
+    def tagging_loss(batch: Batch) -> Tensor:
+        hidden = encoder(input_ids=batch.subwords, attention_mask=batch.subword_mask.long()).last_hidden_state
+        line, _, last = batch.places[:, 1:-1].unbind(-1)
+        scores = tagger(hidden[line, last])
+        return F.cross_entropy(scores.float().flatten(0, 1), batch.tags.flatten(), ignore_index=IGNORE)
+
+    def parsing_loss(batch: Batch) -> Tensor:
+        network.train()
+        return losses(network, batch, config)["loss"]
+
+    def steps(gold: bool, loss_of: Callable[[Batch], Tensor], parameters: list, optimizer) -> None:
+        for group in chosen:
+            batch = collator(group, gold=gold).to(settings.device)
+            with torch.autocast(settings.device, torch.bfloat16, enabled=autocast):
+                loss = loss_of(batch)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
+
+    trained = [p for p in network.parameters() if p.requires_grad]
+    tuned = [p for p in (*encoder.parameters(), *tagger.parameters()) if p.requires_grad]
+    whole = partial(steps, True, parsing_loss, trained, make_optimizer(network, config))
+    bare = partial(steps, False, tagging_loss, tuned, torch.optim.AdamW(tuned, config.encoder_rate, fused=True))
+    case = f"{len(chosen)} batches of {config.batch_tokens} words, {name}"
+    return [compare(settings, "train", case, settings.preset, "bare encoder, fine-tuned", whole, bare)]
+
+
+def training_batches(sentences: Sequence[Sentence], config) -> list[list[Sentence]]:
+    """Return a few batches, evenly spread over lengths."""
+    sentences, _ = trainable(sentences, config.max_length)
+    groups = batches([len(s) for s in sentences], config.batch_tokens)
+    steps = min(STEPS, len(groups))
+    return [[sentences[i] for i in groups[step * len(groups) // steps]] for step in range(steps)]
+
+
+# In the order of the rows.
+ROUTINES = {f.__name__: f for f in (layer, spans, decode, probabilities, contributions, look, parse, start, train)}
+
+
+# ---------------------------------------------------------------- the slow twins
+
+
+def label_attention_twin(layer, x, mask):
+    """Compute the label attention layer for a batch without folding any matrices.
+
+    Returns (y, attention) as `LabelAttention.forward` does without dropout. The layer must have a query vector, shared
+    projections and concatenated heads.
+    """
+    config = layer.config
+    keys, values = layer.key(x), layer.value(x)  # [B, T, H, d_kv]
+    logits = torch.einsum("hk,bthk->bht", layer.query, keys) / math.sqrt(config.d_kv)
+    attention = torch.softmax(logits.masked_fill(~mask[:, None], -1e9), dim=-1)
+    contexts = torch.einsum("bht,bthk->bhk", attention, values)
+    residual = x[:, :, None] + layer.project(contexts)[:, None]  # [B, T, H, d_model]
+    return F.layer_norm(layer.reduce(residual), (config.d_out,), layer.gain, layer.offset), attention
+
+
+def span_scores_twin(scorer, posts):
+    """Score all spans, [B, F, H, d] -> [B, F, F, L], by forming every span vector s = f_j - f_i first (equation 5)."""
+    flat = posts.flatten(-2)
+    return score_vectors(scorer, flat[:, None] - flat[:, :, None])
+
+
+def score_vectors(scorer, vectors):
+    """Score any span vectors [..., H d] by equation 6, W2 ReLU(LN(W1 s + b1)) + b2. The empty label scores 0: [..., L]."""
+    hidden = torch.relu(scorer.norm(vectors @ scorer.first.weight.T + scorer.bias))
+    return F.pad(scorer.second(hidden), (1, 0))
+
+
+def span_scores_without_heads_twin(scorer, posts):
+    """Score all spans once for each label head, with the head's slice of every span vector set to zero.
+
+    [F, H, d] -> [H, F, F, L].
+    """
+    charts = []
+    for h in range(posts.shape[1]):
+        kept = posts.clone()
+        kept[:, h] = 0
+        charts.append(span_scores_twin(scorer, kept[None])[0])
+    return torch.stack(charts)
+
+
+def best_score_twin(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5) -> float:
+    """Return the score of the best joint tree in O(n^5): try every span, head word, split and dependent in turn.
+
+    This is the recurrence of `lalkit.chart.joint` before it is made faster. It is compiled as the decoder is, and checks its
+    input. It does not build the tree.
+    """
+    label_scores, arc_scores = joint.as_arrays(label_scores, arc_scores, "")
+    number = arc_scores.dtype.type
+    return float(_best_score(label_scores, arc_scores, number(lam), number(1 - lam)))
+
+
+@compiled
+def _best_score(label_scores, arc_scores, weight, other):
+    n, dtype = arc_scores.shape[0], label_scores.dtype
+    zero, least = dtype.type(0), dtype.type(-np.inf)
+    best = np.zeros((n + 1, n + 1), dtype)
+    for i in range(n):
+        for j in range(i + 1, n + 1):
+            first = 2 if j - i == 1 or j - i == n else 1
+            best[i, j] = weight * label_scores[i, j, first]
+            for k in range(label_scores.shape[2]):
+                value = weight * label_scores[i, j, k]
+                if not np.isfinite(value):
+                    raise ValueError("not finite")
+                if k > first:
+                    best[i, j] = max(best[i, j], value)
+    arcs = np.empty((n + 1, n), dtype)  # [head, dependent]: the innermost loop below runs along memory
+    for d in range(n):
+        for h in range(n + 1):
+            arcs[h, d] = other * arc_scores[d, h] if h != d + 1 else zero
+    content = np.zeros((n + 1, n + 1, n), dtype)  # U[i, j, h]
+    for width in range(2, n + 1):
+        for i in range(n + 1 - width):
+            j = i + width
+            for h in range(i, j):
+                top = least
+                for k in range(i + 1, j):
+                    a, b, c, d = (k, j, i, k) if h < k else (i, k, k, j)  # the dependent's side, and the head's
+                    obligatory = best[a, b] if b - a > 1 else max(zero, best[a, b])
+                    attached = least
+                    for m in range(a, b):
+                        attached = max(attached, (content[a, b, m] + obligatory) + arcs[h + 1, m])
+                    top = max(top, (content[c, d, h] + max(zero, best[c, d])) + attached)
+                content[i, j, h] = top
+    score = least
+    for h in range(n):
+        score = max(score, (content[0, n, h] + best[0, n]) + arcs[0, h])
+    return score

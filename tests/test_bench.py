@@ -1,0 +1,202 @@
+"""The rows of `lalkit bench`; both programs of a pair compute the same. No test depends on time. Also: tools/peers.py."""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from lalkit import bench, config
+from lalkit.bench import Settings, compare, peak_bytes
+from lalkit.chart.joint import decode
+from lalkit.config import LabelAttentionConfig, override, paper_chinese
+from lalkit.errors import LalkitError, ParameterError
+from lalkit.network import predict
+from lalkit.network.label_attention import LabelAttention, Masks
+from lalkit.network.word_vectors import random_encoder
+from lalkit.treebank.corpora import load
+from tests.chart.charts import LAMBDAS, random_chart
+from tests.command import lalkit
+from tests.reference.label_attention_literal import literal
+
+ONCE = Settings(repeats=1)
+COLUMNS = {
+    "routine", "case", "mode", "device", "baseline", "ours_ms", "baseline_ms", "ratio", "ratio_min", "ratio_max",
+    "memory_ratio",
+}  # fmt: skip
+
+
+@pytest.fixture
+def few_sentences(monkeypatch, sample):
+    """Let the rows of the whole parser be measured on a handful of sentences."""
+    original = bench.network_and_sentences
+    monkeypatch.setattr(bench, "network_and_sentences", lambda s: (*original(s)[:2], sample[:4], "four sentences"))
+
+
+def test_a_row_its_line_and_its_file(tmp_path, monkeypatch):
+    row = compare(Settings(repeats=3), "layer", "8x30", "m", "b", lambda: torch.ones(1000), lambda: torch.ones(4000))
+    assert set(row) == COLUMNS and row["memory_ratio"] == 0.25
+    assert row["ratio_min"] <= row["ratio"] <= row["ratio_max"]
+    monkeypatch.setattr(bench, "bench", lambda routines, settings: [row])
+    code, out, err = lalkit("bench", "--json", tmp_path / "rows.json")
+    assert code == 0 and "8x30" in out and "x as fast" in out, err
+    assert json.loads((tmp_path / "rows.json").read_text()) == [row]
+
+
+def test_the_peak_is_the_memory_held_at_one_time():
+    def function():
+        a = torch.ones(1000, dtype=torch.float64)
+        del a
+        b = torch.ones(500, dtype=torch.float64)
+        return b + 1
+
+    assert 8000 <= peak_bytes(function) < 8100  # a number becomes a tensor too
+
+
+def test_the_twin_of_the_layer_computes_what_the_literal_one_does():
+    torch.manual_seed(0)
+    layer = LabelAttention(LabelAttentionConfig(heads=5, d_kv=6, d_out=8), 7, 4).double().eval()
+    x, mask = torch.randn(3, 6, 11, dtype=torch.float64), torch.arange(6) < torch.tensor([[6], [4], [3]])
+    for found, expected in zip(bench.label_attention_twin(layer, x, mask), literal(layer, x, mask, Masks())):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["ties", "exact"])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 13, 20])
+def test_the_twin_of_the_decoder_finds_the_score_of_the_decoders_tree(n, kind):
+    rng = np.random.default_rng(n)
+    for lam in LAMBDAS:
+        labels, arcs = random_chart(rng, n, 5, kind)
+        tree = decode(labels, arcs, lam)
+        assert tree.score == bench.best_score_twin(labels, arcs, lam)
+        parts = lam * sum(labels[i, j, k] for i, j, k, _ in tree.spans) + (1 - lam) * arcs[range(n), tree.heads].sum()
+        assert parts == tree.score
+
+
+@pytest.mark.parametrize("mode", ["forward", "forward+backward", "cached"])
+def test_a_row_of_the_layer(mode):
+    row = bench.layer_row(ONCE, 2, 3, 4, mode)
+    assert set(row) == COLUMNS and (row["case"], row["mode"]) == ("2x3, 4 heads", mode) and row["ours_ms"] > 0
+
+
+@pytest.mark.slow
+def test_rows_of_probabilities():
+    rows = bench.bench(["probabilities"], ONCE)
+    assert [row["case"] for row in rows] == ["20 words", "40 words", "80 words"]
+    assert all(row["ratio"] == pytest.approx(row["ours_ms"] / row["baseline_ms"], rel=0.1) for row in rows)
+    assert all("x as long" in line for line in bench.table(rows).splitlines())
+
+
+def test_parts_add_up_and_the_clocks_are_taken_off(few_sentences):
+    decoding = predict.decode_output
+    whole, *parts = (row for row in bench.parse(ONCE) if "bf16" not in row["mode"])
+    assert whole["routine"] == "parse" and re.fullmatch(r"minilm, fp32, [\d,]+ words/s", whole["mode"])
+    assert whole["baseline"].startswith("bare encoder on ")
+    named = {row["case"]: row["ours_ms"] for row in parts}
+    assert list(named) == [
+        "encoder", "self-attention", "label attention", "spans", "arcs", "decoding", "everything else", "sum",
+    ]  # fmt: skip
+    assert all(value > 0 for value in named.values())
+    assert named.pop("sum") == pytest.approx(sum(named.values()), abs=0.01)
+    assert predict.decode_output is decoding
+
+
+def test_a_start_is_measured_in_new_processes(monkeypatch):
+    commands = []
+    monkeypatch.setattr(bench.subprocess, "run", lambda command, **_: commands.append(command[1:]))
+    times = lambda: SimpleNamespace(children_user=len(commands) ** 2, children_system=0)  # noqa: E731
+    monkeypatch.setattr(bench.os, "times", times)
+    (row,) = bench.start(Settings(repeats=2))
+    assert [command[0] for command in commands] == ["-m", "-c"] * 3
+    assert (row["ours_ms"], row["baseline_ms"]) == (7000, 9000)  # the first round does not count
+    assert row["ratio"] == round((5 / 7 + 9 / 11) / 2, 4), "how many times as long ours takes"
+
+
+@pytest.mark.parametrize(("routine", "preset"), [("train", "minilm"), ("look", "minilm"), ("look", "minilm-span")])
+def test_rows_of_the_whole_parser(few_sentences, routine, preset):
+    (row,) = bench.bench([routine], replace(ONCE, preset=preset))
+    assert row["routine"] == routine and row["ours_ms"] > 0 and set(row) == COLUMNS
+
+
+def test_an_encoder_that_is_not_downloaded():
+    with random_encoder(paper_chinese().model) as model:
+        from transformers import AutoConfig
+
+        assert AutoConfig.from_pretrained(model.encoder.pretrained).vocab_size == 21128
+    unknown = override(paper_chinese(), {"model.encoder.pretrained": "minilm2"}).model
+    with pytest.raises(LalkitError, match="shape of 'minilm2'"), random_encoder(unknown):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("routines", "settings", "problem"),
+    [
+        (["fast"], ONCE, "no routine 'fast'"),
+        (["spans"], Settings(repeats=0), "--repeats is 0"),
+        (["parse"], Settings(repeats=1, preset="chinese"), "chinese has no pretrained encoder"),
+        (["train"], Settings(repeats=1, preset="chinese"), "chinese has no pretrained encoder"),
+        (["spans"], Settings("cuda"), "no device 'cuda'"),
+    ],
+)
+def test_wrong_settings_are_refused(routines, settings, problem, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ParameterError, match=problem):
+        bench.bench(routines, settings)
+
+
+def test_a_large_encoder_gets_a_few_sentences_and_training_a_few_batches(monkeypatch):
+    monkeypatch.setattr(bench, "LARGE", 0)
+    _, _, sentences, name = bench.network_and_sentences(ONCE)
+    assert len(sentences) == bench.FEW and name.endswith(f", {bench.FEW} sentences")
+    monkeypatch.setattr(bench, "batches", lambda lengths, words: [[i] for i in range(7)])
+    assert len(bench.training_batches(sentences, config.preset("minilm").train)) == bench.STEPS
+
+
+# ---------------------------------------------------------------- tools/peers.py
+
+
+@pytest.fixture
+def peers():
+    spec = importlib.util.spec_from_file_location("peers", Path(__file__).parent.parent / "tools" / "peers.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_each_peer_is_trained_once_and_scored(tmp_path, monkeypatch, peers):
+    """With a program that copies gold in place of a parser."""
+    trained = []
+
+    def copy_gold(command, log):
+        job = json.loads(command[-1].read_text())
+        trained.append(job["peer"])
+        if job["peer"] == "benepar":
+            raise subprocess.CalledProcessError(1, "benepar")
+        kind = {"supar-con": "trees", "supar-dep": "conllu"}[job["peer"]]
+        shutil.copy(f"{job['data']}/test.{kind}", job["out"])
+        Path(job["out"], "report.json").write_text(json.dumps({"epoch_seconds": [1, 3], "parse_seconds": 2}))
+
+    monkeypatch.setattr(peers, "logged", copy_gold)
+    monkeypatch.setattr(peers, "PEERS", dict.fromkeys(peers.PEERS, ()))
+    for names in (["supar-con", "benepar"], ["supar-con", "supar-dep"]):
+        rows = {row["system"]: row for row in peers.compare(names, "sample", 4, [1], tmp_path)}
+    assert trained == ["supar-con", "benepar", "supar-dep"]
+    assert (rows["supar-con"]["f1"], rows["supar-con"]["uas"]) == (100, None)
+    both, words = rows["supar, both"], sum(map(len, load("sample", "test").sentences))
+    assert (both["f1"], both["las"], both["contradictions"]) == (100, 100, 0)
+    assert (both["epoch_seconds"], both["words_per_second"]) == (4, words / 4)
+    with pytest.raises(SystemExit, match="another treebank"):
+        peers.compare(["supar-con"], "sample-zh", 4, [1], tmp_path)
+
+
+def test_the_peers_learn_with_the_rates_of_lalkit(peers):
+    """Their program cannot import lalkit, so it repeats two numbers."""
+    rates = config.preset("minilm-span").train
+    assert (peers.RATE, peers.NEW_RATE) == (rates.encoder_rate, rates.rate)
