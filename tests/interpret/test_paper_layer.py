@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -16,8 +15,7 @@ from lalkit.interpret.paper_layer import PaperLayer, without_heads
 from lalkit.interpret.tables import profile
 from lalkit.network.parser import Network
 from lalkit.network.scores import SpanScorer
-from lalkit.probes.perturbation import ablate, ask, permutation_tvd
-from lalkit.probes.weights import look_at
+from lalkit.probes.perturbation import ablate
 from lalkit.treebank.joint import GROUP
 
 
@@ -234,33 +232,6 @@ def test_ablations_agree_with_controls_and_exact_effects(larger, some):
         places = torch.tensor([(start, end) for start, end, _ in spans[b]])
         scores = without_heads(network.spans, posts[b, : len(some[b]) + 1], places)[:, 3]
         assert torch.allclose(found[b, : len(places)], torch.softmax(scores.double(), -1), atol=1e-6)
-
-
-def test_permutations_change_nothing_if_values_are_equal(larger, some):
-    layer, spans = larger.network.label_attention, [spans_of(s) for s in some]
-    found = permutation_tvd(larger.view(some, spans=spans), 10)
-    assert found.max() > 1e-9 and found.min() >= 0
-    kept = [p.clone() for p in layer.value.parameters()]
-    with torch.no_grad():
-        for p in layer.value.parameters():
-            p.zero_()
-        assert permutation_tvd(larger.view(some, spans=spans), 10).nan_to_num().max() < 1e-12
-        for p, old in zip(layer.value.parameters(), kept):
-            p.copy_(old)
-
-
-def test_probes_are_the_same_alone_and_in_a_batch(larger, some):
-    keys = ["measure", "example", "head", "unit"]
-
-    def probes(sentences, numbers):
-        seen = larger.view(sentences, spans=[spans_of(s) for s in sentences], examples=numbers)
-        table = pd.concat([look_at(seen), ask(seen, 10)])
-        return table[table["example"].notna()].astype(dict.fromkeys(keys, str)).set_index(keys)["value"].sort_index()
-
-    together = probes(some, [3, 5, 8, 13])
-    for b, number in ((0, 3), (3, 13)):
-        alone = probes([some[b]], [number])
-        assert np.allclose(alone, together.loc[alone.index], atol=1e-6, equal_nan=True)
 
 
 def test_a_parser_with_mixed_heads_has_a_view_without_slices(larger, some):

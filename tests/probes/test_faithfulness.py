@@ -14,10 +14,9 @@ from lalkit.probes.perturbation import (
     focus,
     permutation_tvd,
     summary,
-    total_variation,
     uniform,
 )
-from lalkit.probes.view import COLUMNS, AttentionView, Outcome, tidy
+from lalkit.probes.view import COLUMNS, AttentionView, tidy
 from lalkit.probes.weights import look_at
 from tests.probes.toys import H, Q, predict_alone, texts, view_of
 from tests.reference import probes_literal as literal
@@ -55,21 +54,6 @@ def test_permuting_what_is_equal_changes_nothing():
     assert permutation_tvd(view_of(even, IDS), 20).max() < 1e-12
 
 
-def test_order_of_words_does_not_matter():
-    """Of three words two have the same weight: three outcomes, equally likely, and the median is the middle one."""
-    values = TEXTS[4][1]
-    weights = torch.tensor([0.2, 0.2, 0.6], dtype=torch.float64).expand(H, Q, 3)
-    predict, moves = predict_alone(values), []
-    for w in ([0.2, 0.2, 0.6], [0.2, 0.6, 0.2], [0.6, 0.2, 0.2]):
-        one = weights.numpy().copy()
-        one[0] = w
-        moves.append(np.abs(predict(one) - predict(weights.numpy())).sum(-1) / 2)
-    wanted = np.median(moves, axis=0)
-    for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
-        found = permutation_tvd(view_of([(weights[..., order], values[:, order])], [1]), 1001, heads=0)
-        assert np.allclose(found[0], wanted)
-
-
 RANKINGS = {"attention": None, "given": torch.randn(len(TEXTS), H, 3, 9, dtype=torch.float64)}
 
 
@@ -93,28 +77,6 @@ def test_erasure_against_loops(ranking, heads, sparse):
         flipped += sum(f < 1 for f in fraction)
     assert flipped and found.fraction[:, Q:].isnan().all()
     assert sparse or not found.exhausted.any()  # softmax leaves every key something
-
-
-def test_erasure_by_hand():
-    """Two words say one thing, one another; a one-hot row falls at its only word, or never."""
-    values = torch.tensor([1.0, 1.0, -1.0], dtype=torch.float64)[None, None, :, None]
-
-    def at(*weights):
-        w = torch.tensor(weights, dtype=torch.float64)[None, None, None]
-
-        def predict(given):
-            c = (given * values[..., 0][:, :, None]).sum(-1)[..., 0, :]
-            probs = torch.stack([torch.sigmoid(c), torch.sigmoid(-c)], -1)
-            return Outcome(probs, torch.ones(1, 1, dtype=torch.bool), probs.argmax(-1))
-
-        mask = torch.ones(1, 3, dtype=torch.bool)
-        return erasure_flip(AttentionView(w, values, mask, mask[:, :1], ["a"], predict))
-
-    assert at(0.5, 0.3, 0.2).fraction.item() == pytest.approx(2 / 3)
-    assert at(0.4, 0.2, 0.4).fraction.item() == pytest.approx(1 / 3)
-    assert at(0.35, 0.2, 0.45).fraction.item() == 1.0
-    only = at(1.0, 0.0, 0.0)
-    assert only.fraction.item() == 1.0 and only.exhausted.item()
 
 
 def test_random_rankings():
@@ -179,30 +141,14 @@ def test_focus_moves_weight_to_a_place():
         focus(VIEW.weights, position, 1.5)
 
 
-def test_total_variation_is_a_distance():
-    p, q = (torch.softmax(torch.randn(7, 4), -1) for _ in range(2))
-    assert torch.equal(total_variation(p, p), torch.zeros(7)) and torch.equal(
-        total_variation(p, q), total_variation(q, p)
-    )
-    assert total_variation(torch.tensor([1.0, 0]), torch.tensor([0.0, 1])) == 1
-
-
-def test_a_view_refuses_what_cannot_be():
-    weights, values = VIEW.weights, VIEW.values
-    keys, queries = VIEW.key_mask, VIEW.query_mask
-    none = keys.clone()
-    none[3] = False
-    with pytest.raises(ValueError, match="example 3 has nothing to attend to"):
-        AttentionView(weights, values, none, queries, VIEW.heads, VIEW.predict)
-    away = weights.clone()
-    away[3, :, :, :] = 0
-    away[3, :, :, 8] = 1  # all attention on padding
-    with pytest.raises(ValueError, match="example 3 attends to padding"):
-        AttentionView(away, values, keys, queries, VIEW.heads, VIEW.predict)
-    with pytest.raises(ValueError, match="do not fit"):
-        AttentionView(weights, values[:, :2], keys, queries, VIEW.heads, VIEW.predict)
-    with pytest.raises(ValueError, match="names of heads"):
-        AttentionView(weights, values, keys, queries, ["one"], VIEW.predict)
+def test_a_view_refuses_wrong_shapes_and_attention_to_padding():
+    parts = {name: getattr(VIEW, name) for name in ("weights", "values", "key_mask", "query_mask", "heads", "predict")}
+    nothing, away = VIEW.key_mask.clone(), VIEW.weights.clone()
+    nothing[3] = False
+    away[3] = torch.nn.functional.one_hot(torch.tensor(8), 9)  # all attention on padding
+    for wrong in ({"key_mask": nothing}, {"weights": away}, {"values": VIEW.values[:, :2]}, {"heads": ["one"]}):
+        with pytest.raises(ValueError, match="example 3|do not fit"):
+            AttentionView(**parts | wrong)
 
 
 def test_figure_4_keeps_empty_bins():
