@@ -8,7 +8,7 @@ from lalkit.api import Parser
 from lalkit.config import override, tiny
 from lalkit.draw import explorer
 from lalkit.errors import LalkitError, ModelError
-from lalkit.interpret.span_layer import SpanLayer, balance
+from lalkit.interpret.span_layer import STRIDE, SpanLayer, balance
 from lalkit.network.parser import Network
 from lalkit.probes.perturbation import ablate, ask, permutation_tvd
 from lalkit.probes.weights import look_at
