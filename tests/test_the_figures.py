@@ -8,27 +8,17 @@ import pandas as pd
 import pytest
 
 import lalkit
-from lalkit.draw.figures import calibration_figure, learning_curves, seed_points, top_heads_of_seeds
+from lalkit.draw.figures import calibration_figure, sweep_figure, top_heads_of_seeds
 from lalkit.interpret.contributions import contributions
 from lalkit.reproduce.corpus_report import LABELS
-from lalkit.reproduce.sweep_table import (
-    COUNTED,
-    SCORES,
-    all_pairs,
-    cell_table,
-    curve_table,
-    judge,
-    read_sweep,
-    run_table,
-    split_of,
-)
+from lalkit.reproduce.report import COUNTED, curve_table, read_sweep
 from lalkit.training.named import names
 from lalkit.treebank.corpora import load
 from tests.draw.drawn import assert_drawn
 
 FOLDER = Path(__file__).resolve().parent.parent / "figures"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
-SWEEPS = sorted(path for place in ("sweeps", "heads") for path in (FOLDER / place).glob("*-runs.csv"))
+SWEEPS = sorted(path.with_suffix(".csv") for path in FOLDER.glob("*/*.json"))
 
 
 def test_readme_lists_every_file():
@@ -98,24 +88,6 @@ def test_the_table_of_gates_counts_the_open_ones():
     assert kept.tolist() == table["kept"].tolist() and (heads.groupby(key).size() == 64).all()
 
 
-def test_the_page_of_sweeps_has_the_tables_of_the_paper():
-    page = (FOLDER / "sweeps" / "report.html").read_text(encoding="utf-8")
-    assert [int(n) for n in re.findall(r"<h1>[^<]*\(table (\d)\)", page)] == [1, 2, 5]
-
-
-@pytest.mark.parametrize("plan", sorted(FOLDER.glob("sweeps/*/sweep.json")), ids=lambda path: path.parent.name)
-def test_the_tables_of_a_sweep_come_from_the_results_beside_them(plan):
-    sweep = read_sweep(plan.parent)
-    split, name = split_of(sweep), plan.parent.name
-    made = {
-        "runs": run_table(sweep), "cells": cell_table(sweep, split), "tests": all_pairs(sweep, split),
-        "claims": judge(sweep, split), "curves": curve_table(sweep),
-    }  # fmt: skip
-    for kind, table in made.items():
-        assert (FOLDER / "sweeps" / f"{name}-{kind}.csv").read_text() == table.to_csv(index=False, float_format="%.6g")
-    assert_drawn(learning_curves(made["curves"], sweep.axes, COUNTED), FOLDER / "sweeps" / f"{name}-curves.png")
-
-
 def test_the_heads_of_seeds_are_drawn_from_their_table():
     table = pd.read_csv(FOLDER / "seeds" / "heads.csv", keep_default_na=False)
     assert list(table["model"].unique()) == ["seed 1", "seed 2", "seed 3"]
@@ -123,15 +95,6 @@ def test_the_heads_of_seeds_are_drawn_from_their_table():
 
 
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
-def test_the_tables_and_figures_of_sweeps_agree_with_their_runs(path):
-    folder, name = path.parent, path.name.removesuffix("-runs.csv")
-    runs, cells = pd.read_csv(path), pd.read_csv(folder / f"{name}-cells.csv")
-    axes = list(runs.columns[: runs.columns.get_loc("seed")])
-    runs = runs[runs["split"] == ("test" if "test" in set(runs["split"]) else "dev")]
-    summary = runs.groupby(axes, sort=False)[list(SCORES)].agg(["mean", "std"]).reset_index()
-    for score in SCORES:
-        assert summary[score]["mean"].to_numpy() == pytest.approx(cells[score].to_numpy(), rel=1e-4)
-        assert summary[score]["std"].to_numpy() == pytest.approx(
-            cells[f"{score} sd"].to_numpy(), rel=1e-3, abs=1e-3, nan_ok=True
-        )
-    assert_drawn(seed_points(runs, axes, COUNTED), folder / f"{name}.png")
+def test_the_figure_of_a_sweep_is_drawn_from_its_table(path):
+    sweep = read_sweep(path)
+    assert_drawn(sweep_figure(sweep.runs, curve_table(sweep), sweep.axes, COUNTED), path.with_suffix(".png"))

@@ -33,6 +33,8 @@ begin with a number's comment, because Markdown takes such a line for HTML. In a
 """
 
 import argparse
+import importlib
+import io
 import json
 import re
 import statistics
@@ -54,6 +56,8 @@ PIECES = re.compile(
 )
 SUMMARIES = {"mean": statistics.fmean, "sd": statistics.stdev, "min": min, "max": max, "sum": sum, "all": tuple}
 FUNCTIONS = {"abs": abs, "min": min, "max": max, "sum": sum, "len": len, "round": round, "mean": statistics.fmean}
+# Tables that are computed from the files of a sweep: figures/sweeps/NAME-cells.csv is `cell_table` of NAME.csv.
+SWEPT = {"runs": "", "cells": "cell_table", "tests": "pair_table", "claims": "claim_table", "curves": "curve_table"}
 EXPECTED = "expected TABLE.csv ; QUERY ; COLUMN ; FORMAT, or FILE.json ; PATH ; FORMAT, or EXPRESSION ; FORMAT"
 
 
@@ -106,7 +110,15 @@ class Names:
             return eval(text, {"__builtins__": {}} | self.known)  # noqa: S307 (our own documents)
         if text not in self.files:
             path = self.root / text
-            if path.suffix == ".json":
+            name, _, kind = path.stem.rpartition("-")
+            if not path.exists() and kind in SWEPT and path.with_name(f"{name}.json").exists():
+                report = importlib.import_module("lalkit.reproduce.report")
+                sweep = report.read_sweep(path.with_name(f"{name}.csv"))
+                text_ = (sweep.runs if kind == "runs" else getattr(report, SWEPT[kind])(sweep)).to_csv(index=False)
+                table = pd.read_csv(io.StringIO(text_), keep_default_na=False, na_values=[""])
+                texts = [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]
+                self.files[text] = table.fillna(dict.fromkeys(texts, ""))
+            elif path.suffix == ".json":
                 self.files[text] = json.loads(path.read_text(encoding="utf-8"))
             else:
                 table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # "NA" may be a label

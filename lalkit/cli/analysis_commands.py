@@ -114,20 +114,20 @@ def sweep(
         cluster: Train on the workers of this dask scheduler, e.g. tcp://host:8786.
         out: The folder of the sweep; by default runs/sweeps/NAME or NAME-PROFILE.
     """
-    from lalkit.reproduce import sweep_plan, sweep_runs
+    from lalkit.reproduce import sweep as sweeps
 
     if jobs is not None and cluster is not None:
         raise ParameterError("--jobs and --cluster exclude each other", remedy="Give one of the two.")
-    planned = sweep_plan.plan(file, profile)
+    planned = sweeps.plan(file, profile)
     out = out or Path("runs/sweeps") / "-".join(filter(None, (planned.name, profile)))
     try:
-        results = sweep_runs.sweep(planned, out, jobs=1 if jobs is None else jobs, cluster=cluster)
+        results = sweeps.sweep(planned, out, jobs=1 if jobs is None else jobs, cluster=cluster)
     except KeyboardInterrupt:
         logger.info("interrupted; the same command continues from here")
         raise typer.Exit(130) from None
     failed = [(run, result) for run, result in results if result["status"] != "ok"]
     for run, result in failed:
-        logger.info("%s: %s  (%s)", run, sweep_runs.outcome(result), out / run.folder)
+        logger.info("%s: %s  (%s)", run, sweeps.outcome(result), out / run.folder)
     raise typer.Exit(1 if failed else 0)
 
 
@@ -136,18 +136,18 @@ reports = typer.Typer(help="Write reports: of sweeps, of label heads, of errors.
 
 @reports.command("sweeps")
 @documented
-def report_sweeps(folders: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report")) -> None:
-    """Write tables (CSV, Markdown, LaTeX), figures and one HTML page of finished sweeps, and whether each claim holds.
+def report_sweeps(sweeps: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report")) -> None:
+    """Write tables, tests, the verdict on each claim and a figure of finished sweeps.
 
     Example: lalkit report sweeps runs/sweeps/ablation-1-sample
 
     Args:
-        folders: Folders of sweeps, e.g. runs/sweeps/ablation-1-sample.
+        sweeps: Folders of sweeps, e.g. runs/sweeps/ablation-1-sample, or tables of reports, e.g. figures/sweeps/silver.csv.
         out: The folder of the report.
     """
-    from lalkit.reproduce.sweep_report import report as report_
+    from lalkit.reproduce.report import report
 
-    for path in report_(folders, out):
+    for path in report(sweeps, out):
         print(path)
 
 

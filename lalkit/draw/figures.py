@@ -1,34 +1,34 @@
-"""Draw figures of label heads, errors and sweeps: tables in, matplotlib figures out.
+"""Draw statistical figures with seaborn: label heads, errors, sweeps, calibration. Tables in, matplotlib figures out.
 
-Colours are those of Okabe and Ito (2008), which colour-blind people can tell apart. Heat maps can be read in grey.
+Colours are seaborn's palette for colour-blind people. Heat maps can be read in grey.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import cycle
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
+from scipy import stats
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from lalkit.draw.svg import use_fonts
 
-BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, GREY = "#CC79A7", "#56B4E9", "#7F7F7F"
+PALETTE = "colorblind"
+BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = sns.color_palette(PALETTE).as_hex()
 HEAT = "cividis"
-NOTHING = "nothing"  # in the flow of errors: what a missing span becomes, and what an extra span comes from
+NOTHING = "nothing"  # in the flow of errors: what a missing span becomes, and where an extra span comes from
 TRAINED, REMOVED = "as trained", ("head at its mean", "head out")
-COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY)
 FEW_CELLS = 8  # the lines of more runs would hide each other
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
-MARKERS = "os^Dv<>P"  # one more than colours, so that the eighth system does not look like the first
+MARKERS = ["o", "s", "^", "D", "v", "<", "P", ">", "X", "p"]
 
 
 def head_bars(
@@ -44,30 +44,30 @@ def head_bars(
     figure, panels = side_by_side(len(labels), 2.3 * len(labels) + 0.6, 0.27 * top + 1.3, words=labels)
     for axis, label in zip(panels, labels):
         rows = table[table["label"] == label].nlargest(top, value).reset_index(drop=True)
-        axis.barh(rows.index, rows[value], color=BLUE, height=0.7)
+        sns.barplot(rows, x=value, y=[f"head {head}" for head in rows["head"]], color=BLUE, width=0.7, ax=axis)
         axis.hlines(rows.index, rows["low"], rows["high"], color="black", lw=1)
         if beside:
             axis.plot(rows[beside], rows.index, "D", color=ORANGE, ms=5, label=f"{beside} (all spans)")
         axis.set_title(f"{label} ({rows['spans'].iloc[0]:,} spans)" if "spans" in rows else label, fontsize=9)
-        _name_rows(axis, [f"head {head}" for head in rows["head"]], value)
-        axis.invert_yaxis()
+        _small_labels(axis, value)
     if beside:
-        figure.legend(*panels[0].get_legend_handles_labels(), fontsize=7, loc="outside lower right", frameon=False)
+        handles = panels[0].get_legend_handles_labels()
+        figure.legend(*handles, fontsize=7, loc="outside lower right", frameon=False)
     return figure
 
 
 def label_by_head(table: pd.DataFrame, value: str, title: str = "") -> Figure:
-    """Draw labels by label heads as a heat map. A clustering orders both, so that rows and columns that are alike are neighbours.
+    """Draw labels by label heads as a heat map. A clustering orders both, so that similar rows and columns are neighbours.
 
     table: the columns label, head and `value`. A label head that a label does not have counts as 0.
     """
-    grid = table.pivot_table(index="label", columns="head", values=value, fill_value=0.0)
-    values = grid.to_numpy(float)
-    rows, columns = _order(values), _order(values.T)
-    size = min(0.16 * values.shape[1] + 2.2, 13), 0.24 * values.shape[0] + 1.6
-    figure, axis = _heat_map(values[np.ix_(rows, columns)], grid.index[rows], value, size, words=grid.index, cmap=HEAT)
-    axis.set_xticks(range(len(columns)), grid.columns[columns], fontsize=6, rotation=90)
-    axis.set(xlabel="label head", title=title)
+    grid = table.pivot_table(index="label", columns="head", values=value, fill_value=0.0).astype(float)
+    grid = grid.iloc[_order(grid.to_numpy()), _order(grid.to_numpy().T)]
+    figure, (axis,) = side_by_side(1, min(0.16 * grid.shape[1] + 2.2, 13), 0.24 * len(grid) + 1.6, words=grid.index)
+    sns.heatmap(grid, cmap=HEAT, ax=axis, xticklabels=1, yticklabels=1, cbar_kws={"label": value, "shrink": 0.9})
+    axis.tick_params(axis="x", labelsize=6, rotation=90)
+    axis.tick_params(axis="y", labelsize=8, rotation=0)
+    axis.set(xlabel="label head", ylabel="", title=title)
     return figure
 
 
@@ -78,14 +78,23 @@ def attention_heat(
 
     attention: [label heads, words + 2]. marks: columns to draw in a frame, such as that of the root.
     """
-    names = ["START", *words, "STOP"]
-    size = min(0.42 * len(names) + 1.8, 16), 0.28 * len(heads) + 1.4
-    colours = {"cmap": "Greys", "vmin": 0, "vmax": max(attention.max(), 1e-9)}
-    rows = [f"head {h}" for h in heads]
-    figure, axis = _heat_map(attention[list(heads)], rows, "attention", size, words=words, **colours)
-    axis.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
+    names, rows = ["START", *words, "STOP"], [f"head {head}" for head in heads]
+    figure, (axis,) = side_by_side(1, min(0.42 * len(names) + 1.8, 16), 0.28 * len(heads) + 1.4, words=words)
+    most, bar = max(attention.max(), 1e-9), {"label": "attention", "shrink": 0.9}
+    sns.heatmap(
+        attention[list(heads)],
+        cmap="Greys",
+        vmin=0,
+        vmax=most,
+        ax=axis,
+        xticklabels=names,
+        yticklabels=rows,
+        cbar_kws=bar,
+    )
+    axis.set_xticks(axis.get_xticks(), names, rotation=60, ha="right", fontsize=8)
+    axis.tick_params(axis="y", labelsize=8, rotation=0)
     for column in marks:
-        axis.axvspan(column - 0.5, column + 0.5, fill=False, edgecolor=RED, lw=1.5)
+        axis.axvspan(column, column + 1, fill=False, edgecolor=RED, lw=1.5)
     return figure
 
 
@@ -94,7 +103,7 @@ def error_flow(table: pd.DataFrame, most: int = 12) -> Figure:
 
     The width of a ribbon is the number of spans.
 
-    'nothing' on the left stands for an extra span, on the right for a missing one. Wrong arcs are left out.
+    'nothing' on the left stands for an extra span, on the right for a missing span. Wrong arcs are left out.
 
     Args:
         table: as `interpret.errors.errors` returns it.
@@ -127,55 +136,77 @@ def error_flow(table: pd.DataFrame, most: int = 12) -> Figure:
     return figure
 
 
-def seed_points(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str]) -> Figure:
-    """Draw a sweep: a row for each cell, a point for each seed, a stroke at their mean, and a panel for each measure.
+def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], measures: Sequence[str]) -> Figure:
+    """Draw a sweep: above, a row for each cell, with a point for each seed and the mean with its 95 % interval; below, the scores
+    on dev by epoch.
 
-    table: the columns of `axes`, and the measures in percent. Rows with the same values of `axes` are the seeds of one cell.
+    A column of panels is a measure. A curve is a run; with more cells than FEW_CELLS, it is the mean over the seeds of a cell.
+
+    Args:
+        runs: the columns of `axes`, and the measures in percent. Rows with the same values of `axes` are the seeds of one cell.
+        curves: the columns of `axes`, seed, epoch, and the measures in percent; without rows, the panels below are left out.
+        measures: such as f1, uas and las. One that no run has is left out.
     """
-    cells = table.groupby(table[list(axes)].astype(str).agg(", ".join, axis=1), sort=False)
-    figure, panels = side_by_side(len(measures), 3.1 * len(measures) + 1.6, 0.38 * len(cells) + 1.2, sharey=True)
-    for panel, measure, colour in zip(panels, measures, cycle((BLUE, RED, GREEN))):
-        for y, (_, rows) in enumerate(cells):
-            panel.plot(rows[measure], [y] * len(rows), "o", color=colour, alpha=0.75, ms=7)
-            panel.plot(rows[measure].mean(), y, "|", color="black", ms=20)
-        panel.set_xlabel(f"{measure.upper()}, percent")
-        panel.margins(x=0.15)
+    runs, curves = (table.assign(cell=table[list(axes)].astype(str).agg(", ".join, axis=1)) for table in (runs, curves))
+    cells, measures = list(dict.fromkeys(runs["cell"])), [name for name in measures if runs[name].notna().any()]
+    colours = dict(zip(cells, sns.color_palette(PALETTE, len(cells))))
+    heights = [0.36 * len(cells) + 1.0, max(3.0, 0.2 * len(cells) + 0.6)][: 1 + (len(curves) > 0)]
+    use_fonts(cells)
+    figure, panels = plt.subplots(
+        len(heights), len(measures), figsize=(3.4 * len(measures) + 2.2, sum(heights)), squeeze=False, layout="constrained",
+        height_ratios=heights,
+    )  # fmt: skip
+    for panel, measure in zip(panels[0], measures):
+        style = {"data": runs, "x": measure, "y": "cell", "order": cells, "ax": panel}
+        sns.stripplot(**style, hue="cell", palette=colours, jitter=False, size=7, alpha=0.8, legend=False)
+        sns.pointplot(
+            **style,
+            errorbar=t_interval,
+            color="black",
+            markers="|",
+            markersize=12,
+            linestyle="none",
+            err_kws={"lw": 1.2},
+        )
+        panel.set(xlabel=f"{measure.upper()}, percent; mean and 95 %", ylabel="")
         panel.locator_params(axis="x", nbins=5)  # more numbers touch those of the next panel
         panel.grid(axis="x", alpha=0.3)
-    panels[0].set_yticks(range(len(cells)), [name for name, _ in cells])
-    panels[0].set_ylim(len(cells) - 0.5, -0.5)
-    panels[0].set_title(", ".join(axes), loc="left", fontsize=9)
-    return figure
-
-
-def learning_curves(table: pd.DataFrame, axes: Sequence[str], measures: Sequence[str]) -> Figure:
-    """Draw how the scores on dev grow with the epochs: a colour for each cell, a line for each run, a panel for each measure.
-
-    With more cells than FEW_CELLS, a line is the mean over the seeds of a cell.
-
-    table: the columns of `axes`, seed, epoch, and the measures in percent.
-    """
-    cells = table.groupby(table[list(axes)].astype(str).agg(", ".join, axis=1), sort=False)
-    line, kind = ("seed", "") if len(cells) <= FEW_CELLS else (lambda row: 0, ", mean of seeds")
-    figure, panels = side_by_side(len(measures), 3.4 * len(measures) + 1.6, max(3.2, 0.23 * len(cells) + 0.6))
-    for panel, measure in zip(panels, measures):
-        for k, (name, rows) in enumerate(cells):
-            for number, (_, runs) in enumerate(rows.groupby(line)):
-                curve, label = runs.groupby("epoch")[measure].mean(), None if number else name
-                panel.plot(curve.index, curve, label=label, **_style(k), ms=4, lw=1, alpha=0.8)
-        panel.set(xlabel="epoch", title=f"{measure.upper()} on dev, percent{kind}")
+        if panel is not panels[0, 0]:
+            panel.set_yticklabels([])
+    panels[0, 0].set_title(", ".join(axes), loc="left", fontsize=9)
+    few, dashes = len(cells) <= FEW_CELLS, [""] * 10 + [(3, 2)] * len(cells)  # the palette has ten colours
+    for panel, measure in zip(panels[1] if len(curves) else (), measures):
+        each = {"units": "seed", "estimator": None} if few else {"errorbar": None}
+        sns.lineplot(
+            curves, x="epoch", y=measure, hue="cell", style="cell", hue_order=cells, style_order=cells, palette=colours,
+            markers=MARKERS[: len(cells)] if few else False, dashes=False if few else dashes[: len(cells)], lw=1, ms=5,
+            alpha=0.8, ax=panel, **each,
+        )  # fmt: skip
+        panel.set(
+            ylabel="", xlabel="epoch", title=f"{measure.upper()} on dev, percent{'' if few else ', mean of seeds'}"
+        )
         panel.xaxis.get_major_locator().set_params(integer=True)
         panel.grid(alpha=0.3)
-    lines = panels[0].get_legend_handles_labels()
-    figure.legend(*lines, title=", ".join(axes), fontsize=8, title_fontsize=8, loc="outside right upper")
+        lines = panel.get_legend_handles_labels()
+        panel.get_legend().remove()
+    if len(curves):
+        figure.legend(*lines, title=", ".join(axes), fontsize=8, title_fontsize=8, loc="outside right lower")
     return figure
+
+
+def t_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of a few runs by Student's t, for seaborn's `errorbar`; nan for one run."""
+    if len(values) < 2:
+        return float("nan"), float("nan")
+    half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    return np.mean(values) - half, np.mean(values) + half
 
 
 def heads_figure(table: pd.DataFrame) -> Figure:
-    """Draw what label heads are worth, in four panels; every point is one seed.
+    """Draw how much label heads matter, in four panels; every point is one seed.
 
-    The first panel shows how far F1 changes under each control at test. The next two show how far the F1 of a label changes with
-    its label head at its mean, and without its label head; hollow points are the F1 of all other labels. The last panel shows how
+    The first panel shows how much F1 changes under each control at test. The next two show how much the F1 of a label changes
+    with its label head at its mean, and without its label head; crosses are the F1 of all other labels. The last panel shows how
     often the label's head attends most to the span's head word, and a bar for chance.
 
     table: the columns system, seed, what, label, measure and value, as `lalkit heads` writes them.
@@ -183,39 +214,46 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     keys = ["system", "seed", "label", "measure"]
     table = table.merge(table.loc[table["what"] == TRAINED, [*keys, "value"]], "left", keys, suffixes=("", "_trained"))
     table["change"] = table["value"] - table["value_trained"]
-    points = dict(list(table.groupby(["system", "what", "label", "measure"])))
-    systems = table[table["what"] != TRAINED]["system"].unique()  # the others have no label heads
+    systems = list(table[table["what"] != TRAINED]["system"].unique())  # the others have no label heads
     labels = [label for label in table["label"].unique() if label]
     controls = [what for what in table[table["measure"] == "f1"]["what"].unique() if what != TRAINED]
     height = 1.9 + (0.2 + 0.1 * len(systems)) * max(len(controls), len(labels))  # a lane for each system
     figure, panels = side_by_side(4, 14, height, words=labels)
-    for k, system in enumerate(systems):
-        style = {**_style(k), "ls": "", "ms": 5.5, "alpha": 0.8}
-        hollow, shift = {**style, "mfc": "none"}, 0.7 * ((k + 0.5) / len(systems) - 0.5)
-        panels[0].plot([], [], label=system, **style)
-        for y, control in enumerate(controls):
-            _points(panels[0], points.get((system, control, "", "f1")), "change", y + shift, style)
-        for y, label in enumerate(labels):
-            for axis, what in zip(panels[1:3], REMOVED):
-                _points(axis, points.get((system, what, label, "label_f1_of_others")), "change", y + shift, hollow)
-                _points(axis, points.get((system, what, label, "label_f1")), "change", y + shift, style)
-            _points(panels[3], points.get((system, TRAINED, label, "on_head_word")), "value", y + shift, style)
+    table = table[table["system"].isin(systems)]
+    changed = table[(table["label"] == "") & (table["what"] != TRAINED) & (table["measure"] == "f1")]
+    _strips(panels[0], changed, "change", "what", controls, systems)
+    for axis, removed in zip(panels[1:3], REMOVED):
+        rows = table[table["what"] == removed]
+        _strips(axis, rows[rows["measure"] == "label_f1_of_others"], "change", "label", labels, systems, "x")
+        _strips(axis, rows[rows["measure"] == "label_f1"], "change", "label", labels, systems)
+    _strips(panels[3], table[table["measure"] == "on_head_word"], "value", "label", labels, systems)
     chance = table[table["measure"] == "on_head_word_chance"].groupby("label")["value"].mean()
     panels[3].plot(chance.reindex(labels), range(len(labels)), "|", color="black", ms=22, mew=2)
     captions = [
         "F1, change in points: contexts, or A,\nchanged at test",
-        *(f"F1 of the label, change in points, {what}\n(hollow: of all other labels)" for what in REMOVED),
+        *(f"F1 of the label, change in points, {what}\n(crosses: of all other labels)" for what in REMOVED),
         "percent of spans whose most attended word\nis the head word (bar: chance)",
     ]
     for axis in panels[:3]:
         axis.axvline(0, color="black", lw=0.8)
     for axis, names, caption in zip(panels, (controls, labels, labels, labels), captions):
-        _name_rows(axis, names, caption)
-        axis.set_ylim(len(names) - 0.4, -0.6)
+        _small_labels(axis, caption)
         for y in range(1, len(names)):
             axis.axhline(y - 0.5, color="#DDDDDD", lw=0.6)
-    _legend_below(figure, panels[0])
+    marks = [
+        plt.Line2D([], [], ls="", marker="o", color=sns.color_palette(PALETTE)[k % 10]) for k in range(len(systems))
+    ]
+    figure.legend(marks, systems, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
     return figure
+
+
+def _strips(axis: Axes, rows: pd.DataFrame, x: str, y: str, order: list, systems: list, marker: str = "o") -> None:
+    """Draw a point for each row: a line of the panel for each value of `order`, and a lane in it for each system."""
+    sns.stripplot(
+        rows, x=x, y=y, hue="system", order=order, hue_order=systems, palette=sns.color_palette(PALETTE, len(systems)),
+        dodge=len(systems) > 1, jitter=False, size=5.5, marker=marker, linewidth=1.2 if marker == "x" else 0, alpha=0.8,
+        legend=False, ax=axis,
+    )  # fmt: skip
 
 
 def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
@@ -230,71 +268,83 @@ def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
     for panel, norm in zip(panels, norms):
         for k, model in enumerate(models):
             rows = first[(first["model"] == model) & (first["norm"] == norm)].set_index("label").reindex(labels)
-            places = np.arange(len(labels)) + 0.75 * ((k + 0.5) / len(models) - 0.5)
-            panel.hlines(places, rows["low"], rows["high"], color=_style(k)["color"], lw=1.5)
-            panel.plot(rows["share"], places, ls="", ms=6, label=model, **_style(k))
+            places, colour = (
+                np.arange(len(labels)) + 0.75 * ((k + 0.5) / len(models) - 0.5),
+                sns.color_palette(PALETTE)[k],
+            )
+            panel.hlines(places, rows["low"], rows["high"], color=colour, lw=1.5)
+            panel.plot(rows["share"], places, ls="", ms=6, label=model, color=colour, marker=MARKERS[k])
             chance = {"label": "the same head, of all constituents"} if k + 1 == len(models) else {}
             panel.plot(rows["overall"], places, "|", color="black", ms=8, **chance)
         panel.set_title(f"by {norm}", fontsize=9)
-        _name_rows(panel, labels, "percent of the label's constituents that its top head leads")
+        panel.set_yticks(range(len(labels)), labels)
+        _small_labels(panel, "percent of the label's constituents that its top head leads")
         panel.set_xlim(0, 100)
     panels[0].invert_yaxis()
-    _legend_below(figure, panels[0])
+    handles = panels[0].get_legend_handles_labels()
+    figure.legend(*handles, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
 def calibration_figure(table: pd.DataFrame) -> Figure:
     """Draw whether probabilities are right, a column for each kind of parts: constituents, arcs and whole trees.
 
-    Above: the share of right parts by their probability (reliability), before (hollow) and after the temperature was fitted.
-    On the diagonal a probability is right. Bins of fewer than FEW_PARTS parts are left out. Below: the errors that are left if
-    only the surest parts count, after the fit.
+    Above: the share of right parts by their probability (reliability), before (thin, dotted) and after the temperature was
+    fitted. On the diagonal a probability is right. Bins of fewer than FEW_PARTS parts are left out. Below: the errors that are
+    left if only the parts with the highest probabilities count, after the fit.
 
     table: the columns parser, kind, fitted, curve ("reliability" or "risk"), x, y, parts.
     """
     use_fonts(())
     figure, panels = plt.subplots(2, 3, figsize=(10.8, 7.4), layout="constrained")
+    parsers = list(table["parser"].unique())
+    style = {"hue": "parser", "hue_order": parsers, "palette": sns.color_palette(PALETTE, len(parsers)), "ms": 5}
+    style |= {"style": "parser", "style_order": parsers, "dashes": False, "errorbar": None, "estimator": None}
+    markers = dict(zip(parsers, MARKERS * len(parsers)))
     for column, (kind, title) in zip(panels.T, CALIBRATED.items()):
-        column[0].plot([0, 1], [0, 1], color="black", lw=0.8)
-        for k, (parser, rows) in enumerate(table[table["kind"] == kind].groupby("parser", sort=False)):
-            colour, line = _style(k)["color"], "-" if k < len(COLOURS) else "--"
-            for fitted, face in ((False, "none"), (True, colour)):
-                points = rows.query("curve == 'reliability' and fitted == @fitted and parts >= @FEW_PARTS")
-                style = {**_style(k), "mfc": face, "ms": 4.5, "ls": line, "lw": 1.2 if fitted else 0.6}
-                column[0].plot(points["x"], points["y"], label=parser if fitted else None, alpha=0.85, **style)
-            points = rows[(rows["curve"] == "risk") & rows["fitted"]]
-            column[1].plot(100 * points["x"], 100 * points["y"], color=colour, ls=line, lw=1.4)
-        column[0].set_title(title)
-        column[0].set_xlabel("probability", fontsize=8)
-        column[1].set_xlabel("coverage: percent of parts, the surest first", fontsize=8)
-        column[1].set_ylim(bottom=0)
+        rows, (above, below) = table[table["kind"] == kind], column
+        above.plot([0, 1], [0, 1], color="black", lw=0.8)
+        shown = rows[(rows["curve"] == "reliability") & (rows["parts"] >= FEW_PARTS)]
+        for fitted, line in ((False, {"lw": 0.7, "ls": ":", "alpha": 0.6}), (True, {"lw": 1.3})):
+            sns.lineplot(shown[shown["fitted"] == fitted], x="x", y="y", markers=markers, ax=above, **style, **line)
+            handles = above.get_legend_handles_labels()
+            above.get_legend().remove()
+        risk = rows[(rows["curve"] == "risk") & rows["fitted"]].assign(
+            x=lambda r: 100 * r["x"], y=lambda r: 100 * r["y"]
+        )
+        sns.lineplot(risk, x="x", y="y", markers=False, legend=False, lw=1.4, ax=below, **style)
+        above.set(title=title, xlabel="probability", ylabel="")
+        below.set(xlabel="coverage: percent of parts, highest probability first", ylabel="", ylim=(0, None))
         for axis in column:
             axis.grid(alpha=0.3)
             axis.tick_params(labelsize=8)
-    panels[0, 0].set_ylabel("share that is right (hollow: before the fit)", fontsize=8)
+            axis.xaxis.label.set_size(8)
+    panels[0, 0].set_ylabel("share that is right (dotted: before the fit)", fontsize=8)
     panels[1, 0].set_ylabel("risk: percent of errors among them", fontsize=8)
-    _legend_below(figure, panels[0, 0])
+    figure.legend(handles[0][-len(parsers) :], parsers, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
 def readings_figure(table: pd.DataFrame) -> Figure:
     """Draw the most probable readings of sentences as bars, a panel for each sentence.
 
-    table: the columns sentence, reading (a text that says what differs from the first), and probability.
+    table: the columns sentence, reading (a text that says how it differs from the first), and probability.
     """
     groups = list(table.groupby("sentence", sort=False))
     use_fonts(table["sentence"])
     size, heights = (10, 0.36 * len(table) + 0.75 * len(groups)), [len(rows) for _, rows in groups]
     figure, panels = plt.subplots(len(groups), figsize=size, squeeze=False, layout="constrained", height_ratios=heights)
     for axis, (sentence, rows) in zip(panels[:, 0], groups):
-        axis.barh(range(len(rows)), 100 * rows["probability"], color=[BLUE] + [SKY] * (len(rows) - 1), height=0.7)
-        for y, probability in enumerate(rows["probability"]):
-            axis.text(100 * probability, y, f" {100 * probability:.1f} %", va="center", fontsize=8)
+        places, percent = [str(k) for k in range(len(rows))], 100 * rows["probability"]
+        sns.barplot(
+            x=percent, y=places, hue=places, palette=[BLUE] + [SKY] * (len(rows) - 1), width=0.7, legend=False, ax=axis
+        )
+        for y, value in enumerate(percent):
+            axis.text(value, y, f" {value:.1f} %", va="center", fontsize=8)
         axis.set_title(sentence, loc="left", fontsize=10)
         axis.set_yticks(range(len(rows)), rows["reading"], fontsize=8)
-        axis.set(xlim=(0, 112 * rows["probability"].max()), xticks=[])
-        axis.spines[["top", "right", "bottom"]].set_visible(False)
-        axis.invert_yaxis()
+        axis.set(xlim=(0, 112 * rows["probability"].max()), xticks=[], xlabel="", ylabel="")
+        sns.despine(ax=axis, bottom=True)
     return figure
 
 
@@ -340,45 +390,21 @@ def drawn(table: pd.DataFrame) -> pd.DataFrame:
 def side_by_side(
     count: int, width: float, height: float, words: Iterable[str] = (), **options
 ) -> tuple[Figure, np.ndarray]:
-    """Return a figure (in inches) and its panels, side by side. words: those that it will show, in whatever script."""
+    """Return a figure (in inches) and its panels, side by side. words: those that it will show, in any script."""
     use_fonts(words)
     figure, panels = plt.subplots(1, count, figsize=(width, height), squeeze=False, layout="constrained", **options)
     return figure, panels[0]
 
 
-def _heat_map(
-    values: np.ndarray, rows: Sequence[str], label: str, size: tuple[float, float], words: Iterable[str], **colours
-) -> tuple[Figure, Axes]:
-    figure, (axis,) = side_by_side(1, *size, words=words)
-    image = axis.imshow(values, aspect="auto", **colours)
-    axis.set_yticks(range(len(rows)), rows, fontsize=8)
-    figure.colorbar(image, ax=axis, label=label, shrink=0.9)
-    return figure, axis
-
-
-def _name_rows(axis: Axes, names: Sequence[str], measure: str) -> None:
-    axis.set_yticks(range(len(names)), names, fontsize=8)
+def _small_labels(axis: Axes, measure: str) -> None:
     axis.set_xlabel(measure, fontsize=8)
-    axis.tick_params(axis="x", labelsize=8)
+    axis.set_ylabel("")
+    axis.tick_params(labelsize=8)
     axis.grid(axis="x", alpha=0.3)
 
 
-def _legend_below(figure: Figure, panel: Axes) -> None:
-    figure.legend(*panel.get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4, frameon=False)
-
-
-def _style(k: int) -> dict:
-    """Return the colour and the marker of the k-th group."""
-    return {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
-
-
-def _points(axis: Axes, rows: pd.DataFrame | None, column: str, y: float, style: dict) -> None:
-    if rows is not None:
-        axis.plot(rows[column], [y] * len(rows), **style)
-
-
 def _order(values: np.ndarray) -> np.ndarray:
-    """Return an order of the rows in which rows that are alike are neighbours."""
+    """Return an order of the rows in which similar rows are neighbours."""
     if len(values) < 3:
         return np.arange(len(values))
     sizes = np.linalg.norm(values, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Say where a number comes from: which code, data and versions, on what device, and with how much memory."""
+"""Record where a number comes from: the code, the data, the versions, the device and the memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from lalkit.errors import CorpusError
 from lalkit.treebank.corpora import SPLITS, load
 
 PACKAGE = Path(__file__).parents[1]
-# What the numbers of a trained parser depend on. Imports flow one way, so no other room can change them.
+# The numbers of a trained parser depend on these. Imports flow one way, so no other room can change them.
 OF_TRAINING = (
     "__init__.py", "errors.py", "files.py", "config.py", "treebank", "evaluation", "chart", "network", "training",
-    "reproduce/sweep_runs.py",
 )  # fmt: skip
 
 
@@ -32,8 +31,8 @@ def code_hash(package: Path = PACKAGE) -> str:
 def training_hash(package: Path = PACKAGE) -> str:
     """Return the SHA-256 of the code that a training and its scores depend on, as it is on disk now.
 
-    Comments, docstrings, the layout of the code and the version of Python do not count, so that a sweep goes on after a change
-    of these. Nor do files that editors and systems leave beside the code, such as .DS_Store and .ipynb_checkpoints.
+    Comments, docstrings and the layout of the code do not count, so that a sweep continues after a change of these. Files that
+    editors and systems leave beside the code, such as .DS_Store and .ipynb_checkpoints, do not count either.
     """
     places = (package / name for name in OF_TRAINING)
     files = [path for place in places for path in (sorted(place.rglob("*")) if place.is_dir() else [place])]
@@ -41,7 +40,7 @@ def training_hash(package: Path = PACKAGE) -> str:
     return json_hash({name: _code(path) for name, path in names.items() if not f"/{name}".count("/.")})
 
 
-def _code(path: Path) -> str | list:
+def _code(path: Path) -> str:
     """Return the text of a file; of Python code, its syntax tree without docstrings."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
@@ -50,20 +49,7 @@ def _code(path: Path) -> str | list:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return _syntax(tree)
-
-
-def _syntax(node: ast.AST | list | str | None) -> list | str:
-    """Return a syntax tree as lists, without empty fields: newer versions of Python have more of these.
-
-    `ast.unparse` would not do: its quotes in f-strings depend on the version.
-    """
-    if isinstance(node, list):
-        return [*map(_syntax, node)]
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
-    return [type(node).__name__, *([name, _syntax(value)] for name, value in fields)]
+    return ast.dump(tree)
 
 
 def files_hash(folder: Path) -> str:
@@ -85,7 +71,7 @@ def data_hash(treebank: str, tasks: Collection[str] = ("joint",)) -> str:
 
 
 def parts_hash(parts: Iterable[tuple[str, Sequence]]) -> str:
-    """Return the SHA-256 of data in parts, (name, members), with all that their members hold, in their order."""
+    """Return the SHA-256 of data in parts, (name, members): of all members, in their order."""
     digest = hashlib.sha256()
     for name, members in parts:
         digest.update(f"{name} {len(members)}\n".encode())
@@ -95,7 +81,7 @@ def parts_hash(parts: Iterable[tuple[str, Sequence]]) -> str:
 
 
 def json_hash(value) -> str:
-    """Return the SHA-256 of a JSON value, whatever the order of its keys. Caches keep their results under it."""
+    """Return the SHA-256 of a JSON value, whatever the order of its keys. Caches use it as a key."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -136,7 +122,7 @@ def versions() -> dict[str, str | None]:
 
 
 def device() -> str:
-    """Return what torch would compute on: the name of the GPU, or the processor's architecture."""
+    """Return the device that torch would use: the name of the GPU, or the processor's architecture."""
     import torch
 
     return torch.cuda.get_device_name(0) if torch.cuda.is_available() else f"cpu ({platform.machine()})"

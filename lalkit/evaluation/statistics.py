@@ -1,13 +1,19 @@
-"""Say whether a difference is more than chance, for one test or for many; measure areas under ROC curves and agreement of judges.
+"""Test whether a difference is more than chance, and measure areas under ROC curves and agreement of judges.
 
-The scores of a corpus are ratios of sums over sentences. Therefore they are tested by randomisation over sentences, which no
-library we know offers for such ratios. Holm's correction is not in scipy either.
+Two questions need two tests. *Is one system better than another?* A system is trained again and again, so the unit is the run
+(a seed): `welch`. *Is this parser better than that parser?* Both are fixed files that parse the same sentences, so the unit is
+the sentence: `f1_test` and `score_test`. A test over sentences must not answer the first question: it calls a difference
+between two seeds of one system significant far more often than in 5 % of cases.
+
+The scores of a corpus are ratios of sums over sentences, so `f1_test` exchanges sentences at random. Neither this test nor
+Holm's correction is in scipy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -23,6 +29,99 @@ COUNTS = {
 
 
 @dataclass(frozen=True)
+class Welch:
+    """Hold the result of Welch's t test of two systems over their runs.
+
+    difference: of the means, first minus second; low to high: its 95 % interval; p: two-sided; equal_p: of the equivalence
+    test. All but the difference are nan if one system has fewer than two runs.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    equal_p: float
+
+
+def welch(first: ArrayLike, second: ArrayLike, margin: float) -> Welch:
+    """Test whether two systems differ, by the scores of their runs: [A] and [B]. The runs need not have the same seeds.
+
+    The equivalence test (two one-sided tests, Schuirmann 1987) asks whether the difference of the means lies between -margin
+    and +margin: its p is the larger one of two Welch tests, against -margin and against +margin.
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    difference = float(a.mean() - b.mean())
+    if min(len(a), len(b)) < 2:
+        return Welch(difference, *[float("nan")] * 4)
+    if (
+        a.std() == b.std() == 0
+    ):  # all runs of a system are equal, so that there is no spread to measure the difference by
+        return Welch(difference, difference, difference, float(difference == 0), float(abs(difference) >= margin))
+    test = stats.ttest_ind(a, b, equal_var=False)
+    interval = test.confidence_interval(0.95)
+    above = stats.ttest_ind(a + margin, b, equal_var=False, alternative="greater").pvalue
+    below = stats.ttest_ind(a - margin, b, equal_var=False, alternative="less").pvalue
+    return Welch(difference, float(interval.low), float(interval.high), float(test.pvalue), float(max(above, below)))
+
+
+def mean_of_runs(values: ArrayLike) -> tuple[float, float, float]:
+    """Return the mean of runs and its 95 % interval by t; the interval of a single run is nan."""
+    a = np.asarray(values, dtype=np.float64)
+    half = stats.t.ppf(0.975, len(a) - 1) * a.std(ddof=1) / np.sqrt(len(a)) if len(a) > 1 else float("nan")
+    return float(a.mean()), float(a.mean() - half), float(a.mean() + half)
+
+
+def resampled_scores(counts: ArrayLike, rounds: int = 2000, seed: int = 0) -> np.ndarray:
+    """Return the F1 of every run in `rounds` bootstrap samples of the sentences: [rounds, runs].
+
+    counts: (matched, gold, predicted) of every run and sentence, [runs, N, 3]. In each round, all runs have the same sentences.
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    runs, size, _ = counts.shape
+    drawn = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), rounds).astype(np.float64)
+    sums = drawn @ counts.transpose(1, 0, 2).reshape(size, -1)
+    return f1_of_sums(sums.reshape(rounds, runs, 3))
+
+
+def bootstrap_interval(first: np.ndarray, second: np.ndarray, seed: int = 0) -> tuple[float, float]:
+    """Return the 95 % interval of a difference of two systems by a hierarchical bootstrap: seeds, then sentences.
+
+    first, second: what `resampled_scores` returned for the runs of each system, [rounds, A] and [rounds, B]. Every round draws
+    the runs of each system again. Few runs make this interval too narrow; Welch's is the one that judges.
+    """
+    rng, means = np.random.default_rng(seed), []
+    for scores in (first, second):
+        rounds, runs = scores.shape
+        chosen = rng.integers(0, runs, (rounds, runs))
+        means.append(np.take_along_axis(scores, chosen, axis=1).mean(axis=1))
+    low, high = np.quantile(means[0] - means[1], [0.025, 0.975])
+    return float(low), float(high)
+
+
+def split_tests(scores: ArrayLike) -> list[float]:
+    """Return the p of every split of one system's runs into two groups: tests of a difference that is not there.
+
+    At a level of 5 %, 5 % of such tests should be significant. With four runs or more, each group has at least two of them, and
+    the test is Welch's. Of three runs, each one is tested against the other two, whose spread counts for it as well: Student's t
+    test with one degree of freedom. Fewer runs cannot be split.
+    """
+    a = np.asarray(scores, dtype=np.float64)
+    sizes = range(2, len(a) // 2 + 1) if len(a) > 3 else range(1, len(a) - 1)
+    found = []
+    for size in sizes:
+        for group in combinations(range(len(a)), size):
+            if 2 * size == len(a) and 0 not in group:
+                continue  # the same split was seen from its other side
+            sides = [
+                (side.mean(), side.std(ddof=1) if len(side) > 1 else 0.0, len(side))
+                for side in (a[list(group)], np.delete(a, group))
+            ]
+            test = stats.ttest_ind_from_stats(*sides[0], *sides[1], equal_var=len(a) == 3)
+            found.append(float(test.pvalue))
+    return found
+
+
+@dataclass(frozen=True)
 class Difference:
     """difference: of the scores in points, first minus second; p: two-sided."""
 
@@ -31,11 +130,13 @@ class Difference:
 
 
 def f1_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int = 0) -> Difference:
-    """Test the difference of two corpus F1 scores by approximate randomisation (Noreen 1989).
+    """Test one parser against one parser over sentences, by approximate randomisation (Noreen 1989).
 
-    If the two systems were the same, it would not matter which system has which counts of a sentence. So p is the share of
+    If the two parsers were the same, it would not matter which parser has which counts of a sentence. So p is the share of
     `rounds` random exchanges, with the observed one among them, in which F1 differs by at least as much as observed. UAS is
-    such a ratio too: (right, arcs, arcs). A t-test on the F1 of sentences would test their unweighted mean instead.
+    such a ratio too: (right, arcs, arcs). A t test on the F1 of sentences would test their unweighted mean instead.
+
+    This says nothing about another training of the same two systems: see `welch`.
 
     Args:
         first, second: counts of every sentence, (matched, gold, predicted): [N, 3] each.
@@ -58,9 +159,10 @@ def f1_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int
 
 
 def score_test(first: Sequence[pd.DataFrame], second: Sequence[pd.DataFrame], score: str) -> Difference:
-    """Test one of the scores in `COUNTS` over several pairs of runs, such as seeds.
+    """Test one parser against one parser over sentences by one of the scores in `COUNTS`, see `f1_test`.
 
-    first, second: the tables of sentences of every run. The counts of a sentence are added up over the runs.
+    first, second: the tables of sentences of every run. The counts of a sentence are added up over the runs of a side, so a small
+    p speaks of these trained parsers, and not of other seeds.
     """
     sides = (sum(table[COUNTS[score]].fillna(0).to_numpy(float) for table in tables) for tables in (first, second))
     return f1_test(*sides)

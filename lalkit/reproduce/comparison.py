@@ -24,7 +24,7 @@ from lalkit.files import find_json, write_json
 from lalkit.interpret import layer_of
 from lalkit.interpret.controls import TESTED
 from lalkit.reproduce.comparison_measures import TRAINED, Row, measure, usual_labels
-from lalkit.reproduce.sweep_table import read_sweep
+from lalkit.reproduce.report import read_sweep
 from lalkit.training.checkpoint import fingerprint, read_content
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
@@ -70,9 +70,9 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
         name, folder = name_and_place(place)
         if (Path(folder) / "sweep.json").exists():
             sweep = read_sweep(folder)
-            for result in sweep.runs:
-                cell = ", ".join(result["cell"].values())
-                runs.append(_run(f"{name}{': ' * bool(name)}{cell}", sweep.folder / result["folder"] / "parser"))
+            for row in sweep.runs.to_dict("records"):
+                cell = ", ".join(row[axis] for axis in sweep.axes)
+                runs.append(_run(f"{name}{': ' * bool(name)}{cell}", Path(folder) / "runs" / row["run"] / "parser"))
         else:
             runs.append(_run(name, Path(folder)))
     if not runs:

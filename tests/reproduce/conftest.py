@@ -5,8 +5,7 @@ import logging
 import pytest
 import yaml
 
-from lalkit.reproduce.sweep_plan import plan
-from lalkit.reproduce.sweep_runs import sweep
+from lalkit.reproduce.sweep import plan, sweep
 from lalkit.treebank.corpora import shipped
 
 

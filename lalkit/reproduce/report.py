@@ -1,0 +1,398 @@
+"""Report sweeps: one tidy table with a row for each run, the tests of every pair of cells, the claims, and a figure.
+
+A cell is one combination of the grid's values. Its runs differ only in their seed, so the unit of every test of cells is the
+run: Welch's t test over the seeds, with the 95 % interval of the difference, corrected by Holm within a table. Beside it stand a
+hierarchical bootstrap (seeds, then sentences) and an equivalence test, because "not significant" does not mean "equal".
+
+A report has these files; `read_sweep` reads a sweep from them as well as from the folder of its runs:
+
+    NAME.csv                a row for each run: its cell, seed, scores, weights, minutes, best epoch and learning curve
+    NAME-sentences.csv.gz   the counts of every sentence in every run, so that every interval can be computed again
+    NAME.json               the description of the sweep, with its claims as they were written before the runs
+    NAME.md, NAME.png       the report
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lalkit.draw.figures import sweep_figure
+from lalkit.draw.pages import png, render
+from lalkit.errors import ParameterError
+from lalkit.evaluation.statistics import (
+    COUNTS,
+    bootstrap_interval,
+    f1_test,
+    holm,
+    mean_of_runs,
+    resampled_scores,
+    split_tests,
+    welch,
+)
+from lalkit.files import read_json, write_bytes, write_json, write_text
+from lalkit.reproduce.sweep import ALL_OTHERS, Description, Same, check_description, describe, finished, read_result
+from lalkit.treebank.corpora import shipped
+
+SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
+COUNTED = tuple(COUNTS)  # the scores that are compared
+KEPT = list(dict.fromkeys(column for columns in COUNTS.values() for column in columns))  # the counts of a sentence
+NAMES = {"f1": "F1", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
+LEVEL = 0.05
+MARGIN = 0.3  # points: cells that differ by less are called equal
+COMPARED = ["seeds", "difference", "low", "high", "p", "equal_p", "boot_low", "boot_high"]
+HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "not significant at this size", "not in this sweep"
+REMEDY = (
+    "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/ablation-1-sample, or the NAME.csv of a report."
+)
+
+
+JUDGED = """*Better*: Welch's t test over seeds. *The same*: the equivalence test, with the margin that the claim states. p is
+corrected (Holm) for all claims of this table; the level is 5 %."""
+COUNTED_ALARMS = """Runs of one cell differ by chance alone, so a test at 5 % should call about 5 of 100 pairs of their groups
+different. *Over seeds*: the seeds of each cell split into two groups in all ways, by Welch's test (three seeds: each against the
+other two, by Student's). *Over sentences*: every two seeds of a cell, by exchanged sentences. That test compares one parser with
+one parser, so it judges no claim here."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep with its results.
+
+    record: name, profile, file (the description as it was read) and missing (a few words for each run without a result);
+    description: the file with the values of the profile; runs: a row for each run; counts: name of a run -> a row for each
+    sentence of the part that is reported.
+    """
+
+    record: dict
+    description: Description
+    runs: pd.DataFrame
+    counts: dict[str, pd.DataFrame]
+
+    @property
+    def name(self) -> str:
+        return "-".join(filter(None, (self.record["name"], self.record["profile"])))
+
+    @property
+    def axes(self) -> list[str]:
+        return list(self.runs.columns[: self.runs.columns.get_loc("seed")])
+
+    @cached_property
+    def cells(self) -> dict[str, pd.DataFrame]:
+        """Return the runs of every cell that has one, in the plan's order, by the description of the cell."""
+        names = self.runs[self.axes].apply(lambda row: describe(dict(row)), axis=1)
+        return dict(list(self.runs.groupby(names, sort=False)))
+
+    @cached_property
+    def samples(self) -> dict[str, pd.DataFrame]:
+        """Return measure -> the score of every run (a column) in bootstrap samples of the sentences; nothing without counts."""
+        if len({len(table) for table in self.counts.values()}) > 1:
+            remedy = "Delete the result.json of the run that differs, and run `lalkit sweep` again."
+            raise ParameterError("the runs do not have equally many sentences", where=self.name, remedy=remedy)
+        runs, measures = list(self.counts), COUNTED if self.counts else ()
+        return {name: pd.DataFrame(resampled_scores(self.counts_of(runs, name)), columns=runs) for name in measures}
+
+    def counts_of(self, runs: Iterable[str], measure: str) -> np.ndarray:
+        """Return (right, in gold, predicted) of every sentence of some runs: [runs, N, 3]."""
+        return np.stack([self.counts[run][COUNTS[measure]].to_numpy() for run in runs])
+
+
+def read_sweep(path: str | Path) -> Sweep:
+    """Read a sweep from the folder of its runs, or from the NAME.csv of a report.
+
+    Raises ParameterError if it holds no sweep, or a damaged one, or if none of its runs ended well.
+    """
+    path = Path(path)
+    try:
+        if (path / "sweep.json").exists():
+            return _read_runs(path, read_json(path / "sweep.json", REMEDY, ParameterError))
+        if path.suffix == ".csv" and path.exists():
+            return _read_tables(path, read_json(path.with_suffix(".json"), REMEDY, ParameterError))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ParameterError(f"is damaged: {error}", where=str(path), remedy=REMEDY) from None
+    raise ParameterError("holds no sweep", where=str(path), remedy=REMEDY)
+
+
+def _read_runs(folder: Path, plan: dict) -> Sweep:
+    description = check_description(plan["file"], f"{folder}/sweep.json: file").of(plan["profile"])
+    results, missing = [], []
+    for run in plan["runs"]:
+        if result := finished(folder / run["folder"], run["key"]):
+            results.append((run, result))
+        else:
+            failed = read_result(folder / run["folder"]).get("status") == "failed"
+            missing.append(f"{describe(run['cell'])}, seed {run['seed']}: {'failed' if failed else 'not run'}")
+    if not results:
+        raise ParameterError("no run of it has ended well", where=str(folder), remedy="Run `lalkit sweep` again.")
+    split, rows, counts = "test" if all("test" in result["scores"] for _, result in results) else "dev", [], {}
+    for run, result in results:
+        name, curve_of = Path(run["folder"]).name, ("epoch", *COUNTED)
+        curve = [{key: _rounded(epoch.get(key)) for key in curve_of} for epoch in result["history"]]
+        rows.append(
+            {
+                **{axis: run["cell"][axis] for axis in description.grid}, "seed": run["seed"], "run": name, "split": split,
+                **{score: _rounded(result["scores"][split][score]) for score in SCORES},
+                "parameters": result["parameters"], "minutes": round(result["seconds"] / 60, 1),
+                "peak_mb": result["peak_memory_mb"], "epochs": result["epochs"], "best_epoch": result["best_epoch"],
+                "device": result["device"], "commit": result["git"] or "", "curve": json.dumps(curve),
+            }
+        )  # fmt: skip
+        table = pd.read_csv(folder / run["folder"] / f"{split}.csv", usecols=KEPT, dtype=float)
+        counts[name] = table[KEPT].fillna(0).astype(int)
+    record = {key: plan[key] for key in ("name", "profile", "file")} | {"missing": missing}
+    return Sweep(record, description, pd.DataFrame(rows), counts)
+
+
+def _read_tables(path: Path, record: dict) -> Sweep:
+    description = check_description(record["file"], f"{path.with_suffix('.json')}: file").of(record["profile"])
+    texts = dict.fromkeys([*description.grid, "run", "split", "device", "commit", "curve"], str)
+    runs = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values={name: [""] for name in SCORES})
+    sentences = path.with_name(f"{path.stem}-sentences.csv.gz")
+    tables = pd.read_csv(sentences, dtype={"run": str}).groupby("run", sort=False) if sentences.exists() else ()
+    return Sweep(record, description, runs, {name: table[KEPT].reset_index(drop=True) for name, table in tables})
+
+
+def _rounded(score: float | None) -> float | None:
+    """Return a score as the files of a report hold it, so that a report can be made again from them."""
+    return None if score is None else round(score, 4)
+
+
+def curve_table(sweep: Sweep) -> pd.DataFrame:
+    """Return a row for each run and epoch with the scores on dev: the axes, seed, epoch, f1, uas, las."""
+    rows = [
+        {**{name: row[name] for name in (*sweep.axes, "seed")}, **epoch}
+        for row in sweep.runs.to_dict("records")
+        for epoch in json.loads(row["curve"] or "[]")
+    ]
+    return pd.DataFrame(rows, columns=[*sweep.axes, "seed", "epoch", *COUNTED])
+
+
+def cell_table(sweep: Sweep) -> pd.DataFrame:
+    """Return a row for each cell: the axes, the number of seeds, and for each score its mean, standard deviation (n - 1) and 95 %
+    interval over the seeds (SCORE, SCORE sd, SCORE low, SCORE high); the means of weights, minutes and peak MB; and `paper f1`
+    and so on where the description names a row of the paper."""
+    rows = []
+    for runs in sweep.cells.values():
+        row = {**runs.iloc[0][sweep.axes], "seeds": len(runs)}
+        for score in SCORES:
+            values = runs[score].astype(float)
+            row[score], row[f"{score} low"], row[f"{score} high"] = mean_of_runs(values)
+            row[f"{score} sd"] = values.std(ddof=1)
+        row |= {size: runs[size].astype(float).mean() for size in ("parameters", "minutes", "peak_mb")}
+        rows.append(row | paper_scores(sweep.description, row))
+    return pd.DataFrame(rows)
+
+
+def paper_scores(description: Description, cell: dict) -> dict[str, float]:
+    """Return the paper's f1, uas and las for a cell, as `paper f1` and so on; nothing if it has no such row.
+
+    Raises ParameterError if the table of the paper, or a column of it, is not there.
+    """
+    if description.paper is None:
+        return {}
+    file = shipped() / "paper" / f"{description.paper.table}.csv"
+    try:
+        table = pd.read_csv(file, dtype=str)
+        for axis, place in description.paper.rows.items():
+            wanted = {str(name): str(value) for name, value in place.values.items()}.get(cell.get(axis))
+            table = table[table[place.column] == wanted]
+        return {f"paper {name}": float(table[name].iloc[0]) for name in COUNTED} if len(table) == 1 else {}
+    except (OSError, KeyError) as error:
+        remedy = "`paper: table` names a file of data/paper, and `rows` its columns."
+        raise ParameterError(f"{file.name}: {error}", where=f"{description.name}: paper", remedy=remedy) from None
+
+
+def compare(sweep: Sweep, first: str, second: str, measure: str, margin: float = MARGIN) -> dict | None:
+    """Compare two cells by one measure over their seeds.
+
+    Returns:
+        seeds (of the cell that has fewer); difference (of the means in points, first minus second), low, high and p of Welch's
+        test; equal_p of the equivalence test with this margin; boot_low and boot_high, the interval of the hierarchical
+        bootstrap, missing where the counts of sentences were not kept. None if one of the cells has no such score: a parser of
+        one layer lacks the scores of the other.
+    """
+    sides = [sweep.cells.get(cell, sweep.runs[:0]).dropna(subset=[measure]) for cell in (first, second)]
+    if not all(map(len, sides)):
+        return None
+    test, boot = welch(*(side[measure].astype(float) for side in sides), margin), (np.nan, np.nan)
+    if sweep.samples:
+        boot = bootstrap_interval(*(sweep.samples[measure][list(side["run"])].to_numpy() for side in sides))
+    return {"seeds": min(map(len, sides)), **asdict(test), "boot_low": boot[0], "boot_high": boot[1]}
+
+
+def pair_table(sweep: Sweep) -> pd.DataFrame:
+    """Compare every pair of cells by every measure, as `compare` does, with p corrected within each measure (p_holm)."""
+    rows = [
+        {"first": first, "second": second, "measure": measure, **compared}
+        for measure in COUNTED
+        for first, second in combinations(sweep.cells, 2)
+        if (compared := compare(sweep, first, second, measure))
+    ]
+    table = pd.DataFrame(rows, columns=["first", "second", "measure", *COMPARED])
+    return table.assign(p_holm=table.groupby("measure")["p"].transform(_corrected))
+
+
+def _corrected(p: pd.Series) -> pd.Series:
+    """Return the p values corrected for their number; a missing one stays missing and does not count."""
+    corrected, known = p.astype(float), p.notna()
+    corrected[known] = holm(p[known])
+    return corrected
+
+
+def claim_table(sweep: Sweep) -> pd.DataFrame:
+    """Return a row for each claim of the description, with its verdict.
+
+    The columns are says, by, against (the cell it is compared with; of all others, the closest), those of `compare`, p_holm and
+    verdict. A claim that a cell is better is judged by Welch's p; a claim that two cells are the same by the p of the
+    equivalence test with its own margin. Both are corrected for all comparisons of the claims. A claim about all others holds
+    if it holds against each of them, and does not hold if it does not hold against one.
+    """
+    claims, rows = sweep.description.claims, []
+    for number, claim in enumerate(claims):
+        same = isinstance(claim, Same)
+        cell, other = (describe(claim.same), claim.as_) if same else (describe(claim.better), claim.than)
+        for against in [c for c in sweep.cells if c != cell] if other == ALL_OTHERS else [describe(other)]:
+            if found := compare(sweep, cell, against, claim.by, claim.within if same else MARGIN):
+                tested = found["equal_p" if same else "p"]
+                rows.append({"claim": number, "against": against, **found, "tested": tested})
+    table = pd.DataFrame(rows, columns=["claim", "against", *COMPARED, "tested"])
+    table["p_holm"] = _corrected(table["tested"])
+    judged = []
+    for number, claim in enumerate(claims):
+        against = table[table["claim"] == number].sort_values("difference").to_dict("records")
+        verdicts = {verdict(claim, comparison) for comparison in against}
+        together = next((v for v in (NOT, UNKNOWN, HOLDS) if v in verdicts), ABSENT)
+        judged.append({**(against or [{}])[0], "says": claim.says, "by": claim.by, "verdict": together})
+    return pd.DataFrame(judged, columns=["says", "by", "against", *COMPARED, "p_holm", "verdict"])
+
+
+def verdict(claim, comparison: dict) -> str:
+    """Judge one comparison of a claim by its corrected p, which is missing if a cell has a single run."""
+    if isinstance(claim, Same):
+        if comparison["p_holm"] < LEVEL:
+            return HOLDS
+        return NOT if comparison["p"] < LEVEL and abs(comparison["difference"]) > claim.within else UNKNOWN
+    if not comparison["p_holm"] < LEVEL:
+        return UNKNOWN
+    return HOLDS if comparison["difference"] > 0 else NOT
+
+
+def false_alarms(sweep: Sweep, measure: str = "f1", rounds: int = 1000) -> tuple[list[bool], list[bool]]:
+    """Test groups of runs of the *same* cell at 5 %: about 5 of 100 such tests should be significant.
+
+    Returns:
+        For all splits of the seeds of a cell into two groups (`split_tests`), whether p < 0.05; and the same for the test over
+        sentences (`f1_test`) between every two seeds of a cell, if the counts of sentences were kept.
+    """
+    over_seeds, over_sentences = [], []
+    for runs in sweep.cells.values():
+        runs = runs.dropna(subset=[measure])
+        over_seeds += [p < LEVEL for p in split_tests(runs[measure].astype(float))]
+        if sweep.counts and len(runs):
+            pairs = combinations(sweep.counts_of(runs["run"], measure), 2)
+            over_sentences += [f1_test(first, second, rounds).p < LEVEL for first, second in pairs]
+    return over_seeds, over_sentences
+
+
+def report(places: Sequence[str | Path], out: str | Path) -> list[Path]:
+    """Write the report of sweeps into a folder, and return its files (see the top of this module).
+
+    places: folders of runs, or the NAME.csv of reports. Raises ParameterError as `read_sweep` does, and for two sweeps of one
+    name, before it writes.
+    """
+    sweeps: dict[str, Sweep] = {}
+    for sweep in map(read_sweep, places):
+        if sweep.name in sweeps:
+            remedy = "Report them one by one, each with its own --out."
+            raise ParameterError(f"two sweeps are called {sweep.name}, and files are named so", remedy=remedy)
+        sweeps[sweep.name] = sweep
+    out, written = Path(out), []
+    for name, sweep in sweeps.items():
+        parts = _parts(sweep)
+        picture = png(sweep_figure(sweep.runs, curve_table(sweep), sweep.axes, COUNTED))
+        alt = "F1, UAS and LAS of every run with the interval of each cell, and the scores on dev by epoch"
+        page = render(
+            "reproduce/report.md.jinja", title=sweep.description.question, first=f"![{alt}]({name}.png)", parts=parts
+        )
+        written += [
+            write_text(out / f"{name}.csv", sweep.runs.to_csv(index=False, float_format="%.6g")),
+            write_json(out / f"{name}.json", sweep.record),
+        ]
+        if sweep.counts:
+            tables = [table.assign(run=run, sentence=range(len(table))) for run, table in sweep.counts.items()]
+            text = pd.concat(tables)[["run", "sentence", *KEPT]].to_csv(index=False)
+            written.append(write_bytes(out / f"{name}-sentences.csv.gz", gzip.compress(text.encode(), 9, mtime=0)))
+        written += [write_bytes(out / f"{name}.png", picture), write_text(out / f"{name}.md", page)]
+    return written
+
+
+def _parts(sweep: Sweep) -> dict[str, pd.DataFrame | str]:
+    """Return the parts of the page: heading -> a table of text, or a sentence."""
+    runs, description = sweep.runs, sweep.description
+    seeds, epochs, devices = (", ".join(map(str, sorted(set(runs[name])))) for name in ("seed", "epochs", "device"))
+    parts: dict[str, pd.DataFrame | str] = {
+        "Setting": f"{description.treebank}, {runs['split'].iloc[0]}; {len(runs)} runs; seeds: {seeds}; epochs: {epochs}; one "
+        f"thread, {devices}. Percent; the mean, and its 95 % interval over seeds by t. The paper's figures are of other "
+        "treebanks, encoders and sizes: compare differences at most."
+    }
+    if sweep.record["missing"]:
+        parts["Not in the tables"] = "; ".join(sweep.record["missing"]) + "."
+    cells = cell_table(sweep)
+    shown = cells[[*sweep.axes, "seeds"]].astype(str)
+    for name in SCORES:
+        shown[NAMES.get(name, name)] = _text(cells, name, f"{name} low", f"{name} high")
+    shown["weights"] = [f"{value / 1e6:.2f} M" for value in cells["parameters"]]
+    shown["minutes"] = _text(cells, "minutes", form=".1f")
+    for name in COUNTED:
+        if f"paper {name}" in cells:
+            shown[f"paper {NAMES[name]}"] = _text(cells, f"paper {name}")
+    parts["Scores of the cells"] = shown
+    if len(claims := claim_table(sweep)):
+        shown = pd.DataFrame({"claim": claims["says"], "by": claims["by"].map(NAMES), "closest": claims["against"]})
+        shown["difference (95 %)"] = _text(claims, "difference", "low", "high", "+.2f")
+        parts["Claims, as they were written before the runs"] = shown.assign(
+            **{"p (Holm)": _text(claims, "p_holm", form=".3f"), "verdict": claims["verdict"]}
+        )
+        parts["How claims are judged"] = JUDGED
+    for measure, pairs in pair_table(sweep).groupby("measure", sort=False):
+        shown = pairs[["first", "second"]].assign(
+            **{
+                "difference (95 %)": _text(pairs, "difference", "low", "high", "+.2f"),
+                "bootstrap (95 %)": _text(pairs, "difference", "boot_low", "boot_high", "+.2f"),
+                "p": _text(pairs, "p", form=".3f"), "p (Holm)": _text(pairs, "p_holm", form=".3f"),
+                f"p (equal within {MARGIN})": _text(pairs, "equal_p", form=".3f"),
+            }
+        )  # fmt: skip
+        parts[f"Every pair, by {NAMES[measure]}"] = shown
+    alarms = []
+    for measure in COUNTED:
+        found = [f"{sum(tests)} of {len(tests)}" for tests in false_alarms(sweep, measure)]
+        alarms.append((NAMES[measure], *found))
+    parts["False alarms"] = pd.DataFrame(
+        alarms, columns=["by", "over seeds: significant", "over sentences: significant"]
+    )
+    parts["How false alarms are counted"] = COUNTED_ALARMS
+    rows = [(axis, value, _settings(cell)) for axis, cells in description.grid.items() for value, cell in cells.items()]
+    parts["Settings of the cells"] = pd.DataFrame(rows, columns=["axis", "value", "settings"])
+    parts["Settings of all cells"] = f"preset: {description.preset}, {_settings(description.set)}"
+    return parts
+
+
+def _settings(settings: dict) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in settings.items())
+
+
+def _text(table: pd.DataFrame, name: str, low: str = "", high: str = "", form: str = ".2f") -> list[str]:
+    """Return a column of numbers as text, with the interval of two other columns behind it; a missing number is empty."""
+    texts = ["" if pd.isna(value) else f"{value:{form}}" for value in table[name]]
+    ends = zip(table[low], table[high]) if low else ()
+    intervals = ["" if pd.isna(start) else f" ({start:{form}} to {end:{form}})" for start, end in ends]
+    return ["".join(parts) for parts in zip(texts, intervals or [""] * len(texts))]
