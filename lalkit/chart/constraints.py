@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -45,10 +44,6 @@ class SpanItem(NamedTuple):
         return (
             label not in ("", GROUP) if self.label == ANY else f"{UNARY}{self.label}{UNARY}" in f"{UNARY}{label}{UNARY}"
         )
-
-    def crosses(self, other: SpanItem) -> bool:
-        (a, b), (c, d) = sorted([self[1:], other[1:]])
-        return a < c <= b < d
 
 
 class ArcItem(NamedTuple):
@@ -151,26 +146,25 @@ class Constraints:
         return ", ".join(f"{'require' if wanted else 'forbid'} {item}" for item, wanted in self.wanted)
 
     def check(self, n: int, labels: Sequence[str], tags: Sequence[str]) -> None:
-        """Check the constraints against a sentence of n words and the names that the parser knows.
+        """Raise ParameterError for a word that a sentence of n words does not have, or for a name the parser does not know.
 
-        Raises ParameterError for a word that is not there, an unknown name, or two constraints that contradict each other.
+        Constraints that contradict each other leave no tree, which is found later.
         """
         for item in self.items:
-            words = [item.word] if isinstance(item, TagItem) else item[-2:]
-            lowest = [1, 0 if isinstance(item, ArcItem) else 1]  # the second word of an arc may be the root
-            if absent := [word for word, least in zip(words, lowest) if not least <= word <= n]:
-                raise _refused(item, f"there is no word {absent[0]}", f"The sentence has the words 1 to {n}.")
-            if isinstance(item, SpanItem) and item.first > item.last:
-                raise _refused(item, "ends before it begins", f"Write {item.label}({item.last},{item.first}).")
-            if isinstance(item, SpanItem) and not any(map(item.matches, labels)):
-                raise _refused(item, f"the parser has no label {item.label}", f"It has {' '.join(labels[1:])}")
-            if isinstance(item, TagItem) and item.tag not in tags:
-                raise _refused(item, f"the parser has no tag {item.tag}", f"It has: {' '.join(tags) or 'no tags'}")
-        for item in set(self.require) & set(self.forbid):
-            raise _refused(item, "is required and forbidden", "Leave out one of the two.")
-        for a, b in combinations([item for item in self.require if isinstance(item, SpanItem)], 2):
-            if a.crosses(b):
-                raise _refused(a, f"crosses {b}", "Of two spans, one must contain the other, or they must be apart.")
+            names: Sequence[str] = ()
+            if isinstance(item, ArcItem):
+                there, known = 1 <= item.dependent <= n and 0 <= item.head <= n, True
+            elif isinstance(item, TagItem):
+                there, known, names = 1 <= item.word <= n, item.tag in tags, tags
+            else:
+                there = 1 <= item.first <= item.last <= n
+                known, names = any(map(item.matches, labels)), labels[1:]
+            if not there:
+                remedy = f"It has the words 1 to {n}; a span begins with the smaller number."
+                raise ParameterError("is not in the sentence", where=str(item), remedy=remedy)
+            if not known:
+                remedy = f"It has: {' '.join(names) or 'no tags'}"
+                raise ParameterError("the parser does not know this name", where=str(item), remedy=remedy)
 
     def apply(
         self, label_scores: np.ndarray, arc_scores: np.ndarray, labels: Sequence[str]
@@ -196,7 +190,3 @@ class Constraints:
                     closed[i, j] = True
         allowed[..., 0] = True  # the empty label has no score
         return np.where(allowed, label_scores, -np.inf), np.where(arcs, arc_scores, -np.inf), closed
-
-
-def _refused(item: Item, problem: str, remedy: str) -> ParameterError:
-    return ParameterError(problem, where=str(item), remedy=remedy)

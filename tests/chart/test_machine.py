@@ -68,6 +68,7 @@ def test_elsewhere_nothing_happens(platform, monkeypatch):
     machine.give_back()
 
 
+@pytest.mark.slow
 def test_no_place_for_a_cache_is_no_obstacle():
     """A read-only installation: allowed only the one kind of cache folder that is not configured, numba raises."""
     code = (

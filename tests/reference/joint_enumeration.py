@@ -4,7 +4,7 @@
 (b) `joint_trees`: every projective single-root dependency tree times, per word, every chain of labelled projections.
 
 A tree is (spans, arcs): spans (start, end, head word) of the labelled spans, arcs (dependent, head), words 0-based,
-the root head -1. Which label a span has is left to `best_label`; `labelled_derivations` spells the labels out as
+the root head -1. Which label a span has is left to `best_label`; `labelled_trees` spells the labels out as
 well.
 """
 
@@ -67,11 +67,6 @@ def completed(i: int, j: int, h: int, names: Callable[[int, int], tuple]) -> Ite
     for spans, arcs in contents(i, j, h, names):
         for name in names(i, j):
             yield spans + ((i, j, h, *name),), arcs
-
-
-def labelled_derivations(n: int, labels: int) -> list[Tree]:
-    """Every derivation with every label: spans (start, end, head word, label). For n <= 3."""
-    return list(_sentences(n, lambda i, j: tuple((label,) for label in admissible(i, j, n, labels))))
 
 
 @cache
