@@ -9,9 +9,9 @@ import pytest
 
 import lalkit
 from lalkit.config import override, tiny
-from lalkit.errors import LalkitError, ModelError
+from lalkit.errors import LalkitError
 from lalkit.evaluation.scores import evaluate
-from lalkit.files import check_writable, write_text
+from lalkit.files import write_text
 from lalkit.training.loop import train
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.corpora import load
@@ -79,32 +79,9 @@ def test_gold_of_one_layer_is_no_gold_for_a_page(parser):
     assert "Constituents:" not in parser.search(gold, "NP").explore().html
 
 
-def test_text_words_and_sentences_are_all_parsed(parser):
-    results = parser.parse_all(["It works.", ["It", "works", "."], Sentence(("It", "works", "."))])
-    assert len({r.to_ptb() for r in results}) == 1
-    with pytest.raises(LalkitError, match="list of sentences.*\n.*parse_all"):
-        parser.parse([Sentence(("It", "works")), Sentence(("Yes",))])
-
-
-@pytest.mark.parametrize("nothing", ["", "  \n", []])
-def test_texts_without_words_are_refused(parser, nothing):
-    with pytest.raises(LalkitError, match="sentence 1: .*(nothing to parse|at least one word)"):
-        parser.parse(nothing)
-
-
 def test_a_one_word_sentence_is_a_constituent(parser):
     result = parser.parse("Yes")
     assert result.sentence.heads == (0,) and result.sentence.constituents[0][:2] == (0, 1)
-
-
-def test_an_unknown_form_is_refused(parser):
-    with pytest.raises(LalkitError, match="there is no form 'tokns'\n.*tagged"):
-        parser.parse("The_DT end_NN", form="tokns")
-
-
-def test_a_folder_without_a_parser_is_refused(tmp_path):
-    with pytest.raises(ModelError, match="no parser here"):
-        lalkit.load(tmp_path)
 
 
 def test_the_public_names():
@@ -123,17 +100,6 @@ def test_files_appear_whole_or_not_at_all(tmp_path):
     with pytest.raises(UnicodeEncodeError):
         write_text(target, "\ud800")
     assert target.read_text() == "old" and [p.name for p in target.parent.iterdir()] == ["x.txt"]
-
-
-def test_paths_are_checked_before_work(tmp_path):
-    (tmp_path / "file").write_text("")
-    check_writable(None, tmp_path / "file", tmp_path / "new" / "er.csv", "new.csv")
-    for place, says in (
-        (tmp_path, "is a folder"),
-        (tmp_path / "file" / "x.csv", "cannot be written: .*file is a file"),
-    ):
-        with pytest.raises(LalkitError, match=says):
-            check_writable(place)
 
 
 def test_a_column_of_a_table_keeps_its_index(parser):
@@ -160,24 +126,16 @@ def test_two_parses_are_compared(parser):
         changed = parser.parse_all([text, "Yes"])
     first, second = parser.parse_all([text, "Yes"]), [result.sentence for result in changed]
     comparison = lalkit.compare(parser, changed, [text, "Yes"])
-    assert comparison.first == tuple(r.sentence for r in first) and comparison.second == tuple(second)
     for row, one, other in zip(comparison.table.itertuples(), first, second):
         spans = {f"{c.label}({c.start + 1},{c.end})" for c in set(one.sentence.constituents) - set(other.constituents)}
         arcs = {f"{i}->{a}" for i, (a, b) in enumerate(zip(one.sentence.heads, other.heads), 1) if a != b}
         assert set(row.only_first.split()) == spans | arcs
-        assert (row.only_first + row.only_second == "") == (
-            one.sentence.constituents == other.constituents and not arcs
-        )
     scores = evaluate([first[0].sentence], [second[0]]).summary()
-    assert comparison.table.loc[0, "f1"] == pytest.approx(scores["f1"])
-    assert comparison.table.loc[0, "uas"] == pytest.approx(scores["uas"])
-    page = comparison.picture()
+    assert comparison.table.loc[0, ["f1", "uas"]].tolist() == pytest.approx([scores["f1"], scores["uas"]])
     differences = comparison.table.loc[0, ["only_first", "only_second"]].str.split().str.len().sum()
+    page = comparison.picture()
     assert len(re.findall("≠[^<:]+</text>", page)) == differences > 0 and page.count("<svg") == 2
-    assert "≠" not in comparison.picture(1) or comparison.table.loc[1, "only_first"]
-    assert repr(comparison).startswith("Comparison of 2 sentences: ")
     same = lalkit.compare(first[0], parser)
-    assert repr(same) == "Comparison of 1 sentences: 0 differ"
     assert same.table.loc[0, "only_first"] == "" and "≠" not in same._repr_html_()
 
 

@@ -28,31 +28,16 @@ def test_text_is_read_as_the_type_of_the_setting(name, text, value):
     assert found == value and type(found) is type(value)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("train.epochs", "3.5", "train.epochs must be of type int, not '3.5'"),
-        ("train.epochs", "1e400", "train.epochs must be of type int"),
-        ("train.epochs", True, "train.epochs must be of type int, not True"),
-        ("train.epochs", -1, "train.epochs is -1\n.*1 to 1,000,000,000"),
-        ("train.rate", "-0.1", "train.rate is -0.1"),
-        ("train.rate", "nan", "train.rate is nan"),
-        ("model.encoder.rank", "-2", "model.encoder.rank is -2"),
-        ("train.epochs", 0, "train.epochs is 0\n.*Give 1 to 1,000,000,000"),
-        ("train.lam", 2, "train.lam is 2.0\n.*0 to 1"),
-        ("train.seed", 99999999999, "train.seed is 99999999999"),
-        ("model.dropout", 3, "model.dropout is 3.0"),
-        ("model.label_attention.residual_dropout", 1.5, "model.label_attention.residual_dropout is 1.5"),
-        ("train.autocast", "perhaps", "train.autocast must be of type bool"),
-        ("train.epoch", "1", "there is no setting 'train.epoch'\n.*epochs"),
-        ("train.decay", "cosine", "train.decay is 'cosine'\n.*linear, plateau"),
-        ("model.span_attention", "glass", "model.span_attention is 'glass'.*JSON"),
-        ("model.span_attention", '{"key": 3}', "model.span_attention has unknown settings: 'key'"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(name, value, says):
-    with pytest.raises(ModelError, match=f"(?s){says}"):
-        override(minilm(), {name: value})
+def test_an_error_names_the_setting_and_what_it_may_be():
+    """Wrong values of every setting are in tests/hostile/test_settings.py."""
+    for name, value, remedy in (
+        ("train.epochs", 0, "1,000,000,000"),
+        ("train.decay", "cosine", "plateau"),
+        ("train.epoch", 1, "epochs"),
+    ):
+        with pytest.raises(ModelError, match=name) as caught:
+            override(minilm(), {name: value})
+        assert remedy in caught.value.remedy
 
 
 @pytest.mark.parametrize("name", PRESETS)
