@@ -304,7 +304,7 @@ def test_no_module_imports_the_private_names_of_another():
 
 # Limits of the package: entries, files and lines of code, and of the tests' lines of code. They are only ever lowered.
 # What a new feature needs, other lines pay for.
-ENTRIES, MODULES, CODE, TESTS = 21, 125, 16_813, 16_453
+ENTRIES, MODULES, CODE, TESTS = 21, 125, 16_808, 16_453
 
 
 def code_lines(source: str) -> int:

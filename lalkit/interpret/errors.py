@@ -178,10 +178,8 @@ def trace(
         root of the sentence?), noun (is it a noun?), of_label (is the head a top head of the span's label?).
     Raises: LalkitError for a sentence or span without a look, and for a parse without dependencies.
     """
-    if not 0 <= sentence < len(looks):
-        raise LalkitError(f"there is no sentence {sentence}", remedy=f"They are numbered 0 to {len(looks) - 1}.")
-    look, parsed = looks[sentence], contributions.parsed
-    values = contributions.by(norm)[_row(contributions, sentence, span)]
+    values, parsed = contributions.by(norm)[_row(contributions, sentence, span)], contributions.parsed
+    look = looks[sentence]
     known = top_heads(parsed, norm, span[2]) if parsed.labelled(span[2]).any() else []
     words, rows = ["<START>", *look.sentence.words, "<STOP>"], []
     root, nouns = _root_and_nouns(gold[sentence] if gold else look.sentence)

@@ -86,13 +86,10 @@ class PaperLayer(AttributionSource):
     def check(self) -> None:
         """Raise ModelError for a parser that has no contributions of single heads."""
         if self.mixed:
-            raise ModelError(
-                f"contributions of label heads are not defined for this parser: {self.mixed}",
-                remedy="Its scores are sums of words' terms: ask for these (`Parser.terms`, `lalkit explain`)."
-                if self.network.config.span_attention
-                else "Use a parser whose heads stay separate: en-news, en-craft, or one trained with model.feedforward=0 and "
-                "model.label_attention.combine=concat.",
-            )
+            problem = f"contributions of label heads are not defined for this parser: {self.mixed}"
+            remedy = "Use a parser such as en-news, with model.feedforward=0 and model.label_attention.combine=concat."
+            inside = "Its scores are sums of words' terms: ask for these (`Parser.terms`, `lalkit explain`)."
+            raise ModelError(problem, remedy=inside if self.network.config.span_attention else remedy)
 
     def check_contexts(self) -> None:
         """Raise ModelError for a parser whose heads do not have one context each for a whole sentence."""
