@@ -35,9 +35,8 @@ ORDER = (
     ("interpret",),
     ("draw",),
     ("api",),
-    ("companions", "corpus", "spacy_component"),
-    ("reproduce", "bench"),
-    ("studies",),
+    ("corpus", "spacy_component"),
+    ("reproduce", "bench", "studies"),
     ("cli",),
     ("__main__",),
 )
@@ -129,7 +128,7 @@ def test_imports_flow_one_way(path):
         ("network", "from lalkit.training.loop import train"),
         ("api", "from lalkit.cli import main"),
         ("config", "from lalkit.treebank.tree import Node"),
-        ("probes", "from lalkit.companions.classifiers import lstm"),
+        ("probes", "from lalkit.studies import classifiers"),
     ],
 )
 def test_a_forbidden_import_would_be_found(room, source):
@@ -304,7 +303,7 @@ def test_no_module_imports_the_private_names_of_another():
 
 # Limits of the package: entries, files and lines of code, and of the tests' lines of code. They are only ever lowered.
 # What a new feature needs, other lines pay for.
-ENTRIES, MODULES, CODE, TESTS = 21, 125, 16_808, 16_453
+ENTRIES, MODULES, CODE, TESTS = 20, 113, 15_893, 15_525
 
 
 def code_lines(source: str) -> int:

@@ -27,10 +27,9 @@ EXPENSIVE = (
     "lalkit run",
     "lalkit sweep",
     "lalkit report sweeps",
-    "lalkit transparent",
     "lalkit heads",
     "lalkit prune",
-    "lalkit summarize",
+    "lalkit study",
     "lalkit bench",
     "lalkit serve",
     "lalkit parse big.txt",
@@ -50,7 +49,7 @@ def test_cheap_commands_run(command, tiny_parser, tiny_span_parser, tmp_path):
 def test_expensive_commands_have_these_options(command):
     """Every option exists (other tests do the work itself)."""
     words = shlex.split(command)[1:]
-    name = words[:2] if words[0] in ("data", "transparent", "summarize", "report") else words[:1]
+    name = words[:2] if words[0] in ("data", "study", "report") else words[:1]
     code, out, err = lalkit(*name, "--help")
     assert code == 0
     for option in (w for w in words if w.startswith("-") and w != "-"):

@@ -244,8 +244,8 @@ RUNS = {
     "19_three_systems": (
         {
             "retrain": True, "parsers": ["tiny=PAPER"], "sentences": 2, "classifiers": ["vanilla", "sparsemax"],
-            "classifier_data": "babi-1", "classifier_train": 60, "classifier_epochs": 1, "summarizers": ["soft"], "seeds": [2],
-            "summarizer_train": 50, "summarizer_dev": 5, "summarizer_epochs": 1, "texts": 2, "rounds": 2, "folder": "TMP/runs",
+            "classifier_data": "babi-1", "summarizers": ["soft"], "seeds": [2], "train": 60, "epochs": 1, "texts": 2, "rounds": 2,
+            "folder": "TMP/runs",
         },
         "systems.csv",
     ),

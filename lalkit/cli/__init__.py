@@ -28,14 +28,7 @@ import typer
 from tqdm import tqdm
 
 from lalkit.chart.machine import keep_memory
-from lalkit.cli import (
-    analysis_commands,
-    companion_commands,
-    data_commands,
-    first_steps,
-    parser_commands,
-    search_commands,
-)
+from lalkit.cli import analysis_commands, data_commands, first_steps, parser_commands, search_commands, study_commands
 from lalkit.errors import LalkitError
 from lalkit.files import writing
 
@@ -51,8 +44,7 @@ for command in (
 app.add_typer(analysis_commands.reports, name="report")
 app.add_typer(data_commands.app, name="data")
 app.add_typer(first_steps.models, name="models")
-app.add_typer(companion_commands.classifiers, name="transparent")
-app.add_typer(companion_commands.summarizers, name="summarize")
+app.add_typer(study_commands.app, name="study")
 
 
 class Messages(logging.Handler):

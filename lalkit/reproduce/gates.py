@@ -1,6 +1,6 @@
 """How many label heads does a parser need? A gate on every label head of a trained parser, and a price for open gates.
 
-A trained parser with the paper's layer is trained on, as `lalkit.companions.summarizers.pruning` trains a summarizer on:
+A trained parser with the paper's layer is trained on, as `lalkit.studies.summarizers` trains a summarizer on:
 
     loss = eq. 12 + price * mean over label heads of P(gate open)
 
@@ -25,8 +25,6 @@ import torch
 from torch import Tensor
 
 from lalkit.chart.machine import progress
-from lalkit.companions.frame import one_epoch
-from lalkit.companions.summarizers.pruning import HardConcreteGate
 from lalkit.config import Count, Number, Settings
 from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluation.provenance import parts_hash
@@ -40,6 +38,8 @@ from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.reproduce.comparison import HeadsRun, tests
 from lalkit.reproduce.comparison_measures import TRAINED
+from lalkit.studies.frame import one_epoch
+from lalkit.studies.summarizers import HardConcreteGate
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model, save_model
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load

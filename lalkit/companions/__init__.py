@@ -1,1 +1,0 @@
-"""The two companion studies: LSTM classifiers and summarizers."""

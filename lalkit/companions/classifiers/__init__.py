@@ -1,1 +1,0 @@
-"""LSTM classifiers with attention (Mohankumar et al. 2020)."""

@@ -1,1 +1,0 @@
-"""Summarizers with multi-head attention (Baan et al. 2019)."""

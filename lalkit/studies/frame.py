@@ -1,0 +1,256 @@
+"""The parts that all studies share: padded batches, the training loop, folders of runs, and tables that are measured once.
+
+A study loads data, trains one run for every kind of model and seed, and measures each run. A finished training or table is
+read and not repeated. Each run has a folder with its weights, its config and its tables.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+from typing import TypeVar
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from lalkit import __version__
+from lalkit.chart.machine import progress
+from lalkit.errors import CorpusError, ModelError
+from lalkit.files import parse_json, write_json, write_text
+from lalkit.training import checkpoint
+from lalkit.treebank.brackets import read_text
+
+logger = logging.getLogger(__name__)
+Model = TypeVar("Model", bound=nn.Module)
+
+PADDING, UNKNOWN = 0, 1  # ids that every vocabulary has
+
+
+# ---------------------------------------------------------------- words and batches
+
+
+def frequent(texts: Iterable[Sequence[str]], least: int) -> dict[str, int]:
+    """Return the words that occur at least `least` times in the texts, each with its number of occurrences."""
+    counts = Counter(word for words in texts for word in words)
+    return {word: n for word, n in counts.items() if n >= least}
+
+
+def pad(rows: Sequence[Sequence[int]], length: int | None = None, value: int = PADDING, device=None) -> Tensor:
+    """Write B rows of numbers into one tensor [B, T] and fill the rest with `value`.
+
+    length: T; what is longer is cut off. None: the length of the longest row.
+    """
+    length = max(map(len, rows)) if length is None else length
+    padded = torch.full((len(rows), length), value, device=device)
+    for i, row in enumerate(rows):
+        part = row[:length]
+        padded[i, : len(part)] = torch.tensor(part, dtype=torch.long, device=device)
+    return padded
+
+
+def in_order(items: Sequence, size: int) -> Iterator[Sequence]:
+    """Yield the items in groups of `size`, in their order."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def text_lines(path: str | Path) -> list[str]:
+    """Return the lines of a file. Raises TreebankError if it cannot be read, or is not UTF-8."""
+    # Only \n ends a line. `splitlines` also cuts inside of texts, for example at U+2028.
+    return [line.removesuffix("\r") for line in read_text(path).split("\n")]
+
+
+def json_lines(path: Path) -> Iterator[tuple[str, dict]]:
+    """Yield (file and line, object) for every line of a .jsonl file. Raises CorpusError for a line that is not an object."""
+    for number, line in enumerate(text_lines(path), 1):
+        if line.strip():
+            row = None
+            with suppress(ValueError):
+                row = parse_json(line)
+            if not isinstance(row, dict):
+                where = f"{path}, line {number}"
+                raise CorpusError("is not a JSON object", where=where, remedy="Write one object on each line.")
+            yield f"{path}, line {number}", row
+
+
+# ---------------------------------------------------------------- training
+
+
+def one_epoch(
+    optimizer: torch.optim.Optimizer,
+    groups: Iterable[Sequence],
+    loss_of: Callable[[Sequence], Tensor],
+    clip: tuple[Sequence[nn.Parameter], float] | None = None,
+) -> float:
+    """Take one optimizer step for each group of examples, and return the mean loss. clip: (parameters, largest norm)."""
+    losses = []
+    for group in groups:
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(group)
+        loss.backward()
+        if clip:
+            nn.utils.clip_grad_norm_(*clip)
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    return sum(losses) / len(losses)
+
+
+def fit(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    out: str | Path,
+    task: dict,
+    *,
+    epochs: int,
+    run_epoch: Callable[[int], float],
+    score: Callable[[], float],
+    kept: dict,
+    stop_at: float = float("inf"),
+    last: bool = False,
+    resume: bool = False,
+) -> dict:
+    """Train epoch by epoch and leave the best model in `out`: model.json, its weights, config.json and resume.json.
+
+    A run that was stopped continues with the same bits, because everything random in an epoch depends on its seed and number
+    alone. So weights, Adam's moments and a few numbers are all that must be saved after an epoch.
+
+    Args:
+        task: What must be equal for a run to continue: its format, config, data (the name) and data_sha256 (a hash of all
+            examples that the run learns from or is chosen by), and of a pruning the hash of the weights that it begins with.
+        run_epoch: Trains the epoch of this number (the first is 0) and returns the mean loss.
+        score: Returns the score on dev, from 0 to 1.
+        kept: The entries that model.json has besides.
+        stop_at: Training ends when the score reaches this.
+        last: Keep the last model instead of the best one.
+        resume: Continue the run in `out`, if there is one.
+
+    Returns: the state of the run: epoch, best, seconds, and history (epoch, loss, dev).
+
+    Raises: ModelError if `out` holds another run, or if a loss is not a number.
+    """
+    out, task = Path(out), {"lalkit": __version__, **task}
+    state = {"epoch": 0, "best": -1.0, "seconds": 0.0, "history": []}
+    if not (out / "resume.json").exists():
+        write_json(out / "config.json", task)
+    elif resume:
+        state = _resume(out, task, model, optimizer)
+    else:
+        raise ModelError("holds a run already", where=str(out), remedy="Add --resume, or give another --out.")
+    while state["epoch"] < epochs and state["best"] < stop_at:
+        start = time.perf_counter()
+        model.train()
+        loss = run_epoch(state["epoch"])
+        if not loss < float("inf"):
+            raise ModelError(f"the loss is {loss} in epoch {state['epoch'] + 1}", remedy="Lower the rate.")
+        dev = score()
+        state["epoch"] += 1
+        state["seconds"] += time.perf_counter() - start
+        state["history"].append({"epoch": state["epoch"], "loss": loss, "dev": dev})
+        numbers = out, state["epoch"], epochs, loss, 100 * dev, state["seconds"]
+        logger.info("%s: epoch %d/%d, loss %.3f, dev %.1f%%, %.0f s", *numbers)
+        tag = f"{state['epoch']:03d}"
+        if last or dev > state["best"]:
+            state["best"] = max(dev, state["best"])
+            chosen = {**task, "dev": dev, "epoch": state["epoch"], **kept}
+            checkpoint.save_tensors(out, "model", tag, _tensors(model), chosen)
+        tensors = _tensors(model) | checkpoint.adam_tensors(model, optimizer)
+        checkpoint.save_tensors(out, "resume", tag, tensors, {**task, "state": state})
+    return state
+
+
+def _tensors(model: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
+
+
+def _resume(out: Path, task: dict, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict:
+    """Fill the model and the optimizer from resume.json, and return the state of the run."""
+    content, tensors = read_run(out, task["format"], "resume")
+    for key, name in (("config", "settings"), ("data_sha256", "data"), ("summarizer_sha256", "weights to begin with")):
+        if content.get(key) != task.get(key):
+            problem = f"is a run of other {name}, or of an older lalkit"
+            raise ModelError(problem, where=str(out), remedy="Give another --out, or move this folder away.")
+    fill(model, {name: tensor for name, tensor in tensors.items() if not name.startswith("adam.")}, out)
+    checkpoint.restore_adam(model, optimizer, tensors, f"{out}/{content['weights']}")
+    return content["state"]
+
+
+# ---------------------------------------------------------------- runs and their tables
+
+
+def run_folder(folder: str | Path, data: str, kind: str, seed: int) -> Path:
+    """Return where a study keeps a run: FOLDER/DATA/KIND-SEED."""
+    return Path(folder) / data / f"{kind}-{seed}"
+
+
+def read_run(folder: str | Path, format: str, name: str = "model") -> tuple[dict, dict[str, Tensor]]:
+    """Return (the content of name.json, the tensors). Raises ModelError unless the folder holds a complete run of the format."""
+    remedy = "Give a folder that `lalkit study` wrote, or move this one away and train again."
+    try:
+        content, tensors = checkpoint.load_tensors(folder, name)
+    except ModelError as error:
+        raise ModelError("no complete run here", where=error.where, remedy=remedy) from None
+    if content.get("format") != format:
+        problem = f"has the format {content.get('format')!r}, not {format}"
+        raise ModelError(problem, where=f"{folder}/{name}.json", remedy=remedy)
+    return content, tensors
+
+
+def fill(model: Model, tensors: dict[str, Tensor], folder: str | Path) -> Model:
+    """Load the weights of a run into a model, and return it ready for evaluation. Raises ModelError if they do not fit."""
+    checkpoint.check_numbers(tensors, float("inf"), str(folder), "Train it again.")
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError:
+        raise ModelError("the weights do not fit the config", where=str(folder), remedy="Train it again.") from None
+    return model.eval()
+
+
+def exact(model: Model) -> Model:
+    """Return a copy in float64 for probes. Padding then changes no number by more than 1e-12, and near-ties stay as they are."""
+    return copy.deepcopy(model).double().eval()
+
+
+def grid(kinds: Sequence[str], known: Iterable[str], seeds: Sequence[int]) -> Iterable[tuple[int, str]]:
+    """Return the runs of a study, (seed, kind) of each, with a progress bar. Raises ModelError for an unknown kind."""
+    for kind in kinds:
+        if kind not in known:
+            raise ModelError(f"there is no model {kind!r}", remedy=f"Choose from: {', '.join(known)}.")
+    return progress(list(product(seeds, kinds)), desc="runs", unit="run")
+
+
+def kept_tables(
+    run: Path, names: Sequence[str], task: list, measure: Callable[[], dict[str, pd.DataFrame]]
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of a trained run. Measure them only if the run's folder does not have them yet.
+
+    Args:
+        run: The folder of the run. A table is RUN/NAME-KEY.csv. The key is a hash of the model and of `task`.
+        names: The names of the tables.
+        task: All settings and hashes of data that the tables depend on, as JSON values.
+        measure: Computes the tables, by their names.
+    """
+    key = hashlib.sha256(json.dumps([checkpoint.fingerprint(run), *task]).encode()).hexdigest()[:12]
+    files = {name: run / f"{name}-{key}.csv" for name in names}
+    if not all(file.exists() for file in files.values()):
+        logger.info("measuring %s", run)
+        tables = measure()
+        for name, file in files.items():
+            write_text(file, tables[name].to_csv(index=False))
+    return {name: pd.read_csv(file) for name, file in files.items()}
+
+
+def over_seeds(table: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+    """Return "mean ± standard deviation" of the columns over the seeds of each group, and the number of seeds."""
+    groups = table.groupby(list(by), sort=False)
+    means, spread = (part.map("{:.2f}".format) for part in (groups[list(columns)].mean(), groups[list(columns)].std()))
+    cells = (means + " ± " + spread).replace(" ± nan", "", regex=True)
+    return cells.assign(seeds=groups["seed"].nunique()).reset_index()

@@ -1,0 +1,248 @@
+"""Three systems under the same probes: the label attention of a parser, the attention of LSTM classifiers, a summarizer's heads.
+
+Every system is seen as one or more attention views. Tags are the twelve universal ones in every system, so that POS-KL means the
+same. A ranking of words is faithful if the decision depends on its first words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lalkit.api import Parser
+from lalkit.chart.machine import progress
+from lalkit.interpret.span_layer import STRIDE, SpanLayer
+from lalkit.probes.attribution import METHODS, attribute
+from lalkit.probes.perturbation import overview, permutation_tvd, probe_all
+from lalkit.probes.removal import TRUTH, Kept, areas, by_weights, faithfulness, grades
+from lalkit.probes.view import AttentionView, tidy
+from lalkit.probes.weights import conicity, pool_queries
+from lalkit.studies import classifiers, summarizer_heads, summarizers
+from lalkit.studies.classifier_data import UNIVERSAL, Example, of_dependencies, shorten, universal
+from lalkit.studies.classifier_data import load as load_texts
+from lalkit.studies.classifiers import Classifier
+from lalkit.studies.frame import exact, in_order, pad
+from lalkit.studies.summarizer_data import Document, news
+from lalkit.studies.summarizers import SMALL, Summarizer
+from lalkit.treebank.corpora import load as load_treebank
+from lalkit.treebank.tree import Sentence
+
+SIZE = 20  # sentences in a batch
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One attention of a system, and the rankings of words whose faithfulness is measured.
+
+    name: of the system; tags [B, T]: places in UNIVERSAL, or -1; rankings: names and scores [B, T]; ways: what is added to the
+    name, and how words are removed; truth [B, T]: the known attribution; texts: the number of each example's text, if several
+    examples are of one text; explained: the examples whose decision can be explained (empty: all).
+    """
+
+    name: str
+    seed: int
+    view: AttentionView
+    tags: Tensor
+    rankings: Mapping[str, Tensor]
+    ways: Mapping[str, Kept | None] = field(default_factory=lambda: {"": None})
+    truth: Tensor | None = None
+    texts: Sequence[int] = ()
+    explained: Sequence[int] = ()
+
+
+def compare(systems: Iterable[tuple[str, Any, Sequence]], rounds: int = 100) -> dict[str, pd.DataFrame]:
+    """Apply the same probes to all systems, and return the tables of notebook 19.
+
+    Args:
+        systems: The name of each, such as "LSTM, vanilla"; a parser, a classifier or a summarizer; and its texts. Several seeds
+            of a system have one name. The part before the comma is its group.
+        rounds: Number of permutations.
+
+    Returns: systems, a row for each system and seed (see `overview`); systems-faithful, the `areas` over all seeds;
+        systems-grades, the `grades` of the systems that know their truth; and systems-heads, `of_heads` of the parsers with the
+        paper's layer, with a quarter of the permutations, since there are so many heads.
+    """
+    probed, removed, heads = [], [], [pd.DataFrame(columns=["system", "seed", "head", "conicity", "tvd"])]
+    for name, model, texts in progress(systems, desc="systems", unit="system"):
+        kind = next(kind for kind in VIEWS if isinstance(model, kind))
+        for seen in VIEWS[kind](name, model, texts):
+            probed.append(_probed(seen, rounds))
+            removed += _removed(seen)
+        if isinstance(model, Parser) and not isinstance(model.attribution, SpanLayer):
+            heads.append(of_heads(model, texts, max(1, rounds // 4), name))
+    found, lost = (pd.concat(tables, ignore_index=True) for tables in (probed, removed))
+    rows = [overview(table).assign(seed=seed) for (_, seed), table in found.groupby(["system", "seed"], sort=False)]
+    table = pd.concat(rows, ignore_index=True)
+    table["group"] = table["system"].str.partition(",")[0]
+    known = lost["system"].isin(lost["system"][lost["measure"] == TRUTH])
+    return {
+        "systems": table, "systems-faithful": areas(lost), "systems-grades": grades(lost[known]),
+        "systems-heads": pd.concat(heads[1:] or heads, ignore_index=True),
+    }  # fmt: skip
+
+
+def _probed(seen: Seen, rounds: int) -> pd.DataFrame:
+    """Return the long table of `probe_all`. Its examples are the texts."""
+    table = probe_all(seen.view, rounds, seen.tags, len(UNIVERSAL), system=seen.name, seed=seen.seed)
+    return (
+        table.assign(example=table["example"].replace(dict(zip(seen.view.examples, seen.texts))))
+        if seen.texts
+        else table
+    )
+
+
+def _removed(seen: Seen) -> Iterator[pd.DataFrame]:
+    """Yield the long table of `faithfulness` for each way to remove words."""
+    for way, p in seen.ways.items():
+        table = faithfulness(seen.view, seen.rankings, p, seen.truth, seen.texts, seen.name + way, seen.seed)
+        yield table[table["example"].isin(seen.explained)] if seen.explained else table
+
+
+# ---------------------------------------------------------------- the three kinds of systems
+
+
+def of_parser(name: str, parser: Parser, sentences: Sequence[Sentence]) -> Iterator[Seen]:
+    """Yield groups of sentences of similar length. All label heads together decide the labels of the spans.
+
+    With label attention inside the span, an example is a span with its words, and the head of the span's label is asked. There
+    the truth is known: a word adds its term, attention times evidence, to the label's score. Words are removed in two ways: as
+    always, so that the weights of the others sum to 1, and so that the terms of the others stay ("terms"). The two ways can
+    prefer different words, because only in the second a term is what a word adds. With the paper's layer, the ranking is by the
+    mean attention of all heads. The sentences have Penn tags; they become universal ones.
+    """
+    tags, seed = [[universal(tag) for tag in s.tags] for s in sentences], parser.config.train.seed
+    for view in _views(parser, sentences):
+        if not isinstance(parser.attribution, SpanLayer):
+            rows = [tags[i] for i in view.examples]
+            yield Seen(name, seed, view, numbers(rows, view.weights.shape[-1], 1), {"attention": _mean_attention(view)})
+            continue
+        rows = [tags[e // STRIDE][e % STRIDE // 1000 : e % 1000] for e in view.examples]
+        decision = view.predict(view.weights).decision[:, 0]
+        spans, heads = torch.arange(len(decision)), (decision - 1).clamp(min=0)
+        attention, evidence = view.weights[spans, heads, 0], view.values[spans, heads, :, 0]
+        yield Seen(
+            name, seed, view, numbers(rows, view.weights.shape[-1]),
+            {"attention": attention, "evidence": evidence, "terms": attention * evidence},
+            {"": by_weights(view), ", terms": by_weights(view, normalised=False)}, attention * evidence,
+            [example // STRIDE for example in view.examples],
+            # Where no label is best, there is none to explain.
+            torch.tensor(view.examples)[decision > 0].tolist() or [-1],
+        )  # fmt: skip
+
+
+def of_classifier(name: str, model: Classifier, examples: Sequence[Example]) -> Iterator[Seen]:
+    """Yield the one head of a classifier, which decides the class. Words are taken out of the text itself."""
+    model = exact(model)
+    batch = model.vocabulary.collate(examples)
+    view, every = classifiers.view(model, batch), torch.arange(len(examples))
+    decision, rankings = view.predict(view.weights).decision, {"attention": view.weights[:, 0, 0]}
+    for method in METHODS:
+        given = classifiers.from_words(model, batch), model.words(batch.x), decision, method, every
+        rankings[method] = attribute(*given)[:, 0]
+    tags = numbers([example.tags for example in examples], view.weights.shape[-1])
+    yield Seen(name, model.config.seed, view, tags, rankings, {"": classifiers.by_words(model, batch)})
+
+
+def of_summarizer(name: str, model: Summarizer, documents: Sequence[Document]) -> Iterator[Seen]:
+    """Yield every block of heads, with all heads of a block together, and the copying alone.
+
+    They decide the words of the true summary, each given those before it.
+    """
+    model = exact(model)
+    batch = model.collate(documents)
+    rows = [[of_dependencies(t) for t in d.tags or ()] for d in documents]
+    tags = numbers(rows, batch.source.shape[1], device=batch.source.device)
+    for block, view in summarizers.views(model, batch):
+        yield Seen(f"{name}, {block}", model.config.seed, view, tags, {"attention": _mean_attention(view)})
+
+
+VIEWS = {Parser: of_parser, Classifier: of_classifier, Summarizer: of_summarizer}
+
+
+def of_heads(parser: Parser, sentences: Sequence[Sentence], rounds: int = 20, name: str = "parser") -> pd.DataFrame:
+    """Measure each label head alone: how similar the vectors are that it mixes, and what permuting its attention changes.
+
+    Returns: system, seed, head, conicity and tvd (of the labels of spans), means over sentences. Mohankumar et al. expect a low
+        tvd where conicity is high.
+    """
+    tables: list[pd.DataFrame] = []
+    for view in _views(parser, sentences):
+        alike = conicity(view.values, view.key_mask, absolute=True)
+        moved = torch.stack([permutation_tvd(view, rounds, heads=[h]).nanmean(-1) for h in range(len(view.heads))], 1)
+        tables += [tidy(alike, "bh", "conicity", view), tidy(moved, "bh", "tvd", view)]
+    means = pd.concat(tables).groupby(["head", "measure"])["value"].mean().unstack("measure").reset_index()
+    means.insert(0, "system", name)
+    means.insert(1, "seed", parser.config.train.seed)
+    return means
+
+
+def _views(parser: Parser, sentences: Sequence[Sentence]) -> Iterator[AttentionView]:
+    """Yield the views of groups of sentences of similar length. Sentences keep their numbers."""
+    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
+    yield from (parser.view([sentences[i] for i in group], examples=group) for group in in_order(order, SIZE))
+
+
+def _mean_attention(view: AttentionView) -> Tensor:
+    """Return what each key gets from all heads and queries together, [B, T]."""
+    return pool_queries(view.weights, view.query_mask, view.key_mask).mean(1)
+
+
+def numbers(rows: Sequence[Sequence[str]], length: int, first: int = 0, device: torch.device | None = None) -> Tensor:
+    """Return the places of tags in UNIVERSAL, [B, length], from position `first` on; -1 where there is no word, or no tag."""
+    return pad([[-1] * first + [UNIVERSAL.index(tag) for tag in row] for row in rows], length, -1, device)
+
+
+# ---------------------------------------------------------------- the study
+
+
+def study(
+    parsers: Sequence[str],
+    kinds: Sequence[str],
+    variants: Sequence[str],
+    seeds: Sequence[int],
+    folder: str | Path,
+    *,
+    data: str = "subjectivity",
+    sentences: int = 0,
+    train: int = 0,
+    epochs: int = 0,
+    texts: int = 40,
+    rounds: int = 20,
+) -> dict[str, pd.DataFrame]:
+    """Train classifiers and summarizers unless that is done already, and `compare` them with parsers.
+
+    Args:
+        parsers: Shipped parsers or folders. They read the dev and test parts of the sample treebank, which they never saw. With
+            several seeds of one parser, write NAME=FOLDER.
+        kinds, variants: Of classifiers and summarizers, as in their studies.
+        folder: Of the trainings.
+        data: A data set of the classifiers.
+        sentences: Number of sentences for the parsers, the first ones; 0 means all.
+        train, epochs: Number of training texts and epochs of classifiers and summarizers; 0 means the usual number.
+        texts: Number of test texts of classifiers and summarizers.
+        rounds: Number of permutations.
+    """
+
+    def systems() -> Iterator[tuple[str, Any, Sequence]]:
+        treebank = [s for part in ("dev", "test") for s in load_treebank("sample", part).sentences]
+        for text in parsers:
+            name, _, place = text.rpartition("=")
+            yield f"parser, {name or place}", Parser.load(place), treebank[: sentences or None]
+        settings = {"epochs": str(epochs)} if epochs else {}
+        known = classifiers.with_tags(shorten(load_texts(data), train=train))
+        for kind, seed in product(kinds, seeds):
+            run = classifiers.trained(folder, known, kind, seed, settings)
+            yield f"LSTM, {kind}", classifiers.load_classifier(run), known.test[:texts]
+        articles, config = summarizer_heads.shortened(news(), train), replace(SMALL, epochs=epochs or SMALL.epochs)
+        for variant, seed in product(variants, seeds):
+            run = summarizer_heads.trained(folder, articles, variant, seed, config)
+            yield f"summarizer, {variant}", summarizers.load_summarizer(run), articles.test[:texts]
+
+    return compare(systems(), rounds)

@@ -1,0 +1,58 @@
+"""Small data and small classifiers for the tests of the studies."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import torch
+
+from lalkit.studies.classifier_data import Example, Texts, babi
+from lalkit.studies.classifiers import Classifier, ClassifierConfig, Vocabulary
+
+WORDS = "the plot is thin but acting was good bad a film of no charm and great fun".split()
+
+
+def sentences(count: int = 60) -> Texts:
+    """Texts of 1 to 9 words without sense; 'good' if they have more words of the first half than of the second."""
+    rng = torch.Generator().manual_seed(0)
+    found = []
+    for _ in range(count):
+        length = int(torch.randint(1, 10, (1,), generator=rng))
+        chosen = torch.randint(0, len(WORDS), (length,), generator=rng).tolist()
+        label = "good" if sum(i < len(WORDS) / 2 for i in chosen) * 2 > length else "bad"
+        found.append(Example(tuple(WORDS[i] for i in chosen), label, tags=("NOUN",) * length))
+    third = count // 3
+    return Texts("sentences", tuple(found[:third]), tuple(found[third : 2 * third]), tuple(found[2 * third :]))
+
+
+def questions() -> Texts:
+    return babi(1, 60, 20)
+
+
+def config(model: str = "vanilla", **settings) -> ClassifierConfig:
+    return replace(ClassifierConfig(model, embedding=12, hidden=8, min_count=1, epochs=2, batch=10), **settings)
+
+
+def untrained(model: str, data: Texts, **settings) -> Classifier:
+    torch.manual_seed(0)
+    asked = config(model, **settings)
+    return Classifier(asked, Vocabulary.build(data, asked)).double().eval()
+
+
+def write_films(folder):
+    """Ten short texts of two classes in each part."""
+    folder.mkdir(parents=True)
+    for part in ("train", "dev", "test"):
+        rows = [f"{label}\t{part} {word} {i} film" for i in range(5) for label, word in (("1", "good"), ("0", "bad"))]
+        (folder / f"{part}.tsv").write_text("label\ttext\n" + "\n".join(rows) + "\n")
+    return folder
+
+
+def write_articles(folder, data):
+    """Write documents as a folder of .jsonl files, without their tags and names."""
+    folder.mkdir(parents=True)
+    for name, part in (("train", data.train), ("validation", data.dev), ("test", data.test)):
+        rows = [{"article": " ".join(d.words), "highlights": " ".join(d.summary), "id": d.id} for d in part]
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return folder

@@ -1,0 +1,386 @@
+"""The classifiers: their equations, their training, and the measures of the study."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from lalkit.errors import ModelError
+from lalkit.probes.attribution import attribute
+from lalkit.probes.perturbation import ask
+from lalkit.probes.weights import look_at
+from lalkit.studies import classifiers
+from lalkit.studies.classifiers import (
+    ENCODERS,
+    KINDS,
+    Classifier,
+    OrthogonalLSTM,
+    load_classifier,
+    measure,
+    train,
+    usual,
+    view,
+)
+from tests.reference.orthogonal_literal import orthogonal
+from tests.studies.small import config, questions, sentences, untrained
+
+DATA = {"sentences": sentences(), "questions": questions()}
+LENGTHS = torch.tensor([50, 1, 2, 7, 31, 50])
+MASK = torch.arange(50)[None] < LENGTHS[:, None]
+
+
+# ---------------------------------------------------------------- encoders
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("scale", [0.01, 1, 10])
+def test_every_state_is_orthogonal_to_the_sum_before_it(dtype, most, scale):
+    torch.manual_seed(0)
+    encoder = OrthogonalLSTM(16, 24).to(dtype)
+    x = scale * torch.randn(6, 50, 16, dtype=dtype)
+    states = encoder(x, MASK)
+    for b, length in enumerate(LENGTHS.tolist()):
+        h = states[b, :length]
+        cosines = torch.cosine_similarity(h[1:].double(), h.cumsum(0)[:-1].double(), dim=-1)
+        assert cosines.abs().max() <= most if length > 1 else len(cosines) == 0
+        # Pythagoras, step by step: |S_t|^2 is the sum of all |h|^2.
+        assert torch.allclose(h.cumsum(0).square().sum(-1), h.square().sum(-1).cumsum(0), rtol=1e-4)
+        cell = nn.LSTMCell(16, 24, dtype=dtype)
+        cell.load_state_dict({k.removesuffix("_l0"): v for k, v in encoder.lstm.state_dict().items()})
+        assert torch.allclose(h[0], cell(x[b, :1])[0][0], atol=1e-6)
+        assert torch.equal(states[b, length:], h[-1:].expand(50 - length, -1))  # padding carries the last state on
+
+
+def test_the_orthogonal_lstm_is_gram_schmidt_and_has_gradients():
+    torch.manual_seed(1)
+    encoder, x = OrthogonalLSTM(6, 5).double(), torch.randn(6, 50, 6, dtype=torch.float64)
+    found = encoder(x, MASK)
+    for b, length in enumerate(LENGTHS.tolist()):
+        assert torch.allclose(found[b, :length], orthogonal(encoder.lstm, x[b, :length]), atol=1e-10)
+    some, mask = x[:2, :4].clone().requires_grad_(), MASK[[0, 2], :4]
+    assert torch.autograd.gradcheck(lambda x: encoder(x, mask) * mask[..., None], some)
+
+
+# ---------------------------------------------------------------- the model and its view
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("kind", KINDS)
+def test_alone_or_padded_a_text_has_the_same_attention_class_and_probes(kind, data):
+    model, some = untrained(kind, DATA[data]), DATA[data].test[:7]
+    together = model(model.vocabulary.collate(some))
+    keys = ["measure", "example", "unit", "query"]
+
+    def probes(examples, numbers):
+        seen = view(model, model.vocabulary.collate(examples), numbers)
+        table = pd.concat([look_at(seen), ask(seen, 20)])
+        return table[table["example"].notna()].astype(dict.fromkeys(keys, str)).set_index(keys)["value"].sort_index()
+
+    measured = probes(some, range(7))
+    for b, example in enumerate(some):
+        alone, n = model(model.vocabulary.collate([example])), len(example.words)
+        assert torch.allclose(together.attention[b, :n], alone.attention[0], atol=1e-9)
+        assert torch.allclose(together.logits[b], alone.logits[0], atol=1e-9)
+        assert (together.attention[b, n:] == 0).all()
+        one = probes([example], [b])
+        assert np.allclose(one, measured.loc[one.index], atol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("data", DATA.values(), ids=DATA)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_view_says_what_the_model_says(kind, data):
+    model = untrained(kind, data)
+    batch = model.vocabulary.collate(data.test)
+    seen, found = view(model, batch), model(batch)
+    outcome = seen.predict(seen.weights)
+    assert torch.allclose(outcome.probs[:, 0], torch.softmax(found.logits, -1))
+    assert torch.equal(outcome.score[:, 0].bool(), found.logits.argmax(-1) == batch.label)
+    several = seen.predict(torch.stack([seen.weights, seen.weights.flip(-1)]))
+    assert torch.allclose(several.probs[0], outcome.probs) and several.probs.shape[0] == 2
+
+
+def test_the_loss_of_diversity_is_cross_entropy_and_conicity():
+    plain, diverse = untrained("vanilla", DATA["sentences"]), untrained("diversity", DATA["sentences"])
+    batch = plain.vocabulary.collate(DATA["sentences"].train)
+    wanted = look_at(view(plain, batch)).query("measure == 'conicity'")["value"].mean()
+    assert float((diverse.loss(batch) - plain.loss(batch)).detach()) == pytest.approx(0.5 * wanted)
+
+
+def test_integrated_gradients_add_up_through_the_attention_only():
+    model = untrained("vanilla", DATA["questions"])
+    for p in model.parameters():
+        p.data *= 3
+    batch = model.vocabulary.collate(DATA["questions"].test[:4])
+    embedded, rows, target = model.words(batch.x).detach(), torch.arange(4), batch.label[:, None]
+    errors = []
+    for through in (True, False):
+        function = classifiers.from_words(model, batch, through)
+        ends = [function(x, rows).gather(2, target[..., None])[..., 0] for x in (embedded, torch.zeros_like(embedded))]
+        found = attribute(function, embedded, target, "integrated", rows)
+        errors.append(float((found.sum(-1) - (ends[0] - ends[1]).detach()).abs().max()))
+    assert errors[0] < 1e-5 < 1e-4 < errors[1]
+
+
+@pytest.mark.parametrize("kind", ["context", "both"])
+def test_a_pair_is_read_from_the_context_alone_or_with_its_question(kind):
+    model = untrained("vanilla", DATA["questions"], pair_output=kind)
+    context, asked = torch.randn(2, 3, model.config.hidden, dtype=torch.float64)
+    found, other = (model.classify(context, question) for question in (asked, -asked))
+    assert torch.equal(found, other) == (kind == "context")
+    read = context
+    if kind == "both":
+        w, b, v = model.from_text.weight, model.from_text.bias, model.from_question.weight
+        read = torch.tanh(context @ w.T + b + asked @ v.T)
+    assert torch.allclose(found, read @ model.output.weight.T + model.output.bias)
+
+
+def test_a_sparsemax_classifier_differs_from_vanilla_in_its_weights_only():
+    vanilla, sparse = untrained("vanilla", DATA["sentences"]), untrained("sparsemax", DATA["sentences"])
+    sparse.load_state_dict(vanilla.state_dict())
+    for model in (vanilla, sparse):
+        model.attention.score.weight.data *= 50
+    batch = sparse.vocabulary.collate(DATA["sentences"].test)
+    found, other = sparse(batch), vanilla(batch)
+    assert torch.equal(found.states, other.states)
+    assert (found.attention[batch.mask] == 0).any() and (other.attention[batch.mask] > 0).all()
+
+
+def test_examples_that_a_classifier_cannot_read():
+    one = DATA["questions"].test[0]
+    for data, given in (
+        ("sentences", DATA["questions"].test),
+        ("sentences", []),
+        ("questions", [one, replace(one, question=())]),
+    ):
+        with pytest.raises(ModelError):
+            untrained("vanilla", DATA[data]).vocabulary.collate(given)
+
+
+# ---------------------------------------------------------------- training
+
+
+def same(a, b):
+    first, second = (load_classifier(folder).state_dict() for folder in (a, b))
+    return all(torch.equal(first[k], second[k]) for k in first)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seed_is_a_run_and_a_resumed_run_is_the_same_run(kind, tmp_path, killed, caplog):
+    asked, data = config(kind, epochs=3, rate=0.01), DATA["sentences"]
+    caplog.set_level("INFO", logger="lalkit")
+    state = train(asked, data, tmp_path / "a")
+    assert len(caplog.messages) == 3 and "epoch 1/3" in caplog.messages[0]
+    assert train(replace(asked, seed=2), data, tmp_path / "b")["history"][0]["loss"] != state["history"][0]["loss"]
+    with killed():
+        train(asked, data, tmp_path / "c")
+    assert train(asked, data, tmp_path / "c", resume=True)["history"] == state["history"]
+    assert same(tmp_path / "a", tmp_path / "c")
+    kept = load_classifier(tmp_path / "a")
+    assert classifiers.accuracy(kept, data.dev) == state["best"] == max(row["dev"] for row in state["history"])
+    assert json.loads((tmp_path / "a" / "config.json").read_text())["config"]["rate"] == 0.01 and kept.config == asked
+
+
+def test_pairs_can_be_learned_and_training_ends_when_dev_is_good_enough(tmp_path):
+    """A few questions of bAbI 1 by heart."""
+    data = replace(questions(), dev=questions().train[:20], train=questions().train[:20], test=questions().train[:20])
+    state = train(
+        config(epochs=60, batch=5, rate=0.02, hidden=16, stop_at=0.85, pair_output="both"), data, tmp_path / "run"
+    )
+    assert state["history"][0]["dev"] < 0.7 and state["best"] >= 0.85 and len(state["history"]) < 60
+
+
+@pytest.mark.parametrize(
+    ("first", "name", "words"), [("", "questions", ("kitchen", "where")), ("3 12\n", "sentences", ("plot",))]
+)
+def test_words_begin_with_the_vectors_of_a_file(first, name, words, tmp_path):
+    file = tmp_path / "vectors.txt"
+    numbers = [f"{i / 8:.3f}" for i in range(12)]
+    file.write_text(first + "".join(f"{word} {' '.join(numbers)} \n" for word in (". . .", *words)))
+    model = untrained("vanilla", DATA[name])
+    sides = [getattr(model, side) for side in ("words", "asked")[: len(words)]]
+    before = [side.weight.clone() for side in sides]
+    classifiers.begin_with(model, str(file))
+    for side, ids, was, word in zip(sides, model.vocabulary.ids, before, words):
+        assert side.weight[ids[word]].tolist() == [i / 8 for i in range(12)]
+        others = torch.arange(len(was)) != ids[word]
+        assert torch.equal(side.weight[others], was[others])
+    for text in ("kitchen 1 2 3\n", "plot" + " x" * 12, None):
+        file.unlink() if text is None else file.write_text(text)
+        with pytest.raises(ModelError) as caught:
+            train(config(vectors=str(file)), DATA["sentences"], tmp_path / "run")
+        assert caught.value.where == str(file)
+
+
+def test_folders_that_are_refused(tmp_path):
+    run, data = tmp_path / "run", DATA["sentences"]
+    train(config(epochs=1), data, run)
+    one, other = config(epochs=1), replace(data, train=data.train[1:])
+    backwards = replace(data, dev=data.dev[::-1])
+    for wanted, given, resume in (
+        (one, data, False),
+        (config(epochs=2), data, True),
+        (one, other, True),
+        (one, backwards, True),
+    ):
+        with pytest.raises(ModelError) as caught:
+            train(wanted, given, run, resume=resume)
+        assert caught.value.where == str(run) and "another --out" in caught.value.remedy
+    train(config(epochs=1), replace(data, test=data.test[1:]), run, resume=True)  # nothing is learned from it
+    with pytest.raises(ModelError, match="no complete run here"):
+        load_classifier(tmp_path)
+    file = next(run.glob("model-*.safetensors"))
+    tensors = load_file(file)
+    tensors["words.weight"][0, 0] = torch.inf
+    save_file(tensors, file)
+    for damage in (
+        lambda: None,
+        lambda: file.write_bytes(b"x"),
+        lambda: (run / "model.json").write_text('{"format": "other"}'),
+    ):
+        damage()
+        with pytest.raises(ModelError):
+            load_classifier(run)
+
+
+def test_a_loss_that_is_not_a_number_ends_the_run(tmp_path, monkeypatch):
+    loss = Classifier.loss
+    monkeypatch.setattr(Classifier, "loss", lambda self, batch: loss(self, batch) * float("inf"))
+    with pytest.raises(ModelError, match="the loss is"):
+        train(config(epochs=3), DATA["sentences"], tmp_path / "run")
+
+
+def test_epochs_are_shuffled_by_seed_and_complete():
+    examples = DATA["sentences"].train
+    batches = [list(classifiers.shuffled(examples, 4, seed, epoch)) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))]
+    assert batches[0] == batches[1] != batches[2] and batches[0] != batches[3]
+    for some in batches:
+        assert sorted((e.words, e.label) for group in some for e in group) == sorted(
+            (e.words, e.label) for e in examples
+        )
+
+
+def test_usual_settings():
+    assert (usual("babi-1").hidden, usual("babi-10").hidden, usual("babi-1").pair_output) == (64, 128, "both")
+    found = [usual(name).diversity for name in ("subjectivity", "sentence_polarity", "babi-2", "snli", "cnn")]
+    assert found == [1, 0.5, 0.5, 0.1, 0.2]  # [P] for the last two
+
+
+# ---------------------------------------------------------------- measures
+
+
+def test_tables_have_a_row_for_every_text_and_measure():
+    data = DATA["questions"]
+    model, count = untrained("vanilla", data), len(data.test)
+    table = measure(model, data.test, rounds=5, attributed=3, integrated=2)
+    counts = table["measure"].value_counts()
+    names = ["tvd", "erased", "erased_random", "conicity", "right", "supported", "length"]
+    assert (counts[names] == count).all()
+    assert counts["pearson_gradient"] == 3 and counts["jsd_integrated"] == counts["pearson_integrated_fixed"] == 2
+    tags = classifiers.attention_by_tag(model, data.test)
+    assert tags["attention"].sum() == pytest.approx(100) == tags["words"].sum()
+    assert set(tags["tag"]) == {t for e in data.test for t in e.tags}  # what never occurs has no row, not 0/0
+    assert tags["n"].sum() == sum(len(e.words) for e in data.test)
+
+
+def test_texts_of_one_word():
+    data = DATA["sentences"]
+    one = next(e for e in data.test if len(e.words) == 1)
+    found = measure(untrained("orthogonal", data), [one], rounds=3).set_index("measure")["value"]
+    known = {"max_attention": 1, "conicity": 1, "tvd": 0, "erased": 1, "entropy": 0}
+    assert found[list(known)].tolist() == pytest.approx(list(known.values()), abs=1e-12)
+    assert np.isnan(found["pearson_gradient"])
+
+
+def test_tables_of_the_study_on_known_numbers():
+    def long(seed, **values):
+        rows = [
+            ("d", "vanilla", seed, 9, 1, name, i, v) for name, several in values.items() for i, v in enumerate(several)
+        ]
+        return pd.DataFrame(rows, columns=["data", "system", "seed", "train", "epochs", "measure", "example", "value"])
+
+    table = pd.concat([
+        long(1, right=[1, 1, 0, 1], erased=[0.1, 0.2, 0.9, 0.3], max_attention=[0.1, 0.3, 1, 1], tvd=[0, 0.2, 1, 0.4],
+             erased_random=[1.0] * 4, length=[2, 3, 4, 5]),
+        long(2, right=[1, 0, 0, 0], erased=[1] * 4, max_attention=[0.2] * 4, tvd=[0.1] * 4, erased_random=[1.0] * 4,
+             length=[1, 2, 2, 2]),
+    ])  # fmt: skip
+    runs = classifiers.runs(table)
+    assert runs["accuracy"].tolist() == [75, 25] and runs["erased_median"].tolist() == [0.25, 1]
+    found = classifiers.quantiles(table).set_index(["measure", "texts"])
+    assert found.loc[("erased", "right"), ["n", "median"]].tolist() == [4, 0.25]
+    assert found.loc[("erased", "all"), ["n", "low", "high"]].tolist() == [8, 0.275, 1]
+    assert found.loc["tvd"]["n"].tolist() == [4, 1, 0, 2], "a text of one word is left out"
+    assert found.loc[("tvd", "[0.75, 1]"), "median"] == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("data", DATA.values(), ids=DATA)
+def test_rationales_have_a_row_for_every_text(data):
+    model = untrained("vanilla", data).float()
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    found = classifiers.rationales(model, data, epochs=1, hidden=4)
+    assert len(found) == len(data.test) and (found["length"] > 0).all() and (found["length"] <= 1).all()
+    assert found["attention"].between(0, 1 + 1e-6).all()
+    assert not found["changed"][np.isclose(found["length"], 1)].any()  # all of a text is the text
+    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())  # the classifier is frozen
+
+
+def always_bad(kind, seed):
+    """An untrained classifier that gives every text the class 'bad'."""
+    model = untrained(kind, DATA["sentences"])
+    torch.manual_seed(seed)
+    nn.init.normal_(model.words.weight)
+    nn.init.zeros_(model.output.weight)
+    model.output.bias.data = torch.tensor([5.0, 0.0]).to(model.output.bias)
+    return model
+
+
+def test_the_page_hides_the_sides_and_the_key_knows_them():
+    models = {"vanilla": always_bad("vanilla", 1), "diversity": always_bad("diversity", 2)}
+    some = [replace(e, label="bad", words=("</script>", *e.words[1:])) for e in DATA["sentences"].test]
+    page, key = classifiers.preference_page(*models.values(), some, 15, seed=3)
+    assert "vanilla" not in page and "diversity" not in page and "http" not in page
+    items = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert [item["item"] for item in items] == list(range(1, 16)) and key["example"].is_unique
+    assert set(key["left"]) == {"vanilla", "diversity"} and (key["left"] != key["right"]).all()
+    for item, row in zip(items, key.itertuples()):
+        for side in ("left", "right"):
+            model = models[getattr(row, side)]
+            weights = model(model.vocabulary.collate([some[row.example]])).attention[0]
+            assert item[side] == pytest.approx(weights.tolist()) and tuple(item["words"]) == some[row.example].words
+    for given in (
+        (*models.values(), [replace(e, label="good") for e in some]),
+        (models["vanilla"], models["vanilla"], some),
+    ):
+        with pytest.raises(ModelError):
+            classifiers.preference_page(*given)
+
+
+@pytest.mark.slow
+def test_answers_are_saved_as_a_csv(open_page):
+    some = [replace(e, label="bad") for e in DATA["sentences"].test]
+    page = open_page(classifiers.preference_page(always_bad("vanilla", 1), always_bad("mlp", 2), some, 2)[0])
+    page.check("input[name='1,overall'][value=left]")
+    page.check("input[name='2,correctness'][value=skip]")
+    page.check("input[name='1,overall'][value=right]")  # a changed mind
+    assert page.inner_text("#done") == "2 of 6 answered"
+    page.fill("#judge", "Zoë B/2")
+    with page.expect_download() as download:
+        page.click("#save")
+    assert download.value.suggested_filename == "answers-Zoë-B-2.csv"
+    assert download.value.path().read_text() == "item,criterion,choice\n1,overall,right\n2,correctness,skip\n"
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_the_last_state_is_that_of_the_last_word(kind):
+    torch.manual_seed(0)
+    encoder, x = ENCODERS[kind](5, 6), torch.randn(6, 50, 5)
+    end = classifiers.last(encoder(x, MASK), MASK)
+    for b, length in enumerate(LENGTHS.tolist()):
+        alone = encoder(x[b : b + 1, :length], MASK[b : b + 1, :length])
+        assert torch.allclose(end[b], alone[0, -1], atol=1e-6)

@@ -1,0 +1,114 @@
+"""Three systems, one table: tags at their places, the same columns for all, and words taken out of texts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lalkit.api import Parser
+from lalkit.probes.perturbation import permutation_tvd
+from lalkit.probes.removal import BETTER
+from lalkit.studies import classifiers, systems
+from lalkit.studies.classifier_data import UNIVERSAL, babi, universal
+from lalkit.studies.classifiers import Classifier
+from lalkit.studies.frame import exact
+from lalkit.studies.summarizer_data import news
+from lalkit.studies.summarizers import Summarizer, SummarizerConfig, Vocabulary
+from lalkit.studies.systems import compare, numbers
+
+
+def test_tags_stand_where_their_words_stand():
+    noun, stop = UNIVERSAL.index("NOUN"), UNIVERSAL.index(".")
+    found = numbers([["NOUN", "."], [], ["NOUN"] * 9], 4, first=1)
+    assert found.tolist() == [[-1, noun, stop, -1], [-1] * 4, [-1, noun, noun, noun]]
+
+
+@pytest.fixture(scope="module")
+def some(sample):
+    return sorted(sample, key=len)[5:8]
+
+
+@pytest.fixture(scope="module")
+def tables(tiny_parser, tiny_span_parser, some, tmp_path_factory):
+    data = classifiers.with_tags(babi(1, 40, 10))
+    run = classifiers.trained(tmp_path_factory.mktemp("c"), data, "vanilla", 1, {"epochs": "1"})
+    classifier = classifiers.load_classifier(run)
+    documents = news(3, 0, 0).train
+    config = SummarizerConfig(d_model=8, d_ff=8, heads=2, layers=1, min_count=1)
+    return compare([
+        ("parser, paper", Parser.load(tiny_parser), some),
+        ("parser, span", Parser.load(tiny_span_parser), some),
+        ("LSTM, vanilla", classifier, data.test[:3]),
+        ("LSTM, vanilla", Classifier(replace(classifier.config, seed=2), classifier.vocabulary), data.test[:3]),
+        ("summarizer, soft", Summarizer(config, Vocabulary.build(documents, config)), documents),
+    ], 2)  # fmt: skip
+
+
+BLOCKS = [f"summarizer, soft, {b}" for b in ("enc.0", "cross.0", "copy")]
+
+
+def test_all_are_asked_the_same(tables):
+    found = tables["systems"]
+    assert list(found["system"]) == ["parser, paper", "parser, span", "LSTM, vanilla", "LSTM, vanilla", *BLOCKS]
+    assert list(found["group"]) == ["parser"] * 2 + ["LSTM"] * 2 + ["summarizer"] * 3
+    assert found["seed"].tolist()[2:4] == [1, 2] and found["tvd"].nunique() == len(found)
+    assert set(found["texts"]) == {3}, "spans of a sentence are one text"
+    assert found[["tvd", "erased", "entropy_share", "pos_kl", "conicity"]].notna().all(axis=None)
+    assert found[["tvd", "erased", "entropy_share"]].stack().between(0, 1).all()
+
+
+def test_all_are_measured_in_the_words_of_the_field(tables):
+    found, inside = tables["systems-faithful"], ["parser, span", "parser, span, terms"]
+    assert list(found["system"].unique()) == ["parser, paper", *inside, "LSTM, vanilla", *BLOCKS]
+    asked = found[found["system"] == "LSTM, vanilla"]
+    assert list(asked["ranking"].unique()) == ["attention", "gradient", "integrated", "random"]
+    assert set(asked["texts"]) == {3} and asked["value"].notna().all()
+    graded = tables["systems-grades"]
+    assert list(graded["system"].unique()) == inside and set(graded["measure"]) == set(BETTER)
+
+
+def test_each_head_of_the_papers_layer_is_asked_alone(tables, tiny_parser, some):
+    """The slow twin: sentences one by one, and the weights of one head permuted by the probe itself."""
+    found = tables["systems-heads"].set_index("head")
+    assert set(found["system"]) == {"parser, paper"} and len(found) == found.index.nunique() == 6
+    parser, alike, moved = Parser.load(tiny_parser), [], []
+    for number, sentence in enumerate(some):
+        view = parser.view([sentence], examples=[number])
+        vectors = view.values[0, 3][view.key_mask[0]]
+        alike.append(torch.cosine_similarity(vectors, vectors.mean(0)[None]).abs().mean())
+        moved.append(permutation_tvd(view, 1, heads=[3]).nanmean())
+    assert found.loc["lal.003", "conicity"] == pytest.approx(float(np.mean(alike)), abs=1e-5)
+    assert found.loc["lal.003", "tvd"] == pytest.approx(float(np.mean(moved)), abs=1e-5)
+
+
+def test_a_sentence_has_its_numbers_in_any_batch(tables, tiny_span_parser, some, monkeypatch):
+    parser, row = Parser.load(tiny_span_parser), tables["systems"].set_index("system").loc["parser, span"]
+    monkeypatch.setattr(systems, "SIZE", 1)
+    alone = compare([("parser, span", parser, some)], 2)["systems"].iloc[0]
+    columns = ["tvd", "erased", "pos_kl", "entropy"]
+    assert alone[columns].astype(float).tolist() == pytest.approx(row[columns].astype(float).tolist(), abs=1e-4)
+    (seen,) = systems.of_parser("x", parser, some[:1])
+    first, last = seen.view.examples[0] // 1000, seen.view.examples[0] % 1000
+    table = pd.DataFrame({"tag": [universal(tag) for tag in some[0].tags][first:last], "p": 1 / (last - first)})
+    p, q = table.assign(q=seen.view.weights[0, 0, 0, : last - first]).groupby("tag").sum().to_numpy().T
+    kl = systems._probed(seen, 2).query("measure == 'pos_kl'")["value"].iloc[0]
+    assert kl == pytest.approx((q[q > 0] * np.log(q[q > 0] / p[q > 0])).sum(), abs=1e-5)
+
+
+@torch.no_grad()
+def test_words_are_taken_out_of_the_text_itself():
+    """As if the text had been written without them; without any word, only the bias of the output is left."""
+    data, config = babi(1, 40, 10), classifiers.usual("babi-1")
+    model = exact(Classifier(config, classifiers.Vocabulary.build(data, config)))
+    batch = model.vocabulary.collate(data.test[:2])
+    kept = torch.zeros_like(batch.mask)
+    kept[0, [1, 4]] = True
+    shorter = replace(data.test[0], words=tuple(data.test[0].words[i] for i in (1, 4)), tags=(), supports=())
+    decision = model(batch).logits.argmax(-1)
+    wanted = torch.softmax(model(model.vocabulary.collate([shorter])).logits, -1)[0, decision[0]]
+    found = classifiers.by_words(model, batch)(kept)[:, 0]
+    assert float(found[0]) == pytest.approx(float(wanted), abs=1e-12)
+    logits = model.classify(torch.zeros(2, config.hidden, dtype=torch.float64), model(batch).asked)
+    assert float(found[1]) == pytest.approx(float(torch.softmax(logits, -1)[1, decision[1]]), abs=1e-12)
