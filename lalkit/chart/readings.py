@@ -1,14 +1,8 @@
 """Find the k best joint trees of a sentence, and the best ones under constraints; draw joint trees by their probability.
 
 A joint tree can have several derivations in the chart of `joint`, because left and right dependents may be added in different
-orders. Here every joint tree has exactly one derivation: inside a constituent, all right dependents of the head child come
-before all left ones. With h the head word, d the head word of a dependent, and + for the best (or the sum) of several cases:
-
-    N(i, j, h) = sum over labels of (label, U(i, j, h))     a child: a labelled span (or a single word, with or without label)
-    D(i, j, h) = sum over d of (N(i, j, d), arc(d, h))      a dependent child of a head word h outside (i, j)
-    R(i, j, h) = N(i, j, h) + sum over k of (R(i, k, h), D(k, j, h))         the head child, and right dependents
-    L(i, j, h) = R(i, j, h) + sum over k of (D(i, k, h), L(k, j, h))         then left dependents
-    U(i, j, h) = L(i, j, h) without the case N(i, j, h)                      the content of a labelled span
+orders. In the charts of `sums` every joint tree has exactly one. Here they hold the best of several cases, or their sum; the
+names N, D, R, L and U are those of that file.
 
 The k best trees. A derivation is a list of choices, from the sentence down, the left part first. The chart of the best scores
 tells how much every other choice costs. The best tree that differs from a known one for the first time at a certain choice
@@ -167,26 +161,25 @@ def _fill_best(names, arcs, closed, chart, node):
     """
     n = arcs.shape[0]
     rows = arcs[:, 1:].copy()  # [dependent, head word]
-    right, left, attached = np.empty(n), np.empty(n), np.empty(n)
+    right, both, attached = np.empty(n), np.empty(n), np.empty(n)
     for j in range(1, n + 1):
         for i in range(j - 1, -1, -1):
-            right[:], left[:], attached[:] = -np.inf, -np.inf, -np.inf
-            for k in range(i + 1, j):
+            right[:], both[:], attached[:] = -np.inf, -np.inf, -np.inf
+            for k in range(j - 1, i, -1):
                 first, second = chart[i, k], chart[j, k]
-                for h in range(i, k):
-                    right[h] = max(right[h], first[h] + second[h])
-                for h in range(k, j):
-                    left[h] = max(left[h], first[h] + second[h])
+                for h in range(i, j):
+                    both[h] = max(both[h], first[h] + second[h])
+                right[k - 1] = both[k - 1]  # all k > h; smaller ones are still to come
             if j - i == 1:
-                left[i] = 0  # the content of a single word
+                both[i] = 0  # the content of a single word
             for h in range(i, j):
-                child = names[i, j] + max(right[h], left[h])
+                child = names[i, j] + both[h]
                 if j - i == 1 and not closed[i, j]:
                     child = max(0.0, child)
                 node[i, j, h] = chart[i, j, h] = chart[j, i, h] = child
                 if not closed[i, j]:
                     chart[i, j, h] = max(child, right[h])
-                    chart[j, i, h] = max(child, max(right[h], left[h]))
+                    chart[j, i, h] = max(child, both[h])
             for d in range(i, j):
                 row, score = rows[d], node[i, j, d]
                 for h in range(n):
