@@ -97,18 +97,13 @@ def test_an_answer_nearly_right_is_told_apart_without_the_right_one(capsys):
     assert f"{loss:g}" not in capsys.readouterr().out.split("\n", 2)[2]
 
 
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        ({}, "there is no margin yet. Run exercise 2 first"),
-        ({"margin": 1.0}, "there is no student yet. Run the first code cell first"),
-        ({"margin": 1.0, "student": ""}, "Write your name"),
-        ({"margin": 1.0, "student": 7}, "Write your name"),
-    ],
-)
-def test_a_cell_that_was_not_run_is_named(names, words, capsys):
-    assert checks.check_margin(names) == 0
-    assert words in capsys.readouterr().out
+def test_a_cell_that_was_not_run_is_named(capsys):
+    for names, words in (
+        ({}, "no margin yet"),
+        ({"margin": 1.0}, "no student yet"),
+        ({"margin": 1.0, "student": 7}, "name"),
+    ):
+        assert checks.check_margin(names) == 0 and words in capsys.readouterr().out
 
 
 def test_a_check_looks_into_the_notebook_that_calls_it(capsys):

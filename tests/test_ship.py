@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -27,7 +26,6 @@ from lalkit.training import named
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.training.loop import train
 from lalkit.treebank.brackets import parse_tree
-from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import build, load, repository
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence, Span
@@ -140,24 +138,12 @@ def test_label_attention_inside_the_span_and_a_seed_chosen_before(shipped, tiny_
     shutil.rmtree(made)
 
 
-def test_a_chinese_parser_is_shown_on_our_chinese_treebank(shipped, tmp_path):
-    """Trained on half of it under other tags: nothing but UAS can be given, and the checksum is of Chinese parses."""
-    folder = tmp_path / "zh"
-    folder.mkdir()
-    for split in ("train", "dev", "test"):
-        sentences = [
-            replace(s, tags=[f"x{t}" for t in s.tags], arc_labels=[f"x{a}" for a in s.arc_labels])
-            for s in load("sample-zh", split).sentences[:40]
-        ]
-        (folder / f"{split}.trees").write_text("".join(f"{s.tree}\n" for s in sentences), encoding="utf-8")
-        (folder / f"{split}.conllu").write_text(format_conllu(sentences), encoding="utf-8")
-    train(override(tiny(), {"train.epochs": 1}), str(folder), tmp_path / "run")
-    made = ship.ship([tmp_path / "run"], "zh-tiny", licence="CC BY 4.0", language="zh")
-    facts, text = facts_of(made), (made / "README.md").read_text()
-    assert (facts["own"], facts["parses"]["treebank"], facts["encoder"]) == ("sample-zh", "sample-zh", None)
-    assert [key for key in COLUMNS if facts["sample"][key] is not None] == ["uas"]
-    assert "only UAS can be given" in text and '"tokens"' in text and "from scratch" in text and "None" not in text
-    shutil.rmtree(made)
+def test_scores_of_another_kind_of_annotation_are_left_out(tiny_parser):
+    """Our Chinese treebank has other tags than the parser learned, and some of its arc labels."""
+    gold = load("sample", "dev").sentences[:5]
+    found = ship.weaknesses(Parser.load(tiny_parser), (gold, gold), "sample-zh", True)
+    assert [key for key in COLUMNS if found["sample"][key] is not None] == ["uas", "las"] and found["own"] == "sample-zh"
+    assert found["by_length"][0]["f1"] == 100 and len(found["examples"]) == 3
 
 
 @pytest.fixture(scope="module")
@@ -308,19 +294,10 @@ def test_calibration_is_kept_and_measured_on_other_sentences(folder, tmp_path):
     assert table[table["curve"] == "risk"].groupby(["kind", "fitted"])["x"].max().eq(1).all()
     ship.calibrate(str(folder), "sample", "test", sentences=6)
     assert set(ship.reliability_table(str(folder), most=3)["part"]) == {"sample test, after the first 6"}
-
-
-def test_a_damaged_calibration_is_refused(folder):
-    facts = ship.calibrate(str(folder), "sample", sentences=3)
-    for change in (
-        {"temperature": 0}, {"temperature": -2.0}, {"temperature": "1"}, {"temperature": True}, {"temperature": None},
-        {"log_likelihood": {"before": "x"}}, {"weights": "model-5.safetensors"},
-    ):  # fmt: skip
+    for change in ({"temperature": 0}, {"temperature": "1"}, {"weights": "model-5.safetensors"}):
         (folder / CALIBRATION).write_text(json.dumps({**facts, **change}))
         with pytest.raises(ModelError, match=CALIBRATION):
             lalkit.load(folder)
-    (folder / CALIBRATION).unlink()
-    assert lalkit.load(folder).temperature == 1
 
 
 def test_parts_are_judged_against_gold():

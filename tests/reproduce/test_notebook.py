@@ -247,18 +247,6 @@ def test_git_revision_says_when_files_were_changed(root):
     assert git_revision(root).endswith("+changes")
 
 
-def test_the_code_hash_reads_source_and_nothing_else(tmp_path):
-    (tmp_path / "a" / "__pycache__").mkdir(parents=True)
-    (tmp_path / "a" / "b.py").write_text("x = 1\n")
-    before = code_hash(tmp_path)
-    (tmp_path / "a" / "__pycache__" / "b.cpython-311.pyc").write_bytes(b"1")
-    assert code_hash(tmp_path) == before
-    (tmp_path / "a" / "b.py").rename(tmp_path / "b.py")
-    moved = code_hash(tmp_path)
-    (tmp_path / "b.py").write_text("x = 2\n")
-    assert len({before, moved, code_hash(tmp_path)}) == 3
-
-
 def test_the_hash_of_the_code_that_trains_ignores_comments_and_other_rooms(tmp_path):
     for name in OF_TRAINING:
         path = tmp_path / (name if name.endswith(".py") else f"{name}/a.py")
