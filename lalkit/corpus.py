@@ -36,6 +36,7 @@ from tqdm import tqdm
 from lalkit import files
 from lalkit.api import Parser, ParseResult
 from lalkit.chart.machine import give_back, map_large, progress
+from lalkit.chart.sums import Temperature
 from lalkit.config import MOST_PROCESSES
 from lalkit.errors import LalkitError, ModelError, ParameterError, TooLongError, TreebankError, whole_number
 from lalkit.network.batches import usual
@@ -166,7 +167,7 @@ class Job:
     precision: Precision = "fp32"
     prefix: str = ""
     sha256: str | None = None
-    temperature: float = 1.0
+    temperature: Temperature = 1.0
 
 
 @lru_cache(maxsize=1)

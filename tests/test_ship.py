@@ -142,7 +142,9 @@ def test_scores_of_another_kind_of_annotation_are_left_out(tiny_parser):
     """Our Chinese treebank has other tags than the parser learned, and some of its arc labels."""
     gold = load("sample", "dev").sentences[:5]
     found = ship.weaknesses(Parser.load(tiny_parser), (gold, gold), "sample-zh", True)
-    assert [key for key in COLUMNS if found["sample"][key] is not None] == ["uas", "las"] and found["own"] == "sample-zh"
+    assert [key for key in COLUMNS if found["sample"][key] is not None] == ["uas", "las"] and found[
+        "own"
+    ] == "sample-zh"
     assert found["by_length"][0]["f1"] == 100 and len(found["examples"]) == 3
 
 
@@ -245,26 +247,27 @@ def folder(tiny_parser, tmp_path):
     return shutil.copytree(tiny_parser, tmp_path / "copy")
 
 
-def test_the_temperature_is_where_gold_trees_are_most_probable(folder):
+def test_the_temperatures_are_where_gold_trees_are_most_probable(folder):
     parser = lalkit.load(folder)
     gold = [s for s in load("sample", "dev").sentences if len(s) <= 8][:12]
-    facts = ship.fit_temperature(parser, gold)
+    facts = ship.fit_temperatures(parser, gold)
     assert facts["sentences"] + facts["left_out"] == len(gold)
-    assert facts["log_likelihood"]["after"] > facts["log_likelihood"]["before"]
     crossing = Sentence(tuple("abcd"), None, (Span(0, 4, "S"),), (3, 0, 2, 1), free_arcs=True)
     strange = Sentence(("a", "b"), ("X", "X"), (Span(0, 2, "STRANGE"),), (0, 1), ("x", "x"), "1")
     left_out = facts["left_out"] + 2
-    assert ship.fit_temperature(parser, [*gold, crossing, strange]) == facts | {"left_out": left_out}
+    assert ship.fit_temperatures(parser, [*gold, crossing, strange]) == facts | {"left_out": left_out}
     with pytest.raises(LalkitError):
-        ship.fit_temperature(parser, [strange])
-    best = facts["temperature"]
-    for other in (best * 0.9, best * 1.1):
-        assert fit_at(parser, gold, other) < facts["log_likelihood"]["after"] + 1e-4
-    assert fit_at(parser, gold, best) == pytest.approx(facts["log_likelihood"]["after"], abs=1e-3)
+        ship.fit_temperatures(parser, [strange])
+    before, after = facts["log_likelihood"].values()
+    labels, arcs = facts["temperature"]
+    assert fit_at(parser, gold, 1, 1) == pytest.approx(before, abs=1e-3) and before < after
+    assert fit_at(parser, gold, labels, arcs) == pytest.approx(after, abs=1e-3)
+    for other in ((labels * 0.9, arcs), (labels * 1.1, arcs), (labels, arcs * 0.9), (labels, arcs * 1.1)):
+        assert fit_at(parser, gold, *other) < after + 1e-4
 
 
-def fit_at(parser, gold, temperature):
-    """The mean log-probability of gold trees, one by one."""
+def fit_at(parser, gold, of_labels, of_arcs):
+    """The mean log-probability of gold trees, one by one, with scores that are divided before."""
     logs, lam = [], parser.config.train.lam
     for sentence in gold:
         ((_, _, output),) = predict_batches(parser.network, parser.collator, [sentence], lam)
@@ -273,9 +276,10 @@ def fit_at(parser, gold, temperature):
             spans = [(s.start, s.end, parser.vocab.label_index[s.label]) for s in to_joint(sentence)]
         except KeyError:
             continue
+        labels, arcs = labels / of_labels, arcs / of_arcs
         total = lam * sum(labels[i, j, k] for i, j, k in spans)
         total += (1 - lam) * sum(arcs[d, h] for d, h in enumerate(sentence.heads))
-        logs.append(total / temperature - marginals(labels, arcs, lam, temperature).log_partition)
+        logs.append(total - marginals(labels, arcs, lam).log_partition)
     return float(np.mean(logs))
 
 
@@ -284,17 +288,22 @@ def test_calibration_is_kept_and_measured_on_other_sentences(folder, tmp_path):
         ship.reliability_table(str(folder))
     facts = ship.calibrate(str(folder), "sample", sentences=10)
     assert facts == json.loads((folder / CALIBRATION).read_text()) and facts["command"].endswith("--sentences 10")
-    assert lalkit.load(folder).temperature == facts["temperature"] != 1
+    parser = lalkit.load(folder)
+    assert parser.temperature == facts["temperature"] and len({1, *facts["temperature"]}) == 3
+    result = parser.parse("She saw the man with the telescope.").with_confidence()
+    (same,) = result.alternatives(1)
+    assert same.prediction.spans == result.prediction.spans
+    assert same.reading.log_probability == pytest.approx(result.prediction.confidence.log_probability, abs=1e-4)
     ship.draw_reliability([str(folder)], tmp_path / "figure.png", 15)
     table = pd.read_csv(tmp_path / "figure.csv")
     assert (tmp_path / "figure.png").stat().st_size > 10_000 and set(table["part"]) == {"sample test"}
     trees = table[(table["kind"] == "tree") & (table["curve"] == "reliability")]
     assert trees.groupby("fitted")["parts"].sum().tolist() == [15, 15]
-    assert set(table["temperature"]) == {1.0, facts["temperature"]}
+    assert [set(table[name]) for name in ("temperature", "arc_temperature")] == [{1.0, t} for t in facts["temperature"]]
     assert table[table["curve"] == "risk"].groupby(["kind", "fitted"])["x"].max().eq(1).all()
     ship.calibrate(str(folder), "sample", "test", sentences=6)
     assert set(ship.reliability_table(str(folder), most=3)["part"]) == {"sample test, after the first 6"}
-    for change in ({"temperature": 0}, {"temperature": "1"}, {"weights": "model-5.safetensors"}):
+    for change in ({"temperature": 0}, {"temperature": [1]}, {"temperature": "1"}, {"weights": "model-5.safetensors"}):
         (folder / CALIBRATION).write_text(json.dumps({**facts, **change}))
         with pytest.raises(ModelError, match=CALIBRATION):
             lalkit.load(folder)

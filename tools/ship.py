@@ -6,10 +6,11 @@
     python tools/ship.py reliability en-news --out runs/reliability.png      are its probabilities right?
     python tools/ship.py wheel --out dist                                    lalkit-models-NAME, for pip; by default all
 
-The scores of a parser that was trained by a margin say which tree is best, but not how probable it is. Dividing them by one
-number, the temperature, leaves the best tree as it is, and changes the probabilities (Guo et al. 2017, "On calibration of modern
-neural networks"). It is fitted on sentences that the parser was not trained on: under this temperature the gold joint trees are
-most probable. calibration.json in the parser's folder keeps it.
+The scores of a parser that was trained by a margin say which tree is best, but not how probable it is. So the parser divides
+them by a temperature before they become probabilities (Guo et al. 2017, "On calibration of modern neural networks"). Labels are
+trained by a margin and arcs by a likelihood, so each of the two has its own temperature. They are fitted on sentences that the
+parser was not trained on: under these temperatures the gold joint trees are most probable. calibration.json in the parser's
+folder keeps them. (Older files have one number for both.) The parses stay the same.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ import pandas as pd
 import torch
 import typer
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize
 
 from lalkit import __version__
 from lalkit.api import Parser
-from lalkit.chart.sums import marginals_batch
+from lalkit.chart.sums import check_distribution, marginals_batch, temperatures
 from lalkit.config import PRESETS, Config, flatten, read_saved, to_dict
 from lalkit.draw.figures import calibration_figure
 from lalkit.draw.pages import png
@@ -414,19 +415,19 @@ def _only(what: str, values: list):
 # ---------------------------------------------------------------- temperatures
 
 
-def fit_temperature(parser: Parser, sentences: Sequence[Sentence]) -> dict:
-    """Return the temperature under which the gold joint trees of sentences are most probable, and what it changes.
+def fit_temperatures(parser: Parser, sentences: Sequence[Sentence]) -> dict:
+    """Return the temperatures under which the gold joint trees of sentences are most probable, and what they change.
 
     sentences: with both layers. A sentence with a label that the parser does not know has no probability and is left out.
 
-    Returns: temperature; sentences, the number of those that count, and left_out, of those that do not; log_likelihood: the mean
-        over sentences of log p(gold tree) before (at temperature 1) and after, in nats.
+    Returns: temperature, that of labels and that of arcs; sentences, the number of those that count, and left_out, of the
+        others; log_likelihood: the mean over sentences of log p(gold tree) before (both are 1) and after, in nats.
 
     Raises: LalkitError for a parser of one layer, or if no sentence is left.
     """
     check_joint(parser.config.model.task)
     index, lam = parser.vocab.label_index, parser.config.train.lam
-    pairs, gold_scores = [], []
+    pairs, gold = [], []
     joint, _ = trainable(sentences, max(map(len, sentences)))  # where arcs were drawn freely, not all gold is joint
     for group, _, output in predict_batches(parser.network, parser.collator, joint, lam):
         chosen = [joint[i] for i in group]
@@ -434,31 +435,40 @@ def fit_temperature(parser: Parser, sentences: Sequence[Sentence]) -> dict:
             spans = [(start, end, index.get(label)) for start, end, label, _ in to_joint(sentence)]
             if all(label is not None for _, _, label in spans):
                 pairs.append((pair[0].copy(), pair[1].copy()))
-                gold_scores.append(joint_score(*pair, spans, sentence.heads, lam))
+                gold.append([joint_score(*pair, spans, sentence.heads, share) for share in (1, 0)])
     if not pairs:
         remedy = "Use a treebank with the labels that the parser was trained on."
         raise LalkitError("the parser does not know the labels of any sentence", remedy=remedy)
 
-    def log_likelihood(temperature: float) -> float:
-        sums = marginals_batch(pairs, lam, temperature)
-        return float(np.mean([gold / temperature - m.log_partition for gold, m in zip(gold_scores, sums)]))
+    def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the mean of -log p(gold tree), and its gradient in the logarithms of the temperatures."""
+        both = np.exp(logs).tolist()
+        weights, sums = np.array(check_distribution(lam, both)), marginals_batch(pairs, lam, both)
+        expected = [
+            [
+                (probability * np.nan_to_num(score, neginf=0.0)).sum()
+                for probability, score in zip((m.labels, m.arcs), pair)
+            ]
+            for m, pair in zip(sums, pairs)
+        ]
+        likelihood = np.mean(np.array(gold) @ weights - [m.log_partition for m in sums])
+        return -float(likelihood), weights * np.mean(np.array(gold) - expected, axis=0)
 
-    bounds = [math.log(bound) for bound in BOUNDS]
-    search = minimize_scalar(lambda log: -log_likelihood(math.exp(log)), bounds=bounds, options={"xatol": 5e-3})
-    temperature = round(math.exp(search.x), 4)
-    likelihood = {"before": round(log_likelihood(1.0), 4), "after": round(log_likelihood(temperature), 4)}
+    bounds = [(math.log(BOUNDS[0]), math.log(BOUNDS[1]))] * 2
+    found = minimize(loss, [0.0, 0.0], jac=True, method="L-BFGS-B", bounds=bounds)
+    likelihood = {"before": round(-loss(np.zeros(2))[0], 4), "after": round(-float(found.fun), 4)}
     counts = {"sentences": len(pairs), "left_out": len(sentences) - len(pairs)}
-    return {"temperature": temperature, **counts, "log_likelihood": likelihood}
+    return {"temperature": np.exp(found.x).round(4).tolist(), **counts, "log_likelihood": likelihood}
 
 
 @app.command()
 def calibrate(
     parser: str, treebank: Annotated[str, typer.Option()], split: str = "dev", sentences: int | None = None
 ) -> dict:
-    """Fit the temperature of a parser (a name or a folder) on the first sentences of a part, and write its calibration.json."""
+    """Fit the temperatures of a parser (a name or a folder) on the first sentences of a part, and write its calibration.json."""
     words = ["python", "tools/ship.py", "calibrate", parser, "--treebank", treebank, "--split", split]
     facts = {
-        **fit_temperature(Parser.load(parser), load(treebank, split).sentences[:sentences]),
+        **fit_temperatures(Parser.load(parser), load(treebank, split).sentences[:sentences]),
         "treebank": treebank, "split": split, "command": shlex.join(words + ["--sentences", str(sentences)] * bool(sentences)),
         "weights": read_content(find(parser), "model")["weights"],
     }  # fmt: skip
@@ -484,9 +494,9 @@ def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:
     These are the test part of its treebank or, if there is none, what comes after the fitted sentences in their part.
     most: the number of these sentences to use, from the beginning; None means all.
 
-    Returns: parser, part (the sentences), fitted, temperature, kind, curve, x, y, parts. The curve "reliability" has the mean
-        probability of a bin as x, and the share that is right as y; "risk" has the coverage and the share of errors; "ece" has
-        the expected calibration error in percent as y. parts: how many parts of parses a row counts.
+    Returns: parser, part (the sentences), fitted, temperature (of labels), arc_temperature, kind, curve, x, y, parts. The curve
+        "reliability" has the mean probability of a bin as x, and the share that is right as y; "risk" has the coverage and the
+        share of errors; "ece" has the expected calibration error in percent as y. parts: how many parts of parses a row counts.
 
     Raises: ModelError for a parser that was not calibrated; CorpusError if its treebank is not here.
     """
@@ -500,6 +510,7 @@ def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:
             part, gold = f"{treebank} test", load(treebank, "test").sentences
     tables = []
     for fitted, temperature in ((False, 1.0), (True, parser.temperature)):
+        of_labels, of_arcs = temperatures(temperature)
         results = parser.parse_all(words_only(gold[:most]), temperature=temperature)
         judged = judge([result.confidence() for result in results], gold[:most])
         sizes = judged.groupby("kind").size()
@@ -510,9 +521,15 @@ def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:
         }
         for curve, rows in curves.items():
             parts = rows["parts"] if "parts" in rows else rows["kind"].map(sizes)
-            columns = {"parser": name, "part": part, "fitted": fitted, "temperature": temperature, "curve": curve}
-            tables.append(rows.assign(parts=parts, **columns))
-    columns = ["parser", "part", "fitted", "temperature", "kind", "curve", "x", "y", "parts"]
+            columns = {
+                "parser": name,
+                "part": part,
+                "fitted": fitted,
+                "temperature": of_labels,
+                "arc_temperature": of_arcs,
+            }
+            tables.append(rows.assign(parts=parts, curve=curve, **columns))
+    columns = ["parser", "part", "fitted", "temperature", "arc_temperature", "kind", "curve", "x", "y", "parts"]
     return pd.concat(tables, ignore_index=True)[columns]
 
 

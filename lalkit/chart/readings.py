@@ -31,7 +31,7 @@ from lalkit.chart import machine as memory
 from lalkit.chart.cky import FIRST_REAL, SUBHEAD
 from lalkit.chart.joint import JointTree, as_arrays, check_scores, check_weight
 from lalkit.chart.machine import compiled
-from lalkit.chart.sums import check_distribution, inside
+from lalkit.chart.sums import Temperature, inside, temperatures
 from lalkit.errors import ParameterError, whole_number
 
 logger = logging.getLogger(__name__)
@@ -50,9 +50,10 @@ class Scores(NamedTuple):
     arcs: np.ndarray
     closed: np.ndarray
 
-    def divided(self, temperature: float) -> Scores:
-        check_distribution(0.5, temperature)
-        return Scores(self.labels / temperature, self.arcs / temperature, self.closed)
+    def divided(self, temperature: Temperature) -> Scores:
+        """Return the scores divided by a temperature, or by those of labels and of arcs."""
+        of_labels, of_arcs = temperatures(temperature)
+        return Scores(self.labels / of_labels, self.arcs / of_arcs, self.closed)
 
 
 def weighted(

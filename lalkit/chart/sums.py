@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from lalkit.chart.joint import check_scores, check_weight, map_sentences
 from lalkit.chart.machine import NOT_FINITE, compiled
 from lalkit.errors import ScoreError
 
+Temperature = float | tuple[float, float] | list[float]  # what scores are divided by; or those of labels and of arcs
 TINY = 1e-200  # a scaled sum below this is computed again with logarithms
 LOWEST = -1e300  # the scale of a span that no tree has: the difference of two infinities would not be a number
 
@@ -81,7 +83,7 @@ def marginals(
 def marginals_batch(
     pairs: Sequence[tuple[np.ndarray, np.ndarray]],
     lam: float = 0.5,
-    temperature: float = 1.0,
+    temperature: Temperature = 1.0,
     threads: int | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Marginals]:
@@ -116,12 +118,21 @@ def _marginals(weights: tuple[float, float], label_scores: np.ndarray, arc_score
     return Marginals(log_z, labels, arc_sums.astype(labels.dtype), head_words)
 
 
-def check_distribution(lam: float, temperature: float) -> tuple[float, float]:
+def check_distribution(lam: float, temperature: Temperature) -> tuple[float, float]:
     """Return the weights of labels and of arcs. Raises ValueError for a lam or a temperature that cannot be."""
     check_weight(lam)
-    if not 0 < temperature < math.inf:
-        raise ValueError(f"temperature must be a finite number above 0, not {temperature}")
-    return lam / temperature, (1 - lam) / temperature
+    of_labels, of_arcs = temperatures(temperature)
+    return lam / of_labels, (1 - lam) / of_arcs
+
+
+def temperatures(temperature: Temperature) -> tuple[float, float]:
+    """Return the temperatures of labels and of arcs. Raises ValueError unless they are finite numbers above 0."""
+    pair = tuple(temperature) if isinstance(temperature, tuple | list) else (temperature, temperature)
+    if len(pair) != 2 or not all(isinstance(number, Real) and 0 < number < math.inf for number in pair):
+        raise ValueError(
+            f"temperature must be a finite number above 0, or two for labels and arcs, not {temperature!r}"
+        )
+    return pair
 
 
 def _bytes_needed(label_scores: np.ndarray, arc_scores: np.ndarray) -> int:

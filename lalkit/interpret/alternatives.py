@@ -19,7 +19,7 @@ from lalkit.chart.cky import FIRST_REAL
 from lalkit.chart.constraints import Constraints, Item, TagItem, items_of
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.readings import k_best, log_partition, samples, tree_score, weighted
-from lalkit.chart.sums import marginals_batch
+from lalkit.chart.sums import Temperature, marginals_batch
 from lalkit.errors import ParameterError
 from lalkit.network.batches import Collator
 from lalkit.network.confidence import check_joint, confidences, joint_score
@@ -101,7 +101,7 @@ class Readings:
     """The joint trees of one sentence, with their scores and probabilities, under constraints."""
 
     def __init__(
-        self, network: Network, collator: Collator, sentence: Sentence, lam: float, temperature: float,
+        self, network: Network, collator: Collator, sentence: Sentence, lam: float, temperature: Temperature,
         constraints: Constraints,
     ):  # fmt: skip
         """Score the sentence again: alone, it has the same scores as in any batch.
@@ -111,7 +111,8 @@ class Readings:
             collator: It makes batches for this network.
             sentence: Its words count, and its tags if the network reads given tags.
             lam: The weight of labels against arcs.
-            temperature: What scores are divided by before they become probabilities.
+            temperature: What scores are divided by before they become probabilities: one number, or those of labels and of arcs.
+                With two, the tree with the best score need not be the most probable one.
             constraints: What the trees must have, and must not have.
 
         Raises:
@@ -200,17 +201,18 @@ class Readings:
     def readings(self, trees: Sequence[JointTree]) -> list[Reading]:
         """Return trees with their probabilities, and with what differs from the best tree."""
         best, *predictions = (self.prediction(tree) for tree in (self.best, *trees))
-        logs = [min(0.0, tree.score / self.temperature - self.log_partition) for tree in trees]
+        divided = self.scores.divided(self.temperature)
+        logs = [min(0.0, tree_score(divided, tree.spans, tree.heads) - self.log_partition) for tree in trees]
         first, *items = (items_of(p.spans, p.sentence.heads) for p in (best, *predictions))
         return [Reading(p, log, has - first, first - has) for p, log, has in zip(predictions, logs, items)]
 
     def sample(self, k: int, seed: int) -> list[JointTree]:
         """Draw k trees by their probability, with replacement; see `lalkit.chart.readings.samples`."""
         trees = samples(self.scores.divided(self.temperature), k, seed)
-        return [tree._replace(score=tree.score * self.temperature) for tree in trees]
+        return [tree._replace(score=tree_score(self.scores, tree.spans, tree.heads)) for tree in trees]
 
 
-def minimum_risk(network: Network, labels: Sequence[str], temperature: float = 1.0) -> Decode:
+def minimum_risk(network: Network, labels: Sequence[str], temperature: Temperature = 1.0) -> Decode:
     """Return a decoder for `predict` that finds the joint tree with the least expected number of errors.
 
     The errors are constituents that are wrong or missing, as EVALB counts them, and arcs to a wrong head word, twice: the arc is
@@ -242,7 +244,7 @@ def _numbered(chain: list[str]) -> list[tuple[str, int]]:
     return [(part, chain[:place].count(part)) for place, part in enumerate(chain)]
 
 
-def decoder(name: str, network: Network, labels: Sequence[str], temperature: float = 1.0) -> Decode | None:
+def decoder(name: str, network: Network, labels: Sequence[str], temperature: Temperature = 1.0) -> Decode | None:
     """Return the decoder of a name: None for best, the decoder's own; `minimum_risk` for mbr. Raises ParameterError."""
     if name not in ("best", "mbr"):
         raise ParameterError(f"there is no decoder {name!r}", remedy="Use best or mbr.")

@@ -17,6 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from lalkit.chart.sums import Temperature
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, whole_number
 from lalkit.interpret.contributions import Contributions, Heads, Span
@@ -102,7 +103,7 @@ class AttributionSource(ABC):
         sentences: Sentences,
         besides: Spans | None = None,
         *,
-        temperature: float | None = None,
+        temperature: Temperature | None = None,
         decode: Decode | None = None,
     ) -> list:
         """Parse sentences, in order, and keep a look at each; the same alone and in any batch.

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lalkit.chart.joint import JointTree
-from lalkit.chart.sums import marginals_batch
+from lalkit.chart.sums import Temperature, check_distribution, marginals_batch
 from lalkit.errors import LalkitError
 from lalkit.treebank.tree import Sentence
 
@@ -37,7 +37,7 @@ class Confidence:
     number by which scores were divided.
     """
 
-    temperature: float
+    temperature: Temperature
     log_probability: float
     spans: tuple[float, ...]
     arcs: tuple[float, ...]
@@ -87,7 +87,7 @@ def confidences(
     arc_label_scores: Tensor | None,
     tag_scores: Tensor | None,
     lam: float,
-    temperature: float,
+    temperature: Temperature,
     threads: int | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Confidence]:
@@ -99,15 +99,15 @@ def confidences(
         arc_label_scores: [B, N, arc labels], for the heads of the trees; None if the parser has no arc labels.
         tag_scores: [B, N, tags]; None if the parser has no tags.
         lam: The weight of labels against arcs.
-        temperature: What the scores of trees are divided by.
+        temperature: What the scores of trees are divided by: one number, or one for labels and one for arcs.
         threads: Threads of the CPU; None: one per core.
         names: How errors name the sentences.
     """
     best = [s if s is None else torch.softmax(s, -1).amax(-1).tolist() for s in (arc_label_scores, tag_scores)]
-    results = []
+    results, weights = [], check_distribution(lam, temperature)
     sums = marginals_batch(pairs, lam, temperature, threads=threads, names=names)
     for b, (pair, tree, m) in enumerate(zip(pairs, trees, sums)):
-        n, log = len(tree.heads), joint_score(*pair, tree.spans, tree.heads, lam) / temperature - m.log_partition
+        n, log = len(tree.heads), weighted_score(*pair, tree.spans, tree.heads, *weights) - m.log_partition
         spans = tuple(min(1.0, float(m.labels[i, j, k])) for i, j, k, _ in tree.spans)
         arcs = tuple(min(1.0, float(m.arcs[d, h])) for d, h in enumerate(tree.heads))
         labels, tags = (p if p is None else tuple(p[b][:n]) for p in best)
@@ -117,8 +117,13 @@ def confidences(
 
 def joint_score(label_scores: np.ndarray, arc_scores: np.ndarray, spans, heads, lam: float) -> float:
     """Return the score of a joint tree of (start, end, label index, ...) and head words, rounded once."""
+    return weighted_score(label_scores, arc_scores, spans, heads, lam, 1 - lam)
+
+
+def weighted_score(label_scores, arc_scores, spans, heads, of_labels: float, of_arcs: float) -> float:
+    """Return the weighted sum of the scores of labels and of arcs."""
     labels = math.fsum(float(label_scores[i, j, k]) for i, j, k, *_ in spans)
-    return lam * labels + (1 - lam) * math.fsum(float(arc_scores[d, h]) for d, h in enumerate(heads))
+    return of_labels * labels + of_arcs * math.fsum(float(arc_scores[d, h]) for d, h in enumerate(heads))
 
 
 def check_joint(task: str) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from numbers import Real
 
 import numpy as np
 import torch
@@ -17,6 +15,7 @@ from lalkit.chart import machine
 from lalkit.chart.cky import cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
+from lalkit.chart.sums import Temperature, temperatures
 from lalkit.config import ModelConfig
 from lalkit.errors import ParameterError, whole_number
 from lalkit.network.batches import Collator, batches, usual
@@ -61,7 +60,7 @@ def predict(
     threads: int | None = None,
     tick: Callable[[int], object] = lambda done: None,
     decode: Decode | None = None,
-    temperature: float | None = None,
+    temperature: Temperature | None = None,
     precision: Precision = "fp32",
 ) -> list[Prediction]:
     """Parse every sentence. The trees are in order, and in fp32 the same alone and in any batch.
@@ -75,7 +74,8 @@ def predict(
         threads: Threads of the decoder; None: as many as torch uses.
         tick: It is called with the number of sentences that each batch has finished.
         decode: What finds the trees; None: the best trees.
-        temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number; None: do not.
+        temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number (or two:
+            of labels, of arcs); None: do not.
         precision: Of the scores: auto, fp32 or bf16, see `lalkit.network.precision`.
     """
     parses: list[Prediction | None] = [None] * len(sentences)
@@ -95,7 +95,7 @@ def predict_batches(
     budget: int | None = None,
     threads: int | None = None,
     decode: Decode | None = None,
-    temperature: float | None = None,
+    temperature: Temperature | None = None,
     precision: Precision = "fp32",
     **asked: bool,
 ) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:
@@ -105,9 +105,10 @@ def predict_batches(
     """
     if temperature is not None:
         check_joint(network.config.task)
-        if not (isinstance(temperature, Real) and 0 < temperature < math.inf):
-            problem = f"temperature must be a finite number above 0, not {temperature!r}"
-            raise ParameterError(problem, remedy="Leave it out, or give a number such as 1.")
+        try:
+            temperatures(temperature)
+        except ValueError as error:
+            raise ParameterError(str(error), remedy="Leave it out, or give a number such as 1.") from None
     device = next(network.parameters()).device
     precision = resolve(precision, device.type, exact=temperature is not None)
     budget = usual(device.type) if budget is None else whole_number("budget", budget, 1)

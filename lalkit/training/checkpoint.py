@@ -38,11 +38,14 @@ CALIBRATION = "calibration.json"
 RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, copy or train it again."
 
 
+Positive = Annotated[FiniteFloat, Field(gt=0)]
+
+
 @dataclass(frozen=True)
 class Calibration:
     """What calibration.json holds: the temperature, what it was fitted on, and the file of weights that it belongs to."""
 
-    temperature: Annotated[FiniteFloat, Field(gt=0)]
+    temperature: Positive | tuple[Positive, Positive]  # of all scores; or of labels and of arcs
     sentences: PositiveInt
     left_out: NonNegativeInt
     log_likelihood: dict[Literal["before", "after"], float]
@@ -64,7 +67,7 @@ class Loaded:
     calibration: dict | None = None
 
     @property
-    def temperature(self) -> float:
+    def temperature(self) -> float | list[float]:
         """What scores are divided by before they become probabilities; 1 for a parser that was not calibrated."""
         return self.calibration["temperature"] if self.calibration else 1.0
 
