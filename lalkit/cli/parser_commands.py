@@ -71,7 +71,7 @@ def train(
     if "train.workers" not in settings:
         chosen = config.override(chosen, {"train.workers": 1 if threads else parallel.usual_size(chosen)})
     if dry_run:
-        print("\n".join(estimate.estimate(chosen, treebank, random_weights=random_weights).lines()))
+        print(estimate.describe(estimate.estimate(chosen, treebank, random_weights=random_weights), chosen))
     else:
         loop.train(chosen, treebank, out, resume=resume)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import psutil
 import torch
-from torch import nn
 
 from lalkit.chart.machine import available_bytes
 from lalkit.config import Config
@@ -20,51 +18,10 @@ from lalkit.training.objective import Learner, check_heads, in_parts
 from lalkit.treebank.check import lessons
 from lalkit.treebank.tree import Sentence
 
-logger = logging.getLogger(__name__)
-PROBES = 3  # parts of batches that are computed, from a short one to a long one
 ADAM = 8  # bytes for each trained weight: two moments of 32 bits
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a run will need. All memory is in bytes.
-
-    weights, trained: number of all weights, and of those that are trained. fixed: weights with their gradients and moments.
-    activations: what the largest part of a batch keeps for its backward pass. program: everything that was there before.
-    largest: words of that part, with padding. seconds: of one epoch, without evaluation. available: free memory. epochs: of the
-    run. advice: what to do if memory is too small.
-    """
-
-    weights: int
-    trained: int
-    fixed: int
-    activations: int
-    program: int
-    steps: int
-    words: int
-    largest: int
-    seconds: float
-    available: int | None
-    epochs: int
-    advice: str
-
-    def lines(self) -> list[str]:
-        """Return the estimate as lines for people."""
-        needed = self.fixed + self.activations
-        minutes = f"{self.seconds:.0f} seconds" if self.seconds < 120 else f"{self.seconds / 60:.0f} minutes"
-        lines = [
-            f"weights     {self.weights / 1e6:.1f} M, of which {self.trained / 1e6:.1f} M are trained",
-            f"memory      about {_gb(needed + self.program)}: {_gb(self.fixed)} for weights, gradients and moments, "
-            f"{_gb(self.activations)} to compute {self.largest} words at once, {_gb(self.program)} for the program",
-            f"an epoch    about {minutes}: {self.steps:,} steps, {self.words:,} words; {self.epochs} epochs take "
-            f"{self.seconds * self.epochs / 3600:.1f} hours, without evaluation",
-        ]
-        if self.available is not None and needed > self.available:
-            lines.append(f"too much    {_gb(self.available)} are free: {self.advice}")
-        return lines
-
-
-def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> Estimate:
+def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> dict:
     """Compute a few parts of the first epoch's batches and one update, on the device that training would use.
 
     Nothing is written. The memory of the largest part is extrapolated from two short parts, linearly in their words. The
@@ -75,67 +32,75 @@ def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> 
         treebank: A treebank's name or folder, or a mixture of them.
         random_weights: Use an encoder of the preset's published shape that is not downloaded, with MiniLM's tokenizer.
 
+    Returns:
+        weights and trained: numbers of weights. In bytes: fixed (weights, gradients and moments), activations (for the backward
+        pass of the largest part of a batch), program (all else), available (free memory; None if not known). steps and words
+        of an epoch. largest: words of the largest part, with padding. seconds of an epoch, without evaluation.
+
     Raises:
         ModelError, CorpusError: where training would raise them.
     """
     check_heads(config)
     free = torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else available_bytes()
-    task, train = config.model.task, config.train
-    material = lessons(treebank, task, train.max_length)
+    train = config.train
+    material = lessons(treebank, config.model.task, train.max_length)
     with random_encoder(config.model) if random_weights else nullcontext(config.model) as model:
         learner = Learner(replace(config, model=model), material.sentences, weights=not random_weights)
-    parameters, trained = list(learner.network.parameters()), learner.parameters
-    memory = needed_by(parameters, trained)
+    network, trained = learner.network.train(), sum(p.numel() for p in learner.parameters)
+    weights = sum(p.numel() * p.element_size() for p in network.parameters())
+    program = max(psutil.Process().memory_info().rss - weights, 0)
+
     sentences = material.epoch(0)
     kinds = [(s.constituents is None, s.heads is None) for s in sentences]
     groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, 0, kinds)
     parts = [part for group in groups for part in in_parts([sentences[i] for i in group], train.part_tokens)]
-    parts.sort(key=_size)
-    largest, words = _size(parts[-1]), sum(map(_size, parts))
-    logger.info(
-        f"{memory['weights'] / 1e6:.1f} M weights, {len(parts):,} parts of batches; a few of them are computed now"
-    )
+    parts.sort(key=size_of)
+    largest, words = size_of(parts[-1]), sum(map(size_of, parts))
+    probes = [parts[len(parts) * k // 6] for k in (1, 3, 5)]
 
-    learner.network.train()
-    chosen = [parts[(2 * k + 1) * len(parts) // (2 * PROBES)] for k in range(PROBES)]
     # These two are not timed: they also compile the kernels.
-    short = _kept(learner, chosen[0][: max(1, len(chosen[0]) // 3)])
-    long = _kept(learner, chosen[0])
-    per_word = (long[1] - short[1]) / max(long[0] - short[0], 1)
-    activations = int(long[1] + per_word * (largest - long[0]))
+    short = probes[0][: max(1, len(probes[0]) // 3)]
+    kept = [kept_bytes(learner, part) for part in (short, probes[0])]
+    per_word = (kept[1] - kept[0]) / max(size_of(probes[0]) - size_of(short), 1)
     timed(_update, learner)  # the first update creates the moments
     update = timed(_update, learner)
-    spent = sum(timed(learner.add_gradient, part) for part in chosen)
-    seconds = spent / sum(map(_size, chosen)) * words / max(train.workers, 1) + len(groups) * update
-    now = train.part_tokens or train.batch_tokens
-    return Estimate(
-        **memory, activations=activations, steps=len(groups), words=sum(map(len, sentences)), largest=largest, seconds=seconds,
-        available=free, epochs=train.epochs, advice=f"lower train.part_tokens (now {now}); it changes memory, but no result",
-    )  # fmt: skip
-
-
-def needed_by(parameters: Sequence[nn.Parameter], trained: Sequence[nn.Parameter]) -> dict[str, int]:
-    """Return weights, trained, fixed and program of an `Estimate`."""
-    weights = sum(p.numel() * p.element_size() for p in parameters)
+    spent = sum(timed(learner.add_gradient, part) for part in probes)
+    computing = spent / sum(map(size_of, probes)) * words / max(train.workers, 1)
     return {
-        "weights": sum(p.numel() for p in parameters),
-        "trained": sum(p.numel() for p in trained),
-        "fixed": weights + sum(p.numel() * (p.element_size() + ADAM) for p in trained),
-        "program": max(psutil.Process().memory_info().rss - weights, 0),
-    }
+        "weights": sum(p.numel() for p in network.parameters()), "trained": trained,
+        "fixed": weights + trained * (ADAM + 4), "activations": int(kept[1] + per_word * (largest - size_of(probes[0]))),
+        "program": program, "available": free, "steps": len(groups), "words": sum(map(len, sentences)), "largest": largest,
+        "seconds": computing + len(groups) * update,
+    }  # fmt: skip
 
 
-def _kept(learner: Learner, part: Sequence[Sentence]) -> tuple[int, int]:
-    """Return (words with padding, bytes that a forward pass keeps for its backward pass)."""
-    return _size(part), kept_bytes(learner.network, lambda: learner.add_gradient(part))
+def describe(found: dict, config: Config) -> str:
+    """Return an estimate as lines for people, with advice if the memory is too small."""
+    gb = {name: f"{found[name] / 1e9:.1f} GB" for name in ("fixed", "activations", "program")}
+    needed, seconds = found["fixed"] + found["activations"], found["seconds"]
+    minutes = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+    lines = [
+        f"weights     {found['weights'] / 1e6:.1f} M, of which {found['trained'] / 1e6:.1f} M are trained",
+        f"memory      about {(needed + found['program']) / 1e9:.1f} GB: {gb['fixed']} for weights, gradients and moments, "
+        f"{gb['activations']} to compute {found['largest']} words at once, {gb['program']} for the program",
+        f"an epoch    about {minutes}: {found['steps']:,} steps, {found['words']:,} words; {config.train.epochs} epochs take "
+        f"{seconds * config.train.epochs / 3600:.1f} hours, without evaluation",
+    ]
+    if found["available"] is not None and needed > found["available"]:
+        now = config.train.part_tokens or config.train.batch_tokens
+        advice = f"lower train.part_tokens (now {now}); it changes memory, but no result"
+        lines.append(f"too much    {found['available'] / 1e9:.1f} GB are free: {advice}")
+    return "\n".join(lines)
 
 
-def kept_bytes(network: nn.Module, compute: Callable[[], object]) -> int:
-    """Return how many bytes a forward pass keeps for its backward pass.
+def size_of(part: Sequence[Sentence]) -> int:
+    """Return the number of words, with padding."""
+    return len(part) * max(map(len, part))
 
-    Weights do not count, and each piece of memory counts once.
-    """
-    weights = {p.untyped_storage().data_ptr() for p in network.parameters()}
+
+def kept_bytes(learner: Learner, part: Sequence[Sentence]) -> int:
+    """Return how many bytes a forward pass keeps for its backward pass, without weights. Each piece of memory counts once."""
+    weights = {p.untyped_storage().data_ptr() for p in learner.network.parameters()}
     kept: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
@@ -145,13 +110,8 @@ def kept_bytes(network: nn.Module, compute: Callable[[], object]) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        compute()
+        learner.add_gradient(part)
     return sum(kept.values())
-
-
-def _size(part: Sequence[Sentence]) -> int:
-    """Return the number of words, with padding."""
-    return len(part) * max(map(len, part))
 
 
 def _update(learner: Learner) -> None:
@@ -159,7 +119,6 @@ def _update(learner: Learner) -> None:
     for p in learner.parameters:
         if p.grad is None:
             p.grad = torch.zeros_like(p)
-    torch.nn.utils.clip_grad_norm_(learner.parameters, max(learner.config.train.clip, 1.0))
     for group in learner.optimizer.param_groups:
         group["lr"] = 0.0
     learner.optimizer.step()
@@ -172,7 +131,3 @@ def timed(function: Callable, *arguments) -> float:
     if torch.cuda.is_available():
         torch.cuda.synchronize()  # a GPU computes on after the call
     return time.perf_counter() - started
-
-
-def _gb(count: float) -> str:
-    return f"{count / 1e9:.1f} GB"

@@ -126,4 +126,4 @@ def test_a_killed_run_is_resumed_with_the_same_bits(tmp_path, mixed):  # noqa: F
 
 
 def test_the_dry_run_counts_what_an_epoch_sees(material, mixed):  # noqa: F811
-    assert estimate(small("")[0], MIXTURE).words == sum(map(len, material.epoch(0)))
+    assert estimate(small("")[0], MIXTURE)["words"] == sum(map(len, material.epoch(0)))
