@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import random
-import subprocess
-import sys
+from pathlib import Path
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,58 +14,48 @@ from hypothesis import strategies as st
 from lalkit.errors import LalkitError
 from lalkit.evaluation.evalb import COLLINS, BracketTotals, score_brackets
 from lalkit.evaluation.scores import (
-    PUNCTUATION,
+    COLUMNS,
     attachment,
+    by_label,
+    by_length,
     contradictions,
     evaluate,
     other_arc_labels,
     universal_scores,
 )
 from lalkit.treebank.brackets import clean, drop_top, parse_tree, scan_trees, tree_to_sentence
+from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Node, Sentence, Span
-from tests.evaluation.evalb_fixtures import AB, CASES, DOG, GO, LEFT, Case
 from tests.reference.evalb import count_brackets
 
+ROWS = (Path(__file__).parent / "evalb_cases.txt").read_text(encoding="utf-8").splitlines()
+CASES = [row.split(" | ") for row in ROWS if not row.startswith("#")]
+DOG = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))"
+LEFT = "(S (NP (NN a) (NN b)) (NN c))"
 
-def score(case: Case):
-    return score_brackets(parse_tree(case.gold), parse_tree(case.predicted) if case.predicted else None)
+
+def score(gold: str, predicted: str):
+    return score_brackets(parse_tree(gold), parse_tree(predicted) if predicted else None)
 
 
 # ---------------------------------------------------------------------------------------------------------- EVALB
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_hand_made_case(case):
-    count = score(case)
-    if isinstance(case.expected, str):
-        assert dataclasses.astuple(count) == (0, 0, 0, 0, 0, case.expected), case.reason
-        return
-    assert (count.gold, count.predicted, count.matched) == case.expected, case.reason
-    assert count.status == "ok", case.reason
-    for name, expected in (("words", case.words), ("tags_right", case.tags)):
-        if expected is not None:
-            assert getattr(count, name) == expected, case.reason
+    _, gold, predicted, expected, words, tags, reason = case
+    count = score(gold, predicted)
+    counted = f"{count.gold} {count.predicted} {count.matched}" if count.status == "ok" else count.status
+    assert counted == expected, reason
+    assert words in ("", str(count.words)) and tags in ("", str(count.tags_right)), reason
 
 
-def test_there_are_enough_cases_and_all_differ():
-    assert len(CASES) >= 40
-    assert len({case.name for case in CASES}) == len(CASES)
-    assert len({(case.gold, case.predicted) for case in CASES}) == len(CASES)
-
-
-def test_the_rules_are_the_parameter_file():
-    assert COLLINS.deleted == {"TOP", "-NONE-", ",", ":", "``", "''", "."}
-    assert COLLINS.same("PRT") == COLLINS.same("ADVP") != COLLINS.same("ADJP") == "ADJP"
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        COLLINS.deleted = frozenset()
-
-
-def test_a_round_bracket_is_its_escape():
-    """CRAFT's dependencies have ( where its trees have -LRB-; both are written -LRB-."""
+def test_more_cases():
+    """A tree without a limit of depth; a round bracket is its escape, in words, as CRAFT has both."""
+    count = score("(X " * 3000 + "(NN a)" + ")" * 3000, "(X " * 2999 + "(NN a)" + ")" * 2999)
+    assert (count.gold, count.predicted, count.matched) == (3000, 2999, 2999)
     plain = Node("NP", (Node("-LRB-", word="("), Node("NN", word="f(x)")))
-    escaped = parse_tree("(NP (-LRB- -LRB-) (NN f-LRB-x-RRB-))")
-    assert score_brackets(plain, escaped).status == "ok"
-    assert score_brackets(escaped, plain).matched == 1
+    assert score_brackets(plain, parse_tree("(NP (-LRB- -LRB-) (NN f-LRB-x-RRB-))")).matched == 1
 
 
 TAGS = ["NN", "NN", "VB", ",", ".", "-NONE-"]
@@ -120,28 +108,13 @@ def test_sides_can_be_exchanged_unless_one_is_empty(pair):
         assert "ok" not in (there.status, back.status)
 
 
-def test_it_never_gives_up():
-    """The C program stops after 10 errors: here 25 bad sentences come before the good ones, and all are counted."""
-    bad = [Case("", DOG, GO, "", "") for _ in range(25)]
-    empty = [Case("", DOG, None, "", "") for _ in range(2)]
-    good = [Case("", DOG, DOG, "", ""), Case("", LEFT, "(S (NN a) (NP (VB b) (NN c)))", "", "")]
-    totals = BracketTotals.of(map(score, bad + empty + good))
-    assert (totals.sentences, totals.skipped) == (29, 27)
-    assert (totals.matched, totals.gold, totals.predicted) == (3 + 1, 3 + 2, 3 + 2)
-    assert (totals.precision, totals.recall) == (80.0, 80.0)
-    assert totals.exact == 50.0  # of the two sentences left
-    assert totals.tag_accuracy == pytest.approx(100 * 5 / 6)
-
-
-def test_totals_are_sums_not_means_of_sentences():
-    totals = BracketTotals.of([score(Case("", DOG, DOG, "", "")), score(Case("", AB, "(X (NN a) (VB b))", "", ""))])
-    assert (totals.precision, totals.recall) == (100 * 3 / 4, 100 * 3 / 6)
-    assert totals.f1 == pytest.approx(2 * 75 * 50 / (75 + 50))
-
-
-def test_totals_without_sentences():
-    totals = BracketTotals.of([])
-    assert (totals.precision, totals.recall, totals.f1, totals.exact, totals.tag_accuracy) == (0, 0, 0, 0, 0)
+def test_totals_are_sums_and_the_program_never_gives_up():
+    """The C program stops after 10 errors: here 27 bad sentences come before the good ones, and all are counted."""
+    bad = [score(DOG, "(S (VP (VB Go)))")] * 25 + [score(DOG, "")] * 2
+    totals = BracketTotals.of([*bad, score(DOG, DOG), score(LEFT, "(S (NN a) (NP (VB b) (NN c)))")])
+    assert (totals.sentences, totals.skipped, totals.matched, totals.gold, totals.predicted) == (29, 27, 4, 5, 5)
+    assert (totals.precision, totals.recall, totals.exact) == (80.0, 80.0, 50.0)  # exact: of the two sentences left
+    assert totals.tag_accuracy == pytest.approx(100 * 5 / 6) and BracketTotals.of([]).f1 == 0
 
 
 # ----------------------------------------------------------------------------------------------------- attachment
@@ -157,34 +130,28 @@ GOLD = Sentence(
 )
 
 
-def test_attachment_with_and_without_punctuation():
-    # wrong: the head of the opening quote (5), the label of the subject, head of the stop (5)
-    found = dataclasses.replace(
-        GOLD, heads=(3, 3, 4, 0, 4, 5), arc_labels=("punct", "det", "obj", "root", "advmod", "punct")
-    )
-    assert dataclasses.astuple(attachment(GOLD, found, punctuation=False)) == (4, 4, 3)
-    assert dataclasses.astuple(attachment(GOLD, found, punctuation=True)) == (6, 4, 3)
+def changed(**layers):
+    return dataclasses.replace(GOLD, **layers)
 
 
-def test_a_label_is_right_only_with_its_head():
-    found = dataclasses.replace(GOLD, heads=(4, 4, 4, 0, 4, 4))
-    assert dataclasses.astuple(attachment(GOLD, found, punctuation=False)) == (4, 3, 3)
+BARE = Sentence(WORDS, heads=GOLD.heads)
+# The head of the opening quote, the label of the subject and the head of the stop are wrong.
+WRONG = changed(heads=(3, 3, 4, 0, 4, 5), arc_labels="punct det obj root advmod punct".split())
 
 
-def test_the_gold_tag_says_what_punctuation_is():
-    all_commas = dataclasses.replace(GOLD, tags=(",",) * 6)
-    assert attachment(GOLD, all_commas, punctuation=False).arcs == 4
-    assert attachment(all_commas, GOLD, punctuation=False).arcs == 0
-
-
-def test_which_tags_are_punctuation():
-    assert {"``", "''", ":", ",", "."} <= PUNCTUATION
-    assert not PUNCTUATION & {"-LRB-", "-RRB-", "$", "#", "SYM", "POS"}
-
-
-def test_unknown_labels_are_wrong_but_no_error():
-    found = dataclasses.replace(GOLD, arc_labels=("xyzzy",) * 6)
-    assert dataclasses.astuple(attachment(GOLD, found, punctuation=True)) == (6, 6, 0)
+@pytest.mark.parametrize(
+    ("gold", "found", "punctuation", "counts"),
+    [
+        (GOLD, WRONG, False, (4, 4, 3)), (GOLD, WRONG, True, (6, 4, 3)),
+        (GOLD, changed(heads=(4, 4, 4, 0, 4, 4)), False, (4, 3, 3)),  # a label is right only with its head
+        (GOLD, changed(arc_labels=("xyzzy",) * 6), True, (6, 6, 0)),  # unknown labels are wrong, no error
+        (GOLD, changed(tags=(",",) * 6), False, (4, 4, 4)), (changed(tags=(",",) * 6), GOLD, False, (0, 0, 0)),
+        (changed(tags=("-LRB-", "#", "POS", "$", "SYM", "PU")), GOLD, False, (5, 5, 5)),
+        (BARE, GOLD, False, (6, 6, None)), (GOLD, BARE, True, (6, 6, 0)),  # without gold tags all words count
+    ],
+)  # fmt: skip
+def test_attachment(gold, found, punctuation, counts):
+    assert dataclasses.astuple(attachment(gold, found, punctuation)) == counts
 
 
 @pytest.mark.parametrize(
@@ -194,15 +161,6 @@ def test_unknown_labels_are_wrong_but_no_error():
 )
 def test_missing_predictions_are_wrong(found):
     assert dataclasses.astuple(attachment(GOLD, found, punctuation=True)) == (6, 0, 0)
-
-
-def test_missing_labels_and_tags():
-    bare = Sentence(WORDS, heads=GOLD.heads)
-    assert dataclasses.astuple(attachment(bare, GOLD, punctuation=False)) == (6, 6, None)  # no tags: all words count
-    assert attachment(bare, GOLD, punctuation=True).labels_right is None
-    assert dataclasses.astuple(attachment(GOLD, bare, punctuation=True)) == (6, 6, 0)
-    with pytest.raises(LalkitError, match="no dependencies"):
-        attachment(Sentence(WORDS), GOLD, punctuation=True)
 
 
 # ------------------------------------------------------------------------------------------------------- a corpus
@@ -239,48 +197,18 @@ def test_summary_of_a_corpus():
     }
 
 
-def test_table_has_a_row_per_sentence():
-    table = evaluate(*corpus()).table()
-    assert list(table.columns) == [
-        "id", "length", "matched", "gold", "predicted", "precision", "recall", "f1", "exact",
-        "arcs", "arcs_right", "labels_right", "tags_right", "status",
-    ]  # fmt: skip
-    assert list(table["id"]) == ["dog", "left", "go", "stay"]
-    assert list(table["length"]) == [4, 3, 2, 2]
-    assert list(table["status"]) == ["ok", "ok", "skipped: empty", "error: words"]
-    assert list(table["arcs"]) == [3, 3, 1, 1]
-    assert list(table["arcs_right"]) == [3, 2, 0, 0]
-    assert list(table["labels_right"]) == [3, 1, 0, 0]
-    scored = table[table["status"] == "ok"]
-    assert list(scored["matched"]) == [3, 1]
-    assert list(scored["gold"]) == [3, 2]
-    assert list(scored["predicted"]) == [3, 2]
-    assert list(scored["precision"]) == list(scored["recall"]) == list(scored["f1"]) == [100.0, 50.0]
-    assert list(scored["exact"]) == [True, False]
-    assert list(scored["tags_right"]) == [3, 2]
-    assert table.loc[2:, ["matched", "gold", "predicted", "f1", "exact", "tags_right"]].isna().all(axis=None)
-
-
-def test_the_table_adds_up_to_the_summary():
+def test_table_has_a_row_per_sentence_and_adds_up_to_the_summary():
     evaluation = evaluate(*corpus())
     table, summary = evaluation.table(), evaluation.summary()
+    columns = "length arcs arcs_right labels_right".split()
+    assert list(table.columns) == list(COLUMNS) and table["id"].tolist() == ["dog", "left", "go", "stay"]
+    assert table[columns].values.tolist() == [[4, 3, 3, 3], [3, 3, 2, 1], [2, 1, 0, 0], [2, 1, 0, 0]]
+    assert table["status"].tolist() == ["ok", "ok", "skipped: empty", "error: words"]
+    columns = "matched gold predicted f1 exact tags_right".split()
+    assert table.loc[:1, columns].values.tolist() == [[3, 3, 3, 100, True, 3], [1, 2, 2, 50, False, 2]]
+    assert table.loc[2:, columns].isna().all(axis=None)
     assert 100 * table["matched"].sum() / table["predicted"].sum() == summary["precision"]
     assert 100 * table["arcs_right"].sum() / table["arcs"].sum() == summary["uas"]
-    assert 100 * table["exact"].mean() == summary["exact"]
-
-
-def test_a_bare_leaf_is_exact_and_has_no_f1():
-    word = Sentence(("Hm",), ("UH",), constituents=())
-    table = evaluate([word], [word]).table()
-    assert table.loc[0, "exact"]
-    assert table[["precision", "recall", "f1"]].isna().all(axis=None)
-
-
-def test_the_rules_are_used():
-    gold, found = joint("(SQ (VP (VB Go)) (? ?))"), joint("(SQ (VP (VB Go) (? ?)))")
-    assert evaluate([gold], [found]).summary()["precision"] == 50.0
-    without = dataclasses.replace(COLLINS, deleted=COLLINS.deleted | {"?"})
-    assert evaluate([gold], [found], rules=without).summary()["precision"] == 100.0
 
 
 def without(sentence: Sentence | None, *layers: str) -> Sentence | None:
@@ -309,60 +237,57 @@ def test_scores_of_a_missing_layer_are_none_and_the_others_stay(layers, missing,
     assert len(evaluation.table()) == 4
 
 
-def test_untagged_predictions_take_the_gold_tags():
-    """A parser that predicts no tags must not lose every sentence with a comma in it."""
+def test_missing_tags_trees_and_sentences():
     gold, found = corpus()
-    summary = evaluate(gold, [without(s, "tags") for s in found]).summary()
-    assert summary["tag_accuracy"] is None
-    assert (summary["f1"], summary["skipped"]) == (80.0, 2)
-
-
-def test_untagged_gold_knows_no_punctuation():
-    gold, found = corpus()
+    summary = evaluate(gold, [without(s, "tags") for s in found]).summary()  # a comma must not cost a sentence
+    assert (summary["tag_accuracy"], summary["f1"], summary["skipped"]) == (None, 80.0, 2)
     evaluation = evaluate([without(s, "tags") for s in gold], found)
     summary = evaluation.summary()
-    assert (summary["tag_accuracy"], summary["uas"], summary["las"]) == (None, None, None)
-    assert summary["uas_all"] == pytest.approx(100 * 6 / 11)
-    assert (summary["f1"], summary["skipped"]) == (80.0, 2)
-    assert list(evaluation.table()["arcs"]) == [4, 3, 2, 2]  # all words
-
-
-def test_a_sentence_without_a_gold_tree_is_left_out_alone():
-    gold, found = corpus()
-    evaluation = evaluate([gold[0], without(gold[1], "constituents")], found[:2])
-    assert list(evaluation.table()["status"]) == ["ok", "skipped: no gold tree"]
-    assert (evaluation.summary()["f1"], evaluation.summary()["skipped"]) == (100.0, 1)
-
-
-def test_a_prediction_without_a_tree_among_others_is_an_empty_parse():
-    gold, found = corpus()
-    evaluation = evaluate(gold[:2], [found[0], without(found[1], "constituents")])
-    assert list(evaluation.table()["status"]) == ["ok", "skipped: empty"]
-
-
-def test_nothing_parsed_at_all():
-    gold, _ = corpus()
+    assert (summary["tag_accuracy"], summary["uas"], summary["f1"], summary["skipped"]) == (None, None, 80.0, 2)
+    assert summary["uas_all"] == pytest.approx(100 * 6 / 11) and list(evaluation.table()["arcs"]) == [4, 3, 2, 2]
+    for pair, status in (
+        (([gold[0], without(gold[1], "constituents")], found[:2]), "skipped: no gold tree"),
+        ((gold[:2], [found[0], without(found[1], "constituents")]), "skipped: empty"),
+    ):
+        evaluation = evaluate(*pair)
+        assert list(evaluation.table()["status"]) == ["ok", status] and evaluation.summary()["f1"] == 100
     summary = evaluate(gold, [None] * 4).summary()
     assert (summary["skipped"], summary["f1"], summary["uas"], summary["las"]) == (4, 0.0, 0.0, 0.0)
+    assert evaluate([], []).summary()["f1"] is None and len(evaluate([], []).table()) == 0
+    word = Sentence(("Hm",), ("UH",), constituents=())
+    table = evaluate([word], [word]).table()  # a bare leaf is exact, and has no F1
+    assert table.loc[0, "exact"] and table[["precision", "recall", "f1"]].isna().all(axis=None)
+    for wrong in (lambda: evaluate(gold, found[:3]), lambda: attachment(Sentence(WORDS), GOLD, True)):
+        with pytest.raises(LalkitError):
+            wrong()
 
 
-def test_an_empty_corpus():
-    evaluation = evaluate([], [])
-    assert evaluation.summary()["f1"] is None
-    assert evaluation.summary()["sentences"] == 0
-    assert isinstance(evaluation.table(), pd.DataFrame)
-    assert len(evaluation.table()) == 0
+def test_other_rules_and_tags_of_words_that_evalb_pairs():
+    gold, found = joint("(SQ (VP (VB Go)) (? ?))"), joint("(SQ (VP (VB Go) (? ?)))")
+    rules = dataclasses.replace(COLLINS, deleted=COLLINS.deleted | {"?"})
+    assert [evaluate([gold], [found], r).summary()["precision"] for r in (COLLINS, rules)] == [50.0, 100.0]
+    summary = evaluate([joint("(NP (DT a) (, ,) (NN b))")], [joint("(NP (DT a) (NN b))")]).summary()
+    assert (summary["f1"], summary["tag_accuracy"]) == (100.0, 100.0)
 
 
-def test_unequal_numbers_of_sentences_are_an_error():
-    gold, found = corpus()
-    with pytest.raises(LalkitError, match="4 gold sentences but 3 predicted"):
-        evaluate(gold, found[:3])
-
-
-def test_scoring_needs_no_torch():
-    code = "import sys, lalkit.evaluation.scores; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+def test_by_label_and_by_length():
+    gold = [joint("(S (NP (DT a) (NN b)) (VP (VB c) (NP (NN d))))"), joint("(NP (NP (NN a)) (, ,) (NP (NN b)))")]
+    found = [joint("(S (NP (DT a) (NN b)) (VP (VB c) (PP (NN d))))"), joint("(NP (NN a) (, ,) (NP (NN b)))")]
+    table = by_label(gold, found, least=0).set_index("label")
+    assert table.loc["NP"].tolist() == [5, 3, 3, 100, 60, 75] and table.loc["PP", ["gold", "predicted"]].tolist() == [
+        0,
+        1,
+    ]
+    assert by_label(gold, found, least=2).label.tolist() == ["NP"]
+    table = by_length(evaluate(gold, found), lengths=(3,))
+    assert table.words.tolist() == ["1 to 3", "over 3"] and table.f1.tolist() == [80, 75] and table.uas.isna().all()
+    sample = load("sample", "dev").sentences
+    whole = evaluate(sample, [dataclasses.replace(s, constituents=s.constituents[:-1]) for s in sample])
+    assert by_label(sample, sample).matched.sum() == whole.brackets.gold
+    lengths = by_length(whole)
+    assert (
+        lengths.sentences.sum() == len(sample) and lengths.f1.min() <= whole.summary()["f1"] <= lengths.f1.max() < 100
+    )
 
 
 # ------------------------------------------------------------------------------------------------- a real treebank
@@ -396,12 +321,6 @@ def test_no_sentence_is_left_out_because_of_a_wrong_punctuation_tag():
     assert ours.summary()["tag_accuracy"] == pytest.approx(100 * 2 / 3)  # DT NN right, VBN wrong, the stop not counted
     theirs = evaluate([gold], [predicted], retag=False)
     assert theirs.summary()["skipped"] == 1
-
-
-def test_tags_are_compared_for_the_words_that_evalb_pairs():
-    gold, found = joint("(NP (DT a) (, ,) (NN b))"), joint("(NP (DT a) (NN b))")
-    summary = evaluate([gold], [found]).summary()
-    assert (summary["f1"], summary["tag_accuracy"]) == (100.0, 100.0)
 
 
 # -------------------------------------------------------------------------------------- Universal Dependencies
