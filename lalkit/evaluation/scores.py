@@ -34,12 +34,11 @@ from lalkit.evaluation import evalb
 from lalkit.evaluation.evalb import COLLINS, OK, BracketCount, EvalbRules, percent
 from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Node, Sentence, escape, find_crossing
-from lalkit.treebank.universal import is_universal, without_subtype
+from lalkit.treebank.universal import is_universal, same_convention, without_subtype
 
 # The usual five of the Penn Treebank (the evaluation of Stanford, and of Zhou and Zhao), and the Chinese Treebank's PU.
 PUNCTUATION = frozenset({"``", "''", ":", ",", ".", "PU"})
 NO_GOLD = "skipped: no gold tree"
-LEAST_LABELS = 8  # of the side with fewer arc labels; with fewer than these, they say nothing about conventions
 
 
 @dataclass(frozen=True)
@@ -235,15 +234,11 @@ def other_arc_labels(
 ) -> str:
     """Return one line that says why arcs cannot be compared, if the labels of both sides follow other conventions; "" if not.
 
-    They do if the side with fewer labels shares less than 60 % of them with the other side. Two treebanks of one convention
-    share at least 83 %, our English rules and Universal Dependencies 0 %, Stanford style and Universal Dependencies 51 %.
-
     known: all arc labels that the parser knows; None: those of the predictions.
     """
     wanted = _arc_labels(gold)
     ours = set(known) if known else _arc_labels(predicted)
-    fewer = min(wanted, ours, key=len)
-    if len(fewer) < LEAST_LABELS or len(wanted & ours) >= 0.6 * len(fewer):
+    if same_convention(wanted, ours):
         return ""
     some, others = (", ".join(sorted(labels - both)[:3]) for both in [wanted & ours] for labels in (ours, wanted))
     return (
@@ -294,8 +289,7 @@ def universal_scores(gold: Sequence[Sentence], predicted: Sequence[Sentence | No
     Returns: words (which), arcs, uas, las; upos, the share of these words with the right universal part of speech, if gold and
         all predictions have it. In percent. No rows if gold has other labels, or the predictions have none.
     """
-    labels = {label for right in gold for label in right.arc_labels or ()}
-    if not is_universal(labels) or not any(parse and parse.arc_labels for parse in predicted):
+    if not is_universal(_arc_labels(gold)) or not any(parse and parse.arc_labels for parse in predicted):
         return pd.DataFrame()
     pairs = [(right, parse) for right, parse in zip(gold, predicted, strict=True) if right.heads is not None]
     sides = [_by_conventions(right) for right, _ in pairs], [parse and _by_conventions(parse) for _, parse in pairs]

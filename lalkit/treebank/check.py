@@ -10,6 +10,7 @@ from lalkit.errors import CorpusError, JointError, TreebankError
 from lalkit.treebank.corpora import Treebank, layers_of, load, parts_of
 from lalkit.treebank.joint import GROUP, JointSpan, joint_constituents, to_joint
 from lalkit.treebank.tree import UNARY, Sentence, find_crossing
+from lalkit.treebank.universal import same_convention
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def lessons(treebank: str, task: str, longest: int) -> Lessons:
         unread += len(corpus.problems)
         if labels := {label for s in sentences for label in s.arc_labels or ()}:
             arcs[part.name] = labels
-            if 2 * len(labels & next(iter(arcs.values()))) < len(labels):
+            if not same_convention(labels, next(iter(arcs.values()))):
                 problem = f"the arc labels of {' and '.join(arcs)} are different ones"
                 raise CorpusError(problem, f"Use only the constituents: {part.name}:constituents.", where=treebank)
     if unread or dev.problems:
