@@ -161,9 +161,7 @@ def parts_of(treebank: str, task: str = "joint") -> list[Part]:
         match = MIXED.fullmatch(text.strip())
         name, layer, times = match.groups() if match else ("", "", "")
         if not match or (layer and task not in ("joint", layer)) or not 0 < float(times or 1) <= 1000:
-            remedy = (
-                "Write NAME, NAME:constituents or NAME:dependencies, and *0.5 or *2 after it: half of it, or twice."
-            )
+            remedy = "Write NAME, NAME:constituents or NAME:dependencies; then perhaps *0.5 (half of it) or *2 (twice)."
             raise CorpusError(f"cannot use {text!r} for the task {task}", remedy, where=treebank)
         parts.append(Part(name, layer or task, float(times or 1)))
     return parts
@@ -370,9 +368,7 @@ def _member_reader(folder: Path, corpus: str) -> Callable[[str], Source]:
     try:
         archive = zipfile.ZipFile(io.BytesIO(file.read_bytes()))
     except zipfile.BadZipFile:
-        raise CorpusError(
-            "is no complete zip archive", where=str(file), remedy="Delete it and fetch it again."
-        ) from None
+        raise CorpusError("is not a zip archive", "Delete it and fetch it again.", where=str(file)) from None
     return lambda member: Source(member, brackets.decode(archive.read(member), f"{file.name}:{member}"))
 
 

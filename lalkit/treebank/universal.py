@@ -33,7 +33,7 @@ def without_subtype(label: str) -> str:
 
 def is_universal(labels: Iterable[str]) -> bool:
     """Whether these are the arc labels of Universal Dependencies: its relations, root among them, also with subtypes."""
-    relations = {without_subtype(label) for label in labels}
+    relations = {*map(without_subtype, labels)}
     return "root" in relations and relations <= RELATIONS
 
 
