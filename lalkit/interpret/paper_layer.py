@@ -129,14 +129,12 @@ class PaperLayer(AttributionSource):
         first = int(order[0])
         focus = int(look.attention[first].argmax())
         word = ("the start", *(f"“{word}”" for word in look.sentence.words), "the end")[focus]
-        text = (
-            f"most by {heads[0]}"
-            + (f", then {', '.join(heads[1:])}" if heads[1:] else "")
-            + f". Head {first} attends most to {word} ({look.attention[first, focus]:.0%}), for this span as for every other "
-            "of the sentence."
+        text = f"most by {heads[0]}" + (f", then {', '.join(heads[1:])}" if heads[1:] else "")
+        text += (
+            f". Head {first} attends most to {word} ({look.attention[first, focus]:.0%}), for this span as for every "
         )
         same_norm = profile is not None and profile["norm"] == norm
-        return text + (_in_corpus(first, span[2], profile) if same_norm else "")
+        return text + "other of the sentence." + (_in_corpus(first, span[2], profile) if same_norm else "")
 
     def page_fields(self, norm: str, profile: dict | None) -> dict:
         return {"norm": norm, "norms": list(self.norms), "profile": profile}

@@ -102,7 +102,6 @@ class AttributionSource(ABC):
         self,
         sentences: Sentences,
         besides: Spans | None = None,
-        *,
         temperature: Temperature | None = None,
         decode: Decode | None = None,
     ) -> list:
@@ -176,7 +175,6 @@ class AttributionSource(ABC):
     def page(
         self,
         looks: Sequence,
-        *,
         title: str,
         model: str,
         gold: Sentences | None = None,

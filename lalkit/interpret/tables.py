@@ -96,8 +96,7 @@ def led_labels(contributions: Contributions, norm: str, heads: Sequence[int] | N
     """
     names, led, weights = _led(contributions, norm)
     overall = 100 * led.sum((0, 2)) / led.sum()
-    tables = []
-    last = contributions.heads - 1
+    tables, last = [], contributions.heads - 1
     for head in range(last + 1) if heads is None else [whole_number("head", head, 0, last) for head in heads]:
         counts = led[:, :, head]
         columns = {"head": head, "label": names, "norm": norm, "spans": int(counts.sum())}
@@ -222,10 +221,9 @@ def matched_by_chance(first: pd.DataFrame, second: pd.DataFrame, rounds: int = R
     a, b = a[labels].to_numpy(), b[labels].to_numpy()
     exchanged = random_table(b.sum(1), b.sum(0), seed=0).rvs(rounds).astype(int)
     same, random = _same(a, b), np.array([_same(a, counts) for counts in exchanged])
-    low, high = np.percentile(random, INTERVAL)
     p = (1 + (random >= same).sum()) / (1 + rounds)
-    numbers = {"labels": len(labels), "same": same, "by_chance": random.mean(), "low": low, "high": high, "p": p}
-    return pd.Series(numbers, dtype=float)
+    numbers = (len(labels), same, random.mean(), *np.percentile(random, INTERVAL), p)
+    return pd.Series(numbers, "labels same by_chance low high p".split(), dtype=float)
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> int:

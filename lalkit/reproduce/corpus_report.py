@@ -20,7 +20,7 @@ from lalkit.interpret.contributions import Look, contributions
 from lalkit.interpret.errors import at_root_and_nouns, errors, missed, trace
 from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.interpret.source import AttributionSource, gold_spans
-from lalkit.interpret.tables import averages, chosen, led_labels, match, survival, top_shares
+from lalkit.interpret.tables import averages, chosen, led_labels, match, matched_by_chance, survival, top_shares
 from lalkit.reproduce.comparison import name_and_place, with_constituents
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
@@ -36,6 +36,7 @@ HEADINGS = {
     "tags": "What the top head of a label attends to, by part of speech (percent; words: of the words it can see)",
     "matched": "The heads of each parser paired with those of the first (by half of the sentences; alike in the other half)",
     "again": "The top head of each label in the first parser, and its pair in the others (other_overall: by chance)",
+    "chance": "The number of labels whose top heads are a pair, and the number if one parser's labels are exchanged at random",
 }
 ERROR_HEADINGS = {
     "classes": "Kinds of errors",
@@ -61,7 +62,7 @@ def report_heads(
             of the first, by the norms that both have. Seeds that started from one trained parser share its heads: then a match
             says little.
         treebank: its sentences are parsed. split: its part.
-        out: the folder for a table (CSV) of each of HEADINGS, the last two of them for several parsers, for a figure of each
+        out: the folder for a table (CSV) of each of HEADINGS, the last three of them for several parsers, for a figure of each
             parser and measure, one of all parsers, and report.html.
         sentences: the number of sentences, evenly spread; 0 means all.
         labels: labels to report; by default the most frequent ones.
@@ -85,8 +86,11 @@ def report_heads(
             parts["labels"] = led_labels(ranked, norm, sorted(set(tops)))
             parts["tags"] = attention_by_tag(source, looks, tops).assign(norm=norm)
             if first is not None and norm in first_norms:
+                common = [name for name in names if first.labelled(name).any()]
                 parts["matched"] = match(first, ranked, norm).assign(norm=norm)
-                parts["again"] = survival(first, ranked, norm, [name for name in names if first.labelled(name).any()])
+                parts["again"] = survival(first, ranked, norm, common)
+                chance = matched_by_chance(top_shares(first, norm, common), heads)
+                parts["chance"] = chance.to_frame().T.assign(norm=norm)
             for table, part in parts.items():
                 rows[table].append(part.assign(model=name))
             picture = pictures[f"{name}-{norm}"] = head_bars(heads, "share", names[:LABELS], SHOWN, beside="overall")

@@ -53,7 +53,7 @@ def test_heads_of_several_parsers_are_matched(tiny_parser, tiny_span_parser, tmp
     few = ("--treebank", "sample", "--split", "dev", "--sentences", "12")
     code, _, err = lalkit("report", "heads", tiny_parser, tiny_span_parser, *few, "--out", tmp_path)
     assert code == 0, err
-    for name in ("matched", "again"):
+    for name in ("matched", "again", "chance"):
         assert set(pd.read_csv(tmp_path / f"{name}.csv")["model"]) == {tiny_span_parser.name}
     assert (tmp_path / "seeds.png").is_file()
     code, _, err = lalkit("report", "heads", tiny_span_parser, tiny_parser, *few, "--out", tmp_path / "turned")
