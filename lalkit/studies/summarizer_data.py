@@ -101,9 +101,6 @@ def _document(row: dict, where: str) -> Document:
     return Document(words, summary, tuple(tags) or None, tuple(names) or None, str(row.get("id", where)))
 
 
-NOTE = ", tags: NLTK's, names: capitals"  # on the figures of documents that `annotated` had to complete
-
-
 def annotated(documents: Sequence[Document]) -> tuple[Document, ...]:
     """Return the documents with tags and entities. Those that are there stay.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, combinations, pairwise, product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -85,13 +85,6 @@ def score(
             row |= {"unknown": len(unknown), "copied": sum(w in words for w in unknown)}
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def lead(document: Document, count: int) -> list[str]:
-    """Return the first `count` sentences of a document: the usual baseline."""
-    words = document.words
-    ends = [0, *(place for place, word in enumerate(words, 1) if word in (".", "!", "?")), len(words)]
-    return list(chain(*[words[start:end] for start, end in pairwise(ends) if start < end][:count]))
 
 
 # ---------------------------------------------------------------- what heads attend to

@@ -156,13 +156,12 @@ def test_heads_are_taken_away_one_by_one(model):
             change_without(model, head, mode, model.collate(few))
 
 
-def test_rouge_of_summaries_and_the_baseline_of_first_sentences():
+def test_rouge_of_summaries():
     documents = [Document(("a", "Zork", "ran"), ("Zork", "ran")), Document(("a",), ("a", "b"))]
     vocabulary = Vocabulary.build([Document(("ran", "a"))], CONFIG)
     table = score(documents, [["Zork", "ran"], []], vocabulary)
     assert table["rouge1"].tolist() == [1.0, 0.0] and table["exact"].tolist() == [True, False]
     assert table["copied"].sum() <= table["unknown"].sum() and table["unknown"][0] >= 1
-    assert [len(heads.lead(Document(tuple("a . b c ! d".split())), count)) for count in (1, 2, 3)] == [2, 5, 6]
 
 
 USES = {
@@ -269,6 +268,7 @@ def test_studies_that_are_refused(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_before_any_training_heads_attend_nearly_evenly():
     """The null that a trained head must leave: POS-KL near 0, NE-ratio near the share of tokens."""
     documents = news(0, 0, 60).test
