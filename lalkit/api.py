@@ -27,8 +27,7 @@ from lalkit.interpret import layer_of, source_of
 from lalkit.interpret.alternatives import Price, Reading, Readings, decoder, given_tree
 from lalkit.interpret.questions import MOST_CHARACTERS, MOST_TREES, Questions, Texts, TypedSentences
 from lalkit.network.parser import same_state
-from lalkit.network.precision import Precision, resolve
-from lalkit.network.predict import Prediction, predict, with_confidence
+from lalkit.network.predict import Precision, Prediction, predict, resolve_precision, with_confidence
 from lalkit.training import named as models
 from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_content, save_model
 from lalkit.treebank.brackets import format_tree, indent_tree
@@ -363,7 +362,7 @@ class Parser(Questions):
     def __init__(self, loaded: Loaded, profile: dict | None = None, precision: Precision = "fp32"):
         """profile: how often each label head leads each label in a corpus (`interpret.tables.profile`).
 
-        precision: the precision of parses, unless `parse` is given another one: see `lalkit.network.precision`.
+        precision: the precision of parses, unless `parse` is given another one: see `lalkit.network.predict`.
         """
         self.profile, self.precision = profile, precision
         self.network, self.vocab, self.config = loaded.network, loaded.vocab, loaded.config
@@ -495,7 +494,7 @@ class Parser(Questions):
             constraints = replace(constraints, require=constraints.require + tuple(typed))
         if not constraints.items:
             return self.parse_all([text], form, **options)[0]
-        resolve(options.pop("precision", self.precision), "cpu", exact=True)
+        resolve_precision(options.pop("precision", self.precision), "cpu", exact=True)
         if options.pop("decode", "best") != "best" or options:
             remedy = "Leave the options out. For probabilities, call .with_confidence() of the result."
             raise LalkitError("only the option precision can be combined with constraints", remedy=remedy)

@@ -14,6 +14,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,20 +31,22 @@ from torch import Tensor, nn
 from lalkit.chart import joint
 from lalkit.chart.machine import compiled
 from lalkit.chart.sums import marginals
-from lalkit.config import LabelAttentionConfig, preset
+from lalkit.config import LabelAttentionConfig, ModelConfig, preset
 from lalkit.errors import ParameterError, whole_number
 from lalkit.interpret import source_of
 from lalkit.interpret.contributions import contributions as contributions_of
 from lalkit.interpret.paper_layer import without_heads
 from lalkit.network import parser as assembly
 from lalkit.network import predict as predicting
+from lalkit.network.alignment import MINILM
+from lalkit.network.alignment import resolve as encoder_folder
 from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
 from lalkit.network.label_attention import LabelAttention
 from lalkit.network.parser import Network
-from lalkit.network.precision import bf16_is_fast, resolve
+from lalkit.network.predict import bf16_is_fast, resolve_precision
 from lalkit.network.scores import SpanScorer
 from lalkit.network.vocabulary import Vocab
-from lalkit.network.word_vectors import PretrainedEncoder, random_encoder
+from lalkit.network.word_vectors import PretrainedEncoder
 from lalkit.training.objective import losses, make_optimizer
 from lalkit.treebank.check import subset, trainable
 from lalkit.treebank.corpora import find, load
@@ -253,6 +256,25 @@ def contributions(settings: Settings) -> list[dict]:
 # ---------------------------------------------------------------- the whole parser
 
 
+@contextlib.contextmanager
+def random_encoder(model: ModelConfig) -> Iterator[ModelConfig]:
+    """Yield a config that names an encoder of the same published shape, with new weights and MiniLM's tokenizer, in a folder.
+
+    Nothing is downloaded. Raises ParameterError for an encoder whose shape is not known here.
+    """
+    from transformers import AutoTokenizer, BertConfig, XLNetConfig
+
+    shapes = {"xlnet-large-cased": XLNetConfig, "bert-base-chinese": partial(BertConfig, vocab_size=21128)}
+    name = model.encoder.pretrained
+    if name not in shapes:
+        problem = f"the shape of {name!r} is not known here"
+        raise ParameterError(problem, remedy=f"--random-weights is for {', '.join(shapes)}.")
+    with tempfile.TemporaryDirectory() as folder:
+        shapes[name]().save_pretrained(folder)
+        AutoTokenizer.from_pretrained(encoder_folder(MINILM)).save_pretrained(folder)
+        yield replace(model, encoder=replace(model.encoder, pretrained=folder))
+
+
 def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[Sentence], str]:
     """Return (network with new upper layers, collator, sentences of a test part, the name of these sentences).
 
@@ -305,7 +327,7 @@ def parse(settings: Settings) -> list[dict]:
     baseline = torch.cuda.get_device_name(device) if device != "cpu" else torch.cpu.get_capabilities().get("cpu_name")
     usable = ["fp32"]
     with contextlib.suppress(ParameterError):
-        usable.append(resolve("bf16", device))
+        usable.append(resolve_precision("bf16", device))
     rounds = alternate(settings, *(partial(parse_all, precision=precision) for precision in usable), encode)
     rows = []
     for place, precision in enumerate(usable):

@@ -40,7 +40,7 @@ from lalkit.chart.sums import Temperature
 from lalkit.config import MOST_PROCESSES
 from lalkit.errors import LalkitError, ModelError, ParameterError, TooLongError, TreebankError, whole_number
 from lalkit.network.batches import usual
-from lalkit.network.precision import Precision, resolve
+from lalkit.network.predict import Precision, resolve_precision
 from lalkit.training.checkpoint import fingerprint, read_calibration
 from lalkit.training.parallel import Team, launched, several
 from lalkit.treebank.brackets import decode as decode_bytes
@@ -151,7 +151,7 @@ class Job:
     svg: A folder for drawings, which are named by the line (and in running text by the sentence of the line).
     decode: What finds the trees, see `lalkit.interpret.alternatives.decoder`.
     confidence: Whether conllu and json also say how probable the parts of each parse are.
-    precision: Of the scores, see `lalkit.network.precision`. If it is auto, the first process chooses for all processes.
+    precision: Of the scores, see `lalkit.network.predict`. If it is auto, the first process chooses for all processes.
     prefix: The beginning of the ids of sentences.
     sha256: The fingerprint of the parser, which is compared; None: it is not compared.
     temperature: That of the parser's probabilities.
@@ -405,7 +405,7 @@ def parse(
         team = stack.enter_context(launched()) if several() else Team()
         here = "cuda" if torch.cuda.is_available() and not (workers or cluster) else "cpu"
         job = replace(
-            job, folder=str(Path(job.folder).resolve()), precision=resolve(job.precision, here, exact=job.confidence),
+            job, folder=str(Path(job.folder).resolve()), precision=resolve_precision(job.precision, here, exact=job.confidence),
             prefix=text.prefix, sha256=fingerprint(job.folder) if out else None,
             temperature=(read_calibration(job.folder) or {}).get("temperature", 1.0),
         )  # fmt: skip

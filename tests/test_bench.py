@@ -20,7 +20,6 @@ from lalkit.config import LabelAttentionConfig, override, paper_chinese
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.network import predict
 from lalkit.network.label_attention import LabelAttention, Masks
-from lalkit.network.word_vectors import random_encoder
 from lalkit.treebank.corpora import load
 from tests.chart.charts import LAMBDAS, random_chart
 from tests.command import lalkit
@@ -126,12 +125,12 @@ def test_rows_of_the_whole_parser(few_sentences, routine, preset):
 
 
 def test_an_encoder_that_is_not_downloaded():
-    with random_encoder(paper_chinese().model) as model:
+    with bench.random_encoder(paper_chinese().model) as model:
         from transformers import AutoConfig
 
         assert AutoConfig.from_pretrained(model.encoder.pretrained).vocab_size == 21128
     unknown = override(paper_chinese(), {"model.encoder.pretrained": "minilm2"}).model
-    with pytest.raises(LalkitError, match="shape of 'minilm2'"), random_encoder(unknown):
+    with pytest.raises(LalkitError, match="shape of 'minilm2'"), bench.random_encoder(unknown):
         pass
 
 

@@ -12,7 +12,7 @@ from lalkit.chart.cky import cky_batch
 from lalkit.config import override, tiny
 from lalkit.errors import CorpusError, LalkitError, ModelError
 from lalkit.evaluation.scores import evaluate
-from lalkit.network.predict import decode_output, with_arcs
+from lalkit.network.predict import decode_output
 from lalkit.network.vocabulary import Vocab
 from lalkit.training.estimate import estimate
 from lalkit.training.loop import Run, quality, train
@@ -22,6 +22,7 @@ from lalkit.treebank.corpora import layers_of, load
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence, check_heads
 from tests.command import lalkit
+from tools import en_recipe
 
 CROSSING = "".join(f"{i}\tw{i}\t_\tX\t_\t_\t{h}\tdep\t_\t_\n" for i, h in enumerate((3, 0, 2, 1), 1)) + "\n"
 
@@ -153,7 +154,7 @@ def test_arcs_that_stand_are_kept_with_every_weight_of_labels(lam):
     sentence = Sentence(("She", "saw", "birds", "fly"), heads=(2, 0, 4, 2))
     output = _Output(torch.randn(1, 5, 5, 3), torch.randn(1, 4, 5))
     output.label_scores[..., 0] = 0
-    (tree,) = with_arcs([sentence])(output, [4], lam, 1, "joint", [sentence.where])
+    (tree,) = en_recipe.with_arcs([sentence])(output, [4], lam, 1, "joint", [sentence.where])
     assert tuple(tree.heads) == sentence.heads
 
 

@@ -12,29 +12,51 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
 from lalkit import __version__
+from lalkit.chart.joint import JointTree
 from lalkit.chart.machine import progress
 from lalkit.config import PRESETS, override
 from lalkit.errors import LalkitError
 from lalkit.files import write_json, write_text
-from lalkit.network.confidence import check_joint
-from lalkit.network.predict import predict, with_arcs
+from lalkit.network.parser import ParserOutput
+from lalkit.network.predict import Decode, check_joint, decode_output, predict
 from lalkit.training import checkpoint, named
 from lalkit.training.loop import train as train_parser
 from lalkit.treebank.brackets import format_tree
 from lalkit.treebank.check import trainable
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import load, penn_form
+from lalkit.treebank.tree import Sentence
 
+FORBIDDEN = 1e6  # more than all labels of a tree score
 SILVER = "silver.json"  # in a folder of `constituents`: which treebank it is, and which parser added constituents
 logger = logging.getLogger("lalkit")
 app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False)
+
+
+def with_arcs(sentences: Sequence[Sentence]) -> Decode:
+    """Return a decoder that keeps the arcs of these sentences. It finds the best joint tree among the trees that have these arcs.
+
+    The sentences are told apart by `Sentence.where`. Their arcs must not cross. Every other arc costs more than labels can gain.
+    """
+    heads = {sentence.where: torch.tensor(sentence.heads) for sentence in sentences}
+
+    def decode(output: ParserOutput, lengths: Sequence[int], lam: float, threads, task: str, names) -> list[JointTree]:
+        arcs = torch.full_like(output.arc_scores, -FORBIDDEN)
+        for row, name in zip(arcs, names):
+            row[range(len(heads[name])), heads[name]] = 0
+        # Not `lam`: with lam 1 arcs would weigh nothing.
+        return decode_output(replace(output, arc_scores=arcs), lengths, 0.5, threads, task, names)
+
+    return decode
 
 
 def stages(cards: Path) -> dict[str, dict]:

@@ -49,8 +49,7 @@ from lalkit.evaluation.scores import by_label, by_length, evaluate
 from lalkit.files import find_json, write_bytes, write_json, write_text
 from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import profile
-from lalkit.network.confidence import check_joint, joint_score
-from lalkit.network.predict import predict_batches, scores_of
+from lalkit.network.predict import check_joint, joint_score, predict_batches, scores_of
 from lalkit.reproduce.cards import (
     COLUMNS,
     PARSES,

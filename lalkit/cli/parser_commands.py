@@ -34,7 +34,6 @@ def train(
     threads: options.Threads = None,
     resume: bool = False,
     dry_run: bool = False,
-    random_weights: bool = False,
     set_: options.Set = None,
 ) -> None:
     """Train a parser, and keep in --out the one that is best on the dev part.
@@ -52,7 +51,6 @@ def train(
         workers: The number of processes, one core each; by default one per core, at most 4 (from scratch: 1).
         resume: Continue the run in --out.
         dry_run: Train nothing; estimate the number of weights, the memory and the time.
-        random_weights: In a dry run, give the encoder random weights, so that none are downloaded.
     """
     from lalkit import config
     from lalkit.training import estimate, loop, parallel
@@ -60,8 +58,6 @@ def train(
     if (out is None) != dry_run:
         remedy = "Give either --out FOLDER or --dry-run."
         raise ParameterError("a training needs --out, and a dry run has none", remedy=remedy)
-    if random_weights and not dry_run:
-        raise ParameterError("--random-weights needs --dry-run", remedy="Leave it out to train from the real weights.")
     named = {
         "train.seed": seed, "train.start": start, "train.epochs": epochs, "train.max_minutes": max_minutes,
         "model.task": task, "train.workers": workers,
@@ -71,7 +67,7 @@ def train(
     if "train.workers" not in settings:
         chosen = config.override(chosen, {"train.workers": 1 if threads else parallel.usual_size(chosen)})
     if dry_run:
-        print(estimate.describe(estimate.estimate(chosen, treebank, random_weights=random_weights), chosen))
+        print(estimate.describe(estimate.estimate(chosen, treebank), chosen))
     else:
         loop.train(chosen, treebank, out, resume=resume)
 
@@ -107,15 +103,14 @@ def evaluate(
     from lalkit.chart.machine import progress
     from lalkit.evaluation import scores
     from lalkit.files import write_json, write_text
-    from lalkit.network.precision import resolve
-    from lalkit.network.predict import predict
+    from lalkit.network.predict import predict, resolve_precision
     from lalkit.training import checkpoint, named
     from lalkit.treebank import brackets, corpora
 
     printed = json_ == Path("-")
     start = time.perf_counter()
     loaded = checkpoint.load_model(named.find(parser))
-    precision = resolve(precision, "cpu")
+    precision = resolve_precision(precision, "cpu")
     task, lam = loaded.config.model.task, loaded.config.train.lam if lam is None else lam
     corpus = corpora.load(treebank, split, task=task, lenient=skip_unreadable)
     if not corpus.sentences:
@@ -214,7 +209,7 @@ def parse(
     """
     from lalkit import corpus
     from lalkit.api import Parser
-    from lalkit.network.precision import resolve
+    from lalkit.network.predict import resolve_precision
     from lalkit.training.named import find
 
     if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text that is too long for a path
@@ -244,7 +239,7 @@ def parse(
         problem = "constraints, alternatives and samples are for one typed sentence, and are printed"
         without = "without --file, --out, --workers, --cluster, --svg or parquet"
         raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
-    parser = Parser.load(model, resolve(precision, "cpu", exact=True))
+    parser = Parser.load(model, resolve_precision(precision, "cpu", exact=True))
     result = parser.parse(text[0], form, require=require or (), forbid=forbid or (), decode=decode)
     results = [result] if alternatives is None else result.alternatives(alternatives)
     if samples is not None:

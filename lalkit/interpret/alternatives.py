@@ -22,15 +22,16 @@ from lalkit.chart.readings import k_best, log_partition, samples, tree_score, we
 from lalkit.chart.sums import Temperature, marginals_batch
 from lalkit.errors import ParameterError
 from lalkit.network.batches import Collator
-from lalkit.network.confidence import check_joint, confidences, joint_score
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.predict import (
     Decode,
     Prediction,
     arc_label_scores,
     assemble,
-    best_labels,
+    check_joint,
+    confidences,
     decode_output,
+    joint_score,
     predict_batches,
     scores_of,
     with_confidence,
@@ -181,8 +182,9 @@ class Readings:
 
     def prediction(self, tree: JointTree) -> Prediction:
         with torch.inference_mode():
-            labels, tags = best_labels(self.network, self.output, [tree], self.vocab.root)
-        return assemble(self.sentence, tree, self.vocab, labels[0], tags[0], self.network.config)
+            arc_labels = arc_label_scores(self.network, self.output, [tree], self.vocab.root)[0].argmax(-1).tolist()
+            tags = self.output.tag_scores[0].argmax(-1).tolist()
+        return assemble(self.sentence, tree, self.vocab, arc_labels, tags, self.network.config)
 
     def score(self, prediction: Prediction) -> float:
         """Score the tree of a prediction."""

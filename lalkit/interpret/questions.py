@@ -28,7 +28,7 @@ from torch import Tensor
 
 from lalkit.chart.constraints import items_of, read_brackets
 from lalkit.errors import LalkitError, ParameterError, whole_number
-from lalkit.network.confidence import check_joint
+from lalkit.network.predict import check_joint
 from lalkit.treebank.text import Form, read_line, read_sentences
 from lalkit.treebank.tree import Sentence
 

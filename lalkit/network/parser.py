@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -41,11 +39,6 @@ class ParserOutput:
     span_parts: Parts = field(repr=False)
     attention: Tensor | None = None
     posts: Tensor | None = None
-
-
-# The networks that parse now: in how many threads, and the mode (True: training) that they return to afterwards.
-PARSING: WeakKeyDictionary[Network, tuple[int, bool]] = WeakKeyDictionary()
-MODES = threading.RLock()  # held while a mode is read or changed
 
 
 class Network(nn.Module):
@@ -117,30 +110,18 @@ class Network(nn.Module):
         weights, fences = weights if attention else None, fences if posts else None
         return ParserOutput(scores, arcs, tag_scores, parts, spans, weights, fences)
 
-    def train(self, mode: bool = True) -> Network:
-        """Set the mode: True for training. If sentences are being parsed, also in another thread, it is set afterwards."""
-        with MODES:
-            if self not in PARSING:
-                return super().train(mode)
-            PARSING[self] = PARSING[self][0], mode
-        return self
-
     @contextmanager
     def parsing(self) -> Iterator[None]:
-        """Keep dropout off inside the `with` block, in any number of threads. Afterwards return to the mode before."""
-        with MODES:
-            threads, mode = PARSING.get(self, (0, self.training))
-            super().train(False)
-            PARSING[self] = threads + 1, mode
+        """Turn dropout off inside the `with` block, and return to the mode before it.
+
+        Several threads may parse at the same time, unless the network was in training before.
+        """
+        mode = self.training
+        self.eval()
         try:
             yield
         finally:
-            with MODES:
-                threads, mode = PARSING.pop(self)
-                if threads > 1:
-                    PARSING[self] = threads - 1, mode
-                elif mode:
-                    super().train()
+            self.train(mode)
 
     def state(self) -> list[tuple[object, object]]:
         """Return what decides the scores besides the sentence: each weight with its count of changes, and each hook.
@@ -148,16 +129,11 @@ class Network(nn.Module):
         torch counts the changes of a tensor in place, except those through `.data`.
         """
         state: list[tuple[object, object]] = []
+        for weight in (*self.parameters(), *self.buffers()):
+            state.append((weight, 0 if weight.is_inference() else weight._version))
         for module in self.modules():
-            own = vars(module)  # a missing attribute takes long in torch
-            for weight in (*own["_parameters"].values(), *own["_buffers"].values()):
-                if weight is not None:
-                    state.append((weight, 0 if weight.is_inference() else weight._version))
-            for hooks in (own["_forward_hooks"], own["_forward_pre_hooks"], own.get("hooks")):
-                if hooks:
-                    state += [(function, point) for point, function in hooks.items()]
-            if "forward" in own:  # it replaces the method of the class
-                state.append((own["forward"], module))
+            for hooks in (module._forward_hooks, module._forward_pre_hooks, vars(module).get("hooks", {})):
+                state += [(function, point) for point, function in hooks.items()]
         return state
 
     def arc_labels(self, output: ParserOutput, heads: Tensor) -> Tensor:

@@ -1,38 +1,143 @@
-"""Sentences -> parsed sentences: batches, the network, exact joint decoding, and arc labels for the decoded heads."""
+"""Sentences -> parsed sentences: batches, the network, exact joint decoding, arc labels for the decoded heads, probabilities.
+
+The precision of the scores is fp32, or bf16 by torch's autocast, which is faster on some hardware. Explanations and
+probabilities are always computed in fp32. Only fp32 gives every sentence the same tree in every batch: in bf16 the rounding
+differs a little with the size of a batch.
+
+Constituents, arcs and trees have the probabilities of `lalkit.chart.sums`, which divide scores by a temperature. Arc labels and
+tags have those of the network's softmax.
+"""
 
 from __future__ import annotations
 
 import logging
-import threading
+import math
+import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lalkit.chart import machine
 from lalkit.chart.cky import cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
-from lalkit.chart.sums import Temperature, temperatures
+from lalkit.chart.sums import Temperature, check_distribution, marginals_batch, temperatures
 from lalkit.config import ModelConfig
-from lalkit.errors import ParameterError, whole_number
+from lalkit.errors import LalkitError, ParameterError, whole_number
 from lalkit.network.batches import Collator, batches, usual
-from lalkit.network.confidence import Confidence, check_joint, confidences
 from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.precision import Precision, resolve
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.joint import GROUP, JointSpan, from_joint
 from lalkit.treebank.tree import Sentence, Span
 from lalkit.treebank.universal import universal_tags
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 logger = logging.getLogger(__name__)
 LONG = 500  # words of a sentence that is announced before it is parsed
 SECONDS = 1e-10  # of one core, for the decoder: times the fourth power of the words
-FORBIDDEN = 1e6  # more than all labels of a tree score
+DIGITS = 6  # significant digits of a probability that is written
+Precision = Literal["auto", "fp32", "bf16"]
 # What finds the trees of a batch: it takes the arguments of `decode_output`.
 Decode = Callable[..., list[JointTree]]
+
+
+def has_bf16(device: str) -> bool:
+    """Return whether the hardware computes bf16. Where it is emulated, a step takes 15 times as long as in float32."""
+    if device == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    x86 = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return x86 if platform.machine() in ("x86_64", "AMD64") else torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+def bf16_is_fast(device: str) -> bool:
+    """Return whether the hardware computes bf16, and faster than fp32.
+
+    Intel's processors with AVX-512 for fp16 multiply bf16 in AMX. Where a virtual machine hides AMX, a product of matrices takes
+    1.9 times as long in bf16 as in fp32 (600 x 384 by 384 x 384, one thread).
+    """
+    found = torch.cpu.get_capabilities() if device == "cpu" else {}
+    return has_bf16(device) and not (found.get("avx512_fp16") and not found.get("amx_tile"))
+
+
+def resolve_precision(precision: Precision, device: str, exact: bool = False) -> Precision:
+    """Return fp32 or bf16. 'auto' is bf16 where it is faster than fp32, else fp32.
+
+    device: cpu or cuda. exact: probabilities or constraints are asked for, so that 'auto' is fp32. Raises ParameterError for
+    an unknown precision, for one that the hardware does not have, and for a lower one than fp32 where exact is set.
+    """
+    if precision not in get_args(Precision):
+        remedy = f"Precisions: {', '.join(get_args(Precision))}."
+        raise ParameterError(f"there is no precision {precision!r}", remedy=remedy)
+    if precision == "auto":
+        return "bf16" if bf16_is_fast(device) and not exact else "fp32"
+    if precision == "bf16" and exact:
+        problem = "probabilities and constraints are computed in fp32, not in bf16"
+        raise ParameterError(problem, remedy="Use fp32 or auto.")
+    if precision == "bf16" and not has_bf16(device):
+        raise ParameterError("this processor does not compute in bf16", remedy="Use fp32.")
+    return precision
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The probabilities of the parts of one parse.
+
+    spans: for each joint span of the prediction, the probability that these words have this label. arcs: for each word, the
+    probability that its head word is right. arc_labels: for each word, the probability of its arc label if its head word is
+    right. tags: for each word, the probability of its tag. None: the parse does not have this layer, or the tags were given.
+    log_probability: the logarithm of the probability of the whole joint tree, without arc labels and tags. temperature: the
+    number by which scores were divided.
+    """
+
+    temperature: Temperature
+    log_probability: float
+    spans: tuple[float, ...]
+    arcs: tuple[float, ...]
+    arc_labels: tuple[float, ...] | None = None
+    tags: tuple[float, ...] | None = None
+
+    @property
+    def probability(self) -> float:
+        """The probability of the whole joint tree."""
+        return math.exp(self.log_probability)
+
+    def to_dict(self) -> dict:
+        lists = {name: getattr(self, name) for name in ("spans", "arcs", "arc_labels", "tags")}
+        rounded = {name: values and [_rounded(p) for p in values] for name, values in lists.items()}
+        return {"temperature": self.temperature, "tree": _rounded(self.probability), **rounded}
+
+    def table(self, sentence: Sentence, spans: Sequence[tuple[int, int, str, int]]) -> pd.DataFrame:
+        """Return a row for each part: kind, start, end, label, head, probability.
+
+        kind: span, arc, arc label, tag or tree. start, end: over the places between words. head: the head word, from 1; 0 is
+        the root. spans: those of the prediction.
+        """
+        import pandas as pd
+
+        rows = [("span", *span, p) for span, p in zip(spans, self.spans)]
+        rows += [("arc", i, i + 1, None, h, p) for i, (h, p) in enumerate(zip(sentence.heads, self.arcs))]
+        pairs = zip(sentence.arc_labels or (), sentence.heads, self.arc_labels or ())
+        rows += [("arc label", i, i + 1, *values) for i, values in enumerate(pairs)]
+        rows += [
+            ("tag", i, i + 1, tag, None, p) for i, (tag, p) in enumerate(zip(sentence.tags or (), self.tags or ()))
+        ]
+        rows.append(("tree", 0, len(sentence), None, None, self.probability))
+        table = pd.DataFrame(rows, columns=["kind", "start", "end", "label", "head", "probability"])
+        return table.astype({"head": "Int64"})
+
+    def conllu(self) -> tuple[list[str], list[str]]:
+        """Return comments, and the last column of every word, for CoNLL-U."""
+        names = {"ArcP": self.arcs, "LabelP": self.arc_labels, "TagP": self.tags}
+        columns = [[f"{name}={_rounded(p)}" for p in values] for name, values in names.items() if values is not None]
+        comments = [f"tree_probability = {_rounded(self.probability)}", f"temperature = {self.temperature}"]
+        return comments, ["|".join(column) for column in zip(*columns)]
 
 
 @dataclass(frozen=True)
@@ -40,7 +145,7 @@ class Prediction:
     """A parsed sentence, its joint spans, and the score of its tree.
 
     The spans include <H>. Their head word is 0 if the parser has constituents only. confidence: only if it was asked for.
-    precision: in which the scores were computed, see `lalkit.network.precision`.
+    precision: in which the scores were computed, see `resolve_precision`.
     """
 
     sentence: Sentence
@@ -55,13 +160,8 @@ def predict(
     collator: Collator,
     sentences: Sequence[Sentence],
     *,
-    lam: float = 0.5,
-    budget: int | None = None,
-    threads: int | None = None,
     tick: Callable[[int], object] = lambda done: None,
-    decode: Decode | None = None,
-    temperature: Temperature | None = None,
-    precision: Precision = "fp32",
+    **options,
 ) -> list[Prediction]:
     """Parse every sentence. The trees are in order, and in fp32 the same alone and in any batch.
 
@@ -69,18 +169,11 @@ def predict(
         network: The parser's network.
         collator: It makes batches for this network.
         sentences: The sentences; only their words count, and their tags if the network reads given tags.
-        lam: The weight of labels against arcs in decoding.
-        budget: Words of a batch; None: the usual number for the device.
-        threads: Threads of the decoder; None: as many as torch uses.
         tick: It is called with the number of sentences that each batch has finished.
-        decode: What finds the trees; None: the best trees.
-        temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number (or two:
-            of labels, of arcs); None: do not.
-        precision: Of the scores: auto, fp32 or bf16, see `lalkit.network.precision`.
+        options: Those of `predict_batches`.
     """
     parses: list[Prediction | None] = [None] * len(sentences)
-    arguments = network, collator, sentences, lam, budget, threads, decode, temperature, precision
-    for group, predictions, _ in predict_batches(*arguments):
+    for group, predictions, _ in predict_batches(network, collator, sentences, **options):
         for index, prediction in zip(group, predictions):
             parses[index] = prediction
         tick(len(group))
@@ -92,16 +185,27 @@ def predict_batches(
     collator: Collator,
     sentences: Sequence[Sentence],
     lam: float = 0.5,
+    *,
     budget: int | None = None,
     threads: int | None = None,
     decode: Decode | None = None,
     temperature: Temperature | None = None,
     precision: Precision = "fp32",
-    **asked: bool,
+    attention: bool = False,
+    posts: bool = False,
 ) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:
     """Yield groups of indices with their predictions and the network's output, longest sentences first.
 
-    asked: options of `Network.forward`, which add to the output.
+    Args:
+        network, collator, sentences: As `predict` has them.
+        lam: The weight of labels against arcs in decoding.
+        budget: Words of a batch; None: the usual number for the device.
+        threads: Threads of the decoder; None: as many as torch uses.
+        decode: What finds the trees; None: the best trees.
+        temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number (or two:
+            of labels, of arcs); None: do not.
+        precision: Of the scores: auto, fp32 or bf16.
+        attention, posts: Options of `Network.forward`, which add to the output.
     """
     if temperature is not None:
         check_joint(network.config.task)
@@ -110,29 +214,27 @@ def predict_batches(
         except ValueError as error:
             raise ParameterError(str(error), remedy="Leave it out, or give a number such as 1.") from None
     device = next(network.parameters()).device
-    precision = resolve(precision, device.type, exact=temperature is not None)
+    precision = resolve_precision(precision, device.type, exact=temperature is not None)
     budget = usual(device.type) if budget is None else whole_number("budget", budget, 1)
     threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
-    long = device.type == "cpu" and network.config.task != "constituents"  # only joint charts take so long
+    find, task = decode or decode_output, network.config.task
     with network.parsing():
         for group in batches([len(s) for s in sentences], budget):
             chosen = [sentences[i] for i in group]
-            announcement = announced(chosen[0]) if long and len(chosen[0]) >= LONG else nullcontext()
-            with undisturbed(device, precision == "bf16"), announcement:
-                output = network(collator(chosen).to(device), **asked)
-                names = [sentence.where for sentence in chosen]
-                find = decode or decode_output
-                trees = find(output, [len(s) for s in chosen], lam, threads, network.config.task, names)
+            lengths, names = [len(s) for s in chosen], [s.where for s in chosen]
+            if device.type == "cpu" and task != "constituents" and lengths[0] >= LONG:
+                announce(chosen[0])
+            with undisturbed(device, precision == "bf16"):
+                output = network(collator(chosen).to(device), attention=attention, posts=posts)
+                trees = find(output, lengths, lam, threads, task, names)
                 arc_labels = arc_label_scores(network, output, trees, collator.vocab.root)
                 labels, tags = arc_labels.argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
             predictions = [
-                replace(
-                    assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config), precision=precision
-                )
+                assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config, precision)
                 for b, (sentence, tree) in enumerate(zip(chosen, trees))
             ]
             if temperature is not None:
-                pairs = scores_of(output, [len(s) for s in chosen])
+                pairs = scores_of(output, lengths)
                 sums = confidences(pairs, trees, arc_labels, output.tag_scores, lam, temperature, threads, names)
                 predictions = [
                     with_confidence(*pair, network.config.tag_input) for pair in zip(predictions, chosen, sums)
@@ -140,33 +242,17 @@ def predict_batches(
             yield group, predictions, output
 
 
-@contextmanager
-def announced(sentence: Sentence) -> Iterator[None]:
-    """Say, before a long sentence is parsed, what it takes, and show a progress line until it is done.
+def announce(sentence: Sentence) -> None:
+    """Say, before a long sentence is parsed, what it takes. Raises TooLongError if its chart does not fit into memory.
 
-    Raises TooLongError if its chart does not fit into memory. The time is a forecast: 400 words took 2.7 s of one core of a
-    common processor, and 1,000 words 80 to 100 s.
+    The time is a forecast: 400 words took 2.7 s of one core of a common processor, and 1,000 words 80 to 100 s.
     """
     n, needed = len(sentence), machine.chart_bytes(len(sentence), torch.float32.itemsize)
     machine.check_fits(n, needed, machine.available_bytes(), sentence.where)
-    seconds, done = max(1, round(SECONDS * n**4)), threading.Event()
     logger.warning(
-        f"{sentence.where}: {n:,} words need about {seconds:,} s and up to {needed / 1e6:,.0f} MB. The time grows with the "
-        "fourth power of the words, the memory with the third: split the sentence if you can."
+        f"{sentence.where}: {n:,} words need about {max(1, round(SECONDS * n**4)):,} s and up to {needed / 1e6:,.0f} MB. "
+        "The time grows with the fourth power of the words, the memory with the third: split the sentence if you can."
     )
-
-    def count() -> None:
-        with machine.progress(total=seconds, desc=f"{n:,} words", unit=" s") as bar:
-            while not done.wait(1):
-                bar.update()
-
-    clock = threading.Thread(target=count, daemon=True)
-    clock.start()
-    try:
-        yield
-    finally:
-        done.set()
-        clock.join()
 
 
 @contextmanager
@@ -209,23 +295,6 @@ def decode_output(
     return decode_batch(scores_of(output, lengths), lam, threads, names)
 
 
-def with_arcs(sentences: Sequence[Sentence]) -> Decode:
-    """Return a decoder that keeps the arcs of these sentences. It finds the best joint tree among the trees that have these arcs.
-
-    The sentences are told apart by `Sentence.where`. Their arcs must not cross. Every other arc costs more than labels can gain.
-    """
-    heads = {sentence.where: torch.tensor(sentence.heads) for sentence in sentences}
-
-    def decode(output: ParserOutput, lengths: Sequence[int], lam: float, threads, task: str, names) -> list[JointTree]:
-        arcs = torch.full_like(output.arc_scores, -FORBIDDEN)
-        for row, name in zip(arcs, names):
-            row[range(len(heads[name])), heads[name]] = 0
-        # Not `lam`: with lam 1 arcs would weigh nothing.
-        return decode_output(replace(output, arc_scores=arcs), lengths, 0.5, threads, task, names)
-
-    return decode
-
-
 def scores_of(output: ParserOutput, lengths: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the label scores [n+1, n+1, L] and the arc scores [n, n+1] of every sentence of a batch, without padding."""
     labels, arcs = output.label_scores.float().cpu().numpy(), output.arc_scores.float().cpu().numpy()
@@ -241,9 +310,7 @@ def with_confidence(prediction: Prediction, given: Sentence, confidence: Confide
     return replace(prediction, confidence=replace(confidence, tags=tags, arc_labels=arc_labels))
 
 
-def arc_label_scores(
-    network: Network, output: ParserOutput, trees: Sequence[JointTree], root: int | None
-) -> torch.Tensor:
+def arc_label_scores(network: Network, output: ParserOutput, trees: Sequence[JointTree], root: int | None) -> Tensor:
     """Return the scores [B, N, arc labels] of every word's arc to its decoded head.
 
     root: the label that only arcs from the root can have, and always have: see `Vocab.root`.
@@ -260,15 +327,14 @@ def arc_label_scores(
     return scores
 
 
-def best_labels(
-    network: Network, output: ParserOutput, trees: Sequence[JointTree], root: int | None
-) -> tuple[list, list]:
-    """Return the indices of every word's best arc label under its decoded head, and of its best tag: two lists [B][N]."""
-    return arc_label_scores(network, output, trees, root).argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
-
-
 def assemble(
-    sentence: Sentence, tree: JointTree, vocab: Vocab, labels: Sequence[int], tags: Sequence[int], config: ModelConfig
+    sentence: Sentence,
+    tree: JointTree,
+    vocab: Vocab,
+    labels: Sequence[int],
+    tags: Sequence[int],
+    config: ModelConfig,
+    precision: Precision = "fp32",
 ) -> Prediction:
     """Turn indices into names. A parser of one layer returns that layer only. Tags that the network was given are kept."""
     n, keep_tags = len(sentence), config.tag_input == "given"
@@ -285,4 +351,60 @@ def assemble(
     else:
         spans = tuple(span for span in spans if span.label != GROUP)
         parsed = Sentence(sentence.words, names, tuple(Span(*span[:3]) for span in spans), id=sentence.id)
-    return Prediction(parsed, spans, tree.score)
+    return Prediction(parsed, spans, tree.score, precision=precision)
+
+
+def confidences(
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    trees: Sequence[JointTree],
+    arc_label_scores: Tensor | None,
+    tag_scores: Tensor | None,
+    lam: float,
+    temperature: Temperature,
+    threads: int | None = None,
+    names: Sequence[str] | None = None,
+) -> list[Confidence]:
+    """Return the probabilities of one tree of every sentence of a batch.
+
+    Args:
+        pairs: Label scores [n+1, n+1, L] and arc scores [n, n+1] of every sentence.
+        trees: The trees.
+        arc_label_scores: [B, N, arc labels], for the heads of the trees; None if the parser has no arc labels.
+        tag_scores: [B, N, tags]; None if the parser has no tags.
+        lam: The weight of labels against arcs.
+        temperature: What the scores of trees are divided by: one number, or one for labels and one for arcs.
+        threads: Threads of the CPU; None: one per core.
+        names: How errors name the sentences.
+    """
+    best = [s if s is None else torch.softmax(s, -1).amax(-1).tolist() for s in (arc_label_scores, tag_scores)]
+    results, weights = [], check_distribution(lam, temperature)
+    sums = marginals_batch(pairs, lam, temperature, threads=threads, names=names)
+    for b, (pair, tree, m) in enumerate(zip(pairs, trees, sums)):
+        n, log = len(tree.heads), weighted_score(*pair, tree.spans, tree.heads, *weights) - m.log_partition
+        spans = tuple(min(1.0, float(m.labels[i, j, k])) for i, j, k, _ in tree.spans)
+        arcs = tuple(min(1.0, float(m.arcs[d, h])) for d, h in enumerate(tree.heads))
+        labels, tags = (p if p is None else tuple(p[b][:n]) for p in best)
+        results.append(Confidence(temperature, min(0.0, log), spans, arcs, labels, tags))
+    return results
+
+
+def joint_score(label_scores: np.ndarray, arc_scores: np.ndarray, spans, heads, lam: float) -> float:
+    """Return the score of a joint tree of (start, end, label index, ...) and head words, rounded once."""
+    return weighted_score(label_scores, arc_scores, spans, heads, lam, 1 - lam)
+
+
+def weighted_score(label_scores, arc_scores, spans, heads, of_labels: float, of_arcs: float) -> float:
+    """Return the weighted sum of the scores of labels and of arcs."""
+    labels = math.fsum(float(label_scores[i, j, k]) for i, j, k, *_ in spans)
+    return of_labels * labels + of_arcs * math.fsum(float(arc_scores[d, h]) for d, h in enumerate(heads))
+
+
+def check_joint(task: str) -> None:
+    """Raise LalkitError for a parser of constituents or dependencies alone: it scores no joint trees."""
+    if task != "joint":
+        problem = f"this parser was trained on {task} alone: it has no probabilities of joint trees"
+        raise LalkitError(problem, remedy="Use a parser of both layers, such as en-news.")
+
+
+def _rounded(probability: float) -> float:
+    return float(f"{probability:.{DIGITS}g}")

@@ -5,10 +5,6 @@ Any encoder of Hugging Face serves, by its name or folder; MiniLM comes in a whe
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import replace
 from os.path import isdir
 from typing import Any
 
@@ -18,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from lalkit.config import EncoderConfig, ModelConfig
+from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
 from lalkit.network.alignment import MINILM, encoder_error, resolve
 from lalkit.network.batches import PAD, UNK, Batch, parts
@@ -153,32 +149,6 @@ def learn_low_rank(module: nn.Module, rank: int) -> None:
         for name, child in parent.named_children():
             if isinstance(child, nn.Linear) and child.weight.requires_grad and rank < min(child.weight.shape):
                 setattr(parent, name, LowRankLinear(child, rank))
-
-
-@contextlib.contextmanager
-def random_encoder(model: ModelConfig) -> Iterator[ModelConfig]:
-    """Describe an encoder of the same published shape in a folder, without downloading it, and yield a config that names it.
-
-    It serves to measure memory and time. Its weights are new, and its sub-words are those of MiniLM's tokenizer. Raises
-    ModelError for an encoder whose shape is not known here.
-    """
-    from transformers import AutoConfig, AutoTokenizer, BertConfig, XLNetConfig
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    shapes: dict[str, Callable] = {
-        "xlnet-large-cased": XLNetConfig,  # its defaults: 24 layers of 1024, 16 heads, 4096
-        "bert-base-chinese": lambda: BertConfig(vocab_size=21128),
-        "minilm": lambda: AutoConfig.from_pretrained(resolve("minilm")),
-    }
-    name = model.encoder.pretrained
-    if name not in shapes:
-        remedy = f"--random-weights is for {', '.join(shapes)}."
-        raise ModelError(f"the shape of {name!r} is not known here", remedy=remedy)
-    with tempfile.TemporaryDirectory() as folder:
-        shapes[name]().save_pretrained(folder)
-        AutoTokenizer.from_pretrained(resolve("minilm")).save_pretrained(folder)
-        yield replace(model, encoder=replace(model.encoder, pretrained=folder))
 
 
 class ScratchEncoder(nn.Module):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
 
 import psutil
 import torch
@@ -13,7 +11,6 @@ import torch
 from lalkit.chart.machine import available_bytes
 from lalkit.config import Config
 from lalkit.network.batches import batches
-from lalkit.network.word_vectors import random_encoder
 from lalkit.training.objective import Learner, check_heads, in_parts
 from lalkit.treebank.check import lessons
 from lalkit.treebank.tree import Sentence
@@ -21,7 +18,7 @@ from lalkit.treebank.tree import Sentence
 ADAM = 8  # bytes for each trained weight: two moments of 32 bits
 
 
-def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> dict:
+def estimate(config: Config, treebank: str) -> dict:
     """Compute a few parts of the first epoch's batches and one update, on the device that training would use.
 
     Nothing is written. The memory of the largest part is extrapolated from two short parts, linearly in their words. The
@@ -30,7 +27,6 @@ def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> 
     Args:
         config: The settings of the run.
         treebank: A treebank's name or folder, or a mixture of them.
-        random_weights: Use an encoder of the preset's published shape that is not downloaded, with MiniLM's tokenizer.
 
     Returns:
         weights and trained: numbers of weights. In bytes: fixed (weights, gradients and moments), activations (for the backward
@@ -44,8 +40,7 @@ def estimate(config: Config, treebank: str, *, random_weights: bool = False) -> 
     free = torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else available_bytes()
     train = config.train
     material = lessons(treebank, config.model.task, train.max_length)
-    with random_encoder(config.model) if random_weights else nullcontext(config.model) as model:
-        learner = Learner(replace(config, model=model), material.sentences, weights=not random_weights)
+    learner = Learner(config, material.sentences)
     network, trained = learner.network.train(), sum(p.numel() for p in learner.parameters)
     weights = sum(p.numel() * p.element_size() for p in network.parameters())
     program = max(psutil.Process().memory_info().rss - weights, 0)

@@ -16,7 +16,7 @@ from lalkit.config import Config, TrainConfig
 from lalkit.errors import ModelError
 from lalkit.network.batches import IGNORE, Batch, Collator, batches
 from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.precision import bf16_is_fast
+from lalkit.network.predict import bf16_is_fast
 from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.tree import Sentence
@@ -28,13 +28,12 @@ class Learner:
     The weights depend on the seed of the config only.
     """
 
-    def __init__(self, config: Config, sentences: Sequence[Sentence], weights: bool = True):
-        """weights: load the pretrained encoder's weights. False: leave them random."""
+    def __init__(self, config: Config, sentences: Sequence[Sentence]):
         self.config = config
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.vocab = Vocab.build(sentences, config.model.encoder.min_count, config.model.task)
         torch.manual_seed(config.train.seed)
-        self.network = Network(config.model, self.vocab, weights).to(self.device)
+        self.network = Network(config.model, self.vocab).to(self.device)
         self.collator = Collator(self.vocab, config.model.encoder, remember=True)
         self.parameters = [p for p in self.network.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(self.network, config.train)

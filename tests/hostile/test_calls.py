@@ -9,7 +9,6 @@ import multiprocessing
 import pickle
 import subprocess
 import sys
-import threading
 import types
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -246,23 +245,9 @@ def test_a_pool_of_processes(parser, alarm):
 
 
 def test_threads_parse_as_one(parser, trees):
-    """Also while somebody calls train() and eval() all the time."""
-    stop = threading.Event()
-
-    def change():
-        while not stop.is_set():
-            parser.network.train()
-            parser.network.eval()
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            for results in pool.map(parser.parse_all, [TEXTS] * 16):
-                assert [result.prediction for result in results] == trees
-    finally:
-        stop.set()
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        for results in pool.map(parser.parse_all, [TEXTS] * 16):
+            assert [result.prediction for result in results] == trees
 
 
 def test_the_mode_of_a_network_stays_as_it_was(tiny_parser):

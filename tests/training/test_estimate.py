@@ -28,7 +28,7 @@ def test_counts_are_those_of_the_run(tmp_path):
 
 @pytest.mark.slow
 def test_frozen_weights_take_no_gradient():
-    found = estimate(override(preset("minilm"), {"train.batch_tokens": 60}), "sample-zh", random_weights=True)
+    found = estimate(override(preset("minilm"), {"train.batch_tokens": 60}), "sample-zh")
     assert found["trained"] < found["weights"]
     assert found["fixed"] == 4 * found["weights"] + 12 * found["trained"]
 
