@@ -28,7 +28,7 @@ import typer
 from tqdm import tqdm
 
 from lalkit.chart.machine import keep_memory
-from lalkit.cli import analysis_commands, data_commands, first_steps, parser_commands, search_commands, study_commands
+from lalkit.cli import analysis_commands, data_commands, first_steps, parser_commands, study_commands
 from lalkit.errors import LalkitError
 from lalkit.files import writing
 
@@ -36,7 +36,7 @@ HELP = "Train parsers with label attention, parse with them, and look inside the
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 for command in (
     parser_commands.train, parser_commands.evaluate, parser_commands.parse, parser_commands.explain,
-    parser_commands.serve, search_commands.search,
+    parser_commands.serve, parser_commands.search,
     analysis_commands.heads, first_steps.doctor, first_steps.run, analysis_commands.bench,
     first_steps.demo, analysis_commands.sweep, analysis_commands.prune,
 ):  # fmt: skip

@@ -41,13 +41,6 @@ def json_file(text: str) -> Path:
     return Path(text) if text == "-" else output_file(text)
 
 
-def png_file(text: str) -> Path:
-    """Return the same for a figure. Raises ParameterError for another suffix than .png."""
-    if Path(text).suffix != ".png":
-        raise ParameterError(f"{text} is not the name of a .png file", remedy="Give --out a name that ends with .png.")
-    return output_file(text)
-
-
 def output_folder(text: str) -> Path:
     """Return the path of a folder into which a command will write, checked before the command starts."""
     check_folder(text)
