@@ -71,14 +71,14 @@ def test_explaining(tiny_parser, tiny_span_parser, tmp_path):
 
 def test_heads_under_controls(tiny_parser, tiny_span_parser, tmp_path):
     code, out, err = lalkit(
-        "heads", f"paper={tiny_parser}", tiny_span_parser, "--treebank", "sample", "--split", "dev", "--sentences", "3",
+        "study", "heads", f"paper={tiny_parser}", tiny_span_parser, "--treebank", "sample", "--split", "dev", "--sentences", "3",
         "--label", "NP", "--probed", "1", "--rounds", "2", "--out", "found", cwd=tmp_path,
     )  # fmt: skip
     names = {line.rpartition("/")[2] for line in out.split()}
     assert code == 0 and {"table.csv", "tests.csv", "heads.md", "heads.png"} <= names, err
     assert "| paper |" in (tmp_path / "found" / "heads.md").read_text(encoding="utf-8")
     for option, value in (("--sentences", "-1"), ("--probed", "0"), ("--rounds", "0")):
-        code, _, err = lalkit("heads", "nowhere", option, value, cwd=tmp_path)
+        code, _, err = lalkit("study", "heads", "nowhere", option, value, cwd=tmp_path)
         assert code == 2 and option in err
 
 

@@ -27,8 +27,6 @@ EXPENSIVE = (
     "lalkit run",
     "lalkit sweep",
     "lalkit report sweeps",
-    "lalkit heads",
-    "lalkit prune",
     "lalkit study",
     "lalkit bench",
     "lalkit serve",

@@ -10,8 +10,8 @@ import pytest
 import lalkit
 from lalkit.draw.figures import calibration_figure, sweep_figure, top_heads_of_seeds
 from lalkit.interpret.contributions import contributions
-from lalkit.reproduce.corpus_report import LABELS
 from lalkit.reproduce.report import COUNTED, curve_table, read_sweep
+from lalkit.studies.corpus_report import LABELS
 from lalkit.training.named import names
 from lalkit.treebank.corpora import load
 from tests.draw.drawn import assert_drawn

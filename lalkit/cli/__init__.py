@@ -37,8 +37,8 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 for command in (
     parser_commands.train, parser_commands.evaluate, parser_commands.parse, parser_commands.explain,
     parser_commands.serve, parser_commands.search,
-    analysis_commands.heads, first_steps.doctor, first_steps.run, analysis_commands.bench,
-    first_steps.demo, analysis_commands.sweep, analysis_commands.prune,
+    first_steps.doctor, first_steps.run, analysis_commands.bench,
+    first_steps.demo, analysis_commands.sweep,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(analysis_commands.reports, name="report")

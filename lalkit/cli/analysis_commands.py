@@ -1,10 +1,9 @@
-"""`lalkit heads`, `prune`, `sweep`, `report` and `bench`: experiments."""
+"""`lalkit sweep`, `report` and `bench`: experiments."""
 
 from __future__ import annotations
 
 import json
 import logging
-from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -12,85 +11,10 @@ import typer
 
 from lalkit.cli import options
 from lalkit.cli.options import documented
-from lalkit.config import override
 from lalkit.errors import ParameterError
 from lalkit.files import write_json
 
 logger = logging.getLogger(__name__)
-
-
-@documented
-def heads(
-    runs: list[str],
-    treebank: str = "ptb-sample",
-    split: options.Split = "test",
-    sentences: Annotated[int, typer.Option(min=0)] = 0,
-    label: list[str] | None = None,
-    probed: Annotated[int, typer.Option(min=1)] = 40,
-    rounds: Annotated[int, typer.Option(min=1)] = 20,
-    threads: options.Threads = 1,
-    out: Annotated[Path, options.FOLDER] = Path("runs/heads"),
-) -> None:
-    """Test whether label heads mean labels: compare trained parsers under the same controls, with tests.
-
-    A run may have the paper's layer, label attention inside the span, or neither. Another kind of control, for example
-    uniform attention in training, is another run.
-
-    Example: lalkit heads paper=runs/paper span=runs/span --treebank sample
-
-    Args:
-        runs: Trained runs (FOLDER or NAME=FOLDER) and folders of sweeps; the others are compared with the first.
-        treebank: The treebank to parse under controls.
-        sentences: The number of sentences of the split, evenly spread; 0 means all.
-        label: Remove the head of this label; repeat it for more labels. By default the six most frequent ones.
-        probed: The number of sentences for the probes.
-        rounds: The number of random permutations of each attention.
-        out: The folder for the tables and the figure.
-    """
-    from lalkit.reproduce.comparison import compare_heads, read_runs
-    from lalkit.reproduce.comparison_report import write
-
-    comparison = compare_heads(
-        read_runs(runs), treebank, split, sentences=sentences, labels=label, probed=probed, rounds=rounds,
-        keep=out / "measured",
-    )  # fmt: skip
-    for path in write(comparison, out, f"Label heads under controls: {treebank} {split}"):
-        print(path)
-
-
-@documented
-def prune(
-    runs: list[str],
-    treebank: str = "ptb-sample",
-    split: options.Split = "test",
-    closes: str = "contexts,output",
-    prices: str = "3,30",
-    epochs: int = 3,
-    threads: options.Threads = 1,
-    out: Annotated[Path, options.FOLDER] = Path("runs/gates"),
-) -> None:
-    """Train parsers on with a gate on every label head and a price for open gates, to see how many heads they need.
-
-    After an interruption the same command continues. A control is trained on without gates.
-
-    Example: lalkit prune paper=runs/paper --treebank sample --epochs 1
-
-    Args:
-        runs: Trained runs with the paper's layer (FOLDER or NAME=FOLDER) and folders of sweeps.
-        treebank: The treebank to train on and to parse.
-        closes: What gates multiply, between commas: contexts (what a head attends to) or output (all of a head).
-        prices: Prices of open gates, between commas.
-        epochs: How often the training sentences are seen.
-        out: The folder for the pruned parsers and the tables.
-    """
-    from lalkit.reproduce.comparison import read_runs
-    from lalkit.reproduce.gates import GatesConfig, study
-
-    choices = ([part.strip() for part in text.split(",")] for text in (closes, prices))
-    kinds = [("nothing", "0"), *product(*choices)]
-    configs = [override(GatesConfig(), {"closes": kind, "price": price, "epochs": epochs}) for kind, price in kinds]
-    for path in study(read_runs(runs), treebank, out, configs, split):
-        print(path)
 
 
 @documented
@@ -173,7 +97,7 @@ def report_heads(
         label: Report this label; repeat it for more labels. By default the frequent ones.
         out: The folder of the report.
     """
-    from lalkit.reproduce import corpus_report
+    from lalkit.studies import corpus_report
 
     for path in corpus_report.report_heads(models, treebank, split, out, sentences=sentences, labels=label or ()):
         print(path)
@@ -201,7 +125,7 @@ def report_errors(
         trace: Also trace this sentence to its label heads: words and punctuation marks with spaces between them.
         out: The folder of the report.
     """
-    from lalkit.reproduce import corpus_report
+    from lalkit.studies import corpus_report
 
     for path in corpus_report.report_errors(models, treebank, split, out, sentences=sentences, typed=trace or ""):
         print(path)

@@ -209,7 +209,7 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     with its label head at its mean, and without its label head; crosses are the F1 of all other labels. The last panel shows how
     often the label's head attends most to the span's head word, and a bar for chance.
 
-    table: the columns system, seed, what, label, measure and value, as `lalkit heads` writes them.
+    table: the columns system, seed, what, label, measure and value, as `lalkit study heads` writes them.
     """
     keys = ["system", "seed", "label", "measure"]
     table = table.merge(table.loc[table["what"] == TRAINED, [*keys, "value"]], "left", keys, suffixes=("", "_trained"))

@@ -21,7 +21,7 @@ from lalkit.interpret.errors import at_root_and_nouns, errors, missed, trace
 from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.interpret.source import AttributionSource, gold_spans
 from lalkit.interpret.tables import averages, chosen, led_labels, match, matched_by_chance, survival, top_shares
-from lalkit.reproduce.comparison import name_and_place, with_constituents
+from lalkit.studies.label_heads import name_and_place, with_constituents
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence

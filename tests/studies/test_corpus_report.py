@@ -9,7 +9,7 @@ from lalkit.interpret.contributions import contributions
 from lalkit.interpret.errors import missed
 from lalkit.interpret.source import gold_spans
 from lalkit.interpret.tables import top_shares
-from lalkit.reproduce.corpus_report import ERROR_HEADINGS
+from lalkit.studies.corpus_report import ERROR_HEADINGS
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
 from tests.command import lalkit

@@ -4,13 +4,12 @@ import pandas as pd
 import pytest
 import torch
 
-import lalkit.reproduce.gates as gates
+import lalkit.studies.gates as gates
 from lalkit.api import Parser
-from lalkit.config import override
 from lalkit.errors import ModelError
 from lalkit.network.batches import batches
-from lalkit.reproduce.comparison import HeadsRun
-from lalkit.reproduce.gates import GatesConfig, cut, gated, prune, study
+from lalkit.studies.gates import GatesConfig, cut, gated, prune, study
+from lalkit.studies.label_heads import HeadsRun
 from lalkit.training.checkpoint import load_model
 from tests.command import lalkit
 
@@ -63,14 +62,6 @@ def test_a_high_price_closes_heads_and_word_vectors_stay(tiny_parser, sample):
     assert max(closed["moved"], kept["moved"]) < 1e-4
 
 
-def test_a_parser_that_was_trained_without_clipping_learns_too(tiny_parser, sample):
-    loaded = load_model(tiny_parser)
-    loaded.config = override(loaded.config, {"train.clip": 0})
-    before = loaded.network.spans.first.weight.clone()
-    prune(loaded, sample[:20], GatesConfig(epochs=1))
-    assert not torch.equal(before, loaded.network.spans.first.weight)
-
-
 def test_a_study_is_repeated_from_its_parsers(tiny_parser, tmp_path, monkeypatch):
     configs = [GatesConfig(epochs=1), GatesConfig("output", 5, epochs=1)]
     runs = [HeadsRun("paper", 1, tiny_parser), HeadsRun("paper", 2, tiny_parser)]
@@ -81,7 +72,7 @@ def test_a_study_is_repeated_from_its_parsers(tiny_parser, tmp_path, monkeypatch
     table, heads, tests = map(pd.read_csv, files)
     assert list(table["closes"]) == ["nothing", "output"] * 2 and (table["kept"] <= table["heads"]).all()
     assert heads[heads["gate"] > 0].groupby(["seed", "closes"]).size().tolist() == table["kept"].tolist()
-    assert set(tests["what"]) == {"output, 5"} and set(tests["seeds"]) == {2}
+    assert set(tests["what"]) == {"output, 5"} and set(tests["runs"]) == {2}
     uas = table.groupby("closes")["uas"].mean()
     assert tests.set_index("measure")["difference"]["uas"] == pytest.approx(uas["nothing"] - uas["output"], abs=1e-3)
     with pytest.raises(ModelError, match="holds another pruning"):
@@ -90,14 +81,14 @@ def test_a_study_is_repeated_from_its_parsers(tiny_parser, tmp_path, monkeypatch
 
 def test_a_parser_without_the_layer_is_refused(tiny_span_parser, tmp_path):
     code, _, messages = lalkit(
-        "prune", tiny_span_parser, "--treebank", "sample", "--epochs", "1", "--out", tmp_path / "gates"
+        "study", "gates", tiny_span_parser, "--treebank", "sample", "--epochs", "1", "--out", tmp_path / "gates"
     )
     assert code == 2 and "has no layer of the paper" in messages and str(tiny_span_parser) in messages
 
 
 def test_the_command_writes_the_tables(tiny_parser, tmp_path):
     given = ("--treebank", "sample", "--epochs", "1", "--prices", "5", "--closes", " output", "--split", "dev")
-    code, printed, messages = lalkit("prune", f"paper={tiny_parser}", *given, "--out", tmp_path / "gates")
+    code, printed, messages = lalkit("study", "gates", f"paper={tiny_parser}", *given, "--out", tmp_path / "gates")
     assert code == 0, messages
     assert [line.rpartition("/")[2] for line in printed.split()] == ["gates.csv", "gates-heads.csv", "gates-tests.csv"]
     parser = Parser.load(tmp_path / "gates" / "paper-1-output-5.0")  # an ordinary parser

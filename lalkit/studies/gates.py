@@ -1,13 +1,13 @@
 """How many label heads does a parser need? A gate on every label head of a trained parser, and a price for open gates.
 
-A trained parser with the paper's layer is trained on, as `lalkit.studies.summarizers` trains a summarizer on:
+Training continues from a trained parser with the paper's layer, as `lalkit.studies.summarizers` does for a summarizer:
 
     loss = eq. 12 + price * mean over label heads of P(gate open)
 
 A gate closes a head's context c_h, so that the head passes R x_t on and its attention has no effect; or its output y_h, so that
 nothing of the head is left. The word vectors stay as they are, so they are computed once. Afterwards the gates are multiplied
-into the weights, so that the result is an ordinary parser. A control is trained on without gates, because more training changes
-the scores, too.
+into the weights, so that the result is an ordinary parser. A control continues without gates, because more training changes the
+scores, too.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.network.batches import batches
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
-from lalkit.reproduce.comparison import HeadsRun, tests
-from lalkit.reproduce.comparison_measures import TRAINED
 from lalkit.studies.frame import one_epoch
+from lalkit.studies.label_heads import COLUMNS, TRAINED, HeadsRun, tests
 from lalkit.studies.summarizers import HardConcreteGate
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model, save_model
 from lalkit.training.objective import losses
@@ -66,24 +65,25 @@ def study(
 
     A pruned parser is OUT/SYSTEM-SEED-CLOSES-PRICE. One that is there is not trained again. The tables have, for each parser:
     heads, kept, f1, uas, las (percent), and moved (the most by which cutting instead of gating moved a score); for each head: the
-    value of its gate; for each price: the test of the control ("as trained") against it, see `comparison.tests`.
+    value of its gate; for each price: the test of the control ("as trained") against it, see `label_heads.tests`.
 
     Raises ModelError for a parser without the paper's layer, or whose heads are mixed, or for a folder of another pruning.
     """
     gold, train, out = load(treebank, split).sentences, load(treebank, "train").sentences, Path(out)
-    rows, heads, counts = [], [], {(run.system, run.seed): {} for run in runs}
+    rows, heads, scored = [], [], []
     for run, config in progress([*product(runs, configs)], desc="prunings", unit="run"):
         key = {"system": run.system, "seed": run.seed, "closes": config.closes, "price": config.price}
         loaded = pruned(run.folder, config, train, treebank, out / "-".join(map(str, key.values())))
         parses = predict(loaded.network, loaded.collator, gold, lam=loaded.config.train.lam)
-        evaluation, values = evaluate(gold, [parse.sentence for parse in parses]), loaded.info["gates"]["values"]
-        scores = {name: evaluation.summary()[name] for name in ("f1", "uas", "las")}
-        rows.append(key | {"heads": len(values), "kept": sum(value > 0 for value in values)} | scores)
-        rows[-1]["moved"] = loaded.info["gates"]["moved"]
-        heads += [key | {"head": head, "gate": value} for head, value in enumerate(values)]
+        summary, gates = evaluate(gold, [parse.sentence for parse in parses]).summary(), loaded.info["gates"]
+        scores = {name: summary[name] for name in ("f1", "uas", "las")}
+        kept = sum(value > 0 for value in gates["values"])
+        rows.append(key | {"heads": len(gates["values"]), "kept": kept} | scores | {"moved": gates["moved"]})
+        heads += [key | {"head": head, "gate": value} for head, value in enumerate(gates["values"])]
         what = TRAINED if config.closes == "nothing" else f"{config.closes}, {config.price:g}"
-        counts[run.system, run.seed][what] = evaluation.table()
-    tables = {"gates": pd.DataFrame(rows), "gates-heads": pd.DataFrame(heads), "gates-tests": tests(counts)}
+        scored += [(run.system, run.seed, what, "", name, value) for name, value in scores.items()]
+    compared = tests(pd.DataFrame(scored, columns=list(COLUMNS)))
+    tables = {"gates": pd.DataFrame(rows), "gates-heads": pd.DataFrame(heads), "gates-tests": compared}
     return [write_text(out / f"{n}.csv", t.to_csv(index=False, float_format="%.6g")) for n, t in tables.items()]
 
 

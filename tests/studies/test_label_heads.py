@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy import stats
 
 from lalkit.api import Parser
 from lalkit.config import override, tiny
@@ -17,10 +18,19 @@ from lalkit.interpret.controls import CONTROLS
 from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.interpret.source import AttributionSource, SpanAttribution, gold_spans, parsed_spans
 from lalkit.network.predict import predict
-from lalkit.reproduce.comparison import COLUMNS, HeadsRun, Kept, compare_heads, read_runs, system_of
-from lalkit.reproduce.comparison import tests as make_tests
-from lalkit.reproduce.comparison_measures import TRAINED, counted, measure, usual_labels
-from lalkit.reproduce.comparison_report import page, seen, write
+from lalkit.studies import label_heads
+from lalkit.studies.label_heads import (
+    COLUMNS,
+    TRAINED,
+    HeadsRun,
+    compare_heads,
+    counted,
+    measure,
+    read_runs,
+    system_of,
+    write,
+)
+from lalkit.studies.label_heads import tests as make_tests
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.corpora import build, load
 from lalkit.treebank.joint import to_joint
@@ -164,7 +174,8 @@ def test_controls_change_nothing_for_heads_without_evidence(tiny_span_parser, go
         for what in ("head out", "head at its mean"):
             for name in ("recall", "label_f1", "recall_of_others", "label_f1_of_others"):
                 assert table[what, label, name] == table[TRAINED, label, name]
-    assert make_tests({("span", 1): counts})["difference"].abs().max() == 0
+    sums = counts.groupby("what").sum()
+    assert (sums == sums.loc[TRAINED]).all(axis=None)
 
 
 @pytest.mark.parametrize(
@@ -183,58 +194,63 @@ def test_a_parser_without_label_attention_has_scores_alone(tmp_path, gold, model
     settings = {f"model.{name}": value for name, value in model.items()}
     train(override(tiny(), {**settings, "train.epochs": 1}), "sample", tmp_path)
     rows, counts = measure(Parser.load(tmp_path), gold, gold, LABELS, 2, 2)
-    assert {row[0] for row in rows} == {TRAINED} == set(counts)
+    assert {row[0] for row in rows} == {TRAINED} == set(counts["what"])
     assert {row[2]: row[3] for row in rows}["head_parameters"] == 0
     (run,) = read_runs([str(tmp_path)])
     assert run.system == system
 
 
-def test_tests_compare_controls_with_the_parser_and_systems_with_the_first(comparison):
-    tests = comparison.tests
-    controls, systems = tests[tests["family"] == "control"], tests[tests["family"] == "system"]
-    assert set(controls["what"]) == (set(CONTROLS) | set(SPAN_CONTROLS)) - {TRAINED}
-    assert list(systems["what"]) == ["span", "span"] and set(systems["system"]) == {"paper"}
-    assert (tests["p_holm"] >= tests["p"]).all() and tests["p"].between(0, 1, inclusive="right").all()
-    own = systems.set_index("measure")["difference"]
-    for score in ("f1", "uas"):
-        scores = [values(comparison, system, what=TRAINED, label="")[score] for system in ("paper", "span")]
-        assert own[score] == pytest.approx(scores[0] - scores[1], abs=0.01)
-    assert controls[controls["system"] == "span"]["seeds"].eq(2).all()
-    assert controls.loc[controls["system"] == "paper", "seeds_p"].isna().all()
+def test_tests_are_over_the_runs():
+    """Controls by pairs of a seed, systems by Welch; what a run alone cannot tell is empty."""
+    f1 = {("a", TRAINED): [90.0, 91.0, 92.0], ("a", "zeroed"): [89.0, 90.5, 91.0], ("b", TRAINED): [88.0, 90.0, 89.5]}
+    rows = [
+        (system, seed, what, "", measure, value - (measure == "uas"))
+        for (system, what), values in f1.items()
+        for seed, value in enumerate(values, 1)
+        for measure in ("f1", "uas")
+    ]
+    found = make_tests(pd.DataFrame(rows, columns=list(COLUMNS))).set_index(["family", "measure"])
+    control, system = found.loc[("control", "f1")], found.loc[("system", "f1")]
+    pairs, welch = (
+        stats.ttest_rel(f1["a", TRAINED], f1["a", "zeroed"]),
+        stats.ttest_ind(f1["a", TRAINED], f1["b", TRAINED], equal_var=False),
+    )
+    assert (control["what"], control["runs"], control["difference"]) == ("zeroed", 3, pytest.approx(2.5 / 3))
+    assert control["p"] == pytest.approx(pairs.pvalue) and system["p"] == pytest.approx(welch.pvalue)
+    interval = welch.confidence_interval()
+    assert [system["low"], system["high"]] == pytest.approx([interval.low, interval.high])
+    assert control["p_holm"] == pytest.approx(min(1, 2 * pairs.pvalue)), "two measures, one family"
+    one = make_tests(pd.DataFrame(rows, columns=list(COLUMNS)).query("seed == 1"))
+    assert one["difference"].notna().all() and one["p_holm"].isna().all()
 
 
-def test_the_page_the_figure_and_the_files(comparison, tmp_path):
-    text = page(comparison, "Heads")
+def test_the_files(comparison, tmp_path):
+    paths = write(comparison, tmp_path, "Heads")
+    assert {path.name for path in paths} == {"table.csv", "tests.csv", "heads.md", "heads.png", "counts.csv.gz"}
+    counts, text = pd.read_csv(tmp_path / "counts.csv.gz"), (tmp_path / "heads.md").read_text()
+    one = counts.query("system == 'paper' and what == 'zeroed'")[["matched", "gold", "predicted"]].sum()
+    f1 = values(comparison, "paper", what="zeroed", label="")["f1"]
+    assert 200 * one["matched"] / (one["gold"] + one["predicted"]) == pytest.approx(f1)
     for title in ("Systems", "F1 with other attention", "Label heads", "A label without", "Probes", "Tests"):
         assert f"## {title}" in text
-    f1 = values(comparison, "paper", what=TRAINED, label="")["f1"]
-    assert f"| paper | {f1:.{1 if f1 >= 10 else 2}f} |" in text
-    paths = write(comparison, tmp_path, "Heads")
-    assert {path.name for path in paths} == {"table.csv", "tests.csv", "heads.md", "heads.csv", "heads.png"}
-    table = pd.read_csv(tmp_path / "heads.csv", keep_default_na=False)
-    assert len(table) == len(drawn(comparison.table)) < len(comparison.table)
     axes = heads_figure(drawn(comparison.table)).axes
     assert [len(axis.get_yticks()) for axis in axes] == [len((set(CONTROLS) | set(SPAN_CONTROLS)) - {TRAINED}), 2, 2, 2]
-    shown = {round(x, 6) for line in axes[0].lines for x in np.atleast_1d(line.get_xdata()).astype(float)}
-    uniform = values(comparison, "span", what="uniform attention", label="")["f1"]
-    assert round(uniform - values(comparison, "span", what=TRAINED, label="")["f1"], 6) in shown
 
 
-def test_the_sentences_have_the_numbers_of_the_table(comparison):
-    sentences = seen(comparison)
-    trained = values(comparison, "paper", what=TRAINED, label="")
-    assert f"paper: F1 {trained['f1']:.2f}, UAS {trained['uas']:.2f} (1 seed)." in sentences
-    assert sum(line.startswith("span: of 6 controls at test, '") for line in sentences) == 1
-    one, other = (
-        [values(comparison, "span", what=what, label="NP")[name] for what in (TRAINED, "head at its mean")]
-        for name in ("label_f1", "label_f1_of_others")
-    )
-    (line,) = (line for line in sentences if line.startswith("span: F1 that a label loses"))
-    assert f" NP {one[0] - one[1]:.1f} of {one[0]:.1f} ({other[0] - other[1]:.1f}), VP " in line
-    looks = values(comparison, "span", what=TRAINED, label="NP")
-    (line,) = (line for line in sentences if line.startswith("span: spans whose most attended word"))
-    share, chance = looks["on_head_word"], looks["on_head_word_chance"]
-    assert f" NP {share:.0f} to {share:.0f}% (chance {chance:.0f}), VP " in line
+def test_kept_measurements_are_not_repeated(tmp_path, tiny_parser, tiny_span_parser, monkeypatch):
+    runs = [HeadsRun("paper", 1, tiny_parser), HeadsRun("span", 1, tiny_span_parser)]
+    asked = {"treebank": "sample", "split": "dev", "sentences": 6, "labels": LABELS, "probed": 2, "rounds": 2}
+    measured = []
+    monkeypatch.setattr(label_heads, "measure", lambda parser, *others: measured.append(1) or measure(parser, *others))
+    first = compare_heads(runs[:1], **asked, keep=tmp_path)
+    both = compare_heads(runs, **asked, keep=tmp_path)
+    assert len(measured) == 2
+    pd.testing.assert_frame_equal(both.table[both.table["system"] == "paper"], first.table)
+    pd.testing.assert_frame_equal(both.counts[both.counts["system"] == "paper"], first.counts)
+    next(tmp_path.iterdir()).write_text("{half")
+    compare_heads(runs, **asked, keep=tmp_path)
+    compare_heads(runs[1:], **{**asked, "rounds": 3}, keep=tmp_path)
+    assert len(measured) == 4
 
 
 def test_runs_by_name_and_by_config(tiny_parser, tiny_span_parser, tmp_path):
@@ -253,27 +269,14 @@ def test_runs_by_name_and_by_config(tiny_parser, tiny_span_parser, tmp_path):
         read_runs([])
 
 
-def test_a_whole_sweep(tmp_path, tiny_parser):
-    import json
-    import shutil
-
-    shutil.copytree(tiny_parser, tmp_path / "runs" / "k1" / "parser")
-    result = {"status": "ok", "key": "k1", "cell": {"heads": "paper"}, "seed": 1}
-    scores = dict.fromkeys(("f1", "exact", "uas", "las", "tag_accuracy"), 50.0)
-    result |= {
-        "scores": {"dev": scores, "test": scores},
-        "parameters": 1,
-        "seconds": 1.0,
-        "peak_memory_mb": None,
-        "best_epoch": 1,
-        "history": [],
-    }
-    (tmp_path / "runs" / "k1" / "result.json").write_text(json.dumps(result))
-    planned = [{"cell": {"heads": "paper"}, "seed": 1, "treebank": "sample", "key": "k1", "folder": "runs/k1"}]
-    content = {"name": "heads", "profile": None, "file": {}, "runs": planned}
-    (tmp_path / "sweep.json").write_text(json.dumps(content))
-    assert [run.system for run in read_runs([str(tmp_path)])] == ["paper"]
-    assert [run.system for run in read_runs([f"ptb={tmp_path}"])] == ["ptb: paper"]
+def test_a_whole_sweep(tmp_path, tiny_parser, monkeypatch):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "k1").mkdir()
+    (tmp_path / "runs" / "k1" / "parser").symlink_to(tiny_parser)
+    (tmp_path / "sweep.json").write_text("{}")
+    sweep = SimpleNamespace(axes=["heads"], runs=pd.DataFrame([{"heads": "paper", "run": "k1"}]))
+    monkeypatch.setattr(label_heads, "read_sweep", lambda folder: sweep)
+    assert [run.system for run in read_runs([str(tmp_path), f"ptb={tmp_path}"])] == ["paper", "ptb: paper"]
 
 
 def test_heads_that_are_mixed_are_refused_with_their_folder(tmp_path):
@@ -282,61 +285,6 @@ def test_heads_that_are_mixed_are_refused_with_their_folder(tmp_path):
     train(override(tiny(), {"model.feedforward": 16, "train.epochs": 1}), "sample", tmp_path)
     with pytest.raises(LalkitError, match=f"{tmp_path}.*mixes its heads"):
         compare_heads(read_runs([str(tmp_path)]), "sample", "dev", sentences=4, labels=LABELS)
-
-
-def messages(caplog):
-    """What was logged since the last call."""
-    lines = [record.getMessage() for record in caplog.records if record.name == "lalkit.reproduce.comparison"]
-    caplog.clear()
-    return lines
-
-
-def test_kept_measurements_are_not_repeated(tmp_path, tiny_parser, tiny_span_parser, monkeypatch, caplog):
-    caplog.set_level("INFO", logger="lalkit")
-    runs = [HeadsRun("paper", 1, tiny_parser), HeadsRun("span", 1, tiny_span_parser)]
-    asked = {"treebank": "sample", "split": "dev", "sentences": 6, "labels": LABELS, "probed": 2, "rounds": 2}
-    whole = compare_heads(runs, **asked)
-
-    def broken(parser, *others):
-        if parser.config.model.span_attention:
-            raise KeyboardInterrupt
-        return measure(parser, *others)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("lalkit.reproduce.comparison.measure", broken)
-        with pytest.raises(KeyboardInterrupt):
-            compare_heads(runs, **asked, keep=tmp_path)
-    messages(caplog)
-    resumed = compare_heads(runs, **asked, keep=tmp_path)
-    assert messages(caplog) == ["paper, seed 1 ... measured before", "span, seed 1 ..."]
-    pd.testing.assert_frame_equal(resumed.tests, whole.tests)
-    times = {"sentences_per_second"}
-    for one, two in zip(resumed.table.to_numpy(), whole.table.to_numpy(), strict=True):
-        assert list(one[:5]) == list(two[:5]) and (one[4] in times or np.array_equal(one[5], two[5], equal_nan=True))
-
-    files = sorted(tmp_path.iterdir())
-    files[0].write_text("{half")
-    again = compare_heads(runs, **asked, keep=tmp_path)
-    assert sum("before" in line for line in messages(caplog)) == 1 and sorted(tmp_path.iterdir()) == files
-    pd.testing.assert_frame_equal(again.tests, whole.tests)
-    for other in ({"rounds": 3}, {"labels": ["NP"]}, {"sentences": 5}):
-        compare_heads(runs[1:], **{**asked, **other}, keep=tmp_path)
-        assert messages(caplog) == ["span, seed 1 ..."]
-
-
-def test_the_name_of_a_kept_file_depends_on_all_inputs(tmp_path, tiny_parser, tiny_span_parser, gold, monkeypatch):
-    def path(parser=tiny_parser, gold=gold, train=gold, settings=(["NP"], 2, 2)):
-        return Kept(tmp_path, gold, train, settings).path(parser)
-
-    paths = [path(), path(tiny_span_parser), path(gold=gold[1:]), path(train=gold[1:]), path(settings=(["NP"], 2, 3))]
-    assert path() == paths[0]
-    monkeypatch.setattr("lalkit.reproduce.comparison.code_hash", lambda: "other code")
-    assert len({*paths, path()}) == 6
-
-
-def test_the_most_frequent_labels(gold):
-    assert usual_labels(gold, 2) == ["NP", "VP"]
-    assert not [name for name in usual_labels(gold, 99) if "::" in name]
 
 
 class OneHead(AttributionSource):
@@ -408,7 +356,7 @@ def test_a_third_layer_is_explained_and_compared_through_the_interface(tiny_pars
     assert page["kind"] == "lengths" and len(page["sentences"][0]["spans"]) == len(spans)
     rows, counts = measure(parser, gold, gold, LABELS, 2, 2)
     table = {row[:3]: row[3] for row in rows}
-    assert set(counts) == {TRAINED, "nothing"} and table["nothing", "", "f1"] == table[TRAINED, "", "f1"]
+    assert set(counts["what"]) == {TRAINED, "nothing"} and table["nothing", "", "f1"] == table[TRAINED, "", "f1"]
     assert table[TRAINED, "NP", "top_share"] == 100 and table[TRAINED, "NP", "lift"] == 1
     assert table[TRAINED, "NP", "on_head_word"] == pytest.approx(table[TRAINED, "NP", "on_head_word_chance"])
     assert ("head at its mean", "NP", "label_f1") in table
@@ -421,7 +369,3 @@ def test_a_layer_that_forgets_a_method_fails_at_once(tiny_parser):
     parser = Parser.load(tiny_parser)
     with pytest.raises(TypeError, match="mean"):
         Forgetful(parser.network, parser.collator)
-
-
-def test_no_runs_give_no_tests():
-    assert make_tests({}).empty

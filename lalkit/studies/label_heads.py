@@ -1,0 +1,443 @@
+"""Do label heads mean their labels? Compare trained parsers as trained, under controls, and without the head of each label.
+
+`read_runs` finds the parsers. `measure` measures one of them through `AttributionSource`, in the same way for every layer.
+`compare_heads` measures all of them and tests the differences. What was measured of a run is kept in a file of its own, so that
+an interrupted comparison continues.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lalkit.api import Parser
+from lalkit.config import Config, read_saved
+from lalkit.draw.figures import drawn, heads_figure
+from lalkit.draw.pages import png, render
+from lalkit.errors import CorpusError, JointError, LalkitError, ParameterError
+from lalkit.evaluation.evalb import COLLINS
+from lalkit.evaluation.provenance import code_hash, json_hash
+from lalkit.evaluation.scores import by_label, evaluate
+from lalkit.evaluation.statistics import COUNTS, holm, paired_test, welch
+from lalkit.files import find_json, write_bytes, write_json, write_text
+from lalkit.interpret import layer_of
+from lalkit.interpret.controls import TESTED, words_kept
+from lalkit.interpret.source import AttributionSource, SpanAttribution
+from lalkit.network.predict import predict
+from lalkit.probes.perturbation import ask
+from lalkit.reproduce.report import read_sweep
+from lalkit.training.checkpoint import fingerprint, read_content
+from lalkit.treebank.check import subset
+from lalkit.treebank.corpora import load
+from lalkit.treebank.joint import to_joint
+from lalkit.treebank.tree import Sentence
+
+logger = logging.getLogger(__name__)
+
+TRAINED = "as trained"
+MARGIN = 0.3  # points: two means that differ by less count as equal, see `lalkit.evaluation.statistics.welch`
+MEANS = 200  # training sentences over which means are taken
+LABELS = 6  # the number of labels to look at, the most frequent ones, if none are named
+VIEWED = 20  # sentences probed at a time
+COLUMNS = ("system", "seed", "what", "label", "measure", "value")
+COUNTED = list(dict.fromkeys(column for score in TESTED for column in COUNTS[score]))
+# Unlike in COLLINS.prm, ADVP and PRT are two labels here, because each of the two has a label head.
+APART = replace(COLLINS, name="COLLINS.prm, ADVP and PRT apart", equal_labels=())
+Row = tuple[str, str, str, float]  # what, label, measure, value
+
+
+@dataclass(frozen=True)
+class HeadsRun:
+    """A trained parser, with the name of its system."""
+
+    system: str
+    seed: int
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Hold the result of a comparison.
+
+    table: the `COLUMNS`, a number in each row. tests: see `tests`. counts: of every run, control and sentence, the `COUNTED`
+    numbers, so that intervals can be computed again.
+    """
+
+    table: pd.DataFrame
+    tests: pd.DataFrame
+    counts: pd.DataFrame
+
+
+def read_runs(places: Sequence[str]) -> list[HeadsRun]:
+    """Find runs. A place is NAME=FOLDER, FOLDER (named by its config), or the folder of a sweep, which gives all its runs.
+
+    Raises ParameterError if there is no run, or if two runs have the same system and seed; ModelError for a folder without a
+    parser.
+    """
+    runs: list[HeadsRun] = []
+    for place in places:
+        name, folder = name_and_place(place)
+        if (Path(folder) / "sweep.json").exists():
+            sweep = read_sweep(folder)
+            for row in sweep.runs.to_dict("records"):
+                cell = ", ".join(row[axis] for axis in sweep.axes)
+                runs.append(_run(f"{name}{': ' * bool(name)}{cell}", Path(folder) / "runs" / row["run"] / "parser"))
+        else:
+            runs.append(_run(name, Path(folder)))
+    if not runs:
+        raise ParameterError("no run to compare", remedy="Give folders that `lalkit train` or `lalkit sweep` wrote.")
+    for run, other in combinations(runs, 2):
+        if (other.system, other.seed) == (run.system, run.seed):
+            problem = f"two runs are {run.system!r}, seed {run.seed}: {run.folder} and {other.folder}"
+            raise ParameterError(problem, remedy="Name them apart: NAME=FOLDER.")
+    return runs
+
+
+def name_and_place(text: str) -> tuple[str, str]:
+    """Split NAME=FOLDER. The name is empty if there is none, as in the path of a file or folder that has a = in its own name."""
+    name, _, place = ("", "", text) if Path(text).exists() else text.rpartition("=")
+    return name, place
+
+
+def with_constituents(treebank: str, split: str, size: int) -> list[Sentence]:
+    """Return `size` sentences from all over a split; 0 means all. Raises CorpusError if one has no constituents."""
+    sentences = subset(load(treebank, split).sentences, size)
+    if any(sentence.constituents is None for sentence in sentences):
+        remedy = "Give a treebank with constituents, such as sample or ptb-sample."
+        raise CorpusError("there are sentences without constituents", where=f"{treebank} {split}", remedy=remedy)
+    return sentences
+
+
+def _run(name: str, folder: Path) -> HeadsRun:
+    config = read_saved(read_content(folder, "model")["config"], f"{folder}/model.json: config")
+    return HeadsRun(name or system_of(config), config.train.seed, folder)
+
+
+def system_of(config: Config) -> str:
+    """Return the name of a parser that the user did not name."""
+    if layer := layer_of(config.model):
+        return layer.system(config.model)
+    return f"none, {config.model.layers} self-attention layer{'s' * (config.model.layers > 1)}"
+
+
+# ---------------------------------------------------------------- one parser
+
+
+def measure(
+    parser: Parser, gold: Sequence[Sentence], train: Sequence[Sentence], labels: Sequence[str], probed: int, rounds: int
+) -> tuple[list[Row], pd.DataFrame]:
+    """Measure a parser as trained, under all controls, without the head of each label, and with the probes.
+
+    Args: gold: the sentences to parse. train: the sentences over which means are taken. labels: those whose head is taken out.
+        probed: the number of sentences for the probes, spread evenly. rounds: permutations of each attention.
+    Returns: the rows; and for the parser as trained and for every control the counts of every sentence (what, `COUNTED`).
+    Raises: ModelError for a parser whose heads are mixed, so that none can be taken out.
+    """
+    _parse(parser, gold[:2])  # Kernels are compiled now, before the time is taken.
+    start = time.process_time()  # Other work on the machine does not count here.
+    trained = _parse(parser, gold)
+    seconds = time.process_time() - start
+    evaluations = {TRAINED: evaluate(gold, trained)}
+    source = parser.attribution if layer_of(parser.config.model) and parser.attribution.attends else None
+    rows: list[Row] = [(TRAINED, "", "sentences_per_second", len(gold) / seconds)]
+    weights = [p for p in parser.network.parameters() if p.requires_grad]
+    for name, tensors in (("parameters", weights), ("head_parameters", source.weights() if source else [])):
+        rows.append((TRAINED, "", name, sum(x.numel() for x in tensors)))
+    if source:
+        with words_kept(parser.network):
+            mean = source.mean(train)
+            for name, hooks in source.controls(mean).items():
+                with source.layer.hooked(**hooks):
+                    evaluations[name] = evaluate(gold, _parse(parser, gold))
+            attribution = source.measure(gold, mean)
+            known = [label for label in labels if label in parser.vocab.label_index]
+            heads = {label: source.head_of(label, attribution) for label in known}
+            before = counted(gold, trained)
+            for label, head in heads.items():
+                rows += _of_label(TRAINED, label, before)
+                for name, hooks in source.without(head, mean).items():
+                    with source.layer.hooked(**hooks):
+                        rows += _of_label(name, label, counted(gold, _parse(parser, gold)))
+        rows += _tops(source, attribution, heads)
+        rows += _head_words(gold, attribution, heads)
+        rows += _probes(source, subset(gold, probed), rounds)
+    for name, evaluation in evaluations.items():
+        summary = evaluation.summary()
+        rows += [(name, "", key, summary[key]) for key in ("f1", "uas", "las") if summary[key] is not None]
+    tables = [e.table()[COUNTED].fillna(0).astype(int).assign(what=name) for name, e in evaluations.items()]
+    return rows, pd.concat(tables, ignore_index=True)
+
+
+def usual_labels(gold: Sequence[Sentence], count: int | None = LABELS) -> list[str]:
+    """Return the most frequent labels of gold constituents (None: all labels), without unary chains."""
+    names = pd.Series([c.label for s in gold for c in s.constituents if "::" not in c.label])
+    return list(names.value_counts().index[:count])
+
+
+def counted(gold: Sequence[Sentence], parses: Sequence[Sentence]) -> pd.DataFrame:
+    """Return the counts of every label that gold or the parses have, a row each."""
+    return by_label(gold, parses, APART, least=0)
+
+
+def _parse(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:
+    predictions = predict(parser.network, parser.collator, sentences, lam=parser.config.train.lam, threads=1)
+    return [prediction.sentence for prediction in predictions]
+
+
+def _of_label(what: str, label: str, table: pd.DataFrame) -> Iterator[Row]:
+    """Yield recall and F1 of a label, and of all other labels together.
+
+    F1 is there because a head may speak against its label: without the head, the label is found more often, also where it is
+    wrong.
+    """
+    is_label = table["label"] == label
+    for name, rows in (("", table[is_label]), ("_of_others", table[~is_label])):
+        sums = rows[["matched", "gold", "predicted"]].sum()
+        if sums["gold"]:
+            yield what, label, f"recall{name}", 100 * sums["matched"] / sums["gold"]
+            yield what, label, f"label_f1{name}", 200 * sums["matched"] / (sums["gold"] + sums["predicted"])
+
+
+def _tops(source: AttributionSource, attribution: SpanAttribution, heads: dict[str, int]) -> Iterator[Row]:
+    """Yield the number of each label's head, and how often it leads spans of the label, against all spans (lift)."""
+    top = attribution.contributions.top(source.top_norm)
+    for label, head in heads.items():
+        share = 100 * (top[attribution.contributions.labelled(label)] == head).mean()
+        overall = 100 * (top == head).mean()
+        yield TRAINED, label, "head", head
+        yield TRAINED, label, "top_share", share
+        yield TRAINED, label, "top_share_of_all", overall
+        yield TRAINED, label, "lift", share / overall if overall else np.nan
+
+
+def _head_words(gold: Sequence[Sentence], attribution: SpanAttribution, heads: dict[str, int]) -> Iterator[Row]:
+    """Yield in how many spans of a label the most attended word of the span is its head word by the dependencies, in percent.
+
+    The rows are for the label's head, for the mean and the best of the other heads, and by chance. Spans have two words or
+    more. If k words have the same attention, each counts 1/k. Sentences whose two layers are not one tree are left out.
+    """
+    words = [_head_of(sentence) for sentence in gold]
+    hits: dict[str, list[np.ndarray]] = {label: [] for label in heads}
+    chance: dict[str, list[float]] = {label: [] for label in heads}
+    for b, (start, end, label), weights in attribution.attention:
+        if label in hits and end - start > 1 and (start, end) in words[b]:
+            best = np.isclose(weights, weights.max(-1, keepdims=True), rtol=1e-6, atol=0)
+            hits[label].append(best[:, words[b][start, end] - 1 - start] / best.sum(-1))
+            chance[label].append(1 / (end - start))
+    for label, head in heads.items():
+        if hits[label]:
+            shares = 100 * np.mean(hits[label], axis=0)
+            others = np.delete(shares, head)
+            yield TRAINED, label, "on_head_word", shares[head]
+            yield TRAINED, label, "on_head_word_chance", 100 * float(np.mean(chance[label]))
+            if len(others):
+                yield TRAINED, label, "on_head_word_other_heads", others.mean()
+                yield TRAINED, label, "on_head_word_best_other", others.max()
+
+
+def _head_of(sentence: Sentence) -> dict[tuple[int, int], int]:
+    try:
+        return {(span.start, span.end): span.head for span in to_joint(sentence)}
+    except JointError:
+        return {}
+
+
+def _probes(source: AttributionSource, gold: Sequence[Sentence], rounds: int) -> Iterator[Row]:
+    """Yield what the shared probes measure on all heads at once: means over gold spans of two words or more."""
+    spans = [[(c.start, c.end, c.label) for c in s.constituents if c.end - c.start > 1] for s in gold]
+    tables = []
+    for first in range(0, len(gold), VIEWED):
+        part = slice(first, first + VIEWED)
+        if any(spans[part]):
+            view = source.view(gold[part], spans=spans[part], examples=range(len(gold))[part])
+            tables.append(ask(view, rounds))
+    if not tables:
+        raise LalkitError("no constituent has two words", remedy="Probe more sentences.")
+    table = pd.concat(tables)
+    for name, values in table.groupby("measure", sort=False)["value"]:
+        yield "probe", "", name, values.mean()
+    erased = table.loc[table["measure"] == "erased", "value"]
+    yield "probe", "", "never_erased", (erased == 1).mean()
+
+
+# ---------------------------------------------------------------- all parsers
+
+
+def compare_heads(
+    runs: Sequence[HeadsRun],
+    treebank: str,
+    split: str = "test",
+    *,
+    sentences: int = 0,
+    labels: Sequence[str] | None = None,
+    probed: int = 40,
+    rounds: int = 20,
+    keep: str | Path | None = None,
+) -> Compared:
+    """Measure every run on a split of a treebank, and test the differences.
+
+    Args: runs: the first run's system is the one that the others are tested against. sentences: the number of sentences, spread
+        evenly over the split; 0 means all. labels: those whose heads are taken out; None: the most frequent. probed: the number
+        of sentences for the probes. rounds: permutations of each attention. keep: a folder for what was measured of each run.
+    Raises: LalkitError, with the run's folder, if its heads are mixed; for a label that the sentences do not have; and for
+        sentences without constituents.
+    """
+    gold = with_constituents(treebank, split, sentences)
+    train = subset(load(treebank, "train").sentences, MEANS)
+    labels = list(labels) if labels else usual_labels(gold)
+    there = {c.label for s in gold for c in s.constituents}
+    if absent := [label for label in labels if label not in there]:
+        problem = f"no constituent of these sentences is {absent[0]!r}"
+        remedy = f"Labels: {', '.join(usual_labels(gold, None))}."
+        raise LalkitError(problem, where=f"{treebank} {split}", remedy=remedy)
+    # What the measurements depend on besides the parser.
+    common = [[repr(s) for s in gold], [repr(s) for s in train], labels, probed, rounds, code_hash()]
+    rows, counts = [], []
+    for run in runs:
+        file = Path(keep or "") / f"{json_hash([fingerprint(run.folder), common])[:16]}.json"
+        kept = find_json(file, nan=True) if keep else None
+        logger.info("%s, seed %s ...%s", run.system, run.seed, " measured before" if kept else "")
+        if kept:
+            measured, table = kept["rows"], pd.DataFrame(kept["counts"])
+        else:
+            try:
+                measured, table = measure(Parser.load(run.folder), gold, train, labels, probed, rounds)
+            except LalkitError as error:
+                raise error.at(str(run.folder)) from None
+            if keep:
+                values = [(*row[:3], float(row[3])) for row in measured]
+                write_json(file, {"rows": values, "counts": table.to_dict("list")})
+        rows += [(run.system, run.seed, *row) for row in measured]
+        counts.append(table.assign(system=run.system, seed=run.seed))
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    return Compared(table, tests(table), pd.concat(counts, ignore_index=True))
+
+
+def tests(table: pd.DataFrame) -> pd.DataFrame:
+    """Test every control against the parser as trained, and every other system against the first one, over the runs.
+
+    A control belongs to its run, so the test is of pairs (t over the seeds). Two systems have runs of their own: Welch's test.
+
+    Args: table: of `COLUMNS`.
+    Returns: family (control, system), system, what (the control, or the other system), measure, runs, difference (points: the
+        system as trained less `what`), low and high (its 95 % interval), p, equal_p (of the test that the difference is within
+        `MARGIN`; for systems), p_holm (corrected within the family). With one run there is a difference alone.
+    """
+    scores = table[(table["label"] == "") & table["measure"].isin(TESTED)]
+    scores = scores.pivot_table(index=["measure", "system", "what"], columns="seed", values="value", sort=False)
+    families: dict[str, list[dict]] = {"control": [], "system": []}
+    systems = list(dict.fromkeys(table["system"]))
+    for measure_, system in product(TESTED, systems):
+        trained = scores.loc[(measure_, system, TRAINED)]
+        for what, changed in scores.loc[(measure_, system)].iterrows():
+            if what != TRAINED:
+                found = {"difference": (trained - changed).mean()}
+                if trained.notna().sum() > 1:
+                    pairs = paired_test(trained.to_numpy(), changed.to_numpy(), rounds=1)
+                    found |= {"low": pairs.low, "high": pairs.high, "p": pairs.t_p}
+                families["control"].append(_tested("control", system, what, measure_, trained, found))
+        if system != systems[0]:
+            first = scores.loc[(measure_, systems[0], TRAINED)].dropna()
+            found = vars(welch(first, trained.dropna(), MARGIN))
+            families["system"].append(_tested("system", systems[0], system, measure_, trained, found))
+    parts = [pd.DataFrame(family) for family in families.values() if family]
+    for part in parts:
+        part["p_holm"] = np.nan
+        known = part.get("p", pd.Series(np.nan, part.index)).notna()
+        if known.any():
+            part.loc[known, "p_holm"] = holm(part.loc[known, "p"])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _tested(family: str, system: str, what: str, measure_: str, trained: pd.Series, found: dict) -> dict:
+    runs = int(trained.notna().sum())
+    return {"family": family, "system": system, "what": what, "measure": measure_, "runs": runs, **found}
+
+
+# ---------------------------------------------------------------- the report
+
+SIZES = {
+    "f1": "F1", "uas": "UAS", "las": "LAS", "parameters": "weights", "head_parameters": "of the heads",
+    "sentences_per_second": "sentences/s of a core",
+}  # fmt: skip
+REMOVED = {
+    "label_f1": "F1", "label_f1_of_others": "F1 of others", "recall": "recall", "recall_of_others": "recall of others",
+}  # fmt: skip
+HEADS = {
+    "top_share": "top %", "lift": "lift", "on_head_word": "on head word",
+    "on_head_word_chance": "chance", "on_head_word_other_heads": "other heads", "on_head_word_best_other": "best other",
+}  # fmt: skip
+PROBES = {
+    "tvd": "permuted: TVD", "tvd_uniform": "uniform: TVD", "erased": "erased by attention", "erased_random": "at random",
+    "never_erased": "never changes",
+}  # fmt: skip
+
+
+def write(comparison: Compared, out: str | Path, title: str) -> list[Path]:
+    """Write table.csv, tests.csv, counts.csv.gz, the page heads.md and the figure heads.png into a folder."""
+    out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    comparison.counts.to_csv(out / "counts.csv.gz", index=False)
+    return [
+        write_text(out / "table.csv", comparison.table.to_csv(index=False)),
+        write_text(out / "tests.csv", comparison.tests.to_csv(index=False, float_format="%.6g")),
+        write_text(out / "heads.md", page(comparison.table, comparison.tests, title)),
+        write_bytes(out / "heads.png", png(heads_figure(drawn(comparison.table)))),
+        out / "counts.csv.gz",
+    ]
+
+
+def page(table: pd.DataFrame, tests: pd.DataFrame, title: str) -> str:
+    """Return a page in Markdown: means over seeds, with the standard deviation (n - 1) if there are several."""
+    parts = {name: part for name, part in summaries(table, tests).items() if len(part)}
+    first = (
+        "Means over seeds (± standard deviation). The tests are over the runs, see `lalkit.studies.label_heads.tests`."
+    )
+    return render("reproduce/report.md.jinja", title=title, first=first, parts=parts)
+
+
+def summaries(table: pd.DataFrame, tests: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the tables of the page by their titles, with cells as text."""
+    trained = table[(table["what"] == TRAINED) & (table["label"] == "")]
+    scores = table[(table["measure"] == "f1") & (table["label"] == "")]
+    removed = table[table["measure"].isin(REMOVED)]
+    labelled = table[(table["what"] == TRAINED) & (table["label"] != "")]
+    whats = dict.fromkeys(removed["what"])
+    removed = removed.assign(measure=removed["measure"].map(REMOVED) + ", " + removed["what"])
+    removals = {f"{name}, {what}": f"{name}, {what}" for name in REMOVED.values() for what in whats}
+    controls, names = scores.assign(measure=scores["what"]), {what: what for what in dict.fromkeys(scores["what"])}
+    return {
+        "Systems": _means(trained, ["system"], SIZES),
+        "F1 with other attention or contexts at test": _means(controls, ["system"], names),
+        "Label heads": _means(labelled, ["label", "system"], HEADS),
+        "A label without its head": _means(removed, ["label", "system"], removals),
+        "Probes of attention (gold spans)": _means(table[table["what"] == "probe"], ["system"], PROBES),
+        "Tests": tests.round(3),
+    }
+
+
+def _means(table: pd.DataFrame, by: list[str], names: dict[str, str]) -> pd.DataFrame:
+    """Return a row for each group and a column for each measure, with cells as text. names: measure -> name of its column."""
+    if not len(table):
+        return table
+    groups = table.groupby([*by, "measure"], sort=False)["value"]
+    wide = pd.DataFrame({"mean": groups.mean(), "sd": groups.std(ddof=1)}).apply(_cell, axis=1).unstack("measure")
+    wide = wide[[name for name in names if name in wide.columns]].rename(columns=names)
+    order = {column: list(dict.fromkeys(table[column])) for column in by}
+    wide = wide.reset_index().sort_values(by, key=lambda column: column.map(order[column.name].index))
+    return wide.fillna("").reset_index(drop=True).rename_axis(columns=None)
+
+
+def _cell(row: pd.Series) -> str:
+    if not np.isfinite(row["mean"]):
+        return ""
+    digits = 0 if abs(row["mean"]) >= 1000 else 1 if abs(row["mean"]) >= 10 else 2
+    spread = f" ± {row['sd']:,.{digits}f}" if np.isfinite(row["sd"]) and row["sd"] > 0 else ""
+    return f"{row['mean']:,.{digits}f}{spread}"
