@@ -52,7 +52,7 @@ def test_the_contributions_in_the_explorer_come_from_the_shipped_parser():
     ).groups()
     sentence = load(treebank, split).sentences[int(number)]
     committed = pd.read_csv(FOLDER / "explorer.csv")
-    table = contributions(lalkit.load("en-news").look([sentence])).table(("exact",))[list(committed)]
+    table = contributions(lalkit.load("en-news").look([sentence])).table("exact")[list(committed)]
     pd.testing.assert_frame_equal(table, committed, atol=2e-4, check_dtype=False)
 
 

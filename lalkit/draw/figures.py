@@ -44,7 +44,7 @@ def head_bars(
     figure, panels = side_by_side(len(labels), 2.3 * len(labels) + 0.6, 0.27 * top + 1.3, words=labels)
     for axis, label in zip(panels, labels):
         rows = table[table["label"] == label].nlargest(top, value).reset_index(drop=True)
-        sns.barplot(rows, x=value, y=[f"head {head}" for head in rows["head"]], color=BLUE, width=0.7, ax=axis)
+        sns.barplot(rows, x=value, y=[f"head {head}" for head in rows["head"]], color=BLUE, width=0.7, errorbar=None, ax=axis)
         axis.hlines(rows.index, rows["low"], rows["high"], color="black", lw=1)
         if beside:
             axis.plot(rows[beside], rows.index, "D", color=ORANGE, ms=5, label=f"{beside} (all spans)")

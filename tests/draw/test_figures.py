@@ -12,9 +12,10 @@ from lalkit.draw.figures import (
     error_flow,
     head_bars,
     label_by_head,
-    learning_curves,
     readings_figure,
     span_triangle,
+    sweep_figure,
+    t_interval,
 )
 
 
@@ -57,28 +58,28 @@ def test_bars():
     assert not cut_off(figure)
 
 
-@pytest.mark.parametrize(("cells", "lines"), [(2, 2 * 3), (FEW_CELLS, FEW_CELLS * 3), (FEW_CELLS + 1, FEW_CELLS + 1)])
-def test_many_cells_are_drawn_as_means_over_seeds(cells, lines):
-    rows = [
-        (f"cell {k}", seed, epoch, 10 * k + seed * epoch)
-        for k in range(cells)
-        for seed in (1, 2, 3)
-        for epoch in (1, 2)
-    ]
-    figure = learning_curves(pd.DataFrame(rows, columns=["heads", "seed", "epoch", "f1"]), ["heads"], ["f1"])
-    (panel,) = figure.axes
-    assert len(panel.lines) == lines and len(panel.get_legend_handles_labels()[1]) == cells
-    last = panel.lines[-1].get_ydata().tolist()
-    assert last == [10 * (cells - 1) + (2 if lines == cells else 3) * epoch for epoch in (1, 2)]
+@pytest.mark.parametrize(("cells", "lines"), [(2, 2 * 3), (FEW_CELLS + 1, FEW_CELLS + 1)])
+def test_a_sweep_has_its_points_intervals_and_curves(cells, lines):
+    rows = [(f"cell {k}", seed, e, 10 * k + seed * e) for k in range(cells) for seed in (1, 2, 3) for e in (1, 2)]
+    curves = pd.DataFrame(rows, columns=["heads", "seed", "epoch", "f1"])
+    runs = curves[curves["epoch"] == 2].assign(uas=None)
+    figure = sweep_figure(runs, curves, ["heads"], ["f1", "uas"])
+    above, below = figure.axes
+    points = np.concatenate([part.get_offsets() for part in above.collections])
+    assert sorted(points[:, 0]) == sorted(runs["f1"]) and not cut_off(figure)
+    drawn = [line.get_ydata().tolist() for line in below.lines if len(line.get_xdata())]
+    assert len(drawn) == lines
+    assert drawn[-1] == [10 * (cells - 1) + (2 if lines == cells else 3) * epoch for epoch in (1, 2)]
     assert any("mean of seeds" in text for text in texts(figure)) == (lines == cells)
-    assert not cut_off(figure)
+    assert len(sweep_figure(runs, curves[:0], ["heads"], ["f1"]).axes) == 1
+    assert t_interval([1.0, 2.0, 3.0]) == pytest.approx((-0.484, 4.484), abs=1e-3) and np.isnan(t_interval([1.0])).all()
 
 
 def test_heat_of_labels_puts_like_beside_like():
     rows = [(label, h, 90.0 if h % 2 == k % 2 else 1.0) for k, label in enumerate("ABCD") for h in range(6)]
     figure = label_by_head(pd.DataFrame(rows, columns=["label", "head", "share"]), "share", "title")
     axis = figure.axes[0]
-    shown = axis.images[0].get_array()
+    shown = axis.collections[0].get_array()
     assert shown.shape == (4, 6) and sorted(np.unique(shown)) == [1, 90]
     order = "".join(t.get_text() for t in axis.get_yticklabels())
     assert {order[:2], order[2:]} <= {"AC", "CA", "BD", "DB"}, "labels with the same heads are neighbours"
@@ -89,7 +90,7 @@ def test_heat_of_labels_puts_like_beside_like():
 def test_heat_of_attention():
     attention = np.array([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]])
     figure = attention_heat(attention, ["word"], [1, 0], marks=[1])
-    assert figure.axes[0].images[0].get_array().tolist() == attention[[1, 0]].tolist()
+    assert figure.axes[0].collections[0].get_array().tolist() == attention[[1, 0]].tolist()
     assert {"START", "word", "STOP", "head 1", "head 0"} <= texts(figure) and not cut_off(figure)
 
 

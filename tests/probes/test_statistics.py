@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lalkit.evaluation.statistics import f1_test, fleiss_kappa, holm, paired_test, roc_auc
+from lalkit.evaluation.statistics import (
+    bootstrap_interval,
+    f1_test,
+    fleiss_kappa,
+    holm,
+    mean_of_runs,
+    paired_test,
+    resampled_scores,
+    roc_auc,
+    split_tests,
+    welch,
+)
 from tests.reference import probes_literal as literal
 
 
@@ -102,3 +113,66 @@ def test_the_agreement_of_judges_against_all_pairs():
         assert fleiss_kappa(votes) == pytest.approx(literal.fleiss_kappa(votes), abs=1e-12)
     assert fleiss_kappa([[2, 0], [0, 2]]) == 1
     assert all(np.isnan(fleiss_kappa(votes)) for votes in ([[2, 0]], [[1, 0], [0, 1]], np.zeros((0, 2))))
+
+
+# ---------------------------------------------------------------- tests over runs
+
+A, B = [90.34, 90.56, 90.81, 90.2], [90.88, 90.72, 90.87]
+
+
+def literal_welch(a, b, delta=0.0):
+    """Return t and the degrees of freedom of Welch and Satterthwaite, from their formulas."""
+    (m, v, n), (k, w, o) = ((np.mean(x), np.var(x, ddof=1), len(x)) for x in (a, b))
+    error = v / n + w / o
+    return (m - k - delta) / error**0.5, error**2 / ((v / n) ** 2 / (n - 1) + (w / o) ** 2 / (o - 1)), error**0.5
+
+
+def test_welch_against_scipy_and_the_formulas():
+    found, twin = welch(A, B, margin=0.3), stats.ttest_ind(A, B, equal_var=False)
+    t, df, error = literal_welch(A, B)
+    assert found.p == pytest.approx(twin.pvalue) == pytest.approx(2 * stats.t.sf(abs(t), df))
+    half = stats.t.ppf(0.975, df) * error
+    assert (found.low, found.high) == pytest.approx((found.difference - half, found.difference + half))
+    above, below = (literal_welch(A, B, delta)[0] for delta in (-0.3, 0.3))
+    assert found.equal_p == pytest.approx(max(stats.t.sf(above, df), stats.t.cdf(below, df)))
+    other = welch(B, A, margin=0.3)
+    assert (other.difference, other.p, other.equal_p) == pytest.approx((-found.difference, found.p, found.equal_p))
+
+
+def test_known_answers_of_the_tests_over_runs():
+    assert np.isnan([welch([1.0], [2.0, 3.0], 0.3).p, welch([1.0], [2.0, 3.0], 0.3).equal_p]).all(), "no spread"
+    assert welch([1.0, 1.0], [1.0, 1.0], 0.3).p == 1 and welch([1.0, 1.0], [2.0, 2.0], 0.3).p == 0
+    near, far = (welch([80.0, 80.01, 80.02], [80.0 + d, 80.01 + d, 80.02 + d], 0.3) for d in (0.001, 1.0))
+    assert near.equal_p < 0.001 < 0.5 < near.p and far.p < 0.001 < 0.9 < far.equal_p
+    assert mean_of_runs([1.0, 2.0, 3.0]) == pytest.approx((2, *stats.t.interval(0.95, 2, 2, 1 / 3**0.5)))
+    assert np.isnan(mean_of_runs([1.0])[1:]).all()
+
+
+def test_splits_of_the_runs_of_one_system():
+    three = split_tests([1.0, 2.0, 4.0])
+    assert three == pytest.approx([2 * stats.t.sf(abs(x - np.mean(y)) / (np.std(y, ddof=1) * 1.5**0.5), 1) for x, y in
+                                   ((1, (2, 4)), (2, (1, 4)), (4, (1, 2)))])  # fmt: skip
+    assert [len(split_tests(np.arange(n) ** 2)) for n in (1, 2, 4, 5)] == [0, 0, 3, 10]
+    five = split_tests([1.0, 2.0, 4.0, 7.0, 11.0])
+    assert five[0] == pytest.approx(stats.ttest_ind([1.0, 2.0], [4.0, 7.0, 11.0], equal_var=False).pvalue)
+    rng = np.random.default_rng(0)
+    rates = [np.mean([p < 0.05 for _ in range(400) for p in split_tests(rng.normal(size=n))]) for n in (3, 5)]
+    assert all(0.02 < rate < 0.08 for rate in rates), "5 % of the tests of nothing are significant"
+
+
+def test_the_hierarchical_bootstrap_has_the_spread_of_seeds_and_of_sentences():
+    rng = np.random.default_rng(1)
+
+    def counts(shares, sentences=400):
+        return np.stack([
+            np.stack([rng.binomial(10, share, sentences), np.full(sentences, 10), np.full(sentences, 10)], 1) for share in shares
+        ])  # fmt: skip
+
+    equal, apart = counts([0.8, 0.8, 0.8]), counts([0.7, 0.8, 0.9])
+    samples = resampled_scores(equal)
+    assert samples.mean(0) == pytest.approx([f1(run) for run in equal], abs=0.1)
+    # F1 is the mean of 4,000 brackets of which 80 % are right.
+    assert samples.std(0) == pytest.approx([100 * (0.16 / 4000) ** 0.5] * 3, rel=0.2)
+    narrow, wide = (bootstrap_interval(resampled_scores(side), samples) for side in (equal, apart))
+    assert narrow[0] < 0 < narrow[1] < 2 and wide[1] - wide[0] > 10
+    assert bootstrap_interval(samples, samples) == bootstrap_interval(samples, samples), "seeded"
