@@ -15,10 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
-from scipy import stats
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from lalkit.draw.svg import use_fonts
+from lalkit.evaluation.statistics import mean_of_runs
 
 PALETTE = "colorblind"
 BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = sns.color_palette(PALETTE).as_hex()
@@ -44,7 +44,9 @@ def head_bars(
     figure, panels = side_by_side(len(labels), 2.3 * len(labels) + 0.6, 0.27 * top + 1.3, words=labels)
     for axis, label in zip(panels, labels):
         rows = table[table["label"] == label].nlargest(top, value).reset_index(drop=True)
-        sns.barplot(rows, x=value, y=[f"head {head}" for head in rows["head"]], color=BLUE, width=0.7, errorbar=None, ax=axis)
+        sns.barplot(
+            rows, x=value, y=[f"head {head}" for head in rows["head"]], color=BLUE, width=0.7, errorbar=None, ax=axis
+        )
         axis.hlines(rows.index, rows["low"], rows["high"], color="black", lw=1)
         if beside:
             axis.plot(rows[beside], rows.index, "D", color=ORANGE, ms=5, label=f"{beside} (all spans)")
@@ -80,17 +82,9 @@ def attention_heat(
     """
     names, rows = ["START", *words, "STOP"], [f"head {head}" for head in heads]
     figure, (axis,) = side_by_side(1, min(0.42 * len(names) + 1.8, 16), 0.28 * len(heads) + 1.4, words=words)
-    most, bar = max(attention.max(), 1e-9), {"label": "attention", "shrink": 0.9}
-    sns.heatmap(
-        attention[list(heads)],
-        cmap="Greys",
-        vmin=0,
-        vmax=most,
-        ax=axis,
-        xticklabels=names,
-        yticklabels=rows,
-        cbar_kws=bar,
-    )
+    colours = {"cmap": "Greys", "vmin": 0, "vmax": max(attention.max(), 1e-9)}
+    bar = {"label": "attention", "shrink": 0.9}
+    sns.heatmap(attention[list(heads)], xticklabels=names, yticklabels=rows, cbar_kws=bar, ax=axis, **colours)
     axis.set_xticks(axis.get_xticks(), names, rotation=60, ha="right", fontsize=8)
     axis.tick_params(axis="y", labelsize=8, rotation=0)
     for column in marks:
@@ -160,14 +154,9 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
         style = {"data": runs, "x": measure, "y": "cell", "order": cells, "ax": panel}
         sns.stripplot(**style, hue="cell", palette=colours, jitter=False, size=7, alpha=0.8, legend=False)
         sns.pointplot(
-            **style,
-            errorbar=t_interval,
-            color="black",
-            markers="|",
-            markersize=12,
-            linestyle="none",
-            err_kws={"lw": 1.2},
-        )
+            **style, errorbar=lambda values: mean_of_runs(values)[1:], err_kws={"lw": 1.2}, color="black", markers="|",
+            markersize=12, linestyle="none",
+        )  # fmt: skip
         panel.set(xlabel=f"{measure.upper()}, percent; mean and 95 %", ylabel="")
         panel.locator_params(axis="x", nbins=5)  # more numbers touch those of the next panel
         panel.grid(axis="x", alpha=0.3)
@@ -182,9 +171,7 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
             markers=MARKERS[: len(cells)] if few else False, dashes=False if few else dashes[: len(cells)], lw=1, ms=5,
             alpha=0.8, ax=panel, **each,
         )  # fmt: skip
-        panel.set(
-            ylabel="", xlabel="epoch", title=f"{measure.upper()} on dev, percent{'' if few else ', mean of seeds'}"
-        )
+        panel.set(ylabel="", title=f"{measure.upper()} on dev, percent{'' if few else ', mean of seeds'}")
         panel.xaxis.get_major_locator().set_params(integer=True)
         panel.grid(alpha=0.3)
         lines = panel.get_legend_handles_labels()
@@ -192,14 +179,6 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
     if len(curves):
         figure.legend(*lines, title=", ".join(axes), fontsize=8, title_fontsize=8, loc="outside right lower")
     return figure
-
-
-def t_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of a few runs by Student's t, for seaborn's `errorbar`; nan for one run."""
-    if len(values) < 2:
-        return float("nan"), float("nan")
-    half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
-    return np.mean(values) - half, np.mean(values) + half
 
 
 def heads_figure(table: pd.DataFrame) -> Figure:
@@ -240,9 +219,8 @@ def heads_figure(table: pd.DataFrame) -> Figure:
         _small_labels(axis, caption)
         for y in range(1, len(names)):
             axis.axhline(y - 0.5, color="#DDDDDD", lw=0.6)
-    marks = [
-        plt.Line2D([], [], ls="", marker="o", color=sns.color_palette(PALETTE)[k % 10]) for k in range(len(systems))
-    ]
+    colours = sns.color_palette(PALETTE, len(systems))
+    marks = [plt.Line2D([], [], ls="", marker="o", color=colour) for colour in colours]
     figure.legend(marks, systems, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
@@ -268,10 +246,8 @@ def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
     for panel, norm in zip(panels, norms):
         for k, model in enumerate(models):
             rows = first[(first["model"] == model) & (first["norm"] == norm)].set_index("label").reindex(labels)
-            places, colour = (
-                np.arange(len(labels)) + 0.75 * ((k + 0.5) / len(models) - 0.5),
-                sns.color_palette(PALETTE)[k],
-            )
+            places = np.arange(len(labels)) + 0.75 * ((k + 0.5) / len(models) - 0.5)
+            colour = sns.color_palette(PALETTE)[k]
             panel.hlines(places, rows["low"], rows["high"], color=colour, lw=1.5)
             panel.plot(rows["share"], places, ls="", ms=6, label=model, color=colour, marker=MARKERS[k])
             chance = {"label": "the same head, of all constituents"} if k + 1 == len(models) else {}
@@ -309,9 +285,8 @@ def calibration_figure(table: pd.DataFrame) -> Figure:
             sns.lineplot(shown[shown["fitted"] == fitted], x="x", y="y", markers=markers, ax=above, **style, **line)
             handles = above.get_legend_handles_labels()
             above.get_legend().remove()
-        risk = rows[(rows["curve"] == "risk") & rows["fitted"]].assign(
-            x=lambda r: 100 * r["x"], y=lambda r: 100 * r["y"]
-        )
+        risk = rows.loc[(rows["curve"] == "risk") & rows["fitted"], ["parser", "x", "y"]]
+        risk[["x", "y"]] *= 100
         sns.lineplot(risk, x="x", y="y", markers=False, legend=False, lw=1.4, ax=below, **style)
         above.set(title=title, xlabel="probability", ylabel="")
         below.set(xlabel="coverage: percent of parts, highest probability first", ylabel="", ylim=(0, None))
