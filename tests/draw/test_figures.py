@@ -109,12 +109,6 @@ def test_flow_of_errors():
     assert not cut_off(figure)
 
 
-def test_rare_labels_flow_together():
-    rows = [("extra", None, f"L{k}") for k in range(20)] + [("extra", None, "L0")] * 5
-    figure = error_flow(pd.DataFrame(rows, columns=["class", "gold_label", "label"]), most=3)
-    assert {"L0 (6)", "others (17)", "nothing (25)"} <= texts(figure)
-
-
 def test_a_triangle_has_a_cell_for_every_span_that_is_given():
     figure, axis = plt.subplots()
     values = {(0, 1): 0.0, (1, 2): -2.0, (0, 2): 4.0}

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import yaml
 
@@ -11,7 +10,6 @@ from lalkit.errors import CorpusError, ParameterError
 from lalkit.reproduce.sweep import COLUMNS, plan
 
 SHIPPED = sorted((Path(__file__).parents[2] / "notebooks" / "sweeps").glob("*.yml"))
-TABLES = Path(__file__).parents[2] / "data" / "paper"
 LAYERS = {"layers": {1: {"model.layers": 1}}}
 
 
@@ -83,16 +81,13 @@ MISTAKES = [  # changes of the file, its profile, the place that the error names
     ({"sedes": [1]}, None, "sedes"),
     ({"question": None}, None, "question"),
     ({"name": "a/b"}, None, "name"),
-    ({"treebank": 3}, None, "treebank"),
     ({"preset": "minilmm"}, None, "preset: there is no preset 'minilmm'"),
     ({"seeds": []}, None, "seeds"),
     ({"seeds": [1, "2"]}, None, "seeds.1"),
-    ({"seeds": [1, True]}, None, "seeds.1"),
     ({"seeds": [1, 2, 1]}, None, r"twice: \[1, 2, 1\]"),
     ({"set": {"train.epoch": 1}}, None, "set: there is no setting 'train.epoch'"),
     ({"set": {"train.epochs": "many"}}, None, "set: train.epochs"),
     ({"set": {"train.seed": 1}}, None, "train.seed cannot be set here"),
-    ({"set": {"train.max_minutes": 1}}, None, "train.max_minutes cannot be set here"),
     ({"grid": {}}, None, "grid"),
     ({"grid": {"layers": {}}}, None, "grid.layers"),
     ({"grid": {"layers": {1: None}}}, None, "grid.layers"),
@@ -104,7 +99,6 @@ MISTAKES = [  # changes of the file, its profile, the place that the error names
     ({"claims": [{"says": "a", "same": {"layers": 1}, "as": {"layers": 2}, "by": "f1"}]}, None, "claims.0"),
     ({}, "othr", r"there is no profile 'othr'\n  Did you mean other\? Known: other"),
     ({"profiles": {"a": {"name": "b"}}}, None, "profiles.a.name"),
-    ({"profiles": {"a": {"seeds": []}}}, None, "profiles.a.seeds"),
     ({"profiles": {"a": {"grid": {"b": {"c": {"d": 1}}}}}}, "a", "grid: b: c: there is no setting 'd'"),
     *(({"grid": {name: LAYERS["layers"]}}, None, f"called {name}") for name in COLUMNS),
 ]
@@ -121,7 +115,6 @@ def test_the_error_for_a_mistake_names_its_place(write, changes, profile, place)
     ("text", "says"),
     [
         ("name: [", "line 1"),
-        ("- 1", "a.yml"),
         ("", "a.yml"),
         ("name: a\nname: b", "(?s)'name' is there twice.*line 2"),
         ("grid: {a: {1: {}, '1': {}}}", "'1' is there twice"),
@@ -181,14 +174,3 @@ def test_a_shipped_sweep_compares_what_it_says(without_data):
     alone, silver = plan(paths["silver"]).runs[:2]
     assert (alone.config, alone.scored) == (silver.config, silver.scored)
     assert alone.treebank.replace("+ewt+", "+runs/ewt-silver+") == silver.treebank
-
-
-def test_the_best_parser_of_the_paper_has_one_score_in_all_its_tables():
-    """Tables 1 to 4 report the same parser: feed-forward, no residual dropout, a query vector, concatenated heads."""
-    first = pd.read_csv(TABLES / "table1.csv").set_index(["feedforward", "residual_dropout"]).loc[("yes", "no")]
-    second = pd.read_csv(TABLES / "table2.csv").set_index(["query_vector", "concatenation"]).loc[("yes", "yes")]
-    assert second.to_dict() == first.to_dict()
-    english = [pd.read_csv(TABLES / f"table{n}.csv").query("language == 'English'") for n in (3, 4)]
-    best = [table.iloc[-1] for table in english]
-    assert (best[0]["f1"], best[1]["uas"], best[1]["las"]) == tuple(first[["f1", "uas", "las"]])
-    assert [len(table) for table in english] == [17, 14]

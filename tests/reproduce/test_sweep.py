@@ -17,14 +17,11 @@ import yaml
 from typer.testing import CliRunner
 
 from lalkit.cli import app
-from lalkit.errors import LalkitError, ModelError, ParameterError
+from lalkit.errors import ModelError, ParameterError
 from lalkit.evaluation.scores import COLUMNS
 from lalkit.reproduce import sweep as sweeps
 from lalkit.reproduce.sweep import carry_out, launch, plan, read_result, sweep
 from lalkit.training.loop import train
-from lalkit.treebank.conllu import format_conllu
-from lalkit.treebank.corpora import load
-from tests.test_one_layer import CROSSING
 
 ROOT = Path(__file__).parents[2]
 FILES = ("result.json", "dev.csv", "test.csv")
@@ -92,21 +89,6 @@ def test_a_run_gives_the_numbers_of_training_by_hand(done, file, tmp_path):
     assert {key: best[key] for key in scores} == scores
 
 
-@pytest.mark.slow
-def test_a_sweep_of_dependency_parsers_scores_what_they_cannot_learn(content, tmp_path, caplog):
-    for split in ("train", "dev", "test"):
-        rows = format_conllu(load("sample", split).sentences[:5])
-        (tmp_path / f"{split}.conllu").write_text(rows + CROSSING)
-    changes = {"treebank": str(tmp_path), "set": {"train.epochs": 1, "model.task": "dependencies"}}
-    content = content | changes | {"grid": {"layers": {1: {"model.layers": 1}}}, "profiles": {}}
-    (tmp_path / "a.yml").write_text(yaml.safe_dump(content, sort_keys=False))
-    caplog.set_level("INFO", logger="lalkit")
-    ((_, result),) = sweep(plan(tmp_path / "a.yml"), tmp_path / "out")
-    assert result["status"] == "ok", result["error"]
-    assert [scores["sentences"] for scores in result["scores"].values()] == [6, 6], "crossing arcs count in scores"
-    assert caplog.messages[-1].startswith("[1/1] layers: 1, seed 1: dev LAS ")
-
-
 def test_a_second_start_repeats_nothing(copy, file, no_run, caplog):
     before, folder = stamps(copy), copy / plan(file).runs[0].folder
     left = [copy / ".sweep.json.4194305.part", folder / ".dev.csv.4194305.part", folder / "parser/resume-1.safetensors"]
@@ -134,22 +116,6 @@ def test_a_run_that_another_sweep_has_finished_is_copied_from_there(copy, file, 
     assert [folder.name for folder in no_run] == [Path(planned.runs[0].folder).name], "it is finished nowhere"
 
 
-def test_a_copy_that_was_interrupted_does_not_count(copy, file, no_run, monkeypatch):
-    """The result of a run is copied last."""
-
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
-    planned, out = plan(file), copy.parent / "second"
-    with monkeypatch.context() as patch:
-        patch.setattr("lalkit.reproduce.sweep.write_bytes", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            sweep(replace(planned, name="the same cells"), out)
-    assert (out / planned.runs[0].folder).is_dir()
-    sweep(replace(planned, name="the same cells"), out)
-    assert not no_run and numbers(out, planned.runs) == numbers(copy, planned.runs)
-
-
 @pytest.mark.parametrize("spoil", ["failed", "of another key", "half", "none"])
 def test_a_result_that_does_not_count_is_made_again(copy, file, no_run, spoil):
     planned = plan(file)
@@ -162,17 +128,6 @@ def test_a_result_that_does_not_count_is_made_again(copy, file, no_run, spoil):
     place.unlink() if text is None else place.write_text(text)
     sweep(planned, copy)
     assert no_run == [place.parent]
-
-
-@pytest.mark.slow
-def test_two_jobs_give_the_numbers_of_one_and_a_lost_result_is_made_again(done, copy, file):
-    """The parsers of both runs are there and their results are not: all is trained again."""
-    planned = plan(file)
-    for name in FILES:
-        for path in copy.glob(f"runs/*/{name}"):
-            path.unlink()
-    sweep(planned, copy, jobs=2)
-    assert numbers(copy, planned.runs) == numbers(done[0], planned.runs)
 
 
 def test_a_failure_ends_in_one_line_and_exit_code_1(copy, file, tmp_path):
@@ -291,12 +246,3 @@ def test_a_cluster_that_loses_a_worker_completes(done, file, tmp_path, monkeypat
     assert flag.exists()
     assert [result["status"] for _, result in results] == ["ok", "ok"]
     assert numbers(out, planned.runs) == numbers(done[0], planned.runs)
-
-
-@pytest.mark.slow
-def test_a_missing_cluster_is_an_error(file, tmp_path, monkeypatch):
-    pytest.importorskip("distributed", reason="dask.distributed is not installed: lalkit[cluster]")
-    connect = sweeps.connect
-    monkeypatch.setattr(sweeps, "connect", lambda address: connect(address, patience=0.5))
-    with pytest.raises(LalkitError, match="^tcp://127.0.0.1:1: no dask scheduler with workers answers"):
-        sweep(plan(file), tmp_path / "out", cluster="tcp://127.0.0.1:1")
