@@ -151,9 +151,8 @@ class TrainConfig(Settings):
     warmup_share: Share = 0.0  # warm up over this share of the run instead; 0: over `warmup` steps [D]
     decay: Literal["linear", "plateau"] = "linear"  # to zero [D]; plateau: halve after 5 stale evaluations [R]
     stop_after: CountOrZero = 0  # stop after this many stale evaluations; 0: never [D]
-    average: Share = (
-        0.0  # score and save a moving average of the weights, which keeps this share in each step; 0: none [D]
-    )
+    # Score and save a moving average of the weights, which keeps this share in each step; 0: none [D].
+    average: Share = 0.0
     clip: Number = 1.0  # largest norm of the gradient; 0: any [D]
     arc_weight: Number = 0.5  # weight of each of the two cross-entropies of arcs [R]
     tag_weight: Number = 0.2  # weight of the cross-entropy of tags [D]
@@ -216,14 +215,13 @@ def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
     return kind(**{name: read_setting(kinds[name], value, f"{where}.{name}") for name, value in values.items()})
 
 
-# Settings of older versions, with the only value that this version still has.
+# Settings of older versions, with the only value that this version still has; `...`: it mattered only beside one of the others.
 FORMER = {
     "model.encoder.subword": "last", "model.encoder.long": "split", "model.encoder.lstm_layers": 2,
     "model.label_attention.feedforward": False, "model.label_attention.ties": "none", "train.patience": 5,
     "train.betas": [0.9, 0.98], "train.eps": 1e-9, "train.weight_decay": 0.0, "train.tie_weight": 0.0,
-    "train.apart_weight": 0.0,
+    "train.apart_weight": 0.0, "model.label_attention.d_ff": ..., "train.apart": ...,
 }  # fmt: skip
-UNUSED = ("model.label_attention.d_ff", "train.apart")  # settings of older versions that mattered only beside those
 
 
 def read_saved(values: Any, where: str = "config") -> Config:
@@ -240,11 +238,9 @@ def read_saved(values: Any, where: str = "config") -> Config:
         attention.setdefault("reduce", "partitioned")
     for name, value in FORMER.items():
         path, _, last = name.rpartition(".")
-        if _at(values, path).get(last) == value:
-            del _at(values, path)[last]
-    for name in UNUSED:
-        path, _, last = name.rpartition(".")
-        _at(values, path).pop(last, None)
+        settings = _at(values, path)
+        if last in settings and value in (..., settings[last]):
+            del settings[last]
     return from_dict(Config, values, where)
 
 
@@ -308,13 +304,8 @@ def _shown(value: Any) -> str:
 
 # Sizes of the networks that are trained on a CPU.
 CPU_SIZES: dict[str, Any] = {
-    "d_content": 256,
-    "d_position": 128,
-    "layers": 1,
-    "d_head": 32,
-    "d_ff": 512,
-    "arc_label_hidden": 64,
-}
+    "d_content": 256, "d_position": 128, "layers": 1, "d_head": 32, "d_ff": 512, "arc_label_hidden": 64,
+}  # fmt: skip
 
 
 def tiny() -> Config:

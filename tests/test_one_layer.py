@@ -14,8 +14,7 @@ from lalkit.errors import CorpusError, LalkitError, ModelError
 from lalkit.evaluation.scores import evaluate
 from lalkit.network.predict import decode_output
 from lalkit.network.vocabulary import Vocab
-from lalkit.training.estimate import estimate
-from lalkit.training.loop import Run, quality, train
+from lalkit.training.loop import Run, estimate, quality, train
 from lalkit.treebank.check import check, stats, trainable
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import layers_of, load

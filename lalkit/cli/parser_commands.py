@@ -54,7 +54,7 @@ def train(
         dry_run: Train nothing; estimate the number of weights, the memory and the time.
     """
     from lalkit import config
-    from lalkit.training import estimate, loop, parallel
+    from lalkit.training import loop, parallel
 
     if (out is None) != dry_run:
         remedy = "Give either --out FOLDER or --dry-run."
@@ -68,7 +68,7 @@ def train(
     if "train.workers" not in settings:
         chosen = config.override(chosen, {"train.workers": 1 if threads else parallel.usual_size(chosen)})
     if dry_run:
-        print(estimate.describe(estimate.estimate(chosen, treebank), chosen))
+        print(loop.estimate(chosen, treebank))
     else:
         loop.train(chosen, treebank, out, resume=resume)
 

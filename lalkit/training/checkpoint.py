@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import torch
-from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveInt
+from pydantic import Field, FiniteFloat
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
@@ -43,15 +43,10 @@ Positive = Annotated[FiniteFloat, Field(gt=0)]
 
 @dataclass(frozen=True)
 class Calibration:
-    """What calibration.json holds: the temperature, what it was fitted on, and the file of weights that it belongs to."""
+    """What calibration.json holds at least: the temperature, what it changes, and the file of weights that it belongs to."""
 
     temperature: Positive | tuple[Positive, Positive]  # of all scores; or of labels and of arcs
-    sentences: PositiveInt
-    left_out: NonNegativeInt
     log_likelihood: dict[Literal["before", "after"], float]
-    treebank: str
-    split: str
-    command: str
     weights: str
 
 
@@ -114,17 +109,16 @@ def untouched() -> Iterator[None]:
 def load_model(folder: str | Path) -> Loaded:
     """Load a parser. Raises ModelError if it is not a complete checkpoint of lalkit, or if its encoder has changed."""
     content, tensors = load_tensors(folder, "model")
+    file = f"{folder}/model.json"
     if content.get("format") != FORMAT:
-        raise ModelError(
-            f"is no {FORMAT} checkpoint but {content.get('format')!r}", where=f"{folder}/model.json", remedy=RETRAIN
-        )
-    config = read_saved(content.get("config"), f"{folder}/model.json: config")
+        raise ModelError(f"is no {FORMAT} checkpoint but {content.get('format')!r}", where=file, remedy=RETRAIN)
+    config = read_saved(content.get("config"), f"{file}: config")
     try:
         vocab = Vocab.from_dict(content["vocab"])
         check_form(content.get("info", {}), dict)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem = f"has no whole vocabulary, or no results: {error}"
-        raise ModelError(problem, where=f"{folder}/model.json", remedy=RETRAIN) from None
+        raise ModelError(problem, where=file, remedy=RETRAIN) from None
     network = Network(config.model, vocab, weights=config.model.encoder.keeps_weights)
     if content.get("frozen_sha256") != frozen_hash(network):
         problem = f"the encoder {config.model.encoder.pretrained!r} is not the one this parser was trained with"
@@ -158,9 +152,8 @@ def fingerprint(folder: str | Path) -> str:
 
     Raises ModelError if one of the files is missing or cannot be read.
     """
-    content = read_content(folder, "model")
     digest = hashlib.sha256()
-    for name in ("model.json", Path(content["weights"]).name):
+    for name in ("model.json", Path(read_content(folder, "model")["weights"]).name):
         file = Path(folder) / name
         try:
             with file.open("rb") as stream:
@@ -189,13 +182,9 @@ def frozen_hash(network: Network) -> str | None:
 def check_numbers(tensors: dict[str, Tensor], limit: float, where: str, remedy: str = RETRAIN) -> None:
     """Raise ModelError unless every tensor holds finite floating-point numbers that are smaller than the limit."""
     for name, values in sorted(tensors.items()):
-        if values.dtype not in FLOATS:
-            problem = f"{name} is of the kind {values.dtype}, not of floating-point numbers of 16 to 64 bits"
-        elif not (values.abs() < limit).all():  # also for NaN
-            problem = f"{name} has a number that is not finite" + f", or {limit:g} and more" * (limit < math.inf)
-        else:
-            continue
-        raise ModelError(problem, where=where, remedy=remedy)
+        if values.dtype not in FLOATS or not (values.abs() < limit).all():  # also for NaN
+            problem = f"{name} holds something else than finite floating-point numbers below {limit:g}"
+            raise ModelError(problem, where=where, remedy=remedy)
 
 
 def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
@@ -213,20 +202,13 @@ def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
     network.load_state_dict(tensors, strict=False)
 
 
-# The parameters that have a row for every entry of a vocabulary: its name, and the number of its first entries without a row.
+# The parameters that have a row for every entry of a vocabulary, by the beginning of their names.
 ROWS = {
-    "words.word.": ("words", 0),
-    "words.char.": ("chars", 0),
-    "spans.second.": ("labels", 1),
-    "spans.boundary.second.": ("labels", 1),
-    "spans.query": ("labels", 1),
-    "spans.evidence.": ("labels", 1),
-    "tag_scorer.": ("tags", 0),
-    "tags.": ("tags", 0),
-    "arcs.label": ("arc_labels", 0),
-}
+    "words.word.": "words", "words.char.": "chars", "spans.second.": "labels", "spans.boundary.second.": "labels",
+    "spans.query": "labels", "spans.evidence.": "labels", "tag_scorer.": "tags", "tags.": "tags", "arcs.label": "arc_labels",
+}  # fmt: skip
 # With a `glass` boundary, the edges have a row for every label, too.
-GLASS = {"spans.boundary.first.": ("labels", 1), "spans.boundary.last.": ("labels", 1)}
+GLASS = {"spans.boundary.first.": "labels", "spans.boundary.last.": "labels"}
 
 
 def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
@@ -237,13 +219,12 @@ def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
     """
     loaded = load_model(folder)
     theirs, inside = trained(loaded.network), network.config.span_attention
-    glass = inside is not None and inside.boundary == "glass"
+    rows = ROWS | GLASS if inside is not None and inside.boundary == "glass" else ROWS
     with torch.no_grad():
         for name, p in network.named_parameters():
             if not p.requires_grad:
                 continue
-            rows = ROWS | GLASS if glass else ROWS
-            kind = next((names for prefix, names in rows.items() if name.startswith(prefix)), None)
+            kind = next((kind for beginning, kind in rows.items() if name.startswith(beginning)), None)
             if name not in theirs or theirs[name].shape[bool(kind) :] != p.shape[bool(kind) :]:
                 problem = f"cannot be a start: its {name} does not fit this config"
                 remedy = "Start from a parser of the same sizes (its model.json has them)."
@@ -251,9 +232,9 @@ def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
             if kind is None:
                 p.copy_(theirs[name])
                 continue
-            skipped = kind[1]
-            old = {label: i for i, label in enumerate(getattr(loaded.vocab, kind[0])[skipped:])}
-            for row, label in enumerate(getattr(vocab, kind[0])[skipped:]):
+            first = int(kind == "labels")  # the empty label has no row
+            old = {label: row for row, label in enumerate(getattr(loaded.vocab, kind)[first:])}
+            for row, label in enumerate(getattr(vocab, kind)[first:]):
                 if label in old:
                     p[row] = theirs[name][old[label]]
 
@@ -277,18 +258,19 @@ def restore_adam(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: di
     moments = {name: values for name, values in tensors.items() if name.startswith("adam.")}
     check_numbers(moments, math.inf, where)
     keys = MOMENTS if optimizer.defaults["amsgrad"] else MOMENTS[:-1]
+    damaged = ModelError("the moments of Adam do not fit the parameters", where=where, remedy=RETRAIN)
     for name, p in model.named_parameters():
         saved = {key: moments.pop(f"adam.{key}.{name}") for key in keys if f"adam.{key}.{name}" in moments}
         if not saved:
             continue
-        whole = {key: values.shape for key, values in saved.items()} == dict.fromkeys(keys, p.shape) | {"step": ()}
-        if not whole or any((values < 0).any() for key, values in saved.items() if key != "exp_avg"):
-            raise ModelError(f"the moments of Adam do not fit {name}", where=where, remedy=RETRAIN)
+        shapes = {key: values.shape for key, values in saved.items()}
+        negative = any((values < 0).any() for key, values in saved.items() if key != "exp_avg")
+        if negative or shapes != dict.fromkeys(keys, p.shape) | {"step": ()}:
+            raise damaged
         steps = saved["step"].to(p.device if optimizer.defaults["fused"] else "cpu")
         optimizer.state[p] = {key: values.to(p) for key, values in saved.items()} | {"step": steps}
     if moments or not optimizer.state:
-        problem = f"the moments of Adam belong to no parameter: {', '.join(sorted(moments)[:4])}"
-        raise ModelError(problem if moments else "has no moments of Adam", where=where, remedy=RETRAIN)
+        raise damaged
 
 
 def save_tensors(folder: str | Path, name: str, tag: str, tensors: dict[str, Tensor], content: dict) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +29,6 @@ from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.evaluation.scores import evaluate
 from lalkit.files import check_form, locked_folder, write_json
-from lalkit.network.batches import batches
 from lalkit.network.predict import predict
 from lalkit.training import checkpoint
 from lalkit.training.named import find
@@ -70,8 +69,7 @@ def train(config: Config, treebank: str, out: str | Path, *, resume: bool = Fals
 
 def work(task: dict, team: Team) -> None:
     """Do the same run as the first worker, without messages and files."""
-    config = read_saved(task["config"])
-    Run(config, task["treebank"], Path(task["out"]), task["resume"], team).finish()
+    Run(read_saved(task["config"]), task["treebank"], Path(task["out"]), task["resume"], team).finish()
 
 
 @contextmanager
@@ -205,20 +203,20 @@ class Run(Learner):
         """Train on every sentence once, or as often as the mixture says. All sentences of a batch have the same layers."""
         state, train = self.state, self.config.train
         self.network.train()
-        sentences = self.lessons.epoch(state.epoch)
-        kinds = [(s.constituents is None, s.heads is None) for s in sentences]
-        groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, state.epoch, kinds)
+        groups = self.batches(self.lessons, state.epoch)
         started, sums = time.perf_counter(), dict.fromkeys(terms_of(train), 0.0)
-        name, words = f"epoch {state.epoch + 1}/{state.planned}", sum(map(len, sentences))
-        bar = progress(total=words, desc=name, unit=" words", disable=self.team.rank > 0)
+        words = sum(len(s) for group in groups for s in group)
+        bar = progress(
+            total=words, desc=f"epoch {state.epoch + 1}/{state.planned}", unit=" words", disable=self.team.rank > 0
+        )
         for i, group in enumerate(groups):
             done = (state.epoch + i / len(groups)) / max(state.planned, 1)
             elapsed = state.seconds + time.perf_counter() - started
-            terms, done = self.step([sentences[b] for b in group], done, elapsed)
+            terms, done = self.step(group, done, elapsed)
             sums = {name: value + terms[name] for name, value in sums.items()}
             means = {name: value / (i + 1) for name, value in sums.items()}
             bar.set_postfix({name: f"{value:.3f}" for name, value in means.items()}, refresh=False)
-            bar.update(sum(len(sentences[b]) for b in group))
+            bar.update(sum(map(len, group)))
             if done >= 1:
                 state.planned = state.epoch + 1  # the time is over: this is the last epoch, complete or not
                 break
@@ -343,16 +341,12 @@ class Run(Learner):
     def _load(self) -> None:
         content, tensors = checkpoint.load_tensors(self.out, "resume")
         file = f"{self.out}/resume.json"
-        if (
-            read_saved(content.get("config"), f"{file}: config") != self.config
-            or content.get("treebank") != self.treebank
-        ):
-            remedy = "Resume with the settings in its config.json, or give another --out."
-            raise ModelError("was started with another config or treebank", where=str(self.out), remedy=remedy)
-        if content.get("data_sha256", self.data) != self.data:
-            problem = f"was started with other sentences than {self.treebank} has now"
-            remedy = "Restore the treebank as it was, or give another --out."
-            raise ModelError(problem, where=str(self.out), remedy=remedy)
+        then = read_saved(content.get("config"), f"{file}: config"), content.get("treebank"), content.get("data_sha256")
+        now = self.config, self.treebank, self.data
+        if then != now:
+            changed = [name for name, a, b in zip(("settings", "treebank", "sentences"), then, now) if a != b]
+            remedy = "Resume with the settings in its config.json and the treebank as it was, or give another --out."
+            raise ModelError(f"was started with other {changed[0]}", where=str(self.out), remedy=remedy)
         for part in ("average.", "model.") if self.config.train.average else ("model.",):
             weights = {k.removeprefix(part): v for k, v in tensors.items() if k.startswith(part)}
             checkpoint.fill(self.network, weights, str(self.out))
@@ -362,16 +356,82 @@ class Run(Learner):
         try:
             check_form(content["state"], State)
             self.state = State(**content["state"])
-            for row in self.state.history[: -1 if self._unscored() else None]:
-                check_form(row, Epoch)
-            if self._unscored():
-                row = self.state.history[-1]
-                check_form([row[name] for name in ("epoch", *terms_of(self.config.train))], list[float])
+            check_form(self.state.history[: -1 if self._unscored() else None], list[Epoch])
             if self._done() and not self.state.history:
                 raise ValueError("no epoch was scored")
         except (KeyError, TypeError, ValueError) as error:
             problem = f"does not say how far it is: {error}"
             raise ModelError(problem, where=file, remedy="Train into another --out.") from None
+
+
+def estimate(config: Config, treebank: str) -> str:
+    """Say what a run will need: its weights, its memory, and the time of an epoch without evaluation. Nothing is written.
+
+    Three parts of the first epoch's batches and one update are computed, on the device that training would use. Memory and time
+    are taken to grow with the words, padding included, and workers to share a step as well as cores do.
+
+    Raises ModelError and CorpusError where training would raise them.
+    """
+    check_heads(config)
+    free, train = available_bytes(torch.device("cuda" if torch.cuda.is_available() else "cpu")), config.train
+    material = lessons(treebank, config.model.task, train.max_length)
+    learner = Learner(config, material.sentences)
+    learner.network.train()
+    parameters = list(learner.network.parameters())
+    trained = sum(p.numel() for p in learner.parameters)
+    # Every weight takes 4 bytes; one that is trained also has a gradient and two moments.
+    fixed = 4 * sum(p.numel() for p in parameters) + 12 * trained
+    groups = learner.batches(material, 0)
+    seen = sum(len(sentence) for group in groups for sentence in group)
+    parts = sorted((part for group in groups for part in in_parts(group, train.part_tokens)), key=padded)
+    largest, words = padded(parts[-1]), sum(map(padded, parts))
+    chosen = [parts[len(parts) * k // 6] for k in (1, 3, 5)]
+    kept = max(kept_bytes(learner, part) / padded(part) for part in chosen) * largest  # this also compiles the kernels
+    learner.optimizer.step()  # the first update creates the moments
+    update = _seconds(learner.optimizer.step)
+    spent = sum(_seconds(learner.add_gradient, part) for part in chosen) / sum(map(padded, chosen)) * words
+    seconds = spent / train.workers + len(groups) * update
+    lines = [
+        f"weights     {sum(p.numel() for p in parameters) / 1e6:.1f} M, of which {trained / 1e6:.1f} M are trained",
+        f"memory      about {(fixed + kept) / 1e9:.1f} GB: {fixed / 1e9:.1f} GB for weights, gradients and moments, "
+        f"{kept / 1e9:.1f} GB to compute {largest} words at once; the program is not counted",
+        f"an epoch    about {seconds / 60:.1f} minutes: {len(groups):,} steps, {seen:,} words; "
+        f"{train.epochs} epochs take {seconds * train.epochs / 3600:.1f} hours, without evaluation",
+    ]
+    if free is not None and fixed + kept > free:
+        advice = "lower train.part_tokens; it changes memory, but no result"
+        lines.append(f"too much    {free / 1e9:.1f} GB are free: {advice}")
+    return "\n".join(lines)
+
+
+def padded(part: Sequence[Sentence]) -> int:
+    """Return the number of words of a part of a batch, with padding."""
+    return len(part) * max(map(len, part))
+
+
+def kept_bytes(learner: Learner, part: Sequence[Sentence]) -> int:
+    """Return how many bytes a forward pass keeps for its backward pass. Each piece of memory counts once, and weights do not."""
+    weights = {p.untyped_storage().data_ptr() for p in learner.network.parameters()}
+    kept: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept.setdefault(storage.data_ptr(), storage.nbytes())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        learner.add_gradient(part)
+    return sum(kept.values())
+
+
+def _seconds(function: Callable, *arguments) -> float:
+    """Return the seconds of a call."""
+    started = time.perf_counter()
+    function(*arguments)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()  # a GPU computes on after the call
+    return time.perf_counter() - started
 
 
 def quality(scores: dict) -> float:

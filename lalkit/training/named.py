@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import reprlib
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
@@ -90,12 +89,11 @@ def names() -> list[str]:
 
 def choices() -> str:
     """Return advice about which parsers can be named here. A wheel of lalkit has only a small one; a checkout has all."""
-    known = names()
-    known += [alias for alias, name in ALIASES.items() if name in known]
-    here = f"one of {', '.join(known)}" if known else "train one"
-    advice = f"Give a folder written by `lalkit train`, hf:owner/name, or {here}."
-    more = "The other parsers of lalkit are in its repository, and in wheels: pip install lalkit-models-NAME"
-    return advice if (shipped().parent / "pyproject.toml").is_file() else f"{advice} {more}"
+    known = [*names(), *(alias for alias, name in ALIASES.items() if name in names())]
+    return (
+        f"Give a folder written by `lalkit train`, hf:owner/name, or one of these names: {', '.join(known) or 'none'}. "
+        "The other parsers of lalkit are in its repository, and in wheels: pip install lalkit-models-NAME"
+    )
 
 
 def find(name: str | Path, **hub) -> Path:
@@ -105,9 +103,7 @@ def find(name: str | Path, **hub) -> Path:
     cannot be downloaded, or if a shipped or downloaded one has no card with a licence.
     """
     if not isinstance(name, str | PathLike):
-        remedy = f"Give a name as text, or a folder: {DEFAULT}."
-        problem = f"the name of a parser must be text, not {type(name).__name__}"
-        raise ModelError(problem, where=reprlib.repr(name), remedy=remedy)
+        raise ModelError(f"the name of a parser must be text, not {type(name).__name__}", remedy=choices())
     if str(name) and isdir(name):  # False, too, for a text that cannot be a path
         return Path(name)
     if str(name).startswith(HUB):
@@ -121,8 +117,7 @@ def find(name: str | Path, **hub) -> Path:
     place = here.get(ALIASES.get(str(name), str(name)))
     if place := place or (here.get(IN_THE_WHEEL) if str(name) == "default" else None):
         return read_card(place).folder
-    problem = "no parser here, and none is shipped under this name"
-    raise ModelError(problem, where=str(name), remedy=choices())
+    raise ModelError("no parser here, and none is shipped under this name", where=str(name), remedy=choices())
 
 
 def upload(folder: str | Path, repository: str, **options) -> str:
@@ -190,10 +185,14 @@ def metadata(facts: dict) -> str:
     scores = {key: value for key, value in (row.get(split) or {}).items() if key in METRICS and value is not None}
     treebanks = [name for name in sources(facts["treebank"]) if name in NAMES]
     licence = HUB_LICENCES.get(facts["licence"], "other")
+    data_set = {
+        "dataset_type": "+".join(treebanks) or "other",
+        "dataset_name": facts["treebank"] if treebanks else "other",
+    }
     results = [
         EvalResult(
-            HUB_TASK, "+".join(treebanks) or "other", facts["treebank"] if treebanks else "other", key, round(value, 2),
-            task_name="constituency and dependency parsing", dataset_split=split, metric_name=METRICS[key],
+            HUB_TASK, metric_type=key, metric_value=round(value, 2), metric_name=METRICS[key], dataset_split=split,
+            task_name="constituency and dependency parsing", **data_set,
         )
         for key, value in scores.items()
     ]  # fmt: skip

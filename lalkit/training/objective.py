@@ -19,6 +19,7 @@ from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.predict import bf16_is_fast
 from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.vocabulary import Vocab
+from lalkit.treebank.check import Lessons
 from lalkit.treebank.tree import Sentence
 
 
@@ -37,6 +38,13 @@ class Learner:
         self.collator = Collator(self.vocab, config.model.encoder, remember=True)
         self.parameters = [p for p in self.network.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(self.network, config.train)
+
+    def batches(self, lessons: Lessons, epoch: int) -> list[list[Sentence]]:
+        """Return the batches of an epoch. All sentences of a batch have the same layers."""
+        train, sentences = self.config.train, lessons.epoch(epoch)
+        kinds = [(s.constituents is None, s.heads is None) for s in sentences]
+        groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, epoch, kinds)
+        return [[sentences[i] for i in group] for group in groups]
 
     def add_gradient(self, sentences: Sequence[Sentence], weight: float = 1.0) -> dict[str, Tensor]:
         """Add `weight` times the gradient of the loss of these sentences. Return the terms of the loss, without the weight."""

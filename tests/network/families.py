@@ -1,4 +1,4 @@
-"""Six families of tokenizers, tiny and trained here on made-up text; nothing is downloaded."""
+"""Four families of tokenizers, tiny and trained here on made-up text; nothing is downloaded."""
 
 from functools import cache
 
@@ -11,25 +11,20 @@ TEXT = (
     "我们 住在 同一 条 巷子 小林 把 窗户 擦 干净 了 鄰居 說 什麼",
     "שלום עולם مرحبا بالعالم привет мир γειά σου",
 )
-FAMILIES = ("wordpiece", "chinese-wordpiece", "byte-bpe", "unigram-left", "sentencepiece-bpe", "deberta")
+FAMILIES = ("wordpiece", "byte-bpe", "unigram-left", "sentencepiece-bpe")
 
 
 @cache
 def tokenizer(family: str) -> PreTrainedTokenizerFast:
     return {
-        "wordpiece": lambda: _wordpiece(lowercase=False),
-        "chinese-wordpiece": lambda: _wordpiece(lowercase=True),
-        "byte-bpe": _byte_bpe,
-        "unigram-left": _xlnet,
-        "sentencepiece-bpe": _sentencepiece_bpe,
-        "deberta": _deberta,
-    }[family]()
+        "wordpiece": _wordpiece, "byte-bpe": _byte_bpe, "unigram-left": _xlnet, "sentencepiece-bpe": _sentencepiece_bpe,
+    }[family]()  # fmt: skip
 
 
-def _wordpiece(lowercase: bool) -> PreTrainedTokenizerFast:
+def _wordpiece() -> PreTrainedTokenizerFast:
     """BERT: [CLS] ... [SEP]; Chinese characters are words of their own."""
     made = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=100))
-    made.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    made.normalizer = normalizers.BertNormalizer(lowercase=False)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     return _finish(made, trainers.WordPieceTrainer(vocab_size=300, special_tokens=special), special, "[CLS] $A [SEP]")
@@ -63,18 +58,6 @@ def _sentencepiece_bpe() -> PreTrainedTokenizerFast:
     made.pre_tokenizer = pre_tokenizers.Metaspace()
     special = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
     return _finish(made, trainers.BpeTrainer(vocab_size=350, special_tokens=special), special, "<s> $A </s>")
-
-
-def _deberta() -> PreTrainedTokenizerFast:
-    """DeBERTa-v3: unigrams with punctuation and digits apart, [CLS] ... [SEP]."""
-    made = Tokenizer(models.Unigram())
-    made.normalizer = normalizers.NFKC()
-    made.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Punctuation(), pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Metaspace()]
-    )
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trainer = trainers.UnigramTrainer(vocab_size=250, special_tokens=special, unk_token="[UNK]")
-    return _finish(made, trainer, special, "[CLS] $A [SEP]")
 
 
 def _finish(made: Tokenizer, trainer, special: list[str], around: str, **options) -> PreTrainedTokenizerFast:

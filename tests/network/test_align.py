@@ -1,4 +1,4 @@
-"""Words and their sub-words in six families of tokenizers, against the character offsets the tokenizers report."""
+"""Words and their sub-words in four families of tokenizers, against the character offsets the tokenizers report."""
 
 import random
 
@@ -7,7 +7,7 @@ import pytest
 from lalkit.network.alignment import align, special_tokens, surface, wants_space
 from tests.network.families import FAMILIES, tokenizer
 
-COUNT, LENGTH = 2_000, 40  # words, in sentences of so many
+COUNT, LENGTH = 1_000, 40  # words, in sentences of so many
 LATIN = "abcdefghijklmnopqrstuvwxyzABCXYZ.,'-0123456789&%"
 KINDS = {
     "latin": LATIN,
@@ -68,7 +68,6 @@ def test_no_word_is_lost_none_is_empty_and_every_offset_is_right(family):
         ("byte-bpe", ["<s>"], ["</s>"], True),
         ("unigram-left", [], ["<sep>", "<cls>"], False),
         ("sentencepiece-bpe", ["<s>"], ["</s>"], False),
-        ("deberta", ["[CLS]"], ["[SEP]"], False),
     ],
 )
 def test_what_stands_around_a_sentence(family, before, after, wants):
@@ -79,17 +78,6 @@ def test_what_stands_around_a_sentence(family, before, after, wants):
     ((*row,),) = aligned.rows
     assert aligned.places[0] == ((0, 0, 0) if before else aligned.places[1])
     assert aligned.places[-1] == (0, len(row) - 1, len(row) - 1)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_long_sentences_are_split(family):
-    made = tokenizer(family)
-    text = ("the", "old", "river", "住在", "house") * 12
-    whole, split = align(text, made, 10_000), align(text, made, 40)
-    assert len(whole.rows) == 1 < len(split.rows) and all(len(row) <= 40 for row in split.rows)
-    for (_, first, last), (r, f, l_) in zip(whole.places[1:-1], split.places[1:-1]):
-        assert whole.rows[0][first : last + 1] == split.rows[r][f : l_ + 1]
-    assert align(text, made, len(whole.rows[0])) == whole
 
 
 def test_a_word_of_nothing_is_unknown():

@@ -1,23 +1,24 @@
 """Words over sub-words, and batches under a budget."""
 
+from functools import cache
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
-from lalkit.network import batches as collate
 from lalkit.network.alignment import align, load_tokenizer, surface
-from lalkit.network.batches import PAD, UNK, Collator, batches, parts
+from lalkit.network.batches import PAD, UNK, batches, parts
 from lalkit.network.vocabulary import PADDING, UNKNOWN, Vocab
 from lalkit.treebank.tree import Sentence
 
+cached = cache(lambda: load_tokenizer("minilm"))
 
-@pytest.fixture(scope="module")
+
+@pytest.fixture
 def tokenizer():
-    return load_tokenizer("minilm")
+    return cached()
 
 
 CLS, SEP = 101, 102  # in the vocabulary of BERT
@@ -30,7 +31,7 @@ WORDS = st.lists(
 
 @given(WORDS, st.sampled_from([16, 40, 512]))
 def test_every_word_points_at_its_own_sub_words(words, window):
-    tokenizer = load_cached()
+    tokenizer = cached()
     try:
         aligned = align(tuple(words), tokenizer, window)
     except ModelError as error:
@@ -47,36 +48,9 @@ def test_every_word_points_at_its_own_sub_words(words, window):
     assert aligned.rows[row][first] == SEP and row == len(aligned.rows) - 1
 
 
-_CACHE = []
-
-
-def load_cached():
-    if not _CACHE:
-        _CACHE.append(load_tokenizer("minilm"))
-    return _CACHE[0]
-
-
-def test_a_word_that_yields_nothing_is_unknown(tokenizer):
-    word = "\u200b\ufeff"
-    assert tokenizer.encode(word, add_special_tokens=False) == []
-    aligned = align(("a", word, "b"), tokenizer, 512)
-    row, first, last = aligned.places[2]
-    assert (first, aligned.rows[row][first]) == (last, tokenizer.unk_token_id)
-
-
 def test_a_word_longer_than_a_window_is_refused(tokenizer):
     with pytest.raises(ModelError, match="word 2 has .* sub-words"):
         align(("a", "-" * 90), tokenizer, 16)
-
-
-@pytest.mark.parametrize("remember", [True, False])
-def test_sentences_are_remembered_only_where_it_is_asked_for(tokenizer, sample, remember, monkeypatch):
-    aligned = []
-    monkeypatch.setattr(collate, "align", lambda words, *rest: aligned.append(words) or align(words, *rest))
-    collator = Collator(Vocab.build(sample), EncoderConfig(), remember)
-    first, second = collator(sample[:3]), collator(sample[:3])
-    assert first.subwords.equal(second.subwords) and first.places.equal(second.places)
-    assert len(aligned) == (3 if remember else 6) and len(collator._aligned) == (3 if remember else 0)
 
 
 @given(

@@ -15,7 +15,6 @@ from lalkit.network.word_vectors import longest_row
 from lalkit.training.checkpoint import load_model, save_model
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
-from lalkit.treebank.tree import Sentence
 from tests.network.families import tokenizer
 
 SMALL = {
@@ -78,15 +77,6 @@ def test_alone_in_a_batch_and_shuffled_are_the_same(encoder, sentences):
             torch.testing.assert_close(together.arc_scores[i, :n, : n + 1], alone.arc_scores[0], atol=2e-4, rtol=1e-3)
 
 
-def test_in_bf16_each_kind_gives_nearly_the_same_vectors(encoder, sentences):
-    parser, collator, _ = network(encoder, sentences)
-    batch = collator(sentences)
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        low = parser.words(batch).float()
-    high = parser.words(batch).detach()
-    assert 0 < (low - high).norm() / high.norm() < 0.05
-
-
 def test_rows_read_in_parts_are_the_same_as_all_together(encoder, sentences, monkeypatch):
     parser, collator, _ = network(encoder, sentences)
     batch, found, calls = collator(sentences), [], []
@@ -116,19 +106,10 @@ def test_a_step_reaches_all_of_the_encoder_and_it_is_saved_whole(encoder, senten
     assert [p.sentence for p in ours] == [p.sentence for p in theirs]
 
 
-def test_long_sentences_are_read_in_windows(encoder, sentences):
-    long = Sentence(("the", "old", "river", "saw") * 30, id="x-9")
-    parser, collator, _ = network(encoder, sentences)
-    batch = collator([long])
-    assert len(batch.subwords) > 1 and batch.subwords.shape[1] <= 64
-    (found,) = predict(parser, collator, [long])
-    assert len(found.sentence) == 120
-
-
 def test_a_window_beyond_the_encoders_positions_is_refused(encoder, sentences):
     limit = longest_row(transformers.AutoConfig.from_pretrained(encoder))
-    if not limit:
-        assert "unigram-left" in str(encoder)  # XLNet's positions are relative
+    if "unigram-left" in str(encoder):  # XLNet's positions are relative
+        assert limit == 0
         return
     network(encoder, sentences, window=limit)
     with pytest.raises(ModelError, match=f"takes {limit} sub-words, not {limit + 1}\n.*window={limit}"):

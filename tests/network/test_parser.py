@@ -5,18 +5,19 @@ import itertools
 import pytest
 import torch
 
-from lalkit.config import minilm, override, tiny
+from lalkit.chart.loss import span_margin_loss
+from lalkit.config import TrainConfig, minilm, override, tiny
 from lalkit.errors import ModelError
 from lalkit.network import scores
-from lalkit.network.alignment import encoder_error
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import Encoder
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.network.scores import SpanScorer, fenceposts
 from lalkit.network.vocabulary import Vocab
+from lalkit.training.checkpoint import load_model
+from lalkit.training.objective import losses
 from lalkit.treebank.joint import to_joint
-from lalkit.treebank.tree import Sentence
 
 VARIANTS = [
     {},
@@ -106,22 +107,16 @@ def test_gradient_of_fenceposts():
     assert torch.autograd.gradcheck(fenceposts, (y, (4, 3)))
 
 
-def test_spans_scored_a_few_at_a_time(monkeypatch):
+def test_spans_scored_a_few_at_a_time_and_only_up_to_a_sentences_length(monkeypatch):
     torch.manual_seed(0)
     scorer, posts = SpanScorer(24, 10, 5, 0.0).double(), torch.randn(3, 6, 3, 8, dtype=torch.float64)
-    lengths = torch.tensor([2, 5, 1])
-    whole = scorer(posts, lengths)
-    monkeypatch.setitem(scores.CHUNK, "cpu", 4)
-    torch.testing.assert_close(scorer(posts, lengths), whole, rtol=0, atol=1e-12)
-
-
-def test_the_chart_stops_at_a_sentences_length():
-    torch.manual_seed(0)
-    scorer, posts = SpanScorer(24, 10, 5, 0.0).double(), torch.randn(3, 6, 3, 8, dtype=torch.float64)
-    whole, own = scorer(posts), scorer(posts, torch.tensor([2, 5, 1]))
-    for b, n in enumerate([2, 5, 1]):
+    lengths = [2, 5, 1]
+    whole, own = scorer(posts), scorer(posts, torch.tensor(lengths))
+    for b, n in enumerate(lengths):
         assert torch.equal(whole[b, : n + 1, : n + 1], own[b, : n + 1, : n + 1])
         assert (own[b, :, n + 1 :] == 0).all() and (own[b, n + 1 :] == 0).all()
+    monkeypatch.setitem(scores.CHUNK, "cpu", 4)
+    torch.testing.assert_close(scorer(posts, torch.tensor(lengths)), own, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -147,10 +142,6 @@ def test_spans_scored_again_are_those_of_the_chart(training):
 
 def test_losses_are_those_of_the_whole_chart(sample):
     """The chart without gradients and the spans scored again: the same loss and gradients as through the chart."""
-    from lalkit.chart.loss import span_margin_loss
-    from lalkit.config import TrainConfig
-    from lalkit.training.objective import losses
-
     network, collator = build({}, sample)
     batch = collator(sample[:3], gold=True)
     found = losses(network, batch, TrainConfig())["spans"]
@@ -178,8 +169,6 @@ def test_self_attention_keeps_words_apart_at_first(initial, least, most):
 
 def test_every_parse_is_consistent(sample, tiny_parser):
     """Each constituent has exactly one head word whose arc leaves it (separate decoding broke 10.8% of them)."""
-    from lalkit.training.checkpoint import load_model
-
     loaded = load_model(tiny_parser)
     for prediction in predict(loaded.network, loaded.collator, sample[:60]):
         assert {span[:2] for span in to_joint(prediction.sentence)} <= {span[:2] for span in prediction.spans}
@@ -187,35 +176,7 @@ def test_every_parse_is_consistent(sample, tiny_parser):
             assert [i + 1 for i in range(start, end) if not start < prediction.sentence.heads[i] <= end] == [head]
 
 
-def test_predictions_are_the_same_alone(sample, tiny_parser):
-    from lalkit.training.checkpoint import load_model
-
-    loaded = load_model(tiny_parser)
-    together = predict(loaded.network, loaded.collator, sample[:25])
-    for sentence, prediction in zip(sample[:25], together):
-        alone = predict(loaded.network, loaded.collator, [sentence])[0]
-        assert alone.sentence == prediction.sentence
-        assert alone.score == pytest.approx(prediction.score, abs=1e-3)
-
-
-@pytest.mark.slow
-def test_a_400_word_sentence(sample, tiny_parser):
-    from lalkit.training.checkpoint import load_model
-
-    loaded = load_model(tiny_parser)
-    words = tuple(word for s in sample for word in s.words)[:400]
-    assert len(predict(loaded.network, loaded.collator, [Sentence(words)])[0].sentence.heads) == 400
-
-
 def test_an_encoder_that_cannot_be_had():
     config = override(tiny(), {"model.encoder.pretrained": "no/such-encoder"})
     with pytest.raises(ModelError, match="encoder 'no/such-encoder' cannot be loaded"):
         Network(config.model, Vocab(("", "<H>", "S"), ("X",), ("Y",)))
-    assert "(ImportError: It needs a package)" in str(encoder_error("x", ImportError("\nIt needs a package\nmore")))
-    assert "(AssertionError: no reason given)" in str(encoder_error("x", AssertionError()))
-
-
-def test_collator_needs_no_gold(sample):
-    batch = Collator(Vocab.build(sample), tiny().model.encoder)([Sentence(("Some", "unseen-worţ"))])
-    assert batch.words.tolist()[0][1] == 1
-    assert batch.spans is None

@@ -1,4 +1,4 @@
-"""The dry run: weights are counted, memory is what a step keeps, parts of a batch add up to the batch, nothing is left behind."""
+"""The dry run says what a run needs; parts of a batch add up to the batch; nothing is left behind."""
 
 import itertools
 
@@ -7,69 +7,62 @@ import torch
 
 from lalkit.config import override, preset, tiny
 from lalkit.errors import ModelError
-from lalkit.network.batches import batches
-from lalkit.training import estimate as module
-from lalkit.training.estimate import describe, estimate, kept_bytes, size_of
-from lalkit.training.loop import Run
+from lalkit.training import loop
+from lalkit.training.loop import Run, estimate, kept_bytes, padded
 from lalkit.training.objective import Learner, in_parts
 from tests.command import lalkit
 
 
-def test_counts_are_those_of_the_run(tmp_path):
-    found = estimate(tiny(), "sample")
+def test_a_dry_run_counts_what_the_run_has_and_leaves_nothing_behind(tmp_path):
+    asked = ("train", "--treebank", "sample", "--preset", "tiny", "--dry-run")
+    code, out, err = lalkit(*asked, cwd=tmp_path)
+    assert code == 0 and [line.split()[0] for line in out.splitlines()] == ["weights", "memory", "an"], err
+    assert list(tmp_path.iterdir()) == []
     run = Run(tiny(), "sample", tmp_path / "run")
-    assert found["weights"] == found["trained"] == sum(p.numel() for p in run.parameters)
-    assert found["fixed"] == 16 * found["trained"]  # weights, gradients and two moments of 4 bytes
-    assert found["words"] == sum(map(len, run.train))
-    groups = batches([len(s) for s in run.train], 200, 1, 0)
-    assert found["steps"] == len(groups)
-    assert found["largest"] == max(len(g) * max(len(run.train[i]) for i in g) for g in groups)
+    groups = run.batches(run.lessons, 0)
+    millions = f"{sum(p.numel() for p in run.parameters) / 1e6:.1f} M"
+    assert f"{millions}, of which {millions} are trained" in out
+    assert f"{len(groups):,} steps, {sum(map(len, run.train)):,} words; 3 epochs" in out
+    assert f"to compute {max(map(padded, groups))} words at once" in out
+    for wrong in ([*asked, "--workers", "0", "--set", "train.workers=1"], asked[:-1], [*asked, "--out", "x"]):
+        assert lalkit(*wrong, cwd=tmp_path)[0] == 2
 
 
 @pytest.mark.slow
 def test_frozen_weights_take_no_gradient():
-    found = estimate(override(preset("minilm"), {"train.batch_tokens": 60}), "sample-zh")
-    assert found["trained"] < found["weights"]
-    assert found["fixed"] == 4 * found["weights"] + 12 * found["trained"]
+    text = estimate(override(preset("minilm"), {"train.batch_tokens": 60}), "sample-zh")
+    whole, trained, fixed = (float(text.split(mark)[0].split()[-1]) for mark in (" M, of", " M are", " GB for weights"))
+    assert trained < whole and fixed == pytest.approx((4 * whole + 12 * trained) / 1000, abs=0.1)
 
 
-def test_memory_is_what_the_largest_part_keeps(sample):
-    """The line through two parts against a third one, measured; and smaller parts keep less."""
-    config = override(tiny(), {"train.batch_tokens": 300})
-    found = estimate(config, "sample")
+def test_memory_grows_with_the_words_of_a_part(sample):
     torch.manual_seed(1)
-    learner = Learner(config, sample)
+    learner = Learner(tiny(), sample)
     learner.network.train()
-    part = sorted(sample, key=len)[-7:]  # of about 300 words with padding
-    assert found["activations"] * size_of(part) / found["largest"] == pytest.approx(kept_bytes(learner, part), rel=0.2)
-    less = estimate(override(config, {"train.part_tokens": 60}), "sample")
-    assert less["activations"] < 0.6 * found["activations"] and less["steps"] == found["steps"]
+    parts = [sorted(sample, key=len)[-some:] for some in (3, 7)]
+    small, large = (kept_bytes(learner, part) / padded(part) for part in parts)
+    assert small > 1000 and small == pytest.approx(large, rel=0.2)
 
 
 def test_time_is_seconds_a_word_and_updates(monkeypatch):
-    """The clock is ours: every look at it is a second later, so each part and each update takes one."""
+    """The clock is ours: every look at it is a second later, so each part and each update takes one. A part is a batch here."""
     ticks = itertools.count()
-    monkeypatch.setattr(module.time, "perf_counter", lambda: float(next(ticks)))
-    config = override(tiny(), {"train.batch_tokens": 200})
-    one, two = (estimate(override(config, {"train.workers": workers}), "sample") for workers in (1, 2))
-    computing = one["seconds"] - one["steps"]
-    assert two["seconds"] - two["steps"] == pytest.approx(computing / 2)
-    assert computing == pytest.approx(one["steps"], rel=0.5), "a part is a batch here, and takes a second"
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: float(next(ticks)))
+    seconds, config = [], override(tiny(), {"train.batch_tokens": 200})
+    for workers in (1, 2):
+        text = estimate(override(config, {"train.workers": workers}), "sample")
+        seconds.append(60 * float(text.split("about ")[-1].split()[0]))
+    steps = int(text.split(" steps")[0].split()[-1])
+    assert seconds[0] == pytest.approx(2 * steps, rel=0.3) and seconds[1] == pytest.approx(1.5 * steps, rel=0.3)
 
 
-def test_it_refuses_what_training_refuses(tmp_path):
+def test_it_says_what_does_not_fit_and_refuses_what_training_refuses(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "available_bytes", lambda device: 10**6)
+    assert "too much    0.0 GB are free: lower train.part_tokens" in estimate(tiny(), "sample")
     config = override(tiny(), {"train.head_word_weight": 1.0})
     for start in (lambda: estimate(config, "sample"), lambda: Run(config, "sample", tmp_path / "run")):
         with pytest.raises(ModelError):
             start()
-
-
-def test_it_says_what_does_not_fit():
-    found = {"weights": 1e9, "trained": 1e9, "fixed": 16e9, "activations": 4e9, "program": 1e9, "steps": 100, "words": 50_000,
-             "largest": 800, "seconds": 240.0, "available": 24e9}  # fmt: skip
-    assert "too much" not in describe(found, tiny())
-    text = describe({**found, "available": 12e9}, override(tiny(), {"train.epochs": 30}))
-    assert all(part in text for part in ("1000.0 M", "about 21.0 GB", "4 minutes", "2.0 hours", "12.0 GB are free"))
 
 
 def test_a_batch_in_parts_has_the_gradient_of_the_batch(sample, tmp_path):
@@ -90,15 +83,5 @@ def test_a_batch_in_parts_has_the_gradient_of_the_batch(sample, tmp_path):
 def test_parts_hold_every_sentence_once(sample):
     parts = in_parts(sample[:30], 80)
     assert len(parts) > 3 and sorted(s.id for part in parts for s in part) == sorted(s.id for s in sample[:30])
-    assert all(len(p) == 1 or size_of(p) <= 80 for p in parts)
+    assert all(len(p) == 1 or padded(p) <= 80 for p in parts)
     assert in_parts([], 0) == in_parts([], 80) == [] and in_parts(sample[:3], 0) == [list(sample[:3])]
-
-
-def test_from_the_command_line(tmp_path):
-    code, out, err = lalkit("train", "--treebank", "sample", "--preset", "tiny", "--dry-run", cwd=tmp_path)
-    assert code == 0 and [line.split()[0] for line in out.splitlines()] == ["weights", "memory", "an"]
-    assert list(tmp_path.iterdir()) == []
-    both = ("--workers", "0", "--set", "train.workers=1")
-    code, out, err = lalkit("train", "--treebank", "sample", "--preset", "tiny", "--dry-run", *both)
-    assert code == 2 and "workers" in err, "the option counts"
-    assert lalkit("train", "--treebank", "sample", "--preset", "tiny")[0] == 2, "a training needs --out"
