@@ -8,7 +8,6 @@ import sys
 import tokenize
 import tomllib
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -114,32 +113,6 @@ def test_imports_flow_one_way(path):
         assert not wrong_imports(room, names)
 
 
-@pytest.mark.parametrize(
-    ("room", "source"),
-    [
-        ("treebank", "import torch"),
-        ("treebank", "def f():\n    from torch.nn import functional"),
-        ("treebank", "from lalkit.network import vocab"),
-        ("treebank", "from lalkit import network"),
-        ("treebank", "from ..network.vocabulary import Vocab"),
-        ("chart", "import lalkit.network.parser"),
-        ("draw", "from lalkit.network.parser import Network"),
-        ("draw", "from lalkit.network.predict import predict"),
-        ("network", "from lalkit.training.loop import train"),
-        ("api", "from lalkit.cli import main"),
-        ("config", "from lalkit.treebank.tree import Node"),
-        ("probes", "from lalkit.studies import classifiers"),
-    ],
-)
-def test_a_forbidden_import_would_be_found(room, source):
-    assert wrong_imports(room, set(imports(source, f"lalkit.{room}.x", False)))
-
-
-def test_what_is_imported_for_type_hints_only_does_not_count():
-    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\nelse:\n    import os"
-    assert set(imports(source, "lalkit.treebank.x", False)) == {"typing", "os"}
-
-
 @pytest.mark.parametrize("room", ["treebank", "draw", "errors", "config"])
 def test_these_rooms_load_no_torch_not_even_through_others(room):
     modules = [module_of(path) for path in FILES if room_of(path) == room]
@@ -222,14 +195,8 @@ def test_what_is_imported_is_listed_and_what_is_listed_is_imported():
     names = {Requirement(text).name for text in PROJECT["dependencies"]}
     known = {IMPORTED_AS.get(name, name).replace("-", "_") for name in names}
     known |= {module for module, package in COMES_WITH.items() if package in names}
-    optional = {
-        "distributed",
-        "spacy",
-        "pyarrow",
-        "datasets",
-        "supar",
-        "benepar",
-    }  # extras; asked for by the error that says what to install
+    # Extras; asked for by the error that says what to install.
+    optional = {"distributed", "spacy", "pyarrow", "datasets", "supar", "benepar"}
     found = set()
     for path in FILES:
         used = imports(path.read_text(encoding="utf-8"), module_of(path), path.name == "__init__.py")
@@ -247,29 +214,15 @@ def test_one_version_everywhere():
     assert PROJECT["license"] == citation["license"] == "Apache-2.0"
 
 
-def test_the_script_leads_somewhere():
-    module, _, name = PROJECT["scripts"]["lalkit"].partition(":")
-    assert name in ast.unparse(ast.parse(Path(find_spec(module).origin).read_text(encoding="utf-8")))
-
-
 # What one parsed sentence has no use for. Of scipy, numba loads a part; of NLTK, the tokenizer is read from its file.
 UNUSED = "captum jinja2 matplotlib nltk pandas scipy.optimize scipy.stats sklearn sympy tornado transformers".split()
 
 
 def test_one_sentence_loads_only_what_it_needs():
-    program = (
-        "import sys\nfrom lalkit.cli import main\nsys.argv[1:] = ['parse', 'It works.', '--model', 'en-news-span']\n"
-    )
+    program = "import sys; from lalkit.cli import main; sys.argv[1:] = 'parse It --model en-news-span'.split()\n"
     program += f"try:\n    main()\nexcept SystemExit:\n    sys.exit(' '.join({set(UNUSED)} & set(sys.modules)) or None)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0 and "(PRP It)" in done.stdout, done.stderr
-
-
-def test_contributing_shows_every_room():
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    house = text[text.index("lalkit/\n") : text.index("### Imports flow one way")]
-    rooms = {room_of(path) for path in FILES} - {FACE, "__main__"}
-    assert {room for room in rooms if not re.search(rf"^  (.* )?{room}(/|\.py)", house, re.M)} == set()
+    assert done.returncode == 0 and " It)" in done.stdout, done.stderr
 
 
 # ---------------------------------------------------------------- no circles, no private names, nothing of the tests
@@ -303,7 +256,7 @@ def test_no_module_imports_the_private_names_of_another():
 
 # Limits of the package: entries, files and lines of code, and of the tests' lines of code. They are only ever lowered.
 # What a new feature needs, other lines pay for.
-ENTRIES, MODULES, CODE, TESTS = 21, 107, 15_601, 14_781
+ENTRIES, MODULES, CODE, TESTS = 21, 107, 15_601, 13_991
 
 
 def code_lines(source: str) -> int:
@@ -320,10 +273,6 @@ def code_lines(source: str) -> int:
         if token.type not in empty:
             lines.update(range(token.start[0], token.end[0] + 1))
     return len(lines - docstrings)
-
-
-def test_only_code_is_counted():
-    assert code_lines('"""A docstring\nof two lines."""\n\n# a comment\nx = [\n    1,\n]  # one more\n') == 3
 
 
 def test_the_house_stays_small():

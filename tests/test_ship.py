@@ -17,11 +17,11 @@ import torch
 import lalkit
 from lalkit.api import Parser
 from lalkit.chart.sums import marginals
-from lalkit.config import minilm, minilm_span, override, tiny
+from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
-from lalkit.evaluation.calibration import calibration_error, judge, reliability, risk_coverage
+from lalkit.evaluation.calibration import judge
 from lalkit.network.predict import predict_batches, scores_of
-from lalkit.reproduce.cards import COLUMNS, checksum, verify
+from lalkit.reproduce.cards import checksum, verify
 from lalkit.training import named
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.training.loop import train
@@ -50,10 +50,9 @@ def holds(name):
 # ---------------------------------------------------------------- the parsers in data/models
 
 
-@pytest.mark.skipif(not NAMES, reason="no parser is shipped")
 def test_what_is_shipped_is_small():
     sizes = [named.read_card(named.folder() / name).size for name in NAMES]
-    assert max(sizes) <= 32e6 and sum(sizes) <= 130e6
+    assert NAMES and max(sizes) <= 32e6 and sum(sizes) <= 130e6
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -128,26 +127,6 @@ def test_training_may_start_from_a_shipped_parser(shipped, tmp_path):
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_label_attention_inside_the_span_and_a_seed_chosen_before(shipped, tiny_span_parser):
-    made = ship.ship([tiny_span_parser], "en-span", seed=1)
-    facts, text = facts_of(made), (made / "README.md").read_text()
-    assert facts["inside"] == "glass" and facts["label_heads"] == len(Parser.load(made).vocab.labels) - 1
-    assert "label attention inside the span" in text and "nothing else" in text and "feed-forward" not in text
-    assert not (made / "profile.json").exists() and facts["recipe"]["model.span_attention.boundary"] == "glass"
-    assert "chosen before the seeds were compared" in text and holds("en-span")
-    shutil.rmtree(made)
-
-
-def test_scores_of_another_kind_of_annotation_are_left_out(tiny_parser):
-    """Our Chinese treebank has other tags than the parser learned, and some of its arc labels."""
-    gold = load("sample", "dev").sentences[:5]
-    found = ship.weaknesses(Parser.load(tiny_parser), (gold, gold), "sample-zh", True)
-    assert [key for key in COLUMNS if found["sample"][key] is not None] == ["uas", "las"] and found[
-        "own"
-    ] == "sample-zh"
-    assert found["by_length"][0]["f1"] == 100 and len(found["examples"]) == 3
-
-
 @pytest.fixture(scope="module")
 def of_a_mixture(shipped, mixed, tmp_path_factory):  # noqa: F811
     """A parser that starts from a shipped one, and learns Universal Dependencies from made-up corpora."""
@@ -176,19 +155,6 @@ def test_a_card_of_a_mixture_has_scores_of_every_part(of_a_mixture, monkeypatch,
     assert {what.split()[0] for what, *_ in verify("en-mixed")} == {"parses", "sample:constituents"}, "what is here"
 
 
-@pytest.mark.parametrize("name", ["en-tiny", "en-mixed"])
-def test_a_card_gets_the_scores_of_another_precision(name, of_a_mixture, tmp_path):
-    """It is fp32 that is added, so twice the same scores."""
-    kept = shutil.copytree(named.find(name), tmp_path / "kept")
-    made = ship.add_precision(name, "fp32")
-    facts = facts_of(made)
-    on_dev = [row for row in facts.get("parts", ()) if row["split"] == "dev" and row["of"] == "all"]
-    scores = [{key: row[key] for key in COLUMNS} for row in facts["precisions"]["fp32"]]
-    assert scores == [{key: row[key] for key in COLUMNS} for row in on_dev or [facts["seeds"][0]["dev"]]]
-    assert facts.items() >= facts_of(kept).items() and "\n| fp32 | " in (made / "README.md").read_text()
-    shutil.copytree(kept, made, dirs_exist_ok=True)
-
-
 def test_a_parser_of_universal_dependencies_writes_valid_files_and_is_scored_by_their_rules(of_a_mixture):
     results = Parser.load("en-mixed").parse_all(["She reads it (often).", "No!", "It was on the desk, was n't it?"])
     text = "".join(result.with_confidence().to_conllu() for result in results)
@@ -200,29 +166,11 @@ def test_a_parser_of_universal_dependencies_writes_valid_files_and_is_scored_by_
     assert record["universal"][0]["uas"] == record["uas_all"] and record["out_of_reach"] == 1
 
 
-@pytest.mark.parametrize(
-    ("treebank", "others", "licence"),
-    [
-        ("craft", [], "CC BY 3.0"), ("craft+sample:constituents", [], "CC BY 4.0"),
-        ("gum/news+sample:constituents", [], "CC BY-SA 4.0"),
-        ("ewt+craft:constituents", ["CC BY 3.0"], "CC BY-SA 4.0"), ("ptb-sample", ["CC BY 3.0"], ship.LICENCES["ptb-sample"]),
-        ("ewt+ptb-sample:constituents", [], None), ("runs/folder", [], None),
-        ("sample", [ship.LICENCES["sinica"]], ship.LICENCES["sinica"]),
-    ],
-)  # fmt: skip
-def test_the_licence_of_a_mixture(treebank, others, licence):
-    assert ship.licence_of(treebank, others) == licence
-
-
-def test_a_recipe_is_how_a_config_differs_from_a_preset():
-    assert ship.settings(override(minilm_span(), {"train.workers": 2, "train.seed": 9})) == {"preset": "minilm-span"}
-    config = override(minilm(), {"train.seed": 3, "train.epochs": 8, "model.label_attention": "none"})
-    assert ship.settings(config) == {"preset": "minilm", "train.epochs": 8, "model.label_attention": None}
-    facts = {"recipe": ship.settings(config), "treebank": "craft", "name": "c"}
-    assert ship.command(facts, 3).split(" \\\n  ") == [
-        "lalkit train --treebank craft --preset minilm --seed 3", "--epochs 8", "--set model.label_attention=none",
-        "--out runs/c-3",
-    ]  # fmt: skip
+def test_the_licence_of_a_mixture():
+    assert ship.licence_of("craft+sample:constituents", []) == "CC BY 4.0"
+    assert ship.licence_of("ewt+craft:constituents", ["CC BY 3.0"]) == "CC BY-SA 4.0"
+    assert ship.licence_of("ewt+ptb-sample:constituents", []) is None, "share alike, and not for commerce"
+    assert ship.licence_of("sample", [ship.LICENCES["sinica"]]) == ship.LICENCES["sinica"]
 
 
 def test_runs_that_do_not_belong_together_are_refused(tiny_parser, second, shipped, tmp_path):
@@ -284,8 +232,6 @@ def fit_at(parser, gold, of_labels, of_arcs):
 
 
 def test_calibration_is_kept_and_measured_on_other_sentences(folder, tmp_path):
-    with pytest.raises(ModelError):
-        ship.reliability_table(str(folder))
     facts = ship.calibrate(str(folder), "sample", sentences=10)
     assert facts == json.loads((folder / CALIBRATION).read_text()) and facts["command"].endswith("--sentences 10")
     parser = lalkit.load(folder)
@@ -297,12 +243,7 @@ def test_calibration_is_kept_and_measured_on_other_sentences(folder, tmp_path):
     ship.draw_reliability([str(folder)], tmp_path / "figure.png", 15)
     table = pd.read_csv(tmp_path / "figure.csv")
     assert (tmp_path / "figure.png").stat().st_size > 10_000 and set(table["part"]) == {"sample test"}
-    trees = table[(table["kind"] == "tree") & (table["curve"] == "reliability")]
-    assert trees.groupby("fitted")["parts"].sum().tolist() == [15, 15]
     assert [set(table[name]) for name in ("temperature", "arc_temperature")] == [{1.0, t} for t in facts["temperature"]]
-    assert table[table["curve"] == "risk"].groupby(["kind", "fitted"])["x"].max().eq(1).all()
-    ship.calibrate(str(folder), "sample", "test", sentences=6)
-    assert set(ship.reliability_table(str(folder), most=3)["part"]) == {"sample test, after the first 6"}
     for change in ({"temperature": 0}, {"temperature": [1]}, {"temperature": "1"}, {"weights": "model-5.safetensors"}):
         (folder / CALIBRATION).write_text(json.dumps({**facts, **change}))
         with pytest.raises(ModelError, match=CALIBRATION):
@@ -325,24 +266,6 @@ def test_parts_are_judged_against_gold():
         "span": [True, False, True], "arc": [True, False, True], "arc label": [True, False], "tag": [True, False],
         "tree": [False],
     }  # fmt: skip
-    right = table.drop([1, 3]).assign(head=[3, 3, 2, 3, 0, 2, 3, 0, None, None, None]).astype({"head": "Int64"})
-    assert not judge([right], [gold]).query("kind == 'tree'")["right"].item(), "the NP is missing"
-    all_right = pd.concat([right, table.iloc[[1]].assign(label="NP")])
-    assert judge([all_right], [gold]).query("kind == 'tree'")["right"].item()
-
-
-def test_reliability_error_and_risk_by_hand():
-    probabilities, right = [0.95, 0.91, 0.55, 0.51, 1.0], [True, False, True, True, True]
-    judged = pd.DataFrame({"kind": "arc", "probability": probabilities, "right": right})
-    table = reliability(judged)
-    assert table["bin"].tolist() == [5, 9] and table["parts"].tolist() == [2, 3]
-    assert table["right"].tolist() == pytest.approx([1, 2 / 3])
-    error = 100 * (2 * (1 - 0.53) + 3 * (2.86 / 3 - 2 / 3)) / 5
-    assert calibration_error(judged)["arc"] == pytest.approx(error)
-    risk = risk_coverage(judged, steps=5)
-    assert risk["coverage"].tolist() == [0.2, 0.4, 0.6, 0.8, 1.0]
-    assert risk["risk"].tolist() == pytest.approx([0, 0, 1 / 3, 1 / 4, 1 / 5])
-    assert risk["least"].tolist() == [1.0, 0.95, 0.91, 0.55, 0.51]
 
 
 # ---------------------------------------------------------------- wheels

@@ -43,6 +43,7 @@ def test_sphinx_makes_the_pages_without_a_warning(tmp_path):
     assert re.search(r"\d\d+ pages, .*\n0 broken links\n0 parts from a network\n0 functions", made.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not importlib.util.find_spec("docutils"), reason="docutils is not installed: pip install -e .[book]"
 )

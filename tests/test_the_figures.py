@@ -81,13 +81,6 @@ def test_the_reliability_of_the_shipped_parsers_is_drawn_with_their_temperatures
     assert_drawn(calibration_figure(table), FOLDER / "calibration.png")
 
 
-def test_the_table_of_gates_counts_the_open_ones():
-    key = ["system", "seed", "closes", "price"]
-    table, heads = (pd.read_csv(FOLDER / "heads" / "gates" / f"{name}.csv") for name in ("gates", "gates-heads"))
-    kept = (heads.set_index(key)["gate"] > 0).groupby(key, sort=False).sum()
-    assert kept.tolist() == table["kept"].tolist() and (heads.groupby(key).size() == 64).all()
-
-
 def test_the_heads_of_seeds_are_drawn_from_their_table():
     table = pd.read_csv(FOLDER / "seeds" / "heads.csv", keep_default_na=False)
     assert list(table["model"].unique()) == ["seed 1", "seed 2", "seed 3"]

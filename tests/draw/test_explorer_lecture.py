@@ -61,10 +61,10 @@ def test_a_link_shows_the_same(open_page):
     assert picture.count("folded") == before[1].count("folded") and "pinned" in picture and "attended" in picture
 
 
-@pytest.mark.parametrize("wrong", [
-    "sentence=99", "sentence=-1", "sentence=2.5", "span=0-99", "span=__proto__&head=__proto__", "head=1e9&norm=l2&least=101",
-    "fold=1-1.x.%3Cb%3E", "%", "&&==", "word=99&reading=9&shading=x", "sentence2=2&span2=1-2&pane=2", "__proto__=1&constructor=2",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    ["sentence=99", "sentence=2.5", "span=__proto__&head=__proto__", "head=1e9&norm=l2&least=101", "%", "__proto__=1"],
+)
 @pytest.mark.parametrize("data", [DATA, terms_data()], ids=["heads", "terms"])
 def test_what_cannot_be_in_an_address_is_ignored(open_page, data, wrong):
     page = open_page(explorer(data))
@@ -160,56 +160,6 @@ def test_keys_lead_through_differences_and_search_hits(open_page):
     assert len(here()) == 2, "Escape closed the list only"
 
 
-# The contrast of every text with its ground, as WCAG 2 computes it. In the drawing, the ground is the last rectangle below it.
-CONTRAST = """() => {
-    const parts = (text) => (text.match(/[\\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
-    const linear = (x) => (x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
-    const light = (rgb) => [0.2126, 0.7152, 0.0722].reduce((sum, share, i) => sum + share * linear(rgb[i] / 255), 0);
-    const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
-    const ground = (item) => {
-        for (let one = item; one; one = one.parentElement) {
-            const colour = parts(getComputedStyle(one).backgroundColor);
-            if (colour.length < 4 || colour[3] > 0) return colour;
-        }
-        return [255, 255, 255];
-    };
-    const filled = (rect) => getComputedStyle(rect).fill !== "none";
-    const rects = [...document.querySelectorAll(".parse rect:not(.veil)")].filter(filled);
-    const under = (box) => rects.filter((rect) => {
-        const place = rect.getBoundingClientRect();
-        const across = place.left <= box.left + 3 && place.right >= box.right - 3;
-        return across && place.top <= box.top + 6 && place.bottom >= box.bottom - 6;
-    }).at(-1);
-    const found = [];
-    for (const item of document.querySelectorAll("body *")) {
-        const own = [...item.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-        const drawn = item.tagName === "text";
-        if (!own || !item.checkVisibility({ visibilityProperty: true }) || (item.closest("svg") && !drawn)) continue;
-        const style = getComputedStyle(item);
-        const below = drawn ? parts(getComputedStyle(under(item.getBoundingClientRect())).fill) : ground(item);
-        found.push([item.textContent, ratio(parts(drawn ? style.fill : style.color), below)]);
-    }
-    return found;
-}"""
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("data", [DATA, terms_data()], ids=["heads", "terms"])
-def test_text_has_enough_contrast_in_both_modes(open_page, data, dark):
-    page = open_page(explorer(data))
-    if dark:
-        page.click("#dark")
-    box(page, 0).click()
-    page.mouse.move(1, 1)
-    found = page.evaluate(CONTRAST)
-    page.locator("button.bar").first.click()
-    page.locator('.heat[data-column="2"]').click()
-    page.mouse.move(1, 1)
-    found += page.evaluate(CONTRAST)
-    assert len(found) > 80
-    assert [item for item in found if item[1] < 4.5] == []
-
-
 # ---------------------------------------------------------------- words, scores, fonts, constraints
 
 
@@ -233,22 +183,3 @@ def test_a_click_on_a_word_lists_what_it_adds_to_the_constituents_around_it(open
     assert sorted(name.split(",")[0] for name in names) == sorted(span["label"] for span in around)
     page.locator("#holders .bar").last.click()
     assert box(page, 0).get_attribute("aria-selected") == "true"
-
-
-@pytest.mark.parametrize("data", [DATA, terms_data()], ids=["heads", "terms"])
-def test_a_pinned_constituent_can_be_forbidden_or_given_another_label(open_page, data):
-    page = open_page(explorer({**data, "constrain": True}))
-    page.evaluate("window.asked = []; window.addEventListener('message', (event) => window.asked.push(event.data))")
-    assert page.locator("#constrain").is_hidden()
-    span = data["sentences"][0]["spans"][2]
-    place = f"({span['start'] + 1},{span['end']})"
-    box(page, 2).click()
-    page.click("#forbid")
-    page.fill("#label", " VP ( ")
-    page.click("#require")
-    page.wait_for_timeout(50)
-    assert page.evaluate("window.asked") == [{"forbid": f"{span['label']}{place}"}, {"require": f"VP{place}"}]
-    page.fill("#label", "")
-    page.click("#require")
-    page.keyboard.press("Escape")
-    assert page.evaluate("window.asked.length") == 2

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from lalkit.draw import explorer
-from tests.draw.browser import box, overlapping, read, rows
+from tests.draw.browser import box, read, rows
 from tests.draw.terms_data import terms_data
 from tests.draw.test_explorer import payload
 
@@ -135,15 +135,3 @@ def test_what_would_be_without_a_word(page):
         page.keyboard.press("Escape")
         page.keyboard.press("Escape")
     assert page.locator("#word-title").inner_text() == "Without a word"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [1280, 800])
-@pytest.mark.parametrize("index", [0, 1, 2])
-def test_nothing_overlaps_or_is_wider_than_the_window(page, width, index):
-    page.set_viewport_size({"width": width, "height": 900})
-    page.select_option("#sentence", str(index))
-    box(page, 0).click()
-    page.locator("button.bar").first.click()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert overlapping(page) == []

@@ -12,7 +12,6 @@ from lalkit.draw.figures import (
     error_flow,
     head_bars,
     label_by_head,
-    readings_figure,
     span_triangle,
     sweep_figure,
 )
@@ -121,18 +120,3 @@ def test_a_triangle_has_a_cell_for_every_span_that_is_given():
     assert none.std() < 0.01, "0 has no colour"
     assert below[0] > below[2] and above[2] > above[0], "orange below 0, purple above"
     assert not cut_off(figure)
-
-
-def test_readings_are_bars_below_their_sentence():
-    table = pd.DataFrame(
-        [("one saw two", "the parse", 0.75), ("one saw two", "NP (1, 3)", 0.125), ("three fell", "the parse", 0.5)],
-        columns=["sentence", "reading", "probability"],
-    )
-    figure = readings_figure(table)
-    one, two = figure.axes
-    assert [axis.get_title(loc="left") for axis in (one, two)] == ["one saw two", "three fell"]
-    assert [bar.get_width() for bar in one.patches] == [75, 12.5]
-    assert [label.get_text() for label in one.get_yticklabels()] == ["the parse", "NP (1, 3)"]
-    assert one.patches[0].get_facecolor() != one.patches[1].get_facecolor()  # the parse stands out
-    assert one.yaxis_inverted()  # it is at the top
-    assert " 12.5 %" in texts(figure) and not cut_off(figure)

@@ -56,17 +56,7 @@ def test_errors_are_plain_text(server, caplog):
     assert ask(server, "/answer?text=right")[0] == 200
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("localhost", 200),
-        ("127.0.0.1:99", 200),
-        ("[::1]:80", 200),
-        ("LOCALHOST:1", 200),
-        ("example.com", 400),
-        ("", 400),
-    ],
-)
+@pytest.mark.parametrize(("host", "status"), [("LOCALHOST:1", 200), ("[::1]:80", 200), ("example.com", 400), ("", 400)])
 def test_a_page_of_the_web_cannot_come_under_its_own_name(server, host, status):
     assert ask(server, "/answer?text=a", host=host)[0] == status
 

@@ -2,12 +2,8 @@
 
 from xml.etree import ElementTree
 
-import pytest
-
 from lalkit.draw import draw_tree, text_tree
-from lalkit.draw.svg import text_width
 from lalkit.treebank.brackets import parse_tree, tree_to_sentence
-from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Node, Sentence, Span
 from tests.draw.pictures import SVG, crosses, lines, read
 
@@ -42,24 +38,11 @@ def test_thick_lines_lead_from_every_constituent_to_its_head_word():
     assert 'class="head"' not in draw_tree(END)
 
 
-def test_a_constituent_with_two_ways_out_has_no_head():
-    # the cat sleeps | (cat sleeps) is no unit: both depend on words outside
-    assert external_head((2, 0, 2, 5, 2), 3, 5) == 4
-    assert external_head((3, 3, 0), 0, 2) is None
-    assert external_head((3, 3, 0), 0, 3) == 2
-
-
 def test_tags_and_heads_may_be_missing_and_nodes_are_drawn_as_they_are():
     root, boxes = read(draw_tree(Sentence(("a", "b"), None, (Span(0, 2, "X"),))))
     assert [box.text for box in boxes] == ["X", "a", "b"]
     _, boxes = read(draw_tree(parse_tree("( (NP-SBJ=1 (-LRB- -LRB-) (NN x)))")))
     assert [box.text for box in boxes] == ["", "NP-SBJ=1", "-LRB-", "(", "NN", "x"]
-
-
-def test_unary_chains_are_drawn_one_below_the_other():
-    _, boxes = read(draw_tree(Sentence(("Yes",), ("UH",), (Span(0, 1, "S::INTJ::ADVP"),))))
-    y = {box.text: box.bottom for box in boxes}
-    assert y["S"] < y["INTJ"] < y["ADVP"] < y["UH"] < y["Yes"]
 
 
 def test_a_tree_deeper_than_pythons_recursion_limit_is_drawn():
@@ -84,16 +67,6 @@ def test_the_text_tree():
     )
     assert "*" not in text_tree(END)
     assert text_tree(parse_tree(TEXT)) == text_tree(END)
-
-
-@pytest.mark.parametrize(("wide", "narrow"), [("WWW", "iii"), ("住在", "ab"), ("A", "a"), ("abc", "ab")])
-def test_the_estimated_width_follows_the_characters(wide, narrow):
-    assert text_width(wide, 10) > text_width(narrow, 10)
-    assert text_width(wide, 20) == 2 * text_width(wide, 10)
-
-
-def test_combining_marks_take_no_room():
-    assert text_width("e\u0301", 10) == text_width("e", 10)
 
 
 def test_notes_stand_below_their_labels_and_nothing_meets_them():

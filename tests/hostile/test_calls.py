@@ -4,12 +4,9 @@ The process around a parser stays as it was, and results are explained only by t
 """
 
 import copy
-import fractions
-import multiprocessing
 import pickle
 import subprocess
 import sys
-import types
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +17,6 @@ import pytest
 import torch
 
 import lalkit
-from lalkit.errors import whole_number
 from lalkit.treebank.tree import Sentence
 from tests.hostile.refusals import refused
 
@@ -37,12 +33,10 @@ SENTENCES = {
     "Series of pandas strings": pd.Series(WORDS, dtype="string"), "words of numpy": [np.str_(word) for word in WORDS],
 }  # fmt: skip
 NO_SENTENCES = [
-    None, 3, 0, 3.5, NAN, True, b"One two.", b"", bytearray(b"One"), 1j, object(), len, str, types, Path("One"), {"One"},
-    frozenset({"One"}), {"One": 1}, range(3), [None], ["One", None], ["One", NAN], [1, 2], [True], [b"One"], [Path("One")],
-    [["One", "two"]], [("One",)], [SENTENCE], [fractions.Fraction(1, 2)], np.array([1, 2]), np.array([]),
-    np.array([WORDS, WORDS]), np.array("One two."), torch.ones(2), pd.Series([], dtype=object), pd.Series(["One", None]),
-    pd.Series(["One", np.nan]), pd.Series(["One", pd.NA], dtype="string"), pd.DataFrame({"words": WORDS}), iter(()), [],
-    "", " \t\n ", ["One", ""], ["One two"], ["One\n"], ["a\0b"], "a\0b", "\ud800", ["One", "a\udfff"],
+    None, 3, NAN, True, b"One two.", 1j, len, Path("One"), {"One"}, {"One": 1}, range(3), [None], ["One", NAN], [b"One"],
+    [["One", "two"]], [SENTENCE], np.array([1, 2]), np.array([]), np.array([WORDS, WORDS]), torch.ones(2),
+    pd.Series([], dtype=object), pd.Series(["One", pd.NA], dtype="string"), pd.DataFrame({"words": WORDS}), iter(()), [],
+    "", " \t\n ", ["One", ""], ["One two"], ["One\n"], "a\0b", "\ud800",
 ]  # fmt: skip
 MANY = {
     "list": (["One.", "Two three."], 2), "nothing": ([], 0), "generator": ((text for text in ("One.", "Two.")), 2),
@@ -50,18 +44,14 @@ MANY = {
     "texts, words and Sentences": (["One.", ["Two"], SENTENCE], 3), "the same sentence 30 times": (["One."] * 30, 30),
 }  # fmt: skip
 NOT_MANY = [
-    ("Yes", "parse"), (SENTENCE, "parse"), (None, "None"), (3, "3"), (b"One", "bytes"), ({"One.": 1}, "dict"),
-    ({"One."}, "set"), (pd.DataFrame({"text": ["One."]}), "DataFrame"), (["One.", None], "sentence 2"),
-    (["One.", NAN], "sentence 2"), (["One.", 3], "sentence 2"), (pd.Series(["One.", None]), "sentence 2"),
-    (pd.Series(["One.", pd.NA], dtype="string"), "sentence 2"), ([b"One.", "Two."], "sentence 1"),
+    ("Yes", "parse"), (SENTENCE, "parse"), (None, "None"), (b"One", "bytes"), ({"One."}, "set"),
+    (pd.DataFrame({"text": ["One."]}), "DataFrame"), (["One.", NAN], "sentence 2"), ([b"One.", "Two."], "sentence 1"),
     (["One.", "Two.", " "], "sentence 3"), (pd.Series(["One.", None], index=["a", "b"]), "row b: sentence 2"),
-    (pd.Series(["One.", " "], index=[7, 9]), "row 9: sentence 2"),
 ]  # fmt: skip
 NAMES = [  # of parsers: (name, the place that the error names)
-    (None, "None"), (3, "3"), ("", ""), (b"en-news", "bytes"), (["en-news"], "en-news"), ({}, "dict"),
-    ("en-nwes", "en-nwes"), (Path("runs/nowhere"), "runs/nowhere"), (Path(__file__), "test_calls.py"),
-    (Path(__file__).parent, "model.json"), ("../sample", "sample"), ("en\0news", "en"), ("\ud800", ""),
-    ("x" * 5000, "xxx"), ("hf:", "hf:"), ("hf:a/b/c", "hf:a/b/c"), ("https://example.org/parser", "https://example.org/parser"),
+    (None, "None"), (3, "3"), ("", ""), (b"en-news", "bytes"), ("en-nwes", "en-nwes"), (Path(__file__), "test_calls.py"),
+    (Path(__file__).parent, "model.json"), ("../sample", "sample"), ("en\0news", "en"), ("\ud800", ""), ("x" * 5000, "xxx"),
+    ("hf:", "hf:"), ("hf:a/b/c", "hf:a/b/c"), ("https://example.org/parser", "https://example.org/parser"),
 ]  # fmt: skip
 OTHER = Sentence(("a",), ("X",), (), (0,))
 # Arguments that are refused, by the method: of a result, of its parser, and of its parser if the layer is the paper's.
@@ -119,23 +109,14 @@ def test_many_sentences(parser, subtests):
 
 def test_budget_and_threads(parser, subtests):
     plain = parser.parse_all(TEXTS)
-    for options in (
-        {"budget": 1},
-        {"budget": 10**9},
-        {"budget": np.int64(40)},
-        {"threads": 64},
-        {"threads": np.int64(2)},
-    ):
+    for options in ({"budget": 1}, {"budget": np.int64(40)}, {"threads": 64}):
         with subtests.test(repr(options)):
             for one, other in zip(parser.parse_all(TEXTS, **options), plain, strict=True):
                 assert one.sentence == other.sentence and one.score == pytest.approx(other.score, rel=1e-5)
     for name in ("budget", "threads"):
-        for value in (0, -1, 1.5, NAN, float("inf"), "2", "many", [2], b"2"):
+        for value in (0, 1.5, NAN, "2", [2]):
             with subtests.test(f"{name} {value!r}"), refused(name, str(value)):
                 parser.parse_all(TEXTS, **{name: value})
-    for value in (-(10**5000), 2**70):
-        with subtests.test("a huge number"), refused("threads"):
-            whole_number("threads", value, 1, 1024)
 
 
 def test_names_of_parsers(subtests):
@@ -162,16 +143,6 @@ def test_methods_of_results(parser, tiny_span_parser, layer, subtests):
     for sides in ((None, None), (result, "One two."), (["One"], ["Two"])):
         with subtests.test(f"comparing {sides}"[:60]), refused():
             lalkit.compare(*sides)
-
-
-def test_where_a_result_is_saved(parser, tmp_path, subtests):
-    (tmp_path / "folder.svg").mkdir()
-    (tmp_path / "file.txt").write_text("mine")
-    result, before = parser.parse("One two."), sorted(tmp_path.rglob("*"))
-    for place in ("x.doc", "x", "", None, "folder.svg", "file.txt/x.svg", "a\0.svg", "x" * 300 + ".svg"):
-        with subtests.test(repr(place)[:40]), refused():
-            result.save(tmp_path / place if place else place)
-    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "file.txt").read_text() == "mine"
 
 
 # ---------------------------------------------------------------- the process around a parser
@@ -233,38 +204,13 @@ def test_parsers_and_results_are_copied_and_pickled(parser, subtests):
             assert carry(parser).parse(TEXTS[0]).prediction == used.prediction
 
 
-@pytest.mark.slow
-def test_a_pool_of_processes(parser, alarm):
-    """A parser goes there, and a result goes there and back."""
-    alarm(300)
-    alone = parser.parse(TEXTS[0])
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        results = [*pool.map(copy.copy, [alone]), *pool.map(parser.parse, TEXTS[:1])]
-    assert [result.sentence for result in results] == [alone.sentence] * 2
-    assert [result.score for result in results] == pytest.approx([alone.score] * 2, rel=1e-5)
-
-
 def test_threads_parse_as_one(parser, trees):
     with ThreadPoolExecutor(8) as pool:
         for results in pool.map(parser.parse_all, [TEXTS] * 16):
             assert [result.prediction for result in results] == trees
 
 
-def test_the_mode_of_a_network_stays_as_it_was(tiny_parser):
-    parser = lalkit.load(tiny_parser)
-    for mode in (True, False):
-        parser.network.train(mode)
-        parser.parse("One two.")
-        assert parser.network.training is mode
-
-
 def changed(result):
-    with torch.no_grad():
-        next(result.parser.network.parameters()).add_(1)
-    return result
-
-
-def moved(result):
     """Change a weight through `.data`, which torch does not count."""
     result.parser.network.spans.second.weight.data.neg_()
     return result
@@ -282,10 +228,8 @@ def test_a_result_is_explained_only_by_the_network_that_parsed(tiny_parser, subt
         "pickled": lambda result: pickle.loads(pickle.dumps(result)), "copied": copy.deepcopy,
     }  # fmt: skip
     rejected = {
-        "pickled, then changed": lambda result: changed(pickle.loads(pickle.dumps(result))),
         "changed, then pickled": lambda result: pickle.loads(pickle.dumps(changed(result))),
-        "changed, then copied": lambda result: copy.deepcopy(changed(result)),
-        "parsed inside a control": zeroed, "changed through .data": moved,
+        "parsed inside a control": zeroed, "changed": changed,
     }  # fmt: skip
     for name, use in (accepted | rejected).items():
         with subtests.test(name):

@@ -30,17 +30,14 @@ NOTEBOOK = {
 # ---------------------------------------------------------------- JSON
 
 DAMAGES = {
-    "empty": b"", "null": b"null", "a number": b"3", "a text": b'"text"', "an empty list": b"[]", "an empty object": b"{}",
-    "cut off": b'{"format": "lalkit-parser-1", "runs": [', "a NUL byte": b'{"a": 1}\0', "latin-1": b'{"name": "caf\xe9"}',
-    "UTF-16": '{"a": 1}'.encode("utf-16"), "a comma too many": b'{"a": 1,}', "nested deeply": b"[" * 100_000,
-    "a number of 5,000 digits": b'{"weights": ' + b"9" * 5000 + b"}", "a folder": None,
+    "empty": b"", "null": b"null", "a text": b'"text"', "an empty list": b"[]", "an empty object": b"{}",
+    "cut off": b'{"format": "lalkit-parser-1", "runs": [', "latin-1": b'{"name": "caf\xe9"}', "nested deeply": b"[" * 100_000,
+    "a folder": None,
 }  # fmt: skip
 # Python's own reader accepts most of these: the last of two keys counts, and numbers of every size. Later steps would fail.
 STRICT = [
-    '{"a": {"b": 1, "c": 2, "b": 1}}', '{"a": 1, "\\u0061": 1}', '{"a":' * 101 + "1" + "}" * 101,
-    '{"a": 1, "b": ' + "[" * 100 + "1" + "]" * 100 + "}", "[" * 100_000, '{"a": 9223372036854775808}',
-    '{"a": -9223372036854775809}', '{"a": ' + "9" * 5000 + "}", '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e400}',
-    '{"a": "\\ud800"}', '{"\\udfff": 1}',
+    '{"a": 1, "\\u0061": 1}', '{"a":' * 101 + "1" + "}" * 101, "[" * 100_000, '{"a": 9223372036854775808}',
+    '{"a": ' + "9" * 5000 + "}", '{"a": NaN}', '{"a": 1e400}', '{"a": "\\ud800"}',
 ]  # fmt: skip
 WITHIN = ['{"a": 9223372036854775807, "b": -1e300}', '{"a":' * 100 + "1" + "}" * 100]
 
@@ -101,32 +98,29 @@ def test_damaged_json(folder, tmp_path, subtests):
 
 # Values that are refused, by their place in the file. `...` leaves the place out.
 MODEL = {
-    "format": [None, 3, "lalkit-parser-2", ...], "vocab": [{}, ..., None, 3, [], "labels"], "info": [None, 3, [], "x"],
-    "weights": [None, 3, [], "", ..., "nowhere.safetensors", ".", "..", "../copy", "a\0b"],
-    "vocab/labels": [None, 3, "abc", [1, 2], [None], [["NP"]], {"NP": 1}, ..., []], "vocab/labels/1": ["NP"],
-    "vocab/labels/2": [3, None, ["NP"], "", "<H>", "VP"], "vocab/tags": [None, 3, "abc", [1, 2]],
-    "vocab/tags/0": [3, None, ["NN"], "", "N N"], "vocab/arc_labels/0": [3, None, ""], "vocab/words": [None, "abc", [[]]],
-    "vocab/words/2": [None, 3, []], "config": [None, 3, [], "x", ...], "config/model": [None, 3, []],
-    "config/model/d_ff": [None, "x", [], 2.5, True, -1, 0], "config/model/layers": [0, 2], "config/model/surprise": [1],
-    "config/train/lam": [2, "x", float("nan")], "frozen_sha256": ["0" * 64, 3],
+    "format": [None, "lalkit-parser-2", ...], "vocab": [{}, ..., 3], "info": [None, "x"],
+    "weights": [None, "", ..., "nowhere.safetensors", "..", "../copy", "a\0b"],
+    "vocab/labels": [None, "abc", [1, 2], {"NP": 1}, ..., []], "vocab/labels/2": [3, ["NP"], "", "<H>", "VP"],
+    "vocab/tags": [None, "abc", [1, 2]], "vocab/tags/0": [3, "", "N N"], "vocab/words": ["abc", [[]]],
+    "config": [None, [], ...], "config/model/d_ff": [None, "x", 2.5, True, -1], "config/model/layers": [0, 2],
+    "config/model/surprise": [1], "config/train/lam": [2, float("nan")], "frozen_sha256": ["0" * 64, 3],
 }  # fmt: skip
 STATE = {
-    "weights": [None, ..., "nowhere.safetensors", "../model.json", "a\0b"], "config": [None, [], ...],
-    "config/train/epochs": [3], "treebank": [None, 3, "craft", ...], "data_sha256": ["0" * 64, 3],
-    "state": [None, 3, [], "x", {"surprise": 1}, ..., {}], "state/epoch": [None, "2", -1, 1.5, [], 10**400],
-    "state/step": [None, "x", -5], "state/best": [None, "x"], "state/scale": [None, "x", -1],
-    "state/history": [None, 3, {}, [3], [{}], []], "state/surprise": [1],
+    "weights": [None, ..., "../model.json", "a\0b"], "config": [None, ...], "treebank": [3, "craft", ...],
+    "data_sha256": ["0" * 64, 3], "state": [None, "x", {"surprise": 1}, ..., {}], "state/epoch": [None, "2", -1, 1.5, 10**400],
+    "state/best": ["x"], "state/scale": [-1], "state/history": [None, [3], [{}]],
 }  # fmt: skip
 PROFILE = {
-    "corpus": [..., None, 3], "labels": [..., None, 3, "NP", [3]], "led": [None, 3, [], [[]], [["x"]]],
-    "all": [None, 3, [], ["x"]], "spans": [None, "x", 0], "norm": [None, 3, "bogus"],
-}  # fmt: skip
-CARD = {"licence": [None, "", 0, ..., 3, [1]]}
+    "corpus": [..., 3],
+    "labels": [None, [3]],
+    "led": [None, [[]], [["x"]]],
+    "spans": ["x", 0],
+    "norm": ["bogus"],
+}
+CARD = {"licence": [None, "", ..., [1]]}
 BOOK = {
-    "nbformat": [None, "4", 3, 99, [], ...], "nbformat_minor": [None, "5", [], ...], "metadata": [None, [], 3, ...],
-    "cells": [None, {}, "x", 3, ...], "cells/0": [None, [], "x"], "cells/0/cell_type": [None, 3, "else", ...],
-    "cells/0/source": [None, 3, [1], ...], "cells/0/metadata": [None, [], 3, ...],
-    "cells/0/metadata/tags": [None, 3, {}, "parameters"],
+    "nbformat": [None, "4", 99, ...], "metadata": [None, [], ...], "cells": [None, {}, ...], "cells/0": [None, "x"],
+    "cells/0/cell_type": [3, "else", ...], "cells/0/source": [[1], ...], "cells/0/metadata/tags": [3, "parameters"],
 }  # fmt: skip
 
 
@@ -174,24 +168,17 @@ def test_wrong_values_in_json(folder, tmp_path, subtests):
 
 # ---------------------------------------------------------------- YAML
 
-SWEEP = "name: a\nquestion: why\ntreebank: sample\npreset: tiny\nseeds: [1]\ngrid: {{a: {{b: {{}}}}}}\nclaims: {}\n"
-CLAIM = "[{{says: {}, better: {{}}, than: {{}}, by: f1}}]"
-LAUGHS = "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefghi", "bcdefghij")
-)
+SWEEP = "name: a\nquestion: why\ntreebank: sample\npreset: tiny\nseeds: [1]\ngrid: {a: {b: {}}}\n"
+CLAIM = SWEEP + "claims: [{says: SAYS, better: {}, than: {}, by: f1}]\n"
+LAUGHS = "".join(f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefghi", "bcdefghij"))
+SAYS = {
+    "20,000 brackets": "[" * 20_000, "a list inside itself": "&a [*a]", "a day that is not": "2001-02-30", "NaN": ".nan",
+    "5,000 digits": "9" * 5000, "a command": '!!python/object/apply:os.system ["true"]',
+}  # fmt: skip
 YAML = {
-    **{
-        name: SWEEP.format(CLAIM.format(says))
-        for name, says in {
-            "20,000 brackets": "[" * 20_000, "101 levels": "[" * 101 + "x" + "]" * 101, "a list inside itself": "&a [*a]",
-            "a day that is not": "2001-02-30", "a date": "2001-02-03", "a set": "!!set {a, b}", "NaN": ".nan",
-            "30 digits": "9" * 30, "5,000 digits": "9" * 5000, "no base64": '!!binary "x"', "a list as a key": "{[a]: b}",
-            "a command": '!!python/object/apply:os.system ["true"]',
-        }.items()
-    },
+    **{name: CLAIM.replace("SAYS", says) for name, says in SAYS.items()},
     "2,000 lists in lists": "- " * 2_000 + "x", "nine times nine times nine": "a: &a [1, 1]\n" + LAUGHS,
-    "a key twice": SWEEP.format("[]") + "name: b\n", "a NUL": SWEEP.format("[]") + "\0", "empty": "", "a text": "text",
-    "an unknown setting": SWEEP.format("[]") + "set: {train.epoch: 1}\n", "no grid": SWEEP.format("[]").replace("grid", "gird"),
+    "a key twice": SWEEP + "name: b\n", "a NUL": SWEEP + "\0", "empty": "", "a text": "text",
 }  # fmt: skip
 
 
@@ -225,26 +212,18 @@ def cast(kind):
 
 
 HARMS = {
-    **{f"one {value}": fill(value) for value in (float("nan"), float("inf"), -float("inf"), 1e30)},
-    **{kind: cast(kind) for kind in ("int64", "int32", "int8", "uint8", "bool", "complex64", "float8_e4m3fn")},
-    "all 1e38": made(lambda x: x * 0 + 1e38), "turned": made(lambda x: x.T[:, :1]), "one row less": made(lambda x: x[1:]),
-    "one row more": made(lambda x: torch.cat([x, x[:1]])), "one more axis": made(lambda x: x[None]),
-    "flat": made(lambda x: x.flatten()), "no values": made(lambda x: x[:0]),
+    **{f"one {value}": fill(value) for value in (float("nan"), float("inf"), 1e30)},
+    **{kind: cast(kind) for kind in ("int64", "bool", "complex64", "float8_e4m3fn")},
+    "one row less": made(lambda x: x[1:]), "one more axis": made(lambda x: x[None]), "no values": made(lambda x: x[:0]),
     "a tensor is missing": lambda tensors, name: tensors.pop(name),
-    "a tensor has another name": lambda tensors, name: tensors.update({name + "s": tensors.pop(name)}),
     "a tensor too many": lambda tensors, name: tensors.update({name + ".more": torch.ones(2)}),
-    "all tensors are missing": lambda tensors, name: tensors.clear(),
 }  # fmt: skip
 OF_A_RUN = [  # the beginning of a tensor's name, and the harm
     *(("model.", harm) for harm in ("one nan", "int64", "a tensor is missing", "one row less")),
     *(("adam.exp_avg.", harm) for harm in ("one nan", "int64", "a tensor is missing", "one row less", "a tensor too many")),
     ("adam.exp_avg_sq.", "one inf"), ("adam.exp_avg_sq.", "negative"),
 ]  # fmt: skip
-NO_WEIGHTS = [
-    b"", b"weights", b"\x80\x04\x95\x00", b"PK\x03\x04" + b"\0" * 100, b"\xff" * 8 + b"{}",
-    (10).to_bytes(8, "little") + b"0123456789", (1000).to_bytes(8, "little") + b"{", (2).to_bytes(8, "little") + b"{}",
-    (1000).to_bytes(8, "little") + b"[" * 1000,
-]  # fmt: skip
+NO_WEIGHTS = [b"", b"weights", b"PK\x03\x04" + b"\0" * 100, (1000).to_bytes(8, "little") + b"{"]
 
 
 def harm(file, change, prefix=""):
@@ -258,23 +237,20 @@ def harm(file, change, prefix=""):
 
 def test_weights_of_a_parser(folder, subtests):
     file = weights_of(folder)
-    whole, count = file.read_bytes(), len(load_file(file))
+    whole, harmless = file.read_bytes(), load_file(file)
     for name, change in HARMS.items():
         tensor = harm(file, change)
-        with subtests.test(name), refused("copy", tensor if len(load_file(file)) == count else ""):
+        with subtests.test(name), refused("copy", tensor if len(load_file(file)) == len(harmless) else ""):
             lalkit.load(folder)
         file.write_bytes(whole)
     for data in (*NO_WEIGHTS, whole[: len(whole) // 2]):
         file.write_bytes(data)
         with subtests.test(repr(data[:20])), refused("copy"):
             lalkit.load(folder)
-    for kind in (torch.float16, torch.bfloat16, torch.float64):
-        file.write_bytes(whole)
-        save_file({name: x.to(kind) for name, x in load_file(file).items()}, file)
-        with subtests.test(f"{kind} is accepted"):
-            parser = lalkit.load(folder)
-            assert {p.dtype for p in parser.network.parameters()} == {torch.float32}
-            assert parser.parse("One two.").sentence.words == ("One", "two", ".")
+    save_file({name: x.to(torch.bfloat16) for name, x in harmless.items()}, file)
+    parser = lalkit.load(folder)
+    assert {p.dtype for p in parser.network.parameters()} == {torch.float32}
+    assert parser.parse("One two.").sentence.words == ("One", "two", ".")
 
 
 def test_weights_of_a_run(folder, tmp_path, subtests):

@@ -6,23 +6,17 @@ LALKIT_EXAMPLES sets the number of random inputs of each test.
 import json
 import os
 import shutil
-from collections.abc import Sized
 
-import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lalkit
-from lalkit.config import Config, from_dict, minilm, override, to_dict
 from lalkit.errors import LalkitError
 from lalkit.training.named import read_card
 from lalkit.treebank import brackets, conllu
-from lalkit.treebank.text import read_line
 from tests.command import lalkit as command
-from tests.hostile.test_files import NOTEBOOK, RESUME, profile_of
-from tests.hostile.test_settings import settings as names_of_settings
+from tests.hostile.test_files import NOTEBOOK, profile_of
 
 EXAMPLES = int(os.environ.get("LALKIT_EXAMPLES", "15"))
 FUZZ = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
@@ -33,13 +27,7 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 WORDS = st.lists(PLAIN | st.sampled_from(["One", "two", "."]), max_size=4)
-ORDERED = st.sampled_from([list, tuple, iter, pd.Series, lambda values: np.array([*values, None], dtype=object)[:-1]])
-ANYTHING = (
-    VALUES | st.binary(max_size=6) | st.sets(st.text(max_size=4)) | st.sampled_from([pd.NA, ..., len, str, np.nan])
-)
-CONTAINED = st.builds(lambda values, container: container(values), st.lists(WORDS | PLAIN, max_size=3), ORDERED)
 FORMS = st.sampled_from(["raw", "tokens", "tagged", "text"]) | PLAIN
-NUMBERS = st.none() | st.integers() | st.integers(1, 5) | PLAIN
 
 
 def answered(function, *arguments, **options):
@@ -56,22 +44,6 @@ def parser(tiny_parser):
 
 
 @FUZZ
-@given(text=ANYTHING | CONTAINED | WORDS, form=FORMS)
-def test_parse(parser, text, form):
-    result = answered(parser.parse, text, form)
-    assert result is None or len(result.sentence) > 0
-    assert result is None or not isinstance(text, list) or list(result.sentence.words) == text
-
-
-@FUZZ
-@given(texts=ANYTHING | CONTAINED, form=FORMS, budget=NUMBERS, threads=NUMBERS)
-def test_parse_all(parser, texts, form, budget, threads):
-    count = len(texts) if isinstance(texts, Sized) else None
-    results = answered(parser.parse_all, texts, form, budget=budget, threads=threads)
-    assert results is None or count in (None, len(results))
-
-
-@FUZZ
 @given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_any_text_is_parsed_and_written_in_every_form(parser, text):
     result = answered(parser.parse, text)
@@ -80,12 +52,6 @@ def test_any_text_is_parsed_and_written_in_every_form(parser, text):
         assert len(list(conllu.scan_conll(result.to_conllu()))) == 1
         assert json.loads(result.to_json())["words"] == list(result.sentence.words)
         assert result.draw().startswith("<svg")
-
-
-@FUZZ
-@given(line=st.text(max_size=40), form=st.sampled_from(["text", "raw", "tokens", "tagged"]))
-def test_any_line_is_read(line, form):
-    answered(read_line, line, form)
 
 
 @FUZZ
@@ -98,13 +64,6 @@ def test_any_file_of_brackets_or_dependencies_is_read(data):
         if not isinstance(tree, LalkitError):
             answered(lambda tree=tree: brackets.tree_to_sentence(brackets.clean(tree)))
     assert all(isinstance(item, LalkitError | conllu.Dependencies) for item in conllu.scan_conll(text))
-
-
-@FUZZ
-@given(name=st.sampled_from([name for name, _ in names_of_settings(minilm())]), value=VALUES | st.floats().map(str))
-def test_any_value_of_a_setting(name, value):
-    config = answered(override, minilm(), {name: value})
-    assert config is None or from_dict(Config, json.loads(json.dumps(to_dict(config)))) == config
 
 
 def places(content, path=()):
@@ -142,12 +101,11 @@ def files(tiny_parser, tmp_path_factory):
         folder / "model.json": explain,
         folder / "profile.json": explain,
         folder / "card.json": lambda: read_card(folder),
-        folder / "resume.json": lambda: command(*RESUME, cwd=place),
         place / "a.ipynb": lambda: command("run", "a.ipynb", "--out", "o", cwd=place),
     }
 
 
-@pytest.mark.parametrize("name", ["model.json", "profile.json", "card.json", "resume.json", "a.ipynb"])
+@pytest.mark.parametrize("name", ["model.json", "profile.json", "card.json", "a.ipynb"])
 @FUZZ
 @given(data=st.data())
 def test_any_value_and_any_bytes_in_any_json_file(files, name, data):

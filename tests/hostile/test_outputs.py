@@ -9,11 +9,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, get_args, get_origin, get_type_hints
 
 import pytest
 import torch
-from typer.models import OptionInfo
 
 from lalkit import cli
 from lalkit.files import write_bytes, write_json
@@ -24,17 +22,10 @@ WRITING = {  # commands that write files
     "train": "train --treebank small --preset tiny --epochs 1 --workers 1 --threads 1 --out {out}",
     "evaluate": "evaluate {parser} --treebank small --json {out}",
     "parse": "parse --model {parser} One. --out {out}",
-    "parse to two forms": "parse --model {parser} One. --to ptb,json --out {out}",
     "explain": "explain --model {parser} One. --html {out}",
     "sweep": "sweep small.yml --out {out}",
 }
-PRINTING = [
-    "parse --model {parser} One. --to json",
-    "evaluate {parser} --treebank small --json -",
-    "models",
-    "parse --help",
-]
-PLACES = {"out", "json_", "html", "table", "parses", "svg"}  # the options that name a place to write
+PRINTING = ["parse --model {parser} One. --to json", "evaluate {parser} --treebank small --json -", "models"]
 SWEEP = "{name: small, question: q, treebank: small, preset: tiny, seeds: [1], grid: {a: {b: {train.epochs: 1}}}}"
 TREES = "( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n" * 2
 
@@ -56,30 +47,11 @@ def words(text, parser, out=""):
     return [part.format(parser=parser, out=out) for part in text.split(" ")]
 
 
-def options(app=cli.app):
-    """Yield command, name and parser of every option that has a parser: all those for a text or a place."""
-    for group in app.registered_groups:
-        yield from options(group.typer_instance)
-    for command in app.registered_commands:
-        for name, hint in get_type_hints(command.callback, include_extras=True).items():
-            if get_origin(hint) is Annotated and isinstance(info := get_args(hint)[1], OptionInfo) and info.parser:
-                yield command.callback.__name__, name, info.parser
-
-
-def test_every_option_for_a_place_or_a_text_is_checked_before_the_command_starts(place, monkeypatch, subtests):
-    monkeypatch.chdir(place)
-    assert len(list(options())) > 40
-    for command, name, parser in options():
-        for text in ("", "file/x", "x" * 300) if name in PLACES and command != "parse" else ("",):
-            with subtests.test(f"{command} {name} {text[:9]!r}"), refused():
-                parser(text)
-
-
 def test_places_that_cannot_be_written(tiny_parser, place, subtests):
     os.mkfifo(place / "pipe")
     for name, command in WRITING.items():
         kind = "file" if name in ("train", "sweep") else "folder"
-        for out in ("file/x", "x" * 300, *[kind] * (name != "parse to two forms")):
+        for out in ("file/x", "x" * 300, kind):
             with subtests.test(f"{name} {out[:9]}"):
                 command_refused(place, words(command, tiny_parser, out), out[:3])
     with subtests.test("a pipe"):
@@ -148,22 +120,6 @@ def disk(place):
     subprocess.run(["umount", "--lazy", place / "disk"], check=True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "space"), [("train", 0), ("train", 16), ("parse", 0), ("sweep", 16)])
-def test_a_real_full_disk(tiny_parser, place, disk, name, space):
-    with contextlib.suppress(OSError), open(disk / "other", "wb", buffering=0) as other:
-        while other.tell() < 1024 * (64 - space):
-            other.write(b"x" * 4096)
-    code, _, err = lalkit(*words(WRITING[name], tiny_parser, "disk/new"), cwd=place)
-    if name == "sweep" and code == 1:  # one of its runs failed
-        assert "No space left on device" in err
-    else:
-        check_refusal(code, err, "disk/new")
-    nothing_half_written(place)
-    for file in disk.rglob("*.json"):
-        json.loads(file.read_text())
-
-
 # ---------------------------------------------------------------- standard output
 
 
@@ -204,20 +160,6 @@ def test_standard_output_is_full_or_closed_or_its_reader_has_gone(tiny_parser, p
     assert code in (0, 1, 141) and "Traceback" not in err and "lalkit:" not in err
     with contextlib.suppress(OSError):
         stream.close()
-
-
-def test_an_encoding_of_standard_output(tiny_parser, tmp_path, subtests):
-    """What does not go to a terminal is UTF-8, like a file."""
-    for text in ("Café .", "我們 .", "\U0001f600 ."):
-        arguments = ["parse", "--model", tiny_parser, "--form", "tokens", text]
-        for encoding in ("ascii", "utf-16"):
-            data = io.BytesIO()
-            stream = io.TextIOWrapper(data, encoding=encoding)
-            with subtests.test(f"{text} in {encoding}"):
-                code, err = run(arguments, stream, tmp_path)
-                assert code == 0 and text.split()[0].encode() in data.getvalue(), err
-    assert lalkit(*arguments, "--out", "o", cwd=tmp_path)[0] == 0
-    assert data.getvalue() == (tmp_path / "o").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -10,51 +10,29 @@ from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
-from lalkit.config import minilm, minilm_span, override, tiny
+from lalkit.config import minilm, minilm_span, override
 from lalkit.errors import ModelError
 from tests.hostile.refusals import command_refused, refused
 
 WRONG = {  # values that no setting of a kind accepts
-    int: [
-        "-1",
-        "1e13",
-        "nan",
-        "inf",
-        "2.5",
-        "",
-        "many",
-        "true",
-        True,
-        [1],
-        {"a": 1},
-        b"x",
-        "1,2",
-        "9" * 5000,
-        10**4999,
-    ],
-    float: ["-1e-9", "nan", "inf", "1e13", "", "many", "true", True, [1], {"a": 1}, b"x", "1,2"],
-    bool: ["perhaps", "", 1, [True], b"x"],
-    Literal: ["bogus", "NONE!", 3, ["none"], b"x"],
-}
+    int: ["-1", "1e13", "nan", "2.5", "", "many", True, [1], b"x", "9" * 5000, 10**4999],
+    float: ["-1e-9", "nan", "inf", "1e13", "", "many", True, {"a": 1}, b"x", "1,2"],
+    bool: ["perhaps", "", 1, [True]],
+    Literal: ["bogus", "NONE!", 3, ["none"]],
+}  # fmt: skip
 ODD = [  # a name and a value, and what the error names
     *((section, value, section) for section in ("model", "train") for value in ("x", 3, [])),
-    *(
-        ("model.span_attention", value, "span_attention")
-        for value in ("[1]", "3", "true", '{"d_key": ', '{"d_key": null}', '{"d_key": NaN}', '{"d_key": 0}', "[" * 100_000)
-    ),
+    *(("model.span_attention", value, "span_attention") for value in ("[1]", "3", '{"d_key": ', '{"d_key": 0}', "[" * 100_000)),
     ("model.span_attention", '{"keys": 3}', "keys"), ("model.span_attention", '{"d_key": 3, "d_key": 4}', "d_key"),
-    ("train.epoch", "1", "train.epoch"), ("trains.epochs", "1", "trains.epochs"), ("", "1", "''"), (".", "1", "'.'"),
-    ("train..seed", "1", "train..seed"), ("train.seed.x", "1", "train.seed.x"), ("__class__", "1", "__class__"),
-    ("model.encoder.__class__", "1", "__class__"), ("model.span_attention.d_key", "1", "d_key"),
+    ("train.epoch", "1", "train.epoch"), ("", "1", "''"), ("train..seed", "1", "train..seed"),
+    ("train.seed.x", "1", "train.seed.x"), ("__class__", "1", "__class__"), ("model.encoder.__class__", "1", "__class__"),
 ]  # fmt: skip
 TRAIN = ["train", "--treebank", "nowhere", "--preset", "tiny", "--out", "o"]
 OPTIONS = [  # of `lalkit train`, and what the error names
-    ("--set model.d_ff=0", "d_ff"), ("--set model.d_ff=1e12", "d_ff"), ("--set model.layers=1e8", "layers"),
-    ("--workers -1", "workers"), ("--workers 0", "workers"), ("--workers 1000000", "workers"), ("--epochs 0", "epochs"),
-    ("--seed -1", "seed"), ("--max-minutes -1", "max_minutes"), ("--max-minutes nan", "max_minutes"),
-    ("--max-minutes inf", "max_minutes"), ("--task both", "task"), ("--preset huge", "huge"), ("--set train.seed", "train.seed"),
-    ("--set =3", "''"), ("--set ", "--set"), ("--threads -3", "threads"), (f"--threads {'9' * 5000}", "threads"),
-    (f"--threads {2**40}", "threads"),
+    ("--set model.d_ff=0", "d_ff"), ("--set model.d_ff=1e12", "d_ff"), ("--workers 0", "workers"),
+    ("--workers 1000000", "workers"), ("--epochs 0", "epochs"), ("--seed -1", "seed"), ("--max-minutes nan", "max_minutes"),
+    ("--task both", "task"), ("--preset huge", "huge"), ("--set train.seed", "train.seed"), ("--set =3", "''"),
+    (f"--threads {'9' * 5000}", "threads"), (f"--threads {2**40}", "threads"),
 ]  # fmt: skip
 
 
@@ -94,11 +72,6 @@ def test_odd_names_and_values(subtests):
             override(minilm(), {name: value})
 
 
-def test_what_is_accepted_leaves_room_for_the_largest_published_setting():
-    large = {"model.d_ff": 16_384, "model.layers": 48, "model.label_attention.heads": 512, "train.workers": 64}
-    assert override(tiny(), large).model.layers == 48
-
-
 def test_options_of_a_training(tmp_path, subtests, monkeypatch):
     """The treebank is nowhere: settings are checked before anything is read, and before any process starts."""
 
@@ -110,19 +83,3 @@ def test_options_of_a_training(tmp_path, subtests, monkeypatch):
     for options, place in OPTIONS:
         with subtests.test(options[:60]):
             command_refused(tmp_path, [*TRAIN, *options.split(" ")], place)
-
-
-def test_numbers_of_processes(tmp_path, tiny_parser, subtests, monkeypatch):
-    monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", None)
-    (tmp_path / "a.yml").write_text(
-        "{name: a, question: why, treebank: sample, preset: tiny, seeds: [1], grid: {a: {b: {}}}}"
-    )
-    for command in (
-        "parse --model PARSER x --workers",
-        "parse --model PARSER x --out o --workers",
-        "sweep a.yml --out o --jobs",
-    ):
-        for number in (0, 257):
-            arguments = [str(tiny_parser) if word == "PARSER" else word for word in command.split(" ")]
-            with subtests.test(f"{command} {number}"):
-                command_refused(tmp_path, [*arguments, number], arguments[-1])

@@ -3,15 +3,12 @@
 import copy
 import pickle
 
-import pytest
-
 from lalkit.errors import TreebankError
 from lalkit.treebank import brackets
-from lalkit.treebank.conllu import scan_conll
-from lalkit.treebank.corpora import build, load
+from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 from tests.command import lalkit
-from tests.hostile.refusals import command_refused, refused
+from tests.hostile.refusals import files_of, refused
 
 TREE = b"( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n"
 BRACKETS = [  # files of trees, each with the place of its problem
@@ -74,13 +71,9 @@ FOLDERS = [  # the files of a folder, and the place of the problem
     ({"train.conllu": b""}, "train.conllu"), ({"a-train.conllu": b"", "b-train.conllu": b""}, "a-train.conllu"),
     ({"train.trees": "(S (A a))".encode("utf-16")}, "train.trees"), ({"train.trees": b"\0"}, "train.trees"),
 ]  # fmt: skip
-TRAININGS = [  # options of a training, the files of its treebank, and the place of the problem
-    (["--treebank", "train.trees"], {"train.trees": TREE}, "train.trees"),
-    (["--treebank", "."], {"train.trees": TREE}, "dev.trees"),
-    (["--treebank", "."], {"train.trees": TREE, "dev.trees": b""}, "dev"),
-    (["--treebank", "."], {"train.trees": b"", "dev.trees": TREE}, "train"),
-    (["--treebank", ".", "--set", "train.max_length=2"], {"train.trees": TREE, "dev.trees": TREE}, "max_length"),
-    (["--treebank", ""], {}, "treebank"), (["--treebank", "a\0b"], {}, "treebank"),
+TRAININGS = [  # the files of a treebank, and the place of the problem
+    ({"train.trees": TREE}, "dev.trees"), ({"train.trees": TREE, "dev.trees": b""}, "dev"),
+    ({"train.trees": b"", "dev.trees": TREE}, "train"),
 ]  # fmt: skip
 NO_SENTENCES = [  # layers that do not fit the words "One two ."
     {"constituents": ((0, 2, "A"), (1, 3, "B"))}, {"constituents": ((0, 9, "A"),)}, {"constituents": ((1, 1, "A"),)},
@@ -119,49 +112,25 @@ def test_names_and_folders_of_treebanks(tmp_path, subtests):
     for name in NO_TREEBANKS:
         with subtests.test(name), refused():
             load(name, "train")
-    for number, (files, place) in enumerate(FOLDERS):
+    check = ["data", "check", "."]
+    train = ["train", "--preset", "tiny", "--out", "o", "--workers", "1", "--treebank", "."]
+    for number, (command, files, place) in enumerate(
+        [(check, *row) for row in FOLDERS] + [(train, *row) for row in TRAININGS]
+    ):
         folder = tmp_path / str(number)
         folder.mkdir()
         for name, data in files.items():
             (folder / name).write_bytes(data)
-        with subtests.test(repr(files)):
-            code, out, err = lalkit("data", "check", folder)
-            assert code in (1, 2) and place in out + err, (code, out, err)
-
-
-def test_training_on_what_is_no_treebank(tmp_path, subtests):
-    for number, (options, files, place) in enumerate(TRAININGS):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        for name, data in files.items():
-            (folder / name).write_bytes(data)
-        with subtests.test(f"{options} {list(files)}"):
-            command_refused(folder, ["train", "--preset", "tiny", "--out", "o", "--workers", "1", *options], place)
+        with subtests.test(f"{command[0]} {list(files)}"):
+            before = files_of(folder)
+            code, out, err = lalkit(*command, cwd=folder)
+            assert code in (1, 2) and place in out + err and files_of(folder) == before, (code, out, err)
 
 
 def test_layers_that_do_not_fit_the_words(subtests):
     for layers in NO_SENTENCES:
         with subtests.test(repr(layers)), refused(error=TreebankError):
             Sentence(("One", "two", "."), id="s", **layers)
-
-
-@pytest.mark.parametrize(
-    ("tree", "dependency"), [("''", '"'), ("``", '"'), ('"', "''"), ("-LRB-", "("), ("-RCB-", "}")]
-)
-def test_two_names_of_one_token(tree, dependency):
-    line = f"1\t{dependency}\t_\tX\tX\t_\t0\troot\t_\t_\n\n"
-    sentence = build(brackets.parse_tree(f"(S (X {tree}))"), next(scan_conll(line)), "1")
-    assert sentence.words == (tree,) and sentence.heads == (0,)
-
-
-def test_a_newline_in_a_file_name_stays_in_its_comment(tiny_parser, tmp_path, subtests):
-    for name in ("a\nb.txt", "a\n1\tx.txt", "a\rb.txt", "a\tb.txt"):
-        (tmp_path / name).write_text("One two.\n")
-        code, out, _ = lalkit("parse", "--model", tiny_parser, "--to", "conllu", "--file", name, cwd=tmp_path)
-        lines = out.split("\n")
-        with subtests.test(repr(name)):
-            assert code == 0 and lines[0].startswith("# sent_id") and lines[1].startswith("1\tOne\t")
-            assert "\r" not in lines[0]
 
 
 def test_a_tree_of_3000_levels():

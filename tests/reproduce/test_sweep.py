@@ -4,11 +4,9 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,10 +15,10 @@ import yaml
 from typer.testing import CliRunner
 
 from lalkit.cli import app
-from lalkit.errors import ModelError, ParameterError
+from lalkit.errors import ParameterError
 from lalkit.evaluation.scores import COLUMNS
 from lalkit.reproduce import sweep as sweeps
-from lalkit.reproduce.sweep import carry_out, launch, plan, read_result, sweep
+from lalkit.reproduce.sweep import launch, plan, read_result, sweep
 from lalkit.training.loop import train
 
 ROOT = Path(__file__).parents[2]
@@ -186,12 +184,6 @@ def test_an_interruption_ends_the_processes_at_work(file, tmp_path, monkeypatch)
     assert not list((tmp_path / "out").glob("runs/*/result.json"))
 
 
-def test_a_run_with_other_code_than_planned_is_an_error(file, tmp_path):
-    with pytest.raises(ModelError, match="the code that trains has changed"):
-        carry_out(tmp_path, asdict(plan(file).runs[0]) | {"code_sha256": "other"})
-    assert not (tmp_path / "parser").exists()
-
-
 def test_the_folder_of_another_sweep_is_an_error(copy, file, no_run):
     before = (copy / "sweep.json").read_bytes()
     with pytest.raises(ParameterError, match="holds another sweep\n  Give another --out"):
@@ -199,26 +191,6 @@ def test_the_folder_of_another_sweep_is_an_error(copy, file, no_run):
     with pytest.raises(ParameterError, match="--jobs is 0"):
         sweep(plan(file), copy, jobs=0)
     assert (copy / "sweep.json").read_bytes() == before and not no_run
-
-
-@pytest.mark.slow
-def test_a_killed_sweep_goes_on(done, file, tmp_path, caplog):
-    out, planned = tmp_path / "out", plan(file)
-    command = [sys.executable, "-m", "lalkit", "sweep", file, "--out", out]
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    for line in process.stderr:
-        if line.startswith("[1/2]"):
-            break
-    process.kill()
-    process.wait()
-    process.stderr.close()
-    before = stamps(out)
-    assert {path.parent for path in before if path.name == "result.json"} == {out / planned.runs[0].folder}
-    caplog.set_level("INFO", logger="lalkit")
-    sweep(planned, out)
-    assert caplog.messages[0].startswith("two: 2 runs, 1 of them finished") and len(caplog.messages) == 2
-    assert stamps(out).items() >= before.items()
-    assert numbers(out, planned.runs) == numbers(done[0], planned.runs)
 
 
 @pytest.mark.slow
