@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 import reprlib
@@ -25,7 +24,7 @@ from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import layer_of, source_of
 from lalkit.interpret.alternatives import Price, Reading, Readings, decoder, given_tree
-from lalkit.interpret.questions import MOST_CHARACTERS, MOST_TREES, Questions, Texts, TypedSentences
+from lalkit.interpret.questions import MOST_CHARACTERS, MOST_TREES, Questions, Texts, TypedSentences, sentences_of
 from lalkit.network.parser import same_state
 from lalkit.network.predict import Precision, Prediction, predict, resolve_precision, with_confidence
 from lalkit.training import named as models
@@ -369,7 +368,6 @@ class Parser(Questions):
         self.collator, self.info = loaded.collator, loaded.info
         self.calibration, self.temperature = loaded.calibration, loaded.temperature
         self.folder: Path | None = None  # the folder from which it was loaded
-        self._state: list = []
 
     def __call__(self, texts: Any, form: Form = "raw", **options) -> Any:
         """Parse one sentence or many: a ParseResult for a text, a list of them for a list. options: those of `parse_all`."""
@@ -543,7 +541,7 @@ class Parser(Questions):
         find, lam = decoder(decode, self.network, self.vocab.labels, self.temperature), self.config.train.lam
         options = {"precision": self.precision, **options}
         predictions = predict(self.network, self.collator, sentences, lam=lam, decode=find, **options)
-        state = self._present_state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
+        state = self.network.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
         results = [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
         if not hasattr(texts, "iloc"):
             return results
@@ -564,11 +562,11 @@ class Parser(Questions):
         Args:
             texts: A treebank, or sentences as for `parse_all`.
             pattern: A pattern of tgrep, see notebooks/patterns.md.
-            columns: The columns to add for each match: some of `lalkit.interpret.causes.CAUSES`.
+            columns: The columns to add for each match: some of `lalkit.interpret.questions.CAUSES`.
             first: The number of the first sentence.
             conditions: head, arc, word and tag: see `lalkit.treebank.search.Pattern`.
         """
-        from lalkit.interpret.causes import causes, check_columns
+        from lalkit.interpret.questions import causes, check_columns
         from lalkit.treebank.search import Hits, search
 
         check_columns(columns)
@@ -593,12 +591,6 @@ class Parser(Questions):
         """Return the data of a page to explore, as `lalkit.draw.explorer` describes them."""
         model = self.info.get("name", "a parser")
         return self.attribution.page(looks, title=title, model=model, gold=gold, norm=norm, profile=self.profile)
-
-    def _present_state(self) -> Sequence:
-        """Return `Network.state`: one list for many results."""
-        state = self.network.state()
-        self._state = state = self._state if same_state(state, self._state) else state
-        return state
 
     @cached_property
     def attribution(self) -> AttributionSource:
@@ -635,39 +627,21 @@ class Parser(Questions):
         server.height = height
         return server
 
-    def look(self, sentences: Sequence[Sentence], **options) -> list[Look]:
+    def look(self, texts: Texts, **options) -> list[Look]:
         """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.source.AttributionSource.look`."""
         from lalkit.interpret.paper_layer import PaperLayer
 
-        return self._ask(PaperLayer(self.network, self.collator, self.config.train.lam).look, sentences, options)
+        return PaperLayer(self.network, self.collator, self.config.train.lam).look(sentences_of(texts), **options)
 
-    def terms(self, sentences: Sequence[Sentence], **options) -> list[Terms]:
+    def terms(self, texts: Texts, **options) -> list[Terms]:
         """Parse, and keep the terms of every score. options: those of `AttributionSource.look`."""
         from lalkit.interpret.span_layer import SpanLayer
 
-        return self._ask(SpanLayer(self.network, self.collator, self.config.train.lam).look, sentences, options)
+        return SpanLayer(self.network, self.collator, self.config.train.lam).look(sentences_of(texts), **options)
 
-    def view(self, sentences: Sequence[Sentence], **options) -> AttentionView:
+    def view(self, texts: Texts, **options) -> AttentionView:
         """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`."""
-        return self._ask(self.attribution.view, sentences, options)
-
-    def _ask(self, look: Callable, sentences: Sequence[Sentence], options: dict) -> Any:
-        """Ask a layer about sentences. The option decode may also be a name, as in `parse`.
-
-        Raises LalkitError for anything but a list of Sentences, and for an unknown option.
-        """
-        if isinstance(name := options.get("decode"), str):
-            options["decode"] = decoder(name, self.network, self.vocab.labels, self.temperature)
-        names = list(inspect.signature(look).parameters)[1:]
-        if unknown := sorted(options.keys() - names):
-            raise LalkitError(f"there is no option {unknown[0]}", remedy=f"Options: {', '.join(names)}.")
-        sentences = list(in_order(sentences, "sentences"))
-        for number, sentence in enumerate(sentences, 1):
-            if not isinstance(sentence, Sentence):
-                problem = f"{reprlib.repr(sentence)} is not a Sentence"
-                remedy = "Parse it first, and give the `.sentence` of the result."
-                raise LalkitError(problem, where=f"sentence {number}", remedy=remedy)
-        return look(sentences, **options)
+        return self.attribution.view(sentences_of(texts), **options)
 
 
 def load(name: str | Path = "default", precision: Precision = "fp32") -> Parser:
@@ -694,7 +668,7 @@ def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
     sides = [side if isinstance(side, Parser) else _trees(side) for side in (first, second)]
     if texts is None:
         texts = next((side for side in sides if not isinstance(side, Parser)), [])
-    sentences = read_sentences([texts] if isinstance(texts, str | Sentence) else texts)
+    sentences = sentences_of(texts)
     trees = (_trees(side.parse_all(sentences)) if isinstance(side, Parser) else side for side in sides)
     return Comparison(*map(tuple, trees))
 

@@ -12,7 +12,7 @@ from nltk.tree import ParentedTree
 
 from lalkit.api import Parser
 from lalkit.errors import LalkitError, ParameterError
-from lalkit.interpret.causes import CAUSES
+from lalkit.interpret.questions import CAUSES
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.corpora import load
 from lalkit.treebank.head_words import dependencies

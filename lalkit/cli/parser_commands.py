@@ -395,7 +395,7 @@ def search(
     from lalkit.api import Parser
     from lalkit.draw.explorer import explorer, tree_page
     from lalkit.files import write_text
-    from lalkit.interpret.causes import check_columns
+    from lalkit.interpret.questions import check_columns
     from lalkit.treebank import search as trees
     from lalkit.treebank.corpora import load
 

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from lalkit.errors import LalkitError, ParameterError
+from lalkit.errors import LalkitError
 from lalkit.evaluation.scores import other_arc_labels
 from lalkit.interpret.contributions import Contributions, Look
 from lalkit.interpret.source import Span, gold_spans
@@ -141,8 +141,6 @@ def missed(
     spans = contributions.spans
     if spans["gold"].isna().any():
         raise LalkitError("gold spans are needed", remedy="Look with besides=gold_spans(gold), gather with gold=gold.")
-    if among not in ("relabelled", "missed"):
-        raise ParameterError(f"among is {among!r}", remedy="Give relabelled or missed.")
     parsed, gold = spans["parsed"].to_numpy(), spans["gold"].to_numpy(dtype=bool)
     top, right = contributions.top(norm), contributions.where(parsed & gold)
     deciding = right if chosen_from == "correct" else contributions.parsed

@@ -1,5 +1,19 @@
 """The questions about many sentences that a parser answers in one line, its changed label heads, and the page to type into.
 
+`causes` says for each match of a search why the parser has it, in columns that are computed only if they are asked for:
+
+| column      | of the constituent over the words of the match                                                           |
+|-------------|----------------------------------------------------------------------------------------------------------|
+| top_head    | the label head that contributes most; its label, with label attention inside the span                    |
+| share       | the share of this head: the size of its part, divided by the sizes of the parts of all heads             |
+| effect      | what the score of the label loses without this head; inside the span, without the label's own head        |
+| probability | that these words have this label                                                                         |
+| margin      | of the whole sentence: the score of the best tree minus that of the second best                          |
+| gold        | "right", or the class of the error (`interpret.errors`); missing for a sentence without a gold tree       |
+
+The columns are found by the words of the match. A word that is a constituent by itself, such as a pronoun under NP, has the
+values of that constituent. A match over other words has only a margin.
+
 The changes act at the named hook points of the layer: `with source.layer.hooked(**hooks):`.
 
 `TypedSentences` answers for a sentence that is typed into a page: the parameters of an address in, and trees and a page to
@@ -17,12 +31,13 @@ explore out. The parameters, each a text:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy, deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -37,10 +52,15 @@ if TYPE_CHECKING:
 
     from lalkit.interpret.contributions import Heads
     from lalkit.interpret.source import AttributionSource
+    from lalkit.treebank.search import Hits
 
 CONTEXTS = {"uniform": "uniform attention", "mean": "mean", "swapped": "swapped sentences"}  # the names of the controls
 EXAMPLE = "Give of=, some tens of sentences such as those of lalkit.Treebank.load('sample', 'train'); for swapped, one."
 Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
+
+CAUSES = ("top_head", "share", "effect", "probability", "margin", "gold")
+HEADS = CAUSES[:3]
+Values = dict[tuple[int, int, int], Any]  # number of the sentence, start, end -> value
 
 DEFAULTS = {"text": "", "form": "raw", "require": "", "forbid": "", "without": "", "k": "5", "tree": "1"}
 MOST_CHARACTERS, MOST_WORDS, MOST_TREES = 2_000, 150, 20
@@ -122,7 +142,7 @@ class Questions:
             ParameterError: another name, or a head that the layer does not have.
             LalkitError: sentences are needed, or the function returns another shape than it got.
         """
-        source, others = self.attribution, _sentences(of)
+        source, others = self.attribution, sentences_of(of)
         chosen = None if heads is None else source.chosen(heads)
         if callable(contexts):
             hooks = {source.passed_on: _same_shape(contexts)}
@@ -142,13 +162,14 @@ class Questions:
             yield self
 
     def _looks(self, texts: Texts) -> tuple[list, list[Sentence]]:
-        sentences = _sentences(texts)
+        sentences = sentences_of(texts)
         if not sentences:
             raise LalkitError("there is nothing to parse", remedy="Give at least one sentence.")
         return self.attribution.look(sentences), sentences
 
 
-def _sentences(texts: Texts) -> list[Sentence]:
+def sentences_of(texts: Texts) -> list[Sentence]:
+    """Return the sentences of a treebank, of a list of texts, or of one text."""
     return read_sentences([texts] if isinstance(texts, str | Sentence) else texts)
 
 
@@ -238,3 +259,68 @@ def check_length(text: str, form: str) -> None:
     sentence = read_brackets(text)[0] if form == "brackets" else read_line(text, cast(Form, form))
     if sentence is not None and len(sentence) > MOST_WORDS:
         raise ParameterError(f"the sentence has {len(sentence)} words", remedy=remedy)
+
+
+def check_columns(columns: Collection[str]) -> None:
+    """Raise ParameterError for a column that there is not."""
+    if isinstance(columns, str) or (unknown := [name for name in columns if name not in CAUSES]):
+        name = columns if isinstance(columns, str) else unknown[0]
+        raise ParameterError(f"columns cannot be {name!r}", remedy=f"Give a list of these: {', '.join(CAUSES)}.")
+
+
+def causes(
+    hits: Hits,
+    results: Mapping[int, Any],
+    given: Mapping[int, Sentence],
+    source: Callable[[], AttributionSource],
+    columns: Sequence[str],
+) -> pd.DataFrame:
+    """Return a row for each match, with these columns.
+
+    Args:
+        hits: The matches in parses.
+        results: The results of the sentences with matches (`lalkit.ParseResult`), by their numbers.
+        given: All sentences as they were given, some perhaps with gold trees.
+        source: It returns what answers for the parser's label attention.
+        columns: Some of `CAUSES`.
+    """
+    import pandas as pd
+
+    from lalkit.interpret.errors import classify
+    from lalkit.interpret.source import gold_spans
+
+    parses = {number: result.sentence for number, result in results.items() if result.sentence.constituents}
+    values: dict[str, dict] = {name: {} for name in CAUSES}  # of each: number of the sentence, start, end -> value
+    if parses and set(HEADS) & set(columns):
+        values |= _of_heads(source(), parses)
+    for number, parse in parses.items():
+        if "probability" in columns:
+            sure = results[number].with_confidence().prediction
+            probabilities = zip(sure.spans, sure.confidence.spans)
+            values["probability"] |= {(number, *span[:2]): p for span, p in probabilities}
+        if "gold" in columns and given[number].constituents is not None:
+            expected, predicted = (set(spans) for spans in gold_spans([given[number], parse]))
+            classes = {here: kind for kind, _, here in classify(expected - predicted, predicted - expected) if here}
+            values["gold"] |= {(number, *span[:2]): classes.get(span, "right") for span in predicted}
+    margins = {number: result.margin for number, result in results.items()} if "margin" in columns else {}
+    rows = [
+        [margins[n] if name == "margin" else values[name].get((n, m.start, m.end)) for name in columns]
+        for n, _, m in hits.matches
+    ]
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+def _of_heads(source: AttributionSource, parses: Mapping[int, Sentence]) -> dict[str, dict]:
+    """Return the columns HEADS of the constituents of parses."""
+    numbers, sentences = list(parses), list(parses.values())
+    mean = source.mean(sentences) if source.head_labels else None
+    heads = source.measure(sentences, mean).contributions
+    top, rows = heads.top(source.top_norm), np.arange(len(heads.spans))
+    if heads.exact is None:  # a score has only the part of its label's own head, which `measure` gives above the mean
+        own = heads.spans["label"].map(list(source.head_labels).index).to_numpy()
+        names, effects = [source.head_labels[head] for head in top], heads.raw[rows, own] + mean.cpu().numpy()[own]
+    else:
+        names, effects = top.tolist(), heads.exact[rows, top]
+    keys = [(numbers[s], start, end) for s, start, end in heads.spans[["sentence", "start", "end"]].to_numpy()]
+    columns = (names, heads.by("share")[rows, top].tolist(), effects.tolist())
+    return {name: dict(zip(keys, column)) for name, column in zip(HEADS, columns)}

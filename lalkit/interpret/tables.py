@@ -50,18 +50,17 @@ def averages(contributions: Contributions, norm: str, labels: Sequence[str] | No
     Args: labels as in `chosen`.
     Returns: a row for each label and head: label, head, norm, spans, mean, low, high.
     """
-    values = contributions.by(norm)
+    values, tables = contributions.by(norm), []
     sentence, weights = _resampled(contributions)
-    tables = []
     for label in chosen(contributions, labels):
-        mask = contributions.labelled(label)
-        sums = _per_sentence(sentence[mask], values[mask], weights.shape[1])
-        counts = _per_sentence(sentence[mask], np.ones((mask.sum(), 1)), weights.shape[1])
-        low, high = interval(_quotient(weights @ sums, weights @ counts))
-        heads = np.arange(contributions.heads)
-        mean = [values[mask, head].mean() for head in heads]
-        columns = {"label": label, "head": heads, "norm": norm, "spans": mask.sum(), "mean": mean}
-        tables.append(pd.DataFrame({**columns, "low": low, "high": high}))
+        rows = contributions.labelled(label)
+        # Of each sentence; the last column counts the spans.
+        sums = np.zeros((weights.shape[1], contributions.heads + 1))
+        np.add.at(sums, sentence[rows], np.pad(values[rows], ((0, 0), (0, 1)), constant_values=1))
+        drawn = weights @ sums
+        low, high = interval(_quotient(drawn[:, :-1], drawn[:, -1:]))
+        columns = {"label": label, "head": np.arange(contributions.heads), "norm": norm, "spans": rows.sum()}
+        tables.append(pd.DataFrame({**columns, "mean": values[rows].mean(0), "low": low, "high": high}))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -74,17 +73,11 @@ def top_shares(contributions: Contributions, norm: str, labels: Sequence[str] | 
         out. The first row of a label is its top head.
     """
     names, led, weights = _led(contributions, norm)
-    everything = led.sum(1)  # [sentences, heads]
-    overall = 100 * everything.sum(0) / everything.sum()
-    overall_rounds = _shares(everything, weights)
     tables = []
     for label in chosen(contributions, labels):
         counts = led[:, names.index(label)]
-        shares = _shares(counts, weights)
-        lift_low, lift_high = interval(_quotient(shares, overall_rounds))
         columns = {"label": label, "head": np.arange(contributions.heads), "norm": norm, "spans": int(counts.sum())}
-        columns |= {"led": counts.sum(0).astype(int)} | _share_columns(counts, shares, overall)
-        tables.append(_largest_first(columns | {"lift_low": lift_low, "lift_high": lift_high}))
+        tables.append(_shares(columns | {"led": counts.sum(0).astype(int)}, counts, led.sum(1), weights))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -92,15 +85,14 @@ def led_labels(contributions: Contributions, norm: str, heads: Sequence[int] | N
     """Return, for each head (None: for all), which labels the spans have that it leads. This is the reverse of `top_shares`.
 
     Returns: head, label, norm, spans (that the head leads), share, low, high (percent), overall (the percent of all spans
-        that have this label), lift. The largest share of a head comes first.
+        that have this label), lift, lift_low, lift_high. The largest share of a head comes first.
     """
     names, led, weights = _led(contributions, norm)
-    overall = 100 * led.sum((0, 2)) / led.sum()
     tables, last = [], contributions.heads - 1
     for head in range(last + 1) if heads is None else [whole_number("head", head, 0, last) for head in heads]:
         counts = led[:, :, head]
         columns = {"head": head, "label": names, "norm": norm, "spans": int(counts.sum())}
-        tables.append(_largest_first(columns | _share_columns(counts, _shares(counts, weights), overall)))
+        tables.append(_shares(columns, counts, led.sum(2), weights))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -124,9 +116,9 @@ def likeness(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     Returns: the percent of spans with the same top head, and the mean Spearman correlation of contributions over heads. A span
         has no correlation if all its heads are equal on one side; the mean is nan if no span has one.
     """
-    rho = correlation(rankdata(first, axis=1), rankdata(second, axis=1))
+    ranks = [pd.DataFrame(rankdata(values, axis=1)) for values in (first, second)]
     same = 100 * (first.argmax(1) == second.argmax(1)).mean()
-    return same, np.nanmean(rho) if np.isfinite(rho).any() else np.nan
+    return same, ranks[0].corrwith(ranks[1], axis=1).mean()
 
 
 def agreement(
@@ -167,8 +159,8 @@ def match(first: Contributions, second: Contributions, norm: str) -> pd.DataFram
         raise LalkitError(problem, remedy="Look at the same sentences with both, and at more of them.")
     heads, others = linear_sum_assignment(-_profiles(a, norm, labels) @ _profiles(b, norm, labels).T)
     similar = _unit(_profiles(a_held, norm, labels)) @ _unit(_profiles(b_held, norm, labels)).T
-    columns = {"head": heads, "other": others, "similarity": similar[heads, others]}
-    return pd.DataFrame({**columns, "by_chance": similar.mean(1)[heads]})
+    columns = {"similarity": similar[heads, others], "by_chance": similar.mean(1)[heads]}
+    return pd.DataFrame({"head": heads, "other": others, **columns})
 
 
 def survival(
@@ -184,24 +176,18 @@ def survival(
         spans that the pair leads: its share by chance), best (the label's top head in the second parser), best_share, same (is
         the pair this head?).
     """
-    pairs = match(first, second, norm).set_index("head")["other"]
-    halves, rows = (*_halves(first), *_halves(second)), []
-    for label in chosen(first, labels):
-        if all(part.labelled(label).any() for part in halves):
-            a, a_held, b, b_held = (_led_shares(part.where(part.labelled(label)), norm) for part in halves)
-            head, best = int(a.argmax()), int(b.argmax())
-            row = {"label": label, "norm": norm, "head": head, "share": a_held[head]}
-            if (other := pairs.get(head)) is not None:
-                overall = _led_shares(halves[3], norm)[other]
-                row |= {"other": other, "other_share": b_held[other], "other_overall": overall}
-            rows.append(row | {"best": best, "best_share": b_held[best], "same": best == other})
+    pairs, halves = match(first, second, norm).set_index("head")["other"], (*_halves(first), *_halves(second))
+    names = [label for label in chosen(first, labels) if all(part.labelled(label).any() for part in halves)]
+    a, a_held, b, b_held = (100 * pd.DataFrame(_profiles(part, norm, names), columns=names) for part in halves)
+    overall, rows = 100 * np.bincount(halves[3].top(norm), minlength=second.heads) / len(halves[3].spans), []
+    for label in names:
+        head, best = a[label].argmax(), b[label].argmax()
+        row = {"label": label, "norm": norm, "head": head, "share": a_held[label][head]}
+        if (other := pairs.get(head)) is not None:
+            row |= {"other": other, "other_share": b_held[label][other], "other_overall": overall[other]}
+        rows.append(row | {"best": best, "best_share": b_held[label][best], "same": best == other})
     columns = "label norm head share other other_share other_overall best best_share same"
     return pd.DataFrame(rows, columns=columns.split()).astype({"other": "Int64"})
-
-
-def _led_shares(contributions: Contributions, norm: str) -> np.ndarray:
-    """Return the percent of the spans that each head leads: [H]."""
-    return 100 * np.bincount(contributions.top(norm), minlength=contributions.heads) / len(contributions.spans)
 
 
 def matched_by_chance(first: pd.DataFrame, second: pd.DataFrame, rounds: int = ROUNDS) -> pd.Series:
@@ -318,9 +304,8 @@ def _halves(contributions: Contributions) -> tuple[Contributions, Contributions]
 
 def _profiles(contributions: Contributions, norm: str, labels: list[str]) -> np.ndarray:
     """Return the shares of each label's spans that a head leads: [heads, labels]."""
-    names, led, _ = _led(contributions, norm, rounds=1)
-    counts = led.sum(0)[[names.index(name) for name in labels]]  # [labels, heads]
-    return (counts / counts.sum(1, keepdims=True)).T
+    counts = pd.crosstab(contributions.top(norm), contributions.spans["label"].to_numpy(), normalize="columns")
+    return counts.reindex(index=range(contributions.heads), columns=labels, fill_value=0).to_numpy()
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
@@ -353,12 +338,6 @@ def interval(resampled: np.ndarray) -> np.ndarray:
     return np.where(enough, np.nanpercentile(np.where(enough, resampled, 0), INTERVAL, axis=0), np.nan)
 
 
-def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """[m, k], [m, k] -> [m]: Pearson's correlation of the rows; nan if one of the two rows is constant."""
-    a, b = a - a.mean(1, keepdims=True), b - b.mean(1, keepdims=True)
-    return _quotient((a * b).sum(1), np.sqrt((a**2).sum(1) * (b**2).sum(1)))
-
-
 def _led(contributions: Contributions, norm: str, rounds: int = ROUNDS) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Return the labels; [sentences, labels, heads], how many spans of the label the head leads; the resampled weights."""
     sentence, weights = _resampled(contributions, rounds)
@@ -380,33 +359,20 @@ def _resampled(contributions: Contributions, rounds: int = ROUNDS) -> tuple[np.n
     return sentence, draws.astype(np.float32)
 
 
-def _per_sentence(sentence: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
-    sums = np.zeros((count, values.shape[1]))
-    np.add.at(sums, sentence, values)
-    return sums
+def _shares(columns: dict, counts: np.ndarray, everything: np.ndarray, weights: np.ndarray) -> pd.DataFrame:
+    """Add to columns of k rows: share, low, high, overall (percent), lift, lift_low, lift_high. The largest share comes first.
 
-
-def _shares(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Counts [sentences, k], weights [rounds, sentences] -> [rounds, k], the shares in each round."""
-    sums = weights @ counts
-    return _quotient(sums, sums.sum(1, keepdims=True))
+    counts, everything: the spans of one group, and of all, in each sentence: [sentences, k]. weights: [rounds, sentences].
+    """
+    share, overall = (100 * _quotient(part.sum(0, dtype=float), part.sum(dtype=float)) for part in (counts, everything))
+    drawn, of_all = (100 * _quotient(s := weights @ part, s.sum(1, keepdims=True)) for part in (counts, everything))
+    (low, high), (lift_low, lift_high) = interval(drawn), interval(_quotient(drawn, of_all))
+    shares = {"share": share, "low": low, "high": high, "overall": overall, "lift": _quotient(share, overall)}
+    table = pd.DataFrame({**columns, **shares, "lift_low": lift_low, "lift_high": lift_high})
+    return table[table["share"] > 0].sort_values("share", ascending=False, kind="stable")
 
 
 def _quotient(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     """part / whole; nan where whole is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(whole > 0, part / whole, np.nan)
-
-
-def _share_columns(counts: np.ndarray, shares: np.ndarray, overall: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the share of each column of counts [sentences, k] in percent, its interval, and its lift over `overall` [k].
-
-    shares: those of each round, [rounds, k].
-    """
-    share, (low, high) = _quotient(100 * counts.sum(0), counts.sum()), 100 * interval(shares)
-    return {"share": share, "low": low, "high": high, "overall": overall, "lift": _quotient(share, overall)}
-
-
-def _largest_first(columns: dict) -> pd.DataFrame:
-    table = pd.DataFrame(columns)
-    return table[table["share"] > 0].sort_values("share", ascending=False, kind="stable")

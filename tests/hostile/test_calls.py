@@ -61,15 +61,12 @@ OF_RESULTS = {
 }
 OF_PARSERS = {
     "contributions": [{"texts": []}], "attention": [{"texts": []}, {"texts": "One two.", "label": 3}],
-    "errors": [{"gold": ["One two."]}], "view": [{"sentences": ["One two."]}, {"sentences": None}],
+    "errors": [{"gold": ["One two."]}], "view": [{"texts": None}],
     "parse": [{"text": "One two.", "temperature": NAN}, {"text": "One two.", "temperature": "1"}],
 }  # fmt: skip
 OF_THE_PAPERS_LAYER = {
-    "look": [
-        *({"sentences": texts} for texts in (["One two."], "One two.", None, [None], [["One", "two"]], SENTENCE)),
-        *({"sentences": [SENTENCE], **wrong} for wrong in ({"budget": 0}, {"decode": "bogus"}, {"temperature": 0})),
-    ],
-    "terms": [{"sentences": [SENTENCE]}],
+    "look": [{"texts": None}, {"texts": [None]}, {"texts": [SENTENCE], "temperature": 0}],
+    "terms": [{"texts": [SENTENCE]}],
 }
 
 

@@ -10,7 +10,7 @@ from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import ModelError
 from lalkit.evaluation.scores import evaluate
-from lalkit.interpret.controls import CONTROLS, FORCED, cancellation, compare, forced, words_kept
+from lalkit.interpret.controls import CONTROLS, cancellation, compare, words_kept
 from lalkit.interpret.paper_layer import PaperLayer, unchanged
 from lalkit.network.parser import Network
 from lalkit.network.scores import fenceposts
@@ -139,9 +139,8 @@ def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, 
     table, counts = compare(network, parser.collator, sample[:12])
     assert set(table["contexts"]) == set(CONTROLS) - missing == set(counts["contexts"])
     assert table["f1"].between(0, 100).all() and not [name for name in table if name.startswith(("same_top", "rho"))]
-    for refused in (lambda: source.look(sample[:1]), lambda: forced(network, parser.collator, sample[:2])):
-        with pytest.raises(ModelError, match="contributions of label heads are not defined"):
-            refused()
+    with pytest.raises(ModelError, match="contributions of label heads are not defined"):
+        source.look(sample[:1])
     other = Parser.load(parser.folder)
     other.network = network
     before = other.parse(sample[3]).score
@@ -163,46 +162,7 @@ def test_arcs_of_another_convention_are_not_scored(parser, sample):
     assert table["f1"].notna().all() and not {"uas", "las", "uas_p"} & set(table)
 
 
-def test_heads_that_are_made_to_attend_to_the_root(parser, sample):
-    """Against sentences parsed one by one, with an attention that is written down as it must be."""
-    some = sample[:25]
-    table = forced(parser.network, parser.collator, some, shares=(0.0, 1.0), count=2).set_index(
-        ["to", "heads", "share"]
-    )
-    assert list(table.index.unique("to")) == ["as trained", *FORCED] and len(table) == 1 + 2 * 2 * len(FORCED)
-    nothing = table.xs(0.0, level="share")
-    assert (nothing[["repaired", "broken"]] == 0).all(axis=None) and (nothing["f1_p"] == 1).all()
-    parses, trained = [], [r.sentence for r in parser.parse_all(some)]
-    for sentence in some:
-        place = torch.tensor(sentence.heads.index(0) + 1)
-
-        def only_the_root(attention, mask, place=place):
-            return torch.nn.functional.one_hot(place, attention.shape[2]).to(attention).expand_as(attention)
-
-        with hooked(parser, {"attention": only_the_root}):
-            parses.append(parser.parse_all([sentence])[0].sentence)
-    row, after = table.loc["root of gold", "all", 1.0], evaluate(some, parses).summary()
-    assert (row["f1"], row["uas"]) == pytest.approx((after["f1"], after["uas"]))
-    right, old, new = (
-        {(i, c) for i, s in enumerate(trees) for c in s.constituents} for trees in (some, trained, parses)
-    )
-    gained, lost = right & new - old, right & old - new
-    assert (row["repaired"], row["broken"]) == (len(gained), len(lost)) and gained | lost
-    assert row["broken_S"] == sum(c.label == "S" for _, c in lost)
-    assert table.loc["random word", "all", 1.0].tolist() != row.tolist()
-    assert row.tolist() != table.loc["root of gold", "top 2 of S", 1.0].tolist()
-
-
 # ---------------------------------------------------------------- contexts cancel in a span
-
-
-def test_only_the_norm_keeps_a_context_from_cancelling_in_a_span():
-    words, contexts = torch.randn(1, 7, 1, 8, dtype=torch.double), torch.randn(2, 1, 1, 5, 8, dtype=torch.double)
-    before = [fenceposts(words + c, (4, 4)) for c in contexts]
-    after = [fenceposts(torch.nn.functional.layer_norm(words + c, (8,)), (4, 4)) for c in contexts]
-    spans = [[post[:, 5] - post[:, 2] for post in posts] for posts in (before, after)]
-    close(*spans[0], 1e-12)
-    assert (spans[1][0] - spans[1][1]).abs().max() > 0.1
 
 
 def test_the_parts_of_a_span_vector(parser, sample):
