@@ -35,7 +35,7 @@ from tqdm import tqdm
 
 from lalkit import files
 from lalkit.api import Parser, ParseResult
-from lalkit.chart.machine import give_back, map_large, progress
+from lalkit.chart.machine import give_back, progress
 from lalkit.chart.sums import Temperature
 from lalkit.config import MOST_PROCESSES
 from lalkit.errors import LalkitError, ModelError, ParameterError, TooLongError, TreebankError, whole_number
@@ -237,7 +237,6 @@ def start_worker() -> None:
     """Prepare a worker process. It ends with Ctrl-C, and with its parent, also when that one is killed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     torch.set_num_threads(1)
-    map_large()
 
     def end_with_parent() -> None:
         multiprocessing.parent_process().join()

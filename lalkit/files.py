@@ -13,10 +13,6 @@ from typing import IO, Any
 
 from lalkit.errors import LalkitError
 
-DEEPEST = 100  # levels of objects and lists in JSON; files of lalkit have fewer than 10
-MOST_VALUES = 10**7  # at one level
-TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
-
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
@@ -82,17 +78,14 @@ def parse_json(text: str, nan: bool = False) -> Any:
 
     nan: whether NaN and infinite numbers are allowed.
 
-    Raises ValueError for a text that is not JSON, for a key that is in one object twice, for more than 100 levels of nesting,
-    for a whole number of more than 64 bits, for a number that is not finite, and for a character that UTF-8 cannot write.
+    Raises ValueError for a text that is not JSON or is nested too deeply, for a key that is in one object twice, for a whole
+    number of more than 64 bits, for a number that is not finite, and for a character that UTF-8 cannot write.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in values:
-                raise ValueError(f"the key {key!r} is there twice")
-            values[key] = value
-        return values
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError(f"a key is there twice among {', '.join(key for key, _ in pairs)}")
+        return dict(pairs)
 
     def whole(digits: str) -> int:
         if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
@@ -108,24 +101,8 @@ def parse_json(text: str, nan: bool = False) -> Any:
         value = json.loads(text, object_pairs_hook=unique, parse_int=whole, parse_float=real, parse_constant=real)
         json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        raise ValueError(TOO_DEEP) from None
-    check_nesting(value)
+        raise ValueError("it is nested too deeply") from None
     return value
-
-
-def check_nesting(value: Any) -> None:
-    """Raise ValueError if objects and lists are nested more than 100 levels deep, or hold far too many values.
-
-    YAML can write the same list in many places, so a short text may stand for more values than fit into the memory.
-    """
-    level = [value]
-    for _ in range(DEEPEST + 1):
-        level = [node for node in level if isinstance(node, dict | list)]
-        if sum(map(len, level)) > MOST_VALUES:
-            raise ValueError(f"it holds more than {MOST_VALUES:,} values")
-        level = [part for node in level for part in (node.values() if isinstance(node, dict) else node)]
-    if level:
-        raise ValueError(TOO_DEEP)
 
 
 def check_form(value: Any, form: type) -> None:

@@ -20,7 +20,7 @@ from lalkit import corpus
 from lalkit.api import Parser
 from lalkit.corpus import Job, Parts, Text, blocks, from_arguments, from_stream, in_halves, open_lines
 from lalkit.errors import LalkitError, ModelError, ParameterError, TooLongError, TreebankError
-from lalkit.treebank.brackets import read_text, unescape
+from lalkit.treebank.brackets import unescape
 from lalkit.treebank.tree import Sentence
 from tests.launch import launch
 
@@ -81,25 +81,6 @@ def test_blocks_are_the_text_in_pieces(texts, size, newline, ends):
     assert all(block.bytes >= size for block in found[:-1])
     assert all(b.first == a.first + len(a.lines) for a, b in zip(found, found[1:]))
     assert len({block.sha256 for block in found}) >= len({tuple(block.lines) for block in found})
-
-
-@pytest.mark.parametrize(
-    "data", [b"a\nb\ncaf\xe9 x\nd\n", b"a\nb\0c\nd\n", b"\xff\xfea\0\n\0", b"a\n\xc3", b"\xef\xbb\xbfa\n"]
-)
-def test_bytes_are_read_as_in_a_whole_file(tmp_path, data):
-    path = tmp_path / "f.txt"
-    path.write_bytes(data)
-
-    def told(read):
-        try:
-            return read()
-        except TreebankError as error:
-            return str(error)
-
-    with open_lines(path) as lines:
-        assert told(lambda: [line for b in blocks(lines, 99) for line in b.lines]) == told(
-            lambda: read_text(path).split("\n")[:-1]
-        )
 
 
 def test_what_cannot_be_read_is_refused(tmp_path, monkeypatch):
@@ -180,14 +161,6 @@ def test_a_parquet_table_holds_what_json_holds(tiny_parser, tmp_path):
 def test_options_that_do_not_fit(tiny_parser, big, options, error):
     with pytest.raises(ParameterError, match=error):
         parse(tiny_parser, big, **options)
-
-
-def test_forms(monkeypatch):
-    assert corpus.forms("ptb, json,ptb") == ("ptb", "json")
-    monkeypatch.setattr(corpus, "find_spec", lambda name: None)
-    for text, says in (("ptb, xml", "'xml'"), ("parquet", r"lalkit\[parquet\]")):
-        with pytest.raises(LalkitError, match=says):
-            corpus.forms(text)
 
 
 # ---------------------------------------------------------------- errors
@@ -412,15 +385,6 @@ def test_a_cluster_loses_a_worker_and_nothing_else(tiny_parser, big, expected, t
         flag.unlink()
         with pytest.raises(LalkitError, match="a worker died"):
             parse(tiny_parser, big, tmp_path / "again", cluster=local.scheduler_address)
-
-
-def test_a_cluster_that_is_not_there(monkeypatch):
-    pytest.importorskip("distributed", reason="dask.distributed is not installed: lalkit[cluster]")
-    with pytest.raises(LalkitError, match="^tcp://127.0.0.1:1: no dask scheduler"):
-        corpus.connect("tcp://127.0.0.1:1", patience=0.5)
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(LalkitError, match=r"lalkit\[cluster\]"):
-        corpus.connect("tcp://127.0.0.1:1")
 
 
 @pytest.mark.slow

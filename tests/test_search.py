@@ -16,7 +16,7 @@ from lalkit.interpret.questions import CAUSES
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.corpora import load
 from lalkit.treebank.head_words import dependencies
-from lalkit.treebank.search import NAME, Pattern, read_file, search
+from lalkit.treebank.search import Pattern, read_file, search
 from lalkit.treebank.tree import Node, Sentence, Span
 from tests.command import lalkit
 
@@ -157,12 +157,6 @@ def test_a_pattern_that_cannot_be_used_names_the_place(text, place, monkeypatch)
     assert place in error.value.where and "SBAR < (IN < that)" in error.value.remedy
 
 
-def test_a_condition_that_cannot_be_read_is_refused():
-    for condition in ({"head": ""}, {"head": 3}, {"head": "/(/"}, {"heads": "it"}):
-        with pytest.raises(ParameterError):
-            Pattern("NP", **condition)
-
-
 def test_the_examples_of_the_page():
     rows = re.findall(r"^\| `(.*)` \| .* \| (.*) \|$", PAGE, re.M)
     assert len(rows) == 10
@@ -189,16 +183,6 @@ def test_the_table_has_the_words_of_matches_head_words_and_captures():
     assert not len(none) and none["start"].dtype == hits.table["start"].dtype
     html = search([MADE] * 60, "PRN")._repr_html_()
     assert html.count("<tr>") == 50 and "60 matches" in html and "<b>( &lt;b&gt; )</b>" in html
-
-
-def test_matches_stand_in_one_column_also_beside_wide_characters():
-    chinese = Sentence(("我们", "知道", "你"), None, ((0, 3, "IP"), (2, 3, "NP")), id="一个很长的名字一个很长的名字")
-    hits = search([MADE, chinese, Sentence(("x " * 90 + "y").split(), None, (Span(90, 91, "NP"),))], "NP|PRN")
-    lines = hits.concordance(100).splitlines()
-    wide = [len(re.findall("[\u2e80-\uff00]", line[: line.index("[")])) for line in lines]
-    assert {line.index("[") + more for line, more in zip(lines, wide)} == {NAME + 1 + (100 - NAME) // 3 + 1}
-    assert lines[1].split(maxsplit=1) == ["made", "The [( <b> )]"]
-    assert "知道 [你]" in lines[2] and "x x x [y]" in lines[3]
 
 
 # ---------------------------------------------------------------- parses, and the columns of causes
@@ -240,26 +224,6 @@ def test_gold_says_right_or_the_class_of_the_error(paper, hits):
     assert len(wrong) == len(classes) == len(together) < len(of_spans)
     assert (together["gold"] == together["class"]).all()
     assert paper.search([" ".join(SENTENCES[0].words)], "__", ["gold"]).table["gold"].isna().all()
-
-
-def test_the_columns_of_label_attention_inside_the_span_are_its_terms(tiny_span_parser):
-    span = Parser.load(tiny_span_parser)
-    table = span.search(SENTENCES[:2], "__", ["top_head", "share", "effect"]).table.dropna()
-    results = span.parse_all(SENTENCES[:2])
-    assert len(table)
-    for row in table.drop_duplicates(["sentence", "start", "end"]).itertuples():
-        terms = results[row.sentence].terms
-        label = next(name for start, end, name in terms.spans if (start, end) == (row.start, row.end))
-        words, _ = terms.of((row.start, row.end, label))
-        assert row.effect == pytest.approx(words["value"].sum(), abs=1e-4)
-        assert row.top_head in span.vocab.labels and 0 < row.share <= 1
-
-
-def test_a_column_or_pattern_that_there_is_not_is_refused_before_parsing(paper, monkeypatch):
-    monkeypatch.setattr(Parser, "parse_all", None)
-    for pattern, columns in (("NP", ["heads"]), ("NP", "gold"), ("NP < (", [])):
-        with pytest.raises(ParameterError):
-            paper.search(SENTENCES, pattern, columns)
 
 
 # ---------------------------------------------------------------- files and the command

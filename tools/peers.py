@@ -207,6 +207,19 @@ def compare(peers: Sequence[str], treebank: str, epochs: int, seeds: Sequence[in
     return rows
 
 
+def contradictions(constituents: Sequence, arcs: Sequence) -> int:
+    """Return in how many sentences a constituent of the one side contradicts the arcs of the other side.
+
+    Such a constituent has two or more words whose head word is outside. Joint trees have none.
+    """
+    from lalkit.treebank.joint import external_head
+
+    return sum(
+        any(external_head(dependencies.heads, span.start, span.end) is None for span in tree.constituents)
+        for tree, dependencies in zip(constituents, arcs, strict=True)
+    )
+
+
 def row(folders: Sequence[Path], test: Sequence) -> dict:
     """Return the scores of the test part that was parsed in these folders, one after the other.
 
@@ -228,7 +241,7 @@ def row(folders: Sequence[Path], test: Sequence) -> dict:
         **{key: next((s[key] for s in summaries if s[key] is not None), None) for key in ("f1", "uas", "las")},
         "words_per_second": sum(map(len, test)) / sum(report["parse_seconds"] for report in reports),
         "epoch_seconds": sum(sum(r["epoch_seconds"]) / len(r["epoch_seconds"]) for r in reports),
-        "contradictions": scores.contradictions(*layers.values()) if len(layers) == 2 else None,
+        "contradictions": contradictions(*layers.values()) if len(layers) == 2 else None,
         "sentences": len(test),
     }
 

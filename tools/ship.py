@@ -43,7 +43,7 @@ from lalkit.config import PRESETS, Config, flatten, read_saved, to_dict
 from lalkit.draw.figures import calibration_figure
 from lalkit.draw.pages import png
 from lalkit.errors import CorpusError, LalkitError, ModelError
-from lalkit.evaluation.calibration import calibration_error, judge, reliability, risk_coverage
+from lalkit.evaluation.calibration import judge, reliability
 from lalkit.evaluation.provenance import splits
 from lalkit.evaluation.scores import by_label, by_length, evaluate
 from lalkit.files import find_json, write_bytes, write_json, write_text
@@ -485,6 +485,33 @@ def draw_reliability(
     print(errors.rename(columns={False: "ECE before", True: "after"}).round(2).to_string())
     write_text(out.with_suffix(".csv"), table.to_csv(index=False, float_format="%.5g"))
     write_bytes(out.with_suffix(".png"), png(calibration_figure(table)))
+
+
+def calibration_error(judged: pd.DataFrame) -> pd.Series:
+    """Return the expected calibration error of each kind, in percent: the mean distance in `reliability`, weighted by parts.
+
+    Source: Guo et al. 2017, eq. 3.
+    """
+    table = reliability(judged)
+    table["error"] = table["parts"] * (table["probability"] - table["right"]).abs()
+    sums = table.groupby("kind")[["error", "parts"]].sum()
+    return (100 * sums["error"] / sums["parts"]).rename("ece")
+
+
+def risk_coverage(judged: pd.DataFrame, steps: int = 25) -> pd.DataFrame:
+    """Return, for each kind, the share of errors (risk) among the surest parts, for growing shares of parts (coverage).
+
+    Returns: kind, coverage, risk, least: the smallest probability of the parts that count.
+    """
+    rows = []
+    for kind, group in judged.groupby("kind"):
+        group = group.sort_values("probability", ascending=False, kind="stable")
+        wrong = (~group["right"]).cumsum().to_numpy()
+        for share in np.arange(1, steps + 1) / steps:
+            count = max(1, round(share * len(group)))
+            risk = wrong[count - 1] / count
+            rows.append((kind, count / len(group), risk, group["probability"].iloc[count - 1]))
+    return pd.DataFrame(rows, columns=["kind", "coverage", "risk", "least"]).drop_duplicates(ignore_index=True)
 
 
 def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:

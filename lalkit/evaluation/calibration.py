@@ -14,7 +14,6 @@ import pandas as pd
 from lalkit.treebank.tree import GROUP, Sentence
 
 BINS = 10  # of probabilities, equally wide
-STEPS = 25  # of coverage
 
 
 def judge(tables: Sequence[pd.DataFrame], gold: Sequence[Sentence]) -> pd.DataFrame:
@@ -61,30 +60,3 @@ def reliability(judged: pd.DataFrame) -> pd.DataFrame:
     return groups.agg(
         parts=("right", "size"), probability=("probability", "mean"), right=("right", "mean")
     ).reset_index()
-
-
-def calibration_error(judged: pd.DataFrame) -> pd.Series:
-    """Return the expected calibration error of each kind, in percent: the mean distance in `reliability`, weighted by parts.
-
-    Source: Guo et al. 2017, eq. 3.
-    """
-    table = reliability(judged)
-    table["error"] = table["parts"] * (table["probability"] - table["right"]).abs()
-    sums = table.groupby("kind")[["error", "parts"]].sum()
-    return (100 * sums["error"] / sums["parts"]).rename("ece")
-
-
-def risk_coverage(judged: pd.DataFrame, steps: int = STEPS) -> pd.DataFrame:
-    """Return, for each kind, the share of errors (risk) among the surest parts, for growing shares of parts (coverage).
-
-    Returns: kind, coverage, risk, least: the smallest probability of the parts that count.
-    """
-    rows = []
-    for kind, group in judged.groupby("kind"):
-        group = group.sort_values("probability", ascending=False, kind="stable")
-        wrong = (~group["right"]).cumsum().to_numpy()
-        for share in np.arange(1, steps + 1) / steps:
-            count = max(1, round(share * len(group)))
-            risk = wrong[count - 1] / count
-            rows.append((kind, count / len(group), risk, group["probability"].iloc[count - 1]))
-    return pd.DataFrame(rows, columns=["kind", "coverage", "risk", "least"]).drop_duplicates(ignore_index=True)

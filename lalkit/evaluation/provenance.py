@@ -7,7 +7,6 @@ import hashlib
 import json
 import platform
 import subprocess
-import sys
 from collections.abc import Collection, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -129,18 +128,10 @@ def device() -> str:
 
 
 def peak_memory() -> float | None:
-    """Return the most memory this process has used, in MB of 1024 x 1024 bytes; None on Windows.
-
-    On Linux a program that a large process starts inherits its ru_maxrss, while VmHWM starts anew with the program.
-    """
+    """Return the most memory this process has used, in MB of 1024 x 1024 bytes; None on other systems than Linux."""
     try:
         status = Path("/proc/self/status").read_text()
         kilobytes = float(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1])
     except (OSError, StopIteration):
-        try:
-            import resource
-        except ImportError:
-            return None
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        kilobytes = most / 1024 if sys.platform == "darwin" else most
+        return None
     return round(kilobytes / 1024, 1)

@@ -32,7 +32,6 @@ from lalkit.chart.joint import decode_batch
 from lalkit.errors import LalkitError
 from lalkit.evaluation import evalb
 from lalkit.evaluation.evalb import COLLINS, OK, BracketCount, EvalbRules, percent
-from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Node, Sentence, escape, find_crossing
 from lalkit.treebank.universal import is_universal, same_convention, without_subtype
 
@@ -310,17 +309,6 @@ def _by_conventions(sentence: Sentence) -> Sentence:
     labels = tuple(without_subtype(label) for label in sentence.arc_labels or ("_",) * len(sentence))
     tags = tuple("." if label == "punct" else "_" for label in labels)
     return dataclasses.replace(sentence, tags=tags, constituents=None, arc_labels=labels if sentence.heads else None)
-
-
-def contradictions(constituents: Iterable[Sentence], arcs: Iterable[Sentence]) -> int:
-    """Return in how many sentences a constituent of the one side contradicts the arcs of the other side.
-
-    Such a constituent has two or more words whose head word is outside. Joint trees have none.
-    """
-    return sum(
-        any(external_head(dependencies.heads, span.start, span.end) is None for span in tree.constituents)
-        for tree, dependencies in zip(constituents, arcs, strict=True)
-    )
 
 
 LENGTHS = (10, 20, 30, 40, 60)  # words; the last group has the longer sentences

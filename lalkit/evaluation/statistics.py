@@ -1,4 +1,4 @@
-"""Test whether a difference is more than chance, and measure areas under ROC curves and agreement of judges.
+"""Test whether a difference is more than chance, and measure how far judges agree.
 
 Two questions need two tests. *Is one system better than another?* A system is trained again and again, so the unit is the run
 (a seed): `welch`. *Is this parser better than that parser?* Both are fixed files that parse the same sentences, so the unit is
@@ -233,19 +233,6 @@ def holm(p: ArrayLike) -> np.ndarray:
     corrected = np.empty_like(p)
     corrected[order] = np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order]).clip(max=1.0)
     return corrected
-
-
-def roc_auc(scores: ArrayLike, positive: ArrayLike) -> float:
-    """Return the area under the ROC curve (Mann and Whitney 1947).
-
-    It is the chance that a positive example has a higher score than a negative one; ties count half. Raises ValueError
-    without examples of both kinds.
-    """
-    scores, positive = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
-    count, others = positive.sum(), (~positive).sum()
-    if not count or not others:
-        raise ValueError(f"{count} positive and {others} negative examples: some of both are needed")
-    return float(stats.mannwhitneyu(scores[positive], scores[~positive], method="asymptotic")[0] / (count * others))
 
 
 def fleiss_kappa(counts: ArrayLike) -> float:

@@ -41,7 +41,7 @@ from lalkit.config import MOST_PROCESSES, Config, override, preset, read_saved, 
 from lalkit.corpus import connect
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
-from lalkit.files import check_nesting, find_json, lock, parse_json, remove_parts, write_bytes, write_json, write_text
+from lalkit.files import find_json, lock, parse_json, remove_parts, write_bytes, write_json, write_text
 from lalkit.reproduce.notebook import suggest
 
 logger = logging.getLogger(__name__)
@@ -298,7 +298,6 @@ def _read(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises ParameterError if it is not YAML, or does not fit into JSON."""
     try:
         content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
-        check_nesting(content)
         parse_json(json.dumps(content))  # it must fit into sweep.json
         return content
     except (OSError, yaml.YAMLError, RecursionError, TypeError, ValueError) as error:

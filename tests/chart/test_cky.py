@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from lalkit.chart.cky import best_brackets, cky_batch
-from lalkit.errors import ParameterError
 from tests.reference import cky_literal as reference
 
 
@@ -21,24 +20,6 @@ def test_first_maximum_of_the_enumeration(kind):
     charts = [random_chart(rng, 1 + trial % 6, int(rng.integers(3, 7)), kind) for trial in range(240)]
     for trial, (tree, chart) in enumerate(zip(cky_batch(charts), charts)):
         assert (tree.score, tree.spans) == reference.first_best(chart), trial
-
-
-def test_labels_spelled_out():
-    rng = np.random.default_rng(18)
-    for trial in range(9):
-        n = 1 + trial % 3
-        chart = random_chart(rng, n, 4, "exact")
-        best = max(reference.labelled_trees(n, 4), key=lambda tree: sum(chart[i, j, label] for i, j, label in tree))
-        (tree,) = cky_batch([chart])
-        assert tree.spans == [span for span in best if span[2]]
-        assert tree.score == sum(chart[i, j, label] for i, j, label in best)
-
-
-def test_all_equal_splits_leftmost():
-    chart = np.zeros((5, 5, 3))
-    chart[..., 2] = 1
-    spans = [span[:2] for span in cky_batch([chart])[0].spans]
-    assert spans == [(0, 4), (0, 1), (1, 4), (1, 2), (2, 4), (2, 3), (3, 4)]
 
 
 def test_one_word_and_the_sentence_have_a_real_label():
@@ -83,9 +64,3 @@ def test_wrong_charts(change, problem):
     changed = change(wrong)
     with pytest.raises(ValueError, match=problem):
         cky_batch([chart, wrong if changed is None else changed])
-
-
-@pytest.mark.parametrize("settings", [{"lengths": [4, 4]}, {"lengths": [5]}, {"threads": 0}])
-def test_wrong_settings(settings):
-    with pytest.raises((ValueError, ParameterError), match="2 lengths for 1|length 5 is not in|threads is 0"):
-        cky_batch([random_chart(np.random.default_rng(0), 4, 4, "exact")], **settings)

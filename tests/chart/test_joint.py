@@ -46,28 +46,6 @@ def test_gold_scores_decode_to_gold(dtype):
     assert subheads > 75
 
 
-def test_the_sentence_is_labelled_even_below_zero_but_words_are_not():
-    label_scores = np.zeros((2, 2, 5))
-    label_scores[0, 1] = [0, 9, -3, -1, -1]
-    tree = decode(label_scores, np.array([[4.0, np.nan]]))
-    assert (tree.score, tree.spans, tree.heads.tolist()) == (1.5, [(0, 1, 3, 1)], [0])
-    label_scores = np.full((3, 3, 4), -1.0)
-    label_scores[..., 0] = 0
-    label_scores[0, 2, 1] = 5  # <H> may not stand for the sentence
-    tree = decode(label_scores, np.array([[0.0, 0, 1], [2, 0, 0]]))
-    assert (tree.score, tree.spans, tree.heads.tolist()) == (0.5 * -1 + 0.5 * 3, [(0, 2, 2, 2)], [2, 0])
-
-
-def test_lam_0_is_the_best_projective_dependency_tree_and_lam_1_ignores_arcs():
-    rng = np.random.default_rng(11)
-    label_scores, arc_scores = random_chart(rng, 8, 5, "real")
-    other_labels, other_arcs = random_chart(rng, 8, 5, "real")
-    # Every projective tree is the head structure of some joint tree, so at lam = 0 labels cannot matter.
-    assert same_tree(decode(label_scores, arc_scores, 0), decode(other_labels, arc_scores, 0))
-    assert same_tree(decode(label_scores, arc_scores, 1), decode(label_scores, other_arcs, 1))
-    assert not same_tree(decode(label_scores, arc_scores, 0.5), decode(other_labels, arc_scores, 0.5))
-
-
 def test_a_batch_is_its_sentences():
     rng = np.random.default_rng(5)
     pairs = [random_chart(rng, int(n), 6, "real", np.float32) for n in rng.integers(1, 25, 30)]
@@ -76,15 +54,6 @@ def test_a_batch_is_its_sentences():
         assert same_trees(decode_batch(pairs, threads=threads), alone)
     assert same_trees(decode_batch(pairs[::-1]), alone[::-1])
     assert decode_batch([]) == []
-
-
-def test_the_type_of_the_scores_is_the_type_of_the_sum():
-    label_scores, arc_scores = random_chart(np.random.default_rng(8), 12, 6, "real")
-    double, single = decode(label_scores, arc_scores), decode(np.float32(label_scores), np.float32(arc_scores))
-    assert double.spans == single.spans
-    assert single.score == float(np.float32(single.score)) != double.score
-    half = np.float16(label_scores), np.float16(arc_scores)
-    assert same_tree(decode(*half), decode(*(scores.astype(np.float32) for scores in half)))
 
 
 def test_cells_that_are_not_read_may_hold_anything():
@@ -143,14 +112,3 @@ def test_too_long_is_said_before_the_chart_is_allocated(monkeypatch):
     monkeypatch.setattr(joint, "_decode", lambda *_: pytest.fail("decoding began"))
     with pytest.raises(TooLongError, match="sentence 1: 9 words"):
         decode_batch(pairs)
-
-
-def test_threads_are_limited_by_memory(monkeypatch):
-    pairs = [random_chart(np.random.default_rng(0), 9, 4, "real")] * 6
-    asked = []
-    monkeypatch.setattr(joint, "map_threads", lambda f, items, threads: asked.append(threads) or [f(i) for i in items])
-    monkeypatch.setattr(machine, "SMALL", 0)
-    for room, threads in ((1, 1), (2.5, 2), (100, 4)):
-        monkeypatch.setattr(machine, "available_bytes", lambda room=room: int(room * machine.chart_bytes(9, 8)))
-        assert len(decode_batch(pairs, threads=4)) == 6
-        assert asked.pop() == threads

@@ -55,12 +55,6 @@ def test_half_precision_is_computed_in_float32():
     assert same_trees(trees, decode_batch_torch(low[0].float(), low[1].float(), lengths))
 
 
-def test_scores_with_gradients_are_decoded_without():
-    label_scores, arc_scores, lengths = padded([random_chart(np.random.default_rng(6), 5, 5, "real")])
-    expected = decode_batch_torch(label_scores, arc_scores, lengths)
-    assert same_trees(decode_batch_torch(label_scores.requires_grad_(), arc_scores, lengths.tolist()), expected)
-
-
 def test_pieces_do_not_matter(monkeypatch):
     """Small temporaries, or a batch decoded in parts because it does not fit: the same trees."""
     rng = np.random.default_rng(13)
@@ -96,18 +90,3 @@ def test_wrong_scores_are_named(sentence, layer, place, value, problem):
     pairs[sentence][layer][place] = value
     with pytest.raises(ValueError, match=problem):
         decode_batch_torch(*padded(pairs))
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (lambda labels, arcs, n: (labels, arcs[:, :-1], n), "arc_scores must be"),
-        (lambda labels, arcs, n: (labels[:, 1:], arcs, n), "label_scores must be"),
-        (lambda labels, arcs, n: (labels, arcs, [3]), "1 lengths for 2"),
-        (lambda labels, arcs, n: (labels, arcs, [3, 5]), r"sentence 1: length 5 is not in 1..4"),
-        (lambda labels, arcs, n: (labels, arcs, n, 2), "lam must lie in"),
-    ],
-)
-def test_wrong_shapes(change, problem):
-    with pytest.raises(ValueError, match=problem):
-        decode_batch_torch(*change(*padded([random_chart(np.random.default_rng(1), n, 5, "real") for n in (3, 2)])))

@@ -12,7 +12,6 @@ import pytest
 
 import lalkit
 from lalkit.chart import machine
-from lalkit.errors import TooLongError
 
 STAT = "anon 900\ninactive_file {}"  # cached files are given back when memory is needed
 
@@ -39,32 +38,9 @@ def test_memory_is_what_the_machine_and_every_group_leave(files, expected, tmp_p
     assert machine.available_bytes() == expected
 
 
-def test_check_fits():
-    machine.check_fits(10, 100, 100)
-    machine.check_fits(10, 10**30, None)
-    with pytest.raises(TooLongError, match="here: 10 words need 1,001 bytes"):
-        machine.check_fits(10, 1001, 1000, "here")
-
-
-def test_both_thresholds_are_asked_for(monkeypatch):
-    asked = []
-    library = SimpleNamespace(mallopt=lambda name, value: asked.append((name, value)) or 1)
-    monkeypatch.setattr(machine.sys, "platform", "linux")
-    monkeypatch.setattr(machine.ctypes, "CDLL", lambda name: library)
-    assert machine.keep_memory() is True and machine.map_large() is True
-    assert asked == [(-3, 2**25), (-1, 2**30), (-3, 2**20)]
-
-
 @pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"), reason="glibc only")
 def test_glibc_takes_them():
-    assert machine.keep_memory() is True and machine.map_large() is True
-
-
-@pytest.mark.parametrize("platform", ["darwin", "linux"])
-def test_elsewhere_nothing_happens(platform, monkeypatch):
-    monkeypatch.setattr(machine.sys, "platform", platform)
-    monkeypatch.setattr(machine.ctypes, "CDLL", lambda name: object())
-    assert machine.keep_memory() is False and machine.map_large() is False
+    assert machine.keep_memory() is True
     machine.give_back()
 
 

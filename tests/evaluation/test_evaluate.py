@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import random
 from pathlib import Path
 
@@ -18,12 +17,11 @@ from lalkit.evaluation.scores import (
     attachment,
     by_label,
     by_length,
-    contradictions,
     evaluate,
     other_arc_labels,
     universal_scores,
 )
-from lalkit.treebank.brackets import clean, drop_top, parse_tree, scan_trees, tree_to_sentence
+from lalkit.treebank.brackets import parse_tree, tree_to_sentence
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Node, Sentence, Span
 from tests.reference.evalb import count_brackets
@@ -97,15 +95,6 @@ def test_the_slow_twin_agrees(pair):
         assert count.status.endswith(expected)
     else:
         assert (count.matched, count.gold, count.predicted) == expected
-
-
-@given(tree_pairs())
-def test_sides_can_be_exchanged_unless_one_is_empty(pair):
-    there, back = score_brackets(*pair), score_brackets(*pair[::-1])
-    if there.status == back.status == "ok":
-        assert (there.matched, there.gold, there.predicted) == (back.matched, back.predicted, back.gold)
-    else:
-        assert "ok" not in (there.status, back.status)
 
 
 def test_totals_are_sums_and_the_program_never_gives_up():
@@ -262,14 +251,6 @@ def test_missing_tags_trees_and_sentences():
             wrong()
 
 
-def test_other_rules_and_tags_of_words_that_evalb_pairs():
-    gold, found = joint("(SQ (VP (VB Go)) (? ?))"), joint("(SQ (VP (VB Go) (? ?)))")
-    rules = dataclasses.replace(COLLINS, deleted=COLLINS.deleted | {"?"})
-    assert [evaluate([gold], [found], r).summary()["precision"] for r in (COLLINS, rules)] == [50.0, 100.0]
-    summary = evaluate([joint("(NP (DT a) (, ,) (NN b))")], [joint("(NP (DT a) (NN b))")]).summary()
-    assert (summary["f1"], summary["tag_accuracy"]) == (100.0, 100.0)
-
-
 def test_by_label_and_by_length():
     gold = [joint("(S (NP (DT a) (NN b)) (VP (VB c) (NP (NN d))))"), joint("(NP (NP (NN a)) (, ,) (NP (NN b)))")]
     found = [joint("(S (NP (DT a) (NN b)) (VP (VB c) (PP (NN d))))"), joint("(NP (NN a) (, ,) (NP (NN b)))")]
@@ -291,24 +272,6 @@ def test_by_label_and_by_length():
 
 
 # ------------------------------------------------------------------------------------------------- a real treebank
-
-
-@pytest.mark.data
-@pytest.mark.slow
-def test_normalising_the_ptb_sample_does_not_change_its_brackets():
-    """Raw trees (traces, function tags) against what a parser is trained on: all brackets, but for the one ADVP|PRT."""
-    nltk = pytest.importorskip("nltk")
-    if "NLTK_DATA" in os.environ and os.environ["NLTK_DATA"] not in nltk.data.path:
-        nltk.data.path.insert(0, os.environ["NLTK_DATA"])
-    try:
-        text = nltk.corpus.treebank.raw()
-    except LookupError:
-        pytest.skip("the NLTK treebank sample is not here: set NLTK_DATA, or lalkit data fetch ptb-sample")
-    raw = [drop_top(tree) for _, tree in scan_trees(text)]
-    assert len(raw) == 3914
-    totals = BracketTotals.of(score_brackets(tree, tree_to_sentence(clean(tree)).tree) for tree in raw)
-    assert totals.skipped == 0
-    assert totals.gold == totals.predicted == totals.matched + 1
 
 
 def test_no_sentence_is_left_out_because_of_a_wrong_punctuation_tag():
@@ -368,13 +331,6 @@ def test_universal_dependencies_by_their_own_conventions():
     for kept, upos in ((rows, table.upos[0]), ([row for row in rows if row[2] != "punct"], table.upos[1])):
         assert upos == 100 * sum(a == b for a, b, _ in kept) / len(kept)
     assert len(universal_scores([dataclasses.replace(gold[0], arc_labels=["SBJ"] * len(gold[0]))], found[:1])) == 0
-
-
-def test_contradictions_are_counted_by_sentence():
-    words = ("He", "goes", "far", "today")
-    tree = Sentence(words, None, (Span(0, 4, "S"), Span(1, 4, "VP"), Span(2, 4, "NP")))
-    apart, along = Sentence(words, None, None, (2, 0, 2, 2)), Sentence(words, None, None, (2, 0, 4, 2))
-    assert contradictions([tree, tree, tree], [apart, along, apart]) == 2
 
 
 OURS = "DET P NMOD PMOD SBJ ROOT OBJ COORD CC NUM".split()

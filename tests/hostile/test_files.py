@@ -36,7 +36,7 @@ DAMAGES = {
 }  # fmt: skip
 # Python's own reader accepts most of these: the last of two keys counts, and numbers of every size. Later steps would fail.
 STRICT = [
-    '{"a": 1, "\\u0061": 1}', '{"a":' * 101 + "1" + "}" * 101, "[" * 100_000, '{"a": 9223372036854775808}',
+    '{"a": 1, "\\u0061": 1}', "[" * 100_000, '{"a": 9223372036854775808}',
     '{"a": ' + "9" * 5000 + "}", '{"a": NaN}', '{"a": 1e400}', '{"a": "\\ud800"}',
 ]  # fmt: skip
 WITHIN = ['{"a": 9223372036854775807, "b": -1e300}', '{"a":' * 100 + "1" + "}" * 100]
@@ -170,14 +170,13 @@ def test_wrong_values_in_json(folder, tmp_path, subtests):
 
 SWEEP = "name: a\nquestion: why\ntreebank: sample\npreset: tiny\nseeds: [1]\ngrid: {a: {b: {}}}\n"
 CLAIM = SWEEP + "claims: [{says: SAYS, better: {}, than: {}, by: f1}]\n"
-LAUGHS = "".join(f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefghi", "bcdefghij"))
 SAYS = {
     "20,000 brackets": "[" * 20_000, "a list inside itself": "&a [*a]", "a day that is not": "2001-02-30", "NaN": ".nan",
     "5,000 digits": "9" * 5000, "a command": '!!python/object/apply:os.system ["true"]',
 }  # fmt: skip
 YAML = {
     **{name: CLAIM.replace("SAYS", says) for name, says in SAYS.items()},
-    "2,000 lists in lists": "- " * 2_000 + "x", "nine times nine times nine": "a: &a [1, 1]\n" + LAUGHS,
+    "2,000 lists in lists": "- " * 2_000 + "x",
     "a key twice": SWEEP + "name: b\n", "a NUL": SWEEP + "\0", "empty": "", "a text": "text",
 }  # fmt: skip
 

@@ -14,7 +14,6 @@ from lalkit.evaluation.statistics import (
     mean_of_runs,
     paired_test,
     resampled_scores,
-    roc_auc,
     split_tests,
     welch,
 )
@@ -79,17 +78,6 @@ def test_paired_differences_that_do_not_vary():
         paired_test([1.0, np.nan], [0.0, 1.0])
     with pytest.raises(ValueError, match="same examples"):
         paired_test([1.0, 2.0], [0.0])
-
-
-def test_the_area_under_the_curve_against_all_pairs():
-    rng = np.random.default_rng(5)
-    for size in (2, 7, 40):
-        positive = rng.permutation([True, False] + list(rng.random(size - 2) < 0.3))
-        for scores in (rng.normal(size=size), rng.integers(0, 3, size)):  # without ties, and with many
-            assert roc_auc(scores, positive) == pytest.approx(literal.roc_auc(scores, positive), abs=1e-12)
-    assert roc_auc([1, 2, 3], [0, 0, 1]) == 1 and roc_auc([3, 2, 1], [0, 0, 1]) == 0 and roc_auc([1, 1], [0, 1]) == 0.5
-    with pytest.raises(ValueError, match="2 positive and 0 negative"):
-        roc_auc([1, 2], [1, 1])
 
 
 def test_the_agreement_of_judges_against_all_pairs():

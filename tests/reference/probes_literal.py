@@ -120,11 +120,6 @@ def label_tie_loss(logits, labels, owned):
     return fmean(losses)
 
 
-def roc_auc(scores, positive):
-    pairs = [(a > b) + (a == b) / 2 for a, p in zip(scores, positive) if p for b, q in zip(scores, positive) if not q]
-    return fmean(pairs)
-
-
 def fleiss_kappa(counts):
     """The share of equal pairs of judgements of an item, beyond that of any two judgements drawn from all."""
     judgements = [[c for c, n in enumerate(row) for _ in range(n)] for row in counts]

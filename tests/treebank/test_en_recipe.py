@@ -1,7 +1,5 @@
 """The recipe of a shipped parser: its stages in order, and constituents that agree with the arcs of a treebank."""
 
-from pathlib import Path
-
 import pytest
 
 from lalkit.api import Parser
@@ -11,30 +9,6 @@ from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
 from tests.mixed import mixed  # noqa: F401
 from tools import en_recipe
-
-
-def test_every_stage_of_a_parser_is_trained_once_and_in_order(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    runs = []
-
-    def train(config, treebank, out, resume):
-        runs.append((out, treebank, config.train.start, config.train.seed))
-        Path(out).mkdir(parents=True)
-        (Path(out) / "model.json").write_text("{}")
-
-    monkeypatch.setattr(en_recipe, "train_parser", train)
-    monkeypatch.setattr(
-        en_recipe, "constituents", lambda treebank, model, out: runs.append((str(out), treebank, model, 0))
-    )
-    en_recipe.train("en-span", seed=2)
-    first = "craft:constituents*0.25+ewt+gum+sample:constituents"
-    then = "craft:constituents*0.25+ewt*0.5+runs/ewt-silver*0.5+gum+sample:constituents*6"
-    assert runs == [
-        ("runs/en-first", first, "en-craft", 1),
-        ("runs/ewt-silver", "ewt", "runs/en-first", 0),
-        ("runs/en-span-first", first, "en-craft-span", 1),
-        ("runs/en-span-2", then, "runs/en-span-first", 2),
-    ]
 
 
 def test_constituents_agree_with_the_arcs(mixed, tiny_parser, tmp_path):  # noqa: F811

@@ -58,12 +58,6 @@ def test_head_child(text):
     assert head_child(node) == expected
 
 
-def test_function_tags_and_indices_do_not_move_the_head():
-    for name in ("NP-SBJ-1", "NP=2", "NP|PRT"):
-        children = tuple(Node(label, (Node("X", word="w"),)) for label in (name, "PP-LOC-2", "NP"))
-        assert head_child(Node("PP-DIR=3", children)) == 1 and head_child(Node(name, children)) == 2
-
-
 @pytest.mark.parametrize(
     ("text", "arc"),
     [

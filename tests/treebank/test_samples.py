@@ -30,8 +30,6 @@ KINDS = {
     "sample": ("register", "news headline dialogue letter science instruction"),
     "sample-zh": ("script", "simplified traditional"),
 }
-SIMPLIFIED, TRADITIONAL = set("们这个张为么车书东爱"), set("們這個張為麼車書東愛")
-PHENOMENA = "ba bei serial pivot relative possessive question coordination measure existential comparison topic".split()
 NAMES = tuple(TAGS)
 
 
@@ -75,22 +73,3 @@ def test_texts_are_the_words_no_sentence_occurs_twice_and_every_part_has_every_k
         assert len({deps.comments[comment].lower() for _, _, deps in rows}) == len(rows)
     for split in SPLITS:
         assert {deps.comments[key] for at, _, deps in rows if at == split} == set(kinds.split())
-
-
-def test_comparisons_have_one_form():
-    """(ADJP (ADJP (JJR older)) (PP (IN than) ...)): what is compared with is a sister of the comparative's own phrase."""
-    for _, tree, deps in sentences("sample"):
-        for node in tree.nodes():
-            labels = {child.label.split("-")[0] for child in node.children}
-            assert not (labels & {"JJR", "RBR"} and labels & {"PP", "SBAR"}), deps.comments["sent_id"]
-
-
-def test_chinese_scripts_are_not_mixed_and_the_promised_phenomena_are_there():
-    found, scripts = Counter(), Counter()
-    for _, _, deps in sentences("sample-zh"):
-        script = deps.comments["script"]
-        other = SIMPLIFIED - TRADITIONAL if script == "traditional" else TRADITIONAL - SIMPLIFIED
-        assert not other & set("".join(deps.words)), deps.comments["text"]
-        found.update(deps.comments["phenomena"].split())
-        scripts[script] += 1
-    assert scripts["simplified"] == 50 and [name for name in PHENOMENA if found[name] < 2] == []

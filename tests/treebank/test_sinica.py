@@ -1,13 +1,10 @@
 """The Sinica Treebank: heads and arc labels come from roles; unusual lines are repaired or named. The clauses are made up."""
 
-import zipfile
-
 import pytest
 
 from lalkit.errors import TreebankError
 from lalkit.treebank import sinica
 from lalkit.treebank.check import check, stats
-from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.sinica import read_line
 from tests.corpora import needs
@@ -64,14 +61,6 @@ def test_splits_take_lines_in_turn_and_a_broken_line_is_named():
     parts = {split: list(sinica.read(text, split, "parsed")) for split in ("train", "dev", "test")}
     assert [len(items) for items in parts.values()] == [16, 2, 2]
     assert [s.id for s in parts["dev"]] == ["sinica.9", "sinica.19"] and "parsed, line 20" in str(parts["test"][1])
-
-
-def test_the_named_corpus_from_its_archive(monkeypatch, tmp_path):
-    (tmp_path / "corpora").mkdir()
-    with zipfile.ZipFile(tmp_path / "corpora" / "sinica_treebank.zip", "w") as file:
-        file.writestr("sinica_treebank/parsed", (LINE + PUNCTUATION + "\r\n") * 10)
-    monkeypatch.setenv("NLTK_DATA", str(tmp_path))
-    assert [len(load("sinica", split)) for split in ("train", "dev", "test")] == [8, 1, 1]
 
 
 @pytest.mark.data
