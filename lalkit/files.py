@@ -144,10 +144,10 @@ def read_json(
     return value
 
 
-def find_json(path: str | Path, nan: bool = False, form: type | None = None) -> dict | None:
+def find_json(path: str | Path, nan: bool = False) -> dict | None:
     """Return the JSON object in a file, or None if `read_json` refuses the file: for results that can be made again."""
     with suppress(LalkitError):
-        return read_json(path, "", nan=nan, form=form)
+        return read_json(path, "", nan=nan)
     return None
 
 

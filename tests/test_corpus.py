@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lalkit import corpus
 from lalkit.api import Parser
 from lalkit.corpus import Job, Parts, Text, blocks, from_arguments, from_stream, in_halves, open_lines
-from lalkit.errors import LalkitError, ModelError, ParameterError, TooLongError, TreebankError
+from lalkit.errors import LalkitError, ParameterError, TooLongError, TreebankError
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.tree import Sentence
 from tests.launch import launch
@@ -151,11 +150,9 @@ def test_a_parquet_table_holds_what_json_holds(tiny_parser, tmp_path):
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"workers": 0}, "--workers"),
         ({"workers": 1, "cluster": "tcp://x:1"}, "exclude each other"),
         ({"workers": 1}, "--out"),
         ({"to": ("ptb", "json")}, "--out"),
-        ({"to": ("parquet",)}, "--out"),
     ],
 )
 def test_options_that_do_not_fit(tiny_parser, big, options, error):
@@ -170,10 +167,8 @@ def test_options_that_do_not_fit(tiny_parser, big, options, error):
     "error",
     [
         MemoryError(),
-        torch.OutOfMemoryError("CUDA out of memory"),
-        RuntimeError("[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory: you tried ..."),
-        TooLongError("9 words need 10 bytes; 1 are available", "Split it.", where="sentence 0"),
-        RuntimeError("mat1 and mat2 shapes cannot be multiplied"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: ..."),
+        TooLongError("9 words", "Split it."),
     ],
     ids=str,
 )
@@ -189,10 +184,6 @@ def test_if_memory_runs_out_halves_are_parsed(error):
     def sentences(*lengths):
         return [Sentence(("w",) * n, id=f"f:{i}") for i, n in enumerate(lengths, 1)]
 
-    if "shapes" in str(error):
-        with pytest.raises(RuntimeError, match="shapes"):
-            in_halves(parse_few, sentences(10, 11))
-        return
     assert in_halves(parse_few, sentences(*[10] * 5)) == ["f:1", "f:2", "f:3", "f:4", "f:5"]
     assert sizes == [5, 2, 3, 1, 2]
     with pytest.raises(TooLongError) as raised:
@@ -221,13 +212,6 @@ def test_an_error_in_the_first_block_leaves_nothing(tiny_parser, tmp_path, text,
     with pytest.raises(LalkitError, match=error):
         parse(tiny_parser, tmp_path / "f.txt", tmp_path / "out", form="tagged")
     assert names(tmp_path) == ["f.txt"]
-
-
-def test_a_parser_that_was_exchanged(tiny_parser, tmp_path):
-    copy = shutil.copytree(tiny_parser, tmp_path / "copy")
-    (copy / "model.json").write_text(json.dumps({**json.loads((copy / "model.json").read_text()), "info": {}}))
-    with pytest.raises(ModelError, match="copy"):
-        corpus.load(Job(str(copy), sha256=corpus.fingerprint(tiny_parser)), "cpu")
 
 
 # ---------------------------------------------------------------- kills
@@ -274,10 +258,7 @@ def test_the_same_command_continues(tiny_parser, big, killed, tmp_path, monkeypa
     assert killed.read_text(encoding="utf-8") == parse(tiny_parser, big, tmp_path / "new")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"form": "raw"}, {"to": ("json",)}, {"pretty": True}, {"decode": "mbr"}, "file", "parser", "foreign", "running"],
-)
+@pytest.mark.parametrize("change", [{"form": "raw"}, "file", "parser", "foreign", "running"])
 def test_the_blocks_of_another_run_are_left_alone(tiny_parser, tiny_span_parser, big, killed, tmp_path, change):
     parts = killed.with_name("out.parts")
     if change == "foreign":
@@ -372,14 +353,8 @@ def test_a_cluster_loses_a_worker_and_nothing_else(tiny_parser, big, expected, t
         os.kill(os.getpid(), signal.SIGKILL)
 
     monkeypatch.setattr(corpus, "parse_block", die_once)
-    options = {
-        "n_workers": 2,
-        "threads_per_worker": 1,
-        "processes": True,
-        "dashboard_address": ":0",
-        "silence_logs": 50,
-    }
-    with distributed.LocalCluster(**options) as local:
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(2, **options) as local:
         assert parse(tiny_parser, big, tmp_path / "out", cluster=local.scheduler_address) == expected and flag.exists()
         local.scheduler.allowed_failures = 0
         flag.unlink()

@@ -151,20 +151,16 @@ class Constraints:
         Constraints that contradict each other leave no tree, which is found later.
         """
         for item in self.items:
-            names: Sequence[str] = ()
             if isinstance(item, ArcItem):
-                there, known = 1 <= item.dependent <= n and 0 <= item.head <= n, True
+                fits = 1 <= item.dependent <= n and 0 <= item.head <= n
             elif isinstance(item, TagItem):
-                there, known, names = 1 <= item.word <= n, item.tag in tags, tags
+                fits = 1 <= item.word <= n and item.tag in tags
             else:
-                there = 1 <= item.first <= item.last <= n
-                known, names = any(map(item.matches, labels)), labels[1:]
-            if not there:
-                remedy = f"It has the words 1 to {n}; a span begins with the smaller number."
-                raise ParameterError("is not in the sentence", where=str(item), remedy=remedy)
-            if not known:
-                remedy = f"It has: {' '.join(names) or 'no tags'}"
-                raise ParameterError("the parser does not know this name", where=str(item), remedy=remedy)
+                fits = 1 <= item.first <= item.last <= n and any(map(item.matches, labels))
+            if not fits:
+                problem = "is not in the sentence, or the parser does not know the name"
+                remedy = f"The words are 1 to {n}. Labels: {' '.join(labels[1:])}. Tags: {' '.join(tags) or 'none'}."
+                raise ParameterError(problem, where=str(item), remedy=remedy)
 
     def apply(
         self, label_scores: np.ndarray, arc_scores: np.ndarray, labels: Sequence[str]

@@ -5,7 +5,6 @@ Only ASCII space, tab and newline separate tokens: CRAFT has words that contain 
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +21,10 @@ UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
 def parse_tree(text: str) -> Node:
     """Read one bracketed tree. Raises TreebankError with the number of the tree in which the brackets go wrong."""
-    trees: list[Node] = []
-    for _, tree in scan_trees(text):
+    trees = [tree for _, tree in scan_trees(text)]
+    for tree in trees:
         if isinstance(tree, TreebankError):
             raise tree
-        trees.append(tree)
     if len(trees) != 1:
         raise TreebankError(f"{len(trees)} trees instead of one: {text[:60]!r}", "Give one tree in brackets.")
     return trees[0]
@@ -154,7 +152,7 @@ def strip_function(label: str) -> str:
 
 
 def clean(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
-    """Return the tree without traces and without a layout bracket. Function tags stay.
+    """Return the tree without traces and without a layout bracket: a top node over a single phrase. Function tags stay.
 
     unwrap: labels of wrappers that are layout, not syntax (CRAFT's TITLE, HEADING, CAPTION). They go if they cover a whole
     tree. Raises TreebankError for a tree that has only traces.
@@ -162,7 +160,8 @@ def clean(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
     kept = drop_empty(tree)
     if kept is None:
         raise TreebankError(f"the tree has no words: {format_tree(tree)[:60]}", "Leave the tree out.")
-    kept = drop_top(kept, unwrap)
+    while len(kept.children) == 1 and kept.label in (*TOPS, *unwrap) and not kept.children[0].is_leaf:
+        kept = kept.children[0]
     return Node("TOP", kept.children) if kept.label in TOPS and not kept.is_leaf else kept
 
 
@@ -173,18 +172,9 @@ def drop_empty(tree: Node) -> Node | None:
         children = tuple(child for child in map(kept.get, map(id, node.children)) if child is not None)
         if node.is_leaf:
             kept[id(node)] = None if node.label == "-NONE-" else node
-        elif len(children) == len(node.children) and all(map(operator.is_, children, node.children)):
-            kept[id(node)] = node
         else:
             kept[id(node)] = Node(node.label, children) if children else None
     return kept[id(tree)]
-
-
-def drop_top(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
-    """Remove layout brackets: an unlabelled or TOP node, or one with a label of `unwrap`, over a single phrase."""
-    while len(tree.children) == 1 and tree.label in (*TOPS, *unwrap) and not tree.children[0].is_leaf:
-        tree = tree.children[0]
-    return tree
 
 
 def tree_to_sentence(tree: Node, id: str = "") -> Sentence:

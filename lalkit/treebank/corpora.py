@@ -218,15 +218,12 @@ def build(
 
 
 def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
-    pairs = [*zip_longest(map(_one_name, sentence.words), map(_one_name, gold.words), fillvalue="")]
-    different = [i for i, (in_tree, in_gold) in enumerate(pairs) if in_tree != in_gold]
-    if different:
-        texts = (" ".join(side).strip() for side in zip(*pairs[different[0] : different[0] + 3]))
-        raise TreebankError(
-            f"tree and dependencies have different words from word {different[0] + 1}: {' against '.join(map(repr, texts))}",
-            where=f"sentence {sentence.id}",
-            remedy="Give both the same words, or leave the sentence out of both.",
-        )
+    pairs = zip_longest(map(_one_name, sentence.words), map(_one_name, gold.words), fillvalue="")
+    for number, (in_tree, in_gold) in enumerate(pairs, 1):
+        if in_tree != in_gold:
+            problem = f"tree and dependencies have different words at word {number}: {in_tree!r} against {in_gold!r}"
+            remedy = "Give both the same words, or leave the sentence out of both."
+            raise TreebankError(problem, remedy, where=f"sentence {sentence.id}")
 
 
 def _one_name(word: str) -> str:

@@ -28,7 +28,7 @@ other child and its side.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -84,8 +84,11 @@ class Rules:
         self.alike = {name: frozenset(group.split()) for (group,) in tables["alike"] for name in group.split()}
         self.look_up = cache(self._look_up)
 
-    def head_child(self, parent: str, categories: Sequence[str]) -> int:
-        """Return the index of the head child. parent and categories (of the children) have no function tags."""
+    def head_child(self, node: Node) -> int:
+        """Return the index of the head among the children of a constituent. Function tags and indices do not matter."""
+        if len(node.children) == 1:
+            return 0
+        parent, categories = strip_function(node.label), [strip_function(child.label) for child in node.children]
         side, ranks = self.heads.get(parent, ("last", []))
         end = 0 if side == "first" else -1
         candidates = [i for i, category in enumerate(categories) if category not in self.never]
@@ -245,7 +248,7 @@ def dependencies(tree: Node, rules: Rules = ENGLISH) -> Arcs:
             position -= 1
             waiting.append(position)
             continue
-        head = head_child(node, rules)
+        head = rules.head_child(node)
         head_words = [waiting.pop() for _ in node.children]
         waiting.append(head_words[head])
         for i, word in enumerate(head_words):
@@ -253,10 +256,3 @@ def dependencies(tree: Node, rules: Rules = ENGLISH) -> Arcs:
                 heads[word] = head_words[head] + 1
                 labels[word] = rules.arc_label(node, head, i)
     return tuple(heads), tuple(labels)
-
-
-def head_child(node: Node, rules: Rules = ENGLISH) -> int:
-    """Return the index of the head among the children of a constituent. Function tags and indices do not matter."""
-    if len(node.children) == 1:
-        return 0
-    return rules.head_child(strip_function(node.label), [strip_function(child.label) for child in node.children])

@@ -47,14 +47,6 @@ def test_same_as_numba(device, batches, longest):
     compare(device, batches, size=25, longest=longest, seed=2)
 
 
-def test_half_precision_is_computed_in_float32():
-    pairs = [random_chart(np.random.default_rng(6), n, 5, "real", np.float32) for n in (3, 8)]
-    label_scores, arc_scores, lengths = padded(pairs, 0)
-    low = label_scores.bfloat16(), arc_scores.bfloat16()
-    trees = decode_batch_torch(*low, lengths)
-    assert same_trees(trees, decode_batch_torch(low[0].float(), low[1].float(), lengths))
-
-
 def test_pieces_do_not_matter(monkeypatch):
     """Small temporaries, or a batch decoded in parts because it does not fit: the same trees."""
     rng = np.random.default_rng(13)

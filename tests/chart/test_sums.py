@@ -127,13 +127,6 @@ def test_wrong_scores_are_named(layer, place, value, problem):
         log_partition(torch.from_numpy(labels)[None], torch.from_numpy(arcs)[None], [3], temperature=0.1)
 
 
-def test_what_is_not_read_may_be_anything():
-    labels, arcs = random_chart(np.random.default_rng(1), 4, 5, "real")
-    expected = marginals(labels, arcs)
-    labels[np.tril_indices(5)] = arcs[np.arange(4), np.arange(1, 5)] = np.nan
-    assert_same(marginals(labels, arcs), expected, 0)
-
-
 def test_a_sentence_that_does_not_fit_is_refused_before_it_is_computed(monkeypatch):
     monkeypatch.setattr(machine, "available_bytes", lambda: 2**22)
     with pytest.raises(TooLongError, match="sentence 1: 60 words"):

@@ -7,9 +7,9 @@ import pytest
 
 from lalkit.errors import TreebankError
 from lalkit.treebank import brackets
-from lalkit.treebank.corpora import find, load
-from lalkit.treebank.head_words import ENGLISH, PUNCTUATION, dependencies, derive, head_child, read_tables
-from lalkit.treebank.tree import Node, check_heads
+from lalkit.treebank.corpora import load
+from lalkit.treebank.head_words import ENGLISH, PUNCTUATION, dependencies, derive, read_tables
+from lalkit.treebank.tree import Node
 from tests.corpora import needs
 
 
@@ -55,18 +55,16 @@ def arcs(text: str) -> list[str]:
 )  # fmt: skip
 def test_head_child(text):
     node, expected = production(text)
-    assert head_child(node) == expected
+    assert ENGLISH.head_child(node) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "arc"),
+    ("text", "expected"),
     [
-        ("(S (NP-SBJ-1 (PRP It)) (VP (VBD was) (VP (VBN made) (PP (IN by) (NP-LGS (PRP us))))))", "by LGS made"),
-        ("(S (NP-SBJ-1 (PRP It)) (VP (VBD was) (VP (VBN made) (PP (IN by) (NP-LGS (PRP us))))))", "us PMOD by"),
+        ("(S (NP-SBJ-1 (PRP It)) (VP (VBD was) (VP (VBN made) (PP (IN by) (NP-LGS (PRP us))))))", "by LGS made; us PMOD by"),
         ("(VP (TO to) (VP (VB go)))", "to IM go"),
         ("(VP (VBD made) (NP (PRP it)) (S (ADJP-PRD (JJ easy))))", "easy PRD made"),
-        ("(VP (VBD said) (SBAR (IN that) (S (NP-SBJ (PRP he)) (VP (VBD left)))))", "that COMP said"),
-        ("(VP (VBD said) (SBAR (IN that) (S (NP-SBJ (PRP he)) (VP (VBD left)))))", "left SUB that"),
+        ("(VP (VBD said) (SBAR (IN that) (S (NP-SBJ (PRP he)) (VP (VBD left)))))", "that COMP said; left SUB that"),
         ("(VP (VBD lives) (PP-LOC-CLR (IN in) (NP (NNP Rome))))", "in LOC lives"),
         ("(VP (VBD fell) (PP (IN on) (NP (NNP Rome))))", "on VMOD fell"),
         ("(VP (VBZ is) (RB not) (ADJP-PRD (JJ old)))", "not ADV is"),
@@ -74,11 +72,8 @@ def test_head_child(text):
         ("(VP (VB come) (ADVP-TMP|PRT (RB now)))", "now TMP come"),
         ("(VP (VB give) (PRT (RP up)))", "up PRT give"),
         ("(VP (VBZ sees) (NP-2 (NN light)))", "light OBJ sees"),
-        ("(VP (VB eat) (CC and) (VB drink) (NP (NN wine)))", "drink COORD eat"),
-        ("(VP (VB eat) (CC and) (VB drink) (NP (NN wine)))", "and CC eat"),
-        ("(VP (VP (VB a)) (, ,) (VP (VB b)) (, ,) (CC and) (ADVP (RB then)) (VP (VB c)))", "b COORD a"),
-        ("(VP (VP (VB a)) (, ,) (VP (VB b)) (, ,) (CC and) (ADVP (RB then)) (VP (VB c)))", "c COORD a"),
-        ("(VP (VP (VB a)) (, ,) (VP (VB b)) (, ,) (CC and) (ADVP (RB then)) (VP (VB c)))", "then ADV a"),
+        ("(VP (VB eat) (CC and) (VB drink) (NP (NN wine)))", "drink COORD eat; and CC eat"),
+        ("(VP (VP (VB a)) (, ,) (VP (VB b)) (, ,) (CC and) (ADVP (RB then)) (VP (VB c)))", "b COORD a; c COORD a; then ADV a"),
         ("(NP (NP (NN a)) (, ,) (NP (NN b)) (CC and) (NP (NN c)))", "a COORD c"),
         ("(NP (NP (NN a)) (, ,) (NP (NN b)) (, ,))", "a APPO b"),
         ("(S (S-ADV (VP (VBG going))) (, ,) (S (VP (VB come))))", "going ADV come"),
@@ -91,16 +86,14 @@ def test_head_child(text):
         ("(NP (QP ($ $) (CD 5)) (JJ net) (NN gain))", "$ NUM gain"),
         ("(NP (NP (NN car)) (SBAR (WHNP (WDT that)) (S (VP (VBZ goes)))))", "that RELC car"),
         ("(NP (NP (NN car)) (PRN (-LRB- -LRB-) (NP (NNP T)) (-RRB- -RRB-)))", "T PRN car"),
-        ("(NP (NML (NN protein) (HYPH -) (NN kinase)) (NN activity))", "- P kinase"),
-        ("(NP (NML (NN protein) (HYPH -) (NN kinase)) (NN activity))", "kinase NMOD activity"),
-        ("(SBARQ (WHNP (WP Who)) (SQ (VBD did) (NP-SBJ (PRP he)) (VP (VB see))) (. ?))", "Who TPC did"),
-        ("(SBARQ (WHNP (WP Who)) (SQ (VBD did) (NP-SBJ (PRP he)) (VP (VB see))) (. ?))", "see VC did"),
+        ("(NP (NML (NN protein) (HYPH -) (NN kinase)) (NN activity))", "- P kinase; kinase NMOD activity"),
+        ("(SBARQ (WHNP (WP Who)) (SQ (VBD did) (NP-SBJ (PRP he)) (VP (VB see))) (. ?))", "Who TPC did; see VC did"),
         ("(FRAG (NP (NN end)) (NP-TMP (NN today)))", "today TMP end"),
         ("(FRAG (NP (NN end)) (VP (VBN seen)))", "seen DEP end"),
     ],
-)
-def test_arc_labels(text, arc):
-    assert arc in arcs(text)
+)  # fmt: skip
+def test_arc_labels(text, expected):
+    assert set(expected.split("; ")) <= set(arcs(text))
 
 
 @pytest.mark.parametrize(
@@ -175,17 +168,3 @@ def test_heads_are_those_of_the_dependency_treebank():
         and counts["DEP"] < 0.002 * counts.total()
     )
     assert (counts["LGS"], counts["SBJ"], counts["PRD"]) == (232, 6833, 1300)
-
-
-@pytest.mark.data
-@pytest.mark.slow
-def test_craft_gets_trees_and_few_unnamed_arcs():
-    if (folder := find("craft")) is None:
-        pytest.skip("needs CRAFT")
-    counts = Counter()
-    for file in sorted((folder / "structural-annotation/treebank/penn").glob("*.tree"))[:6]:
-        for _, tree in brackets.scan_trees(brackets.read_text(file)):
-            heads, labels = dependencies(brackets.clean(tree))
-            check_heads(heads)
-            counts.update(labels)
-    assert counts["DEP"] < 0.005 * counts.total()
