@@ -55,32 +55,18 @@ Form = Literal["text", "raw", "tokens", "tagged"]
 def read_sentences(texts: Any, form: Form = "raw") -> list[Sentence]:
     """Return texts, lists of words or Sentences as Sentences: of a list, an array, a column of a table or an iterator.
 
-    Raises TreebankError if an entry is no sentence. The message gives its number, or its row in a pandas Series.
+    Raises TreebankError if an entry is no sentence. The message gives its number.
     """
-    rows, sentences = getattr(texts, "index", None) if hasattr(texts, "iloc") else None, []
-    for number, text in enumerate(in_order(texts, "sentences"), 1):
-        try:
-            sentences.append(read_sentence(text, form, number))
-        except TreebankError as error:
-            raise error if rows is None else error.at(f"row {rows[number - 1]}") from None
-    return sentences
+    return [read_sentence(text, form, number) for number, text in enumerate(in_order(texts, "sentences"), 1)]
 
 
 def read_sentence(text: Any, form: Form = "raw", number: int = 1) -> Sentence:
     """Return one text, list of words or Sentence as a Sentence. Raises TreebankError if there are no words."""
     if isinstance(text, Sentence):
         return text
-    where = f"sentence {number}"
-    if not isinstance(text, str | list | tuple):
-        import pandas as pd  # only here, because it takes long to load
-
-        if pd.api.types.is_scalar(text) and pd.isna(text):
-            raise TreebankError("the text is missing", "Leave it out, as `dropna` of pandas.", where=where)
-    elif any(isinstance(word, Sentence) for word in text):
-        raise TreebankError("this is a list of sentences, not one sentence", "Use `parse_all`.", where=where)
     sentence = read_line(text, form, str(number)) if isinstance(text, str) else Sentence(text, id=str(number))
     if sentence is None:
-        raise TreebankError("there is nothing to parse", "Give at least one word.", where=where)
+        raise TreebankError("there is nothing to parse", "Give at least one word.", where=f"sentence {number}")
     return sentence
 
 

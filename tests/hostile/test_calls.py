@@ -46,7 +46,7 @@ MANY = {
 NOT_MANY = [
     ("Yes", "parse"), (SENTENCE, "parse"), (None, "None"), (b"One", "bytes"), ({"One."}, "set"),
     (pd.DataFrame({"text": ["One."]}), "DataFrame"), (["One.", NAN], "sentence 2"), ([b"One.", "Two."], "sentence 1"),
-    (["One.", "Two.", " "], "sentence 3"), (pd.Series(["One.", None], index=["a", "b"]), "row b: sentence 2"),
+    (["One.", "Two.", " "], "sentence 3"), (pd.Series(["One.", None], index=["a", "b"]), "sentence 2"),
 ]  # fmt: skip
 NAMES = [  # of parsers: (name, the place that the error names)
     (None, "None"), (3, "3"), ("", ""), (b"en-news", "bytes"), ("en-nwes", "en-nwes"), (Path(__file__), "test_calls.py"),
