@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 LONG = 500  # words of a sentence that is announced before it is parsed
 SECONDS = 1e-10  # of one core, for the decoder: times the fourth power of the words
-DIGITS = 6  # significant digits of a probability that is written
 Precision = Literal["auto", "fp32", "bf16"]
 # What finds the trees of a batch: it takes the arguments of `decode_output`.
 Decode = Callable[..., list[JointTree]]
@@ -407,4 +406,4 @@ def check_joint(task: str) -> None:
 
 
 def _rounded(probability: float) -> float:
-    return float(f"{probability:.{DIGITS}g}")
+    return float(f"{probability:.6g}")  # six significant digits are written

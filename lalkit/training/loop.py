@@ -357,6 +357,8 @@ class Run(Learner):
             check_form(content["state"], State)
             self.state = State(**content["state"])
             check_form(self.state.history[: -1 if self._unscored() else None], list[Epoch])
+            if self._unscored():
+                check_form([self.state.history[-1][name] for name in terms_of(self.config.train)], list[float])
             if self._done() and not self.state.history:
                 raise ValueError("no epoch was scored")
         except (KeyError, TypeError, ValueError) as error:
@@ -399,8 +401,7 @@ def estimate(config: Config, treebank: str) -> str:
         f"{train.epochs} epochs take {seconds * train.epochs / 3600:.1f} hours, without evaluation",
     ]
     if free is not None and fixed + kept > free:
-        advice = "lower train.part_tokens; it changes memory, but no result"
-        lines.append(f"too much    {free / 1e9:.1f} GB are free: {advice}")
+        lines.append(f"too much    {free / 1e9:.1f} GB are free: lower train.part_tokens; it changes no result")
     return "\n".join(lines)
 
 
