@@ -48,7 +48,7 @@ def test_the_joint_tree_comes_from_the_shipped_parser(tmp_path):
 def test_the_contributions_in_the_explorer_come_from_the_shipped_parser():
     """The picture was taken in a browser, so we compare the numbers that it shows."""
     treebank, split, number = re.search(
-        r"`explorer.png` \| `lalkit explain --treebank (\S+) --split (\S+) --sentence (\d+)", README
+        r"`explorer.png` \| .*Treebank.load\(\"(\w+)\", \"(\w+)\"\)\[(\d+)\]", README
     ).groups()
     sentence = load(treebank, split).sentences[int(number)]
     committed = pd.read_csv(FOLDER / "explorer.csv")

@@ -28,8 +28,8 @@ import typer
 from tqdm import tqdm
 
 from lalkit.chart.machine import keep_memory
-from lalkit.cli import analysis_commands, data_commands, first_steps, parser_commands, study_commands
-from lalkit.errors import LalkitError
+from lalkit.cli import experiment_commands, first_steps, parser_commands
+from lalkit.errors import LalkitError, ParameterError
 from lalkit.files import writing
 
 HELP = "Train parsers with label attention, parse with them, and look inside them."
@@ -37,14 +37,14 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 for command in (
     parser_commands.train, parser_commands.evaluate, parser_commands.parse, parser_commands.explain,
     parser_commands.serve, parser_commands.search,
-    first_steps.doctor, first_steps.run, analysis_commands.bench,
-    first_steps.demo, analysis_commands.sweep,
+    first_steps.doctor, first_steps.run, experiment_commands.bench,
+    first_steps.demo, experiment_commands.sweep,
 ):  # fmt: skip
     app.command()(command)
-app.add_typer(analysis_commands.reports, name="report")
-app.add_typer(data_commands.app, name="data")
+app.add_typer(experiment_commands.reports, name="report")
+app.add_typer(first_steps.data, name="data")
 app.add_typer(first_steps.models, name="models")
-app.add_typer(study_commands.app, name="study")
+app.add_typer(experiment_commands.studies, name="study")
 
 
 class Messages(logging.Handler):
@@ -104,6 +104,9 @@ def main() -> None:
     keep_memory()
     try:
         prepare_streams()
+        if "" in sys.argv:
+            place = f"after {sys.argv[sys.argv.index('') - 1]}"
+            raise ParameterError("a word is empty", where=place, remedy="Write something, or leave it out.")
         try:
             app()
         finally:

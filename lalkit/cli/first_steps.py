@@ -1,8 +1,9 @@
-"""`lalkit demo`, `doctor`, `run` and `models`: what is here, and the first steps with it."""
+"""`lalkit demo`, `doctor`, `run`, `models` and `data`: what is here, and the first steps with it."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,8 @@ from lalkit.cli.options import documented
 
 logger = logging.getLogger(__name__)
 models = typer.Typer(help="List and check trained parsers.")
+data = typer.Typer(no_args_is_help=True, help="Fetch, import, count and check corpora.")
+Name = Annotated[str, typer.Argument(help=options.TREEBANK)]
 
 TYPED = (
     "Select the person driving.",
@@ -43,9 +46,7 @@ def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: option
 
     options.set_threads(None)
     parser, sample = Parser.load(model), corpora.load("sample", "test").sentences
-    logger.info(
-        "==> 1/3 parsing three sentences of data/sample and three typed ones with %s", parser.info.get("name", model)
-    )
+    logger.info("==> 1/3 parsing three sentences of data/sample and three typed ones")
     results = parser.parse_all([*[s.words for s in sample if 6 <= len(s) <= 14][:3], *TYPED])
     for number, result in enumerate(results, 1):
         print(f"\n{' '.join(result.sentence.words)}\n{result.to_ptb(pretty=True)}")
@@ -54,12 +55,9 @@ def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: option
     write_text(out / "trees.conllu", "".join(r.to_conllu() for r in results))
 
     logger.info("\n==> 2/3 scores on the test part of our own treebank (six registers; the parser has never seen it)")
-    layers = "joint" if parser.vocab.root is None else "constituents"  # the arcs of sample have other labels than UD's
-    gold = corpora.layers_of(sample, layers)
-    scores = evaluate(gold, [r.sentence for r in parser.parse_all([g.words for g in gold])]).summary()
-    shown = {"F1": "f1", "exact": "exact", "UAS": "uas", "LAS": "las", "tags": "tag_accuracy"}
-    line = "  ".join(f"{name} {scores[key]:.1f}" for name, key in shown.items() if scores[key] is not None)
-    logger.info("    sample test, %d sentences: %s", scores["sentences"], line)
+    gold = corpora.layers_of(sample, "constituents")
+    scores = evaluate(gold, [result.sentence for result in parser.parse_all([g.words for g in gold])]).summary()
+    logger.info("    %d sentences: F1 %.1f, exact %.1f", scores["sentences"], scores["f1"], scores["exact"])
 
     notebook = corpora.repository() / "notebooks" / "00_quickstart.ipynb"
     if not notebook.is_file():
@@ -83,7 +81,6 @@ def doctor() -> None:
     from lalkit import __version__
     from lalkit.chart.machine import cpu_count
     from lalkit.draw import svg
-    from lalkit.errors import ModelError
     from lalkit.evaluation import provenance
     from lalkit.training import named
     from lalkit.treebank import corpora
@@ -103,11 +100,7 @@ def doctor() -> None:
     for name in corpora.NAMES:
         folder = corpora.find(name)
         show(f"corpus {name}", folder or f"missing. {corpora.missing(name).remedy}", folder is not None)
-    for name, place in named.places().items():
-        try:
-            show(f"parser {name}", named.read_card(place).facts["licence"])
-        except ModelError as error:
-            show(f"parser {name}", error, False)
+    show("parsers", ", ".join(named.names()) or f"none. {named.choices()}", bool(named.names()))
     runs = ", ".join(sorted(str(path.parent) for path in Path("runs").glob("**/model.json")))
     show("your own parsers", runs or "none yet: lalkit train --treebank sample --preset minilm --out runs/first")
 
@@ -117,7 +110,6 @@ def run(
     notebook: Path,
     parameter: Annotated[list[str] | None, typer.Option("-p")] = None,
     out: Annotated[Path | None, options.FOLDER] = None,
-    cached: bool = False,
 ) -> None:
     """Run a notebook strictly. Its output, figures and run.json are written to a folder under runs/.
 
@@ -127,11 +119,10 @@ def run(
         notebook: The notebook, e.g. notebooks/00_quickstart.ipynb.
         parameter: A name=value from the parameters cell of the notebook. Repeat it for more parameters.
         out: The folder of the run; by default runs/NOTEBOOK/...
-        cached: Use a finished run if notebook, parameters, code and data are the same.
     """
     from lalkit.reproduce.notebook import run_notebook
 
-    result = run_notebook(notebook, options.pairs(parameter), out, cache=cached)
+    result = run_notebook(notebook, options.pairs(parameter), out)
     logger.info("done in %.0f s: %s", result.record["seconds"], result.folder)
 
 
@@ -180,3 +171,93 @@ def models_check(names: Annotated[list[str] | None, typer.Argument()] = None) ->
             same &= stated == measured
             print(f"{'ok ' if stated == measured else '-- '}{name:15}{quantity:40}{stated!s:>14}{measured!s:>14}")
     raise typer.Exit(0 if same else 1)
+
+
+@data.command("fetch")
+@documented
+def data_fetch(name: str) -> None:
+    """Download a corpus from its owners.
+
+    Example: lalkit data fetch ptb-sample
+
+    Args:
+        name: The corpus: ptb-sample, craft or sinica.
+    """
+    from lalkit.treebank.corpora import fetch
+
+    print(fetch(name))
+
+
+@data.command("import")
+@documented
+def data_import(
+    name: str,
+    path: Annotated[Path, typer.Option()],
+    out: Annotated[Path | None, options.FOLDER] = None,
+    dependencies: list[Path] | None = None,
+    lenient: bool = False,
+) -> None:
+    """Convert your licensed copy of the Penn or the Chinese Treebank, by the standard splits, into a folder to train on.
+
+    Example: lalkit data import ptb --path ~/corpora/treebank_3
+
+    Args:
+        name: ptb, ctb, or ctb-dependencies (the split that is usual for dependencies).
+        path: The folder of your copy.
+        out: The folder to write; by default runs/corpora/NAME, which git ignores.
+        dependencies: CoNLL-X files for train, dev and test (repeat it three times); by default our head rules are used.
+        lenient: Leave out what cannot be read, and report it.
+    """
+    from lalkit.treebank.licensed import import_treebank
+
+    folder = out or Path("runs/corpora") / name
+    import_treebank(name, path, folder, dependencies=dependencies or [], lenient=lenient)
+    print(folder)
+
+
+@data.command("stats")
+def data_stats(name: Name) -> None:
+    """Count sentences, words and trees of a corpus, split by split.
+
+    Example: lalkit data stats sample
+    """
+    import pandas as pd
+
+    from lalkit.treebank.check import stats
+
+    table = pd.DataFrame({split: pd.Series(stats(corpus), dtype=object) for split, corpus in _splits(name)})
+    print(table.rename_axis(columns=name).to_string())
+
+
+@data.command("check")
+def data_check(name: Name) -> None:
+    """Name every problem of a corpus, and every sentence that has no joint tree. The exit code is 1 if there is a problem.
+
+    Example: lalkit data check sample
+    """
+    from lalkit.treebank.check import check
+
+    clean = True
+    for split, corpus in _splits(name):
+        errors = check(corpus)
+        clean &= not errors
+        for error in errors:
+            print(f"{split}: {error}")
+        problems = len(corpus.problems)
+        counts = f"{len(corpus)} sentences read, {problems} problems, {len(errors) - problems} without a joint form"
+        print(f"{name} {split}: {counts}")
+    raise typer.Exit(0 if clean else 1)
+
+
+def _splits(name: str) -> Iterator[tuple]:
+    """Yield (split, corpus) for every split. Only the training part must be there."""
+    from lalkit.errors import CorpusError
+    from lalkit.treebank.corpora import SPLITS, load
+
+    for split in SPLITS:
+        try:
+            yield split, load(name, split, lenient=True)
+        except CorpusError as error:
+            if split == "train":
+                raise
+            logger.info("%s: %s", split, error.problem)

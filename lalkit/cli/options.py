@@ -7,10 +7,9 @@ import re
 from collections.abc import Callable
 from copy import copy
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import typer
-from typer.models import OptionInfo
 
 from lalkit.errors import ParameterError, whole_number
 from lalkit.files import check_folder, check_writable
@@ -64,31 +63,17 @@ Threads = Annotated[
     int | None, typer.Option(callback=set_threads, help="The number of processor threads; 0 means one per core.")
 ]
 Precision = Annotated[Literal["auto", "fp32", "bf16"], typer.Option(help=PRECISION)]
-FILE, FOLDER = typer.Option(parser=output_file), typer.Option(parser=output_folder)  # places that a command writes
-Json = Annotated[Path | None, typer.Option("--json", parser=json_file)]
+# Places that a command writes.
+FILE, FOLDER = typer.Option(parser=output_file, metavar="FILE"), typer.Option(parser=output_folder, metavar="FOLDER")
+Json = Annotated[Path | None, typer.Option("--json", parser=json_file, metavar="FILE")]
 Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]
-
-
-def _innermost(kind: Any) -> Any:
-    """list[Path] | None -> Path."""
-    return _innermost(get_args(kind)[0]) if get_args(kind) else kind
-
-
-def _refuse_empty(option: str, parse: Callable) -> Callable:
-    def parse_text(text: str | Path) -> Any:
-        if text == "":
-            raise ParameterError(f"{option} is empty", remedy="Give it a name, or leave it out.")
-        return parse(text)
-
-    return parse_text
 
 
 def documented(command: Callable) -> Callable:
     """Take the help of a command's options from the `Args:` section at the end of its docstring.
 
     A parameter without a default becomes an argument, any other an option. A flag has no opposite: there is --resume, but
-    no --no-resume. An option for a text or a path refuses an empty one. Raises KeyError for a parameter that the docstring
-    does not explain.
+    no --no-resume. Raises KeyError for a parameter that the docstring does not explain.
     """
     command.__doc__, _, section = inspect.cleandoc(command.__doc__).partition("\n\nArgs:\n")
     texts = {name: " ".join(text.split()) for name, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.M)}
@@ -100,10 +85,6 @@ def documented(command: Callable) -> Callable:
             info = typer.Argument() if parameter.default is inspect.Parameter.empty else typer.Option(*flag)
         info = copy(info)
         info.help = info.help or texts[name]
-        if isinstance(info, OptionInfo) and (leaf := _innermost(kind)) in (str, Path):
-            option = info.default if isinstance(info.default, str) else f"--{name.rstrip('_').replace('_', '-')}"
-            info.parser = _refuse_empty(option, info.parser or leaf)
-            info.metavar = f"<{leaf.__name__.lower()}>"
         hints[name] = Annotated[kind, info]
     command.__annotations__ = hints
     return command

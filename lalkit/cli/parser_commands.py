@@ -19,6 +19,7 @@ from lalkit.errors import ParameterError
 
 logger = logging.getLogger(__name__)
 SHOWN = 100  # sentences on a page of `search`
+TOP = 3  # label heads, or words, that `explain` names
 
 
 @documented
@@ -79,12 +80,8 @@ def evaluate(
     treebank: options.Treebank,
     split: options.Split = "dev",
     json_: options.Json = None,
-    rows: Annotated[Path | None, typer.Option("--table", parser=options.output_file)] = None,
-    parses: Annotated[Path | None, options.FILE] = None,
     by: Literal["length", "label"] | None = None,
-    lam: Annotated[float | None, typer.Option(min=0, max=1)] = None,
     precision: options.Precision = "fp32",
-    skip_unreadable: bool = False,
     threads: options.Threads = None,
 ) -> None:
     """Score a parser on a treebank: brackets as EVALB counts them, UAS and LAS.
@@ -95,33 +92,26 @@ def evaluate(
 
     Args:
         json_: Write all scores as one JSON object to this file; - prints the object.
-        rows: Write the scores of every sentence to this file (CSV).
-        parses: Write the predicted trees to this file.
         by: Also print scores by sentence length or by label.
-        lam: The weight of labels against arcs in decoding, from 0 (only arcs) to 1; by default that of training.
-        skip_unreadable: Leave out and count the sentences that cannot be read; by default the first one ends the command.
     """
     from lalkit.chart.machine import progress
     from lalkit.evaluation import scores
-    from lalkit.files import write_json, write_text
+    from lalkit.files import write_json
     from lalkit.network.predict import predict, resolve_precision
     from lalkit.training import checkpoint, named
-    from lalkit.treebank import brackets, corpora
+    from lalkit.treebank import corpora
 
     printed = json_ == Path("-")
     start = time.perf_counter()
     loaded = checkpoint.load_model(named.find(parser))
     precision = resolve_precision(precision, "cpu")
-    task, lam = loaded.config.model.task, loaded.config.train.lam if lam is None else lam
-    corpus = corpora.load(treebank, split, task=task, lenient=skip_unreadable)
-    if not corpus.sentences:
-        raise corpus.problems[0]
+    task, lam = loaded.config.model.task, loaded.config.train.lam
+    corpus = corpora.load(treebank, split, task=task)
     if problems := len(corpus.problems):
         logger.info("%d sentences cannot be read and are left out: lalkit data check %s", problems, treebank)
     gold = corpora.layers_of(corpus.sentences, task)
-    if (parses and task == "dependencies") or (by == "label" and any(s.constituents is None for s in gold)):
-        problem = "--parses and --by label need constituents, and there are none"
-        raise ParameterError(problem, remedy="Leave them out: arcs are scored without them.")
+    if by == "label" and any(sentence.constituents is None for sentence in gold):
+        raise ParameterError("--by label needs constituents", remedy="Leave it out: arcs are scored without it.")
     with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
         predictions = predict(loaded.network, loaded.collator, gold, lam=lam, tick=bar.update, precision=precision)
     parsed = [p.sentence for p in predictions]
@@ -129,21 +119,16 @@ def evaluate(
     if result.other_arcs:
         logger.warning(result.other_arcs)
         gold = corpora.layers_of(gold, "constituents")
+    summary = {**result.summary(), "unreadable": problems, "seconds": round(time.perf_counter() - start, 2)}
     crossing, beyond = scores.out_of_reach(gold)
     if crossing:
         text = "%d sentences have crossing arcs, which count; %d of their arcs no projective parser can find"
         logger.info(text, crossing, beyond)
-    summary = {**result.summary(), "unreadable": problems, "seconds": round(time.perf_counter() - start, 2)}
-    summary |= {"crossing": crossing, "out_of_reach": beyond} if crossing else {}
+        summary |= {"crossing": crossing, "out_of_reach": beyond}
     universal = scores.universal_scores(gold, parsed)
-    record: dict[str, object] = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam}
-    record |= {"computed_in": precision}
-    record |= {"universal": universal.to_dict(orient="records")} if len(universal) else {}
-    if rows:
-        logger.info("scores of every sentence: %s", write_text(rows, result.table().to_csv(index=False)))
-    if parses:
-        trees = "".join(f"{brackets.format_tree(s.tree)}\n" for s in parsed)
-        logger.info("predicted trees: %s", write_text(parses, trees))
+    record = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam, "computed_in": precision}
+    if len(universal):
+        record["universal"] = universal.to_dict(orient="records")
     if printed:
         print(json.dumps(record))
     elif json_:
@@ -177,8 +162,6 @@ def parse(
     require: list[str] | None = None,
     forbid: list[str] | None = None,
     alternatives: int | None = None,
-    samples: int | None = None,
-    seed: int = 0,
     confidence: bool = False,
     precision: options.Precision = "auto",
 ) -> None:
@@ -186,7 +169,7 @@ def parse(
 
     Example: lalkit parse "Select the person driving." --to conllu
 
-    For one typed sentence: --require and --forbid, such as "NP(3,5)" or "4->2", --form brackets, --alternatives and --samples.
+    For one typed sentence: --require and --forbid, such as "NP(3,5)" or "4->2", --form brackets, and --alternatives.
 
     Args:
         text: Sentences, or a file; by default standard input is read.
@@ -204,8 +187,6 @@ def parse(
         require: What the tree must have: NP(3,5), 4->2 (an arc) or 3_NN (a tag); words are counted from 1. Repeat it for more.
         forbid: What the tree must not have, in the same notation. Repeat it for more.
         alternatives: Print this many of the best trees, with their probabilities and with what differs from the best.
-        samples: Print this many trees that are drawn by their probability.
-        seed: The number that the drawn trees depend on.
         confidence: Also write, in conllu and json, how probable the parts of each parse are.
     """
     from lalkit import corpus
@@ -223,9 +204,7 @@ def parse(
     if confidence and "ptb" in forms:
         remedy = "Give --to conllu or --to json."
         raise ParameterError("brackets have no place for probabilities: --confidence is not for ptb", remedy=remedy)
-    if alternatives is not None and samples is not None:
-        raise ParameterError("--alternatives and --samples exclude each other", remedy="Give one of the two.")
-    if not (require or forbid or alternatives is not None or samples is not None or form == "brackets"):
+    if not (require or forbid or alternatives is not None or form == "brackets"):
         out = out or (Path(file.name) if file and len(forms) > 1 else None)
         job = corpus.Job(find(model), form, forms, pretty, svg, decode, confidence, precision)
         with ExitStack() as stack:
@@ -237,15 +216,12 @@ def parse(
                 lines = corpus.from_stream(sys.stdin.buffer, "standard input", "stdin")
             return corpus.parse(job, lines, out, workers, cluster)
     if not text or len(text) != 1 or any((out, workers is not None, cluster, svg, "parquet" in forms)):
-        problem = "constraints, alternatives and samples are for one typed sentence, and are printed"
+        problem = "constraints and alternatives are for one typed sentence, and are printed"
         without = "without --file, --out, --workers, --cluster, --svg or parquet"
         raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
     parser = Parser.load(model, resolve_precision(precision, "cpu", exact=True))
     result = parser.parse(text[0], form, require=require or (), forbid=forbid or (), decode=decode)
-    results = [result] if alternatives is None else result.alternatives(alternatives)
-    if samples is not None:
-        results = parser.results(result.readings, result.readings.sample(samples, seed))
-    for tree in results:
+    for tree in [result] if alternatives is None else result.alternatives(alternatives):
         tree = tree.with_confidence() if confidence else tree
         for to in forms:
             reading = f"{tree.reading}\n" if tree.reading and to != "json" else ""
@@ -256,17 +232,11 @@ def parse(
 
 @documented
 def explain(
-    text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
+    text: list[str],
     model: options.Model = "default",
-    form: Literal["raw", "tokens", "tagged"] = "raw",
-    treebank: str | None = None,
-    split: options.Split = "dev",
-    sentence: list[int] | None = None,
     label: str | None = None,
     norm: str = "exact",
-    top: int = 3,
     html: Annotated[Path | None, options.FILE] = None,
-    profile: str | None = None,
 ) -> None:
     """Explain which label heads made a constituent, and what they attend to: in words, and with --html as a page.
 
@@ -276,53 +246,32 @@ def explain(
 
     Args:
         text: Sentences to explain.
-        form: What a sentence is: raw, tokens (words between spaces) or tagged (word_TAG pairs).
-        treebank: Explain sentences of this treebank, beside their gold trees.
-        sentence: The number of a sentence of the treebank, from 0; repeat it for more. By default the first ten.
         label: Explain only constituents of this label, e.g. NP.
         norm: How contributions are scaled: raw, minmax (the paper's), softmax, share or exact.
-        top: The number of label heads, or of words, to name.
         html: Write an interactive page to this file.
-        profile: Count on the dev part of this treebank which labels each head leads; shipped parsers know it.
     """
     from lalkit.api import Parser
     from lalkit.draw.explorer import explorer
     from lalkit.files import write_text
-    from lalkit.interpret import tables
-    from lalkit.interpret.contributions import contributions
-    from lalkit.treebank.corpora import load
     from lalkit.treebank.text import read_line
 
-    if bool(text) == bool(treebank):
-        raise ParameterError("nothing to explain, or too much", remedy="Give either sentences or a --treebank.")
+    sentences = [read_line(line, "raw", str(number)) for number, line in enumerate(text, 1)]
+    if None in sentences:
+        raise ParameterError("a sentence has no words", remedy="Write at least one word between the quotes.")
     options.set_threads(None)
-    parser, gold = Parser.load(model), None
-    if treebank:
-        corpus = load(treebank, split).sentences
-        numbers = sentence or range(min(10, len(corpus)))
-        if unknown := [number for number in numbers if not 0 <= number < len(corpus)]:
-            problem = f"there is no sentence {unknown[0]}"
-            raise ParameterError(problem, remedy=f"{treebank} {split} has 0 to {len(corpus) - 1}.")
-        sentences = gold = [corpus[number] for number in numbers]
-    else:
-        sentences = [read_line(line, form, str(number)) for number, line in enumerate(text, 1)]
-        if None in sentences:
-            raise ParameterError("a sentence has no words", remedy="Write at least one word between the quotes.")
-    source, counts = parser.attribution, parser.profile
-    if not source.norms and (profile or norm != "exact"):
+    parser = Parser.load(model)
+    source = parser.attribution
+    if not source.norms and norm != "exact":
         problem = "this parser has no norms: what words add is exact, and every head has one label"
-        remedy = "Leave --norm and --profile out."
-        raise ParameterError(problem, remedy=remedy)
-    if profile:
-        counts = tables.profile(contributions(source.look(load(profile, "dev").sentences)), norm, f"{profile} dev")
+        raise ParameterError(problem, remedy="Leave --norm out.")
     temperature = parser.temperature if html and parser.config.model.task == "joint" else None
     looks = source.look(sentences, temperature=temperature)
     for look in looks:
         if len(looks) > 1:
             print(f"# {' '.join(look.prediction.sentence.words)}")
-        print(source.explain(look, label, norm, top, counts), end="\n\n")
+        print(source.explain(look, label, norm, TOP, parser.profile), end="\n\n")
     if html:
-        data = source.page(looks, title=source.question, model=str(model), gold=gold, norm=norm, profile=counts)
+        data = source.page(looks, title=source.question, model=str(model), norm=norm, profile=parser.profile)
         logger.info("to explore: %s", write_text(html, explorer(data)))
 
 
@@ -401,26 +350,23 @@ def search(
 
     if bool(treebank) == bool(file):
         raise ParameterError("nothing to search, or too much", remedy="Give either a --treebank or a --file.")
-    asked = [name.strip() for name in columns.split(",")] if columns else []
-    check_columns(asked)
-    if asked and not out:
-        raise ParameterError("--columns are written to a table", remedy="Give --out the name of a .csv file.")
     if out and out.suffix not in (".csv", ".html"):
         raise ParameterError(f"cannot write matches as {out.suffix!r}", where=str(out), remedy="Use .csv or .html.")
     if file and file.suffix == ".conllu":
         remedy = "Give brackets (.trees, .ptb), or what `lalkit parse --to json` wrote (.json)."
         raise ParameterError("dependencies alone have no constituents to search", where=str(file), remedy=remedy)
-    if file and file.suffix in trees.TREES + trees.RESULTS and (model or asked):
-        problem = "this file holds trees, so that nothing is parsed: --model and --columns are for texts"
-        raise ParameterError(problem, where=str(file), remedy="Leave them out, or give the text.")
-    if asked and treebank and not model:
-        raise ParameterError("--columns say what a parser did", remedy="Give its name: --model default.")
+    asked = [name.strip() for name in columns.split(",")] if columns else []
+    check_columns(asked)
+    holds_trees = file is not None and file.suffix in trees.TREES + trees.RESULTS
+    if (holds_trees and model) or (asked and (holds_trees or not out or not (model or file))):
+        problem = "--model is for a text or a treebank, and --columns also need --out: they tell what a parser did"
+        raise ParameterError(problem, remedy="Give these, or leave both out to search trees as they are.")
     compiled = trees.Pattern(pattern, head=head, arc=arc, word=word, tag=tag)
     options.set_threads(None)
     sentences = trees.read_file(file, form) if file else load(treebank, split).sentences
     if not sentences:
         raise ParameterError("there is nothing to search", remedy="Give at least one sentence.")
-    if file and file.suffix not in trees.TREES + trees.RESULTS:
+    if file and not holds_trees:
         model = model or "default"
     hits = Parser.load(model).search(sentences, compiled, asked) if model else trees.search(sentences, compiled)
     logger.info("%r", hits)

@@ -293,9 +293,6 @@ def test_readings_on_the_command_line(tiny_parser, parser, caplog):
     parse = ["parse", "--model", tiny_parser]
     code, out, _ = command.lalkit(*parse, TEXT, "--alternatives", "3", "--to", "json", "--confidence")
     assert code == 0 and len([json.loads(line)["confidence"] for line in out.splitlines()]) == 3
-    code, out, _ = command.lalkit(*parse, TEXT, "--samples", "2", "--seed", "5", "--to", "json")
-    wanted = [list(tree.sentence.heads) for tree in parser.sample(TEXT, 2, 5)]
-    assert [json.loads(line)["heads"] for line in out.splitlines()] == wanted
     code, out, err = command.lalkit(*parse, "She saw [NP the man with] it", "--form", "brackets", "--forbid", "1->2")
     assert code == 0 and out.startswith("(") and "the constraints cost" in err + caplog.text
     code, out, _ = command.lalkit(*parse, "--decode", "mbr", "--to", "json", TEXT)
@@ -303,6 +300,6 @@ def test_readings_on_the_command_line(tiny_parser, parser, caplog):
     for wrong in (
         ["--require", "NP(1,2)", TEXT, TEXT], ["--alternatives", "2", TEXT, "--out", "x"], ["--alternatives", "0", TEXT],
         ["--require", "NP(1,2)", TEXT, "--file", "x"], ["--require", "NP(1,2)", TEXT, "--workers", "0"],
-        [TEXT, "--alternatives", "3", "--samples", "1"], ["--samples", "0", TEXT], ["--confidence", TEXT],
+        ["--confidence", TEXT],
     ):  # fmt: skip
         assert command.lalkit(*parse, *wrong)[0] == 2

@@ -34,7 +34,7 @@ def test_study_transparent(tmp_path):
     (data / "test.tsv").write_text("label\ttext\n1\tgood news\n0\tbad news\n")
     again = call(*given)
     assert again.exit_code == 0 and "measuring" in again.output and "epoch" not in again.output
-    assert isinstance(call(*given, "--train", 6).exception, ModelError)
+    assert isinstance(call(*given, "--set", "hidden=6").exception, ModelError)
 
 
 @pytest.mark.slow
@@ -59,30 +59,11 @@ def test_study_summarize_of_a_folder(tmp_path, monkeypatch):
         "--gum",
         -1,
     ]
-    done = call("summarize", *given, "--set", "d_model=16", "--set", "heads=2", "--epochs", 1, "--prune-epochs", 1)
+    done = call("summarize", *given, "--set", "d_model=16", "--set", "heads=2", "--epochs", 1)
     assert done.exit_code == 0, done.output
     names = {"runs", "heads", "tags", "ablation", "written", "probes", "seeds-apart"}
     assert {file.stem for file in out.glob("*.csv")} == {f"summarize-{name}" for name in names}
     assert len(pd.read_csv(out / "summarize-runs.csv")) == 7 and len(pd.read_csv(out / "summarize-heads.csv")) == 7 * 8
-
-
-@pytest.mark.slow
-def test_study_systems(tmp_path, tiny_parser):
-    given = [
-        "--parsers",
-        f"tiny={tiny_parser}",
-        "--models",
-        "vanilla",
-        "--variants",
-        "soft",
-        "--seeds",
-        2,
-        "--data",
-        "babi-1",
-    ]
-    done = call("systems", *given, "--train", 60, "--epochs", 1, "--texts", 2, "--rounds", 2, "--out", tmp_path)
-    assert done.exit_code == 0, done.output
-    assert pd.read_csv(tmp_path / "systems.csv")["group"].tolist() == ["parser", "LSTM"] + ["summarizer"] * 5
 
 
 @pytest.mark.parametrize(("kind", "changed"), [

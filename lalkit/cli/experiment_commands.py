@@ -1,0 +1,320 @@
+"""`lalkit sweep`, `report`, `bench` and `study`: experiments. A study trains, measures and writes its tables."""
+
+from __future__ import annotations
+
+import json
+import logging
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lalkit.cli import options
+from lalkit.cli.options import documented
+from lalkit.config import override
+from lalkit.errors import ParameterError
+from lalkit.files import write_json, write_text
+
+if TYPE_CHECKING:  # it loads slowly
+    import pandas as pd
+
+logger = logging.getLogger(__name__)
+reports = typer.Typer(help="Write reports: of sweeps, of label heads, of errors.", no_args_is_help=True)
+ABOUT = "Study attention in parsers, LSTM classifiers and summarizers; every study writes its tables to --out."
+studies = typer.Typer(no_args_is_help=True, help=ABOUT)
+
+MODELS = "Trained parsers: names, folders or NAME=FOLDER, such as one for each seed."
+OUT = "The folder of runs and tables. After an interruption the same command continues."
+Models = Annotated[list[str], typer.Argument(help=MODELS)]
+Sentences = Annotated[
+    int, typer.Option(min=0, help="The number of sentences of the split, evenly spread; 0 means all.")
+]
+Out = Annotated[Path, typer.Option(parser=options.output_folder, metavar="FOLDER", help=OUT)]
+Seeds = Annotated[str, typer.Option(help="Seeds of the trainings, between commas.")]
+Epochs = Annotated[int, typer.Option(min=0, help="The number of training epochs; 0 means the usual number.")]
+
+
+@documented
+def sweep(
+    file: Path,
+    profile: str | None = None,
+    jobs: int = 1,
+    cluster: str | None = None,
+    out: Annotated[Path | None, options.FOLDER] = None,
+) -> None:
+    """Train a grid of settings and seeds. The same command continues an interrupted sweep.
+
+    The exit code is 1 if a run failed.
+
+    Example: lalkit sweep notebooks/sweeps/ablation-1.yml --profile smoke
+
+    Args:
+        file: The description of the sweep, e.g. notebooks/sweeps/ablation-1.yml.
+        profile: The size of the sweep: a profile of the file, e.g. smoke.
+        jobs: The number of runs at the same time, one core each.
+        cluster: Train on the workers of this dask scheduler, e.g. tcp://host:8786; then --jobs does not count.
+        out: The folder of the sweep; by default runs/sweeps/NAME or NAME-PROFILE.
+    """
+    from lalkit.reproduce import sweep as sweeps
+
+    planned = sweeps.plan(file, profile)
+    out = out or Path("runs/sweeps") / "-".join(filter(None, (planned.name, profile)))
+    results = sweeps.sweep(planned, out, jobs=jobs, cluster=cluster)
+    failed = [(run, result) for run, result in results if result["status"] != "ok"]
+    for run, result in failed:
+        logger.info("%s: %s  (%s)", run, sweeps.outcome(result), out / run.folder)
+    raise typer.Exit(1 if failed else 0)
+
+
+@reports.command("sweeps")
+@documented
+def report_sweeps(sweeps: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report")) -> None:
+    """Write tables, tests, the verdict on each claim and a figure of finished sweeps.
+
+    Example: lalkit report sweeps runs/sweeps/ablation-1-sample
+
+    Args:
+        sweeps: Folders of sweeps, e.g. runs/sweeps/ablation-1-sample, or tables of reports, e.g. figures/sweeps/silver.csv.
+        out: The folder of the report.
+    """
+    from lalkit.reproduce.report import report
+
+    print(*report(sweeps, out), sep="\n")
+
+
+@reports.command("heads")
+@documented
+def report_heads(
+    models: Models,
+    treebank: str = "ptb-sample",
+    split: options.Split = "test",
+    sentences: Sentences = 0,
+    label: list[str] | None = None,
+    threads: options.Threads = 1,
+    out: Annotated[Path, options.FOLDER] = Path("runs/report-heads"),
+) -> None:
+    """Report which label heads lead which labels, and what they attend to: tables, figures and a page.
+
+    Example: lalkit report heads en-news --treebank sample
+
+    Args:
+        treebank: The treebank to parse.
+        label: Report this label; repeat it for more labels. By default the frequent ones.
+        out: The folder of the report.
+    """
+    from lalkit.studies import corpus_report
+
+    paths = corpus_report.report_heads(models, treebank, split, out, sentences=sentences, labels=label or ())
+    print(*paths, sep="\n")
+
+
+@reports.command("errors")
+@documented
+def report_errors(
+    models: Models,
+    treebank: str = "ptb-sample",
+    split: options.Split = "test",
+    sentences: Sentences = 0,
+    trace: str | None = None,
+    threads: options.Threads = 1,
+    out: Annotated[Path, options.FOLDER] = Path("runs/report-errors"),
+) -> None:
+    """Report where parsers are wrong, by class of error, label, length and label head: tables, a figure and a page.
+
+    Example: lalkit report errors en-news --treebank sample --trace "Fed Ready to Inject Big Funds"
+
+    Args:
+        treebank: The treebank to parse; it needs both layers.
+        trace: Also trace this sentence to its label heads: words and punctuation marks with spaces between them.
+        out: The folder of the report.
+    """
+    from lalkit.studies import corpus_report
+
+    paths = corpus_report.report_errors(models, treebank, split, out, sentences=sentences, typed=trace or "")
+    print(*paths, sep="\n")
+
+
+@documented
+def bench(
+    routines: Annotated[list[str] | None, typer.Argument()] = None,
+    device: str = "cpu",
+    threads: options.Threads = 1,
+    repeats: int = 7,
+    preset: str = "minilm",
+    random_weights: bool = False,
+    json_: options.Json = None,
+) -> None:
+    """Measure speed and memory as ratios: fast routines against slow twins, the parser against its bare encoder.
+
+    Example: lalkit bench layer decode
+
+    Args:
+        routines: layer, spans, decode, probabilities, contributions, look, parse, start, train; by default all.
+        device: Where to compute: cpu or cuda.
+        repeats: The number of rounds of each comparison.
+        preset: The settings of the network in parse and train.
+        random_weights: Give the encoder random weights, so that none are downloaded.
+        json_: Write all rows as a JSON list to this file; - prints the list.
+    """
+    from lalkit import bench as comparisons
+
+    rows = comparisons.bench(routines or [], comparisons.Settings(device, repeats, preset, random_weights))
+    print(json.dumps(rows) if json_ == Path("-") else comparisons.table(rows))
+    if json_ and json_ != Path("-"):
+        write_json(json_, rows)
+
+
+def between_commas(text: str) -> list[str]:
+    """Split a list between commas. Raises ParameterError for an empty one."""
+    if parts := [part.strip() for part in text.split(",") if part.strip()]:
+        return parts
+    raise ParameterError(f"{text!r} names nothing", remedy="Give a list between commas.")
+
+
+def numbers(text: str) -> list[int]:
+    """Return the numbers of a list between commas. Raises ParameterError for anything else."""
+    if all(part.isdecimal() for part in between_commas(text)):
+        return [int(part) for part in between_commas(text)]
+    raise ParameterError(f"{text!r} is not a list of whole numbers", remedy="Give e.g. --seeds 1,2,3")
+
+
+def save(table: pd.DataFrame, file: Path, form: str) -> None:
+    """Write a table as a .csv file. form: that of its numbers."""
+    write_text(file, table.to_csv(index=False, float_format=form))
+    logger.info("%d rows in %s", len(table), file)
+
+
+@studies.command("transparent")
+@documented
+def study_classifiers(
+    data: Annotated[str, typer.Option()],
+    out: Out,
+    models: str = "vanilla,diversity,orthogonal",
+    seeds: Seeds = "1,2,3",
+    epochs: Epochs = 0,
+    threads: options.Threads = 1,
+    set_: options.Set = None,
+) -> None:
+    """Train LSTM classifiers, and measure how far their attention explains them (Mohankumar et al. 2020).
+
+    Example: lalkit study transparent --data babi-1 --out runs/transparent
+
+    Args:
+        data: Between commas: babi-1, babi-2, babi-3, entailment, paraphrase, sentence_polarity, subjectivity, movie_reviews, or
+            folders with train, dev and test as .csv, .tsv or .jsonl files.
+        models: Kinds of classifiers, between commas: vanilla, diversity, orthogonal, mlp, sparsemax.
+    """
+    from lalkit.studies.classifiers import quantiles, runs, study
+
+    settings = ({"epochs": str(epochs)} if epochs else {}) | options.pairs(set_)
+    names, kinds = between_commas(data), between_commas(models)
+    measures, tags = study(names, kinds, numbers(seeds), out, settings=settings)
+    save(runs(measures), out / "transparent.csv", "%.4f")
+    save(quantiles(measures), out / "transparent-quantiles.csv", "%.4f")
+    save(tags, out / "transparent-tags.csv", "%.4f")
+
+
+@studies.command("summarize")
+@documented
+def study_summarizers(
+    out: Out,
+    data: str = "news",
+    variants: str = "soft,sparse-enc,sparse-tl,sparse-ch,sparse-all,entmax-all",
+    seeds: Seeds = "1,2,3",
+    test: Annotated[int, typer.Option(min=0)] = 0,
+    epochs: Epochs = 0,
+    ablated: int = 0,
+    gum: int = 0,
+    paper: bool = False,
+    threads: options.Threads = 1,
+    set_: options.Set = None,
+) -> None:
+    """Train summarizers that copy, measure their heads, take them away, and prune them (Baan et al. 2019).
+
+    Example: lalkit study summarize --variants soft --seeds 1 --out runs/summarize
+
+    Args:
+        data: news, hf:NAME, or a folder of .jsonl files with article and highlights.
+        variants: Where attention is sparse, between commas.
+        test: The number of documents of the test part; 0 means all.
+        ablated: The number of test documents on which heads are taken away; 0 means all.
+        gum: The number of documents of GUM; 0 means all, -1 means none.
+        paper: Give the summarizers the paper's size. --set changes single settings, e.g. d_model=128.
+    """
+    from lalkit.studies.summarizer_heads import seeds_apart, study
+    from lalkit.studies.summarizers import PAPER, SMALL
+
+    settings = ({"epochs": str(epochs)} if epochs else {}) | options.pairs(set_)
+    sizes = {"test": test, "ablated": ablated, "gum": gum, "config": PAPER if paper else SMALL}
+    tables = study(data, between_commas(variants), numbers(seeds), out, settings=settings, **sizes)
+    tables["seeds-apart"] = seeds_apart(tables.pop("documents"))
+    for name, table in tables.items():
+        save(table, out / f"summarize-{name}.csv", "%.6g")
+
+
+@studies.command("heads")
+@documented
+def study_heads(
+    runs: list[str],
+    treebank: str = "ptb-sample",
+    split: options.Split = "test",
+    sentences: Sentences = 0,
+    probed: Annotated[int, typer.Option(min=1)] = 40,
+    rounds: Annotated[int, typer.Option(min=1)] = 20,
+    threads: options.Threads = 1,
+    out: Annotated[Path, options.FOLDER] = Path("runs/heads"),
+) -> None:
+    """Test whether label heads mean labels: compare trained parsers under the same controls, with tests.
+
+    A run may have the paper's layer, label attention inside the span, or neither. Another kind of control, for example
+    uniform attention in training, is another run.
+
+    Example: lalkit study heads paper=runs/paper span=runs/span --treebank sample
+
+    Args:
+        runs: Trained runs (FOLDER or NAME=FOLDER) and folders of sweeps; the others are compared with the first.
+        treebank: The treebank to parse under controls.
+        probed: The number of sentences for the probes.
+        rounds: The number of random permutations of each attention.
+        out: The folder for the tables and the figure.
+    """
+    from lalkit.studies.label_heads import compare_heads, read_runs, write
+
+    sizes = {"sentences": sentences, "probed": probed, "rounds": rounds}
+    comparison = compare_heads(read_runs(runs), treebank, split, keep=out / "measured", **sizes)
+    print(*write(comparison, out, f"Label heads under controls: {treebank} {split}"), sep="\n")
+
+
+@studies.command("gates")
+@documented
+def study_gates(
+    runs: list[str],
+    treebank: str = "ptb-sample",
+    split: options.Split = "test",
+    closes: str = "contexts,output",
+    prices: str = "3,30",
+    epochs: int = 3,
+    threads: options.Threads = 1,
+    out: Annotated[Path, options.FOLDER] = Path("runs/gates"),
+) -> None:
+    """Continue training with a gate on every label head and a price for open gates, to see how many heads a parser needs.
+
+    After an interruption the same command continues. A control continues without gates.
+
+    Example: lalkit study gates paper=runs/paper --treebank sample --epochs 1
+
+    Args:
+        runs: Trained runs with the paper's layer (FOLDER or NAME=FOLDER) and folders of sweeps.
+        treebank: The treebank to train on and to parse.
+        closes: What gates multiply, between commas: contexts (what a head attends to) or output (all of a head).
+        prices: Prices of open gates, between commas.
+        epochs: How often the training sentences are seen.
+        out: The folder for the pruned parsers and the tables.
+    """
+    from lalkit.studies.gates import GatesConfig, study
+    from lalkit.studies.label_heads import read_runs
+
+    kinds = [("nothing", "0"), *product(between_commas(closes), between_commas(prices))]
+    configs = [override(GatesConfig(), {"closes": kind, "price": price, "epochs": epochs}) for kind, price in kinds]
+    print(*study(read_runs(runs), treebank, out, configs, split), sep="\n")
