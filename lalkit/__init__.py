@@ -7,7 +7,7 @@
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["LabelAttention", "ParseResult", "Parser", "SpanLabelAttention", "Treebank", "compare", "load"]
 
 _PLACES = {

@@ -4,6 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.command import lalkit
@@ -76,3 +77,35 @@ def anchors(page: Path) -> set[str]:
     """Return the anchors that GitHub gives to the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+# Text of a document with a number, and the sweep and cell, or the system, that it comes from.
+NUMBERS = [
+    ("README.md", "| PTB sample, test, 15 epochs | {}", "longer", "none"),
+    ("README.md", "| 90.6 (90.0 to 91.1) | {} (", "longer", "inside the span"),
+    ("README.md", "| Sinica, test, 16 epochs | {}", "chinese", "none"),
+    ("README.md", "| 71.4 (69.9 to 72.9) | {} (", "chinese", "inside the span"),
+    ("README.md", "| CRAFT, dev, 8 half epochs | {}", "biomedical", "none"),
+    ("README.md", "| 86.3 (86.1 to 86.5) | {} (", "biomedical", "inside the span"),
+]
+LOST = [("README.md", "PTB sample | | {:.1f} (", "paper's layer"), ("README.md", "0.2) | {:.1f} (2.0", "span full"),
+        ("RESULTS.md", "inside the span, uniform attention | {:.2f} (", "span full"),
+        ("RESULTS.md", "the paper's layer, uniform attention | {:.2f} (", "paper's layer")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "text", "sweep", "layer"), NUMBERS)
+def test_scores_of_documents_are_those_of_their_sweeps(document, text, sweep, layer):
+    runs = pd.read_csv(ROOT / f"figures/sweeps/control-{sweep}.csv")
+    mean = runs.loc[runs["last layer"] == layer, "f1"].mean()
+    assert text.format(f"{mean:.1f}") in (ROOT / document).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("document", "text", "system"), LOST)
+def test_losses_of_documents_are_those_of_the_tests(document, text, system):
+    tests = pd.read_csv(ROOT / "figures/heads/ptb-sample/tests.csv").set_index(["measure", "what", "system"])
+    lost = tests.loc[("f1", "uniform attention", system), "difference"]
+    assert text.format(lost) in (ROOT / document).read_text(encoding="utf-8")
+
+
+def test_readme_is_short_and_hides_nothing():
+    assert README.count("\n") <= 150 and "<!--" not in README
