@@ -255,15 +255,13 @@ class ParseResult:
         """
         from lalkit.draw.explorer import explorer, tree_page
 
-        complete = isinstance(gold, Sentence) and gold.constituents is not None and gold.heads is not None
-        if gold is not None and (beside is not None or not complete or gold.words != self.sentence.words):
+        both_layers = isinstance(gold, Sentence) and gold.constituents is not None and gold.heads is not None
+        fits = gold is None or (both_layers and beside is None and gold.words == self.sentence.words)
+        if not fits or not isinstance(beside, ParseResult | Sentence | None):
             remedy = (
-                "Give this sentence of a treebank, with constituents and dependencies; or give it as beside, not both."
+                "Give this sentence with constituents and dependencies as gold, or it or a result as beside; not both."
             )
-            raise LalkitError("gold cannot stand on this page", remedy=remedy)
-        if beside is not None and not isinstance(beside, ParseResult | Sentence):
-            remedy = "Give the result of a parse, or a Sentence with both layers."
-            raise LalkitError(f"beside is {beside!r}", remedy=remedy)
+            raise LalkitError("this gold cannot stand on the page, or this beside", remedy=remedy)
         data = {**self._page(norm, gold), "constrain": constrain}
         if isinstance(beside, Sentence):
             return Exploration(explorer(data, tree_page([beside], data["title"], "gold")))

@@ -43,34 +43,24 @@ class Erasure:
     exhausted: Tensor
 
 
-def erasure_flip(
-    view: AttentionView, ranking: str | Tensor = "attention", heads: int | Sequence[int] | None = None
-) -> Erasure:
+def erasure_flip(view: AttentionView, ranking: str | Tensor = "attention") -> Erasure:
     """Find the smallest k, as a share of T, for which the decision changes if the first k keys go and the rest is normalised.
+
+    The keys go in all heads.
 
     Args:
         ranking: Which keys go first. "attention": those with the largest weight, equal ones from left to right. "random": the
             result is the mean over 5 draws. Or scores [B, H, Q, T], the largest first.
-        heads: The heads whose keys go; None means all.
 
     k runs from 1 to T - 1, because without any key there is no decision. As in the paper, decisions that are wrong from the start
-    count too. Raises ValueError for another ranking.
+    count too.
     """
-    if not isinstance(ranking, str):
-        return _flip(view, ranking, heads)
-    if ranking == "attention":
-        return _flip(view, view.weights, heads)
-    if ranking != "random":
-        raise ValueError(f"no ranking {ranking!r}: attention, random, or scores")
-    runs = [_flip(view, _drawn(view, draw), heads) for draw in range(DRAWS)]
-    fractions, exhausted = (torch.stack([getattr(run, name) for run in runs]) for name in ("fraction", "exhausted"))
-    return Erasure(fractions.mean(0), exhausted.all(0))
-
-
-def _flip(view: AttentionView, scores: Tensor, heads: int | Sequence[int] | None) -> Erasure:
-    base, which = view.predict(view.weights), chosen(view, heads)
-    length = view.key_mask.sum(-1)
-    most = view.weights.shape[-1]
+    if isinstance(ranking, str) and ranking == "random":
+        runs = [erasure_flip(view, _drawn(view, draw)) for draw in range(DRAWS)]
+        fractions, exhausted = (torch.stack([getattr(run, name) for run in runs]) for name in ("fraction", "exhausted"))
+        return Erasure(fractions.mean(0), exhausted.all(0))
+    scores = view.weights if isinstance(ranking, str) else ranking
+    base, length, most = view.predict(view.weights), view.key_mask.sum(-1), view.weights.shape[-1]
     rank = ranks(scores.expand(view.weights.shape), view.key_mask)
     first = torch.zeros_like(base.decision)  # the k of the first change; 0: none yet
     empty = torch.zeros_like(view.key_mask[:, 0])
@@ -79,11 +69,9 @@ def _flip(view: AttentionView, scores: Tensor, heads: int | Sequence[int] | None
         k = torch.arange(start, min(start + step, int(length.max())), device=rank.device)
         rest = view.weights * (rank >= k[:, None, None, None, None])
         mass = rest.sum(-1, keepdim=True)
-        gone = ((mass[..., 0] <= 0) & which[..., 0] & view.query_mask[:, None]).any(-1).any(-1)
-        weights = torch.where(which, rest / mass.where(mass > 0, 1.0), view.weights)
-        decision = view.predict(weights).decision
-        usable = (k[:, None] < length) & ~gone
-        flips = (decision != base.decision) & usable[..., None]
+        gone = ((mass[..., 0] <= 0) & view.query_mask[:, None]).any(-1).any(-1)
+        decision = view.predict(rest / mass.where(mass > 0, 1.0)).decision
+        flips = (decision != base.decision) & ((k[:, None] < length) & ~gone)[..., None]
         at = torch.where(flips, k[:, None, None], most + 1).amin(0)
         first = torch.where((first == 0) & (at <= most), at, first)
         empty |= (gone & (k[:, None] < length)).any(0)
@@ -181,8 +169,9 @@ def ablate(
         return view.from_contexts(torch.where(which, mean[None, :, None].to(contexts), contexts))
     if mode == "slice" and view.without_slices is not None:
         return view.without_slices(which.flatten().nonzero().flatten().tolist())
-    reason = "there is no such mode" if mode not in MODES else "no mean was given, or this system has no such ablation"
-    raise ValueError(f"ablation {mode!r}: {reason} (modes: {', '.join(MODES)})")
+    raise ValueError(
+        f"no ablation {mode!r} here: give one of {', '.join(MODES)} that this system has, and the mean for mean"
+    )
 
 
 def uniform(view: AttentionView) -> Tensor:

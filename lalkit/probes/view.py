@@ -50,7 +50,7 @@ class AttentionView:
         without_slices: If the system has it: heads -> Outcome without anything that these heads contribute.
 
     Raises:
-        ValueError: The shapes do not fit, or an example has weight on padding, or no valid key.
+        ValueError: An example has weight on padding, or no valid key.
     """
 
     weights: Tensor
@@ -64,11 +64,6 @@ class AttentionView:
     without_slices: Callable[[Sequence[int]], Outcome] | None = field(default=None, repr=False)
 
     def __post_init__(self):
-        b, h, q, t = self.weights.shape
-        wanted = {"values": (b, h, t), "key_mask": (b, t), "query_mask": (b, q)}
-        wrong = [name for name, shape in wanted.items() if tuple(getattr(self, name).shape[:3]) != shape]
-        if wrong or len(self.heads) != h or len(self.examples) not in (0, b):
-            raise ValueError(f"weights {(b, h, q, t)} do not fit {wrong or 'the names of heads or examples'}")
         empty = ~self.key_mask.any(-1)
         if empty.any():
             raise ValueError(f"example {int(empty.nonzero()[0])} has nothing to attend to: all of it is padding")
@@ -77,7 +72,7 @@ class AttentionView:
         if (outside > 1e-6).any():
             raise ValueError(f"example {int(outside.argmax())} attends to padding: {float(outside.max()):.3g} of 1")
         if not self.examples:
-            object.__setattr__(self, "examples", tuple(range(b)))
+            object.__setattr__(self, "examples", tuple(range(len(self.weights))))
 
 
 def judged(probs: Tensor, unit_mask: Tensor, right: Tensor) -> Outcome:

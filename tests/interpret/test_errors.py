@@ -172,18 +172,6 @@ def test_heads_at_the_root_and_at_nouns(seen, of_gold):
     ].all()
 
 
-def test_a_parse_without_dependencies_has_no_root(seen):
-    _, looks, found = seen
-    bare = replace(looks[3].sentence, heads=None, arc_labels=None)
-    looks = [*looks[:3], replace(looks[3], prediction=replace(looks[3].prediction, sentence=bare)), *looks[4:]]
-    for ask in (
-        lambda: trace(looks, found, "exact", 3, looks[3].spans[0]),
-        lambda: at_root_and_nouns(looks, found, "raw"),
-    ):
-        with pytest.raises(LalkitError, match="no word is the root"):
-            ask()
-
-
 def test_nearest_spans_are_right_and_of_other_sentences(seen):
     _, looks, found = seen
     span = looks[3].spans[0]

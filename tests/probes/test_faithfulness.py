@@ -47,30 +47,20 @@ def test_chunks_do_not_show(monkeypatch):
         assert torch.equal(erasure_flip(VIEW).fraction[:, :Q], whole[1][:, :Q])
 
 
-def test_permuting_what_is_equal_changes_nothing():
-    same = [(w, v[:, :1].expand_as(v)) for w, v in TEXTS]
-    assert permutation_tvd(view_of(same, IDS), 20).max() < 1e-12
-    even = [(torch.full_like(w, 1 / w.shape[-1]), v) for w, v in TEXTS]
-    assert permutation_tvd(view_of(even, IDS), 20).max() < 1e-12
-
-
 RANKINGS = {"attention": None, "given": torch.randn(len(TEXTS), H, 3, 9, dtype=torch.float64)}
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
-@pytest.mark.parametrize("heads", [None, 0])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_erasure_against_loops(ranking, heads, sparse):
+def test_erasure_against_loops(ranking, sparse):
     some = texts(seed=3, sparse=sparse)
     view = view_of(some, IDS, size=9, queries=3)
     scores = RANKINGS[ranking]
-    found = erasure_flip(view, "attention" if scores is None else scores, heads)
-    which = range(H) if heads is None else [heads]
-    flipped = 0
+    found, flipped = erasure_flip(view, "attention" if scores is None else scores), 0
     for b, (weights, values) in enumerate(some):
         n = weights.shape[-1]
         own = weights.numpy() if scores is None else scores[b, :, :Q, :n].numpy()
-        fraction, exhausted = literal.erasure(weights.numpy(), predict_alone(values), own, which)
+        fraction, exhausted = literal.erasure(weights.numpy(), predict_alone(values), own, range(H))
         assert found.fraction[b, :Q].tolist() == pytest.approx(fraction, abs=1e-12)
         assert found.exhausted[b, :Q].tolist() == exhausted
         assert all(1 / n <= f <= 1 for f in fraction)
@@ -83,8 +73,6 @@ def test_random_rankings():
     found = erasure_flip(VIEW, "random").fraction[:, :Q]
     assert torch.equal(found, erasure_flip(VIEW, "random").fraction[:, :Q])
     assert not torch.equal(found, erasure_flip(VIEW).fraction[:, :Q])
-    with pytest.raises(ValueError, match="no ranking 'alphabet'"):
-        erasure_flip(VIEW, "alphabet")
 
 
 def test_alone_shuffled_and_padded_all_probes_say_the_same():
@@ -141,13 +129,13 @@ def test_focus_moves_weight_to_a_place():
         focus(VIEW.weights, position, 1.5)
 
 
-def test_a_view_refuses_wrong_shapes_and_attention_to_padding():
+def test_a_view_refuses_attention_to_padding():
     parts = {name: getattr(VIEW, name) for name in ("weights", "values", "key_mask", "query_mask", "heads", "predict")}
     nothing, away = VIEW.key_mask.clone(), VIEW.weights.clone()
     nothing[3] = False
     away[3] = torch.nn.functional.one_hot(torch.tensor(8), 9)  # all attention on padding
-    for wrong in ({"key_mask": nothing}, {"weights": away}, {"values": VIEW.values[:, :2]}, {"heads": ["one"]}):
-        with pytest.raises(ValueError, match="example 3|do not fit"):
+    for wrong in ({"key_mask": nothing}, {"weights": away}):
+        with pytest.raises(ValueError, match="example 3"):
             AttentionView(**parts | wrong)
 
 

@@ -88,15 +88,6 @@ def test_without_tags_or_without_weight_nothing_is_defined():
     assert sparsity(weights, keys, torch.ones(2, 1, dtype=torch.bool)).tolist() == [pytest.approx(2 / 5)]
 
 
-def test_positions_on_a_shifted_diagonal_and_ties():
-    n, mask = 6, torch.ones(1, 6, dtype=torch.bool)
-    shift = torch.eye(n).roll(1, dims=1)[None, None]  # the last row, 5 -> 0, is a border and left out
-    at, even = torch.arange(n)[None], torch.full((1, 1, n, n), 1 / n)
-    assert relative_position(shift, at, mask, mask, (0, 1))[0].tolist() == [0, 1]
-    assert relative_position(even, at, mask, mask).tolist() == [[pytest.approx(1 / n)] * 2]
-    assert relative_position(even, at - n, mask, mask).isnan().all()  # no query has a reference
-
-
 def of(vectors, absolute=False):
     values = torch.tensor(vectors, dtype=torch.float64)[None, None]
     return float(conicity(values, torch.ones(1, values.shape[2], dtype=torch.bool), absolute))
