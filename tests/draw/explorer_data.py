@@ -89,12 +89,3 @@ def explorer_data() -> dict:
         "profile": {"corpus": "made-up", "spans": 1800, "labels": ["NP", "VP", "S"], "led": led, "all": every},
         "sentences": [sentence(10, 3, True), sentence(30, 4, True), sentence(60, 7, False)],
     }
-
-
-def with_value(data: dict, path: tuple, value) -> dict:
-    """The data, with something else in one place."""
-    holder = data
-    for key in path[:-1]:
-        holder = holder[key]
-    holder[path[-1]] = value
-    return data

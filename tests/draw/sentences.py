@@ -4,21 +4,7 @@ import random
 
 from lalkit.treebank.tree import Sentence, Span
 
-WORDS = (
-    "a",
-    "of",
-    "the",
-    "Illinois",
-    "WWW",
-    "internationalisation",
-    "住在",
-    "嘉珍",
-    "<&>",
-    '"',
-    "-LRB-",
-    "ﷺ",
-    "e\u0301",
-)
+WORDS = ("a", "the", "Illinois", "WWW", "internationalisation", "住在", "<&>", '"', "-LRB-", "ﷺ", "e\u0301")
 TAGS = (".", "NN", "NNS", "-LRB-", "WP$")
 LABELS = ("S", "NP", "VP", "NP::QP", "WHADVP", "SBARQ::SINV::VERY-LONG-LABEL")
 ARCS = ("det", "nsubjpass", "root", "punct", "a:rather:long:relation")

@@ -4,9 +4,7 @@ from collections import defaultdict
 
 import pytest
 
-from lalkit.draw.arcs import LEG, draw_arcs, in_a_row, label_room, read_arcs, spread
-from lalkit.treebank.tree import Sentence
-from tests.draw.pictures import SVG, read
+from lalkit.draw.arcs import LEG, in_a_row, label_room, read_arcs, spread
 from tests.draw.sentences import random_sentence
 
 
@@ -55,12 +53,3 @@ def test_words_move_apart_until_every_label_fits(seed):
             start, end = (xs[w - 1] + arc.offsets[w] for w in (arc.left, arc.right))
             assert end - start >= label_room(arc) - 0.02
     assert xs == sorted(xs)
-
-
-def test_each_arrow_points_at_its_dependent():
-    sentence = Sentence(("She", "sleeps"), None, None, (2, 0), ("nsubj", "root"))
-    root, boxes = read(draw_arcs(sentence))
-    arrows = [float(item.get("points").split(",")[0]) for item in root.iter(f"{SVG}polygon")]
-    for word, arrow in zip(sentence.words, arrows):
-        (box,) = (box for box in boxes if box.text == word)
-        assert box.left < arrow < box.right

@@ -70,12 +70,6 @@ def test_what_is_unsure_is_faint_and_can_be_hidden(open_page):
     assert_lines_begin_below_labels(page)
 
 
-def within_chains(page) -> int:
-    """How many lines lead from one label of a unary chain to the next."""
-    labels = read(page, "#drawing text[data-of]", "item => item.dataset.of")
-    return len(labels) - len(set(labels))
-
-
 def assert_lines_begin_below_labels(page) -> None:
     """Every line begins just below a label that is shown, and ends above a label or a word that is shown."""
     places = """item => item.tagName === 'path' ? item.getAttribute('d').match(/-?[\\d.]+/g).map(Number)

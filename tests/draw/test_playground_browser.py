@@ -133,20 +133,3 @@ def test_nothing_that_is_typed_is_executed(page, server):
     frame = page.goto(f"{server.address}explore?text={quote(MARKUP)}") and page
     assert frame.evaluate("self.origin") == "null", "a page by itself is in a box, too"
     assert frame.locator("img").count() == 0
-
-
-def test_a_frame_in_a_notebook(browser, server):
-    context = browser.new_context()
-    page = context.new_page()
-    page.set_content(f"<!doctype html>{server._repr_html_()}")
-    inner = page.frame_locator("iframe")
-    inner.locator("#text").fill(TEXT)
-    inner.locator("button").click()
-    inner.frame_locator("#explorer").locator(".constituent").first.wait_for(timeout=60_000)
-    context.close()
-
-
-def test_it_fits_a_phone(page):
-    page.set_viewport_size({"width": 390, "height": 844})
-    submit(page, text=TEXT)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390

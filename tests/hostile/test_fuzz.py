@@ -15,8 +15,7 @@ import lalkit
 from lalkit.errors import LalkitError
 from lalkit.training.named import read_card
 from lalkit.treebank import brackets, conllu
-from tests.command import lalkit as command
-from tests.hostile.test_files import NOTEBOOK, profile_of
+from tests.hostile.test_files import profile_of
 
 EXAMPLES = int(os.environ.get("LALKIT_EXAMPLES", "15"))
 FUZZ = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
@@ -26,8 +25,6 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=8,
 )
-WORDS = st.lists(PLAIN | st.sampled_from(["One", "two", "."]), max_size=4)
-FORMS = st.sampled_from(["raw", "tokens", "tagged", "text"]) | PLAIN
 
 
 def answered(function, *arguments, **options):
@@ -90,29 +87,23 @@ def changed(draw, whole):
 
 @pytest.fixture(scope="module")
 def files(tiny_parser, tmp_path_factory):
-    """One file of every kind, and what reads it."""
-    place = tmp_path_factory.mktemp("files")
-    folder = shutil.copytree(tiny_parser, place / "copy")
+    """What reads each kind of file, and the file."""
+    folder = shutil.copytree(tiny_parser, tmp_path_factory.mktemp("files") / "copy")
     (folder / "profile.json").write_text(json.dumps(profile_of(folder)))
     (folder / "card.json").write_text('{"licence": "CC BY 4.0"}')
-    (place / "a.ipynb").write_text(json.dumps(NOTEBOOK | {"cells": [*NOTEBOOK["cells"], {"cell_type": "no"}]}))
     explain = lambda: lalkit.load(folder).parse("One two.").explain()  # noqa: E731
-    return {
-        folder / "model.json": explain,
-        folder / "profile.json": explain,
-        folder / "card.json": lambda: read_card(folder),
-        place / "a.ipynb": lambda: command("run", "a.ipynb", "--out", "o", cwd=place),
-    }
+    reads = {"model.json": explain, "profile.json": explain, "card.json": lambda: read_card(folder)}
+    return {name: (folder / name, read) for name, read in reads.items()}
 
 
-@pytest.mark.parametrize("name", ["model.json", "profile.json", "card.json", "a.ipynb"])
+@pytest.mark.parametrize("name", ["model.json", "profile.json", "card.json"])
 @FUZZ
 @given(data=st.data())
 def test_any_value_and_any_bytes_in_any_json_file(files, name, data):
-    file = next(file for file in files if file.name == name)
+    file, read = files[name]
     whole = file.read_bytes()
     try:
         file.write_bytes(data.draw(changed(whole)))
-        answered(files[file])
+        answered(read)
     finally:
         file.write_bytes(whole)

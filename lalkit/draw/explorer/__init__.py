@@ -1,7 +1,21 @@
 """Make the explorer: one HTML file in which a reader points at a constituent and sees the label heads and words behind it.
 
 The page is put together from the files beside this one (explorer.html, one of two panels, style sheets, scripts). It loads
-nothing from the network; a policy in its head forbids it. What it shows was computed before: `Page` holds results only.
+nothing from the network; a policy in its head forbids it. What it shows was computed before: the data hold results only.
+
+The data are plain dicts, lists and numbers; those marked with * may be missing.
+
+- A page: title, model, sentences; *norm (the one shown first), *norms (of NORMS: those that can be chosen), *profile (corpus,
+  spans, labels, led [label heads][labels], all [labels], norm), *boundary (full, lean or glass), *constrain. Without norms and
+  without a boundary it shows trees alone (`tree_page`).
+- A sentence of n words: id, words, tags, heads, arc_labels, spans; *attention (of each label head, over START, the words and
+  STOP; the sum is 1), *arc_probabilities, *gold (spans, heads and arc_labels), *matches ([start, end] of what a search found).
+- A span, which is a constituent: start, end, label; *head, *probability (what is unsure is drawn faint, and a slider hides it),
+  *score. The paper's layer gives values (norm -> a number for each label head). Label attention inside the span gives readings
+  (of the span's own label, and of the label with the second best score) and then (for each word: the best label, and its score,
+  without the word's evidence).
+- A reading, the terms of one label's score for k words: label, score, attention, evidence and value (k numbers each; value =
+  attention * evidence), rest (boundary; or, for the boundary `glass`, first, last and constant). Value and rest add up to score.
 
 Spans are over fenceposts (the places between words). Heads, and a span's head word, count words from 1 (0: the root); label heads
 are counted from 0. All spans are constituents: joint spans with the group label <H> are not among them.
@@ -16,7 +30,7 @@ import json
 import re
 from collections.abc import Iterable
 from itertools import zip_longest
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 from lalkit.draw import svg
 from lalkit.draw.explorer.picture import compare, in_order, picture
@@ -34,63 +48,6 @@ NORMS = {
     "exact": "exact: how much lower the label's score is without the label head.",
 }
 
-
-class Reading(TypedDict):
-    """The terms of one label's score, for k words: value = attention * evidence. With `rest` they add up to the score."""
-
-    label: str
-    score: float
-    attention: list[float]
-    evidence: list[float]
-    value: list[float]
-    rest: dict[str, float]  # boundary; or, for the boundary `glass`, first, last and constant
-
-
-class ShownSpan(TypedDict):
-    """A constituent. The paper's layer gives `values`, label attention inside the span gives `readings` and `then`."""
-
-    start: int
-    end: int
-    label: str
-    head: NotRequired[int]
-    probability: NotRequired[float]  # what is unsure is drawn faint, and a slider hides it
-    score: NotRequired[float]
-    values: NotRequired[dict[str, list[float]]]  # norm -> a number for each label head
-    readings: NotRequired[list[Reading]]  # of the span's own label, and of the label with the second best score
-    then: NotRequired[
-        list[tuple[str, float]]
-    ]  # for each word: the best label, and its score, without the word's evidence
-
-
-class Shown(TypedDict):
-    """A sentence of n words."""
-
-    id: str
-    words: list[str]
-    tags: list[str]
-    heads: list[int]
-    arc_labels: list[str]
-    spans: list[ShownSpan]
-    attention: NotRequired[list[list[float]]]  # of each label head, over START, the words and STOP; the sum is 1
-    arc_probabilities: NotRequired[list[float]]
-    gold: NotRequired[dict | None]  # spans, heads and arc_labels
-    matches: NotRequired[list[list[int]]]  # [start, end] of what a search found
-
-
-class Page(TypedDict):
-    """What a page shows. Without norms and without a boundary it shows trees alone (`tree_page`)."""
-
-    title: str
-    model: str
-    sentences: list[Shown]
-    norm: NotRequired[str]  # the one shown first
-    norms: NotRequired[list[str]]  # of NORMS: those that can be chosen
-    profile: NotRequired[dict | None]  # corpus, spans, labels, led [label heads][labels], all [labels], norm
-    boundary: NotRequired[str]  # full, lean or glass
-    constrain: NotRequired[bool]
-
-
-__all__ = ["NORMS", "Page", "explorer", "explorer_frame", "tree_page"]
 
 # The kinds of panes: the panel, its name for screen readers, its scripts, and what a reader must not conclude.
 KINDS = {
@@ -111,7 +68,7 @@ DIGITS = 4  # significant digits of the numbers of a page, so that a page of 40 
 
 
 def explorer(data: dict, beside: dict | None = None) -> str:
-    """Return the complete page of the data, a `Page`.
+    """Return the complete page of the data.
 
     beside: data of the same sentences for a second pane, such as another parser's or gold's. Each pane then marks what the other
     does not have; a "gold" in the data is not shown. Raises LalkitError if the sentences of both panes have other words.
