@@ -127,6 +127,7 @@ def test_a_run_leaves_the_notebook_its_files_and_a_complete_record(root, capfd):
     assert "times = 21" in executed.cells[2].source and str(root) not in json.dumps(executed.metadata)
 
 
+@pytest.mark.slow
 def test_a_failed_run_stays_and_its_error_has_the_number_of_the_cell(root):
     book = write_notebook(root / "notebooks" / "bad.ipynb", "1", "n: int = 0", "reached = n", "1 / n", "never = 1")
     with pytest.raises(NotebookError, match=r"bad\.ipynb: cell 4 .*ZeroDivisionError.*1 / n"):
@@ -138,6 +139,7 @@ def test_a_failed_run_stays_and_its_error_has_the_number_of_the_cell(root):
     assert {p.name for p in (root / "here").iterdir()} == {"bad.ipynb", "run.json"}
 
 
+@pytest.mark.slow
 def test_a_cell_that_takes_too_long_is_stopped(root, monkeypatch):
     # The cell waits for longer than any test may: only the limit can end it.
     book = write_notebook(root / "slow.ipynb", "1", "n: int = 0", "import time\ntime.sleep(3600)")

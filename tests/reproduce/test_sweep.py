@@ -80,6 +80,7 @@ def test_a_sweep_leaves_its_results_and_no_words_of_the_treebank(done, file, few
     assert not list(out.rglob("resume-*.safetensors")) and not list(out.rglob("*.part"))
 
 
+@pytest.mark.slow
 def test_a_run_gives_the_numbers_of_training_by_hand(done, file, tmp_path):
     run = plan(file).runs[0]
     best = train(run.config, run.treebank, tmp_path / "by hand")
@@ -128,6 +129,7 @@ def test_a_result_that_does_not_count_is_made_again(copy, file, no_run, spoil):
     assert no_run == [place.parent]
 
 
+@pytest.mark.slow
 def test_a_failure_ends_in_one_line_and_exit_code_1(copy, file, tmp_path):
     """The second run's learning rate is far too large: it fails in earnest, and the first is not touched."""
     content = yaml.safe_load(file.read_text())
@@ -163,6 +165,7 @@ def test_a_run_whose_process_dies_has_failed(file, tmp_path, monkeypatch):
     assert (result["cell"], result["key"]) == (run.cell, run.key)
 
 
+@pytest.mark.slow
 def test_an_interruption_ends_the_processes_at_work(file, tmp_path, monkeypatch):
     """Ctrl-C in a notebook, which goes on: no run goes on in the background, and none counts as failed."""
     at_work = []
