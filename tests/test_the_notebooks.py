@@ -166,23 +166,23 @@ RUNS = {
     "16_results_vs_paper": ({}, "scores.csv spread.csv seeds.png tests.csv"),
     "17_transparent_lstm": (
         {
-            "retrain": True, "data": ["babi-1"], "models": ["vanilla", "diversity"], "seeds": [1], "train": 120, "test": 30,
-            "epochs": 1, "folder": "TMP/runs", "rationale_epochs": 1, "pairs": 3,
+            "retrain": True, "data": ["subjectivity"], "models": ["vanilla", "diversity"], "seeds": [1], "train": 120, "test": 30,
+            "epochs": 1, "folder": "TMP/runs", "rationale_epochs": 1,
         },
         "",
     ),
     "18_summarization_heads": (
         {
             "retrain": True, "variants": ["soft", "sparse-tl"], "seeds": [1], "train": 50, "dev": 5, "test": 6, "epochs": 1,
-            "prune_epochs": 1, "ablated": 3, "gum": -1, "folder": "TMP/runs",
+            "prune_epochs": 1, "ablated": 3, "folder": "TMP/runs",
         },
         "",
     ),
     "19_three_systems": (
         {
             "retrain": True, "parsers": ["tiny=PAPER"], "sentences": 2, "classifiers": ["vanilla", "sparsemax"],
-            "classifier_data": "babi-1", "summarizers": ["soft"], "seeds": [2], "train": 60, "epochs": 1, "texts": 2, "rounds": 2,
-            "folder": "TMP/runs",
+            "classifier_data": "subjectivity", "summarizers": ["soft"], "seeds": [2], "train": 60, "epochs": 1, "texts": 2,
+            "rounds": 2, "folder": "TMP/runs",
         },
         "systems.csv",
     ),

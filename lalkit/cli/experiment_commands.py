@@ -198,11 +198,11 @@ def study_classifiers(
 ) -> None:
     """Train LSTM classifiers, and measure how far their attention explains them (Mohankumar et al. 2020).
 
-    Example: lalkit study transparent --data babi-1 --out runs/transparent
+    Example: lalkit study transparent --data subjectivity --out runs/transparent
 
     Args:
-        data: Between commas: babi-1, babi-2, babi-3, entailment, paraphrase, sentence_polarity, subjectivity, movie_reviews, or
-            folders with train, dev and test as .csv, .tsv or .jsonl files.
+        data: Between commas: sentence_polarity, subjectivity, movie_reviews, or folders with train, dev and test as .csv, .tsv or
+            .jsonl files.
         models: Kinds of classifiers, between commas: vanilla, diversity, orthogonal, mlp, sparsemax.
     """
     from lalkit.studies.classifiers import quantiles, runs, study
@@ -225,7 +225,6 @@ def study_summarizers(
     test: Annotated[int, typer.Option(min=0)] = 0,
     epochs: Epochs = 0,
     ablated: int = 0,
-    gum: int = 0,
     paper: bool = False,
     threads: options.Threads = 1,
     set_: options.Set = None,
@@ -239,16 +238,14 @@ def study_summarizers(
         variants: Where attention is sparse, between commas.
         test: The number of documents of the test part; 0 means all.
         ablated: The number of test documents on which heads are taken away; 0 means all.
-        gum: The number of documents of GUM; 0 means all, -1 means none.
         paper: Give the summarizers the paper's size. --set changes single settings, e.g. d_model=128.
     """
-    from lalkit.studies.summarizer_heads import seeds_apart, study
+    from lalkit.studies.summarizer_heads import study
     from lalkit.studies.summarizers import PAPER, SMALL
 
     settings = ({"epochs": str(epochs)} if epochs else {}) | options.pairs(set_)
-    sizes = {"test": test, "ablated": ablated, "gum": gum, "config": PAPER if paper else SMALL}
+    sizes = {"test": test, "ablated": ablated, "config": PAPER if paper else SMALL}
     tables = study(data, between_commas(variants), numbers(seeds), out, settings=settings, **sizes)
-    tables["seeds-apart"] = seeds_apart(tables.pop("documents"))
     for name, table in tables.items():
         save(table, out / f"summarize-{name}.csv", "%.6g")
 

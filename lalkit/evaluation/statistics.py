@@ -1,4 +1,4 @@
-"""Test whether a difference is more than chance, and measure how far judges agree.
+"""Test whether a difference is more than chance.
 
 Two questions need two tests. *Is one system better than another?* A system is trained again and again, so the unit is the run
 (a seed): `welch`. *Is this parser better than that parser?* Both are fixed files that parse the same sentences, so the unit is
@@ -233,21 +233,6 @@ def holm(p: ArrayLike) -> np.ndarray:
     corrected = np.empty_like(p)
     corrected[order] = np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order]).clip(max=1.0)
     return corrected
-
-
-def fleiss_kappa(counts: ArrayLike) -> float:
-    """Return how far judges agree beyond chance (Fleiss 1971): 1 is full agreement, and 0 is that of chance.
-
-    counts: [N, C], how many judges gave item n the category c. Items may have different numbers of judges; those with fewer than
-    two are left out. It is nan if none is left, or if only one category was ever given.
-    """
-    votes = np.asarray(counts, dtype=np.float64)
-    votes = votes[votes.sum(1) >= 2]
-    judges = votes.sum(1)
-    if not len(votes) or (chance := np.square(votes.sum(0) / judges.sum()).sum()) >= 1:
-        return float("nan")
-    agreed = ((votes * (votes - 1)).sum(1) / (judges * (judges - 1))).mean()
-    return float((agreed - chance) / (1 - chance))
 
 
 def f1_of_sums(counts: np.ndarray) -> np.ndarray:

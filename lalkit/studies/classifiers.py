@@ -22,7 +22,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size, from_dict, override, to_dict
-from lalkit.draw.pages import asset
 from lalkit.errors import CorpusError, ModelError, ParameterError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
@@ -64,11 +63,11 @@ class ClassifierConfig(Settings):
     """The settings of one classifier and of its training. They are saved in the folder of its run."""
 
     model: Kind = "vanilla"
-    embedding: Size = 100  # [D] learned; [P] has 300, pretrained (see `vectors`)
-    # A text file of GloVe or fastText whose vectors (as long as `embedding`) known words begin with [P]; "": begin at random.
-    vectors: str = ""
+    embedding: Size = 100  # [D] learned; [P] has 300, pretrained
     hidden: Size = 128  # [D]; [P] 256. The attention has half of it [C]
-    diversity: Number = 0.5  # [P] weight (lambda) of the conicity in the loss of 'diversity'; see `usual`
+    diversity: Number = (
+        0.5  # [P] weight (lambda) of the conicity in the loss of 'diversity'; [P] 0.1 for SNLI, 0.2 for CNN
+    )
     min_count: CountOrZero = 2  # rarer words are unknown [D]
     seed: Seed = 1
     epochs: Count = 6  # [D]; [C] 8
@@ -76,23 +75,11 @@ class ClassifierConfig(Settings):
     batch: Count = 32  # [C]
     rate: Number = 1e-3  # [P] Adam, in its AMSGrad form [C]
     weight_decay: Number = 1e-5  # [C]; 0 on the parameters of the attention
-    # A pair is read from the context c, so that the question acts through attention alone [P], or from tanh(W_p c + W_q h_q) [C].
-    pair_output: Literal["context", "both"] = "context"
 
 
 def usual(data: str, model: str = "vanilla", seed: int = 1) -> ClassifierConfig:
     """Return the usual settings for a data set, by its name. A name that is not known has the settings of the sentence sets."""
     config = ClassifierConfig(model, seed=seed)  # type: ignore[arg-type]  # `frame.grid` refuses all but KINDS
-    if data.startswith("babi"):
-        hidden = 64 if data == "babi-1" else 128  # [C] for the first, [P] for the others
-        # pair_output: as in the runs that stand in figures/
-        return replace(config, embedding=50, hidden=hidden, batch=50, epochs=40, stop_at=0.998, pair_output="both")
-    if data in ("entailment", "paraphrase"):
-        # [D] The first epochs stay at chance. With a weight decay of 1e-5 it stayed there for twelve (seed 1).
-        config = replace(config, embedding=50, hidden=64, batch=50, rate=2e-3, weight_decay=0.0)
-        return replace(config, epochs=20, stop_at=0.998)
-    if data in ("snli", "cnn"):
-        return replace(config, diversity={"snli": 0.1, "cnn": 0.2}[data])  # [P]
     if data == "subjectivity":
         # As [P], we chose the weight of diversity on dev. With 0.5, the states' likeness (conicity) stays above 1.15 times that
         # of random ones (1.16). With 1.0 it is 0.83 times that, and the accuracy is as good (87.3 on dev).
@@ -241,16 +228,15 @@ class AdditiveAttention(nn.Module):
 
 @dataclass(frozen=True)
 class Classified:
-    """logits [B, C]; attention [B, T], 0 on padding; states [B, T, d]; asked [B, d], the last state of the question, or None."""
+    """logits [B, C]; attention [B, T], 0 on padding; states [B, T, d]."""
 
     logits: Tensor
     attention: Tensor
     states: Tensor
-    asked: Tensor | None
 
 
 class Classifier(nn.Module):
-    """Batch -> Classified. A question has its own embeddings and its own encoder; attention is on the text."""
+    """Batch -> Classified. A question has its own embeddings and encoder. It acts through the attention on the text alone [P]."""
 
     def __init__(self, config: ClassifierConfig, vocabulary: Vocabulary):
         super().__init__()
@@ -263,10 +249,7 @@ class Classifier(nn.Module):
         if self.paired:
             self.asked = nn.Embedding(len(vocabulary.asked) + 2, e, padding_idx=PADDING)
             self.question_encoder = ENCODERS[config.model](e, d)
-        self.both = self.paired and config.pair_output == "both"
-        if self.both:
-            self.from_text, self.from_question = nn.Linear(d, d // 2), nn.Linear(d, d // 2, bias=False)
-        self.output = nn.Linear(d // 2 if self.both else d, len(vocabulary.classes))
+        self.output = nn.Linear(d, len(vocabulary.classes))
 
     def forward(self, batch: Batch) -> Classified:
         return self.read(self.words(batch.x), batch)
@@ -284,13 +267,7 @@ class Classifier(nn.Module):
         weights = self.attention(states, batch.mask, asked)
         weights = weights if through_attention else weights.detach()
         context = torch.einsum("bt,btd->bd", weights, states)
-        return Classified(self.classify(context, asked), weights, states, asked)
-
-    def classify(self, context: Tensor, asked: Tensor | None) -> Tensor:
-        """Contexts [..., B, d] -> logits [..., B, C]. For the reading of a pair see `pair_output` of the config."""
-        if self.both:
-            context = torch.tanh(self.from_text(context) + self.from_question(asked))
-        return self.output(context)
+        return Classified(self.output(context), weights, states)
 
     def loss(self, batch: Batch) -> Tensor:
         """Return the cross-entropy. For 'diversity' add the weighted mean conicity, with absolute cosines.
@@ -323,7 +300,7 @@ def view(model: Classifier, batch: Batch, examples: Sequence[int] = ()) -> Atten
 
     @torch.no_grad()
     def from_contexts(contexts: Tensor) -> Outcome:
-        logits = model.classify(contexts[..., 0, 0, :], output.asked)
+        logits = model.output(contexts[..., 0, 0, :])
         return judged(torch.softmax(logits, dim=-1)[..., None, :], query, batch.label[:, None])
 
     weights, values = output.attention[:, None, None], output.states[:, None]
@@ -354,7 +331,7 @@ def by_words(model: Classifier, batch: Batch) -> Kept:
     """Return the function for `removal`, which takes words out of the texts. Without any word, the context is zero."""
     embedded, complete = model.words(batch.x), model(batch)
     decision, classify = complete.logits.argmax(-1, keepdim=True), from_some_words(model, batch)
-    nothing = torch.softmax(model.classify(torch.zeros_like(complete.states[:, 0]), complete.asked), dim=-1)
+    nothing = torch.softmax(model.output(torch.zeros_like(complete.states[:, 0])), dim=-1)
 
     @torch.no_grad()
     def p(kept: Tensor) -> Tensor:
@@ -376,8 +353,6 @@ def train(config: ClassifierConfig, data: Texts, out: str | Path, *, resume: boo
     torch.manual_seed(config.seed)
     vocabulary = Vocabulary.build(data, config)
     model = Classifier(config, vocabulary)
-    if config.vectors:
-        begin_with(model, config.vectors)
     attention = set(model.attention.parameters())
     groups = [
         {"params": [p for p in model.parameters() if p not in attention], "weight_decay": config.weight_decay},
@@ -421,29 +396,6 @@ def accuracy(model: Classifier, examples: Sequence[Example]) -> float:
 
 
 @torch.no_grad()
-def begin_with(model: Classifier, file: str) -> None:
-    """Give the words of a new classifier the vectors that a text file has for them: on each line a word and its numbers.
-
-    The first line may have the numbers of words and of dimensions, as in fastText's files. Words that the file lacks keep their
-    random vectors (in the authors' program they are zero). Raises ModelError if the file has no vector of this size for any word.
-    """
-    size, sides = model.config.embedding, (model.words, model.asked) if model.paired else (model.words,)
-    count, remedy = 0, f"Give a text file of GloVe or fastText, and --set embedding=N as its size (now {size})."
-    try:
-        with open(file, encoding="utf-8", newline="\n") as lines:
-            for line in lines:  # such files are large: one line at a time
-                word, *numbers = line.rstrip().rsplit(" ", size)
-                for embedding, ids in zip(sides, model.vocabulary.ids):
-                    if word in ids and len(numbers) == size:
-                        embedding.weight[ids[word]] = torch.tensor([float(number) for number in numbers])
-                        count += 1
-    except (OSError, ValueError) as error:
-        raise ModelError(f"has no vectors that can be read ({error})", where=file, remedy=remedy) from None
-    if not count:
-        raise ModelError(f"has no vector of {size} numbers for any word of the data", where=file, remedy=remedy)
-    logger.info("%s: vectors for %d words", file, count)
-
-
 def load_classifier(folder: str | Path) -> Classifier:
     """Return the classifier of a run. Raises ModelError unless the folder holds a complete classifier of lalkit."""
     content, tensors = frame.read_run(folder, FORMAT)
@@ -465,8 +417,7 @@ def measure(
         attributed: Number of examples for which gradients are computed.
         integrated: Number of examples for integrated gradients, which take the most time.
 
-    Measures besides those of `look_at` and `ask`: right, length, isotropic, supported (the attention on supporting facts), and
-    pearson_ and jsd_ of each kind of attribution.
+    Measures besides those of `look_at` and `ask`: right, length, isotropic, and pearson_ and jsd_ of each kind of attribution.
     """
     model, tables = exact(model), []
     labels: dict[str, Any] = {"system": model.config.model, "seed": model.config.seed}
@@ -474,7 +425,9 @@ def measure(
         batch = model.vocabulary.collate([examples[i] for i in group])
         seen = view(model, batch, group)
         tables += [look_at(seen, **labels), ask(seen, rounds, **labels)]
-        tables += [tidy(value, "b", name, seen, **labels) for name, value in _of_texts(seen, batch).items()]
+        length = seen.key_mask.sum(1).double()
+        simple = {"right": seen.predict(seen.weights).score[:, 0], "length": length, "isotropic": length.rsqrt()}
+        tables += [tidy(value, "b", name, seen, **labels) for name, value in simple.items()]
         embedded, rows = model.words(batch.x).detach(), torch.arange(len(group))
         decision = seen.predict(seen.weights).decision
         for name, method, through in ATTRIBUTIONS:
@@ -484,19 +437,6 @@ def measure(
                 for kind, value in zip(("pearson", "jsd"), agree(found, seen.weights[:, 0, 0], batch.mask)):
                     tables.append(tidy(value, "bu", f"{kind}_{name}", seen, wanted, **labels))
     return pd.concat(tables, ignore_index=True)
-
-
-def _of_texts(seen: AttentionView, batch: Batch) -> dict[str, Tensor]:
-    """Return the measures that have one number [B] for each text."""
-    length = seen.key_mask.sum(1).double()
-    measures = {"right": seen.predict(seen.weights).score[:, 0], "length": length, "isotropic": length.rsqrt()}
-    if any(example.supports for example in batch.examples):
-        flags = torch.zeros_like(batch.mask)
-        for i, example in enumerate(batch.examples):
-            flags[i, list(example.supports)] = True
-        measures["supported"] = mass_ratio(seen.weights[:, :, 0], flags)[:, 0]
-        measures["supporting_share"] = flags.sum(1) / length
-    return measures
 
 
 @torch.no_grad()
@@ -573,37 +513,6 @@ def samples(models: Sequence[Classifier], examples: Sequence[Example]) -> pd.Dat
             about |= {"place": range(len(example.words)), "word": example.words}
             tables.append(pd.DataFrame(about | {"attention": output.attention[0].tolist()}))
     return pd.concat(tables, ignore_index=True)
-
-
-def preference_page(
-    first: Classifier, second: Classifier, examples: Sequence[Example], count: int = 20, seed: int = 0
-) -> tuple[str, pd.DataFrame]:
-    """Table 5: write a page on which readers choose the more helpful attention of two models, and save their choices as CSV.
-
-    The texts are drawn from those that both models classify correctly. Each model's attention is on a random side.
-
-    Returns: the HTML page, and its key (item, example, left, right). The page does not tell which model is on which side, so
-        keep the key apart until all readers have answered.
-
-    Raises: ModelError if there is no such text, or if both models are of one kind.
-    """
-    names, table = (first.config.model, second.config.model), samples([first, second], examples)
-    correct = (table["said"] == table["label"]).groupby(table["example"]).all()
-    places = correct.index[correct]
-    if names[0] == names[1] or not len(places):
-        remedy = "Give two kinds of models, and texts that both classify correctly."
-        raise ModelError("there is nothing to compare", remedy=remedy)
-    rng, items, key = np.random.default_rng(seed), [], []
-    for number, place in enumerate(rng.permutation(len(places))[:count], 1):
-        chosen = table[table["example"] == places[place]]
-        weights = {system: rows["attention"].tolist() for system, rows in chosen.groupby("system")}
-        left, right = (names[side] for side in rng.permutation(2))
-        example = examples[places[place]]
-        items.append({"item": number, "words": example.words, "question": " ".join(example.question),
-                      "label": example.label, "left": weights[left], "right": weights[right]})  # fmt: skip
-        key.append((number, places[place], left, right))
-    page = asset("preference.html").replace("ITEMS", json.dumps(items).replace("<", "\\u003c"))
-    return page, pd.DataFrame(key, columns=["item", "example", "left", "right"])
 
 
 # ---------------------------------------------------------------- the study

@@ -63,15 +63,10 @@ def in_order(items: Sequence, size: int) -> Iterator[Sequence]:
         yield items[start : start + size]
 
 
-def text_lines(path: str | Path) -> list[str]:
-    """Return the lines of a file. Raises TreebankError if it cannot be read, or is not UTF-8."""
-    # Only \n ends a line. `splitlines` also cuts inside of texts, for example at U+2028.
-    return [line.removesuffix("\r") for line in read_text(path).split("\n")]
-
-
 def json_lines(path: Path) -> Iterator[tuple[str, dict]]:
     """Yield (file and line, object) for every line of a .jsonl file. Raises CorpusError for a line that is not an object."""
-    for number, line in enumerate(text_lines(path), 1):
+    # Only \n ends a line. `splitlines` also cuts inside of texts, for example at U+2028.
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():
             row = None
             with suppress(ValueError):

@@ -1,28 +1,23 @@
-"""Documents with summaries: made-up news, the GUM corpus, a folder of your own, or a data set of the Hugging Face hub.
+"""Documents with summaries: made-up news, a folder of your own, or a data set of the Hugging Face hub.
 
 The news. In each article several things happen, and the headline tells the one with most weight. Every article has new names, so
 most of a headline cannot be known and must be copied. One sentence tells which names belong into the headline, among several
 sentences of the same form. A headline needs the event whose verb has most weight, its two sides in their order (a passive turns
 them round), and its place (other places only tell where somebody comes from). Tags (of Universal Dependencies) and entities are
 known by construction.
-
-GUM (Zeldes 2017). It has gold tags, gold named entities, and summaries written by people. Download it from
-https://github.com/amir-zeldes/gum (folder `dep`). Each genre has its own licence, and we ship none of it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lalkit.errors import CorpusError
 from lalkit.studies.classifier_data import tagged
-from lalkit.studies.frame import json_lines, text_lines
+from lalkit.studies.frame import json_lines
 from lalkit.treebank.text import tokenize
 
 
@@ -65,14 +60,12 @@ KEYS = (("document", "summary"), ("article", "highlights"), ("text", "summary"))
 def load(name: str) -> Documents:
     """Return the documents of a name. Raises CorpusError that names the missing or damaged place.
 
-    name: 'news'; 'gum' (test documents only); 'hf:NAME' or 'hf:NAME:CONFIG', which needs the package `datasets`; or a folder with
+    name: 'news'; 'hf:NAME' or 'hf:NAME:CONFIG', which needs the package `datasets`; or a folder with
     train.jsonl, dev.jsonl and test.jsonl. Each line is an object with article and highlights, or document and summary. It can
     also have tags and entities (true or false), lists with one value for each word of the article between spaces.
     """
     if name == "news":
         return news()
-    if name == "gum":
-        return Documents("gum", (), (), gum())
     if name.startswith("hf:"):
         try:
             import datasets
@@ -84,7 +77,7 @@ def load(name: str) -> Documents:
         rows = {file.stem: json_lines(file) for file in Path(name).glob("*.jsonl")}
     found = {part: next((n for n in names if n in rows), "") for part, names in PARTS.items()}
     if not all(found.values()):
-        remedy = "Give news, gum, hf:NAME, or a folder with train.jsonl, dev.jsonl and test.jsonl."
+        remedy = "Give news, hf:NAME, or a folder with train.jsonl, dev.jsonl and test.jsonl."
         raise CorpusError("has no documents in train, dev or test", where=name, remedy=remedy)
     parts = {part: tuple(_document(row, where) for where, row in rows[split]) for part, split in found.items()}
     return Documents(name if name.startswith("hf:") else Path(name).name, **parts)
@@ -111,61 +104,6 @@ def annotated(documents: Sequence[Document]) -> tuple[Document, ...]:
         [w[0].isupper() and b not in (*".!?:", "``", "''") for b, w in zip((".", *d.words), d.words)] for d in documents
     ]
     return tuple(replace(d, entities=d.entities or tuple(c)) for d, c in zip(tagged(documents), capitals))
-
-
-def first_words(document: Document, most: int) -> Document:
-    """Keep the first `most` words of a document, with their tags and entity flags."""
-    known = {name: value for name in ("words", "tags", "entities") if (value := getattr(document, name))}
-    return replace(document, **{name: value[:most] for name, value in known.items()})
-
-
-# ---------------------------------------------------------------- GUM
-
-# In Entity=: a mention begins, or one ends (by its number, or the last begun).
-MARK = re.compile(r"\(([^()]+)|([^()]*)\)")
-IDENTITY = 7  # the fields of every mention; a name has an eighth field that tells whose name it is
-
-
-def gum() -> tuple[Document, ...]:
-    """Return all documents of GUM in `gum/dep` of LALKIT_DATA. Entities are the tokens of linked names, without pronouns."""
-    folder = Path(os.environ.get("LALKIT_DATA", "data")) / "gum" / "dep"
-    files = sorted(folder.glob("*.conllu"))
-    if not files:
-        remedy = "Download GUM, and set LALKIT_DATA to the folder that has gum/dep."
-        raise CorpusError("GUM is not here", where=str(folder), remedy=remedy)
-    return tuple(read_gum(text_lines(path), path.stem) for path in files)
-
-
-def read_gum(lines: Iterable[str], name: str) -> Document:
-    """Return the document of the lines of a CoNLL-U file. Raises CorpusError that names a damaged line."""
-    words, tags, named, mentions = [], [], [], []
-    summary: tuple[str, ...] = ()
-    for number, line in enumerate(lines, 1):
-        if line.startswith("# meta::summary") and not summary and "(human" in line:
-            summary = tokenize(line.split(")", 1)[1].strip())
-        if not line or line.startswith("#") or re.match(r"\d+[-.]", line):
-            continue  # a comment, a multi-word token, or an empty node
-        try:
-            _, form, _, tag, *_, misc = columns = line.split("\t")
-            ended = [] if len(columns) == 10 else ["none"]
-            entity = next((part[7:] for part in misc.split("|") if part.startswith("Entity=")), "")
-            for match in MARK.finditer(entity):
-                if match[1]:
-                    fields = match[1].split("-")
-                    mentions.append((fields[0], len(fields) > IDENTITY))
-                else:
-                    ended.append(match[2] or mentions[-1][0])
-            words.append(form)
-            tags.append(tag)
-            named.append(tag != "PRON" and any(is_name for _, is_name in mentions))
-            for number_of_mention in ended:
-                del mentions[max(i for i, mention in enumerate(mentions) if mention[0] == number_of_mention)]
-        except (IndexError, ValueError):
-            where, remedy = f"{name}, line {number}", "Download GUM again, or leave this file out."
-            raise CorpusError(
-                "has not ten columns, or ends a mention that did not begin", where=where, remedy=remedy
-            ) from None
-    return Document(tuple(words), summary, tuple(tags), tuple(named), name)
 
 
 # ---------------------------------------------------------------- news

@@ -7,10 +7,9 @@ copied. So we also let it copy from all words equally, and do both.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from lalkit.probes import weights as measures
 from lalkit.probes.perturbation import ask, overview
 from lalkit.studies import frame
 from lalkit.studies.frame import exact, in_order, pad
-from lalkit.studies.summarizer_data import Document, Documents, annotated, first_words, load
+from lalkit.studies.summarizer_data import Document, Documents, annotated, load
 from lalkit.studies.summarizers import (
     GROUP,
     SMALL,
@@ -47,7 +46,6 @@ from lalkit.studies.summarizers import (
     views,
 )  # fmt: skip
 
-logger = logging.getLogger(__name__)
 Tables = dict[str, pd.DataFrame]
 
 SIZE = 50  # documents in a batch
@@ -105,7 +103,7 @@ def head_table(model: Summarizer, documents: Sequence[Document], *, own: bool = 
     that it was written with.
     """
     if not all(d.tags and d.entities and d.summary for d in documents):
-        raise CorpusError("documents with tags, entities and summaries are needed", remedy="Such as news, or gum.")
+        raise CorpusError("documents with tags, entities and summaries are needed", remedy="Such as news.")
     model.eval()
     names = sorted({tag for d in documents for tag in d.tags})
     if own:
@@ -300,7 +298,6 @@ def study(
     test: int = 0,
     prune_epochs: int = 0,
     ablated: int = 0,
-    gum: int = 0,
     settings: dict[str, str] | None = None,
     config: SummarizerConfig = SMALL,
 ) -> Tables:
@@ -313,15 +310,13 @@ def study(
         train, dev, test: Number of documents of each part; 0 means all.
         prune_epochs: Epochs of the pruning; 0 means the usual number.
         ablated: Number of test documents for taking heads away; 0 means all.
-        gum: Number of documents of GUM; 0 means all, -1 none.
         settings: Settings of SummarizerConfig that replace those of `config`.
 
     Returns: tables whose first columns are variant, seed and price (a lambda, "control", or "": not pruned), without empty ones.
         runs: a row for each run (see `_run_row`); heads: a row for each head, its `head_table` with what is lost without it
         (difference, p_holm) and whether it is closed (cut); tags: `tag_table`; ablation: `ablate_heads`; documents: `score` of
-        each test document; written: `head_table` of the heads over the document on the test part and on GUM (the column text),
-        while the model reads the true words and writes its own (own), and before any training (untrained); probes: a row for
-        each block of heads, with the outcome of permuted and erased attention.
+        each test document; written: `head_table` while the model reads the true words and while it writes its own (own); probes:
+        a row for each block of heads, with the outcome of permuted and erased attention.
 
     Raises: ModelError for an unknown variant or a run of other documents, and CorpusError for data that are not here or have no
         summaries.
@@ -331,7 +326,6 @@ def study(
         raise CorpusError("the test part has no summaries", where=data, remedy="E.g. news.")
     config = override(config, settings or {})
     documents = replace(documents, test=annotated(documents.test))
-    texts = {"test": documents.test, "GUM": _gum(gum, config.source)}
     tables: dict[str, list[pd.DataFrame]] = {}
     for seed, variant in frame.grid(variants, VARIANTS, seeds):
         run = trained(folder, documents, variant, seed, config)
@@ -347,7 +341,7 @@ def study(
                     replace(usual, epochs=prune_epochs or usual.epochs),
                     resume=True,
                 )
-            for name, table in _measured(place, variant, tag, texts, ablated).items():
+            for name, table in _measured(place, variant, tag, documents.test, ablated).items():
                 key = pd.DataFrame({"variant": variant, "seed": seed, "price": tag}, index=table.index)
                 tables.setdefault(name, []).append(pd.concat([key, table], axis=1))
     return {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
@@ -367,14 +361,13 @@ def trained(folder: str | Path, data: Documents, variant: str, seed: int, config
     return run
 
 
-def _measured(run: Path, variant: str, price: str, texts: dict[str, Sequence[Document]], ablated: int) -> Tables:
+def _measured(run: Path, variant: str, price: str, test: Sequence[Document], ablated: int) -> Tables:
     """Return the tables of one run. They are kept in its folder."""
     removed, more = (variant, price) in ABLATED, variant in PRICES and not price
     names = ["runs", "heads", "tags", "documents"] + ["ablation"] * removed + ["written", "probes"] * more
-    known = parts_hash(list(texts.items()) if more else [("test", texts["test"])])
 
     def measure() -> Tables:
-        gated, test = load_gated(run) if price else None, texts["test"]
+        gated = load_gated(run) if price else None
         model = gated.cut() if gated else load_summarizer(run)
         most = 2 * max(len(d.summary) for d in test)  # a summary without an end is cut here
         tables = {
@@ -392,11 +385,15 @@ def _measured(run: Path, variant: str, price: str, texts: dict[str, Sequence[Doc
             losses = found[found["mode"] == "context"].set_index("head")[["difference", "p_holm"]]
             heads = heads.join(losses.assign(difference=100 * losses["difference"]), on="head")
         if more:
-            tables |= _asked(model, texts, ablated)
+            reads, writes = (head_table(model, test, own=own).assign(own=own) for own in (False, True))
+            double = exact(model)
+            batch = double.collate(test[: min(PROBED, ablated or PROBED)])
+            probes = [ask(seen, ROUNDS, system=block) for block, seen in views(double, batch)]
+            tables |= {"written": pd.concat([reads, writes], ignore_index=True), "probes": overview(pd.concat(probes))}
         row = _run_row(tables["documents"], heads) | ({"moved": cutting(gated, test)} if gated else {})
         return tables | {"runs": pd.DataFrame([row]), "heads": heads}
 
-    return frame.kept_tables(run, names, [ablated, known, names], measure)
+    return frame.kept_tables(run, names, [ablated, parts_hash([("test", test)]), names], measure)
 
 
 def _run_row(documents: pd.DataFrame, heads: pd.DataFrame) -> dict[str, float]:
@@ -416,23 +413,6 @@ def _run_row(documents: pd.DataFrame, heads: pd.DataFrame) -> dict[str, float]:
     return row | {"kept": int((~heads["cut"]).sum())}
 
 
-def _asked(model: Summarizer, texts: dict[str, Sequence[Document]], ablated: int) -> Tables:
-    """Return the tables written and probes of a summarizer (see `study`). The test part is probed."""
-    torch.manual_seed(model.config.seed)
-    with model.say.weight.device:
-        fresh = Summarizer(model.config, Vocabulary(model.vocabulary.words)).eval()
-    cases = ((model, False), (model, True), (fresh, False))
-    written = [
-        head_table(m, documents, own=own).assign(text=text, own=own, untrained=m is fresh)
-        for text, documents in texts.items() if documents
-        for m, own in cases
-    ]  # fmt: skip
-    model = exact(model)
-    batch = model.collate(texts["test"][: min(PROBED, ablated or PROBED)])
-    probes = [ask(seen, ROUNDS, system=block) for block, seen in views(model, batch)]
-    return {"written": pd.concat(written, ignore_index=True), "probes": overview(pd.concat(probes))}
-
-
 @torch.inference_mode()
 def cutting(gated: Gated, documents: Sequence[Document]) -> float:
     """Return the most by which any probability moves if closed heads are cut out instead of gated."""
@@ -441,22 +421,3 @@ def cutting(gated: Gated, documents: Sequence[Document]) -> float:
         batch = cut.collate(group)
         moved = max(moved, float((gated(batch).probs - cut(batch).probs).abs().max()))
     return moved
-
-
-def _gum(count: int, most: int) -> tuple[Document, ...]:
-    """Return the documents of GUM, cut to the length that the summarizers read; none if GUM is not here."""
-    try:
-        documents = load("gum").test if count >= 0 else ()
-    except CorpusError as error:
-        logger.info("without GUM: %s (%s)", error.problem, error.where)
-        return ()
-    return tuple(first_words(d, most) for d in documents if d.summary)[: count or None]
-
-
-def seeds_apart(documents: pd.DataFrame) -> pd.DataFrame:
-    """Return variant, first, second and points: how far rouge1 of two seeds is apart, as a mean over documents."""
-    rows = []
-    for variant, table in documents[documents["price"] == ""].groupby("variant", sort=False):
-        wide = table.set_index([table.groupby("seed").cumcount(), "seed"])["rouge1"].unstack()  # ids can repeat
-        rows += [(variant, a, b, 100 * (wide[a] - wide[b]).abs().mean()) for a, b in combinations(wide.columns, 2)]
-    return pd.DataFrame(rows, columns=["variant", "first", "second", "points"])

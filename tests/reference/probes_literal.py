@@ -120,16 +120,6 @@ def label_tie_loss(logits, labels, owned):
     return fmean(losses)
 
 
-def fleiss_kappa(counts):
-    """The share of equal pairs of judgements of an item, beyond that of any two judgements drawn from all."""
-    judgements = [[c for c, n in enumerate(row) for _ in range(n)] for row in counts]
-    judgements = [one for one in judgements if len(one) > 1]
-    shares = [np.mean([a == b for i, a in enumerate(one) for j, b in enumerate(one) if i != j]) for one in judgements]
-    every = [c for one in judgements for c in one]
-    chance = np.mean([a == b for a in every for b in every])
-    return (np.mean(shares) - chance) / (1 - chance)
-
-
 def removal(p, scores, share):
     """(comprehensiveness, sufficiency) of one text at one share. p: the set of the words that stay -> probability."""
     order = sorted(range(len(scores)), key=lambda t: (-scores[t], t))

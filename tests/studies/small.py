@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import torch
 
-from lalkit.studies.classifier_data import Example, Texts, babi
+from lalkit.studies.classifier_data import Example, Texts
 from lalkit.studies.classifiers import Classifier, ClassifierConfig, Vocabulary
 
 WORDS = "the plot is thin but acting was good bad a film of no charm and great fun".split()
@@ -27,7 +28,18 @@ def sentences(count: int = 60) -> Texts:
 
 
 def questions() -> Texts:
-    return babi(1, 60, 20)
+    """Two persons go to two places; the question asks for the place of one of them."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(80):
+        persons, places = (
+            rng.permutation(["mary", "john", "sandra"])[:2],
+            rng.permutation(["office", "garden", "kitchen"])[:2],
+        )
+        words = tuple(str(w) for pair in zip(persons, places) for w in (pair[0], "went", "to", "the", pair[1], "."))
+        asked = int(rng.integers(2))
+        tags = ("NOUN", "VERB", "PRT", "DET", "NOUN", ".") * 2
+        found.append(Example(words, str(places[asked]), ("where", "is", str(persons[asked]), "?"), tags))
+    return Texts("questions", tuple(found[:50]), tuple(found[50:60]), tuple(found[60:]))
 
 
 def config(model: str = "vanilla", **settings) -> ClassifierConfig:

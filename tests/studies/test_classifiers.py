@@ -1,7 +1,6 @@
 """The classifiers: their equations, their training, and the measures of the study."""
 
 import json
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,7 @@ from lalkit.probes.attribution import attribute
 from lalkit.probes.perturbation import ask
 from lalkit.probes.weights import look_at
 from lalkit.studies import classifiers
-from lalkit.studies.classifiers import KINDS, Classifier, OrthogonalLSTM, load_classifier, measure, train, usual, view
+from lalkit.studies.classifiers import KINDS, Classifier, OrthogonalLSTM, load_classifier, measure, train, view
 from tests.reference.orthogonal_literal import orthogonal
 from tests.studies.small import config, questions, sentences, untrained
 
@@ -117,19 +116,6 @@ def test_integrated_gradients_add_up_through_the_attention_only():
     assert errors[0] < 1e-5 < 1e-4 < errors[1]
 
 
-@pytest.mark.parametrize("kind", ["context", "both"])
-def test_a_pair_is_read_from_the_context_alone_or_with_its_question(kind):
-    model = untrained("vanilla", DATA["questions"], pair_output=kind)
-    context, asked = torch.randn(2, 3, model.config.hidden, dtype=torch.float64)
-    found, other = (model.classify(context, question) for question in (asked, -asked))
-    assert torch.equal(found, other) == (kind == "context")
-    read = context
-    if kind == "both":
-        w, b, v = model.from_text.weight, model.from_text.bias, model.from_question.weight
-        read = torch.tanh(context @ w.T + b + asked @ v.T)
-    assert torch.allclose(found, read @ model.output.weight.T + model.output.bias)
-
-
 def test_a_sparsemax_classifier_differs_from_vanilla_in_its_weights_only():
     vanilla, sparse = untrained("vanilla", DATA["sentences"]), untrained("sparsemax", DATA["sentences"])
     sparse.load_state_dict(vanilla.state_dict())
@@ -177,34 +163,10 @@ def test_a_seed_is_a_run_and_a_resumed_run_is_the_same_run(kind, tmp_path, kille
 
 
 def test_pairs_can_be_learned_and_training_ends_when_dev_is_good_enough(tmp_path):
-    """A few questions of bAbI 1 by heart."""
+    """A few questions by heart."""
     data = replace(questions(), dev=questions().train[:20], train=questions().train[:20], test=questions().train[:20])
-    state = train(
-        config(epochs=60, batch=5, rate=0.02, hidden=16, stop_at=0.85, pair_output="both"), data, tmp_path / "run"
-    )
+    state = train(config(epochs=60, batch=5, rate=0.02, hidden=16, stop_at=0.85), data, tmp_path / "run")
     assert state["history"][0]["dev"] < 0.7 and state["best"] >= 0.85 and len(state["history"]) < 60
-
-
-@pytest.mark.parametrize(
-    ("first", "name", "words"), [("", "questions", ("kitchen", "where")), ("3 12\n", "sentences", ("plot",))]
-)
-def test_words_begin_with_the_vectors_of_a_file(first, name, words, tmp_path):
-    file = tmp_path / "vectors.txt"
-    numbers = [f"{i / 8:.3f}" for i in range(12)]
-    file.write_text(first + "".join(f"{word} {' '.join(numbers)} \n" for word in (". . .", *words)))
-    model = untrained("vanilla", DATA[name])
-    sides = [getattr(model, side) for side in ("words", "asked")[: len(words)]]
-    before = [side.weight.clone() for side in sides]
-    classifiers.begin_with(model, str(file))
-    for side, ids, was, word in zip(sides, model.vocabulary.ids, before, words):
-        assert side.weight[ids[word]].tolist() == [i / 8 for i in range(12)]
-        others = torch.arange(len(was)) != ids[word]
-        assert torch.equal(side.weight[others], was[others])
-    for text in ("kitchen 1 2 3\n", "plot" + " x" * 12, None):
-        file.unlink() if text is None else file.write_text(text)
-        with pytest.raises(ModelError) as caught:
-            train(config(vectors=str(file)), DATA["sentences"], tmp_path / "run")
-        assert caught.value.where == str(file)
 
 
 def test_folders_that_are_refused(tmp_path):
@@ -245,22 +207,6 @@ def test_a_loss_that_is_not_a_number_ends_the_run(tmp_path, monkeypatch):
         train(config(epochs=3), DATA["sentences"], tmp_path / "run")
 
 
-def test_epochs_are_shuffled_by_seed_and_complete():
-    examples = DATA["sentences"].train
-    batches = [list(classifiers.shuffled(examples, 4, seed, epoch)) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))]
-    assert batches[0] == batches[1] != batches[2] and batches[0] != batches[3]
-    for some in batches:
-        assert sorted((e.words, e.label) for group in some for e in group) == sorted(
-            (e.words, e.label) for e in examples
-        )
-
-
-def test_usual_settings():
-    assert (usual("babi-1").hidden, usual("babi-10").hidden, usual("babi-1").pair_output) == (64, 128, "both")
-    found = [usual(name).diversity for name in ("subjectivity", "sentence_polarity", "babi-2", "snli", "cnn")]
-    assert found == [1, 0.5, 0.5, 0.1, 0.2]  # [P] for the last two
-
-
 # ---------------------------------------------------------------- measures
 
 
@@ -269,7 +215,7 @@ def test_tables_have_a_row_for_every_text_and_measure():
     model, count = untrained("vanilla", data), len(data.test)
     table = measure(model, data.test, rounds=5, attributed=3, integrated=2)
     counts = table["measure"].value_counts()
-    names = ["tvd", "erased", "erased_random", "conicity", "right", "supported", "length"]
+    names = ["tvd", "erased", "erased_random", "conicity", "right", "length"]
     assert (counts[names] == count).all()
     assert counts["pearson_gradient"] == 3 and counts["jsd_integrated"] == counts["pearson_integrated_fixed"] == 2
     tags = classifiers.attention_by_tag(model, data.test)
@@ -319,49 +265,3 @@ def test_rationales_have_a_row_for_every_text(data):
     assert found["attention"].between(0, 1 + 1e-6).all()
     assert not found["changed"][np.isclose(found["length"], 1)].any()  # all of a text is the text
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())  # the classifier is frozen
-
-
-def always_bad(kind, seed):
-    """An untrained classifier that gives every text the class 'bad'."""
-    model = untrained(kind, DATA["sentences"])
-    torch.manual_seed(seed)
-    nn.init.normal_(model.words.weight)
-    nn.init.zeros_(model.output.weight)
-    model.output.bias.data = torch.tensor([5.0, 0.0]).to(model.output.bias)
-    return model
-
-
-def test_the_page_hides_the_sides_and_the_key_knows_them():
-    models = {"vanilla": always_bad("vanilla", 1), "diversity": always_bad("diversity", 2)}
-    some = [replace(e, label="bad", words=("</script>", *e.words[1:])) for e in DATA["sentences"].test]
-    page, key = classifiers.preference_page(*models.values(), some, 15, seed=3)
-    assert "vanilla" not in page and "diversity" not in page and "http" not in page
-    items = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
-    assert [item["item"] for item in items] == list(range(1, 16)) and key["example"].is_unique
-    assert set(key["left"]) == {"vanilla", "diversity"} and (key["left"] != key["right"]).all()
-    for item, row in zip(items, key.itertuples()):
-        for side in ("left", "right"):
-            model = models[getattr(row, side)]
-            weights = model(model.vocabulary.collate([some[row.example]])).attention[0]
-            assert item[side] == pytest.approx(weights.tolist()) and tuple(item["words"]) == some[row.example].words
-    for given in (
-        (*models.values(), [replace(e, label="good") for e in some]),
-        (models["vanilla"], models["vanilla"], some),
-    ):
-        with pytest.raises(ModelError):
-            classifiers.preference_page(*given)
-
-
-@pytest.mark.slow
-def test_answers_are_saved_as_a_csv(open_page):
-    some = [replace(e, label="bad") for e in DATA["sentences"].test]
-    page = open_page(classifiers.preference_page(always_bad("vanilla", 1), always_bad("mlp", 2), some, 2)[0])
-    page.check("input[name='1,overall'][value=left]")
-    page.check("input[name='2,correctness'][value=skip]")
-    page.check("input[name='1,overall'][value=right]")  # a changed mind
-    assert page.inner_text("#done") == "2 of 6 answered"
-    page.fill("#judge", "Zoë B/2")
-    with page.expect_download() as download:
-        page.click("#save")
-    assert download.value.suggested_filename == "answers-Zoë-B-2.csv"
-    assert download.value.path().read_text() == "item,criterion,choice\n1,overall,right\n2,correctness,skip\n"

@@ -43,25 +43,10 @@ def test_study_summarize_of_a_folder(tmp_path, monkeypatch):
         "nltk.tag.PerceptronTagger", lambda: type("Tagger", (), {"tag": lambda self, w: [(x, "NN") for x in w]})()
     )
     data, out = write_articles(tmp_path / "own", news(30, 8, 8)), tmp_path / "study"
-    given = [
-        "--data",
-        data,
-        "--out",
-        out,
-        "--variants",
-        "soft,sparse-ch",
-        "--seeds",
-        1,
-        "--ablated",
-        2,
-        "--test",
-        3,
-        "--gum",
-        -1,
-    ]
+    given = ["--data", data, "--out", out, "--variants", "soft,sparse-ch", "--seeds", 1, "--ablated", 2, "--test", 3]
     done = call("summarize", *given, "--set", "d_model=16", "--set", "heads=2", "--epochs", 1)
     assert done.exit_code == 0, done.output
-    names = {"runs", "heads", "tags", "ablation", "written", "probes", "seeds-apart"}
+    names = {"runs", "heads", "tags", "ablation", "written", "probes", "documents"}
     assert {file.stem for file in out.glob("*.csv")} == {f"summarize-{name}" for name in names}
     assert len(pd.read_csv(out / "summarize-runs.csv")) == 7 and len(pd.read_csv(out / "summarize-heads.csv")) == 7 * 8
 

@@ -1,16 +1,12 @@
-"""Documents: made-up news whose headlines must be found and copied, GUM, and files of one's own."""
+"""Documents: made-up news whose headlines must be found and copied, and files of one's own."""
 
 import json
-import os
 import re
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from lalkit.errors import CorpusError, TreebankError
-from lalkit.studies import summarizer_data
-from lalkit.studies.summarizer_data import NEWS, VERBS, Document, annotated, first_words, gum, load, news
+from lalkit.errors import CorpusError
+from lalkit.studies.summarizer_data import NEWS, VERBS, annotated, load, news
 from lalkit.studies.summarizers import SummarizerConfig, Vocabulary
 from tests.studies.small import write_articles
 
@@ -68,45 +64,6 @@ def test_most_names_can_only_be_copied():
     assert min(others) > 0 and sum(others) / len(others) > 3, "there is something else to copy by mistake"
 
 
-LINES = [
-    ("Mary", "PROPN", "Entity=(1-person-new-nnnnn-cf1-1-coref-Mary_Ray"), ("Ray", "PROPN", "Entity=1)"), ("saw", "VERB", "_"),
-    ("the", "DET", "Discourse=x|Entity=(2-place-new-nnnnn-cf2-2-sgl"), ("house", "NOUN", "_"), ("of", "ADP", "_"),
-    ("Kent", "PROPN", "Entity=(3-place-new-nnnnn-cf3-1-sgl-Kent)2)|SpaceAfter=No"), (".", "PUNCT", "_"),
-]  # fmt: skip
-
-
-def test_names_of_gum_are_the_mentions_that_are_linked(tmp_path, monkeypatch):
-    monkeypatch.setenv("LALKIT_DATA", str(tmp_path))
-    with pytest.raises(CorpusError, match="GUM is not here"):
-        load("gum")
-    file = tmp_path / "gum" / "dep" / "GUM_a.conllu"
-    file.parent.mkdir(parents=True)
-    head = ["# meta::summary1 = (human) Mary saw it.", "# meta::summary2 = (x) No.", "1-2\tMary"]
-    rows = [f"{i}\t{w}\t{w}\t{t}\tX\t_\t0\troot\t_\t{m}" for i, (w, t, m) in enumerate(LINES, 1)]
-    file.write_text("\n".join([*head, *rows, ""]), encoding="utf-8")
-    (document,) = load("gum").test
-    assert (document.words, document.tags) == tuple(zip(*LINES))[:2] and document.id == "GUM_a"
-    assert document.entities == (True, True, False, False, False, False, True, False)
-    assert document.summary == ("Mary", "saw", "it", ".")
-    for wrong in (rows[1].replace("Entity=1", "Entity=9"), "1\ta", rows[0] + "\tmore"):
-        file.write_text("\n".join([*head, wrong]))
-        with pytest.raises(CorpusError) as caught:
-            gum()
-        assert caught.value.where == "GUM_a, line 4"
-    file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(TreebankError):
-        gum()
-
-
-@pytest.mark.data
-def test_the_corpus_gum():
-    if not any((Path(os.environ.get("LALKIT_DATA", "")) / "gum" / "dep").glob("*.conllu")):
-        pytest.skip("GUM is not here: set LALKIT_DATA")
-    documents = gum()
-    assert len(documents) == len({d.id for d in documents}) >= 100 and all(d.summary and d.tags for d in documents)
-    assert sum(not any(d.entities) for d in documents) < 10, "documents without names are few"
-
-
 @pytest.fixture
 def folder(tmp_path):
     return write_articles(tmp_path / "own", news(30, 8, 8))
@@ -144,11 +101,7 @@ def test_rows_that_are_not_documents(folder, wrong):
     assert caught.value.where in (f"{folder / 'test.jsonl'}, line 1", "x")
 
 
-def test_documents_that_are_not_there_and_documents_that_are_cut(tmp_path):
+def test_documents_that_are_not_there(tmp_path):
     for name in ("nothing", str(tmp_path)):
         with pytest.raises(CorpusError, match="no documents in train, dev or test"):
             load(name)
-    document = Document(("a", "b", "c"), ("a",), ("X", "Y", "Z"), (True, False, True), "d")
-    assert first_words(document, 2) == replace(document, words=("a", "b"), tags=("X", "Y"), entities=(True, False))
-    assert first_words(Document(("a", "b")), 1) == Document(("a",))
-    assert summarizer_data.PARTS["dev"] == ("dev", "validation", "val")

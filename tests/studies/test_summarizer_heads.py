@@ -196,19 +196,11 @@ def test_nothing_is_made_on_the_default_device(model, use):
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory):
     """Two variants, one of them pruned, of summarizers that are small; studied twice."""
-    folder, texts = tmp_path_factory.mktemp("study"), tmp_path_factory.mktemp("gum") / "gum" / "dep"
+    folder = tmp_path_factory.mktemp("study")
     size = {"train": 40, "dev": 10, "test": 8, "prune_epochs": 1, "ablated": 4}
     settings = {"d_model": "16", "d_ff": "32", "heads": "2", "epochs": "1"}
-    texts.mkdir(parents=True)
-    row = "{}\t{}\t_\tPROPN\tX\t_\t0\troot\t_\tEntity=({}-person-new-nnnnn-cf1-1-coref-A)"
-    lines = [
-        "# meta::summary1 = (human) Ada met.",
-        *(row.format(i, w, i) for i, w in enumerate(("Ada", "met", "Ben"), 1)),
-    ]
-    (texts / "a.conllu").write_text("\n".join(lines))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(heads, "PRICES", {"soft": (None, 0.3)})
-        patch.setenv("LALKIT_DATA", str(texts.parents[1]))
         found = study("news", ["soft", "sparse-enc"], [1], folder, settings=settings, **size)
         kept = {p: p.stat().st_mtime_ns for p in folder.rglob("*.*") if p.is_file()}
         again = study("news", ["soft", "sparse-enc"], [1], folder, settings=settings, **size)
@@ -232,20 +224,12 @@ def test_the_tables_of_a_study(studied):
     assert (~table["cut"]).sum() == gated["kept"] and table.loc[~table["cut"], "difference"].notna().all()
     assert set(found["ablation"].query("mode != 'context'")["head"]) == {"cross.1.0"}
     written, probes = found["written"], found["probes"]
-    assert written.groupby(["text", "own", "untrained"]).size().tolist() == [8] * 6
+    assert written.groupby("own").size().tolist() == [8] * 2
     assert probes["system"].tolist() == ["enc.0", "enc.1", "cross.0", "cross.1", "copy"] and set(probes["texts"]) == {4}
-    forced = written.query("text == 'test' and not own and not untrained")["pos_kl"]
+    forced = written.query("not own")["pos_kl"]
     assert forced.tolist() == pytest.approx(
         found["heads"].query("variant == 'soft' and price == ''")["pos_kl"].tolist()
     )
-
-
-def test_seeds_are_compared_document_by_document():
-    rows = [("soft", seed, "", i, value) for seed, value in ((1, 0.95), (2, 0.85)) for i in "aa"]
-    table = pd.DataFrame(rows, columns=["variant", "seed", "price", "id", "rouge1"])
-    assert heads.seeds_apart(table).to_dict("records") == [
-        {"variant": "soft", "first": 1, "second": 2, "points": pytest.approx(10)}
-    ]
 
 
 def test_a_shorter_set_has_another_name():
@@ -266,19 +250,3 @@ def test_studies_that_are_refused(tmp_path):
         with pytest.raises(kind):
             study(data, [variant], [1], tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.slow
-def test_before_any_training_heads_attend_nearly_evenly():
-    """The null that a trained head must leave: POS-KL near 0, NE-ratio near the share of tokens."""
-    documents = news(0, 0, 60).test
-    torch.manual_seed(5)
-    model = Summarizer(SummarizerConfig(seed=3), Vocabulary.build(documents, SummarizerConfig(min_count=2)))
-    with torch.no_grad():
-        for p in model.parameters():
-            p *= 6  # as if it had learned something
-    written = heads._asked(model.eval(), {"test": documents[:40]}, 2)["written"]
-    fresh, other = written[written["untrained"]], written[~written["untrained"] & ~written["own"]]
-    # A third of these short texts' words are names: random weights stray further than in GUM's long texts.
-    assert fresh["pos_kl"].max() < 0.05 and (fresh["ne_ratio"] - fresh["ne_share"]).abs().max() < 0.06
-    assert other["pos_kl"].max() > 0.05

@@ -11,12 +11,13 @@ from lalkit.api import Parser
 from lalkit.probes.perturbation import permutation_tvd
 from lalkit.probes.removal import BETTER
 from lalkit.studies import classifiers, systems
-from lalkit.studies.classifier_data import UNIVERSAL, babi, universal
+from lalkit.studies.classifier_data import UNIVERSAL, universal
 from lalkit.studies.classifiers import Classifier
 from lalkit.studies.frame import exact
 from lalkit.studies.summarizer_data import news
 from lalkit.studies.summarizers import Summarizer, SummarizerConfig, Vocabulary
 from lalkit.studies.systems import compare, numbers
+from tests.studies.small import questions
 
 
 def test_tags_stand_where_their_words_stand():
@@ -32,7 +33,7 @@ def some(sample):
 
 @pytest.fixture(scope="module")
 def tables(tiny_parser, tiny_span_parser, some, tmp_path_factory):
-    data = classifiers.with_tags(babi(1, 40, 10))
+    data = questions()
     run = classifiers.trained(tmp_path_factory.mktemp("c"), data, "vanilla", 1, {"epochs": "1"})
     classifier = classifiers.load_classifier(run)
     documents = news(3, 0, 0).train
@@ -100,15 +101,15 @@ def test_a_sentence_has_its_numbers_in_any_batch(tables, tiny_span_parser, some,
 @torch.no_grad()
 def test_words_are_taken_out_of_the_text_itself():
     """As if the text had been written without them; without any word, only the bias of the output is left."""
-    data, config = babi(1, 40, 10), classifiers.usual("babi-1")
+    data, config = questions(), classifiers.usual("questions")
     model = exact(Classifier(config, classifiers.Vocabulary.build(data, config)))
     batch = model.vocabulary.collate(data.test[:2])
     kept = torch.zeros_like(batch.mask)
     kept[0, [1, 4]] = True
-    shorter = replace(data.test[0], words=tuple(data.test[0].words[i] for i in (1, 4)), tags=(), supports=())
+    shorter = replace(data.test[0], words=tuple(data.test[0].words[i] for i in (1, 4)), tags=())
     decision = model(batch).logits.argmax(-1)
     wanted = torch.softmax(model(model.vocabulary.collate([shorter])).logits, -1)[0, decision[0]]
     found = classifiers.by_words(model, batch)(kept)[:, 0]
     assert float(found[0]) == pytest.approx(float(wanted), abs=1e-12)
-    logits = model.classify(torch.zeros(2, config.hidden, dtype=torch.float64), model(batch).asked)
+    logits = model.output(torch.zeros(2, config.hidden, dtype=torch.float64))
     assert float(found[1]) == pytest.approx(float(torch.softmax(logits, -1)[1, decision[1]]), abs=1e-12)
