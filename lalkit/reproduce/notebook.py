@@ -6,20 +6,15 @@ root, so that data/sample/... means the same in every notebook and on the comman
 A notebook has one cell with the tag `parameters`. It holds lines of the form `name: type = literal  # help` and comments, nothing
 else. The types are str, int, float, bool, list[T], and unions of these with None, such as `int | None`. We read this cell
 ourselves: papermill's own inspection skips lines that it does not understand, and papermill only warns about unknown names.
-
-As a program, `python -m lalkit.reproduce.notebook FILE -f CONNECTION`, this file is the kernel of such a run: a usual kernel that
-writes at its end into FILE how much memory it took.
 """
 
 from __future__ import annotations
 
 import ast
-import atexit
 import contextlib
 import hashlib
 import io
 import os
-import runpy
 import sys
 import tempfile
 import time
@@ -36,22 +31,20 @@ from unittest.mock import patch
 
 from pydantic import AllowInfNan, TypeAdapter, ValidationError
 
-from lalkit.errors import CorpusError, LalkitError, ParameterError, TreebankError
+from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation import provenance
-from lalkit.files import find_json, read_json, write_json, write_text, writing
+from lalkit.files import find_json, read_json, write_json, writing
 
 TAG = "parameters"
-FORM = "Write each line as: name: type = value  # help, for example: epochs: int = 3  # passes over the data"
+FORM = "Write each line like: epochs: int = 3  # help. Types: str, int, float, bool, list[...], X | None."
 SCALARS: dict[str, Any] = {
     "str": str, "int": int, "float": Annotated[float, AllowInfNan(False)], "bool": bool, "None": None
 }  # fmt: skip
 CONSTANTS = {"true": True, "false": False, "none": None}
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable that tells the notebook where to save
-PEAK = ".peak"  # file in the run's folder into which the kernel writes its memory
-PATIENCE = 60.0  # seconds that a kernel has to end by itself, so that it can write that file on a busy machine, too
-CELL_TIMEOUT = 4 * 3600  # seconds; a cell that trains a parser on a CPU may take hours
-SAME = ("notebook_sha256", "parameters", "code_sha256", "data_sha256")  # two runs are the same if these are equal
-DATA = ("treebank", "corpus", "data", "classifier_data")  # parameters that name a treebank, or folders of data
+PATIENCE = (
+    60.0  # seconds that a kernel has to end by itself on a busy machine, so that what the notebook registered can run
+)
 
 
 class NotebookError(LalkitError):
@@ -146,13 +139,8 @@ def parse_declarations(source: str, where: str = "") -> dict[str, Parameter]:
             if name in parameters:
                 raise ValueError
         except ValueError:  # pydantic's errors are ValueErrors, too
-            problem = (
-                f"this line declares no parameter, or one twice, or with a wrong type: {ast.unparse(statement)[:80]}"
-            )
-            place = ", ".join(filter(None, (where, f"line {statement.lineno}")))
-            raise ParameterError(
-                problem, where=place, remedy=f"{FORM}. Types: {', '.join(SCALARS)}, list[...], X | None."
-            )
+            problem = f"line {statement.lineno} declares no parameter, or one twice, or with a wrong type"
+            raise ParameterError(problem, where=where, remedy=FORM) from None
         help = comments.get(statement.end_lineno, "")
         parameters[name] = Parameter(name, ast.unparse(declared), default, help)
     return parameters
@@ -218,7 +206,6 @@ def run_notebook(
     out: str | Path | None = None,
     *,
     progress: bool = True,
-    cache: bool = False,
 ) -> RunResult:
     """Execute a notebook with papermill in this Python and this environment, in the repository root.
 
@@ -230,15 +217,11 @@ def run_notebook(
         out: the run's folder, by default runs/<notebook>/<time>-<hash of notebook and parameters> under the repository
             root. Files of an earlier run in it are replaced.
         progress: whether to show a bar on standard error.
-        cache: whether to return an earlier finished run instead, from runs/<notebook> or from `out`, if its notebook,
-            parameters, source of lalkit and data are the same (`SAME`). Other files that the notebook reads, such as a
-            parser, are not compared.
 
     Raises:
         ParameterError: a parameter is wrong; nothing was written.
-        NotebookError: a cell failed or took longer than CELL_TIMEOUT, or the kernel died. The error has the number of
-            the cell, from 1 in the notebook as it stands. The folder stays, with the notebook as far as it got and
-            status "failed" in run.json.
+        NotebookError: a cell failed, or the kernel died. The error has the number of the cell that failed, from 1 in the
+            notebook as it stands. The folder stays, with the notebook as far as it got and status "failed" in run.json.
     """
     path = Path(path).resolve()
     declared = read_parameters(path)
@@ -248,16 +231,13 @@ def run_notebook(
     record = {
         "notebook": path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name,
         "notebook_sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "parameters": complete,
-        "seed": complete.get("seed"), "code_sha256": provenance.code_hash(), "data_sha256": _data_hash(complete, root),
-        "status": "running", "error": None, "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": None, "peak_memory_mb": None,  # of the kernel; None if it was killed
+        "seed": complete.get("seed"), "code_sha256": provenance.code_hash(), "status": "running", "error": None,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"), "seconds": None,
         "git": provenance.git_revision(root), "versions": provenance.versions(), "device": provenance.device(),
     }  # fmt: skip
-    runs = root / "runs" / path.stem
-    if cache and (earlier := _finished(record, path.name, [Path(out)] if out else runs.glob("*"))):
-        return earlier
     key = provenance.json_hash([record["notebook_sha256"], complete])[:8]
-    folder = Path(out).resolve() if out else runs / f"{datetime.now():%Y%m%d-%H%M%S.%f}-{key}"
+    usual = root / "runs" / path.stem / f"{datetime.now():%Y%m%d-%H%M%S.%f}-{key}"
+    folder = Path(out).resolve() if out else usual
     folder.mkdir(parents=True, exist_ok=out is not None)
     write_json(folder / "run.json", record)
     final, partial = folder / path.name, folder / f"{path.stem}.partial.ipynb"
@@ -272,9 +252,6 @@ def run_notebook(
         raise
     finally:
         record["seconds"] = round(time.perf_counter() - begun, 3)
-        with suppress(OSError, ValueError):
-            record["peak_memory_mb"] = float((folder / PEAK).read_text())
-        (folder / PEAK).unlink(missing_ok=True)
         if notebook := find_json(partial, nan=True):  # papermill may have written only half of it, on a full disk
             # Take out what a notebook should not hold if it is shared: paths of this machine, and the state of widgets.
             notebook["metadata"].pop("widgets", None)
@@ -285,37 +262,11 @@ def run_notebook(
     return RunResult(folder, final, record)
 
 
-def _finished(record: dict, name: str, folders: Iterable[Path]) -> RunResult | None:
-    """Return the latest finished run in these folders that is the same as a run with this record would be."""
-    earlier = [
-        RunResult(folder.resolve(), folder.resolve() / name, find_json(folder / "run.json") or {}) for folder in folders
-    ]
-    wanted = {"status": "ok"} | {key: record[key] for key in SAME}
-    same = [run for run in earlier if run.record.items() >= wanted.items()]
-    return max(same, key=lambda run: run.record["started"], default=None)
-
-
-def _data_hash(parameters: dict, root: Path) -> str | None:
-    """Return the hash of the treebank, or else of the folders, that the parameters name.
-
-    None if they name none, or if the treebank cannot be read; the notebook itself will then say so.
-    """
-    *treebanks, data, more = (parameters.get(key) for key in DATA)
-    if treebank := next(filter(None, treebanks), None):
-        with suppress(CorpusError, TreebankError):
-            return provenance.data_hash(treebank)
-        return None
-    names = [str(name) for value in (data, more) for name in (value if isinstance(value, list) else [value]) if name]
-    folders = {name: [provenance.files_hash(root / name)] for name in names if (root / name).is_dir()}
-    return provenance.parts_hash(folders.items()) if folders else None
-
-
 def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, progress: bool) -> None:
     """Run papermill, and turn its many ways to fail into NotebookError."""
     import nbformat
     import papermill
-    from jupyter_client.kernelspec import NoSuchKernel
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+    from nbclient.exceptions import DeadKernelError
     from traitlets.config import Config
 
     node = nbformat.read(path, as_version=4)
@@ -332,7 +283,6 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
                 parameters=changed or None,
                 kernel_name="python3",
                 progress_bar={"ascii": True, "desc": path.stem, "file": sys.stderr} if progress else False,
-                execution_timeout=CELL_TIMEOUT,
                 cwd=str(root),
                 config=Config({"KernelManager": {"shutdown_wait_time": PATIENCE}}),
             )
@@ -341,10 +291,8 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
         line = next(iter(error.source.strip().splitlines()), "")
         number = error.cell_index + 1 - (adds_cell and error.cell_index > place)  # in the notebook as it stands
         problem = f"cell {number} failed with {error.ename}: {error.evalue}".rstrip(": ") + f" in: {line}"
-    except CellTimeoutError:
-        problem = f"a cell took longer than {CELL_TIMEOUT} seconds"
-    except (DeadKernelError, NoSuchKernel) as error:
-        problem = f"the kernel did not start, or it died, often because of too little memory ({error})"
+    except DeadKernelError as error:
+        problem = f"the kernel died, often because of too little memory ({error})"
     raise NotebookError(problem, where=path.name, remedy=f"The notebook as far as it got: {folder / path.name}")
 
 
@@ -352,7 +300,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
 def _environment(folder: Path) -> Iterator[None]:
     """Tell the notebook its folder, and describe a kernel that is this very Python."""
     with tempfile.TemporaryDirectory(prefix="lalkit-kernel-") as jupyter:
-        argv = [sys.executable, "-m", "lalkit.reproduce.notebook", str(folder / PEAK), "-f", "{connection_file}"]
+        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         # It would warn that others could listen, but it is reached from this machine only.
         kernel = {"argv": [*argv, "--log-level=ERROR"], "display_name": "Python 3", "language": "python"}
         write_json(Path(jupyter) / "kernels" / "python3" / "kernel.json", kernel)
@@ -364,9 +312,3 @@ def _environment(folder: Path) -> Iterator[None]:
         }
         with patch.dict(os.environ, changes):
             yield
-
-
-if __name__ == "__main__":
-    peak_file = Path(sys.argv.pop(1))
-    atexit.register(lambda: write_text(peak_file, f"{provenance.peak_memory()}"))
-    runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
