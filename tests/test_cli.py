@@ -147,6 +147,7 @@ def test_train_and_resume_from_the_command_line(tmp_path):
     assert code == 0, err
 
 
+@pytest.mark.slow
 def test_bench_prints_rows():
     code, out, err = lalkit("bench", "spans", "--repeats", "1", "--json", "-")
     assert code == 0, err

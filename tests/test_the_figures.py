@@ -87,6 +87,7 @@ def test_the_heads_of_seeds_are_drawn_from_their_table():
     assert_drawn(top_heads_of_seeds(table, list(table["label"].unique())[:LABELS]), FOLDER / "seeds" / "seeds.png")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
 def test_the_figure_of_a_sweep_is_drawn_from_its_table(path):
     sweep = read_sweep(path)

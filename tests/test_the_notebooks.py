@@ -188,7 +188,7 @@ RUNS = {
     ),
     "20_layer_in_your_model": ({"epochs": 4}, "controls.png controls.csv costs.csv"),
 }  # fmt: skip
-FAST = ("primer", "00_quickstart", "01_treebank_to_spans")
+FAST = ("00_quickstart",)
 
 
 def test_every_notebook_is_run():

@@ -66,8 +66,6 @@ def test_a_missing_layer_raises_an_error():
         draw_tree(bare)
     with pytest.raises(TreebankError, match="no dependencies"):
         draw_arcs(bare)
-    with pytest.raises(TreebankError, match="no dependencies"):
-        draw_joint(Sentence(CAT.words, None, CAT.constituents))
 
 
 def test_only_characters_that_xml_cannot_hold_are_replaced():
