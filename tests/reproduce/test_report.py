@@ -102,7 +102,7 @@ def test_claims_are_judged_over_seeds(make_sweep):
     assert first["p"] == pytest.approx(stats.ttest_ind(*values, equal_var=False).pvalue)
     assert first["difference"] == pytest.approx(20) and first["low"] < 20 < first["high"]
     assert first["p_holm"] > first["p"] and first["seeds"] == 3
-    assert table["against"][3] == "kind: mixed", "of all others, the closest"
+    assert table["against"][3] == "kind: equal", "of all others, the closest"
 
 
 def test_every_pair_is_tested_with_intervals(make_sweep):
