@@ -369,5 +369,5 @@ def test_two_ranks_write_one_output(tiny_parser, big, expected, tmp_path):
     assert code == 0 and out.read_text(encoding="utf-8") == expected, err
     assert err.count("60 sentences, ") == 1
     code, err = launch(*usual, tmp_path / "other", "--form", "tagged")
-    assert code != 0 and err.count("is no word_TAG pair") == 1, err
+    assert code != 0 and err.count("is not a word_TAG pair") == 1, err
     assert names(tmp_path) == ["out"]
