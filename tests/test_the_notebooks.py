@@ -205,7 +205,12 @@ def test_a_notebook_runs_and_saves_its_pictures_beside_their_tables(name, tiny_p
         axis = control["grid"]["last layer"]
         control["grid"]["last layer"] = {name: axis[name] for name in ("label attention", "none")}
         (tmp_path / "two.yml").write_text(yaml.safe_dump(control, sort_keys=False), encoding="utf-8")
-    result = run_notebook(FOLDER / f"{name}.ipynb", parameters, tmp_path / "run", progress=False)
+    try:
+        result = run_notebook(FOLDER / f"{name}.ipynb", parameters, tmp_path / "run", progress=False)
+    except NotebookError as error:
+        if "is not on this machine" not in str(error):
+            raise
+        pytest.skip(str(error))  # a corpus of NLTK
     files = [path for path in result.folder.iterdir() if path.is_file() and path != result.notebook]
     pictures = [path for path in files if path.suffix in PICTURES]
     assert pictures and set(names.split()) <= {path.name for path in files}

@@ -61,25 +61,6 @@ def test_no_word_is_lost_none_is_empty_and_every_offset_is_right(family):
         assert len(row) == len(before) + len(after) + sum(last - first + 1 for _, first, last in places), "nothing else"
 
 
-@pytest.mark.parametrize(
-    ("family", "before", "after", "wants"),
-    [
-        ("wordpiece", ["[CLS]"], ["[SEP]"], False),
-        ("byte-bpe", ["<s>"], ["</s>"], True),
-        ("unigram-left", [], ["<sep>", "<cls>"], False),
-        ("sentencepiece-bpe", ["<s>"], ["</s>"], False),
-    ],
-)
-def test_what_stands_around_a_sentence(family, before, after, wants):
-    made = tokenizer(family)
-    assert tuple(map(made.convert_ids_to_tokens, special_tokens(made))) == (before, after)
-    assert wants_space(made) == wants
-    aligned = align(("the", "river"), made, 512)
-    ((*row,),) = aligned.rows
-    assert aligned.places[0] == ((0, 0, 0) if before else aligned.places[1])
-    assert aligned.places[-1] == (0, len(row) - 1, len(row) - 1)
-
-
 def test_a_word_of_nothing_is_unknown():
     made = tokenizer("sentencepiece-bpe")
     aligned = align(("the", "\u200b", "river"), made, 512)
