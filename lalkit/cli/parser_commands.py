@@ -14,22 +14,20 @@ from typing import Annotated, Literal
 import typer
 
 from lalkit.cli import options
-from lalkit.cli.options import documented
+from lalkit.cli.options import command
 from lalkit.errors import ParameterError
 
 logger = logging.getLogger(__name__)
-SHOWN = 100  # sentences on a page of `search`
 TOP = 3  # label heads, or words, that `explain` names
 
 
-@documented
+@command()
 def train(
     treebank: options.Treebank,
     out: Annotated[Path | None, options.FOLDER] = None,
     preset: str = "minilm",
     task: str | None = None,
     seed: int | None = None,
-    start: str | None = None,
     epochs: int | None = None,
     max_minutes: float | None = None,
     workers: int | None = None,
@@ -47,7 +45,6 @@ def train(
         preset: A set of settings: tiny, minilm, minilm-span, chinese, paper-english, paper-best or paper-chinese.
         task: What the parser gives: joint trees, or only dependencies or constituents.
         seed: The number that all random choices depend on.
-        start: Initialise from this parser's weights (a name or a folder).
         epochs: How often the training sentences are seen.
         max_minutes: Plan the training so that it ends in this time.
         workers: The number of processes, one core each; by default one per core, at most 4 (from scratch: 1).
@@ -60,10 +57,8 @@ def train(
     if (out is None) != dry_run:
         remedy = "Give either --out FOLDER or --dry-run."
         raise ParameterError("a training needs --out, and a dry run has none", remedy=remedy)
-    named = {
-        "train.seed": seed, "train.start": start, "train.epochs": epochs, "train.max_minutes": max_minutes,
-        "model.task": task, "train.workers": workers,
-    }  # fmt: skip
+    named = {"seed": seed, "epochs": epochs, "max_minutes": max_minutes, "workers": workers}
+    named = {"model.task": task} | {f"train.{name}": value for name, value in named.items()}
     settings = options.pairs(set_) | {name: value for name, value in named.items() if value is not None}
     chosen = config.override(config.preset(preset), settings)
     if "train.workers" not in settings:
@@ -74,7 +69,7 @@ def train(
         loop.train(chosen, treebank, out, resume=resume)
 
 
-@documented
+@command()
 def evaluate(
     parser: options.Parser,
     treebank: options.Treebank,
@@ -92,7 +87,7 @@ def evaluate(
 
     Args:
         json_: Write all scores as one JSON object to this file; - prints the object.
-        by: Also print scores by sentence length or by label.
+        by: Also give scores by sentence length or by label.
     """
     from lalkit.chart.machine import progress
     from lalkit.evaluation import scores
@@ -101,15 +96,13 @@ def evaluate(
     from lalkit.training import checkpoint, named
     from lalkit.treebank import corpora
 
-    printed = json_ == Path("-")
     start = time.perf_counter()
     loaded = checkpoint.load_model(named.find(parser))
-    precision = resolve_precision(precision, "cpu")
-    task, lam = loaded.config.model.task, loaded.config.train.lam
-    corpus = corpora.load(treebank, split, task=task)
+    precision, lam = resolve_precision(precision, "cpu"), loaded.config.train.lam
+    corpus = corpora.load(treebank, split, task=loaded.config.model.task)
     if problems := len(corpus.problems):
         logger.info("%d sentences cannot be read and are left out: lalkit data check %s", problems, treebank)
-    gold = corpora.layers_of(corpus.sentences, task)
+    gold = corpora.layers_of(corpus.sentences, loaded.config.model.task)
     if by == "label" and any(sentence.constituents is None for sentence in gold):
         raise ParameterError("--by label needs constituents", remedy="Leave it out: arcs are scored without it.")
     with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
@@ -125,28 +118,26 @@ def evaluate(
         text = "%d sentences have crossing arcs, which count; %d of their arcs no projective parser can find"
         logger.info(text, crossing, beyond)
         summary |= {"crossing": crossing, "out_of_reach": beyond}
-    universal = scores.universal_scores(gold, parsed)
-    record = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam, "computed_in": precision}
-    if len(universal):
-        record["universal"] = universal.to_dict(orient="records")
-    if printed:
-        print(json.dumps(record))
-    elif json_:
-        logger.info("scores: %s", write_json(json_, record))
-    else:
-        print(f"{treebank} {split}")
-        for name, value in summary.items():
-            if value is not None:
-                print(f"  {name:14}{value:>8.2f}" if isinstance(value, float) else f"  {name:14}{value:>8}")
-        if len(universal):
-            print("Universal Dependencies, labels without subtypes:")
-            print(universal.to_string(index=False, float_format="%.2f"))
+    tables = {"universal": scores.universal_scores(gold, parsed)}
     if by:
-        table = scores.by_length(result) if by == "length" else scores.by_label(gold, parsed)
-        print(table.to_string(index=False, float_format="%.2f"), file=sys.stderr if printed else sys.stdout)
+        tables[by] = scores.by_length(result) if by == "length" else scores.by_label(gold, parsed)
+    record = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam, "computed_in": precision}
+    record |= {name: table.to_dict(orient="records") for name, table in tables.items() if len(table)}
+    if json_ == Path("-"):
+        return print(json.dumps(record))
+    if json_:
+        return logger.info("scores: %s", write_json(json_, record))
+    print(f"{treebank} {split}")
+    for name, value in summary.items():
+        if value is not None:
+            print(f"  {name:14}{value:>8.2f}" if isinstance(value, float) else f"  {name:14}{value:>8}")
+    for name, table in tables.items():
+        if len(table):
+            print("Universal Dependencies, labels without subtypes:" if name == "universal" else f"by {name}:")
+            print(table.to_string(index=False, float_format="%.2f"))
 
 
-@documented
+@command()
 def parse(
     text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
     model: options.Model = "default",
@@ -230,7 +221,7 @@ def parse(
         logger.info("the constraints cost %.4f in score; the log-probability to obey is %.4f", *result.price)
 
 
-@documented
+@command()
 def explain(
     text: list[str],
     model: options.Model = "default",
@@ -253,11 +244,9 @@ def explain(
     from lalkit.api import Parser
     from lalkit.draw.explorer import explorer
     from lalkit.files import write_text
-    from lalkit.treebank.text import read_line
+    from lalkit.treebank.text import read_sentences
 
-    sentences = [read_line(line, "raw", str(number)) for number, line in enumerate(text, 1)]
-    if None in sentences:
-        raise ParameterError("a sentence has no words", remedy="Write at least one word between the quotes.")
+    sentences = read_sentences(text)
     options.set_threads(None)
     parser = Parser.load(model)
     source = parser.attribution
@@ -275,7 +264,7 @@ def explain(
         logger.info("to explore: %s", write_text(html, explorer(data)))
 
 
-@documented
+@command()
 def serve(
     model: options.Model = "default",
     port: int = 8642,
@@ -307,77 +296,41 @@ def serve(
     server.wait()
 
 
-@documented
+@command()
 def search(
     pattern: str,
-    treebank: str | None = None,
+    treebank: options.Treebank,
     split: options.Split = "test",
-    file: Path | None = None,
-    form: Literal["text", "raw", "tokens", "tagged"] = "raw",
     model: str | None = None,
     head: str | None = None,
     arc: str | None = None,
     word: str | None = None,
     tag: str | None = None,
-    columns: str | None = None,
-    out: Annotated[Path | None, options.FILE] = None,
 ) -> None:
     """Search trees for a pattern of tgrep, and print each match between its neighbouring words.
 
-    Patterns are explained in notebooks/patterns.md. A condition is a text, or a regular expression between slashes.
+    Patterns are explained in notebooks/patterns.md. A condition is a text, or a regular expression between slashes. For tables,
+    and to search other texts: `Parser.search` in Python.
 
     Example: lalkit search "SBAR < (IN < that)" --treebank sample --head that
 
     Args:
         pattern: The pattern, e.g. "NP << who".
-        treebank: Search the gold trees of this treebank, or with --model its parses.
-        file: Search this file: brackets (.trees, .ptb), results of `lalkit parse --to json` (.json), or a text, which is parsed.
-        form: What a line of a text is: raw (one sentence), text (any number of sentences), tokens or tagged.
-        model: The parser, a name or a folder; for a text, default if none is given.
+        model: Search the parses of this parser, a name or a folder, and not the gold trees.
         head: The head word of the match.
         arc: The label of the arc from the head word to its own head.
         word: A word of the match.
         tag: The tag of a word of the match; with --word, of the same word.
-        columns: Columns to add to the table, with commas between: top_head, share, effect, probability, margin, gold.
-        out: Write a table (.csv), or a page to explore (.html) with the first 100 sentences that match.
     """
     from lalkit.api import Parser
-    from lalkit.draw.explorer import explorer, tree_page
-    from lalkit.files import write_text
-    from lalkit.interpret.questions import check_columns
-    from lalkit.treebank import search as trees
     from lalkit.treebank.corpora import load
 
-    if bool(treebank) == bool(file):
-        raise ParameterError("nothing to search, or too much", remedy="Give either a --treebank or a --file.")
-    if out and out.suffix not in (".csv", ".html"):
-        raise ParameterError(f"cannot write matches as {out.suffix!r}", where=str(out), remedy="Use .csv or .html.")
-    if file and file.suffix == ".conllu":
-        remedy = "Give brackets (.trees, .ptb), or what `lalkit parse --to json` wrote (.json)."
-        raise ParameterError("dependencies alone have no constituents to search", where=str(file), remedy=remedy)
-    asked = [name.strip() for name in columns.split(",")] if columns else []
-    check_columns(asked)
-    holds_trees = file is not None and file.suffix in trees.TREES + trees.RESULTS
-    if (holds_trees and model) or (asked and (holds_trees or not out or not (model or file))):
-        problem = "--model is for a text or a treebank, and --columns also need --out: they tell what a parser did"
-        raise ParameterError(problem, remedy="Give these, or leave both out to search trees as they are.")
-    compiled = trees.Pattern(pattern, head=head, arc=arc, word=word, tag=tag)
+    sentences, conditions = load(treebank, split), {"head": head, "arc": arc, "word": word, "tag": tag}
     options.set_threads(None)
-    sentences = trees.read_file(file, form) if file else load(treebank, split).sentences
-    if not sentences:
-        raise ParameterError("there is nothing to search", remedy="Give at least one sentence.")
-    if file and not holds_trees:
-        model = model or "default"
-    hits = Parser.load(model).search(sentences, compiled, asked) if model else trees.search(sentences, compiled)
+    hits = (
+        Parser.load(model).search(sentences, pattern, **conditions)
+        if model
+        else sentences.search(pattern, **conditions)
+    )
     logger.info("%r", hits)
-    if out is None:
-        print(hits, end="")
-    elif out.suffix == ".csv":
-        write_text(out, hits.table.to_csv(index=False))
-    else:
-        shown = hits.first(SHOWN)
-        if model or not shown.sentences:
-            page = shown.explore().html
-        else:
-            page = explorer(shown.mark(tree_page(shown.sentences.values(), pattern, "trees without a parser")))
-        write_text(out, page)
+    print(hits, end="")

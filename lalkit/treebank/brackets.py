@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import BadZipFile
 
 from lalkit.errors import TreebankError
 from lalkit.treebank.tree import UNARY, Node, Sentence, Span, escape, format_tree
@@ -93,12 +94,13 @@ def _close(labels: list[str], items: list[Node | str]) -> Node:
     return Node(label, tuple(item for item in items if isinstance(item, Node)), words[0] if words else None)
 
 
-def read_text(path: str | Path, encoding: str = "utf-8") -> str:
+def read_text(path: Path, encoding: str = "utf-8") -> str:
     """Read a text file. Raises TreebankError for a missing file, a wrong encoding or a NUL byte."""
     try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise TreebankError(f"cannot be read ({error.strerror})", "Check the path.", where=str(path)) from None
+        raw = path.read_bytes()
+    except (OSError, BadZipFile) as error:  # path may lead into an archive
+        problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        raise TreebankError(problem, "Check the path.", where=str(path)) from None
     return decode(raw, str(path), encoding)
 
 

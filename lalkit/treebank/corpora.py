@@ -16,7 +16,6 @@ Several of them with + between them are a mixture, see `parts_of`.
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shutil
@@ -44,7 +43,6 @@ SHOWN = 10  # sentences of a treebank that a notebook displays
 CRAFT_ARCHIVE = "https://github.com/UCDenver-ccp/CRAFT/archive/refs/tags/v5.0.2.zip"
 CRAFT_PARTS = ("/articles/ids/", "/structural-annotation/treebank/penn/", "/structural-annotation/dependency/conllx/")
 MIXED = re.compile(r"([^:*]+)(?::(constituents|dependencies))?(?:\*(\d*\.?\d+))?")
-PAIRED = "The files of trees and of dependencies need the same sentences in the same order."
 Sentences = Iterator[Sentence | TreebankError]  # an error stands for a sentence that cannot be read
 
 
@@ -181,8 +179,8 @@ def layers_of(sentences: Iterable[Sentence], task: str) -> list[Sentence]:
 
 def build(
     tree: Node,
-    gold: conllu.Dependencies | None,
-    id: str,
+    gold: conllu.Dependencies | None = None,
+    id: str = "",
     unwrap: tuple[str, ...] = (),
     rules: Derive | None = derive,
     place: str = "",
@@ -205,16 +203,14 @@ def build(
     """
     cleaned = brackets.clean(tree, unwrap)
     sentence = brackets.tree_to_sentence(cleaned, id)
-    heads = labels = upos = None
-    if gold is not None:
+    heads, labels = rules(cleaned) if rules and not (gold and gold.labels) else (None, None)
+    if gold:
         _check_same_words(sentence, gold)
-        heads, labels, upos = gold.heads, gold.labels, gold.upos
-        if labels is None and rules:
-            named = zip(heads, rules(cleaned)[1])
-            labels = tuple("ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in named)
-    elif rules:
-        heads, labels = rules(cleaned)
-    return Sentence(sentence.words, sentence.tags, sentence.constituents, heads, labels, id, place, free_arcs, upos)
+        heads = gold.heads
+        if labels and not gold.labels:
+            labels = ["ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in zip(heads, labels)]
+    layers = {"heads": heads, "arc_labels": gold and gold.labels or labels, "upos": gold and gold.upos}
+    return replace(sentence, place=place, free_arcs=free_arcs, **layers)
 
 
 def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
@@ -231,79 +227,48 @@ def _one_name(word: str) -> str:
     return '"' if word in ("``", "''") else escape_brackets(brackets.unescape(word))
 
 
-class Source(NamedTuple):
-    """The text of a file, and the place that error messages name."""
+def read_trees(
+    trees: Path, gold: Path | None, prefix: str, task: str, unwrap: tuple[str, ...] = (), free_arcs: bool = False
+) -> Sentences:
+    """Yield the sentences of a file of trees and, if there is one, a file of their dependencies.
 
-    place: str
-    text: str
-
-
-def read_source(path: Path) -> Source:
-    return Source(str(path), brackets.read_text(path))
-
-
-def pair(
-    trees: Iterable[tuple[str, str, Node | TreebankError]],
-    gold: Source | None,
-    rules: Derive | None,
-    unwrap: tuple[str, ...] = (),
-    use_sent_id: bool = True,
-    free_arcs: bool = False,
-) -> Iterator[tuple[Node, Sentence] | TreebankError]:
-    """Yield each tree with its sentence. A problem takes the place of the sentence that it makes unreadable.
-
-    Args:
-        trees: the place (file and line), the id of the sentence, and the tree or its error.
-        gold: a CoNLL text with the dependencies of the same sentences, or None.
-        rules: head rules for what gold does not give, see `build`.
-        unwrap: labels of layout brackets, see `brackets.clean`.
-        use_sent_id: take the ids of the sentences from gold, if it has any.
-        free_arcs: see `Sentence`.
+    Ids begin with the prefix, unless gold has its own. unwrap, free_arcs: see `build`.
     """
-    dependencies = conllu.scan_conll(gold.text, gold.place) if gold else iter(())
-    for place, id, tree in trees:
-        arcs = next(dependencies, None)
-        if gold and arcs is None:
-            yield TreebankError(f"ends before the tree of {place}", where=gold.place, remedy=PAIRED)
-            return
+    both = task != "constituents"
+    items = list(brackets.scan_trees(brackets.read_text(trees), str(trees)))
+    arcs = list(conllu.scan_conll(brackets.read_text(gold), str(gold))) if gold and both else [None] * len(items)
+    for number, ((line, tree), given) in enumerate(zip(items, arcs), 1):
+        place = f"{trees}, line {line}"
         try:
-            for part in (tree, arcs):
+            for part in (tree, given):
                 if isinstance(part, TreebankError):
                     raise part
-            if arcs and use_sent_id:
-                id = arcs.comments.get("sent_id") or id
-            yield tree, build(tree, arcs, id, unwrap, rules, place, free_arcs)
+            id = given and given.comments.get("sent_id") or f"{prefix}.{number}"
+            yield build(tree, given, id, unwrap, derive if both else None, place, free_arcs)
         except TreebankError as error:
-            yield error if error in (tree, arcs) else error.at(place)
-    if next(dependencies, None) is not None:
-        yield TreebankError("has more sentences than there are trees", where=gold.place, remedy=PAIRED)
+            yield error if error in (tree, given) else error.at(place)
+    if len(arcs) != len(items):
+        problem, remedy = f"has {len(arcs)} sentences, but {trees.name} has {len(items)} trees", "Give both the same."
+        yield TreebankError(problem, remedy, where=str(gold))
 
 
-def _pair_files(
-    trees: Source, gold: Source | None, prefix: str, task: str, unwrap: tuple[str, ...] = (), free_arcs: bool = False
-) -> Sentences:
-    """Yield the sentences of a file of trees and a file of dependencies. Ids begin with the prefix, unless gold has its own."""
-    scanned = enumerate(brackets.scan_trees(trees.text, trees.place), 1)
-    numbered = ((f"{trees.place}, line {line}", f"{prefix}.{number}", tree) for number, (line, tree) in scanned)
-    both = task != "constituents"
-    for item in pair(numbered, gold if both else None, derive if both else None, unwrap, free_arcs=free_arcs):
-        yield item if isinstance(item, TreebankError) else item[1]
-
-
-def _dependencies_alone(source: Source, prefix: str) -> Sentences:
+def read_dependencies(file: Path, prefix: str) -> Sentences:
     """Yield sentences without constituents, as Universal Dependencies have them."""
-    for number, item in enumerate(conllu.scan_conll(source.text, source.place), 1):
+    for number, item in enumerate(conllu.scan_conll(brackets.read_text(file), str(file)), 1):
         if isinstance(item, TreebankError):
             yield item
             continue
         try:
-            id, place = item.comments.get("sent_id") or f"{prefix}.{number}", f"{source.place}, line {item.line}"
+            id, place = item.comments.get("sent_id") or f"{prefix}.{number}", f"{file}, line {item.line}"
             yield Sentence(item.words, item.tags, None, item.heads, item.labels, id, place, True, item.upos)
         except TreebankError as error:
             yield error.at(place)
 
 
-def _read_folder(folder: Path, split: str, task: str) -> Sentences:
+# ---------------------------------------------------------------------------------------------------- named treebanks
+
+
+def _read_folder(folder: Path, split: str, task: str, genres: str = "") -> Sentences:
     trees, dependencies = folder / f"{split}.trees", folder / f"{split}.conllu"
     if not dependencies.exists():  # the names of Universal Dependencies: en_ewt-ud-train.conllu
         candidates = sorted(folder.glob(f"*-{split}.conllu"))
@@ -313,37 +278,44 @@ def _read_folder(folder: Path, split: str, task: str) -> Sentences:
         dependencies = candidates[0] if candidates else None
     prefix = f"{folder.name}-{split}"
     if trees.exists():
-        gold = read_source(dependencies) if dependencies else None
-        items = _pair_files(read_source(trees), gold, prefix, task)
+        items = [*read_trees(trees, dependencies, prefix, task)]
     elif dependencies is None:
         remedy = "For each split a treebank folder has a .trees file, or a .conllu file for dependencies alone."
         raise CorpusError(f"no file {trees.name}", where=str(folder), remedy=remedy)
     else:
-        items = _dependencies_alone(read_source(dependencies), prefix)
+        items = [*read_dependencies(dependencies, prefix)]
     file = str(trees if trees.exists() else dependencies)
-    yield from [*items] or [TreebankError("is empty", "Write at least one sentence into it.", where=file)]
+    yield from items or [TreebankError("is empty", "Write at least one sentence into it.", where=file)]
 
 
-# ---------------------------------------------------------------------------------------------------- named treebanks
+def _of_nltk(folder: Path, corpus: str) -> Path:
+    """Return the folder of a corpus of NLTK, or its zip archive, which is read in the same way."""
+    if (folder / corpus).is_dir():
+        return folder / corpus
+    try:
+        return zipfile.Path(folder / f"{corpus}.zip", f"{corpus}/")
+    except zipfile.BadZipFile:
+        where = str(folder / f"{corpus}.zip")
+        raise CorpusError("is not a zip archive", "Delete it and fetch it again.", where=where) from None
 
-Files = Iterator[tuple[Source, Source, str]]  # trees, dependencies, the beginning of the ids
 
-
-def _ptb_sample(folder: Path, split: str, genres: str) -> Files:
+def _ptb_sample(folder: Path, split: str, task: str, genres: str) -> Sentences:
     first, last = {"train": (1, 160), "dev": (161, 179), "test": (180, 199)}[split]
-    trees, dependencies = _member_reader(folder, "treebank"), _member_reader(folder, "dependency_treebank")
+    trees, dependencies = _of_nltk(folder, "treebank"), _of_nltk(folder, "dependency_treebank")
     for name in (f"wsj_{number:04d}" for number in range(first, last + 1)):
-        yield trees(f"treebank/combined/{name}.mrg"), dependencies(f"dependency_treebank/{name}.dp"), name
+        yield from read_trees(trees / "combined" / f"{name}.mrg", dependencies / f"{name}.dp", name, task)
 
 
-def _craft(folder: Path, split: str, genres: str) -> Files:
+def _craft(folder: Path, split: str, task: str, genres: str) -> Sentences:
+    """Yield the sentences of articles. Some brackets over a whole line are layout, and not syntax."""
     annotation = folder / "structural-annotation"
     for article in brackets.read_text(folder / "articles" / "ids" / f"craft-ids-{split}.txt").split():
-        trees = read_source(annotation / "treebank" / "penn" / f"{article}.tree")
-        yield trees, read_source(annotation / "dependency" / "conllx" / f"{article}.conll"), article
+        trees = annotation / "treebank" / "penn" / f"{article}.tree"
+        gold = annotation / "dependency" / "conllx" / f"{article}.conll"
+        yield from read_trees(trees, gold, article, task, unwrap=("TITLE", "HEADING", "CAPTION"))
 
 
-def _gum(folder: Path, split: str, genres: str) -> Files:
+def _gum(folder: Path, split: str, task: str, genres: str) -> Sentences:
     """Yield the documents of some genres, by the corpus's own parts. genres: with commas; empty for all."""
     rows = [line.split("\t") for line in brackets.read_text(folder / "splits.tsv").splitlines()[1:]]
     known = sorted({document.split("_")[1] for document, _ in rows})  # GUM_GENRE_name
@@ -353,71 +325,52 @@ def _gum(folder: Path, split: str, genres: str) -> Files:
         raise CorpusError(f"gum has no genre {unknown[0]!r}", remedy=remedy)
     for document, part in rows:
         if part == split and document.split("_")[1] in chosen:
-            trees = read_source(folder / "const" / f"{document}.ptb")
-            yield trees, read_source(folder / "dep" / f"{document}.conllu"), document
+            trees, gold = folder / "const" / f"{document}.ptb", folder / "dep" / f"{document}.conllu"
+            for item in read_trees(trees, gold, document, task, free_arcs=True):
+                yield penn_form(item) if isinstance(item, Sentence) else item
 
 
-def _member_reader(folder: Path, corpus: str) -> Callable[[str], Source]:
-    """Return a function that reads a file of an NLTK corpus, from its folder or from its zip archive."""
-    if (folder / corpus).is_dir():
-        return lambda member: Source(member, brackets.read_text(folder / member))
-    file = folder / f"{corpus}.zip"
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(file.read_bytes()))
-    except zipfile.BadZipFile:
-        raise CorpusError("is not a zip archive", "Delete it and fetch it again.", where=str(file)) from None
-    return lambda member: Source(member, brackets.decode(archive.read(member), f"{file.name}:{member}"))
+def _sinica(folder: Path, split: str, task: str, genres: str) -> Sentences:
+    file = _of_nltk(folder, "sinica_treebank") / "parsed"
+    yield from sinica.read(brackets.read_text(file), split, str(file))
 
 
 class Corpus(NamedTuple):
     """Where a named treebank is, and how it is read.
 
-    home: ours (in data/), nltk, or local (a folder in LALKIT_DATA). needs: what its folder has. files: its pairs of files; None
-    for a folder of {train,dev,test} files. unwrap: layout over a whole line, which is not syntax. free_arcs: see `Sentence`.
+    home: ours (in data/), nltk, or local (a folder in LALKIT_DATA). needs: what its folder has. read: its reader.
     """
 
     home: str
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...]
+    read: Callable[[Path, str, str, str], Sentences] = _read_folder
     splits: tuple[str, ...] = SPLITS
-    files: Callable[[Path, str, str], Files] | None = None
-    unwrap: tuple[str, ...] = ()
-    free_arcs: bool = False
 
 
 CORPORA = {
     "sample": Corpus("ours", ("train.trees",)),
     "sample-zh": Corpus("ours", ("train.trees",)),
-    "ptb-sample": Corpus("nltk", ("treebank", "dependency_treebank"), files=_ptb_sample),
-    "craft": Corpus(
-        "local", ("structural-annotation/treebank/penn",), SPLITS[:2], _craft, unwrap=("TITLE", "HEADING", "CAPTION")
-    ),
-    "ewt": Corpus("local", splits=SPLITS[:2]),
-    "gum": Corpus("local", ("splits.tsv", "dep", "const"), files=_gum, free_arcs=True),
-    "sinica": Corpus("nltk", ("sinica_treebank",)),
+    "ptb-sample": Corpus("nltk", ("treebank", "dependency_treebank"), _ptb_sample),
+    "craft": Corpus("local", ("structural-annotation/treebank/penn",), _craft, SPLITS[:2]),
+    "ewt": Corpus("local", (), splits=SPLITS[:2]),
+    "gum": Corpus("local", ("splits.tsv", "dep", "const"), _gum),
+    "sinica": Corpus("nltk", ("sinica_treebank",), _sinica),
 }
 NAMES = tuple(CORPORA)
 BY_HAND = ("ewt", "gum")  # lalkit cannot download these
 
 
 def _read(name: str, folder: Path, split: str, task: str) -> Sentences:
-    base = without_genres(name)
-    corpus = CORPORA.get(base)
-    if corpus and split not in corpus.splits:
+    base, genres = _base_and_genres(name)
+    corpus = CORPORA.get(base, Corpus("", ()))
+    if split not in corpus.splits:
         raise CorpusError(f"{name} has no {split} part here", remedy="Use train and dev; dev is not used for training.")
-    if base == "sinica":
-        source = _member_reader(folder, "sinica_treebank")("sinica_treebank/parsed")
-        yield from sinica.read(source.text, split, source.place)
-    elif corpus and corpus.files:
-        for trees, gold, prefix in corpus.files(folder, split, name.removeprefix(base).strip("/")):
-            for item in _pair_files(trees, gold, prefix, task, corpus.unwrap, corpus.free_arcs):
-                yield penn_form(item) if base == "gum" and isinstance(item, Sentence) else item
-    else:
-        yield from _read_folder(folder, split, task)
+    return corpus.read(folder, split, task, genres)
 
 
-def without_genres(name: str) -> str:
-    """Return the name of the corpus: gum/news,voyage -> gum. Any other name or folder stays as it is."""
-    return "gum" if name.startswith("gum/") else name
+def _base_and_genres(name: str) -> tuple[str, str]:
+    """Return gum and its genres for gum/news,voyage; any other name or folder stays as it is."""
+    return ("gum", name.removeprefix("gum/")) if name.startswith("gum/") else (name, "")
 
 
 def repository() -> Path:
@@ -439,8 +392,8 @@ def cache_folder() -> Path:
 
 def find(name: str) -> Path | None:
     """Return the folder of a corpus (for NLTK's: their common folder), or None if it is not on this machine."""
-    base = without_genres(name)
-    home, needs = CORPORA[base][:2] if base in CORPORA else (None, ())
+    base, _ = _base_and_genres(name)
+    home, needs, *_ = CORPORA.get(base, ("", ()))
     if home == "ours":
         folders = [shipped() / name]
     elif home == "nltk":
@@ -463,7 +416,7 @@ def _folders_of(variable: str) -> list[str]:
 
 def missing(name: str) -> CorpusError:
     """Return the error for a corpus that is not on this machine, with the command that gets it."""
-    base = without_genres(name)
+    base, _ = _base_and_genres(name)
     if base not in CORPORA:
         remedy = f"Give one of {', '.join(NAMES)}, or a folder with train.trees, dev.trees, test.trees."
         return CorpusError(f"there is no treebank {name!r}", remedy=remedy)

@@ -28,7 +28,7 @@ other child and its side.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -64,12 +64,13 @@ class Rules:
 
     never: tags that are a head only if all siblings are such tags. seldom: categories that are a head only if a rank names
     them, or if there are no other children, apart from those in `never`. compounds: categories whose head is the part after
-    the last HYPH, if they have one.
+    the last HYPH, if they have one. of_the_parent: parents, or parents with a role, in which a role is that of the parent itself.
     """
 
     never: frozenset[str]
     seldom: frozenset[str]
     compounds: frozenset[str] = frozenset()
+    of_the_parent: frozenset[str | tuple[str, str]] = frozenset()
 
     def __init__(self, language: str):
         tables = read_tables(language)
@@ -102,6 +103,28 @@ class Rules:
 
     def arc_label(self, parent: Node, head: int, child: int) -> str:
         """Return the label of the arc from the head word of parent.children[head] to that of parent.children[child]."""
+        categories = [strip_function(node.label) for node in parent.children]
+        node, category, above = parent.children[child], categories[child], strip_function(parent.label)
+        if category in self.never:
+            return "P"
+        if category in COORDINATORS:
+            return "CC"
+        role = self.role(node)
+        if label := self.coordination(above, categories, head, child, role == self.role(parent.children[head])):
+            return label
+        if role and (above, role) not in self.of_the_parent and above not in self.of_the_parent:
+            return role
+        if above in self.groups.get("nominal", ()) and category in ("NP", "NML") and node.leaves()[-1].label == "POS":
+            return "POSS"
+        return self.look_up(above, categories[head], category, "left" if child < head else "right")
+
+    def role(self, node: Node) -> str:
+        """Return the role that the function tags of a constituent name, or ""."""
+        tags = function_tags(node.label)
+        return next((label for tag, label in self.roles.items() if tag in tags), "")
+
+    def coordination(self, parent: str, categories: Sequence[str], head: int, child: int, same_role: bool) -> str:
+        """Return COORD or APPO if the child is a conjunct of the head child, else "". same_role: of child and head child."""
         raise NotImplementedError
 
     def _look_up(self, parent: str, head: str, child: str, side: str) -> str:
@@ -109,11 +132,6 @@ class Rules:
         names = (parent, head, child, side)
         fits = (label for label, cells in self.arcs if all(not c or name in c for c, name in zip(cells, names)))
         return next(fits, "DEP")
-
-    def _role(self, node: Node) -> str:
-        """Return the role that the function tags of a constituent name, or ""."""
-        tags = function_tags(node.label)
-        return next((label for tag, label in self.roles.items() if tag in tags), "")
 
 
 @cache
@@ -127,23 +145,9 @@ class English(Rules):
     expressing") is headed by the participle, not by the noun."""
 
     never, seldom, compounds = PUNCTUATION, COORDINATORS | {"LST"}, frozenset({"ADJP"})
+    of_the_parent = frozenset({("PP", "LGS")})  # in (PP by (NP-LGS ...)) the whole PP has the role
 
-    def arc_label(self, parent: Node, head: int, child: int) -> str:
-        categories = [strip_function(node.label) for node in parent.children]
-        node, category, above = parent.children[child], categories[child], strip_function(parent.label)
-        if category in PUNCTUATION:
-            return "P"
-        if category in COORDINATORS:
-            return "CC"
-        role = self._role(node)
-        label = self._coordination(above, categories, head, child, role == self._role(parent.children[head])) or role
-        if label and (above, label) != ("PP", "LGS"):  # in (PP by (NP-LGS ...)) the whole PP has the role, see `_role`
-            return label
-        if above in self.groups["nominal"] and category in ("NP", "NML") and node.leaves()[-1].label == "POS":
-            return "POSS"
-        return self.look_up(above, categories[head], category, "left" if child < head else "right")
-
-    def _role(self, node: Node) -> str:
+    def role(self, node: Node) -> str:
         """Return the role that the function tags of a constituent name, or "".
 
         Two roles stand one level too deep in the treebank. A PP around an -LGS phrase is itself the by-phrase. A clause of
@@ -153,14 +157,13 @@ class English(Rules):
             return ""
         category, below = strip_function(node.label), [function_tags(child.label) for child in node.children]
         deeper = {"PP": "LGS", "S": "PRD" if len(below) == 1 else ""}.get(category, "")
-        return super()._role(node) or (deeper if any(deeper in tags for tags in below) else "")
+        return super().role(node) or (deeper if any(deeper in tags for tags in below) else "")
 
-    def _coordination(self, parent: str, categories: Sequence[str], head: int, child: int, same_role: bool) -> str:
+    def coordination(self, parent: str, categories: Sequence[str], head: int, child: int, same_role: bool) -> str:
         """Return COORD or APPO if the child can be a conjunct of the head child, and a coordinator or comma stands next to
         it; else "".
 
-        Next to it: on the side of the head; adverbs and quotes may stand between. A colon counts as a comma. same_role:
-        whether child and head child have the same function tag.
+        Next to it: on the side of the head; adverbs and quotes may stand between. A colon counts as a comma.
         """
         if parent != "UCP" and categories[child] not in self.alike.get(categories[head], categories[head : head + 1]):
             return ""
@@ -184,32 +187,18 @@ class Chinese(Rules):
     """Punctuation, sentence particles and aspect marks are heads only if there is no other child."""
 
     never, seldom = frozenset({"PU"}), frozenset("CC SP AS ETC MSP DER LST PRN FLR".split())
+    of_the_parent = frozenset({"PP", "LCP"})
 
-    def arc_label(self, parent: Node, head: int, child: int) -> str:
-        categories = [strip_function(node.label) for node in parent.children]
-        category, above = categories[child], strip_function(parent.label)
-        if category in ("PU", "CC"):
-            return {"PU": "P", "CC": "CC"}[category]
-        if self._is_conjunct(categories, head, child):
-            return "COORD"
-        role = self._role(parent.children[child])
-        if role and above not in ("PP", "LCP"):
-            return role
-        return self.look_up(above, categories[head], category, "left" if child < head else "right")
-
-    def _is_conjunct(self, categories: list[str], head: int, child: int) -> bool:
-        """Return whether the child is a conjunct of the head child.
+    def coordination(self, parent: str, categories: Sequence[str], head: int, child: int, same_role: bool) -> str:
+        """Return COORD if the child is a conjunct of the head child, else "".
 
         Both must be of the same kind (table `alike`). Between them there must be a coordinator or punctuation, and besides
         only more conjuncts and adverbs.
         """
         between = set(categories[min(head, child) + 1 : max(head, child)])
         alike = {categories[head]} | self.alike.get(categories[head], set())
-        return (
-            categories[child] in alike
-            and bool(between & {"CC", "PU"})
-            and between <= alike | {"CC", "PU", "ADVP", "AD"}
-        )
+        separated = between & {"CC", "PU"} and between <= alike | {"CC", "PU", "ADVP", "AD"}
+        return "COORD" if categories[child] in alike and separated else ""
 
 
 ENGLISH, CHINESE = English("english"), Chinese("chinese")

@@ -13,23 +13,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape as escape_html
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
 from nltk import tgrep
 from nltk.tree import ParentedTree
 
-from lalkit.errors import LalkitError, ParameterError, TreebankError
-from lalkit.files import parse_json
-from lalkit.treebank import corpora
-from lalkit.treebank.brackets import read_text, scan_trees, unescape
+from lalkit.errors import ParameterError
+from lalkit.treebank.brackets import unescape
 from lalkit.treebank.joint import external_head
-from lalkit.treebank.text import Form, read_lines
-from lalkit.treebank.tree import GROUP, Node, Sentence, Span, escape
+from lalkit.treebank.tree import Node, Sentence, Span, escape
 
 if TYPE_CHECKING:  # it loads slowly
     import pandas as pd
@@ -43,7 +39,6 @@ MOST_BRACKETS = 50
 COLUMNS = "sentence id start end label text head head_word".split()
 SHOWN = 50  # lines of a concordance in a notebook
 NAME = 16  # characters of a sentence's id in a concordance
-TREES, RESULTS = (".trees", ".ptb", ".mrg"), (".json", ".jsonl")  # files that hold trees already
 
 
 # ---------------------------------------------------------------- patterns
@@ -235,26 +230,6 @@ class Hits:
         """The sentences with matches, by their numbers."""
         return {number: sentence for number, sentence, _ in self.matches}
 
-    def first(self, count: int) -> Hits:
-        """Return the matches in the first so many sentences with matches."""
-        kept = set(list(self.sentences)[:count])
-        return replace(self, matches=tuple(match for match in self.matches if match[0] in kept))
-
-    def explore(self, norm: str = "exact") -> Any:
-        """Return a page to explore of the parses with matches, which are marked. norm: as in `ParseResult.explain`.
-
-        Raises LalkitError if there are no matches, or if no parser made the trees.
-        """
-        for result in self.results.values():
-            return result.parser.explore_hits(self, norm)
-        raise LalkitError(f"nothing matches {self.pattern.text!r} in a parse", remedy="Search for another pattern.")
-
-    def mark(self, page: dict) -> dict:
-        """Mark the matches in the data of a page that shows `sentences`, in this order."""
-        for (number, _), shown in zip(self.sentences.items(), page["sentences"]):
-            shown["matches"] = [[match.start, match.end] for place, _, match in self.matches if place == number]
-        return page
-
     def concordance(self, width: int = 120) -> str:
         """Return a line for each match: the id, the words before it, the match in [ ], the words after it. Matches stand in
         one column. width: characters of a line."""
@@ -263,10 +238,8 @@ class Hits:
         for _, s, match in self.matches:
             left = _cut(_text(s, 0, match.start), before, left=True)
             rest = f"[{_text(s, match.start, match.end)}] {_text(s, match.end, len(s))}"
-            lines.append(
-                f"{_cut(s.id, NAME, left=True)} {left} {_cut(rest, width - NAME - before - 2)}".rstrip() + "\n"
-            )
-        return "".join(lines)
+            lines.append(f"{_cut(s.id, NAME, left=True)} {left} {_cut(rest, width - NAME - before - 2)}".rstrip())
+        return "".join(f"{line}\n" for line in lines)
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -279,19 +252,14 @@ class Hits:
 
     def _repr_html_(self) -> str:
         """Show the first matches in a notebook."""
-        rows = []
-        for _, s, m in self.matches[:SHOWN]:
-            ends = (0, m.start), (m.start, m.end), (m.end, len(s))
-            before, text, after = (escape_html(_text(s, *pair)) for pair in ends)
-            left = f"<td>{escape_html(s.id)}</td><td style='text-align: right'>{before}</td>"
-            rows.append(f"<tr>{left}<td style='text-align: left'><b>{text}</b> {after}</td></tr>")
-        return f"<p>{escape_html(repr(self))}</p><table>{''.join(rows)}</table>"
+        lines = self.concordance().splitlines()[:SHOWN]
+        return f"<p>{escape_html(repr(self))}</p><pre>{escape_html(chr(10).join(lines))}</pre>"
 
 
-def search(sentences: Iterable[Sentence], pattern: str | Pattern, first: int = 0, **conditions) -> Hits:
-    """Search sentences with a pattern. conditions: those of `Pattern`. first: the number of the first sentence."""
+def search(sentences: Iterable[Sentence], pattern: str | Pattern, **conditions) -> Hits:
+    """Search sentences with a pattern. conditions: those of `Pattern`."""
     compiled = pattern if isinstance(pattern, Pattern) else Pattern(pattern, **conditions)
-    found = ((number, s, match) for number, s in enumerate(sentences, first) for match in compiled.find(s))
+    found = ((number, s, match) for number, s in enumerate(sentences) for match in compiled.find(s))
     return Hits(compiled, tuple(found))
 
 
@@ -308,40 +276,3 @@ def _cut(text: str, width: int, left: bool = False) -> str:
             break
         kept, room = kept + character, room - wide
     return " " * room + kept[::-1] if left else kept + " " * room
-
-
-# ---------------------------------------------------------------- files
-
-
-def read_file(path: Path, form: Form = "raw") -> list[Sentence]:
-    """Read the sentences of a file: brackets, results of `lalkit parse --to json` (one on each line), or a text without trees.
-
-    form: what a line of a text is. Raises TreebankError with file and line for what cannot be read.
-    """
-    text = read_text(path)
-    if path.suffix in TREES:
-        return [_from_brackets(tree, f"{path}:{line}", f"{path}, line {line}") for line, tree in scan_trees(text)]
-    lines = text.split("\n")
-    if path.suffix in RESULTS:
-        return [_from_json(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
-    return [sentence for of_line in read_lines(lines, form, str(path)) for sentence in of_line if sentence]
-
-
-def _from_brackets(tree: Node | TreebankError, id: str, where: str) -> Sentence:
-    if isinstance(tree, TreebankError):
-        raise TreebankError(tree.problem, where=where, remedy=tree.remedy)
-    try:
-        return corpora.build(tree, None, id, place=where)
-    except TreebankError:  # no head rules for these tags: search the constituents alone
-        return corpora.build(tree, None, id, rules=None, place=where)
-
-
-def _from_json(line: str, where: str) -> Sentence:
-    try:
-        value = parse_json(line)
-        spans = tuple(Span(s["start"], s["end"], s["label"]) for s in value["spans"] if s["label"] != GROUP)
-        layers = spans if value["tree"] else None, value["heads"], value["arc_labels"]
-        return Sentence(value["words"], value["tags"], *layers, str(value["id"]), where)
-    except (KeyError, TypeError, ValueError) as error:
-        problem = error.problem if isinstance(error, LalkitError) else f"this is not a result of a parse ({error})"
-        raise TreebankError(problem, where=where, remedy="A line is what `lalkit parse --to json` writes.") from None

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import replace
 
 from lalkit.errors import TreebankError
-from lalkit.treebank.brackets import tree_to_sentence
+from lalkit.treebank.brackets import parse_tree, tree_to_sentence
 from lalkit.treebank.tree import Node, Sentence
 
 LINE = re.compile(r"#[^ ]* (.*)#[^#]*")
-PIECE = re.compile(r"[()|]|[^()|]+")
+PHRASE, WORD = re.compile(r"([^()|\s]+)\("), re.compile(r"([^()|\s]+):([^()|\s:]+)(?=[|)])")
 REMEDY = "A line is #NUMBER TREE#PUNCTUATION, a constituent role:LABEL(child|child), a word role:TAG:word."
 REMAINDERS = {"train": range(8), "dev": (8,), "test": (9,)}  # which line numbers (from 0), modulo ten, a split has
 
@@ -33,82 +33,37 @@ def read(text: str, split: str, place: str) -> Iterator[Sentence | TreebankError
             try:
                 yield read_line(line.removesuffix("\r"), f"sinica.{number + 1}")
             except TreebankError as error:
-                yield error.at(f"{place}, line {number + 1}")
-
-
-class Child(NamedTuple):
-    """A finished part of the tree: its role under its parent, its tree, and its head word (from 1)."""
-
-    role: str
-    tree: Node
-    head_word: int
+                yield TreebankError(error.problem, where=f"{place}, line {number + 1}", remedy=REMEDY)
 
 
 def read_line(line: str, id: str = "") -> Sentence:
-    """Read one line. The TreebankError it raises names the piece at which brackets or fields go wrong.
+    """Read one line. Raises TreebankError if brackets or fields go wrong.
 
-    The head word of a constituent is the head word of its head child (`_head_child`). The head words of the other children
-    depend on it, and their roles are the arc labels. So heads and constituents always fit into one joint tree.
+    A line is turned into brackets, whose labels are role:LABEL and role:TAG. The head child of a constituent is its last child in
+    the role Head (a coordination has several); else the last one in `head`; else the last child. The head words of the other
+    children depend on its head word, and their roles are the arc labels. So both layers always fit into one joint tree.
     """
     match = LINE.fullmatch(line)
-    if match is None:
-        raise _wrong(line[:40])
-    heads: list[int] = []
-    labels: list[str] = []
-    open_phrases: list[tuple[str, str, list[Child]]] = [("", "", [])]  # role, label, children; the first holds the root
-    name = ""  # the text since the last bracket or bar
-    for piece in PIECE.findall(match.group(1)):
-        if piece == "(":
-            fields = [_drop_features(field) for field in name.split(":")]
-            if len(fields) != min(len(open_phrases), 2):
-                raise _wrong(f"{name}(")
-            open_phrases.append((fields[0] if len(fields) == 2 else "", fields[-1], []))
-            name = ""
-        elif piece in ")|":
-            role, label, children = open_phrases[-1]
-            if name:
-                heads.append(0)
-                labels.append("ROOT")
-                children.append(_word(name, len(heads)))
-                name = ""
-            if len(open_phrases) == 1 or not children:
-                raise _wrong(f"{label}{piece}")
-            if piece == ")":
-                open_phrases.pop()
-                head = _head_child(children)
-                for child in children:
-                    if child is not head:
-                        heads[child.head_word - 1], labels[child.head_word - 1] = head.head_word, child.role
-                node = Node(label, tuple(child.tree for child in children))
-                open_phrases[-1][2].append(Child(role, node, head.head_word))
+    tree = parse_tree(WORD.sub(r"(\1 \2)", PHRASE.sub(r"(\1 ", match[1])).replace("|", " ") if match else line)
+    nodes = list(tree.nodes())
+    word = sum(node.is_leaf for node in nodes)
+    heads, labels = [0] * word, ["ROOT"] * word
+    waiting: list[tuple[str, int, Node]] = []  # role, head word and tree of what has no parent yet, the leftmost last
+    for node in reversed(nodes):  # children before parents
+        role, _, label = (name.split("[")[0] for name in node.label.rpartition(":"))
+        if node.is_leaf and role.lower().startswith("head:"):  # two words of the file name their role twice
+            role = role.partition(":")[2]
+        if ":" in role or not label or bool(role) != (node is not tree) or (node is tree and tree.is_leaf):
+            raise TreebankError(f"{node.label!r} is not role:LABEL, or LABEL of the root", REMEDY)
+        if node.is_leaf:
+            head, plain = word, Node(label, word=node.word)
+            word -= 1
         else:
-            name = piece
-    roots = open_phrases[0][2]
-    if name or len(open_phrases) != 1 or len(roots) != 1:
-        raise _wrong("not one tree, with all its brackets closed")
-    plain = tree_to_sentence(roots[0].tree)
-    return Sentence(plain.words, plain.tags, plain.constituents, tuple(heads), tuple(labels), id)
-
-
-def _wrong(piece: str) -> TreebankError:
-    return TreebankError(f"this line has not the form of the Sinica Treebank: {piece!r}", remedy=REMEDY)
-
-
-def _head_child(children: list[Child]) -> Child:
-    """Return the last child in the role Head (a coordination has several); else the last one in `head`; else the last child."""
-    return max(children, key=lambda child: (child.role == "Head", child.role == "head", child.head_word))
-
-
-def _word(text: str, number: int) -> Child:
-    """Return the word of role:TAG:word."""
-    fields = text.split(":")
-    if len(fields) == 4 and fields[0].lower() == "head":  # two words of the file name their role twice
-        fields = fields[1:]
-    if len(fields) != 3 or not all(fields):
-        raise _wrong(text)
-    return Child(_drop_features(fields[0]), Node(_drop_features(fields[1]), word=fields[2]), number)
-
-
-def _drop_features(name: str) -> str:
-    """Return a name without its features: topic[+theme] -> topic."""
-    return name.split("[")[0]
+            children = [waiting.pop() for _ in node.children]
+            head = max((role == "Head", role == "head", number) for role, number, _ in children)[2]
+            for role_of_child, number, _ in children:
+                if number != head:
+                    heads[number - 1], labels[number - 1] = head, role_of_child
+            plain = Node(label, tuple(child for _, _, child in children))
+        waiting.append((role, head, plain))
+    return replace(tree_to_sentence(plain, id), heads=heads, arc_labels=labels)

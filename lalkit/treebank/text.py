@@ -6,13 +6,11 @@ spaces between them, or word_TAG pairs.
 
 from __future__ import annotations
 
-import random
 import re
 import sys
 import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -77,22 +75,17 @@ def read_line(line: str, form: Form = "raw", id: str = "") -> Sentence | None:
     """
     if form not in get_args(Form):
         raise TreebankError(f"there is no form {form!r}", f"Forms: {', '.join(get_args(Form))}.", where=id)
-    if not line.strip(WHITE):
-        return None
     if form in ("text", "raw"):
-        words = tokenize(line)  # a line of unusual spaces (U+00A0) has no words; only raw text is split at these
+        words = tokenize(line)  # only raw text is also split at unusual spaces, such as U+00A0
         return Sentence(words, id=id) if words else None
-    tokens = [token for token in line.replace("\t", " ").strip(WHITE).split(" ") if token]
-    if form == "tokens":
-        return Sentence(tuple(tokens), id=id)
-    pairs = []
-    for token in tokens:
-        word, _, tag = token.rpartition("_")
-        if not word or not tag:
-            remedy = "Tagged text looks like: The_DT end_NN ._."
-            raise TreebankError(f"{token!r} is not a word_TAG pair", remedy, where=id)
-        pairs.append((word, tag))
-    words, tags = zip(*pairs)
+    tokens = [token for token in re.split(f"[{WHITE}]", line) if token]
+    if form == "tokens" or not tokens:
+        return Sentence(tokens, id=id) if tokens else None
+    pairs = [token.rpartition("_") for token in tokens]
+    if wrong := [token for token, (word, _, tag) in zip(tokens, pairs) if not word or not tag]:
+        remedy = "Tagged text looks like: The_DT end_NN ._."
+        raise TreebankError(f"{wrong[0]!r} is not a word_TAG pair", remedy, where=id)
+    words, _, tags = zip(*pairs)
     return Sentence(words, tags, id=id)
 
 
@@ -146,36 +139,17 @@ def tokenize(text: str) -> tuple[str, ...]:
 def word_tokenizer() -> Any:
     """Return NLTK's tokenizer, from its own file: importing all of NLTK takes as long as importing torch.
 
-    If NLTK is here already, or if its files are not where they were, it is imported as usual. Then it draws a random number;
-    the caller's random numbers stay the same.
+    While the file is imported, empty packages stand for `nltk` and `nltk.tokenize`; afterwards they are forgotten.
     """
-    state = random.getstate()
     with IMPORTING:
-        try:
-            with suppress(ImportError, AttributeError), empty_packages("nltk", "nltk.tokenize"):
-                return import_module("nltk.tokenize.destructive").NLTKWordTokenizer()
+        if "nltk" in sys.modules:
             return import_module("nltk.tokenize").NLTKWordTokenizer()
+        folder = Path(find_spec("nltk").origin).parent
+        try:
+            for name, place in (("nltk", folder), ("nltk.tokenize", folder / "tokenize")):
+                sys.modules[name] = ModuleType(name)
+                sys.modules[name].__path__ = [str(place)]
+            return import_module("nltk.tokenize.destructive").NLTKWordTokenizer()
         finally:
-            random.setstate(state)
-
-
-@contextmanager
-def empty_packages(root: str, *others: str) -> Iterator[None]:
-    """Let empty packages stand for these while the block imports modules of them, and forget all of them afterwards.
-
-    Nothing happens if the root is imported already. Raises ImportError if it is not installed.
-    """
-    if root in sys.modules:
-        yield
-        return
-    place = find_spec(root)
-    if place is None or place.origin is None:
-        raise ImportError(root)
-    try:
-        for name in (root, *others):
-            sys.modules[name] = package = ModuleType(name)
-            package.__path__ = [str(Path(place.origin).parent.joinpath(*name.split(".")[1:]))]
-        yield
-    finally:
-        for name in [name for name in sys.modules if f"{name}.".startswith(f"{root}.")]:
-            del sys.modules[name]
+            for name in [name for name in sys.modules if f"{name}.".startswith("nltk.")]:
+                del sys.modules[name]

@@ -47,8 +47,8 @@ def test_a_folder_with_and_without_dependencies(tmp_path):
     [
         (TREE, ROWS.replace("\tend\t", "\tstart\t"), "train.trees, line 1: sentence .*'end' against 'start'"),
         (TREE, ROWS.replace("\t0\tROOT", "\tx\tROOT"), "train.conllu, line 1, sentence 1: line 3"),
-        (TREE, "", "train.conllu: ends before"),
-        (TREE, ROWS + ROWS, "train.conllu: has more"),
+        (TREE, "", "train.conllu: has 0 sentences"),
+        (TREE, ROWS + ROWS, "train.conllu: has 2 sentences"),
     ],
 )
 def test_trees_and_dependencies_must_agree(tmp_path, trees, rows, place):
