@@ -8,7 +8,6 @@ worker processes (--workers), for a dask cluster (--cluster) and for the process
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import logging
@@ -20,15 +19,15 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast, get_args
+from typing import Any, BinaryIO, Literal, NamedTuple, cast, get_args
 
 import torch
 from tqdm import tqdm
@@ -38,14 +37,13 @@ from lalkit.api import Parser, ParseResult
 from lalkit.chart.machine import give_back, progress
 from lalkit.chart.sums import Temperature
 from lalkit.config import MOST_PROCESSES
-from lalkit.errors import LalkitError, ModelError, ParameterError, TooLongError, TreebankError, whole_number
+from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError, whole_number
 from lalkit.network.batches import usual
 from lalkit.network.predict import Precision, resolve_precision
 from lalkit.training.checkpoint import fingerprint, read_calibration
 from lalkit.training.parallel import Team, launched, several
 from lalkit.treebank.brackets import decode as decode_bytes
 from lalkit.treebank.text import Form, read_lines
-from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
 
@@ -54,16 +52,13 @@ LONGEST = 1_000_000  # bytes of a line; a longer one is not a sentence or paragr
 BATCHES, WORD = 10, 6  # a block has about 10 batches, with 6 bytes for each word
 SILENCE = 60  # seconds to wait for a dask scheduler and for its first worker
 RUN = "run.json"
-# Torch's messages for a failed allocation, where the error is not a torch.OutOfMemoryError.
-NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed", "bad_alloc")
 LOCK = threading.Lock()  # a dask worker may have several threads, but a tokenizer serves one at a time
 
 
 # ---------------------------------------------------------------- texts and blocks
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """The lines of a text, as bytes, which are read once.
 
     name: the name of the text in errors about its bytes. prefix: the beginning of the ids of its sentences. status: of the
@@ -103,8 +98,7 @@ def from_arguments(texts: Iterable[str]) -> Text:
     return Text((text.encode("utf-8", "surrogateescape") for text in texts), "argument", "")
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """Neighbouring lines of a text. first: the number of the first line. bytes, sha256: the size and the hash of all lines."""
 
     number: int
@@ -121,8 +115,7 @@ def blocks(text: Text, size: int) -> Iterator[Block]:
     """
     lines, first = iter(text.raw), 1
     for number in count():
-        block: list[bytes] = []
-        length = 0
+        block, length = [], 0
         while length < size and (raw := next(lines, None)) is not None:
             if len(raw) > LONGEST:
                 problem, where = f"a line of more than {LONGEST:,} bytes", f"{text.name}, line {first + len(block)}"
@@ -144,16 +137,11 @@ def blocks(text: Text, size: int) -> Iterator[Block]:
 class Job:
     """The parser and the options of a run, as other processes get them. The last three are set by `parse`.
 
-    folder: The folder of the parser.
-    form: How a line is to be read, see `lalkit.treebank.text.read_line`.
-    to: Forms of the output.
-    pretty: Whether brackets go over several lines.
-    svg: A folder for drawings, which are named by the line (and in running text by the sentence of the line).
-    decode: What finds the trees, see `lalkit.interpret.alternatives.decoder`.
-    confidence: Whether conllu and json also say how probable the parts of each parse are.
-    precision: Of the scores, see `lalkit.network.predict`. If it is auto, the first process chooses for all processes.
-    prefix: The beginning of the ids of sentences.
-    sha256: The fingerprint of the parser, which is compared; None: it is not compared.
+    form: How a line is to be read, see `lalkit.treebank.text.read_line`. to: Forms of the output. pretty: Whether brackets go
+    over several lines. svg: A folder for drawings, which are named by the line (and in running text by the sentence of the line).
+    decode: What finds the trees, see `lalkit.interpret.alternatives.decoder`. confidence: Whether conllu and json also say how
+    probable the parts of each parse are. precision: Of the scores, see `lalkit.network.predict`; if it is auto, the first process
+    chooses for all. prefix: The beginning of the ids of sentences. sha256: The fingerprint of the parser, which is compared.
     temperature: That of the parser's probabilities.
     """
 
@@ -188,8 +176,8 @@ def parse_block(job: Job, block: Block, device: str = "cpu") -> dict[str, Any]:
         by_line = read_lines(block.lines, job.form, job.prefix, first=block.first)
         sentences = [sentence for of_line in by_line for sentence in of_line]
         present = [sentence for sentence in sentences if sentence is not None]
-        options: dict[str, Any] = {"decode": job.decode, "temperature": job.temperature if job.confidence else None}
-        results = iter(in_halves(lambda part: parser.parse_all(part, **options), present))
+        temperature = job.temperature if job.confidence else None
+        results = iter(parser.parse_all(present, decode=job.decode, temperature=temperature))
         in_order = [None if sentence is None else next(results) for sentence in sentences]
     for result in filter(None, in_order if job.svg else ()):
         line, _, part = result.sentence.id.rpartition(":")[2].partition(".")  # big.txt:12.3 -> 0012-3.svg
@@ -198,27 +186,6 @@ def parse_block(job: Job, block: Block, device: str = "cpu") -> dict[str, Any]:
     give_back()
     counts = {"sentences": len(present), "words": sum(map(len, present)), "empty": len(sentences) - len(present)}
     return {"sha256": block.sha256, "counts": counts, "texts": texts}
-
-
-def in_halves(parse: Callable, sentences: Sequence[Sentence]) -> list[ParseResult]:
-    """Parse sentences, and if memory runs out, their two halves, and so on.
-
-    Raises TooLongError with the id (file and line) of a sentence for which alone memory runs out.
-    """
-    try:
-        return parse(sentences)
-    except (MemoryError, RuntimeError, TooLongError) as error:
-        if isinstance(error, RuntimeError) and not any(text in str(error).lower() for text in NO_MEMORY):
-            raise
-        if len(sentences) == 1:
-            problem = getattr(error, "problem", f"{len(sentences[0])} words do not fit into memory")
-            remedy = getattr(error, "remedy", "Split the sentence, or parse on a machine with more memory.")
-            raise TooLongError(problem, remedy, where=sentences[0].id) from None
-    # Only here, after the `except` block, are the error, its frames and their tensors gone.
-    gc.collect()
-    torch.cuda.empty_cache()
-    middle = len(sentences) // 2
-    return [*in_halves(parse, sentences[:middle]), *in_halves(parse, sentences[middle:])]
 
 
 def write(result: ParseResult | None, to: To, pretty: bool) -> str:
@@ -252,14 +219,11 @@ def connect(address: str, patience: float = SILENCE):
     """
     try:
         from distributed import Client
-    except ImportError:
-        remedy = "Install it: pip install 'lalkit[cluster]'"
-        raise LalkitError("--cluster needs dask.distributed", remedy=remedy) from None
-    try:
+
         client = Client(address, timeout=patience, set_as_default=False)
         client.wait_for_workers(1, timeout=patience)
-    except (OSError, ValueError, TimeoutError) as error:
-        remedy = f"Start both: dask scheduler; dask worker {address} --nthreads 1"
+    except (ImportError, OSError, ValueError, TimeoutError) as error:
+        remedy = f"Install it: pip install 'lalkit[cluster]'. Start: dask scheduler; dask worker {address} --nthreads 1"
         raise LalkitError(f"no dask scheduler with workers answers ({error})", where=address, remedy=remedy) from None
     return client
 
@@ -270,13 +234,10 @@ def computed(job: Job, todo: Iterator[Block], workers: int | None, cluster: str 
     At most two blocks for each worker are in work or wait. Raises LalkitError if a worker dies; dask first gives its blocks to
     other workers.
     """
-    lost: tuple = (BrokenExecutor, CancelledError)
     with ExitStack() as stack:
         if cluster:
             client = stack.enter_context(connect(cluster))
-            from distributed import KilledWorker
-
-            lost, pool, workers = (*lost, KilledWorker), client.get_executor(pure=False), len(client.nthreads())
+            pool, workers = client.get_executor(pure=False), len(client.nthreads())
         else:
             pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), start_worker)
             stack.callback(pool.shutdown, cancel_futures=True)
@@ -289,7 +250,9 @@ def computed(job: Job, todo: Iterator[Block], workers: int | None, cluster: str 
                     return
                 for future in wait(futures, return_when=FIRST_COMPLETED).done:
                     yield futures.pop(future), future.result()
-        except lost as error:
+        except Exception as error:
+            if not isinstance(error, BrokenExecutor | CancelledError) and type(error).__name__ != "KilledWorker":
+                raise
             remedy = "Give the same command again, with fewer workers if the memory is too small for so many."
             raise LalkitError(f"a worker died ({type(error).__name__})", where=cluster or "", remedy=remedy) from None
 
@@ -306,21 +269,21 @@ class Parts:
 
     def check(self) -> None:
         """Raise LalkitError if the folder holds anything but the blocks of a run with the same settings."""
-        if not any(self.folder.glob("[!.]*")):
-            return
         remedy = f"Give the same command as before, or delete {self.folder} to start again."
-        before, now = files.read_json(self.folder / RUN, remedy), json.loads(json.dumps(self.settings))
-        if different := [name for name in now if before.get(name) != now[name]]:
-            problem = f"holds blocks of a run with another {' and '.join(different)}"
-            raise LalkitError(problem, where=str(self.folder), remedy=remedy)
+        if any(self.folder.glob("[!.]*")):
+            before = files.read_json(self.folder / RUN, remedy)
+            if different := [
+                name for name, value in json.loads(json.dumps(self.settings)).items() if before.get(name) != value
+            ]:
+                problem = f"holds blocks of a run with another {' and '.join(different)}"
+                raise LalkitError(problem, where=str(self.folder), remedy=remedy)
 
     def path(self, number: int) -> Path:
         return self.folder / f"{number:06d}"
 
     def has(self, block: Block) -> bool:
         """Return whether a block is finished, and its lines have not changed."""
-        record = files.find_json(self.path(block.number)) or {}
-        return record.get("sha256") == block.sha256 and {"counts", "texts"} <= record.keys()
+        return (files.find_json(self.path(block.number)) or {}).get("sha256") == block.sha256
 
     def add(self, block: Block, record: dict[str, Any]) -> None:
         """Write the record of a block. After this call a kill does not lose it."""
@@ -343,9 +306,12 @@ class Parts:
                     write_parquet(stream, texts)
                 else:
                     stream.writelines(text.encode() for text in texts)
-        for path in sorted(self.folder.iterdir()):  # run.json is the last
-            if path.name.isdigit() or path.name == RUN or path.name.endswith(".part"):
-                path.unlink()
+        for path in [
+            *sorted(self.folder.glob("[0-9]*")),
+            *self.folder.glob(".*.part"),
+            self.folder / RUN,
+        ]:  # in this order
+            path.unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()
         return totals
@@ -356,15 +322,12 @@ def write_parquet(stream: Any, texts: Iterable[str]) -> None:
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    with ExitStack() as stack:
-        writer = schema = None  # those of the first block are for all
-        for text in filter(None, texts):
-            rows = [json.loads(line) for line in text.split("\n")[:-1]]
-            table = pa.Table.from_pylist(rows, schema=schema)
-            if writer is None:
-                schema = table.schema
-                writer = stack.enter_context(ParquetWriter(stream, schema))
-            writer.write_table(table)
+    blocks_of_rows = ([json.loads(line) for line in text.split("\n")[:-1]] for text in texts if text)
+    first = next(blocks_of_rows)
+    schema = pa.Table.from_pylist(first).schema  # the columns of the first block are for all
+    with ParquetWriter(stream, schema) as writer:
+        for rows in chain([first], blocks_of_rows):
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
 
 
 # ---------------------------------------------------------------- a whole text
@@ -408,21 +371,19 @@ def parse(
             prefix=text.prefix, sha256=fingerprint(job.folder) if out else None,
             temperature=(read_calibration(job.folder) or {}).get("temperature", 1.0),
         )  # fmt: skip
-        if job.precision != "fp32" and not team.rank:
-            logger.info("computing in %s", job.precision)
         parts = Parts(Path(f"{out}.parts"), job) if out else None
         if parts and not team.rank:
             stack.enter_context(files.locked_folder(parts.folder))
             parts.check()
         team.from_first(None)  # the others wait until the first process has checked the folder
-        start, totals, problem = time.monotonic(), Counter(), None
+        start, totals, problem, last = time.monotonic(), Counter(), None, -1
         bar = stack.enter_context(progress(total=text.size, desc="parsing", unit="B", disable=team.rank > 0))
-        seen: Counter = Counter()
 
         def todo() -> Iterator[Block]:
             """Yield the blocks that are not finished: in a team, the share of this process."""
+            nonlocal last
             for block in blocks(text, BATCHES * WORD * usual(here)):
-                seen["blocks"] += 1
+                last = block.number
                 if parts and parts.has(block):
                     bar.update(block.bytes)
                 elif block.number % team.size == team.rank:
@@ -451,31 +412,26 @@ def parse(
             raise problem
         if team.rank:
             return
-        totals = parts.join(seen["blocks"], outs) if parts else totals
+        totals = parts.join(last + 1, outs) if parts else totals
     if not totals["sentences"]:
         raise LalkitError("there is nothing to parse", where=text.prefix, remedy="Give at least one sentence.")
     if text.size is not None:
-        seconds = time.monotonic() - start
-        logger.info("%d sentences, %d words in %.0f s", totals["sentences"], totals["words"], seconds)
-    if totals["empty"]:
-        logger.info("%d empty line(s) skipped", totals["empty"])
-    if job.svg:
-        logger.info("drawings: %s", job.svg)
+        numbers = totals["sentences"], totals["words"], job.precision, time.monotonic() - start, totals["empty"]
+        logger.info("%d sentences, %d words in %s, %.0f s; %d empty line(s) skipped", *numbers)
 
 
 def places(job: Job, text: Text, out: str | Path | None, workers: int | None, cluster: str | None) -> dict[To, Path]:
     """Return the file of each form. Raises LalkitError for options that do not fit, and for a file that cannot be written."""
-    if several() + (workers is not None) + (cluster is not None) > 1:
-        problem = "--workers, --cluster and `accelerate launch` exclude each other"
-        raise ParameterError(problem, remedy="Give only one of them.")
+    processes = several() + (workers is not None) + (cluster is not None)
+    if processes > 1 or (not out and (processes or len(job.to) > 1 or "parquet" in job.to)):
+        problem = "these options exclude each other, or need --out"
+        remedy = (
+            "Give one of --workers, --cluster and `accelerate launch`; several processes, forms and Parquet need --out."
+        )
+        raise ParameterError(problem, remedy=remedy)
     if workers is not None:
         whole_number("--workers", workers, 1, MOST_PROCESSES)
-    if not out:
-        if workers or cluster or several() or len(job.to) > 1 or "parquet" in job.to:
-            problem = "several processes, several forms and a Parquet table need an --out"
-            raise ParameterError(problem, remedy="Give --out the name of a file.")
-        return {}
-    outs = {to: Path(f"{out}.{to}" if len(job.to) > 1 else out) for to in job.to}
+    outs = {to: Path(f"{out}.{to}" if len(job.to) > 1 else str(out)) for to in job.to if out}
     files.check_writable(*outs.values())
     for path in outs.values():
         if text.status and path.exists() and os.path.samestat(text.status, path.stat()):

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from lalkit import corpus
 from lalkit.api import Parser
-from lalkit.corpus import Job, Parts, Text, blocks, from_arguments, from_stream, in_halves, open_lines
-from lalkit.errors import LalkitError, ParameterError, TooLongError, TreebankError
+from lalkit.corpus import Job, Parts, Text, blocks, from_arguments, from_stream, open_lines
+from lalkit.errors import LalkitError, ParameterError, TreebankError
 from lalkit.treebank.brackets import unescape
-from lalkit.treebank.tree import Sentence
 from tests.launch import launch
 
 SMALL = 200  # bytes of a block
@@ -104,7 +103,7 @@ def test_blocks_do_not_change_a_byte(tiny_parser, big, expected, tmp_path, monke
     caplog.set_level("INFO", logger="lalkit")
     assert parse(tiny_parser, big, tmp_path / "out") == expected
     assert names(tmp_path) == ["out"]
-    assert caplog.messages[0].startswith("60 sentences, ") and caplog.messages[1:] == ["5 empty line(s) skipped"]
+    assert caplog.messages[0].startswith("60 sentences, ") and "5 empty line(s)" in caplog.text
 
 
 def test_several_forms_at_once(tiny_parser, big, expected, tmp_path, capsys):
@@ -147,48 +146,13 @@ def test_a_parquet_table_holds_what_json_holds(tiny_parser, tmp_path):
         assert row["confidence"]["arcs"] == list(told["confidence"]["arcs"])
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"workers": 1, "cluster": "tcp://x:1"}, "exclude each other"),
-        ({"workers": 1}, "--out"),
-        ({"to": ("ptb", "json")}, "--out"),
-    ],
-)
-def test_options_that_do_not_fit(tiny_parser, big, options, error):
-    with pytest.raises(ParameterError, match=error):
+@pytest.mark.parametrize("options", [{"workers": 1, "cluster": "tcp://x:1"}, {"workers": 1}, {"to": ("ptb", "json")}])
+def test_options_that_do_not_fit(tiny_parser, big, options):
+    with pytest.raises(ParameterError, match="--out"):
         parse(tiny_parser, big, **options)
 
 
 # ---------------------------------------------------------------- errors
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        MemoryError(),
-        RuntimeError("DefaultCPUAllocator: can't allocate memory: ..."),
-        TooLongError("9 words", "Split it."),
-    ],
-    ids=str,
-)
-def test_if_memory_runs_out_halves_are_parsed(error):
-    sizes = []
-
-    def parse_few(group):
-        sizes.append(len(group))
-        if sum(map(len, group)) > 20:
-            raise error
-        return [s.id for s in group]
-
-    def sentences(*lengths):
-        return [Sentence(("w",) * n, id=f"f:{i}") for i, n in enumerate(lengths, 1)]
-
-    assert in_halves(parse_few, sentences(*[10] * 5)) == ["f:1", "f:2", "f:3", "f:4", "f:5"]
-    assert sizes == [5, 2, 3, 1, 2]
-    with pytest.raises(TooLongError) as raised:
-        in_halves(parse_few, sentences(10, 5, 21, 4))
-    assert raised.value.where == "f:3" and raised.value.remedy
 
 
 def test_a_wrong_line_in_the_middle(tiny_parser, tmp_path, caplog):

@@ -167,14 +167,14 @@ RUNS = {
     "17_transparent_lstm": (
         {
             "retrain": True, "data": ["subjectivity"], "models": ["vanilla", "diversity"], "seeds": [1], "train": 120, "test": 30,
-            "epochs": 1, "folder": "TMP/runs", "rationale_epochs": 1,
+            "epochs": 1, "folder": "TMP/runs",
         },
         "",
     ),
     "18_summarization_heads": (
         {
             "retrain": True, "variants": ["soft", "sparse-tl"], "seeds": [1], "train": 50, "dev": 5, "test": 6, "epochs": 1,
-            "prune_epochs": 1, "ablated": 3, "folder": "TMP/runs",
+            "ablated": 3, "folder": "TMP/runs",
         },
         "",
     ),

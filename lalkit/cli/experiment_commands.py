@@ -92,7 +92,7 @@ def report_heads(
     threads: options.Threads = 1,
     out: Annotated[Path, options.FOLDER] = Path("runs/report-heads"),
 ) -> None:
-    """Report which label heads lead which labels, and what they attend to: tables, figures and a page.
+    """Report which label heads lead which labels, and what they attend to: tables and a text.
 
     Example: lalkit report heads en-news --treebank sample
 
@@ -117,7 +117,7 @@ def report_errors(
     threads: options.Threads = 1,
     out: Annotated[Path, options.FOLDER] = Path("runs/report-errors"),
 ) -> None:
-    """Report where parsers are wrong, by class of error, label, length and label head: tables, a figure and a page.
+    """Report where parsers are wrong, by class of error, label, length and label head: tables and a text.
 
     Example: lalkit report errors en-news --treebank sample --trace "Fed Ready to Inject Big Funds"
 
@@ -198,8 +198,8 @@ def study_classifiers(
     Example: lalkit study transparent --data subjectivity --out runs/transparent
 
     Args:
-        data: Between commas: sentence_polarity, subjectivity, movie_reviews, or folders with train, dev and test as .csv, .tsv or
-            .jsonl files.
+        data: Between commas: sentence_polarity, subjectivity, movie_reviews, or folders with train, dev and test, each as one
+            .csv, .tsv or .jsonl file with the columns text and label.
         models: Kinds of classifiers, between commas: vanilla, diversity, orthogonal, mlp, sparsemax.
     """
     from lalkit.studies.classifiers import quantiles, runs, study
@@ -223,12 +223,12 @@ def study_summarizers(
     threads: options.Threads = 1,
     set_: options.Set = None,
 ) -> None:
-    """Train summarizers that copy, measure their heads, take them away, and prune them (Baan et al. 2019).
+    """Train summarizers that copy, measure their heads, and take them away (Baan et al. 2019).
 
     Example: lalkit study summarize --variants soft --seeds 1 --out runs/summarize
 
     Args:
-        data: news, hf:NAME, or a folder of .jsonl files with article and highlights.
+        data: news, or a folder with train, dev and test, each as one .jsonl, .csv or .tsv file with article and highlights.
         variants: Where attention is sparse, between commas.
         test: The number of documents of the test part; 0 means all.
         ablated: The number of test documents on which heads are taken away; 0 means all.

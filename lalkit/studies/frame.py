@@ -13,7 +13,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import TypeVar
@@ -24,10 +23,9 @@ from torch import Tensor, nn
 
 from lalkit import __version__
 from lalkit.chart.machine import progress
-from lalkit.errors import CorpusError, ModelError
-from lalkit.files import parse_json, write_json, write_text
+from lalkit.errors import ModelError
+from lalkit.files import write_json, write_text
 from lalkit.training import checkpoint
-from lalkit.treebank.brackets import read_text
 
 logger = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=nn.Module)
@@ -50,31 +48,14 @@ def pad(rows: Sequence[Sequence[int]], length: int | None = None, value: int = P
     length: T; what is longer is cut off. None: the length of the longest row.
     """
     length = max(map(len, rows)) if length is None else length
-    padded = torch.full((len(rows), length), value, device=device)
-    for i, row in enumerate(rows):
-        part = row[:length]
-        padded[i, : len(part)] = torch.tensor(part, dtype=torch.long, device=device)
-    return padded
+    filled = [[*row[:length], *[value] * (length - len(row))] for row in rows]
+    return torch.tensor(filled, dtype=torch.long, device=device or "cpu").reshape(len(rows), length)
 
 
 def in_order(items: Sequence, size: int) -> Iterator[Sequence]:
     """Yield the items in groups of `size`, in their order."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
-
-
-def json_lines(path: Path) -> Iterator[tuple[str, dict]]:
-    """Yield (file and line, object) for every line of a .jsonl file. Raises CorpusError for a line that is not an object."""
-    # Only \n ends a line. `splitlines` also cuts inside of texts, for example at U+2028.
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        if line.strip():
-            row = None
-            with suppress(ValueError):
-                row = parse_json(line)
-            if not isinstance(row, dict):
-                where = f"{path}, line {number}"
-                raise CorpusError("is not a JSON object", where=where, remedy="Write one object on each line.")
-            yield f"{path}, line {number}", row
 
 
 # ---------------------------------------------------------------- training
@@ -86,7 +67,7 @@ def one_epoch(
     loss_of: Callable[[Sequence], Tensor],
     clip: tuple[Sequence[nn.Parameter], float] | None = None,
 ) -> float:
-    """Take one optimizer step for each group of examples, and return the mean loss. clip: (parameters, largest norm)."""
+    """Take one optimizer step for each group of texts, and return the mean loss. clip: (parameters, largest norm)."""
     losses = []
     for group in groups:
         optimizer.zero_grad(set_to_none=True)
@@ -110,8 +91,6 @@ def fit(
     score: Callable[[], float],
     kept: dict,
     stop_at: float = float("inf"),
-    last: bool = False,
-    resume: bool = False,
 ) -> dict:
     """Train epoch by epoch and leave the best model in `out`: model.json, its weights, config.json and resume.json.
 
@@ -120,13 +99,11 @@ def fit(
 
     Args:
         task: What must be equal for a run to continue: its format, config, data (the name) and data_sha256 (a hash of all
-            examples that the run learns from or is chosen by), and of a pruning the hash of the weights that it begins with.
+            texts that the run learns from or is chosen by).
         run_epoch: Trains the epoch of this number (the first is 0) and returns the mean loss.
         score: Returns the score on dev, from 0 to 1.
         kept: The entries that model.json has besides.
         stop_at: Training ends when the score reaches this.
-        last: Keep the last model instead of the best one.
-        resume: Continue the run in `out`, if there is one.
 
     Returns: the state of the run: epoch, best, seconds, and history (epoch, loss, dev).
 
@@ -134,12 +111,10 @@ def fit(
     """
     out, task = Path(out), {"lalkit": __version__, **task}
     state = {"epoch": 0, "best": -1.0, "seconds": 0.0, "history": []}
-    if not (out / "resume.json").exists():
-        write_json(out / "config.json", task)
-    elif resume:
+    if (out / "resume.json").exists():
         state = _resume(out, task, model, optimizer)
     else:
-        raise ModelError("holds a run already", where=str(out), remedy="Add --resume, or give another --out.")
+        write_json(out / "config.json", task)
     while state["epoch"] < epochs and state["best"] < stop_at:
         start = time.perf_counter()
         model.train()
@@ -152,27 +127,24 @@ def fit(
         state["history"].append({"epoch": state["epoch"], "loss": loss, "dev": dev})
         numbers = out, state["epoch"], epochs, loss, 100 * dev, state["seconds"]
         logger.info("%s: epoch %d/%d, loss %.3f, dev %.1f%%, %.0f s", *numbers)
-        tag = f"{state['epoch']:03d}"
-        if last or dev > state["best"]:
-            state["best"] = max(dev, state["best"])
-            chosen = {**task, "dev": dev, "epoch": state["epoch"], **kept}
-            checkpoint.save_tensors(out, "model", tag, _tensors(model), chosen)
-        tensors = _tensors(model) | checkpoint.adam_tensors(model, optimizer)
-        checkpoint.save_tensors(out, "resume", tag, tensors, {**task, "state": state})
+        tag, tensors = (
+            f"{state['epoch']:03d}",
+            {name: t.detach().contiguous() for name, t in model.state_dict().items()},
+        )
+        if dev > state["best"]:
+            state["best"] = dev
+            checkpoint.save_tensors(out, "model", tag, tensors, {**task, "dev": dev, "epoch": state["epoch"], **kept})
+        moments = checkpoint.adam_tensors(model, optimizer)
+        checkpoint.save_tensors(out, "resume", tag, tensors | moments, {**task, "state": state})
     return state
-
-
-def _tensors(model: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
 
 
 def _resume(out: Path, task: dict, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict:
     """Fill the model and the optimizer from resume.json, and return the state of the run."""
     content, tensors = read_run(out, task["format"], "resume")
-    for key, name in (("config", "settings"), ("data_sha256", "data"), ("summarizer_sha256", "weights to begin with")):
-        if content.get(key) != task.get(key):
-            problem = f"is a run of other {name}, or of an older lalkit"
-            raise ModelError(problem, where=str(out), remedy="Give another --out, or move this folder away.")
+    if any(content.get(key) != task.get(key) for key in ("config", "data_sha256")):
+        problem = "is a run of other settings or data, or of an older lalkit"
+        raise ModelError(problem, where=str(out), remedy="Give another --out, or move this folder away.")
     fill(model, {name: tensor for name, tensor in tensors.items() if not name.startswith("adam.")}, out)
     checkpoint.restore_adam(model, optimizer, tensors, f"{out}/{content['weights']}")
     return content["state"]
@@ -188,14 +160,10 @@ def run_folder(folder: str | Path, data: str, kind: str, seed: int) -> Path:
 
 def read_run(folder: str | Path, format: str, name: str = "model") -> tuple[dict, dict[str, Tensor]]:
     """Return (the content of name.json, the tensors). Raises ModelError unless the folder holds a complete run of the format."""
-    remedy = "Give a folder that `lalkit study` wrote, or move this one away and train again."
-    try:
-        content, tensors = checkpoint.load_tensors(folder, name)
-    except ModelError as error:
-        raise ModelError("no complete run here", where=error.where, remedy=remedy) from None
+    content, tensors = checkpoint.load_tensors(folder, name)
     if content.get("format") != format:
-        problem = f"has the format {content.get('format')!r}, not {format}"
-        raise ModelError(problem, where=f"{folder}/{name}.json", remedy=remedy)
+        remedy = "Give a folder that `lalkit study` wrote, or move this one away and train again."
+        raise ModelError(f"is no {format}", where=f"{folder}/{name}.json", remedy=remedy)
     return content, tensors
 
 
@@ -216,31 +184,29 @@ def exact(model: Model) -> Model:
 
 def grid(kinds: Sequence[str], known: Iterable[str], seeds: Sequence[int]) -> Iterable[tuple[int, str]]:
     """Return the runs of a study, (seed, kind) of each, with a progress bar. Raises ModelError for an unknown kind."""
-    for kind in kinds:
-        if kind not in known:
-            raise ModelError(f"there is no model {kind!r}", remedy=f"Choose from: {', '.join(known)}.")
+    if not set(kinds) <= set(known):
+        raise ModelError(f"not all models are known: {', '.join(kinds)}", remedy=f"Choose from: {', '.join(known)}.")
     return progress(list(product(seeds, kinds)), desc="runs", unit="run")
 
 
-def kept_tables(
-    run: Path, names: Sequence[str], task: list, measure: Callable[[], dict[str, pd.DataFrame]]
-) -> dict[str, pd.DataFrame]:
+def kept_tables(run: Path, task: list, measure: Callable[[], dict[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
     """Return the tables of a trained run. Measure them only if the run's folder does not have them yet.
 
     Args:
-        run: The folder of the run. A table is RUN/NAME-KEY.csv. The key is a hash of the model and of `task`.
-        names: The names of the tables.
+        run: The folder of the run. Its tables are in RUN/tables-KEY. The key is a hash of the model and of `task`.
         task: All settings and hashes of data that the tables depend on, as JSON values.
         measure: Computes the tables, by their names.
     """
     key = hashlib.sha256(json.dumps([checkpoint.fingerprint(run), *task]).encode()).hexdigest()[:12]
-    files = {name: run / f"{name}-{key}.csv" for name in names}
-    if not all(file.exists() for file in files.values()):
+    folder = run / f"tables-{key}"
+    if not (folder / "complete.json").exists():
         logger.info("measuring %s", run)
         tables = measure()
-        for name, file in files.items():
-            write_text(file, tables[name].to_csv(index=False))
-    return {name: pd.read_csv(file) for name, file in files.items()}
+        for name, table in tables.items():
+            write_text(folder / f"{name}.csv", table.to_csv(index=False))
+        write_json(folder / "complete.json", {"tables": list(tables)})
+    names = json.loads((folder / "complete.json").read_text(encoding="utf-8"))["tables"]
+    return {name: pd.read_csv(folder / f"{name}.csv") for name in names}
 
 
 def over_seeds(table: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """How many label heads does a parser need? A gate on every label head of a trained parser, and a price for open gates.
 
-Training continues from a trained parser with the paper's layer, as `lalkit.studies.summarizers` does for a summarizer:
+Training continues from a trained parser with the paper's layer (Voita et al. 2019 do so for translation):
 
     loss = eq. 12 + price * mean over label heads of P(gate open)
 
@@ -13,8 +13,9 @@ scores, too.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any, Literal
 
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lalkit.chart.machine import progress
 from lalkit.config import Count, Number, Settings
@@ -38,13 +39,40 @@ from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.studies.frame import one_epoch
 from lalkit.studies.label_heads import COLUMNS, TRAINED, HeadsRun, tests
-from lalkit.studies.summarizers import HardConcreteGate
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model, save_model
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
+
+
+BETA, LOW, HIGH = 0.33, -0.1, 1.1  # the temperature, and the two ends to which the concrete distribution is stretched
+EDGE = 1e-6  # the uniform draw is from EDGE to 1 - EDGE
+
+
+class HardConcreteGate(nn.Module):
+    """Gates [n] in [0, 1] that can close exactly, and can be learned by gradients (hard-concrete, Louizos et al. 2018).
+
+    In training they are drawn, once for each batch. In evaluation a gate is clip(1.2 sigmoid(log a) - 0.1, 0, 1): exactly 0 if
+    log a <= -log 11, and exactly 1 if log a >= log 11 (2.398).
+    """
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.log_a = nn.Parameter(torch.full((size,), 2.0))
+
+    def forward(self) -> Tensor:
+        """Return the gates [n]."""
+        s = torch.sigmoid(self.log_a)
+        if self.training:
+            u = torch.rand_like(self.log_a).clamp(EDGE, 1 - EDGE)
+            s = torch.sigmoid((torch.log(u) - torch.log1p(-u) + self.log_a) / BETA)
+        return (s * (HIGH - LOW) + LOW).clamp(0, 1)
+
+    def open(self) -> Tensor:
+        """Return P(gate > 0) = sigmoid(log a + beta log 11), [n]. A loss adds lambda times its mean."""
+        return torch.sigmoid(self.log_a - BETA * math.log(-LOW / HIGH))
 
 
 @dataclass(frozen=True)
@@ -64,8 +92,8 @@ def study(
     """Prune every run by every config; score all parsers on a split; write gates.csv, gates-heads.csv and gates-tests.csv.
 
     A pruned parser is OUT/SYSTEM-SEED-CLOSES-PRICE. One that is there is not trained again. The tables have, for each parser:
-    heads, kept, f1, uas, las (percent), and moved (the most by which cutting instead of gating moved a score); for each head: the
-    value of its gate; for each price: the test of the control ("as trained") against it, see `label_heads.tests`.
+    heads, kept, f1, uas, las (percent); for each head: the value of its gate; for each price: the test of the control ("as
+    trained") against it, see `label_heads.tests`.
 
     Raises ModelError for a parser without the paper's layer, or whose heads are mixed, or for a folder of another pruning.
     """
@@ -78,7 +106,7 @@ def study(
         summary, gates = evaluate(gold, [parse.sentence for parse in parses]).summary(), loaded.info["gates"]
         scores = {name: summary[name] for name in ("f1", "uas", "las")}
         kept = sum(value > 0 for value in gates["values"])
-        rows.append(key | {"heads": len(gates["values"]), "kept": kept} | scores | {"moved": gates["moved"]})
+        rows.append(key | {"heads": len(gates["values"]), "kept": kept} | scores)
         heads += [key | {"head": head, "gate": value} for head, value in enumerate(gates["values"])]
         what = TRAINED if config.closes == "nothing" else f"{config.closes}, {config.price:g}"
         scored += [(run.system, run.seed, what, "", name, value) for name, value in scores.items()]
@@ -93,18 +121,18 @@ def pruned(folder: Path, config: GatesConfig, sentences: Sequence[Sentence], tre
     if not (out / "model.json").exists():
         loaded = load_model(folder)
         try:
-            kept = prune(loaded, sentences, config)
+            info = {"treebank": treebank, "gates": task | {"values": prune(loaded, sentences, config).tolist()}}
         except LalkitError as error:
             raise error.at(str(folder)) from None
-        save_model(out, loaded.network, loaded.config, loaded.vocab, "0", {"treebank": treebank, "gates": task | kept})
+        save_model(out, loaded.network, loaded.config, loaded.vocab, "0", info)
     loaded = load_model(out)
     if not task.items() <= loaded.info.get("gates", {}).items():
         raise ModelError("holds another pruning", where=str(out), remedy="Give another --out.")
     return loaded
 
 
-def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) -> dict:
-    """Train a parser on with gates, and multiply them into its weights. Return the values of the gates, and `moved`."""
+def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) -> Tensor:
+    """Train a parser on with gates, and multiply them into its weights. Return the values of the gates."""
     network, train = loaded.network, loaded.config.train
     source = source_of(network, loaded.collator)
     if not isinstance(source, PaperLayer):
@@ -115,7 +143,7 @@ def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) ->
     used = [s for s in sentences if len(s) <= train.max_length]
 
     def loss(group: Sequence[Sentence]) -> Tensor:
-        with gated(network, config.closes, gate()):
+        with gated(network, config.closes, gate()) if config.closes != "nothing" else nullcontext():
             terms = losses(network, loaded.collator(group, gold=True), train)
         return terms["loss"] + config.price * gate.open().mean()
 
@@ -136,21 +164,15 @@ def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) ->
     network.eval(), gate.eval()
     with torch.no_grad():
         values = torch.ones(source.heads) if config.closes == "nothing" else gate()
-        batch = loaded.collator(used[:20])
-        with gated(network, config.closes, values):
-            before = network(batch)
         cut(network, config.closes, values)
-        pairs = zip(*((o.label_scores, o.arc_scores) for o in (before, network(batch))))
-    return {"values": values.tolist(), "moved": max(float((a - b).abs().max()) for a, b in pairs)}
+    return values
 
 
 def gated(network: Network, closes: str, gates: Tensor) -> AbstractContextManager:
     """Multiply the contexts or the outputs of all label heads by their gates [heads], inside the `with` block only."""
-    functions: dict[str, Callable] = {
-        "contexts": lambda contexts: contexts * gates[:, None],
-        "output": lambda y, attention: (y * gates[:, None], attention),
-    }
-    return network.label_attention.hooked(**{name: f for name, f in functions.items() if name == closes})
+    if closes == "output":
+        return network.label_attention.hooked(output=lambda y, attention: (y * gates[:, None], attention))
+    return network.label_attention.hooked(contexts=lambda contexts: contexts * gates[:, None])
 
 
 def cut(network: Network, closes: str, gates: Tensor) -> None:

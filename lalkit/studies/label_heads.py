@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations, product
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -47,14 +48,14 @@ MEANS = 200  # training sentences over which means are taken
 LABELS = 6  # the number of labels to look at, the most frequent ones, if none are named
 VIEWED = 20  # sentences probed at a time
 COLUMNS = ("system", "seed", "what", "label", "measure", "value")
+TESTS = ["family", "system", "what", "measure", "runs", "difference", "low", "high", "p", "p_holm", "equal_p"]
 COUNTED = list(dict.fromkeys(column for score in TESTED for column in COUNTS[score]))
 # Unlike in COLLINS.prm, ADVP and PRT are two labels here, because each of the two has a label head.
 APART = replace(COLLINS, name="COLLINS.prm, ADVP and PRT apart", equal_labels=())
 Row = tuple[str, str, str, float]  # what, label, measure, value
 
 
-@dataclass(frozen=True)
-class HeadsRun:
+class HeadsRun(NamedTuple):
     """A trained parser, with the name of its system."""
 
     system: str
@@ -62,9 +63,8 @@ class HeadsRun:
     folder: Path
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Hold the result of a comparison.
+class Compared(NamedTuple):
+    """The result of a comparison.
 
     table: the `COLUMNS`, a number in each row. tests: see `tests`. counts: of every run, control and sentence, the `COUNTED`
     numbers, so that intervals can be computed again.
@@ -82,21 +82,22 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
     parser.
     """
     runs: list[HeadsRun] = []
-    for place in places:
-        name, folder = name_and_place(place)
+    for name, folder in map(name_and_place, places):
         if (Path(folder) / "sweep.json").exists():
             sweep = read_sweep(folder)
-            for row in sweep.runs.to_dict("records"):
-                cell = ", ".join(row[axis] for axis in sweep.axes)
-                runs.append(_run(f"{name}{': ' * bool(name)}{cell}", Path(folder) / "runs" / row["run"] / "parser"))
+            cells = sweep.runs[list(sweep.axes)].agg(", ".join, axis=1)
+            pairs = zip(cells, sweep.runs["run"])
+            found = [
+                (f"{name}: {cell}" if name else cell, Path(folder) / "runs" / run / "parser") for cell, run in pairs
+            ]
         else:
-            runs.append(_run(name, Path(folder)))
-    if not runs:
-        raise ParameterError("no run to compare", remedy="Give folders that `lalkit train` or `lalkit sweep` wrote.")
-    for run, other in combinations(runs, 2):
-        if (other.system, other.seed) == (run.system, run.seed):
-            problem = f"two runs are {run.system!r}, seed {run.seed}: {run.folder} and {other.folder}"
-            raise ParameterError(problem, remedy="Name them apart: NAME=FOLDER.")
+            found = [(name, Path(folder))]
+        for system, parser in found:
+            config = read_saved(read_content(parser, "model")["config"], f"{parser}/model.json: config")
+            runs.append(HeadsRun(system or system_of(config), config.train.seed, parser))
+    if not runs or len({run[:2] for run in runs}) < len(runs):
+        problem = f"two runs have the same system and seed, or there is none: {', '.join(map(str, places))}"
+        raise ParameterError(problem, remedy="Give trained runs, and name them apart: NAME=FOLDER.")
     return runs
 
 
@@ -113,11 +114,6 @@ def with_constituents(treebank: str, split: str, size: int) -> list[Sentence]:
         remedy = "Give a treebank with constituents, such as sample or ptb-sample."
         raise CorpusError("there are sentences without constituents", where=f"{treebank} {split}", remedy=remedy)
     return sentences
-
-
-def _run(name: str, folder: Path) -> HeadsRun:
-    config = read_saved(read_content(folder, "model")["config"], f"{folder}/model.json: config")
-    return HeadsRun(name or system_of(config), config.train.seed, folder)
 
 
 def system_of(config: Config) -> str:
@@ -159,12 +155,13 @@ def measure(
             attribution = source.measure(gold, mean)
             known = [label for label in labels if label in parser.vocab.label_index]
             heads = {label: source.head_of(label, attribution) for label in known}
-            before = counted(gold, trained)
+            before = by_label(gold, trained, APART, least=0)
             for label, head in heads.items():
                 rows += _of_label(TRAINED, label, before)
                 for name, hooks in source.without(head, mean).items():
                     with source.layer.hooked(**hooks):
-                        rows += _of_label(name, label, counted(gold, _parse(parser, gold)))
+                        counts = by_label(gold, _parse(parser, gold), APART, least=0)
+                        rows += _of_label(name, label, counts)
         rows += _tops(source, attribution, heads)
         rows += _head_words(gold, attribution, heads)
         rows += _probes(source, subset(gold, probed), rounds)
@@ -179,11 +176,6 @@ def usual_labels(gold: Sequence[Sentence], count: int | None = LABELS) -> list[s
     """Return the most frequent labels of gold constituents (None: all labels), without unary chains."""
     names = pd.Series([c.label for s in gold for c in s.constituents if "::" not in c.label])
     return list(names.value_counts().index[:count])
-
-
-def counted(gold: Sequence[Sentence], parses: Sequence[Sentence]) -> pd.DataFrame:
-    """Return the counts of every label that gold or the parses have, a row each."""
-    return by_label(gold, parses, APART, least=0)
 
 
 def _parse(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -332,33 +324,23 @@ def tests(table: pd.DataFrame) -> pd.DataFrame:
     """
     scores = table[(table["label"] == "") & table["measure"].isin(TESTED)]
     scores = scores.pivot_table(index=["measure", "system", "what"], columns="seed", values="value", sort=False)
-    families: dict[str, list[dict]] = {"control": [], "system": []}
-    systems = list(dict.fromkeys(table["system"]))
+    systems, rows = list(table["system"].unique()), []
     for measure_, system in product(TESTED, systems):
         trained = scores.loc[(measure_, system, TRAINED)]
-        for what, changed in scores.loc[(measure_, system)].iterrows():
-            if what != TRAINED:
-                found = {"difference": (trained - changed).mean()}
-                if trained.notna().sum() > 1:
-                    pairs = paired_test(trained.to_numpy(), changed.to_numpy(), rounds=1)
-                    found |= {"low": pairs.low, "high": pairs.high, "p": pairs.t_p}
-                families["control"].append(_tested("control", system, what, measure_, trained, found))
+        common = {"measure": measure_, "runs": int(trained.notna().sum())}
+        for what, changed in scores.loc[(measure_, system)].drop(index=TRAINED).iterrows():
+            found = {"difference": (trained - changed).mean()}
+            if common["runs"] > 1:
+                pairs = paired_test(trained.to_numpy(), changed.to_numpy(), rounds=1)
+                found |= {"low": pairs.low, "high": pairs.high, "p": pairs.t_p}
+            rows.append({"family": "control", "system": system, "what": what} | common | found)
         if system != systems[0]:
-            first = scores.loc[(measure_, systems[0], TRAINED)].dropna()
-            found = vars(welch(first, trained.dropna(), MARGIN))
-            families["system"].append(_tested("system", systems[0], system, measure_, trained, found))
-    parts = [pd.DataFrame(family) for family in families.values() if family]
-    for part in parts:
-        part["p_holm"] = np.nan
-        known = part.get("p", pd.Series(np.nan, part.index)).notna()
-        if known.any():
-            part.loc[known, "p_holm"] = holm(part.loc[known, "p"])
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-def _tested(family: str, system: str, what: str, measure_: str, trained: pd.Series, found: dict) -> dict:
-    runs = int(trained.notna().sum())
-    return {"family": family, "system": system, "what": what, "measure": measure_, "runs": runs, **found}
+            found = vars(welch(scores.loc[(measure_, systems[0], TRAINED)].dropna(), trained.dropna(), MARGIN))
+            rows.append({"family": "system", "system": systems[0], "what": system} | common | found)
+    tested = pd.DataFrame(rows).reindex(columns=TESTS).sort_values("family", kind="stable", ignore_index=True)
+    for _, known in tested[tested["p"].notna()].groupby("family"):
+        tested.loc[known.index, "p_holm"] = holm(known["p"])
+    return tested
 
 
 # ---------------------------------------------------------------- the report
@@ -405,19 +387,17 @@ def page(table: pd.DataFrame, tests: pd.DataFrame, title: str) -> str:
 
 def summaries(table: pd.DataFrame, tests: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the tables of the page by their titles, with cells as text."""
-    trained = table[(table["what"] == TRAINED) & (table["label"] == "")]
-    scores = table[(table["measure"] == "f1") & (table["label"] == "")]
-    removed = table[table["measure"].isin(REMOVED)]
-    labelled = table[(table["what"] == TRAINED) & (table["label"] != "")]
-    whats = dict.fromkeys(removed["what"])
+    whole, labelled = table[table["label"] == ""], table[table["label"] != ""]
+    scores, removed = whole[whole["measure"] == "f1"], labelled[labelled["measure"].isin(REMOVED)]
     removed = removed.assign(measure=removed["measure"].map(REMOVED) + ", " + removed["what"])
-    removals = {f"{name}, {what}": f"{name}, {what}" for name in REMOVED.values() for what in whats}
-    controls, names = scores.assign(measure=scores["what"]), {what: what for what in dict.fromkeys(scores["what"])}
+    removals = [f"{name}, {what}" for name in REMOVED.values() for what in removed["what"].unique()]
     return {
-        "Systems": _means(trained, ["system"], SIZES),
-        "F1 with other attention or contexts at test": _means(controls, ["system"], names),
-        "Label heads": _means(labelled, ["label", "system"], HEADS),
-        "A label without its head": _means(removed, ["label", "system"], removals),
+        "Systems": _means(whole[whole["what"] == TRAINED], ["system"], SIZES),
+        "F1 with other attention or contexts at test": _means(
+            scores.assign(measure=scores["what"]), ["system"], {what: what for what in scores["what"].unique()}
+        ),
+        "Label heads": _means(labelled[labelled["what"] == TRAINED], ["label", "system"], HEADS),
+        "A label without its head": _means(removed, ["label", "system"], dict(zip(removals, removals))),
         "Probes of attention (gold spans)": _means(table[table["what"] == "probe"], ["system"], PROBES),
         "Tests": tests.round(3),
     }
@@ -425,19 +405,17 @@ def summaries(table: pd.DataFrame, tests: pd.DataFrame) -> dict[str, pd.DataFram
 
 def _means(table: pd.DataFrame, by: list[str], names: dict[str, str]) -> pd.DataFrame:
     """Return a row for each group and a column for each measure, with cells as text. names: measure -> name of its column."""
-    if not len(table):
+    if table.empty:
         return table
-    groups = table.groupby([*by, "measure"], sort=False)["value"]
-    wide = pd.DataFrame({"mean": groups.mean(), "sd": groups.std(ddof=1)}).apply(_cell, axis=1).unstack("measure")
-    wide = wide[[name for name in names if name in wide.columns]].rename(columns=names)
-    order = {column: list(dict.fromkeys(table[column])) for column in by}
-    wide = wide.reset_index().sort_values(by, key=lambda column: column.map(order[column.name].index))
-    return wide.fillna("").reset_index(drop=True).rename_axis(columns=None)
+    table = table.assign(**{column: pd.Categorical(table[column], table[column].unique()) for column in by})
+    wide = table.pivot_table("value", by, "measure", _cell, observed=True)
+    wide = wide.reindex(columns=[name for name in names if name in wide]).rename(columns=names)
+    return wide.fillna("").reset_index().rename_axis(columns=None)
 
 
-def _cell(row: pd.Series) -> str:
-    if not np.isfinite(row["mean"]):
+def _cell(values: pd.Series) -> str:
+    mean, sd = values.mean(), values.std()
+    if not np.isfinite(mean):
         return ""
-    digits = 0 if abs(row["mean"]) >= 1000 else 1 if abs(row["mean"]) >= 10 else 2
-    spread = f" ± {row['sd']:,.{digits}f}" if np.isfinite(row["sd"]) and row["sd"] > 0 else ""
-    return f"{row['mean']:,.{digits}f}{spread}"
+    digits = 0 if abs(mean) >= 1000 else 1 if abs(mean) >= 10 else 2
+    return f"{mean:,.{digits}f}" + (f" ± {sd:,.{digits}f}" if sd > 1e-9 else "")

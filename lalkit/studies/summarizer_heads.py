@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from functools import partial
+from itertools import product, repeat
 from pathlib import Path
 from typing import Any
 
@@ -23,65 +24,47 @@ from lalkit.errors import CorpusError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.evaluation.statistics import holm, paired_test
 from lalkit.probes import weights as measures
-from lalkit.probes.perturbation import ask, overview
 from lalkit.studies import frame
-from lalkit.studies.frame import exact, in_order, pad
-from lalkit.studies.summarizer_data import Document, Documents, annotated, load
+from lalkit.studies.frame import in_order, pad
 from lalkit.studies.summarizers import (
     GROUP,
     SMALL,
-    STOP,
     UNCHANGED,
     Batch,
     Change,
-    Gated,
-    PruneConfig,
     Summarizer,
     SummarizerConfig,
     Vocabulary,
-    load_gated,
     load_summarizer,
-    prune,
     train,
-    views,
-)  # fmt: skip
+)
+from lalkit.studies.texts import Text, Texts, annotated, load_documents
 
 Tables = dict[str, pd.DataFrame]
 
 SIZE = 50  # documents in a batch
 PLACES = {"enc": {"before": -1, "after": 1}, "cross": {"before": -1, "at": 0, "after": 1}}
-MODES = ("context", "copy", "both")
 ROUGE = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeLsum"}
 
 
 # ---------------------------------------------------------------- summaries and their scores
 
 
-def summaries(model: Summarizer, documents: Sequence[Document], most: int) -> list[list[str]]:
-    """Return the words of every document's summary, at most `most`."""
-    groups = in_order(documents, GROUP)
-    return [words for group in groups for words in model.summarize(model.collate(group), most)]
+def score(documents: Sequence[Text], written: Sequence[Sequence[str]], vocabulary: Vocabulary) -> pd.DataFrame:
+    """Return a row for each document: id, rouge1, rouge2, rougeL (F, from 0 to 1; 0 for an empty summary), exact, and counts.
 
-
-def score(
-    documents: Sequence[Document], written: Sequence[Sequence[str]], vocabulary: Vocabulary | None = None
-) -> pd.DataFrame:
-    """Return a row for each document: id, rouge1, rouge2, rougeL (F, from 0 to 1; 0 for an empty summary) and exact.
-
-    With a vocabulary also: unknown, the number of words of the true summary that it lacks and the document has; and copied, how
-    many of these words the summary has.
+    unknown: the number of words of the true summary that the vocabulary lacks and the document has; copied: how many of these
+    words the summary has.
     """
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer, rows = RougeScorer(list(ROUGE.values()), use_stemmer=True), []
     for document, words in zip(documents, written, strict=True):
         scores = scorer.score(" ".join(document.summary), " ".join(words))
+        unknown = [w for w in document.summary if w not in vocabulary.index and w in document.words]
         row = {"id": document.id, **{name: scores[kind].fmeasure for name, kind in ROUGE.items()}}
-        row["exact"] = tuple(words) == document.summary
-        if vocabulary:
-            unknown = [w for w in document.summary if w not in vocabulary.index and w in document.words]
-            row |= {"unknown": len(unknown), "copied": sum(w in words for w in unknown)}
-        rows.append(row)
+        row |= {"exact": tuple(words) == document.summary, "unknown": len(unknown)}
+        rows.append(row | {"copied": sum(w in words for w in unknown)})
     return pd.DataFrame(rows)
 
 
@@ -89,8 +72,8 @@ def score(
 
 
 @torch.inference_mode()
-def head_table(model: Summarizer, documents: Sequence[Document], *, own: bool = False) -> pd.DataFrame:
-    """Return a row for each head, while the model reads the true summary, or (own) while it writes its own words [P].
+def head_table(model: Summarizer, documents: Sequence[Text]) -> pd.DataFrame:
+    """Return a row for each head, while the model reads the true summary.
 
     pos_kl, ne_ratio: means over documents (ne_ratio: over documents with names); ne_share: the share of names among the tokens,
     which even attention would give; before, at, after: the shares of queries that attend most to the word before, at or after
@@ -99,17 +82,10 @@ def head_table(model: Summarizer, documents: Sequence[Document], *, own: bool = 
 
     A query of the encoder is a word of the document. A query of the decoder is a word of the summary. Its own place is where
     that word is in the document: of several places, the one to which the copy head attends most. A query without a place is left
-    out [D]. A step of the decoder depends on the words before it alone, so a greedy summary that is read again has the attention
-    that it was written with.
+    out [D].
     """
-    if not all(d.tags and d.entities and d.summary for d in documents):
-        raise CorpusError("documents with tags, entities and summaries are needed", remedy="Such as news.")
     model.eval()
-    names = sorted({tag for d in documents for tag in d.tags})
-    if own:
-        written = summaries(model, documents, model.config.target)
-        documents = [replace(d, summary=tuple(words)) for d, words in zip(documents, written)]
-    parts = [_measure(model, group, names) for group in in_order(documents, SIZE)]
+    parts = [_measure(model, group) for group in in_order(documents, SIZE)]
     groups = pd.concat([texts for texts, _ in parts], ignore_index=True).groupby("head", sort=False)
     heads = groups[["pos_kl", "ne_ratio", "ne_share"]].mean()
     counts = pd.concat([counts for _, counts in parts]).groupby(["head", "what"], sort=False).sum(min_count=1)
@@ -121,20 +97,17 @@ def head_table(model: Summarizer, documents: Sequence[Document], *, own: bool = 
     return heads.reset_index()
 
 
-def _measure(
-    model: Summarizer, documents: Sequence[Document], names: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _measure(model: Summarizer, documents: Sequence[Text]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a row for each head and document; and counts over all queries: head, what, hits, and cells (their number)."""
     batch = model.collate(documents)
-    tags = _tags(batch, documents, names)
+    tags, names = _tags(batch, documents)
     named = pad([d.entities for d in documents], batch.source.shape[1], -1, device=batch.source.device) == 1
     weights = model(batch).weights
     places = reference(batch, weights[model.copying][:, 0])
     share = named.sum(1) / batch.mask.sum(1)
     texts, counts = [], []
     for block in model.blocks:
-        kind, w = block.split(".")[0], weights[block]
-        queries = _queries(batch, block)
+        kind, w, queries = block.split(".")[0], weights[block], _queries(batch, block)
         pooled = measures.pool_queries(w, queries, batch.mask)
         every = torch.arange(w.shape[2], device=w.device).expand_as(w[:, 0, :, 0])
         own, offsets = every if kind == "enc" else places, tuple(PLACES[kind].values())
@@ -152,26 +125,25 @@ def _measure(
 
 
 @torch.inference_mode()
-def tag_table(model: Summarizer, documents: Sequence[Document]) -> pd.DataFrame:
+def tag_table(model: Summarizer, documents: Sequence[Text]) -> pd.DataFrame:
     """Return a row for each head and tag: its share of the head's attention, and of the tokens, over all documents."""
     model.eval()
-    names = sorted({tag for d in documents for tag in d.tags})
-    attention = model.say.weight.new_zeros(len(model.heads), len(names))
-    tokens = attention.new_zeros(len(names))
+    rows = []
     for group in in_order(documents, SIZE):
         batch = model.collate(group)
-        tags, weights = _tags(batch, group, names), model(batch).weights
-        pooled = [measures.pool_queries(weights[block], _queries(batch, block), batch.mask) for block in model.blocks]
-        attention += torch.cat([measures.tag_histogram(p.nan_to_num(), tags, len(names)).sum(0) for p in pooled])
-        tokens += torch.bincount(tags[tags >= 0], minlength=len(names))
-    shares, tokens = attention / attention.sum(-1, keepdim=True), tokens / tokens.sum()
-    wide = pd.DataFrame(shares.tolist(), model.heads, pd.Index(names, name="tag")).rename_axis("head")
-    table = wide.stack().rename("share").reset_index()
-    return table.assign(tokens=table["tag"].map(dict(zip(names, tokens.tolist()))))
+        (tags, names), weights = _tags(batch, group), model(batch).weights
+        tokens = torch.bincount(tags[tags >= 0], minlength=len(names)).tolist()
+        for block in model.blocks:
+            pooled = measures.pool_queries(weights[block], _queries(batch, block), batch.mask)
+            mass = measures.tag_histogram(pooled.nan_to_num(), tags, len(names)).sum(0)
+            for h, row in enumerate(mass.tolist()):
+                rows += zip(repeat(f"{block}.{h}"), names, row, tokens)
+    sums = pd.DataFrame(rows, columns=["head", "tag", "share", "tokens"]).groupby(["head", "tag"]).sum()
+    return (sums / sums.groupby("head").transform("sum")).reset_index()
 
 
 @torch.inference_mode()
-def attention_of(model: Summarizer, document: Document, heads: Sequence[str]) -> pd.DataFrame:
+def attention_of(model: Summarizer, document: Text, heads: Sequence[str]) -> pd.DataFrame:
     """Return a row for each weight (figure 1): head, row and asks (the query), column and word (attended to), weight.
 
     A query of the decoder is named by the word of the true summary that it writes.
@@ -200,55 +172,62 @@ def reference(batch: Batch, copying: Tensor) -> Tensor:
 
 def _queries(batch: Batch, block: str) -> Tensor:
     """Return [B, Q], True for the words of the document, or for those of the true summary without its end."""
-    return batch.mask if block.startswith("enc") else batch.target_mask & (batch.target != STOP)
+    return batch.mask if block.startswith("enc") else batch.words
 
 
-def _tags(batch: Batch, documents: Sequence[Document], names: Sequence[str]) -> Tensor:
-    """Return the numbers of the tags [B, T], -1 on padding."""
+def _tags(batch: Batch, documents: Sequence[Text]) -> tuple[Tensor, list[str]]:
+    """Return the numbers of the tags [B, T], -1 on padding; and the names of the tags."""
+    names = sorted({tag for d in documents for tag in d.tags})
     rows = [[names.index(tag) for tag in d.tags] for d in documents]
-    return pad(rows, batch.source.shape[1], -1, device=batch.source.device)
+    return pad(rows, batch.source.shape[1], -1, device=batch.source.device), names
 
 
 # ---------------------------------------------------------------- heads taken away
 
 
-def ablate_heads(
-    model: Summarizer, documents: Sequence[Document], most: int, heads: Sequence[str] | None = None
-) -> pd.DataFrame:
+def ablate_heads(model: Summarizer, documents: Sequence[Text], most: int) -> pd.DataFrame:
     """Return a row for each head without its context, and two more for the copy head (the modes copy and both).
 
-    Args:
-        most: The most words of a summary.
-        heads: The heads to take away; None means all. A pruned model has only its kept ones.
+    most: The most words of a summary.
 
     Returns: head; mode; the mean rouge1 without the head; difference to the complete model (negative: worse); low and high (95%);
         p (t-test); p_holm (of p, over all rows); p_signs (random signs); same (the share of documents with an equal summary).
     """
-    complete, texts = _scores(model, documents, most)
-    copying, rows = f"{model.copying}.0", []
-    changes = [
-        *((head, "context") for head in (model.heads if heads is None else heads)),
-        (copying, "copy"),
-        (copying, "both"),
-    ]
-    for head, mode in progress(changes, desc="without a head", unit="head"):
-        values, written = _scores(model, documents, most, head, mode)
-        test = paired_test(values, complete)
-        same = sum(a == b for a, b in zip(texts, written)) / len(texts)
+    complete, copying = summaries(model, documents, most), f"{model.copying}.0"
+    rouge, rows = score(documents, complete, model.vocabulary)["rouge1"], []
+    modes = [*((head, "context") for head in model.heads), (copying, "copy"), (copying, "both")]
+    for head, mode in progress(modes, desc="without a head", unit="head"):
+        written = summaries(model, documents, most, head, mode)
+        values = score(documents, written, model.vocabulary)["rouge1"]
+        test = paired_test(values.tolist(), rouge.tolist())
         rows.append(
-            {"head": head, "mode": mode, "rouge1": sum(values) / len(values), "difference": test.difference,
-             "low": test.low, "high": test.high, "p": test.t_p, "p_signs": test.permutation_p, "same": same}
+            {"head": head, "mode": mode, "rouge1": values.mean(), "difference": test.difference, "low": test.low,
+             "high": test.high, "p": test.t_p, "p_signs": test.permutation_p,
+             "same": sum(a == b for a, b in zip(complete, written)) / len(written)}
         )  # fmt: skip
     table = pd.DataFrame(rows)
     table.insert(7, "p_holm", holm(table["p"]))
     return table
 
 
+def summaries(
+    model: Summarizer, documents: Sequence[Text], most: int, without: str = "", mode: str = "context"
+) -> list[list[str]]:
+    """Return the words of every document's summary, at most `most`. without: the head that is taken away, if any."""
+    written: list[list[str]] = []
+    for group in in_order(documents, GROUP):
+        batch = model.collate(group)
+        change = change_without(model, without, mode, batch) if without else UNCHANGED
+        written += model.summarize(batch, most, change)
+    return written
+
+
 def change_without(model: Summarizer, head: str, mode: str, batch: Batch) -> Change:
-    """Return the change that takes a head away. Raises ValueError for an unknown mode or head."""
+    """Return the change that takes a head away.
+
+    mode: context (its gate is closed), copy (it copies from all words equally), or both; the last two are for the copy head.
+    """
     block, _, number = head.rpartition(".")
-    if head not in model.heads or mode not in MODES or mode != "context" and head != f"{model.copying}.0":
-        raise ValueError(f"no head {head!r}, or no mode {mode!r} of it: {', '.join(MODES)}")
     gate = model.say.weight.new_ones(model.config.heads)
     gate[int(number)] = 0.0
     even = batch.mask[:, None].to(gate.dtype)
@@ -256,18 +235,6 @@ def change_without(model: Summarizer, head: str, mode: str, batch: Batch) -> Cha
         gates={block: gate} if mode != "copy" else None,
         copy=even / even.sum(-1, keepdim=True) if mode != "context" else None,
     )
-
-
-def _scores(
-    model: Summarizer, documents: Sequence[Document], most: int, head: str = "", mode: str = ""
-) -> tuple[list[float], list[list[str]]]:
-    values, texts = [], []
-    for group in in_order(documents, SIZE):
-        batch = model.collate(group)
-        written = model.summarize(batch, most, change_without(model, head, mode, batch) if head else UNCHANGED)
-        texts += written
-        values += score(group, written)["rouge1"].tolist()
-    return values, texts
 
 
 # ---------------------------------------------------------------- the study
@@ -281,10 +248,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "sparse-all": {"sparse": "all"},
     "entmax-all": {"sparse": "all", "normaliser": "entmax15"},
 }
-PRICES = {"soft": (None, 0.03, 0.1, 0.3, 1.0), "sparse-tl": (None, 0.3)}  # lambdas; None: the control
-ABLATED = tuple(product(PRICES, ("", "0.3")))  # (variant, price) of the runs whose heads are taken away
-RUN = ["variant", "seed", "price"]
-PROBED, ROUNDS = 16, 20  # documents whose attention is permuted and erased, and permutations (as in notebook 19)
+ABLATED = ("soft", "sparse-tl")  # the variants whose heads are taken away
 
 
 def study(
@@ -296,104 +260,61 @@ def study(
     train: int = 0,
     dev: int = 0,
     test: int = 0,
-    prune_epochs: int = 0,
     ablated: int = 0,
     settings: dict[str, str] | None = None,
     config: SummarizerConfig = SMALL,
 ) -> Tables:
-    """Train, prune and measure every variant with every seed. Runs are in FOLDER/DATA/VARIANT-SEED and VARIANT-SEED-PRICE.
+    """Train and measure every variant with every seed. Runs are in FOLDER/DATA/VARIANT-SEED.
 
     A finished run is read and not repeated, as long as its settings, documents and model are the same. Documents without tags or
     entities get them from `annotated`.
 
     Args:
         train, dev, test: Number of documents of each part; 0 means all.
-        prune_epochs: Epochs of the pruning; 0 means the usual number.
         ablated: Number of test documents for taking heads away; 0 means all.
         settings: Settings of SummarizerConfig that replace those of `config`.
 
-    Returns: tables whose first columns are variant, seed and price (a lambda, "control", or "": not pruned), without empty ones.
-        runs: a row for each run (see `_run_row`); heads: a row for each head, its `head_table` with what is lost without it
-        (difference, p_holm) and whether it is closed (cut); tags: `tag_table`; ablation: `ablate_heads`; documents: `score` of
-        each test document; written: `head_table` while the model reads the true words and while it writes its own (own); probes:
-        a row for each block of heads, with the outcome of permuted and erased attention.
+    Returns: tables whose first columns are variant and seed. runs: a row for each run (see `_run_row`); heads: a row for each
+        head, its `head_table` with what is lost without it (difference, p_holm); tags: `tag_table`; ablation: `ablate_heads`;
+        documents: `score` of each test document.
 
     Raises: ModelError for an unknown variant or a run of other documents, and CorpusError for data that are not here or have no
         summaries.
     """
-    documents = shortened(load(data), train, dev, test)
-    if not documents.test or not all(d.summary for d in documents.test):  # checked before any training
-        raise CorpusError("the test part has no summaries", where=data, remedy="E.g. news.")
+    documents = load_documents(data).shortened(train, dev, test)
+    if not all(documents.parts.values()) or not all(d.summary for d in documents.test):  # checked before any training
+        raise CorpusError(
+            "a part is empty, or test has no summaries", where=data, remedy="Give other documents, such as news."
+        )
     config = override(config, settings or {})
     documents = replace(documents, test=annotated(documents.test))
     tables: dict[str, list[pd.DataFrame]] = {}
     for seed, variant in frame.grid(variants, VARIANTS, seeds):
-        run = trained(folder, documents, variant, seed, config)
-        for price in ("", *PRICES.get(variant, ())):
-            place, tag = run, ""
-            if price != "":
-                tag = "control" if price is None else f"{price:g}"
-                place, usual = run.with_name(f"{run.name}-{tag}"), PruneConfig(lam=price, seed=seed)
-                prune(
-                    load_summarizer(run),
-                    documents,
-                    place,
-                    replace(usual, epochs=prune_epochs or usual.epochs),
-                    resume=True,
-                )
-            for name, table in _measured(place, variant, tag, documents.test, ablated).items():
-                key = pd.DataFrame({"variant": variant, "seed": seed, "price": tag}, index=table.index)
-                tables.setdefault(name, []).append(pd.concat([key, table], axis=1))
+        run, removed = trained(folder, documents, variant, seed, config), ablated if variant in ABLATED else None
+        task = [removed, parts_hash([("test", documents.test)])]
+        for name, table in frame.kept_tables(run, task, partial(_measured, run, documents.test, removed)).items():
+            key = pd.DataFrame({"variant": variant, "seed": seed}, index=table.index)
+            tables.setdefault(name, []).append(pd.concat([key, table], axis=1))
     return {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
 
 
-def shortened(data: Documents, train: int = 0, dev: int = 0, test: int = 0) -> Documents:
-    """Keep the first documents of each part. If that leaves any out, the data get another name."""
-    parts = {name: getattr(data, name)[: n or None] for name, n in (("train", train), ("dev", dev), ("test", test))}
-    same = all(len(parts[part]) == len(getattr(data, part)) for part in parts)
-    return data if same else Documents("-".join([data.name, *(str(len(p)) for p in parts.values())]), **parts)
-
-
-def trained(folder: str | Path, data: Documents, variant: str, seed: int, config: SummarizerConfig) -> Path:
+def trained(folder: str | Path, data: Texts, variant: str, seed: int, config: SummarizerConfig) -> Path:
     """Train a summarizer of the study, unless that is done already, and return its folder."""
     run = frame.run_folder(folder, data.name, variant, seed)
-    train(replace(config, seed=seed, **VARIANTS[variant]), data, run, resume=True)
+    train(replace(config, seed=seed, **VARIANTS[variant]), data, run)
     return run
 
 
-def _measured(run: Path, variant: str, price: str, test: Sequence[Document], ablated: int) -> Tables:
-    """Return the tables of one run. They are kept in its folder."""
-    removed, more = (variant, price) in ABLATED, variant in PRICES and not price
-    names = ["runs", "heads", "tags", "documents"] + ["ablation"] * removed + ["written", "probes"] * more
-
-    def measure() -> Tables:
-        gated = load_gated(run) if price else None
-        model = gated.cut() if gated else load_summarizer(run)
-        most = 2 * max(len(d.summary) for d in test)  # a summary without an end is cut here
-        tables = {
-            "tags": tag_table(model, test),
-            "documents": score(test, summaries(model, test, most), model.vocabulary),
-        }
-        heads, gates = (
-            head_table(model, test),
-            gated.table().set_index("head")["kept"] if gated else pd.Series(dtype=bool),
-        )
-        heads["cut"] = [not gates.get(head, True) for head in heads["head"]]
-        if removed:
-            found = ablate_heads(model, test[: ablated or None], most, heads["head"][~heads["cut"]].tolist())
-            tables["ablation"] = found
-            losses = found[found["mode"] == "context"].set_index("head")[["difference", "p_holm"]]
-            heads = heads.join(losses.assign(difference=100 * losses["difference"]), on="head")
-        if more:
-            reads, writes = (head_table(model, test, own=own).assign(own=own) for own in (False, True))
-            double = exact(model)
-            batch = double.collate(test[: min(PROBED, ablated or PROBED)])
-            probes = [ask(seen, ROUNDS, system=block) for block, seen in views(double, batch)]
-            tables |= {"written": pd.concat([reads, writes], ignore_index=True), "probes": overview(pd.concat(probes))}
-        row = _run_row(tables["documents"], heads) | ({"moved": cutting(gated, test)} if gated else {})
-        return tables | {"runs": pd.DataFrame([row]), "heads": heads}
-
-    return frame.kept_tables(run, names, [ablated, parts_hash([("test", test)]), names], measure)
+def _measured(run: Path, test: Sequence[Text], ablated: int | None) -> Tables:
+    """Return the tables of one run. ablated: the number of documents for `ablate_heads` (0: all); None: no head is taken away."""
+    model, most = load_summarizer(run), 2 * max(len(d.summary) for d in test)  # a summary without an end is cut there
+    written = score(test, summaries(model, test, most), model.vocabulary)
+    tables, heads = {"tags": tag_table(model, test), "documents": written}, head_table(model, test)
+    if ablated is not None:
+        found = tables["ablation"] = ablate_heads(model, test[: ablated or None], most)
+        losses = found[found["mode"] == "context"].set_index("head")[["difference", "p_holm"]]
+        heads = heads.join(losses.assign(difference=100 * losses["difference"]), on="head")
+    return {"runs": pd.DataFrame([_run_row(written, heads)]), "heads": heads} | tables
 
 
 def _run_row(documents: pd.DataFrame, heads: pd.DataFrame) -> dict[str, float]:
@@ -401,23 +322,12 @@ def _run_row(documents: pd.DataFrame, heads: pd.DataFrame) -> dict[str, float]:
 
     rouge1, rouge2, rougeL, exact, and copied (of the unknown words of true summaries) are in percent. zeros_enc, zeros_dec:
     percent of weights that are exactly zero; significant_enc, significant_dec: number of heads whose loss is significant after
-    Holm; pruned_enc, pruned_dec, kept: numbers of heads.
+    Holm.
     """
     row = {name: 100 * documents[name].mean() for name in (*ROUGE, "exact")}
     row["copied"] = 100 * documents["copied"].sum() / max(1, documents["unknown"].sum())
-    for side, rows in heads.groupby(heads["head"].str.startswith("enc").map({True: "enc", False: "dec"}), sort=False):
+    for side, rows in (("enc", heads[: len(heads) // 2]), ("dec", heads[len(heads) // 2 :])):
         row[f"zeros_{side}"] = 100 * rows["sparsity"].mean()
         if "p_holm" in rows:
             row[f"significant_{side}"] = int(((rows["p_holm"] < 0.05) & (rows["difference"] < 0)).sum())
-        row[f"pruned_{side}"] = int(rows["cut"].sum())
-    return row | {"kept": int((~heads["cut"]).sum())}
-
-
-@torch.inference_mode()
-def cutting(gated: Gated, documents: Sequence[Document]) -> float:
-    """Return the most by which any probability moves if closed heads are cut out instead of gated."""
-    gated, cut, moved = gated.eval(), gated.cut(), 0.0
-    for group in in_order(documents, GROUP):
-        batch = cut.collate(group)
-        moved = max(moved, float((gated(batch).probs - cut(batch).probs).abs().max()))
-    return moved
+    return row

@@ -5,37 +5,32 @@
 The probabilities are over the vocabulary and the unknown words of the documents. a is the attention of the copy head, which is
 the first head over the document in the decoder's last layer [C]. So a gate on its context does not change what is copied.
 
-This file has the model, the view that the probes have of it, its training and its pruning by gates. Sources: [P] Baan et al.
-2019, [C] OpenNMT's page for the model, [D] our decision.
+This file has the model, the view that the probes have of it, and its training. Sources: [P] Baan et al. 2019
+[C] OpenNMT's page for the model, [D] our decision.
 """
 
 from __future__ import annotations
 
-import copy
-import hashlib
 import math
 import random
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, NamedTuple, cast
 
-import pandas as pd
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Share, Size, from_dict, to_dict
-from lalkit.errors import CorpusError, ModelError
+from lalkit.errors import ModelError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.label_attention import normalise
 from lalkit.probes.view import AttentionView, Outcome, judged
 from lalkit.studies import frame
 from lalkit.studies.frame import PADDING, UNKNOWN, in_order, pad
-from lalkit.studies.summarizer_data import Document, Documents
+from lalkit.studies.texts import Text, Texts
 
 # Where attention is sparse: nowhere; in the encoder; everywhere except in the last layer's heads over the document; everywhere
 # except in the copy head; everywhere ([P] section 5).
@@ -44,7 +39,7 @@ START, STOP = UNKNOWN + 1, UNKNOWN + 2
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # by their ids
 LEAST = 1e-20  # added to a probability before its logarithm: an impossible word costs 46.05 instead of infinity
 COPY = "copy"  # the name of the copying in views
-FORMAT, GATED_FORMAT = "lalkit-summarizer-1", "lalkit-gated-summarizer-1"
+FORMAT = "lalkit-summarizer-1"
 GROUP = 100  # documents in a batch of measuring
 
 
@@ -100,6 +95,11 @@ class Batch:
     def target_mask(self) -> Tensor:
         return self.target != PADDING
 
+    @property
+    def words(self) -> Tensor:
+        """[B, Q], True for the words of the summary, without its end."""
+        return self.target_mask & (self.target != STOP)
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -113,7 +113,7 @@ class Vocabulary:
         return {word: i for i, word in enumerate(self.words) if i >= len(SPECIAL)}
 
     @classmethod
-    def build(cls, documents: Sequence[Document], config: SummarizerConfig) -> Vocabulary:
+    def build(cls, documents: Sequence[Text], config: SummarizerConfig) -> Vocabulary:
         """Collect the words of documents and summaries: the most frequent first, equally frequent ones by the alphabet."""
         counts = frame.frequent((text for d in documents for text in (d.words, d.summary)), config.min_count)
         words = sorted(counts.keys() - set(SPECIAL), key=lambda word: (-counts[word], word))
@@ -125,12 +125,6 @@ class Vocabulary:
     def word(self, index: int, batch: Batch) -> str:
         """Return the word of an extended id."""
         return self.words[index] if index < len(self) else batch.unknown[index - len(self)]
-
-
-def _cut(words: Sequence[str], most: int, setting: str) -> Sequence[str]:
-    if len(words) > most:  # the text is always the same, so that Python shows it once
-        warnings.warn(f"a text has more than {most} tokens, and the rest is not read; set `{setting}`", stacklevel=2)
-    return words[:most]
 
 
 # ---------------------------------------------------------------- the model
@@ -173,8 +167,7 @@ class MultiHeadAttention(nn.Module):
         return self.output(contexts.transpose(1, 2).flatten(-2)), weights
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """probs [B, Q, V + o] over the extended vocabulary; weights: [B, H, Q or T, T] of each block ('enc.0', 'cross.1' ...)."""
 
     probs: Tensor
@@ -261,16 +254,11 @@ class Summarizer(nn.Module):
         """The block whose first head copies."""
         return self.blocks[-1]
 
-    def collate(self, documents: Sequence[Document]) -> Batch:
-        """Return a batch of documents, where the weights are.
-
-        Texts longer than the config's source or target are cut, with a warning. Raises ModelError without documents.
-        """
-        if not documents:
-            raise ModelError("there is no document", remedy="Give at least one.")
+    def collate(self, documents: Sequence[Text]) -> Batch:
+        """Return a batch of documents, where the weights are. Texts longer than the config's source or target are cut."""
         size, index = len(self.vocabulary), self.vocabulary.index
-        sources = [_cut(d.words, self.config.source, "source") for d in documents]
-        targets = [_cut(d.summary, self.config.target, "target") for d in documents]
+        sources = [d.words[: self.config.source] for d in documents]
+        targets = [d.summary[: self.config.target] for d in documents]
         unknown = tuple(dict.fromkeys(w for words in sources for w in words if w not in index))
         ids = index | {word: size + i for i, word in enumerate(unknown)}
         known = [[index.get(w, UNKNOWN) for w in words] for words in sources]
@@ -383,10 +371,8 @@ def view(model: Summarizer, batch: Batch, block: str, examples: Sequence[int] = 
 
     weights [B, H, Q, T] of a block ('enc.0', 'cross.1'); U steps of the summary, its end included; C extended ids. Other
     weights replace those of the block everywhere. If its first head is the copy head, they also change what is copied. The block
-    "copy" is that head alone, and only what is copied changes. Raises ModelError for an unknown block.
+    "copy" is that head alone, and only what is copied changes.
     """
-    if block not in (*model.blocks, COPY):
-        raise ModelError(f"there is no attention {block!r}", remedy=f"One of {', '.join((*model.blocks, COPY))}.")
     inside = model.copying if block == COPY else block
     values, hook = [], lambda layer, inputs, output: values.append(output)
     with model.attention(inside).value.register_forward_hook(hook):
@@ -420,13 +406,15 @@ def views(model: Summarizer, batch: Batch) -> Iterator[tuple[str, AttentionView]
 # ---------------------------------------------------------------- training
 
 
-def train(config: SummarizerConfig, data: Documents, out: str | Path, *, resume: bool = False) -> dict:
+def train(config: SummarizerConfig, data: Texts, out: str | Path) -> dict:
     """Leave the best summarizer in `out`, and return the state and history of the run (see `frame.fit`).
 
-    It is chosen on dev by the probabilities of the words of true summaries. resume: Continue the run in `out`, if there is one.
-    Raises ModelError if `out` holds a run with other settings or documents, and CorpusError for data without train or dev.
+    It is chosen on dev by the probabilities of the words of true summaries. A run that is there continues. Raises ModelError if
+    `out` holds a run with other settings or documents.
     """
-    task = _task(FORMAT, data, to_dict(config))
+    # What must be equal for a run to continue does not depend on where the documents are kept.
+    known = parts_hash((part, [(d.words, d.summary) for d in data.parts[part]]) for part in ("train", "dev"))
+    task = {"format": FORMAT, "data": data.name, "data_sha256": known, "config": to_dict(config)}
     torch.manual_seed(config.seed)
     model = Summarizer(config, Vocabulary.build(data.train, config))
     optimizer = torch.optim.Adam(model.parameters(), config.rate, fused=True)
@@ -438,20 +426,11 @@ def train(config: SummarizerConfig, data: Documents, out: str | Path, *, resume:
 
     return frame.fit(
         model, optimizer, out, task, epochs=config.epochs, run_epoch=run_epoch, score=lambda: likelihood(model, data.dev),
-        kept={"vocabulary": model.vocabulary.words}, resume=resume,
+        kept={"vocabulary": model.vocabulary.words},
     )  # fmt: skip
 
 
-def _task(format: str, data: Documents, config: dict) -> dict:
-    """Return what must be equal for a run to continue. It does not depend on where the documents are kept."""
-    if not data.train or not data.dev:
-        remedy = "Train on news, hf:NAME, or a folder of files."
-        raise CorpusError("has no train part, or no dev part", where=data.name, remedy=remedy)
-    texts = [(part, [(d.words, d.summary) for d in getattr(data, part)]) for part in ("train", "dev")]
-    return {"format": format, "data": data.name, "data_sha256": parts_hash(texts), "config": config}
-
-
-def shuffled(documents: Sequence[Document], size: int, seed: int, epoch: int) -> Iterator[list[Document]]:
+def shuffled(documents: Sequence[Text], size: int, seed: int, epoch: int) -> Iterator[list[Text]]:
     """Yield the batches of an epoch in a random order. Documents of similar length are together.
 
     The batches depend on the seed and on the number of the epoch alone.
@@ -464,7 +443,7 @@ def shuffled(documents: Sequence[Document], size: int, seed: int, epoch: int) ->
 
 
 @torch.inference_mode()
-def likelihood(model: Summarizer, documents: Sequence[Document]) -> float:
+def likelihood(model: Summarizer, documents: Sequence[Text]) -> float:
     """Return the geometric mean of the probabilities of all words of the true summaries, their ends included."""
     model.eval()
     total, words = 0.0, 0
@@ -480,129 +459,3 @@ def load_summarizer(folder: str | Path) -> Summarizer:
     content, tensors = frame.read_run(folder, FORMAT)
     config = from_dict(SummarizerConfig, content["config"], f"{folder}/model.json: config")
     return frame.fill(Summarizer(config, Vocabulary(tuple(content["vocabulary"]))), tensors, folder)
-
-
-# ---------------------------------------------------------------- pruning: a gate on every head, and a price for open gates
-
-BETA, LOW, HIGH = 0.33, -0.1, 1.1  # the temperature, and the two ends to which the concrete distribution is stretched
-EDGE = 1e-6  # the uniform draw is from EDGE to 1 - EDGE
-FIRST_EPOCH = 10_000  # pruning numbers its epochs from here, so that its random numbers are not those of the training
-
-
-class HardConcreteGate(nn.Module):
-    """Gates [n] in [0, 1] that can close exactly, and can be learned by gradients (hard-concrete, Louizos et al. 2018).
-
-    In training they are drawn, once for each batch. In evaluation a gate is clip(1.2 sigmoid(log a) - 0.1, 0, 1): exactly 0 if
-    log a <= -log 11, and exactly 1 if log a >= log 11 (2.398).
-    """
-
-    def __init__(self, size: int):
-        super().__init__()
-        self.log_a = nn.Parameter(torch.full((size,), 2.0))
-
-    def forward(self) -> Tensor:
-        """Return the gates [n]."""
-        s = torch.sigmoid(self.log_a)
-        if self.training:
-            u = torch.rand_like(self.log_a).clamp(EDGE, 1 - EDGE)
-            s = torch.sigmoid((torch.log(u) - torch.log1p(-u) + self.log_a) / BETA)
-        return (s * (HIGH - LOW) + LOW).clamp(0, 1)
-
-    def open(self) -> Tensor:
-        """Return P(gate > 0) = sigmoid(log a + beta log 11), [n]. A loss adds lambda times its mean."""
-        return torch.sigmoid(self.log_a - BETA * math.log(-LOW / HIGH))
-
-
-@dataclass(frozen=True)
-class PruneConfig(Settings):
-    """lam: the price of an open head; None: no gates, the control. All other settings are those of the summarizer."""
-
-    lam: Number | None = 0.3
-    epochs: Count = 6  # [D]
-    rate: Number = 5e-4  # [D] of the weights: half of the rate in training
-    gate_rate: Number = 0.05  # [D] of log a
-    seed: Seed = 1
-
-
-class Gated(nn.Module):
-    """A summarizer with a gate on every head that is measured. Its `forward` is the summarizer's, through the gates."""
-
-    def __init__(self, summarizer: Summarizer, gated: bool = True):
-        super().__init__()
-        self.summarizer = summarizer
-        blocks = summarizer.blocks if gated else ()
-        with summarizer.say.weight.device:  # the name of a module cannot have a dot
-            gates = {b.replace(".", "-"): HardConcreteGate(summarizer.config.heads) for b in blocks}
-        self.gates = nn.ModuleDict(gates)
-
-    def change(self) -> Change:
-        """Return the gates as they are now: drawn in training, fixed in evaluation."""
-        return Change(gates={name.replace("-", "."): gate() for name, gate in self.gates.items()})
-
-    def forward(self, batch: Batch) -> Output:
-        return self.summarizer(batch, self.change())
-
-    def price(self) -> Tensor:
-        """Return the mean over all gated heads of P(open). It is 0 without gates."""
-        opened = [cast(Any, gate).open() for gate in self.gates.values()]
-        return torch.cat(opened).mean() if opened else self.summarizer.say.weight.new_zeros(())
-
-    @torch.no_grad()
-    def table(self) -> pd.DataFrame:
-        """Return head, gate (its fixed value), and kept (whether that is above 0)."""
-        gates = self.eval().change().gates
-        rows = [(f"{b}.{h}", float(g), bool(g > 0)) for b, values in gates.items() for h, g in enumerate(values)]
-        return pd.DataFrame(rows, columns=["head", "gate", "kept"])
-
-    @torch.no_grad()
-    def cut(self) -> Summarizer:
-        """Return a summarizer without gates. The outputs of closed heads are removed, those of other heads are scaled."""
-        self.eval()
-        model = copy.deepcopy(self.summarizer)
-        size = model.config.d_model // model.config.heads
-        for block, values in self.change().gates.items():
-            model.attention(block).output.weight *= values.repeat_interleave(size)[None]
-        return model.eval()
-
-
-def prune(
-    summarizer: Summarizer, data: Documents, out: str | Path, config: PruneConfig, *, resume: bool = False
-) -> Gated:
-    """Continue the training of a copy of the summarizer with gates, and leave the last state in `out` (see `frame.fit`).
-
-        loss = -log P + lambda * mean over all gated heads of P(gate open)
-
-    The gates are open at first (log a = 2), and have a learning rate of their own. A control is trained for the same number of
-    steps without gates, because what pruning seems to gain may come from the training alone. Our lambda multiplies a mean over
-    heads, so it cannot be compared with that of another paper. Raises the errors of `train`, also for another summarizer.
-    """
-    task = _task(GATED_FORMAT, data, to_dict(config) | {"summarizer": to_dict(summarizer.config)})
-    task["summarizer_sha256"] = hashlib.sha256(save(summarizer.state_dict())).hexdigest()
-    model = Gated(copy.deepcopy(summarizer), config.lam is not None)
-    weights = [*model.summarizer.parameters()]
-    parts = [{"params": weights, "lr": config.rate}, {"params": [*model.gates.parameters()], "lr": config.gate_rate}]
-    optimizer = torch.optim.Adam([part for part in parts if part["params"]], fused=True)
-
-    def loss(group: Sequence[Document]) -> Tensor:
-        says = model.summarizer.loss(model.summarizer.collate(group), model.change())
-        return says + (config.lam or 0.0) * model.price()
-
-    def run_epoch(number: int) -> float:
-        torch.manual_seed((config.seed << 20) + FIRST_EPOCH + number)
-        batches = shuffled(data.train, summarizer.config.batch, config.seed, FIRST_EPOCH + number)
-        return frame.one_epoch(optimizer, batches, loss, (weights, summarizer.config.clip))
-
-    frame.fit(
-        model, optimizer, out, task, epochs=config.epochs, run_epoch=run_epoch,
-        score=lambda: likelihood(model.cut(), data.dev), last=True,  # gates close late, after the best likelihood
-        kept={"vocabulary": summarizer.vocabulary.words}, resume=resume,
-    )  # fmt: skip
-    return load_gated(out)
-
-
-def load_gated(folder: str | Path) -> Gated:
-    """Return the gated summarizer of a run. Raises ModelError unless the folder holds a complete one of lalkit."""
-    content, tensors = frame.read_run(folder, GATED_FORMAT)
-    config = from_dict(SummarizerConfig, content["config"]["summarizer"], f"{folder}/model.json: config")
-    summarizer = Summarizer(config, Vocabulary(tuple(content["vocabulary"])))
-    return frame.fill(Gated(summarizer, content["config"]["lam"] is not None), tensors, folder)

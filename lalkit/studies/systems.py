@@ -20,17 +20,16 @@ from lalkit.api import Parser
 from lalkit.chart.machine import progress
 from lalkit.interpret.span_layer import STRIDE, SpanLayer
 from lalkit.probes.attribution import METHODS, attribute
-from lalkit.probes.perturbation import overview, permutation_tvd, probe_all
+from lalkit.probes.perturbation import overview, probe_all
 from lalkit.probes.removal import TRUTH, Kept, areas, by_weights, faithfulness, grades
-from lalkit.probes.view import AttentionView, tidy
-from lalkit.probes.weights import conicity, pool_queries
+from lalkit.probes.view import AttentionView
+from lalkit.probes.weights import pool_queries
 from lalkit.studies import classifiers, summarizer_heads, summarizers
-from lalkit.studies.classifier_data import UNIVERSAL, Example, of_dependencies, shorten, universal
-from lalkit.studies.classifier_data import load as load_texts
 from lalkit.studies.classifiers import Classifier
 from lalkit.studies.frame import exact, in_order, pad
-from lalkit.studies.summarizer_data import Document, news
+from lalkit.studies.label_heads import name_and_place
 from lalkit.studies.summarizers import SMALL, Summarizer
+from lalkit.studies.texts import OF_PENN, OF_UD, UNIVERSAL, Text, load, news
 from lalkit.treebank.corpora import load as load_treebank
 from lalkit.treebank.tree import Sentence
 
@@ -65,37 +64,27 @@ def compare(systems: Iterable[tuple[str, Any, Sequence]], rounds: int = 100) -> 
             of a system have one name. The part before the comma is its group.
         rounds: Number of permutations.
 
-    Returns: systems, a row for each system and seed (see `overview`); systems-faithful, the `areas` over all seeds;
-        systems-grades, the `grades` of the systems that know their truth; and systems-heads, `of_heads` of the parsers with the
-        paper's layer, with a quarter of the permutations, since there are so many heads.
+    Returns: systems, a row for each system and seed (see `overview`); systems-faithful, the `areas` over all seeds; and
+        systems-grades, the `grades` of the systems that know their truth.
     """
-    probed, removed, heads = [], [], [pd.DataFrame(columns=["system", "seed", "head", "conicity", "tvd"])]
+    probed, removed = [], []
     for name, model, texts in progress(systems, desc="systems", unit="system"):
         kind = next(kind for kind in VIEWS if isinstance(model, kind))
         for seen in VIEWS[kind](name, model, texts):
             probed.append(_probed(seen, rounds))
             removed += _removed(seen)
-        if isinstance(model, Parser) and not isinstance(model.attribution, SpanLayer):
-            heads.append(of_heads(model, texts, max(1, rounds // 4), name))
     found, lost = (pd.concat(tables, ignore_index=True) for tables in (probed, removed))
     rows = [overview(table).assign(seed=seed) for (_, seed), table in found.groupby(["system", "seed"], sort=False)]
     table = pd.concat(rows, ignore_index=True)
     table["group"] = table["system"].str.partition(",")[0]
     known = lost["system"].isin(lost["system"][lost["measure"] == TRUTH])
-    return {
-        "systems": table, "systems-faithful": areas(lost), "systems-grades": grades(lost[known]),
-        "systems-heads": pd.concat(heads[1:] or heads, ignore_index=True),
-    }  # fmt: skip
+    return {"systems": table, "systems-faithful": areas(lost), "systems-grades": grades(lost[known])}
 
 
 def _probed(seen: Seen, rounds: int) -> pd.DataFrame:
     """Return the long table of `probe_all`. Its examples are the texts."""
     table = probe_all(seen.view, rounds, seen.tags, len(UNIVERSAL), system=seen.name, seed=seen.seed)
-    return (
-        table.assign(example=table["example"].replace(dict(zip(seen.view.examples, seen.texts))))
-        if seen.texts
-        else table
-    )
+    return table.assign(example=table["example"].replace(dict(zip(seen.view.examples, seen.texts))))
 
 
 def _removed(seen: Seen) -> Iterator[pd.DataFrame]:
@@ -117,7 +106,7 @@ def of_parser(name: str, parser: Parser, sentences: Sequence[Sentence]) -> Itera
     prefer different words, because only in the second a term is what a word adds. With the paper's layer, the ranking is by the
     mean attention of all heads. The sentences have Penn tags; they become universal ones.
     """
-    tags, seed = [[universal(tag) for tag in s.tags] for s in sentences], parser.config.train.seed
+    tags, seed = [[OF_PENN.get(tag, "X") for tag in s.tags] for s in sentences], parser.config.train.seed
     for view in _views(parser, sentences):
         if not isinstance(parser.attribution, SpanLayer):
             rows = [tags[i] for i in view.examples]
@@ -137,50 +126,32 @@ def of_parser(name: str, parser: Parser, sentences: Sequence[Sentence]) -> Itera
         )  # fmt: skip
 
 
-def of_classifier(name: str, model: Classifier, examples: Sequence[Example]) -> Iterator[Seen]:
+def of_classifier(name: str, model: Classifier, texts: Sequence[Text]) -> Iterator[Seen]:
     """Yield the one head of a classifier, which decides the class. Words are taken out of the text itself."""
     model = exact(model)
-    batch = model.vocabulary.collate(examples)
-    view, every = classifiers.view(model, batch), torch.arange(len(examples))
+    batch = model.vocabulary.collate(texts)
+    view, every = classifiers.view(model, batch), torch.arange(len(texts))
     decision, rankings = view.predict(view.weights).decision, {"attention": view.weights[:, 0, 0]}
     for method in METHODS:
         given = classifiers.from_words(model, batch), model.words(batch.x), decision, method, every
         rankings[method] = attribute(*given)[:, 0]
-    tags = numbers([example.tags for example in examples], view.weights.shape[-1])
+    tags = numbers([text.tags for text in texts], view.weights.shape[-1])
     yield Seen(name, model.config.seed, view, tags, rankings, {"": classifiers.by_words(model, batch)})
 
 
-def of_summarizer(name: str, model: Summarizer, documents: Sequence[Document]) -> Iterator[Seen]:
+def of_summarizer(name: str, model: Summarizer, documents: Sequence[Text]) -> Iterator[Seen]:
     """Yield every block of heads, with all heads of a block together, and the copying alone.
 
     They decide the words of the true summary, each given those before it.
     """
     model = exact(model)
     batch = model.collate(documents)
-    rows = [[of_dependencies(t) for t in d.tags or ()] for d in documents]
-    tags = numbers(rows, batch.source.shape[1], device=batch.source.device)
+    tags = numbers([[OF_UD.get(tag, "X") for tag in d.tags] for d in documents], batch.source.shape[1])
     for block, view in summarizers.views(model, batch):
         yield Seen(f"{name}, {block}", model.config.seed, view, tags, {"attention": _mean_attention(view)})
 
 
 VIEWS = {Parser: of_parser, Classifier: of_classifier, Summarizer: of_summarizer}
-
-
-def of_heads(parser: Parser, sentences: Sequence[Sentence], rounds: int = 20, name: str = "parser") -> pd.DataFrame:
-    """Measure each label head alone: how similar the vectors are that it mixes, and what permuting its attention changes.
-
-    Returns: system, seed, head, conicity and tvd (of the labels of spans), means over sentences. Mohankumar et al. expect a low
-        tvd where conicity is high.
-    """
-    tables: list[pd.DataFrame] = []
-    for view in _views(parser, sentences):
-        alike = conicity(view.values, view.key_mask, absolute=True)
-        moved = torch.stack([permutation_tvd(view, rounds, heads=[h]).nanmean(-1) for h in range(len(view.heads))], 1)
-        tables += [tidy(alike, "bh", "conicity", view), tidy(moved, "bh", "tvd", view)]
-    means = pd.concat(tables).groupby(["head", "measure"])["value"].mean().unstack("measure").reset_index()
-    means.insert(0, "system", name)
-    means.insert(1, "seed", parser.config.train.seed)
-    return means
 
 
 def _views(parser: Parser, sentences: Sequence[Sentence]) -> Iterator[AttentionView]:
@@ -194,9 +165,9 @@ def _mean_attention(view: AttentionView) -> Tensor:
     return pool_queries(view.weights, view.query_mask, view.key_mask).mean(1)
 
 
-def numbers(rows: Sequence[Sequence[str]], length: int, first: int = 0, device: torch.device | None = None) -> Tensor:
+def numbers(rows: Sequence[Sequence[str]], length: int, first: int = 0) -> Tensor:
     """Return the places of tags in UNIVERSAL, [B, length], from position `first` on; -1 where there is no word, or no tag."""
-    return pad([[-1] * first + [UNIVERSAL.index(tag) for tag in row] for row in rows], length, -1, device)
+    return pad([[-1] * first + [UNIVERSAL.index(tag) for tag in row] for row in rows], length, -1)
 
 
 # ---------------------------------------------------------------- the study
@@ -232,15 +203,14 @@ def study(
 
     def systems() -> Iterator[tuple[str, Any, Sequence]]:
         treebank = [s for part in ("dev", "test") for s in load_treebank("sample", part).sentences]
-        for text in parsers:
-            name, _, place = text.rpartition("=")
+        for name, place in map(name_and_place, parsers):
             yield f"parser, {name or place}", Parser.load(place), treebank[: sentences or None]
         settings = {"epochs": str(epochs)} if epochs else {}
-        known = classifiers.with_tags(shorten(load_texts(data), train=train))
+        known = classifiers.with_tags(load(data).shortened(train))
         for kind, seed in product(kinds, seeds):
-            run = classifiers.trained(folder, known, kind, seed, settings)
+            run, _ = classifiers.trained(folder, known, kind, seed, settings)
             yield f"LSTM, {kind}", classifiers.load_classifier(run), known.test[:texts]
-        articles, config = summarizer_heads.shortened(news(), train), replace(SMALL, epochs=epochs or SMALL.epochs)
+        articles, config = news().shortened(train), replace(SMALL, epochs=epochs or SMALL.epochs)
         for variant, seed in product(variants, seeds):
             run = summarizer_heads.trained(folder, articles, variant, seed, config)
             yield f"summarizer, {variant}", summarizers.load_summarizer(run), articles.test[:texts]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import numpy as np
 import torch
 
-from lalkit.studies.classifier_data import Example, Texts
 from lalkit.studies.classifiers import Classifier, ClassifierConfig, Vocabulary
+from lalkit.studies.texts import Text, Texts
 
 WORDS = "the plot is thin but acting was good bad a film of no charm and great fun".split()
 
@@ -22,24 +21,9 @@ def sentences(count: int = 60) -> Texts:
         length = int(torch.randint(1, 10, (1,), generator=rng))
         chosen = torch.randint(0, len(WORDS), (length,), generator=rng).tolist()
         label = "good" if sum(i < len(WORDS) / 2 for i in chosen) * 2 > length else "bad"
-        found.append(Example(tuple(WORDS[i] for i in chosen), label, tags=("NOUN",) * length))
+        found.append(Text(tuple(WORDS[i] for i in chosen), label, tags=("NOUN",) * length))
     third = count // 3
     return Texts("sentences", tuple(found[:third]), tuple(found[third : 2 * third]), tuple(found[2 * third :]))
-
-
-def questions() -> Texts:
-    """Two persons go to two places; the question asks for the place of one of them."""
-    rng, found = np.random.default_rng(0), []
-    for _ in range(80):
-        persons, places = (
-            rng.permutation(["mary", "john", "sandra"])[:2],
-            rng.permutation(["office", "garden", "kitchen"])[:2],
-        )
-        words = tuple(str(w) for pair in zip(persons, places) for w in (pair[0], "went", "to", "the", pair[1], "."))
-        asked = int(rng.integers(2))
-        tags = ("NOUN", "VERB", "PRT", "DET", "NOUN", ".") * 2
-        found.append(Example(words, str(places[asked]), ("where", "is", str(persons[asked]), "?"), tags))
-    return Texts("questions", tuple(found[:50]), tuple(found[50:60]), tuple(found[60:]))
 
 
 def config(model: str = "vanilla", **settings) -> ClassifierConfig:

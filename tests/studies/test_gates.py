@@ -1,14 +1,17 @@
 """Gates on the label heads of a parser: what a closed gate means, and that the cut parser is the gated one."""
 
+import math
+
 import pandas as pd
 import pytest
 import torch
+from scipy.integrate import quad
 
 import lalkit.studies.gates as gates
 from lalkit.api import Parser
 from lalkit.errors import ModelError
 from lalkit.network.batches import batches
-from lalkit.studies.gates import GatesConfig, cut, gated, prune, study
+from lalkit.studies.gates import BETA, GatesConfig, HardConcreteGate, cut, gated, prune, study
 from lalkit.studies.label_heads import HeadsRun
 from lalkit.training.checkpoint import load_model
 from tests.command import lalkit
@@ -53,13 +56,12 @@ def test_a_high_price_closes_heads_and_word_vectors_stay(tiny_parser, sample):
     words, usual, calls = [p.clone() for p in dear.network.words.parameters()], dear.network.words.forward, []
     dear.network.words.forward = lambda batch: calls.append(batch) or usual(batch)
     closed = prune(dear, sample[:60], GatesConfig(closes="contexts", price=1000, epochs=6, gate_rate=0.5))
-    assert max(closed["values"]) == 0
+    assert closed.max() == 0
     groups = batches([len(s) for s in sample[:60]], dear.config.train.batch_tokens, dear.config.train.seed)
-    assert len(calls) == len(groups) + 2, "once for each batch, and twice to see what cutting moves"
+    assert len(calls) == len(groups), "once for each batch"
     assert all(torch.equal(a, b) for a, b in zip(words, dear.network.words.parameters()))
     kept = prune(free, sample[:60], GatesConfig(closes="contexts", price=0, epochs=1))
-    assert min(kept["values"]) > 0
-    assert max(closed["moved"], kept["moved"]) < 1e-4
+    assert kept.min() > 0
 
 
 def test_a_study_is_repeated_from_its_parsers(tiny_parser, tmp_path, monkeypatch):
@@ -93,3 +95,27 @@ def test_the_command_writes_the_tables(tiny_parser, tmp_path):
     assert [line.rpartition("/")[2] for line in printed.split()] == ["gates.csv", "gates-heads.csv", "gates-tests.csv"]
     parser = Parser.load(tmp_path / "gates" / "paper-1-output-5.0")  # an ordinary parser
     assert len(parser.parse("It rained .", "tokens").sentence) == 3 and len(parser.contributions("It rained ."))
+
+
+@pytest.mark.parametrize(("log_a", "chance", "mean"), [(-3, 0.0990, 0.0506), (0, 0.6881, 0.5), (2, 0.9422, 0.8749)])
+def test_the_chance_to_be_open_and_the_mean_of_a_gate(log_a, chance, mean):
+    gate = HardConcreteGate(10**6)
+    torch.nn.init.constant_(gate.log_a, log_a)
+    torch.manual_seed(0)
+    drawn = gate.train()().detach()
+    assert float(gate.open()[0].detach()) == pytest.approx(chance, abs=1e-4)
+    assert float((drawn > 0).float().mean()) == pytest.approx(chance, abs=0.002)
+
+    def above(x):  # P(g > x), by inverting the stretched concrete distribution
+        s = (x + 0.1) / 1.2
+        return 1 / (1 + math.exp(-(log_a - BETA * math.log(s / (1 - s)))))
+
+    assert quad(above, 0, 1)[0] == pytest.approx(mean, abs=1e-4)
+    assert float(drawn.mean()) == pytest.approx(mean, abs=0.002)
+
+
+def test_in_evaluation_gates_close_and_open_exactly():
+    gate, points = HardConcreteGate(6), torch.tensor([-3, -2.399, 0, 2.399, 4, -2.39])
+    gate.log_a.data = points
+    found = gate.eval()().detach()
+    assert found[:5].tolist() == pytest.approx([0, 0, 0.5, 1, 1], abs=1e-7) and found[5] > 0

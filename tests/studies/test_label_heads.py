@@ -1,5 +1,6 @@
 """Runs of both layers are compared under the same controls: the numbers agree with a direct computation."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import stats
 from lalkit.api import Parser
 from lalkit.config import override, tiny
 from lalkit.draw.figures import drawn, heads_figure
+from lalkit.draw.svg import chinese
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluation.scores import by_label, evaluate
 from lalkit.interpret.contributions import Contributions
@@ -20,12 +22,13 @@ from lalkit.interpret.source import AttributionSource, SpanAttribution, gold_spa
 from lalkit.network.predict import predict
 from lalkit.studies import label_heads
 from lalkit.studies.label_heads import (
+    APART,
     COLUMNS,
     TRAINED,
     HeadsRun,
     compare_heads,
-    counted,
     measure,
+    page,
     read_runs,
     system_of,
     write,
@@ -34,6 +37,7 @@ from lalkit.studies.label_heads import tests as make_tests
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.corpora import build, load
 from lalkit.treebank.joint import to_joint
+from tests.draw.drawn import MOST, assert_drawn
 
 LABELS = ["NP", "VP"]
 SPAN_CONTROLS = {
@@ -85,8 +89,7 @@ def test_scores_as_trained_are_those_of_evaluation(comparison, tiny_span_parser)
 def test_a_head_out_is_evidence_of_zero(tiny_span_parser, gold):
     """The head's evidence really gone from the weights, against what the table says."""
     parser = Parser.load(tiny_span_parser)
-    rows, _ = measure(parser, gold, gold, ["NP"], 2, 2)
-    table = {row[:3]: row[3] for row in rows}
+    table, _ = measured(parser, gold, ["NP"])
     parser.network.spans.evidence.weight.data[parser.vocab.label_index["NP"] - 1] = 0
     counts = by_label(gold, [r.sentence for r in parser.parse_all(gold)]).set_index("label")
     assert table["head out", "NP", "recall"] == pytest.approx(counts.loc["NP", "recall"])
@@ -100,7 +103,7 @@ def test_labels_that_evalb_takes_as_equal_are_counted_apart():
     """ADVP is not found by PRT's head; and what is found where gold has none of that label counts against the others."""
     trees = ("(S (VP (V a) (PRT (R b)) (ADVP (R c))))", "(S (VP (V a) (PRT (R b)) (X (R c))))")
     gold, found = ([build(parse_tree(tree), None, "1")] for tree in trees)
-    table = counted(gold, found).set_index("label")
+    table = by_label(gold, found, APART, least=0).set_index("label")
     assert table["matched"].to_dict() == {"S": 1, "VP": 1, "PRT": 1, "ADVP": 0, "X": 0}
     assert table["predicted"].sum() == 4 and table.loc["X", ["gold", "predicted"]].tolist() == [0, 1]
     assert "PRT" not in set(by_label(gold, found)["label"])
@@ -112,14 +115,9 @@ def test_unknown_labels_are_refused_before_the_work(tiny_span_parser):
     assert "NP" in caught.value.remedy
 
 
-def test_two_runs_of_one_parser_are_the_same(comparison):
-    table = comparison.table[comparison.table["system"] == "span"]
-    one, two = (table[table["seed"] == seed] for seed in (1, 2))
-    measures = one["measure"] != "sentences_per_second"
-    pd.testing.assert_frame_equal(
-        one[measures].drop(columns="seed").reset_index(drop=True),
-        two[(two["measure"] != "sentences_per_second")].drop(columns="seed").reset_index(drop=True),
-    )
+def measured(parser, gold, labels=LABELS):
+    rows, counts = measure(parser, gold, gold, labels, 2, 2)
+    return {row[:3]: row[3] for row in rows}, counts
 
 
 @pytest.mark.parametrize("layer", ["paper", "span"])
@@ -131,10 +129,7 @@ def test_head_words_and_top_shares_agree_with_a_direct_count(layer, tiny_parser,
     assert [(b, span) for b, span, _ in attribution.attention] == [
         (b, (c.start, c.end, c.label)) for b, s in enumerate(gold) for c in s.constituents
     ]
-    rows, _ = measure(parser, gold, gold, LABELS, 2, 2)
-    table = pd.DataFrame(rows, columns=["what", "label", "measure", "value"]).set_index(["what", "label", "measure"])[
-        "value"
-    ]
+    table, _ = measured(parser, gold)
     for label in LABELS:
         head, hits, chance = source.head_of(label, attribution), [], []
         if layer == "span":
@@ -154,8 +149,7 @@ def test_head_words_and_top_shares_agree_with_a_direct_count(layer, tiny_parser,
 def test_uniform_heads_look_at_the_head_word_by_chance(tiny_span_parser, gold):
     parser = Parser.load(tiny_span_parser)
     parser.network.spans.query.data.zero_()
-    rows, _ = measure(parser, gold, gold, LABELS, 2, 2)
-    table = {row[:3]: row[3] for row in rows}
+    table, _ = measured(parser, gold)
     for label in LABELS:
         assert table[TRAINED, label, "on_head_word"] == pytest.approx(table[TRAINED, label, "on_head_word_chance"])
     assert table["uniform attention", "", "f1"] == table[TRAINED, "", "f1"]
@@ -166,8 +160,7 @@ def test_uniform_heads_look_at_the_head_word_by_chance(tiny_span_parser, gold):
 def test_controls_change_nothing_for_heads_without_evidence(tiny_span_parser, gold):
     parser = Parser.load(tiny_span_parser)
     parser.network.spans.evidence.weight.data.zero_()
-    rows, counts = measure(parser, gold, gold, LABELS, 2, 2)
-    table = {row[:3]: row[3] for row in rows}
+    table, counts = measured(parser, gold)
     for name in SPAN_CONTROLS:
         assert table[name, "", "f1"] == table[TRAINED, "", "f1"]
     for label in LABELS:
@@ -178,24 +171,18 @@ def test_controls_change_nothing_for_heads_without_evidence(tiny_span_parser, go
     assert (sums == sums.loc[TRAINED]).all(axis=None)
 
 
-@pytest.mark.parametrize(
-    ("model", "system"),
-    [
-        ({"label_attention": "none"}, "none, 1 self-attention layer"),
-        (
-            {"label_attention": "none", "span_attention": {"boundary": "full", "attention": "none"}},
-            "span full, no attention",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("model", "system"), [
+    ({"label_attention": "none"}, "none, 1 self-attention layer"),
+    ({"label_attention": "none", "span_attention": {"boundary": "full", "attention": "none"}}, "span full, no attention"),
+])  # fmt: skip
 def test_a_parser_without_label_attention_has_scores_alone(tmp_path, gold, model, system):
     from lalkit.training.loop import train
 
     settings = {f"model.{name}": value for name, value in model.items()}
     train(override(tiny(), {**settings, "train.epochs": 1}), "sample", tmp_path)
-    rows, counts = measure(Parser.load(tmp_path), gold, gold, LABELS, 2, 2)
-    assert {row[0] for row in rows} == {TRAINED} == set(counts["what"])
-    assert {row[2]: row[3] for row in rows}["head_parameters"] == 0
+    table, counts = measured(Parser.load(tmp_path), gold)
+    assert {what for what, *_ in table} == {TRAINED} == set(counts["what"])
+    assert table[TRAINED, "", "head_parameters"] == 0
     (run,) = read_runs([str(tmp_path)])
     assert run.system == system
 
@@ -216,6 +203,7 @@ def test_tests_are_over_the_runs():
         stats.ttest_ind(f1["a", TRAINED], f1["b", TRAINED], equal_var=False),
     )
     assert (control["what"], control["runs"], control["difference"]) == ("zeroed", 3, pytest.approx(2.5 / 3))
+    assert (system["system"], system["what"]) == ("a", "b")
     assert control["p"] == pytest.approx(pairs.pvalue) and system["p"] == pytest.approx(welch.pvalue)
     interval = welch.confidence_interval()
     assert [system["low"], system["high"]] == pytest.approx([interval.low, interval.high])
@@ -253,25 +241,21 @@ def test_kept_measurements_are_not_repeated(tmp_path, tiny_parser, tiny_span_par
     assert len(measured) == 4
 
 
-def test_runs_by_name_and_by_config(tiny_parser, tiny_span_parser, tmp_path):
+def test_runs_by_name_by_config_and_of_a_sweep(tiny_parser, tiny_span_parser, tmp_path, monkeypatch):
     runs = read_runs([f"the paper's={tiny_parser}", str(tiny_span_parser)])
     assert [(run.system, run.seed) for run in runs] == [("the paper's", 1), ("span glass", 1)]
     config = override(Parser.load(tiny_span_parser).config, {"model.span_attention.attention": "uniform"})
     assert system_of(config) == "span glass, uniform attention" and system_of(tiny()) == "paper's layer"
-    with pytest.raises(ParameterError, match="two runs are 'span glass', seed 1"):
-        read_runs([str(tiny_span_parser)] * 2)
     (tmp_path / "lr=2").symlink_to(tiny_span_parser)
-    (run,) = read_runs([str(tmp_path / "lr=2")])
-    assert (run.system, run.folder) == ("span glass", tmp_path / "lr=2")
-    with pytest.raises(ModelError, match="no parser here"):
-        read_runs(["nowhere"])
-    with pytest.raises(ParameterError, match="no run to compare"):
-        read_runs([])
-
-
-def test_a_whole_sweep(tmp_path, tiny_parser, monkeypatch):
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "k1").mkdir()
+    assert read_runs([str(tmp_path / "lr=2")]) == [("span glass", 1, tmp_path / "lr=2")]
+    for kind, places in (
+        (ParameterError, [str(tiny_span_parser)] * 2),
+        (ModelError, ["nowhere"]),
+        (ParameterError, []),
+    ):
+        with pytest.raises(kind):
+            read_runs(places)
+    (tmp_path / "runs" / "k1").mkdir(parents=True)
     (tmp_path / "runs" / "k1" / "parser").symlink_to(tiny_parser)
     (tmp_path / "sweep.json").write_text("{}")
     sweep = SimpleNamespace(axes=["heads"], runs=pd.DataFrame([{"heads": "paper", "run": "k1"}]))
@@ -285,6 +269,9 @@ def test_heads_that_are_mixed_are_refused_with_their_folder(tmp_path):
     train(override(tiny(), {"model.feedforward": 16, "train.epochs": 1}), "sample", tmp_path)
     with pytest.raises(LalkitError, match=f"{tmp_path}.*mixes its heads"):
         compare_heads(read_runs([str(tmp_path)]), "sample", "dev", sentences=4, labels=LABELS)
+
+
+# ---------------------------------------------------------------- a third layer
 
 
 class OneHead(AttributionSource):
@@ -354,18 +341,26 @@ def test_a_third_layer_is_explained_and_compared_through_the_interface(tiny_pars
     )
     page = parser.attribution.page([result._look], title="t", model="m")
     assert page["kind"] == "lengths" and len(page["sentences"][0]["spans"]) == len(spans)
-    rows, counts = measure(parser, gold, gold, LABELS, 2, 2)
-    table = {row[:3]: row[3] for row in rows}
+    table, counts = measured(parser, gold)
     assert set(counts["what"]) == {TRAINED, "nothing"} and table["nothing", "", "f1"] == table[TRAINED, "", "f1"]
     assert table[TRAINED, "NP", "top_share"] == 100 and table[TRAINED, "NP", "lift"] == 1
     assert table[TRAINED, "NP", "on_head_word"] == pytest.approx(table[TRAINED, "NP", "on_head_word_chance"])
     assert ("head at its mean", "NP", "label_f1") in table
 
 
-def test_a_layer_that_forgets_a_method_fails_at_once(tiny_parser):
-    class Forgetful(OneHead):
-        mean = AttributionSource.mean
+# ---------------------------------------------------------------- figures/heads
 
-    parser = Parser.load(tiny_parser)
-    with pytest.raises(TypeError, match="mean"):
-        Forgetful(parser.network, parser.collator)
+FOLDER = Path(__file__).resolve().parents[2] / "figures" / "heads"
+HEADS = sorted(path.parent for path in FOLDER.glob("*/table.csv"))
+
+
+@pytest.mark.parametrize("folder", HEADS, ids=lambda folder: folder.name)
+def test_the_tests_the_page_and_the_figure_belong_to_their_table(folder):
+    table = pd.read_csv(folder / "table.csv", keep_default_na=False, na_values={"value": [""]})
+    tests = pd.read_csv(folder / "tests.csv")
+    pd.testing.assert_frame_equal(make_tests(table), tests, check_dtype=False, rtol=1e-4)
+    text = (folder / "heads.md").read_text(encoding="utf-8")
+    assert page(table, tests, text.splitlines()[0][2:]) == text
+    # Without a font for Chinese, the labels are wider, and everything stands beside its place.
+    most = 0.03 if folder.name == "chinese" and chinese() is None else MOST
+    assert_drawn(heads_figure(drawn(table)), folder / "heads.png", most)

@@ -1,43 +1,40 @@
-"""The copy summarizer: its equations, its view, its training, and gates on its heads."""
+"""The copy summarizer: its equations, its view, its training; and its heads, against a loop over documents and queries."""
 
-import dataclasses
 import math
+from dataclasses import replace
 from typing import get_args
 
+import pandas as pd
 import pytest
 import torch
-from scipy.integrate import quad
 
 from lalkit.errors import CorpusError, ModelError
 from lalkit.network.label_attention import NORMALISERS, normalise
 from lalkit.probes.perturbation import permutation_tvd
+from lalkit.studies import summarizer_heads as heads
 from lalkit.studies.frame import PADDING, UNKNOWN
-from lalkit.studies.summarizer_data import Document, Documents, news
+from lalkit.studies.summarizer_heads import ablate_heads, change_without, head_table, score, study, tag_table
 from lalkit.studies.summarizers import (
-    BETA,
     LEAST,
     PAPER,
     STOP,
+    UNCHANGED,
     Change,
-    Gated,
-    HardConcreteGate,
-    PruneConfig,
     Sparse,
     Summarizer,
     SummarizerConfig,
     Vocabulary,
     likelihood,
-    load_gated,
     load_summarizer,
     normalisers,
-    prune,
     train,
     view,
-)  # fmt: skip
+)
+from lalkit.studies.texts import Text, news
 
 CONFIG = SummarizerConfig(layers=2, heads=2, d_model=8, d_ff=16, dropout=0.0, min_count=1)
-KNOWN = Document(("a", "b", "c", "b"), ("b", "a"))
-NEW = Document(("a", "Zork", "b", "Zork", "Quux"), ("Zork", "c"), id="new")
+KNOWN = Text(("a", "b", "c", "b"), summary=("b", "a"))
+NEW = Text(("a", "Zork", "b", "Zork", "Quux"), summary=("Zork", "c"))
 
 
 def make(config=CONFIG, documents=(KNOWN,)):
@@ -71,7 +68,7 @@ def test_a_word_that_stands_twice_gets_the_attention_of_both_places():
 
 def test_an_unknown_word_without_attention_costs_46_and_its_gradient_is_finite():
     model = make()
-    batch = model.collate([Document(("a", "Zork"), ("Zork",))])
+    batch = model.collate([Text(("a", "Zork"), summary=("Zork",))])
     copy = torch.tensor([1.0, 0.0], dtype=torch.float64).expand(1, 2, 2)
     probs = model(batch, Change(copy=copy)).probs[0, 0, len(model.vocabulary)]
     assert float(-torch.log(probs.detach() + LEAST)) == pytest.approx(46.05, abs=0.01)
@@ -81,7 +78,7 @@ def test_an_unknown_word_without_attention_costs_46_and_its_gradient_is_finite()
 
 def test_a_word_that_cannot_be_written_is_wanted_as_unknown():
     model = make()
-    batch, index = model.collate([NEW, Document(("a", "b"), ("Zork", "a"))]), model.vocabulary.index
+    batch, index = model.collate([NEW, Text(("a", "b"), summary=("Zork", "a"))]), model.vocabulary.index
     assert batch.target[0].tolist() == [len(model.vocabulary), index["c"], STOP]
     assert batch.target[1].tolist() == [UNKNOWN, index["a"], STOP], "not in its document"
     assert (batch.target_mask == (batch.target != PADDING)).all()
@@ -91,7 +88,7 @@ def test_a_word_that_cannot_be_written_is_wanted_as_unknown():
 def test_words_that_look_like_special_ones_can_be_copied():
     """The document of a web page may have the word </s>. It does not end the summary."""
     model = make()
-    batch = model.collate([Document(("</s>", "a"), ("</s>", "<s>"))])
+    batch = model.collate([Text(("</s>", "a"), summary=("</s>", "<s>"))])
     assert batch.unknown == ("</s>",) and batch.target[0].tolist() == [len(model.vocabulary), UNKNOWN, STOP]
     model.copy.bias.fill_(50.0)
     first = Change(copy=torch.tensor([[[1.0, 0.0]]], dtype=torch.float64))
@@ -117,7 +114,7 @@ def test_a_summary_has_the_likeliest_word_at_each_step_alone_and_in_a_batch():
 def test_alone_and_in_a_batch_the_probabilities_are_the_same():
     model = make()
     alone = model(model.collate([NEW])).probs[0]
-    found = model(model.collate([NEW, Document(tuple("abcabcabc"), tuple("abcab"))]))
+    found = model(model.collate([NEW, Text(tuple("abcabcabc"), summary=tuple("abcab"))]))
     assert torch.allclose(found.probs[0, : len(alone), : alone.shape[1]], alone, atol=1e-12)
     assert set(found.weights) == set(model.blocks) and all((w[0, ..., 5:] == 0).all() for w in found.weights.values())
 
@@ -153,7 +150,7 @@ def test_a_gate_on_the_copy_heads_context_leaves_its_copying_and_given_weights_a
 
 @pytest.mark.parametrize("sparse", get_args(Sparse))
 def test_sparse_heads_are_where_they_are_meant_to_be(sparse):
-    model = make(dataclasses.replace(CONFIG, sparse=sparse), (KNOWN, NEW))
+    model = make(replace(CONFIG, sparse=sparse), (KNOWN, NEW))
     encoder, cross = normalisers(model.config)
     expected = {"none": (0, 0, 0), "encoder": (2, 0, 0), "but-top": (2, 2, 0), "but-copy": (2, 2, 1), "all": (2, 2, 2)}
     assert tuple(sum(kind == "sparsemax" for kind in kinds) for kinds in (encoder[0], *cross)) == expected[sparse]
@@ -167,21 +164,11 @@ def test_sparse_heads_are_where_they_are_meant_to_be(sparse):
     assert (weights["enc.0"] == 0).any() == (sparse != "none")
 
 
-def test_documents_that_are_refused_or_cut():
-    for given in ({"words": ()}, {"words": ("a", "b"), "tags": ("DET",)}):
-        with pytest.raises(CorpusError):
-            Document(**given)
-    with pytest.raises(ModelError):
-        make().collate([])
-    with pytest.raises(ModelError, match="8 units cannot be shared by 3 heads"):
-        make(dataclasses.replace(CONFIG, heads=3))
-    model = make(dataclasses.replace(CONFIG, source=3))
-    with pytest.warns(UserWarning, match="more than 3 tokens, and the rest is not read; set `source`"):
-        assert model.collate([NEW]).source.shape == (1, 3)
-
-
 def test_the_papers_size_has_the_papers_heads():
-    model = make(dataclasses.replace(PAPER, d_model=64, d_ff=64), (KNOWN, NEW))
+    with pytest.raises(ModelError, match="8 units cannot be shared by 3 heads"):
+        make(replace(CONFIG, heads=3))
+    assert make(replace(CONFIG, source=3)).collate([NEW]).source.shape == (1, 3)
+    model = make(replace(PAPER, d_model=64, d_ff=64), (KNOWN, NEW))
     assert len(model.heads) == 64 and (model.heads[0], model.heads[-1], model.copying) == (
         "enc.0.0",
         "cross.3.7",
@@ -194,7 +181,7 @@ def test_the_papers_size_has_the_papers_heads():
 
 @pytest.fixture(scope="module")
 def seen():
-    config, documents = dataclasses.replace(CONFIG, min_count=2, sparse="encoder"), news(6, 0, 0).train
+    config, documents = replace(CONFIG, min_count=2, sparse="encoder"), news(6, 0, 0).train
     model = make(config, documents)
     with torch.no_grad():
         for p in model.parameters():
@@ -229,11 +216,9 @@ def test_the_view_mixes_values_and_does_not_depend_on_the_batch(seen):
     one = model.collate(documents[4:5])
     alone = permutation_tvd(view(model, one, "enc.1", [4]), 5)
     assert torch.allclose(together[4, : int(one.target_mask.sum())], alone[0], atol=1e-10)
-    with pytest.raises(ModelError, match=r"enc.9(?s:.*)cross.1, copy"):
-        view(model, batch, "enc.9")
 
 
-# ---------------------------------------------------------------- training and pruning
+# ---------------------------------------------------------------- training
 
 SMALL = SummarizerConfig(layers=1, heads=2, d_model=16, d_ff=32, epochs=3, batch=10, min_count=2)
 DATA = news(40, 10, 10)
@@ -249,96 +234,23 @@ def test_a_seed_is_a_run_and_a_resumed_run_is_the_same_run(tmp_path, killed):
     state = train(SMALL, DATA, tmp_path / "a")
     with killed():
         train(SMALL, DATA, tmp_path / "b")
-    assert train(SMALL, DATA, tmp_path / "b", resume=True)["history"] == state["history"]
+    assert train(SMALL, DATA, tmp_path / "b")["history"] == state["history"]
     kept = load_summarizer(tmp_path / "a")
     assert same(kept, load_summarizer(tmp_path / "b")) and likelihood(kept, DATA.dev) == state["best"]
-    for config, data, resume in ((SMALL, DATA, False), (dataclasses.replace(SMALL, rate=1.0), DATA, True),
-                                 (SMALL, dataclasses.replace(DATA, train=DATA.train[1:]), True)):  # fmt: skip
+    for config, data in ((replace(SMALL, rate=1.0), DATA), (SMALL, replace(DATA, train=DATA.train[1:]))):
         with pytest.raises(ModelError):
-            train(config, data, tmp_path / "a", resume=resume)
-    moved = tuple(dataclasses.replace(d, id=f"elsewhere/{d.id}") for d in DATA.train)
-    train(SMALL, dataclasses.replace(DATA, train=moved), tmp_path / "a", resume=True)
-    with pytest.raises(ModelError, match="no complete run here"):
+            train(config, data, tmp_path / "a")
+    moved = tuple(replace(d, id=f"elsewhere/{d.id}") for d in DATA.train)
+    train(SMALL, replace(DATA, train=moved), tmp_path / "a")
+    with pytest.raises(ModelError):
         load_summarizer(tmp_path)
-    with pytest.raises(CorpusError, match="no dev part"):
-        train(SMALL, Documents("own", DATA.test, (), DATA.test), tmp_path / "c")
-    assert not (tmp_path / "c").exists()
 
 
 @pytest.mark.slow
 def test_a_few_articles_can_be_learned_by_heart(tmp_path):
-    few = Documents("few", DATA.train[:20], DATA.train[:20], DATA.test)
-    state = train(dataclasses.replace(SMALL, epochs=60, rate=5e-3, d_model=32), few, tmp_path / "run")
+    few = replace(DATA, train=DATA.train[:20], dev=DATA.train[:20])
+    state = train(replace(SMALL, epochs=60, rate=5e-3, d_model=32), few, tmp_path / "run")
     assert state["history"][0]["dev"] < 0.1 < 0.5 < state["best"]
-
-
-@pytest.fixture
-def summarizer():
-    torch.manual_seed(0)
-    config = dataclasses.replace(SMALL, layers=2)
-    return Summarizer(config, Vocabulary.build(DATA.train, config)).eval()
-
-
-@torch.no_grad()
-def test_open_gates_are_no_gates_and_closed_ones_are_cuts(summarizer):
-    model, batch = Gated(summarizer).eval(), summarizer.collate(DATA.test)
-    for gate in model.gates.values():
-        gate.log_a.fill_(4.0)
-    assert torch.equal(model(batch).probs, summarizer(batch).probs)
-    model.gates["enc-1"].log_a[0] = model.gates["cross-0"].log_a[1] = -4.0
-    model.gates["enc-0"].log_a[1] = 0.0
-    gated = model(batch).probs
-    assert torch.allclose(model.cut()(batch).probs, gated, atol=1e-5)
-    assert not torch.allclose(gated, summarizer(batch).probs, atol=1e-4)
-    table = model.table().set_index("head")["gate"]
-    assert table["enc.1.0"] == table["cross.0.1"] == 0 and table["enc.0.1"] == pytest.approx(0.5)
-
-
-@pytest.mark.slow
-def test_a_price_closes_gates_and_no_price_has_none(summarizer, tmp_path):
-    closed = prune(summarizer, DATA, tmp_path / "dear", PruneConfig(lam=300.0, gate_rate=0.3, epochs=6))
-    assert not closed.table()["kept"].any()
-    control = prune(summarizer, DATA, tmp_path / "control", PruneConfig(lam=None, epochs=1))
-    assert control.table().empty and float(control.price()) == 0 and not same(control.cut(), summarizer)
-
-
-def test_a_resumed_pruning_is_the_same(summarizer, tmp_path, killed):
-    config = PruneConfig(lam=1.0, epochs=2)
-    found = prune(summarizer, DATA, tmp_path / "a", config)
-    with killed():
-        prune(summarizer, DATA, tmp_path / "b", config)
-    assert same(found, prune(summarizer, DATA, tmp_path / "b", config, resume=True)) and same(
-        found, load_gated(tmp_path / "a")
-    )
-    with torch.no_grad():
-        summarizer.copy.bias += 1
-    for resume in (False, True):  # there is a run, and it began with other weights
-        with pytest.raises(ModelError):
-            prune(summarizer, DATA, tmp_path / "a", config, resume=resume)
-
-
-@pytest.mark.parametrize(("log_a", "chance", "mean"), [(-3, 0.0990, 0.0506), (0, 0.6881, 0.5), (2, 0.9422, 0.8749)])
-def test_the_chance_to_be_open_and_the_mean_of_a_gate(log_a, chance, mean):
-    gate = HardConcreteGate(10**6)
-    torch.nn.init.constant_(gate.log_a, log_a)
-    torch.manual_seed(0)
-    drawn = gate.train()().detach()
-    assert float(gate.open()[0].detach()) == pytest.approx(chance, abs=1e-4)
-    assert float((drawn > 0).float().mean()) == pytest.approx(chance, abs=0.002)
-
-    def above(x):  # P(g > x), by inverting the stretched concrete distribution
-        s = (x + 0.1) / 1.2
-        return 1 / (1 + math.exp(-(log_a - BETA * math.log(s / (1 - s)))))
-
-    assert quad(above, 0, 1)[0] == pytest.approx(mean, abs=1e-4)
-    assert float(drawn.mean()) == pytest.approx(mean, abs=0.002)
-
-
-def test_in_evaluation_gates_close_and_open_exactly():
-    gate, points = HardConcreteGate(6), torch.tensor([-3, -2.399, 0, 2.399, 4, -2.39])
-    gate.log_a.data = points
-    found = gate.eval()().detach()
-    assert found[:5].tolist() == pytest.approx([0, 0, 0.5, 1, 1], abs=1e-7) and found[5] > 0
 
 
 # ---------------------------------------------------------------- sparse normalisers
@@ -366,3 +278,160 @@ def test_every_normaliser_leaves_padding_out_and_has_gradients(kind):
     assert (normalise(scores, torch.zeros_like(mask), kind) == 0).all()  # a row without keys: zeros, not nan
     with pytest.raises(ValueError, match="softmax, entmax15, sparsemax"):
         normalise(torch.zeros(2), torch.ones(2).bool(), "hardmax")
+
+
+# ---------------------------------------------------------------- what heads attend to
+
+STEEP = SummarizerConfig(layers=2, heads=2, d_model=8, d_ff=16, dropout=0.0, min_count=2, sparse="but-copy")
+DOCUMENTS = (*news(12, 0, 0).train, Text(("a", "b", "a"), "", ("b", "c"), ("X", "DET", "X"), (False,) * 3))
+
+
+@pytest.fixture(scope="module")
+def model():
+    found = make(STEEP, DOCUMENTS)
+    with torch.no_grad():
+        for p in found.parameters():
+            p *= 2
+    return found
+
+
+@torch.no_grad()
+def literal(model, head):
+    """pos_kl, ne_ratio, before, at, after, sparsity of a head, one document and one query at a time."""
+    block, _, h = head.rpartition(".")
+    kls, ratios, hits, asked, zeros, cells = [], [], dict.fromkeys((-1, 0, 1), 0.0), dict.fromkeys((-1, 0, 1), 0), 0, 0
+    for document in DOCUMENTS:
+        batch = model.collate([document])
+        weights = model(batch).weights
+        w, copying = weights[block][0, int(h)], weights["cross.1"][0, 0]
+        n = len(document.words)
+        queries = list(range(n)) if block.startswith("enc") else [q for q, t in enumerate(batch.target[0]) if t != STOP]
+        mass = [sum(float(w[q, j]) for q in queries) for j in range(n)]
+        mass = [m / sum(mass) for m in mass]
+        tags = sorted(set(document.tags))
+        p = {tag: document.tags.count(tag) / n for tag in tags}
+        q_ = {tag: sum(m for m, t in zip(mass, document.tags) if t == tag) for tag in tags}
+        kls.append(sum(q_[t] * math.log(q_[t] / p[t]) for t in tags if q_[t] > 0))
+        if any(document.entities):
+            ratios.append(sum(m for m, e in zip(mass, document.entities) if e))
+        zeros += sum(float(w[q, j]) == 0 for q in queries for j in range(n))
+        cells += len(queries) * n
+        for q in queries:
+            place = q
+            if not block.startswith("enc"):
+                same = [j for j in range(n) if batch.extended[0, j] == batch.target[0, q]]
+                if not same:
+                    continue
+                place = max(same, key=lambda j: float(copying[q, j]))
+            most = [j for j in range(n) if w[q, j] == w[q].max()]
+            for offset in (-1, 1) if block.startswith("enc") else (-1, 0, 1):
+                if 0 <= place + offset < n:
+                    asked[offset] += 1
+                    hits[offset] += (place + offset in most) / len(most)
+    near = [hits[o] / asked[o] if asked[o] else math.nan for o in (-1, 0, 1)]
+    return sum(kls) / len(kls), sum(ratios) / len(ratios), *near, zeros / cells
+
+
+def test_every_measure_is_what_a_loop_finds(model, monkeypatch):
+    table = head_table(model, DOCUMENTS)
+    columns = ["pos_kl", "ne_ratio", "before", "at", "after", "sparsity"]
+    rows = table.set_index("head")
+    for head in model.heads:
+        assert rows.loc[head, columns].tolist() == pytest.approx(literal(model, head), abs=1e-6, nan_ok=True)
+    assert set(table["documents"]) == {13} and set(table["named"]) == {12} and set(table["empty"]) == {0}
+    share = [sum(d.entities) / len(d.words) for d in DOCUMENTS[:-1]]
+    assert table["ne_share"].to_numpy() == pytest.approx(sum(share) / len(share))
+    tags = tag_table(model, DOCUMENTS)
+    monkeypatch.setattr(heads, "SIZE", 4)
+    pd.testing.assert_frame_equal(head_table(model, DOCUMENTS), table, rtol=1e-6)
+    pd.testing.assert_frame_equal(tag_table(model, DOCUMENTS), tags, rtol=1e-6)
+    tokens = pd.Series([tag for d in DOCUMENTS for tag in d.tags]).value_counts(normalize=True)
+    one = tags[tags["head"] == "enc.0.0"].set_index("tag")
+    assert one["share"].sum() == pytest.approx(1) and one["tokens"].to_dict() == pytest.approx(tokens.to_dict())
+
+
+def test_heads_with_nothing_to_find(model):
+    """Even attention has null values; without names or words in common there is no ratio, and no place to be near to."""
+    even = Summarizer(replace(STEEP, sparse="none"), model.vocabulary).double()
+    for layer in even.encoder:
+        torch.nn.init.zeros_(layer.own.query.weight)
+        torch.nn.init.zeros_(layer.own.query.bias)
+    table = head_table(even, DOCUMENTS).set_index("head").loc[["enc.0.0", "enc.1.1"]]
+    assert table["pos_kl"].abs().max() < 1e-12 and (table["sparsity"] == 0).all() and table["at"].isna().all()
+    assert table["ne_ratio"].tolist() == pytest.approx(table["ne_share"].tolist())
+    bare = Text(("a", "b"), "", ("Zork",), ("X", "Y"), (False, False))
+    table = head_table(make(replace(STEEP, layers=1, min_count=1), [bare]), [bare])
+    assert table["ne_ratio"].isna().all() and set(table["named"]) == {0} and table["pos_kl"].notna().all()
+    assert table.loc[table["head"].str.startswith("cross"), "position"].isna().all()
+
+
+def test_heads_are_taken_away_one_by_one(model):
+    few = DOCUMENTS[:6]
+    table = ablate_heads(model, few, 6)
+    assert list(table["head"]) == [*model.heads, "cross.1.0", "cross.1.0"] and (table["p_holm"] >= table["p"]).all()
+    f1 = dict.fromkeys(("enc.0.1", ""), 0.0)
+    for head in f1:
+        for d in few:
+            batch = model.collate([d])
+            change = change_without(model, head, "context", batch) if head else UNCHANGED
+            f1[head] += score([d], model.summarize(batch, 6, change), model.vocabulary)["rouge1"].item() / len(few)
+    assert table.set_index("head").loc["enc.0.1", "difference"] == pytest.approx(f1["enc.0.1"] - f1[""]) != 0
+
+
+def test_rouge_of_summaries():
+    documents = [Text(("a", "Zork", "ran"), summary=("Zork", "ran")), Text(("a",), summary=("a", "b"))]
+    table = score(documents, [["Zork", "ran"], []], Vocabulary.build([Text(("ran", "a"))], CONFIG))
+    assert table["rouge1"].tolist() == [1.0, 0.0] and table["exact"].tolist() == [True, False]
+    assert table["unknown"].tolist() == [1, 0] == table["copied"].tolist()
+
+
+USES = {
+    "summaries": lambda model: heads.summaries(model, DOCUMENTS, 4),
+    "head_table": lambda model: head_table(model, DOCUMENTS),
+    "ablate_heads": lambda model: ablate_heads(model, DOCUMENTS[:3], 4),
+    "likelihood": lambda model: likelihood(model, DOCUMENTS),
+    "view": lambda model: permutation_tvd(view(model, model.collate(DOCUMENTS[:1]), "cross.1"), 2).tolist(),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_nothing_is_made_on_the_default_device(model, use):
+    """A tensor that is made without a device lands on the meta device, and cannot be used beside weights on the CPU."""
+    torch.manual_seed(0)
+    expected = USES[use](model)
+    with torch.device("meta"):
+        torch.manual_seed(0)
+        found = USES[use](model)
+    if isinstance(expected, pd.DataFrame):
+        pd.testing.assert_frame_equal(found, expected)
+    else:
+        assert found == expected
+
+
+def test_a_study_of_two_variants_that_does_nothing_twice(tmp_path):
+    size = {"train": 40, "dev": 10, "test": 8, "ablated": 4}
+    size["settings"] = {"d_model": "16", "d_ff": "32", "heads": "2", "epochs": "1"}
+    found = study("news", ["soft", "sparse-enc"], [1], tmp_path, **size)
+    kept = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.*") if p.is_file()}
+    again = study("news", ["soft", "sparse-enc"], [1], tmp_path, **size)
+    assert kept == {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.*") if p.is_file()}, "nothing was done again"
+    for name, table in found.items():
+        pd.testing.assert_frame_equal(table, again[name])
+    assert {p.name for p in (tmp_path / "news-0-40-10-8").iterdir()} == {"soft-1", "sparse-enc-1"}
+    assert set(found) == {"runs", "heads", "tags", "documents", "ablation"}
+    runs, table = found["runs"].set_index("variant"), found["heads"].set_index("variant")
+    assert runs["rouge1"].between(0, 100).all() and len(found["documents"]) == 2 * 8
+    assert runs.loc["sparse-enc", "zeros_enc"] > 0 == runs.loc["soft", "zeros_enc"]
+    assert table.loc["soft", "difference"].notna().all() and table.loc["sparse-enc", "difference"].isna().all()
+    assert set(found["ablation"].query("mode != 'context'")["head"]) == {"cross.1.0"}
+
+
+def test_studies_that_are_refused(tmp_path):
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.jsonl").write_text('{"document": "a", "summary": ""}')
+    for kind, data, variant in (
+        (ModelError, "news", "sparse"), (CorpusError, "nothing", "soft"), (CorpusError, str(tmp_path), "soft"),
+    ):  # fmt: skip
+        with pytest.raises(kind):
+            study(data, [variant], [1], tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()

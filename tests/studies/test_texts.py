@@ -1,0 +1,193 @@
+"""Texts: splits that share nothing, files that are read or refused, tags, and made-up news whose headlines must be copied."""
+
+import json
+import re
+
+import pytest
+
+from lalkit.errors import CorpusError, LalkitError
+from lalkit.studies.summarizers import SummarizerConfig, Vocabulary
+from lalkit.studies.texts import (
+    NEWS,
+    OF_PENN,
+    OF_UD,
+    UNIVERSAL,
+    VERBS,
+    Text,
+    Texts,
+    annotated,
+    load,
+    load_documents,
+    news,
+    split,
+)
+from tests.studies.small import write_articles
+
+WEIGHT = {past: i for i, verb in enumerate(VERBS) for past in verb["past"]}
+
+
+def test_a_split_takes_doubles_once_and_a_shorter_set_has_another_name():
+    found = split("d", [Text((f"w{i % 40}", "x"), "xy"[i % 2]) for i in range(100)], 1)
+    parts = [{text.words for text in part} for part in found.parts.values()]
+    assert [len(p) for p in parts] == [32, 4, 4] and len(set.union(*parts)) == 40 and len(found.train[0].words) == 1
+    data = news(6, 2, 2)
+    assert data.shortened() is data and data.shortened(train=6) is data
+    assert data.shortened(train=3) == Texts("news-0-3-2-2", data.train[:3], data.dev, data.test)
+
+
+# ---------------------------------------------------------------- folders
+
+
+def write(folder, part, rows, name="{}.jsonl"):
+    text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n"
+    (folder / name.format(part)).write_text("\ufeff" + text, encoding="utf-8", newline="")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for part in ("train", "dev", "test"):  # within a text, these two characters end no line
+        write(tmp_path, part, [{"text": f"It's {w}", "label": w, "note": "\x85\u2028"} for w in ("good", "bad")] * 3)
+    return tmp_path
+
+
+def test_folders_of_tables(folder):
+    found = load(str(folder))
+    assert found.train[0] == Text(("it", "'s", "good"), "good") and len(found.train) == 6
+    for part in ("train", "dev", "test"):
+        (folder / f"{part}.jsonl").unlink()
+        (folder / f"{part}.tsv").write_text("text\tlabel\n" + "".join(f"A {i}\t{i % 2}\n" for i in range(4)))
+    assert load(str(folder)).train[1] == Text(("a", "1"), "1")
+    (folder / "dev.csv").write_text("")
+    with pytest.raises(CorpusError, match="2 files for dev"):
+        load(str(folder))
+
+
+@pytest.mark.parametrize(("name", "content", "where"), [
+    ("train.jsonl", b'{"text": "a", "label": "x"}\n\n{"text": "a", "lab', "/train.jsonl, row 2"),
+    ("train.jsonl", b'{"text": "a", "label": "x"}\n3\n', "/train.jsonl, row 2"),
+    ("train.jsonl", b'{"text": "a", "label": "x"}\n{"text": "b"}\n', "/train.jsonl, row 2"),
+    ("train.jsonl", b"\n\xff", "/train.jsonl"), ("train.csv", b'text,label\na,x\nb,"x\n', "/train.csv"),
+    ("train.tsv", b"", "/train.tsv"), ("train.tsv", b"a\tb\n1\t2\n", "/train.tsv, row 1"),
+    ("train.tsv", b"text\tlabel\na\tx\n\tx\n", "/train.tsv, row 2"), ("train.tsv", b"text\tlabel\na\t\n", "/train.tsv, row 1"),
+    ("dev.jsonl", b"", ""), ("dev.jsonl", b'{"text": "a", "label": "new"}', ""), ("train.csv", b"text,label\na,x\n", ""),
+])  # fmt: skip
+def test_classes_that_are_damaged(folder, name, content, where):
+    next(folder.glob(f"{name[:3]}*")).unlink()
+    (folder / name).write_bytes(content)
+    with pytest.raises(LalkitError) as caught:
+        load(str(folder))
+    assert caught.value.where == str(folder) + where and caught.value.remedy
+
+
+@pytest.mark.parametrize("wrong", [
+    {"highlights": 1}, {"tags": ["N"]}, {"tags": 5}, {"tags": [1] * 4}, {"tags": "NVN."}, {"entities": ["no"] * 4},
+    {"entities": {"0": 1}}, {"article": ""}, {"article": None},
+])  # fmt: skip
+def test_documents_that_are_damaged(tmp_path, wrong):
+    folder = write_articles(tmp_path / "own", news(3, 2, 2))
+    write(folder, "test", [{"article": "Ada met Ben .", "highlights": "Ada", "id": "x"} | wrong])
+    with pytest.raises(CorpusError) as caught:
+        load_documents(str(folder))
+    assert caught.value.where == f"{folder / 'test.jsonl'}, row 1"
+
+
+def test_documents_keep_their_tags_and_names_and_others_are_found(tmp_path, monkeypatch):
+    folder = write_articles(tmp_path / "own", news(30, 8, 8))
+    found = load_documents(str(folder))
+    assert [len(part) for part in found.parts.values()] == [30, 8, 8] and found.test[0].id == "news-0-38"
+    article = {"article": "Ada met Ben . She left .", "highlights": "Ada left", "tags": list("NVN.NV."), "id": "one"}
+    write(folder, "test", [article | {"entities": [1, 0, 0, 0, 0, 0, 0]}, article | {"tags": None, "id": "two"}])
+
+    class Tagger:
+        def tag(self, words):
+            return [(word, "." if word == "." else "NNP" if word[0].isupper() else "VBD") for word in words]
+
+    monkeypatch.setattr("nltk.tag.PerceptronTagger", Tagger)
+    known, bare = annotated(load_documents(str(folder)).test)
+    assert "".join(known.tags) == "NVN.NV." and known.entities == (1, 0, 0, 0, 0, 0, 0)
+    assert bare.tags == ("NOUN", "VERB", "NOUN", ".", "NOUN", "VERB", ".")
+    assert bare.entities == (False, False, True, False, False, False, False), "a capital begins every sentence"
+
+
+def test_what_is_not_there(tmp_path, monkeypatch):
+    for read, name in (
+        (load, "imdb"),
+        (load, str(tmp_path)),
+        (load_documents, "nothing"),
+        (load_documents, str(tmp_path)),
+    ):
+        with pytest.raises(CorpusError, match="0 files for train"):
+            read(name)
+    import nltk.data
+
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    with pytest.raises(CorpusError, match="NLTK's tagger is not on this machine"):
+        annotated([Text(("a",))])
+    for given in ({"words": ()}, {"words": ("a", "b"), "tags": ("DET",)}):
+        with pytest.raises(CorpusError):
+            Text(**given)
+
+
+def test_every_tag_has_a_universal_one():
+    assert {*OF_PENN.values()} | {"X"} == {*OF_UD.values()} == set(UNIVERSAL)
+    assert (OF_PENN["NNPS"], OF_UD["PROPN"], OF_UD["AUX"], OF_UD["DET"]) == ("NOUN", "NOUN", "VERB", "DET")
+
+
+@pytest.mark.data
+def test_a_real_corpus():
+    try:
+        found = load("subjectivity")
+    except CorpusError as error:
+        pytest.skip(str(error).replace("\n", " "))
+    assert [len(part) for part in found.parts.values()] == [8000, 1000, 1000]
+
+
+# ---------------------------------------------------------------- news
+
+
+def headline(sentence):
+    """What a reader makes of an event's sentence, by its words alone."""
+    text = re.sub(r" , a \w+ from \w+(?= [,.]| \w)", "", sentence)  # appositions say where someone is from
+    text = re.sub(r"^(?:On \w+|In (?P<at>\w+)) , ", lambda m: f"@{m['at']} " if m["at"] else "", text)
+    at = re.match(r"@(\w+) ", text) or re.search(r" in (\w+)", text)
+    text = re.sub(r"^@\w+ | (?:on|in) \w+", "", text).replace(" ,", "").removesuffix(" .")
+    past = next(word for word in text.split() if word in WEIGHT)
+    who, whom = text.split(f" was {past} by ")[::-1] if f" was {past} by " in text else text.split(f" {past} ")
+    names = whom.split()[-2:] if whom.split()[-2] in NEWS["kinds"] else whom.split()[-1:]
+    return WEIGHT[past], (who.split()[-1], VERBS[WEIGHT[past]]["present"], *names, "in", at[1])
+
+
+def test_a_headline_is_the_event_of_most_weight_and_nothing_else():
+    passives, mixed = 0, 0
+    for document in news(500, 0, 0).train:
+        sentences = [f"{s} .".strip() for s in " ".join(document.words).split(" .") if s]
+        events = [s for s in sentences if set(s.split()) & set(WEIGHT)]
+        assert 2 <= len(events) <= 3 and len(events) == len(sentences) - 1
+        found = [headline(s) for s in events]
+        assert len({weight for weight, _ in found}) == len(found)
+        assert min(found)[1] == document.summary and 5 <= len(document.summary) <= 6
+        passives += " was " in events[found.index(min(found))]
+        mixed += found.index(min(found)) > 0
+    assert 0.2 < passives / 500 < 0.4 and 0.4 < mixed / 500 < 0.7, "neither order nor place gives the event away"
+
+
+def test_a_seed_is_a_data_set_with_tags_and_entities():
+    assert news(20, 5, 5, seed=3) == news(20, 5, 5, seed=3) != news(20, 5, 5, seed=4)
+    found = news(200, 50, 50)
+    parts = [{d.summary for d in part} for part in found.parts.values()]
+    assert [len(part) for part in parts] == [200, 50, 50] and not parts[0] & parts[1] and not parts[1] & parts[2]
+    for document in found.train:
+        assert all(tag == "PROPN" for tag, entity in zip(document.tags, document.entities, strict=True) if entity)
+        for i, word in enumerate(document.words):
+            starts = i == 0 or document.words[i - 1] == "."
+            assert word[0].isupper() == (starts or document.tags[i] == "PROPN") or word in ".,"
+        assert document.words[-1] == "." and ", ." not in " ".join(document.words)
+
+
+def test_most_names_can_only_be_copied():
+    found = news(1000, 0, 200)
+    vocabulary = Vocabulary.build(found.train, SummarizerConfig())
+    assert set(NEWS["towns"]) <= set(vocabulary.words), "some are known, and could be written as well"
+    words = [(w, d) for d in found.test for w in d.summary]
+    unknown = [w in d.words for w, d in words if w not in vocabulary.index]
+    assert 0.3 < len(unknown) / len(words) < 0.7 and all(unknown)
