@@ -41,13 +41,13 @@ from lalkit.network import predict as predicting
 from lalkit.network.alignment import MINILM
 from lalkit.network.alignment import resolve as encoder_folder
 from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
-from lalkit.network.label_attention import LabelAttention
+from lalkit.network.label_attention import LabelAttention, Masks
 from lalkit.network.parser import Network
 from lalkit.network.predict import bf16_is_fast, resolve_precision
 from lalkit.network.scores import SpanScorer
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import PretrainedEncoder
-from lalkit.training.objective import losses, make_optimizer
+from lalkit.training.objective import MAX_LENGTH, losses, make_optimizer
 from lalkit.treebank.check import subset, trainable
 from lalkit.treebank.corpora import find, load
 from lalkit.treebank.joint import to_joint
@@ -177,7 +177,7 @@ def layer_row(settings: Settings, count: int, words: int, heads: int, mode: str)
     """Return the row of one batch: d_model 1024, d_kv = d_out = 128, no dropout. START and STOP come in addition."""
     case = f"{count}x{words}" if heads == HEADS else f"{count}x{words}, {heads} heads"
     torch.manual_seed(0)
-    config = LabelAttentionConfig(heads=heads, attention_dropout=0.0, residual_dropout=0.0)
+    config = LabelAttentionConfig(heads=heads)
     module = LabelAttention(config, 512, 512).to(settings.device).train(mode != "cached")
     x = torch.randn(count, words + 2, 1024, device=settings.device, requires_grad=mode == "forward+backward")
     mask = torch.ones(count, words + 2, dtype=torch.bool, device=settings.device)
@@ -191,7 +191,7 @@ def layer_row(settings: Settings, count: int, words: int, heads: int, mode: str)
             module.zero_grad(set_to_none=True)  # after the pass: memory that was held before it is not counted
             x.grad = None
 
-    both = partial(run, module), partial(run, partial(label_attention_twin, module))
+    both = partial(run, partial(module, dropout=Masks())), partial(run, partial(label_attention_twin, module))
     return compare(settings, "layer", case, mode, "the equations, batched", *both)
 
 
@@ -454,7 +454,7 @@ def train(settings: Settings) -> list[dict]:
 
 def training_batches(sentences: Sequence[Sentence], config) -> list[list[Sentence]]:
     """Return a few batches, evenly spread over lengths."""
-    sentences, _ = trainable(sentences, config.max_length)
+    sentences, _ = trainable(sentences, MAX_LENGTH)
     groups = batches([len(s) for s in sentences], config.batch_tokens)
     steps = min(STEPS, len(groups))
     return [[sentences[i] for i in groups[step * len(groups) // steps]] for step in range(steps)]

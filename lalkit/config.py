@@ -10,50 +10,37 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import types
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from lalkit.errors import ModelError
 from lalkit.files import parse_json
 
 C = TypeVar("C")
 
-
-class Bounds(NamedTuple):
-    """The smallest and the largest value that a setting may have."""
-
-    least: float
-    most: float
-
-
 # The kinds of numbers. The bounds leave room for several times the largest published network and the longest training.
-Size = Annotated[int, Bounds(1, 2**16)]  # of a vector, a layer or a window
-SizeOrZero = Annotated[int, Bounds(0, 2**16)]  # 0: without it
-Layers = Annotated[int, Bounds(1, 256)]
-LayersOrZero = Annotated[int, Bounds(0, 256)]
-Count = Annotated[int, Bounds(1, 10**9)]  # of epochs, words, steps or evaluations
-CountOrZero = Annotated[int, Bounds(0, 10**9)]
+Size = Annotated[int, Field(ge=1, le=2**16)]  # of a vector or a layer
+SizeOrZero = Annotated[int, Field(ge=0, le=2**16)]  # 0: without it
+Layers = Annotated[int, Field(ge=1, le=256)]
+LayersOrZero = Annotated[int, Field(ge=0, le=256)]
+Count = Annotated[int, Field(ge=1, le=10**9)]  # of epochs, words, steps or evaluations
+CountOrZero = Annotated[int, Field(ge=0, le=10**9)]
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Number = Annotated[float, Field(ge=0, le=10**12)]
 MOST_PROCESSES = 256
-Processes = Annotated[int, Bounds(1, MOST_PROCESSES)]
-Seed = Annotated[int, Bounds(0, 2**31 - 1)]
-Share = Annotated[float, Bounds(0, 1)]
-Number = Annotated[float, Bounds(0, 10**12)]
 
 
 class Settings:
     """Base of the configs: every value is read as the type of its field, and checked against the field's bounds."""
 
     def __post_init__(self):
-        for name, kind in _kinds(type(self)).items():
-            object.__setattr__(self, name, read_setting(kind, getattr(self, name), name))
-
-
-def _kinds(config: type) -> dict[str, Any]:
-    """Return the type of every setting of a config, with its bounds."""
-    return get_type_hints(config, include_extras=True)
+        for name in _forms(type(self)):
+            object.__setattr__(self, name, _read(type(self), name, getattr(self, name), name))
 
 
 @dataclass(frozen=True)
@@ -65,7 +52,6 @@ class EncoderConfig(Settings):
     freeze_embeddings: bool = True  # do not train the sub-word embeddings: less to train and to save [D]
     freeze_layers: LayersOrZero = 0  # do not train this many of the lowest layers, nor anything below them [D]
     rank: SizeOrZero = 0  # rank of the change that other linear maps learn (LoRA, Hu et al. 2021); 0: full [D]
-    window: Size = 512  # sub-words that the encoder reads at once; longer sentences are read in overlapping windows [D]
     word_dim: Size = 128  # size of a word embedding; this and all below are for words from scratch [D]
     char_dim: Size = 32  # size of a character embedding [D]
     char_hidden: Size = 64  # channels of the convolution over characters [D]
@@ -91,10 +77,10 @@ class LabelAttentionConfig(Settings):
     shared: bool = True  # all heads share P, R and the norm [R]; False: one set per head
     # R reads the whole vector of a word [R], or its two halves apart, as the shipped parsers do [D].
     reduce: Literal["whole", "partitioned"] = "whole"
-    partitioned: bool = True  # keep content and position apart in the layer and in the feed-forward after it [P]
     normaliser: Literal["softmax", "entmax15", "sparsemax"] = "softmax"  # [P]
-    attention_dropout: Share = 0.2  # [R]
-    residual_dropout: Share = 0.2  # [R] per sentence and head; 0 is "no RD" in table 1
+    residual_dropout: Share = (
+        0.2  # [R] per sentence and head; 0 is "no RD" in table 1. Attention has dropout 0.2 [R], too
+    )
 
 
 @dataclass(frozen=True)
@@ -102,8 +88,7 @@ class SpanAttentionConfig(Settings):
     """Label attention inside the span: one head per label, instead of the paper's layer [D]."""
 
     d_key: Size = 64  # [D]
-    boundary: Literal["full", "lean", "glass"] = "full"  # scores the edges of a span: `network.span_attention` [D]
-    d_lean: Size = 32  # hidden size of the lean boundary scorer [D]
+    boundary: Literal["full", "glass"] = "full"  # scores the edges of a span: `network.span_attention` [D]
     attention: Literal["learned", "uniform", "none"] = "learned"  # uniform and none are controls [D]
 
 
@@ -144,25 +129,22 @@ class TrainConfig(Settings):
     start: str | None = None  # initialise from this parser's weights: a name or folder, with the same sizes [D]
     epochs: Count = 30  # [D]
     batch_tokens: Count = 800  # words of a batch, which holds sentences of similar length [D]
-    part_tokens: CountOrZero = 0  # words computed at once: the gradients of larger batches are added up; 0: all [D]
     rate: Number = 1e-3  # learning rate of new layers [D]
     encoder_rate: Number = 1.5e-4  # learning rate of the pretrained encoder [D]
     warmup: CountOrZero = 160  # steps of the linear warm-up [R]; in a run of 460 steps, a tenth of the run was better
     warmup_share: Share = 0.0  # warm up over this share of the run instead; 0: over `warmup` steps [D]
-    decay: Literal["linear", "plateau"] = "linear"  # to zero [D]; plateau: halve after 5 stale evaluations [R]
-    stop_after: CountOrZero = 0  # stop after this many stale evaluations; 0: never [D]
+    decay: Literal["linear", "plateau"] = (
+        "linear"  # to zero [D]; plateau: halve after 5 stale evaluations, stop after 20 [R]
+    )
     # Score and save a moving average of the weights, which keeps this share in each step; 0: none [D].
     average: Share = 0.0
     clip: Number = 1.0  # largest norm of the gradient; 0: any [D]
     arc_weight: Number = 0.5  # weight of each of the two cross-entropies of arcs [R]
-    tag_weight: Number = 0.2  # weight of the cross-entropy of tags [D]
     head_word_weight: Number = 0.0  # weight of span attention's cross-entropy on the head word of each gold span [D]
     lam: Share = 0.5  # joint decoding: weight of labels against arcs [R]; the paper does not say
     autocast: bool = True  # compute in bf16 where that is faster than fp32 [D]
-    max_length: Count = 150  # leave longer sentences out of training, but not out of evaluation [D]
     dev_sentences: CountOrZero = 0  # number of dev sentences to evaluate during training; 0: all [D]
     evaluate_every: Count = 1  # epochs between evaluations [D]
-    workers: Processes = 1  # processes that share every batch, one core each [D]
     max_minutes: Number = 0.0  # plan the schedule to end in this time; 0: no limit [D]
 
 
@@ -185,12 +167,12 @@ def override(config: C, settings: dict[str, Any]) -> C:
 
 
 def _set(node: Any, path: list[str], value: Any, whole: str) -> Any:
-    kinds = _kinds(type(node)) if isinstance(node, Settings) else {}
-    if path[0] not in kinds:
-        raise ModelError(f"there is no setting {whole!r}", remedy=f"At this place: {', '.join(kinds) or 'none'}.")
+    names = _forms(type(node)) if isinstance(node, Settings) else {}
+    if path[0] not in names:
+        raise ModelError(f"there is no setting {whole!r}", remedy=f"At this place: {', '.join(names) or 'none'}.")
     if len(path) > 1:
         return replace(node, **{path[0]: _set(getattr(node, path[0]), path[1:], value, whole)})
-    return replace(node, **{path[0]: read_setting(kinds[path[0]], value, whole)})
+    return replace(node, **{path[0]: _read(type(node), path[0], value, whole)})
 
 
 def to_dict(config: Any) -> dict:
@@ -208,19 +190,24 @@ def flatten(values: dict, path: str = "") -> dict[str, Any]:
 
 def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
     """Read a config of this kind: the inverse of `to_dict`. Raises ModelError for anything unknown."""
-    kinds = _kinds(kind)
-    if not isinstance(values, dict) or set(values) - set(kinds):
-        unknown = sorted(map(_shown, set(values) - set(kinds))) if isinstance(values, dict) else [_shown(values)]
-        raise ModelError(f"{where} has unknown settings: {', '.join(unknown)}", remedy=f"It has: {', '.join(kinds)}.")
-    return kind(**{name: read_setting(kinds[name], value, f"{where}.{name}") for name, value in values.items()})
+    names = _forms(kind)
+    if not isinstance(values, dict) or set(values) - set(names):
+        unknown = set(values) - set(names) if isinstance(values, dict) else [values]
+        problem = f"{where} has unknown settings: {', '.join(map(_shown, unknown))}"
+        raise ModelError(problem, remedy=f"It has: {', '.join(names)}.")
+    return kind(**{name: _read(kind, name, value, f"{where}.{name}") for name, value in values.items()})
 
 
-# Settings of older versions, with the only value that this version still has; `...`: it mattered only beside one of the others.
+# Settings of older versions, with the only value that this version still has. `...`: it mattered only beside one of the others,
+# or only in the training.
 FORMER = {
     "model.encoder.subword": "last", "model.encoder.long": "split", "model.encoder.lstm_layers": 2,
     "model.label_attention.feedforward": False, "model.label_attention.ties": "none", "train.patience": 5,
     "train.betas": [0.9, 0.98], "train.eps": 1e-9, "train.weight_decay": 0.0, "train.tie_weight": 0.0,
     "train.apart_weight": 0.0, "model.label_attention.d_ff": ..., "train.apart": ...,
+    "model.label_attention.partitioned": True, "model.label_attention.attention_dropout": ..., "model.encoder.window": ...,
+    "model.span_attention.d_lean": ..., "train.part_tokens": ..., "train.stop_after": ..., "train.tag_weight": ...,
+    "train.max_length": ..., "train.workers": ...,
 }  # fmt: skip
 
 
@@ -251,46 +238,44 @@ def _at(values: Any, path: str) -> dict:
     return values if isinstance(values, dict) else {}
 
 
-def read_setting(kind: Any, value: Any, where: str) -> Any:
+class _Form(NamedTuple):
+    """How a setting is read. section: the config that it holds, if it holds one. adapter: it checks any other value."""
+
+    section: type | None
+    optional: bool
+    adapter: TypeAdapter | None
+
+
+@cache
+def _forms(config: type) -> dict[str, _Form]:
+    """Return the form of every setting of a config, by its name."""
+    forms = {}
+    for name, hint in get_type_hints(config, include_extras=True).items():
+        kinds = get_args(hint) or (hint,)
+        section = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Settings)), None)
+        forms[name] = _Form(section, type(None) in kinds, None if section else TypeAdapter(hint))
+    return forms
+
+
+def _read(config: type, name: str, value: Any, where: str) -> Any:
     """Return a value, given as text or from JSON, as the type with which its setting is declared.
 
     where: the whole name of the setting. Raises ModelError for a value of another type, or out of its bounds.
     """
-    if get_origin(kind) in (Union, types.UnionType):
-        if value is None or (isinstance(value, str) and value.lower() == "none"):
-            return None
-        kind = next(k for k in get_args(kind) if k is not type(None))
-    if get_origin(kind) is Annotated:
-        kind, bounds = get_args(kind)
-        number = read_setting(kind, value, where)
-        if not bounds.least <= number <= bounds.most:
-            raise ModelError(f"{where} is {number}", remedy=f"Give {bounds.least:,} to {bounds.most:,}.")
-        return number
-    if isinstance(kind, type) and issubclass(kind, Settings):
-        if isinstance(value, str):  # JSON from the command line
-            try:
-                value = parse_json(value, nan=True)
-            except ValueError as error:
-                remedy = 'Give none, or JSON such as {"d_key": 32}.'
-                raise ModelError(f"{where} is {_shown(value)}: {error}", remedy=remedy) from None
-        return value if isinstance(value, kind) else from_dict(kind, value, where)
-    if get_origin(kind) is Literal:
-        if value in get_args(kind):
-            return value
-        raise ModelError(f"{where} is {_shown(value)}", remedy=f"It is one of {', '.join(get_args(kind))}.")
-    if kind is bool and isinstance(value, bool | str) and str(value).lower() in ("true", "false"):
-        return str(value).lower() == "true"
-    if kind is str and isinstance(value, str | Path):
-        return str(value)
-    if kind in (int, float) and not isinstance(value, bool):
-        with suppress(TypeError, ValueError, OverflowError):
-            number = float(value)
-            if kind is float or number == int(number):
-                return kind(number)
-    raise ModelError(f"{where} must be of type {kind.__name__}, not {_shown(value)}", remedy=f"Give {WORDS[kind]}.")
-
-
-WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    form = _forms(config)[name]
+    value = str(value) if isinstance(value, Path) else value
+    if form.optional and (value is None or (isinstance(value, str) and value.lower() == "none")):
+        return None
+    try:
+        if form.section:  # text: JSON from the command line
+            value = parse_json(value, nan=True) if isinstance(value, str) else value
+            return value if isinstance(value, form.section) else from_dict(form.section, value, where)
+        return form.adapter.validate_python(value, strict=not isinstance(value, str))
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+    except ValueError as error:
+        problem = f'{error}. Give none, or JSON such as {{"d_key": 32}}'
+    raise ModelError(f"{where} is {_shown(value)}", remedy=f"{problem}.")
 
 
 def _shown(value: Any) -> str:
@@ -355,7 +340,7 @@ def paper_english() -> Config:
     """
     encoder = EncoderConfig(pretrained="xlnet-large-cased", mix_layers=False, freeze_embeddings=False)
     model = ModelConfig(encoder, LabelAttentionConfig(), feedforward=2048, tag_input="given")
-    rates = TrainConfig(arc_weight=1.0, rate=5e-5, encoder_rate=5e-5, decay="plateau", stop_after=20, clip=0.0)
+    rates = TrainConfig(arc_weight=1.0, rate=5e-5, encoder_rate=5e-5, decay="plateau", clip=0.0)
     return Config(model, replace(rates, epochs=200, batch_tokens=2400))
 
 

@@ -14,6 +14,7 @@ from lalkit.errors import CorpusError, LalkitError, ModelError
 from lalkit.evaluation.scores import evaluate
 from lalkit.network.predict import decode_output
 from lalkit.network.vocabulary import Vocab
+from lalkit.training import loop
 from lalkit.training.loop import Run, estimate, quality, train
 from lalkit.treebank.check import check, stats, trainable
 from lalkit.treebank.conllu import format_conllu
@@ -99,7 +100,7 @@ def test_dependencies_alone(dependency_parser, ud):
         parser.look([gold[0]])
 
 
-def test_unread_dev_sentences_are_counted_and_no_sentence_is_an_error(tmp_path, caplog):
+def test_unread_dev_sentences_are_counted_and_no_sentence_is_an_error(tmp_path, caplog, monkeypatch):
     rows = format_conllu([Sentence(tuple("abcd"), ("X",) * 4, None, (2, 0, 2, 3), ("dep",) * 4)])
     cycle = CROSSING.replace("\t0\t", "\t1\t")
     (tmp_path / "train.conllu").write_text(rows)
@@ -108,8 +109,8 @@ def test_unread_dev_sentences_are_counted_and_no_sentence_is_an_error(tmp_path, 
     caplog.set_level("INFO", logger="lalkit")
     Run(config, str(tmp_path), tmp_path / "run")
     assert "0 of train and 1 of dev unread), 2 of dev" in caplog.messages[0]
-    short = override(config, {"train.max_length": 3})
-    for start in (lambda: Run(short, str(tmp_path), tmp_path / "short"), lambda: estimate(short, str(tmp_path))):
+    monkeypatch.setattr(loop, "MAX_LENGTH", 3)
+    for start in (lambda: Run(config, str(tmp_path), tmp_path / "short"), lambda: estimate(config, str(tmp_path))):
         with pytest.raises(CorpusError, match="no sentence to train on; left out: 1 longer than 3 words"):
             start()
     assert not (tmp_path / "short").exists()

@@ -272,7 +272,7 @@ def measure(run: str | Path, treebank: str) -> dict:
     scores = {split: rounded(evaluate(*together(pairs))) for split, pairs in parses.items()}
     row = {
         "seed": parser.config.train.seed, "epochs": state["epoch"], "best_epoch": content["info"]["epoch"],
-        "hours": round(state["seconds"] / 3600, 2), "cores": parser.config.train.workers,
+        "hours": round(state["seconds"] / 3600, 2), "cores": content["info"].get("threads", 1),
         "weights": sum(p.numel() for p in parser.network.parameters() if p.requires_grad),
         "dev": scores.get("dev"), "test": scores.get("test"),
     }  # fmt: skip
@@ -319,7 +319,7 @@ def settings(config: Config) -> dict:
     The seed and the number of processes that share a batch are left out: runs that differ in these have the same recipe.
     """
     ours = flatten(to_dict(config))
-    del ours["train.seed"], ours["train.workers"]
+    del ours["train.seed"]
     presets = {name: flatten(to_dict(make())) for name, make in PRESETS.items()}
     differing = [
         {"preset": name} | {key: value for key, value in ours.items() if key not in theirs or theirs[key] != value}

@@ -12,9 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lalkit.chart.cky import EMPTY, FIRST_REAL, SUBHEAD, best_brackets
-from lalkit.chart.joint_torch import check_shapes
-from lalkit.chart.sums import check_distribution, marginals_batch
+from lalkit.chart.cky import FIRST_REAL, SUBHEAD, best_brackets
+from lalkit.chart.sums import marginals_batch
 
 Gold = Sequence[Sequence[tuple[int, int, int]]]
 
@@ -42,11 +41,8 @@ def span_margin_loss(
         threads: Threads for CKY; None: one per core.
         scores_at: A function (sentence, start, end, label), [m] each -> the same scores [m], through which the gradients
             flow instead of label_scores.
-
-    Raises:
-        ValueError: No tree can have these gold spans.
     """
-    lengths = check_gold(gold, lengths, label_scores.shape)
+    lengths = torch.as_tensor(lengths).tolist()
     if label_scores.dtype not in (torch.float32, torch.float64):
         label_scores = label_scores.float()
     device = label_scores.device
@@ -96,16 +92,11 @@ def joint_likelihood_loss(
         temperature: What scores are divided by.
         threads: Threads on the CPU; None: one per core.
 
-    Raises:
-        ValueError: No tree can have these gold spans, or a head is not a word of the sentence.
+    Raises: As `log_partition` does.
     """
-    lengths = check_gold(gold, lengths, label_scores.shape)
+    lengths = torch.as_tensor(lengths).tolist()
     device = label_scores.device
-    words = torch.arange(arc_scores.shape[1], device=device)
-    limits = torch.tensor(lengths, device=device)[:, None]
-    mask = words < limits
-    if (mask & ((heads < 0) | (heads > limits) | (heads == words + 1))).any():
-        raise ValueError("a gold head is not the root or another word of its sentence")
+    mask = torch.arange(arc_scores.shape[1], device=device) < torch.tensor(lengths, device=device)[:, None]
     total = log_partition(label_scores, arc_scores, lengths, lam, temperature, threads)
     at = [(b, i, j, k) for b, spans in enumerate(gold) for i, j, k in spans]
     labels = label_scores[tuple(torch.tensor(at, device=device).T)].to(total.dtype)
@@ -130,8 +121,6 @@ def log_partition(
     Raises:
         ValueError, ScoreError, TooLongError: As `sums.marginals` does. The message names the sentence.
     """
-    check_distribution(lam, temperature)
-    check_shapes(label_scores, arc_scores, lengths)
     dtype = torch.promote_types(torch.promote_types(label_scores.dtype, arc_scores.dtype), torch.float32)
     return _LogPartition.apply(label_scores.to(dtype), arc_scores.to(dtype), lengths, lam, temperature, threads)
 
@@ -175,7 +164,7 @@ def augmented_maximum(label_scores: Tensor, gold_label: Tensor, lengths: list[in
 def span_likelihood_loss(label_scores: Tensor, lengths: Tensor | Sequence[int], gold: Gold) -> Tensor:
     """Return the sum over sentences of -log p(gold), a scalar, at least float32. Gradients flow through all spans.
 
-    p(tree) is proportional to exp(the sum of its labels' scores). A tree is a set of labelled spans that `check_gold` allows.
+    p(tree) is proportional to exp(the sum of its labels' scores). A tree is a set of nested labelled spans; one is the sentence.
     Every tree counts exactly once, because a span takes its parts one by one, from the first to the last:
 
         N(i, j) = U(i, j) sum_l e^score(i, j, l)     a labelled span; for a single word: 1 + its labels
@@ -189,11 +178,8 @@ def span_likelihood_loss(label_scores: Tensor, lengths: Tensor | Sequence[int], 
         label_scores: [B, N+1, N+1, L]; index 0 is the empty label, which scores 0. Half precision is computed in float32.
         lengths: [B], the numbers of words.
         gold: The labelled spans (start, end, label index) of every sentence.
-
-    Raises:
-        ValueError: No tree can have these gold spans.
     """
-    lengths = check_gold(gold, lengths, label_scores.shape)
+    lengths = torch.as_tensor(lengths).tolist()
     scores, n = label_scores.to(torch.promote_types(label_scores.dtype, torch.float32)), max(lengths)
     word, sentence, last = (torch.tensor(x, device=scores.device) for x in (range(n), range(len(lengths)), lengths))
     # Lists over widths, each entry [B, start], in logarithms. Cells beyond a sentence's end are computed, but not read.
@@ -211,34 +197,6 @@ def span_likelihood_loss(label_scores: Tensor, lengths: Tensor | Sequence[int], 
     whole = whole + scores[sentence, 0, last, FIRST_REAL:].logsumexp(-1)  # the whole sentence has a real label
     gold_at = torch.tensor([(b, *span) for b, spans in enumerate(gold) for span in spans], device=scores.device).T
     return whole.sum() - scores[tuple(gold_at)].sum()
-
-
-def check_gold(gold: Gold, lengths: Tensor | Sequence[int], shape: torch.Size) -> list[int]:
-    """Return the lengths as a list.
-
-    Raises ValueError unless a sentence's gold spans are different and nested, have allowed labels, and one is the sentence.
-    """
-    lengths = torch.as_tensor(lengths).tolist()
-    if len(gold) != len(lengths) or len(lengths) != shape[0]:
-        raise ValueError(f"{len(gold)} gold trees and {len(lengths)} lengths for {shape[0]} sentences")
-    for b, (spans, n) in enumerate(zip(gold, lengths)):
-        where = f"sentence {b} of {n} words"
-        if not 1 <= n < shape[1]:
-            raise ValueError(f"{where}: the chart has room for 1 to {shape[1] - 1}")
-        open_spans: list[tuple[int, int]] = []
-        for i, j, label in sorted(spans, key=lambda span: (span[0], -span[1])):
-            if not (0 <= i < j <= n and EMPTY < label < shape[3]):
-                raise ValueError(f"{where}: the gold span {(i, j, label)} does not fit its chart")
-            if label == SUBHEAD and (j - i == 1 or j - i == n):
-                raise ValueError(f"{where}: the gold span {(i, j, label)} may not be <H>")
-            while open_spans and open_spans[-1][1] <= i:
-                open_spans.pop()
-            if open_spans and (open_spans[-1][1] < j or open_spans[-1] == (i, j)):
-                raise ValueError(f"{where}: the gold spans {open_spans[-1]} and {(i, j)} cross or are the same")
-            open_spans.append((i, j))
-        if (0, n) not in {(i, j) for i, j, _ in spans}:
-            raise ValueError(f"{where}: gold has no label for the whole sentence")
-    return lengths
 
 
 def arc_loss(log_probabilities: Tensor, heads: Tensor, mask: Tensor) -> Tensor:

@@ -37,11 +37,7 @@ Epochs = Annotated[int, typer.Option(min=0, help="The number of training epochs;
 
 @command()
 def sweep(
-    file: Path,
-    profile: str | None = None,
-    jobs: int = 1,
-    cluster: str | None = None,
-    out: Annotated[Path | None, options.FOLDER] = None,
+    file: Path, profile: str | None = None, jobs: int = 1, out: Annotated[Path | None, options.FOLDER] = None
 ) -> None:
     """Train a grid of settings and seeds. The same command continues an interrupted sweep.
 
@@ -53,14 +49,13 @@ def sweep(
         file: The description of the sweep, e.g. notebooks/sweeps/ablation-1.yml.
         profile: The size of the sweep: a profile of the file, e.g. smoke.
         jobs: The number of runs at the same time, one core each.
-        cluster: Train on the workers of this dask scheduler, e.g. tcp://host:8786; then --jobs does not count.
         out: The folder of the sweep; by default runs/sweeps/NAME or NAME-PROFILE.
     """
     from lalkit.reproduce import sweep as sweeps
 
     planned = sweeps.plan(file, profile)
     out = out or Path("runs/sweeps") / "-".join(filter(None, (planned.name, profile)))
-    results = sweeps.sweep(planned, out, jobs=jobs, cluster=cluster)
+    results = sweeps.sweep(planned, out, jobs=jobs)
     failed = [(run, result) for run, result in results if result["status"] != "ok"]
     for run, result in failed:
         logger.info("%s: %s  (%s)", run, sweeps.outcome(result), out / run.folder)

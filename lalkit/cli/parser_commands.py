@@ -30,7 +30,6 @@ def train(
     seed: int | None = None,
     epochs: int | None = None,
     max_minutes: float | None = None,
-    workers: int | None = None,
     threads: options.Threads = None,
     resume: bool = False,
     dry_run: bool = False,
@@ -47,22 +46,19 @@ def train(
         seed: The number that all random choices depend on.
         epochs: How often the training sentences are seen.
         max_minutes: Plan the training so that it ends in this time.
-        workers: The number of processes, one core each; by default one per core, at most 4 (from scratch: 1).
         resume: Continue the run in --out.
         dry_run: Train nothing; estimate the number of weights, the memory and the time.
     """
     from lalkit import config
-    from lalkit.training import loop, parallel
+    from lalkit.training import loop
 
     if (out is None) != dry_run:
         remedy = "Give either --out FOLDER or --dry-run."
         raise ParameterError("a training needs --out, and a dry run has none", remedy=remedy)
-    named = {"seed": seed, "epochs": epochs, "max_minutes": max_minutes, "workers": workers}
+    named = {"seed": seed, "epochs": epochs, "max_minutes": max_minutes}
     named = {"model.task": task} | {f"train.{name}": value for name, value in named.items()}
     settings = options.pairs(set_) | {name: value for name, value in named.items() if value is not None}
     chosen = config.override(config.preset(preset), settings)
-    if "train.workers" not in settings:
-        chosen = config.override(chosen, {"train.workers": 1 if threads else parallel.usual_size(chosen)})
     if dry_run:
         print(loop.estimate(chosen, treebank))
     else:

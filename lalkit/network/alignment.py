@@ -20,6 +20,7 @@ from lalkit.treebank.brackets import unescape
 
 MINILM = "minilm"
 QUOTES = {"``": '"', "''": '"'}  # the Penn Treebank's quotes -> the quotes that encoders know
+WINDOW = 512  # sub-words that an encoder reads at once, unless its tokenizer names fewer [D]
 OVERLAP = 4  # two neighbouring windows share a quarter of a window
 
 
@@ -67,13 +68,13 @@ def surface(word: str) -> str:
     return QUOTES.get(word) or unescape(word)
 
 
-def align(words: tuple[str, ...], tokenizer, window: int) -> Aligned:
+def align(words: tuple[str, ...], tokenizer, window: int = WINDOW) -> Aligned:
     """Return the sub-words of a sentence. Each word is split alone, so that no sub-word belongs to two words.
 
     Args:
         words: The tokens of the sentence. A token for which the tokenizer returns nothing becomes its unknown token.
         tokenizer: A tokenizer of Hugging Face.
-        window: The number of sub-words in a row, with the special tokens. A longer sentence has several overlapping rows.
+        window: The most sub-words in a row, with the special tokens. A longer sentence has several overlapping rows.
 
     Raises:
         ModelError: A word is longer than a row.
@@ -82,7 +83,7 @@ def align(words: tuple[str, ...], tokenizer, window: int) -> Aligned:
     known = tokenizer([space + surface(word) for word in words], add_special_tokens=False)["input_ids"]
     pieces = [ids or [tokenizer.unk_token_id] for ids in known]
     before, after = special_tokens(tokenizer)
-    room = window - len(before) - len(after)
+    room = min(window, tokenizer.model_max_length) - len(before) - len(after)
     longest = max(range(len(words)), key=lambda i: len(pieces[i]))
     if len(pieces[longest]) > room:
         remedy = f"Is this a word? {words[longest][:40]!r}..."

@@ -41,6 +41,7 @@ from lalkit.config import LabelAttentionConfig
 from lalkit.network.encoder import HookedModule, PartitionedLinear, block_einsum, halve, xavier
 from lalkit.network.residual_norm import residual_norm
 
+ATTENTION_DROPOUT = 0.2  # [R]
 NORMALISERS = {"softmax": torch.softmax, "entmax15": entmax15, "sparsemax": sparsemax}
 # The logit of padding. Its attention is exactly 0 under every normaliser. With -inf instead, a row of padding would have no
 # sparsemax, and its softmax would be NaN.
@@ -55,54 +56,6 @@ def normalise(scores: Tensor, mask: Tensor, kind: str = "softmax") -> Tensor:
     if kind not in NORMALISERS:
         raise ValueError(f"no normaliser {kind!r}: {', '.join(NORMALISERS)}")
     return NORMALISERS[kind](scores.masked_fill(~mask, OUTSIDE), dim=-1) * mask
-
-
-def fold(query: Float[Tensor, "h k"], key: Float[Tensor, "h k d"]) -> Float[Tensor, "h d"]:
-    """Return u_h = W_h^T q_h of every head."""
-    return _Fold.apply(*_cast(query, key))
-
-
-def per_head(x: Float[Tensor, "b h d"], weight: Float[Tensor, "h o d"]) -> Float[Tensor, "b h o"]:
-    """Return W_h x_h of every head."""
-    return _PerHead.apply(*_cast(x, weight))
-
-
-def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Cast tensors as autocast does for the operations that it knows."""
-    device = tensors[0].device.type
-    if not torch.is_autocast_enabled(device):
-        return tensors
-    return tuple(x.to(torch.get_autocast_dtype(device)) for x in tensors)
-
-
-class _Fold(torch.autograd.Function):
-    """`fold`. Autograd would compute its gradient as a matrix product with an inner axis of one."""
-
-    @staticmethod
-    def forward(ctx, query: Tensor, key: Tensor) -> Tensor:
-        ctx.save_for_backward(query, key)
-        return torch.einsum("hk,hkd->hd", query, key)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:
-        query, key = ctx.saved_tensors
-        return torch.einsum("hd,hkd->hk", grad, key), query[:, :, None] * grad[:, None]
-
-
-class _PerHead(torch.autograd.Function):
-    """`per_head`. Autograd would return the gradient of the weight transposed and copy it: a fifth of a training step."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        return torch.einsum("bhd,hod->bho", x, weight)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:
-        x, weight = ctx.saved_tensors
-        return torch.einsum("bho,hod->bhd", grad, weight), grad.permute(1, 2, 0) @ x.transpose(0, 1)
 
 
 Blocks = list[Tensor]  # the matrix of content and the matrix of position; or one matrix of both
@@ -138,12 +91,10 @@ class LabelAttention(HookedModule):
 
     def __init__(self, config: LabelAttentionConfig, d_content: int, d_position: int):
         super().__init__()
-        self.config = config
-        self.sizes = d_content, d_position
-        halves, heads = halve if config.partitioned else lambda size: (size,), config.heads
-        whole, self.inner = (d_content + d_position,), halves(config.d_kv)
-        d_model = self.sizes if config.partitioned else whole
-        self.whole = config.reduce == "whole" or not config.partitioned
+        self.config, heads = config, config.heads
+        self.sizes = d_model = d_content, d_position
+        whole, self.inner = (d_content + d_position,), halve(config.d_kv)
+        self.whole = config.reduce == "whole"
         self.key, self.value = (PartitionedLinear(d_model, self.inner, heads) for _ in range(2))
         if config.query == "vector":
             self.query = nn.Parameter(xavier(heads, config.d_kv))
@@ -224,7 +175,7 @@ class LabelAttention(HookedModule):
     def folded_query(self) -> Float[Tensor, "h d"]:
         """Return u_h = W^K_h^T q_h: [H, d_model]."""
         parts = zip(self.query.split(self.inner, dim=-1), self.key.blocks)
-        return torch.cat([fold(query, key) for query, key in parts], dim=-1)
+        return torch.cat([torch.einsum("hk,hkd->hd", query, key) for query, key in parts], dim=-1)
 
     def attend(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> Tensor:
         """Return a_h of every head (eq. 1): [B, H, T]; for a query matrix [B, H, T, T]."""
@@ -244,7 +195,9 @@ class LabelAttention(HookedModule):
         """Return c_h of every head (eq. 3, 4): [B, H, d_kv]; for a query matrix [B, T, H, d_kv]."""
         if attention.dim() == 3:
             parts = torch.einsum("bht,btd->bhd", attention, x).split(self.value.d_in, dim=-1)
-            return torch.cat([per_head(part, value) for part, value in zip(parts, self.value.blocks)], dim=-1)
+            # In this order the gradient of the value matrices needs no copy, which would take a fifth of a training step.
+            values = [(v @ part.permute(1, 2, 0)).permute(2, 0, 1) for part, v in zip(parts, self.value.blocks)]
+            return torch.cat(values, dim=-1)
         return torch.einsum("bhqt,bthk->bqhk", attention, self.value(x))
 
     def combine(self, x: Float[Tensor, "b t d"], contexts: Tensor, residual: Tensor | None) -> Tensor:
@@ -281,9 +234,7 @@ class LabelAttention(HookedModule):
         h = self.config.heads
         words = (t,) if self.config.query == "vector" else (t, t)
         rows = h if self.config.combine == "concat" else 1
-        return Masks(
-            _mask(x, self.config.attention_dropout, b, h, *words), _mask(x, self.config.residual_dropout, b, rows, d)
-        )
+        return Masks(_mask(x, ATTENTION_DROPOUT, b, h, *words), _mask(x, self.config.residual_dropout, b, rows, d))
 
 
 def _mask(like: Tensor, p: float, *shape: int) -> Tensor | None:

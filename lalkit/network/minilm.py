@@ -106,7 +106,7 @@ class WordPieces:
         self.backend.no_padding()
         ids = map(self.backend.token_to_id, ("[PAD]", "[UNK]", "[MASK]"))
         self.pad_token_id, self.unk_token_id, self.mask_token_id = ids
-        self.eos_token_id = None
+        self.eos_token_id, self.model_max_length = None, 512
 
     def __call__(self, texts: list[str], add_special_tokens: bool = True) -> dict[str, list[list[int]]]:
         encoded = self.backend.encode_batch(texts, add_special_tokens=add_special_tokens)

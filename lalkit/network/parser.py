@@ -66,8 +66,8 @@ class Network(nn.Module):
         self.label_attention = LabelAttention(lal, config.d_content, config.d_position) if lal else None
         heads, self.slice = self.label_attention.d_out if lal else (1, (config.d_content, config.d_position))
         size = sum(self.slice)
-        parts = self.slice if lal is None or lal.partitioned else (size,)
-        self.feedforward = FeedForward(heads, parts, config.feedforward, config.dropout) if config.feedforward else None
+        wide = config.feedforward
+        self.feedforward = FeedForward(heads, self.slice, wide, config.dropout) if wide else None
         inside, sizes = config.span_attention, (heads * size, config.label_hidden, len(vocab.labels), config.dropout)
         self.spans = SpanLabelAttention(inside, *sizes) if inside else SpanScorer(*sizes)
         self.arcs = ArcScorer(
@@ -159,13 +159,12 @@ class FeedForward(nn.Module):
     the position halves another [R]. The residual and the norm are those of a self-attention layer.
     """
 
-    def __init__(self, heads: int, parts: Sequence[int], hidden: int, dropout: float):
-        """parts: the sizes of content and position in the slice of a head; or its whole size, for one map of everything."""
+    def __init__(self, heads: int, parts: tuple[int, int], hidden: int, dropout: float):
+        """parts: the sizes of content and position in the slice of a head."""
         super().__init__()
-        self.parts, size = tuple(parts), heads * sum(parts)
-        wide, inner = tuple(heads * part for part in parts), halve(hidden) if len(parts) == 2 else (hidden,)
+        self.parts, wide, inner = parts, tuple(heads * part for part in parts), halve(hidden)
         self.up, self.down = PartitionedLinear(wide, inner, bias=True), PartitionedLinear(inner, wide, bias=True)
-        self.norm, self.dropout = nn.LayerNorm(size), nn.Dropout(dropout)
+        self.norm, self.dropout = nn.LayerNorm(sum(wide)), nn.Dropout(dropout)
 
     def forward(self, y: Tensor) -> Tensor:
         heads = y.shape[-2]

@@ -10,7 +10,6 @@ tags have those of the network's softmax.
 
 from __future__ import annotations
 
-import logging
 import math
 import platform
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lalkit.chart import machine
 from lalkit.chart.cky import cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
@@ -39,9 +37,6 @@ from lalkit.treebank.universal import universal_tags
 if TYPE_CHECKING:
     import pandas as pd
 
-logger = logging.getLogger(__name__)
-LONG = 500  # words of a sentence that is announced before it is parsed
-SECONDS = 1e-10  # of one core, for the decoder: times the fourth power of the words
 Precision = Literal["auto", "fp32", "bf16"]
 # What finds the trees of a batch: it takes the arguments of `decode_output`.
 Decode = Callable[..., list[JointTree]]
@@ -221,8 +216,6 @@ def predict_batches(
         for group in batches([len(s) for s in sentences], budget):
             chosen = [sentences[i] for i in group]
             lengths, names = [len(s) for s in chosen], [s.where for s in chosen]
-            if device.type == "cpu" and task != "constituents" and lengths[0] >= LONG:
-                announce(chosen[0])
             with undisturbed(device, precision == "bf16"):
                 output = network(collator(chosen).to(device), attention=attention, posts=posts)
                 trees = find(output, lengths, lam, threads, task, names)
@@ -239,19 +232,6 @@ def predict_batches(
                     with_confidence(*pair, network.config.tag_input) for pair in zip(predictions, chosen, sums)
                 ]
             yield group, predictions, output
-
-
-def announce(sentence: Sentence) -> None:
-    """Say, before a long sentence is parsed, what it takes. Raises TooLongError if its chart does not fit into memory.
-
-    The time is a forecast: 400 words took 2.7 s of one core of a common processor, and 1,000 words 80 to 100 s.
-    """
-    n, needed = len(sentence), machine.chart_bytes(len(sentence), torch.float32.itemsize)
-    machine.check_fits(n, needed, machine.available_bytes(), sentence.where)
-    logger.warning(
-        f"{sentence.where}: {n:,} words need about {max(1, round(SECONDS * n**4)):,} s and up to {needed / 1e6:,.0f} MB. "
-        "The time grows with the fourth power of the words, the memory with the third: split the sentence if you can."
-    )
 
 
 @contextmanager

@@ -24,46 +24,13 @@ def fenceposts(y: Float[Tensor, "b t h d"], parts: tuple[int, int]) -> Float[Ten
     first half of the content and of the position, and the backward half the second halves (Kitaev and Klein 2018). parts:
     how many features of a slice are content, and how many position.
     """
-    return _Fenceposts.apply(y, parts)
-
-
-class _Fenceposts(torch.autograd.Function):
-    """One copy in each direction. Autograd would fill and add several tensors of y's size in the backward pass."""
-
-    @staticmethod
-    def forward(ctx, y: Tensor, parts: tuple[int, int]) -> Tensor:
-        ctx.parts = parts
-        b, t, h, d = y.shape
-        posts = y.new_empty(b, t - 1, h, d)
-        for words, features, place in quarters(parts):
-            posts[..., place] = y[:, words, :, features]
-        return posts
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
-        b, f, h, d = grad.shape
-        y = grad.new_empty(b, f + 1, h, d)
-        for words, features, place in quarters(ctx.parts):
-            y[:, words, :, features] = grad[..., place]
-            y[:, -1 if words.start is None else 0, :, features] = 0  # this half is not taken from this word
-        return y, None
-
-
-def quarters(parts: tuple[int, int]) -> list[tuple[slice, slice, slice]]:
-    """Return the four quarters of a fencepost: (words, features of y, features of the fencepost)."""
     content, position = parts
-    forward, backward = slice(None, -1), slice(1, None)
-    middles = (content + 1) // 2, content + (position + 1) // 2
-    sources = [
-        (forward, 0, middles[0]), (forward, content, middles[1]),
-        (backward, middles[0], content), (backward, middles[1], content + position),
-    ]  # fmt: skip
-    slices, place = [], 0
-    for words, start, stop in sources:
-        slices.append((words, slice(start, stop), slice(place, place + stop - start)))
-        place += stop - start
-    return slices
+    forward, backward, middles = y[:, :-1], y[:, 1:], ((content + 1) // 2, content + (position + 1) // 2)
+    quarters = (
+        forward[..., : middles[0]], forward[..., content : middles[1]],
+        backward[..., middles[0] : content], backward[..., middles[1] :],
+    )  # fmt: skip
+    return torch.cat(quarters, dim=-1)
 
 
 class SpanScorer(nn.Module):

@@ -6,9 +6,8 @@
 Why: in the paper's layer a head has one context per sentence, and a span is the difference of two fenceposts. So what a head
 attends to reaches the span's score only through a norm. Here it is a term of the score.
 
-B scores the boundary of the span. `full` is the two-layer scorer of fenceposts. `lean` is a narrow scorer of the first and the
-last word. `glass` is linear in these two words, so that a score is a sum of named terms: the attention of every word times
-its evidence, two edges, and a constant.
+B scores the boundary of the span. `full` is the two-layer scorer of fenceposts. `glass` is linear in the first and the last word,
+so that a score is a sum of named terms: the attention of every word times its evidence, two edges, and a constant.
 
 All spans are computed at once: for every start, numerators and denominators are running sums in float64. Logits are taken
 relative to the greatest one of the sentence, but not lower than FLOOR below it. Differences of sums from the sentence's
@@ -34,36 +33,29 @@ FLOOR = 600.0  # e^-600 is far above the least float64, so no span divides by 0
 
 
 class EdgeScorer(nn.Module):
-    """B(i, j) from the first and the last word of a span: linear, or (hidden) W2 ReLU(LN(W_f x_i+1 + W_l x_j)) + b2."""
+    """B(i, j) = W_f x_i+1 + W_l x_j + b, from the first and the last word of a span."""
 
-    def __init__(self, features: int, hidden: int | None, labels: int):
+    def __init__(self, features: int, labels: int):
         super().__init__()
-        self.labels = labels
-        self.first = nn.Linear(features, hidden or labels, bias=False)
-        self.last = nn.Linear(features, hidden or labels)
-        self.norm = nn.LayerNorm(hidden) if hidden else None
-        self.second = nn.Linear(hidden, labels) if hidden else None
+        self.first, self.last = nn.Linear(features, labels, bias=False), nn.Linear(features, labels)
 
     def project(self, words: Float[Tensor, "b n d"]) -> Parts:
-        """Return the words as the first and as the last words of spans, two [B, N, hidden or labels]."""
+        """Return the words as the first and as the last words of spans, two [B, N, labels]."""
         return self.first(words), self.last(words)
 
     def chart(self, parts: Parts, lengths: Int[Tensor, "b"] | None = None) -> Float[Tensor, "b f f l"]:
         """Return the scores of all spans; 0 where i >= j. Cells beyond the end of a sentence have no meaning."""
         first, last = parts
-        b, n, _ = first.shape
-        chart = first.new_zeros(b, n + 1, n + 1, self.labels + 1, dtype=at_least_float(first))
+        b, n, labels = first.shape
+        chart = first.new_zeros(b, n + 1, n + 1, labels + 1, dtype=at_least_float(first))
         for i in range(n):
-            chart[:, i, i + 1 :, 1:] = self._score(first[:, i : i + 1] + last[:, i:]).to(chart.dtype)
+            chart[:, i, i + 1 :, 1:] = (first[:, i : i + 1] + last[:, i:]).to(chart.dtype)
         return chart
 
     def at(self, parts: Parts, b: Tensor, i: Tensor, j: Tensor, label: Tensor) -> Float[Tensor, "m"]:
         """Return the scores of m spans (sentence b, start i, end j), each for one label."""
         first, last = parts
-        return self._score(first[b, i] + last[b, j - 1]).gather(1, label.clamp(min=1)[:, None] - 1)[:, 0]
-
-    def _score(self, edges: Float[Tensor, "*y k"]) -> Float[Tensor, "*y l"]:
-        return edges if self.norm is None or self.second is None else self.second(torch.relu(self.norm(edges)))
+        return (first[b, i] + last[b, j - 1]).gather(1, label.clamp(min=1)[:, None] - 1)[:, 0]
 
 
 class SpanLabelAttention(HookedModule):
@@ -85,7 +77,7 @@ class SpanLabelAttention(HookedModule):
         if config.boundary == "full":
             self.boundary = SpanScorer(features, hidden, labels, dropout)
         else:
-            self.boundary = EdgeScorer(features, config.d_lean if config.boundary == "lean" else None, heads)
+            self.boundary = EdgeScorer(features, heads)
 
     def forward(self, words: Tensor, lengths: Tensor | None = None, spans: Tensor | None = None) -> Tensor:
         """Return the scores of all labels for all spans, [B, N + 1, N + 1, L], or for m spans, [m, L], which costs less.
@@ -99,9 +91,9 @@ class SpanLabelAttention(HookedModule):
             ModelError: The boundary is `full`. It needs fenceposts: call `project`, and then `chart` or `at`.
         """
         if self.config.boundary == "full":
-            remedy = "Choose the boundary lean or glass, or call project with fenceposts, and then chart."
+            remedy = "Choose the boundary glass, or call project with fenceposts, and then chart."
             raise ModelError("the boundary full needs fenceposts, not words", remedy=remedy)
-        around = F.pad(words, (0, 0, 1, 1))  # START and STOP, which these boundaries do not look at
+        around = F.pad(words, (0, 0, 1, 1))  # START and STOP, which this boundary does not look at
         parts = self.project(around, around[:, :, None], lengths)
         if spans is None:
             return self.chart(parts, lengths)

@@ -38,11 +38,6 @@ class PretrainedEncoder(nn.Module):
             self.transformer = load_encoder(config.pretrained, weights)
         except Exception as error:
             raise encoder_error(config.pretrained, error) from None
-        limit = longest_row(self.transformer.config)
-        if limit and config.window > limit:
-            problem = f"the encoder {config.pretrained!r} takes {limit} sub-words, not {config.window}"
-            remedy = f"Set model.encoder.window={limit}; longer sentences are read in several windows."
-            raise ModelError(problem, remedy=remedy)
         if getattr(self.transformer, "pooler", None) is not None:
             self.transformer.pooler = None  # not used, so it must not be trained or saved
         if config.freeze_embeddings:
@@ -113,17 +108,6 @@ def load_encoder(name: str, weights: bool) -> Any:
     finally:
         logging.set_verbosity(level)
         logging.set_tqdm_hook(bars)
-
-
-def longest_row(config) -> int:
-    """Return how many sub-words an encoder has positions for. 0: any number (XLNet's positions are relative).
-
-    RoBERTa and related encoders count positions from the id of their padding token on.
-    """
-    positions = getattr(config, "max_position_embeddings", None) or 0
-    if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet"):
-        positions -= (config.pad_token_id or 0) + 1
-    return max(positions, 0)
 
 
 class LowRankLinear(nn.Module):

@@ -4,8 +4,8 @@ A run has a folder of its own with the executed notebook, its files (see `run_di
 root, so that data/sample/... means the same in every notebook and on the command line.
 
 A notebook has one cell with the tag `parameters`. It holds lines of the form `name: type = literal  # help` and comments, nothing
-else. The types are str, int, float, bool, list[T], and unions of these with None, such as `int | None`. We read this cell
-ourselves: papermill's own inspection skips lines that it does not understand, and papermill only warns about unknown names.
+else. The types are str, int, float, bool, and a list of these. We read this cell ourselves: papermill's own inspection skips
+lines that it does not understand, and papermill only warns about unknown names.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ import tempfile
 import time
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from types import GenericAlias
-from typing import Annotated, Any, Union
+from typing import Annotated, Any
 from unittest.mock import patch
 
 from pydantic import AllowInfNan, TypeAdapter, ValidationError
@@ -36,15 +34,12 @@ from lalkit.evaluation import provenance
 from lalkit.files import find_json, read_json, write_json, writing
 
 TAG = "parameters"
-FORM = "Write each line like: epochs: int = 3  # help. Types: str, int, float, bool, list[...], X | None."
-SCALARS: dict[str, Any] = {
-    "str": str, "int": int, "float": Annotated[float, AllowInfNan(False)], "bool": bool, "None": None
-}  # fmt: skip
-CONSTANTS = {"true": True, "false": False, "none": None}
+FORM = "Write each line like: epochs: int = 3  # help. Types: str, int, float, bool, list[...]."
+# What a notebook may write as a type -> the type.
+TYPES: dict[str, Any] = {"str": str, "int": int, "float": Annotated[float, AllowInfNan(False)], "bool": bool}
+TYPES |= {f"list[{name}]": list[kind] for name, kind in TYPES.items()}
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable that tells the notebook where to save
-PATIENCE = (
-    60.0  # seconds that a kernel has to end by itself on a busy machine, so that what the notebook registered can run
-)
+PATIENCE = 60.0  # seconds that a kernel has to end by itself on a busy machine
 
 
 class NotebookError(LalkitError):
@@ -64,35 +59,23 @@ class Parameter:
     help: str = ""
 
     def convert(self, value: object, notebook: str = "") -> object:
-        """Return the value as the declared type. Text from a command line is read: 3, 5e-5, true, none, a,b,c or ['a'].
+        """Return the value as the declared type. Text from a command line is read: 3, 5e-5, true, or a,b,c for a list.
 
         Raises ParameterError with the notebook, the parameter, its declared type and the value.
         """
-        kind = TypeAdapter(_read_type(ast.parse(self.type, mode="eval").body))
-        value = str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
-        for reading in _readings(value) if isinstance(value, str) else (value,):
-            with suppress(ValidationError):
-                return kind.validate_python(reading, strict=True)
-        problem = f"parameter {self.name} is declared as {self.type}, but was given {value!r}"
-        raise ParameterError(problem, where=notebook, remedy=f"Give a value of the type {self.type}. A list is a,b,c.")
-
-
-def _readings(text: str) -> Iterator[object]:
-    """Yield what a text may mean. The first meaning of the declared type counts, so text itself comes late."""
-    word = text.strip()
-    if word.lower() in CONSTANTS:
-        yield CONSTANTS[word.lower()]
-    for number in (int, float):
-        with suppress(ValueError):
-            yield number(word)
-    yield text
-    if word.startswith("["):
-        with suppress(ValueError, SyntaxError):
-            yield ast.literal_eval(word)
-    else:
-        items = [item.strip() for item in word.split(",")] if word else []
-        yield [next(_readings(item)) for item in items]
-        yield items
+        given, text = value, isinstance(value, str)
+        if isinstance(value, Path | tuple):
+            value = str(value) if isinstance(value, Path) else list(value)
+        elif text and self.type.startswith("list"):
+            items = (item.strip().strip("'\"") for item in value.strip().strip("[]").split(","))
+            value = [item for item in items if item]
+        try:
+            return TypeAdapter(TYPES[self.type]).validate_python(value, strict=not text)
+        except ValidationError:
+            problem = f"parameter {self.name} is declared as {self.type}, but was given {given!r}"
+            raise ParameterError(
+                problem, where=notebook, remedy="Give a value of this type; a list is a,b,c."
+            ) from None
 
 
 def read_parameters(path: str | Path) -> dict[str, Parameter]:
@@ -103,7 +86,7 @@ def read_parameters(path: str | Path) -> dict[str, Parameter]:
     """
     import nbformat
 
-    remedy = "Give an .ipynb file that Jupyter can open."
+    remedy = "Give an .ipynb file that Jupyter can open, with one code cell tagged 'parameters' (gear, Cell Tags)."
     notebook = read_json(path, remedy, ParameterError, nan=True)
     try:
         nbformat.validate(nbformat.from_dict(notebook), version=4, relax_add_props=True)
@@ -113,7 +96,6 @@ def read_parameters(path: str | Path) -> dict[str, Parameter]:
     tagged = [(i, cell) for i, cell in enumerate(notebook["cells"], 1) if TAG in cell["metadata"].get("tags", [])]
     if len(tagged) != 1:
         problem = f"has {len(tagged)} cells tagged '{TAG}', and must have one"
-        remedy = "Tag one code cell in JupyterLab: Property Inspector (gear), Cell Tags."
         raise ParameterError(problem, where=str(path), remedy=remedy)
     ((number, cell),) = tagged
     return parse_declarations("".join(cell["source"]), f"{path}, cell {number}")
@@ -121,41 +103,26 @@ def read_parameters(path: str | Path) -> dict[str, Parameter]:
 
 def parse_declarations(source: str, where: str = "") -> dict[str, Parameter]:
     """Return the parameters that the text of a cell declares. Raises ParameterError as `read_parameters` does."""
-    try:
-        statements = ast.parse(source).body
-    except SyntaxError as error:
-        raise ParameterError(f"line {error.lineno} is not Python ({error.msg})", where=where, remedy=FORM) from None
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = {t.start[0]: t.string.lstrip("#").strip() for t in tokens if t.type == tokenize.COMMENT}
     parameters: dict[str, Parameter] = {}
-    for statement in statements:
-        try:
+    line = 1
+    try:
+        tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+        comments = {t.start[0]: t.string.lstrip("#").strip() for t in tokens if t.type == tokenize.COMMENT}
+        for statement in ast.parse(source).body:
+            line = statement.lineno
             match statement:
                 case ast.AnnAssign(target=ast.Name(id=name), annotation=declared, value=ast.expr() as literal):
-                    default = ast.literal_eval(literal)
-                    TypeAdapter(_read_type(declared)).validate_python(default, strict=True)
+                    kind, default = ast.unparse(declared), ast.literal_eval(literal)
+                    TypeAdapter(TYPES[kind]).validate_python(default, strict=True)
                 case _:
                     raise ValueError
             if name in parameters:
                 raise ValueError
-        except ValueError:  # pydantic's errors are ValueErrors, too
-            problem = f"line {statement.lineno} declares no parameter, or one twice, or with a wrong type"
-            raise ParameterError(problem, where=where, remedy=FORM) from None
-        help = comments.get(statement.end_lineno, "")
-        parameters[name] = Parameter(name, ast.unparse(declared), default, help)
+            parameters[name] = Parameter(name, kind, default, comments.get(statement.end_lineno, ""))
+    except (SyntaxError, tokenize.TokenError, ValueError, KeyError):  # pydantic's errors are ValueErrors, too
+        problem = f"line {line} declares no parameter, or one twice, or with a wrong type"
+        raise ParameterError(problem, where=where, remedy=FORM) from None
     return parameters
-
-
-def _read_type(node: ast.expr) -> Any:
-    """Return the type that an annotation's syntax tree writes; ValueError for all but the types named at the top."""
-    match node:
-        case ast.BinOp(op=ast.BitOr()):
-            return Union[_read_type(node.left), _read_type(node.right)]  # noqa: UP007 (Python cannot say `None | None`)
-        case ast.Subscript(value=ast.Name(id="list")):
-            return GenericAlias(list, (_read_type(node.slice),))
-        case ast.Name() | ast.Constant(value=None) if ast.unparse(node) in SCALARS:
-            return SCALARS[ast.unparse(node)]
-    raise ValueError
 
 
 def convert_all(

@@ -1,15 +1,12 @@
-"""Plan the runs of a sweep from its YAML file, and carry them out on this machine or on the workers of a dask cluster.
+"""Plan the runs of a sweep from its YAML file, and carry them out.
 
 A sweep is a grid of settings and seeds. `Description` is the form of its file. `plan` returns its runs: every combination of
 the grid's values with every seed. Each run has a complete config, which is checked before anything starts, and a key: a hash of
 everything that its numbers depend on.
 
-`sweep` carries out the runs. Every run is a process of its own with one thread, wherever it is computed, so that it shares no
-numbers and no memory with the others: `python -m lalkit.reproduce.sweep FOLDER TASK`. It trains, chooses the best epoch on dev,
-scores dev and test, and writes result.json last: a run counts if this file is there. An interrupted training continues.
-
-A dask cluster may be two processes on one machine or SLURM jobs (dask-jobqueue). lalkit, the corpora and the sweep's folder
-must have the same paths on every worker. The process of a run ends with its worker; then dask gives the run to another worker.
+`sweep` carries out the runs. Every run is a process of its own with one thread, so that it shares no numbers and no memory with
+the others: `python -m lalkit.reproduce.sweep FOLDER TASK`. It trains, chooses the best epoch on dev, scores dev and test, and
+writes result.json last: a run counts if this file is there. An interrupted training continues.
 """
 
 from __future__ import annotations
@@ -24,9 +21,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Generator, Iterator
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import product
@@ -38,21 +33,17 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
 from lalkit.config import MOST_PROCESSES, Config, override, preset, read_saved, to_dict
-from lalkit.corpus import connect
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
-from lalkit.files import find_json, lock, parse_json, remove_parts, write_bytes, write_json, write_text
+from lalkit.files import find_json, lock, parse_json, remove_parts, write_json, write_text
 from lalkit.reproduce.notebook import suggest
 
 logger = logging.getLogger(__name__)
 
 ALL_OTHERS = "all others"
 TREEBANK = "treebank"  # in a cell: the treebank that its runs are trained on. All runs are scored on that of the sweep.
-# Settings that a sweep sets itself, or that would make two of its runs incomparable.
-RESERVED = {
-    "train.seed": "The seeds of a sweep are its `seeds`.",
-    "train.max_minutes": "A schedule that follows the clock cannot be repeated; set train.epochs.",
-}
+# A sweep sets the seed itself, and a schedule that follows the clock cannot be repeated.
+RESERVED = {"train.seed", "train.max_minutes"}
 # The columns of a sweep's tables besides its axes.
 COLUMNS = (
     "seed", "seeds", "run", "split", "f1", "exact", "uas", "las", "tag_accuracy", "parameters", "minutes", "peak_mb", "epochs",
@@ -60,9 +51,8 @@ COLUMNS = (
 )  # fmt: skip
 RESULT = "result.json"
 FAILED = 3  # exit code of a run that has written why it failed
-RETRIES = 2  # of a run whose process could not be started; dask itself counts the deaths of workers (allowed-failures)
 THREADS = 1  # of every run, so that its numbers do not depend on how many run beside it
-NO_RESULT = {"status": "failed", "error": "left no result; do this machine and all workers see its folder?"}
+NO_RESULT = {"status": "failed", "error": "left no result"}
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
@@ -134,13 +124,10 @@ class Description(Form):
     claims: list[Better | Same] = []
 
     @model_validator(mode="after")
-    def _check_names(self):
-        for part in (self, *self.profiles.values()):
-            if part.seeds and len(set(part.seeds)) < len(part.seeds):
-                raise ValueError(f"a seed is there twice: {part.seeds}")
-            for axis in part.grid or ():
-                if axis in COLUMNS:
-                    raise ValueError(f"an axis cannot be called {axis}: a column of the tables has this name")
+    def _check_axes(self):
+        for axis in (axis for part in (self, *self.profiles.values()) for axis in part.grid or ()):
+            if axis in COLUMNS:
+                raise ValueError(f"an axis cannot be called {axis}: a column of the tables has this name")
         return self
 
     def of(self, profile: str | None) -> Description:
@@ -205,6 +192,7 @@ class Plan:
 
 
 def describe(cell: dict[str, Any]) -> str:
+    """Return the values of a cell in words."""
     return ", ".join(f"{axis}: {value}" for axis, value in cell.items())
 
 
@@ -214,13 +202,16 @@ def plan(path: str | Path, profile: str | None = None) -> Plan:
     The runs are in the order of the seeds, so that an unfinished sweep has seen every cell. The key of a run is the SHA-256 of
     its config, its treebank with all sentences, and the code that trains.
 
-    Raises ParameterError with the file, the key and the remedy for a mistake in the file; CorpusError or TreebankError if the
-    treebank cannot be read.
+    Raises LalkitError with the file and the key for a mistake in the file, CorpusError or TreebankError if the treebank cannot
+    be read.
     """
     content = _read(path)
     description = check_description(content, str(path))
     chosen = description.of(profile)
-    cells = _cells(chosen, str(path))
+    try:
+        cells = _cells(chosen)
+    except LalkitError as error:
+        raise error.at(str(path)) from None
     tasks = {config.model.task for _, config, _ in cells}
     treebanks = {chosen.treebank, *(treebank for *_, treebank in cells)}
     hashed = {treebank: provenance.data_hash(treebank, tasks) for treebank in treebanks}
@@ -229,68 +220,45 @@ def plan(path: str | Path, profile: str | None = None) -> Plan:
         config = override(config, {"train.seed": seed})
         parts = [to_dict(config), treebank, hashed[treebank], code] + [data] * (treebank != chosen.treebank)
         runs.append(Run(cell, seed, config, treebank, chosen.treebank, code, provenance.json_hash(parts)))
+    if len({run.key for run in runs}) < len(runs):
+        problem = "two cells have the same settings, or a seed is there twice"
+        raise ParameterError(problem, where=str(path), remedy="Give every run other settings, or another seed.")
     return Plan(description.name, profile, content, tuple(runs))
 
 
-def _cells(chosen: Description, where: str) -> list[tuple[dict[str, str], Config, str]]:
+def _cells(chosen: Description) -> list[tuple[dict[str, str], Config, str]]:
     """Return (axis -> name of its value, config, treebank) for every combination; the last axis changes fastest."""
-    with _errors_at(f"{where}: preset"):
-        base = preset(chosen.preset)
-    base = _apply(base, chosen.set, f"{where}: set")
-    owner: dict[str, str] = {}
-    for axis, values in chosen.grid.items():  # if two axes set the same, the second would undo the first
-        for setting in {setting for settings in values.values() for setting in settings}:
-            if owner.setdefault(setting, axis) != axis:
-                problem = f"both {owner[setting]} and {axis} set {setting}"
-                raise ParameterError(problem, where=f"{where}: grid", remedy="Make one axis of the two.")
-    cells: list[tuple[dict[str, str], Config, str]] = []
+    base, cells = _apply(preset(chosen.preset), chosen.set, "set"), []
     for names in product(*chosen.grid.values()):
         config, treebank = base, chosen.treebank
         for axis, name in zip(chosen.grid, names):
-            settings, place = dict(chosen.grid[axis][name]), f"{where}: grid: {axis}: {name}"
+            settings = dict(chosen.grid[axis][name])
             treebank = str(settings.pop(TREEBANK, treebank))
-            config = _apply(config, settings, place)
-        cell = {axis: str(name) for axis, name in zip(chosen.grid, names)}
-        for other, *same in cells:
-            if same == [config, treebank]:
-                problem = f"two cells are one: ({describe(other)}) and ({describe(cell)})"
-                raise ParameterError(problem, where=f"{where}: grid", remedy="Give them different settings.")
-        cells.append((cell, config, treebank))
+            config = _apply(config, settings, f"grid: {axis}: {name}")
+        cells.append(({axis: str(name) for axis, name in zip(chosen.grid, names)}, config, treebank))
     return cells
 
 
 def _apply(config: Config, settings: dict, where: str) -> Config:
     """Return the config with these settings. Errors get their place in the file."""
-    for name in settings:
-        if name in RESERVED:
-            raise ParameterError(f"{name} cannot be set here", where=where, remedy=RESERVED[name])
-    with _errors_at(where):
-        return override(config, settings)
-
-
-@contextmanager
-def _errors_at(where: str) -> Iterator[None]:
-    """Turn the errors of a config into a ParameterError with its place in the file."""
+    if reserved := RESERVED & settings.keys():
+        problem = f"{', '.join(reserved)} cannot be set here"
+        raise ParameterError(problem, where=where, remedy="Use `seeds`, and set train.epochs.")
     try:
-        yield
-    except LalkitError as error:
-        raise ParameterError(error.problem, where=where, remedy=error.remedy) from None
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ParameterError(str(error), where=where, remedy="Correct the value.") from None
+        return override(config, settings)
+    except ModelError as error:
+        raise error.at(where) from None
 
 
 class _Loader(yaml.SafeLoader):
     """YAML that refuses two keys of one name, instead of taking the last."""
 
     def construct_mapping(self, node, deep=False):
-        seen = set()
-        for key, _ in node.value:
-            if key.tag == "tag:yaml.org,2002:merge":
-                continue
-            name = self.construct_object(key, deep=True)
-            if str(name) in seen:  # 1 and '1' would be one name in a table
-                raise yaml.constructor.ConstructorError(None, None, f"{name!r} is there twice", key.start_mark)
-            seen.add(str(name))
+        names = [
+            str(self.construct_object(key, deep=True)) for key, _ in node.value
+        ]  # 1 and '1' would be one name in a table
+        if len(set(names)) < len(names):
+            raise yaml.constructor.ConstructorError(None, None, f"a key is there twice: {names}", node.start_mark)
         return super().construct_mapping(node, deep)
 
 
@@ -305,24 +273,21 @@ def _read(path: str | Path) -> Any:
         raise ParameterError(f"is no YAML of a sweep: {error}", where=str(path), remedy=remedy) from None
 
 
-def sweep(plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = None) -> list[tuple[Run, dict]]:
-    """Carry out the missing runs of a plan, and return every run with its result, in the plan's order.
+def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict]]:
+    """Carry out the missing runs of a plan. Return every run with its result, in the plan's order.
 
-    An interruption loses nothing: the same call continues. A run that another sweep beside `out` has finished is copied from
-    there, so that a cell that two tables share is trained once.
+    An interruption loses nothing: the same call continues.
 
     Args:
         plan: the runs, see `plan`.
-        out: the sweep's folder; with a cluster, the same folder on all its workers.
-        jobs: the number of runs at the same time on this machine.
-        cluster: the address of a dask scheduler whose workers carry out the runs instead.
+        out: the sweep's folder.
+        jobs: the number of runs at the same time.
 
     Returns:
         Pairs of run and result. The status of a failed run says so.
 
     Raises:
         ParameterError: `out` holds another sweep, or `jobs` is less than 1 or far too large.
-        LalkitError: there is no dask, no scheduler or no worker, or the scheduler stopped.
     """
     whole_number("--jobs", jobs, 1, MOST_PROCESSES)
     out, total = Path(out).resolve(), len(plan.runs)
@@ -332,21 +297,24 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1, cluster: str | None = N
             raise ParameterError("holds another sweep", where=str(out), remedy="Give another --out.")
     write_json(out / "sweep.json", plan.to_dict())
     remove_parts(out)
-    missing: dict[str, Run] = {}
+    missing = [run for run in plan.runs if not finished(out / run.folder, run.key)]
     for run in plan.runs:
-        _copy_from_beside(run, out)
-        if finished(out / run.folder, run.key):
+        if run not in missing:
             clear_away(out / run.folder)
-        else:
-            missing[str(out / run.folder)] = run
-    before = total - len(missing)
-    logger.info("%s: %d runs, %d of them finished; in %s", plan.name, total, before, out)
-    if missing:
-        tasks = {folder: asdict(run) for folder, run in missing.items()}
-        with closing(_carry_out_all(tasks, jobs, cluster)) as folders, progress(total=len(missing), unit="run") as bar:
-            for number, folder in enumerate(folders, before + 1):
+    logger.info("%s: %d runs, %d of them finished; in %s", plan.name, total, total - len(missing), out)
+    pool, processes = ThreadPoolExecutor(jobs), set()
+    futures = {pool.submit(launch, out / run.folder, asdict(run), processes): run for run in missing}
+    try:
+        with progress(total=len(missing), unit="run") as bar:
+            for number, future in enumerate(as_completed(futures), total - len(missing) + 1):
+                future.result()
                 bar.update()
-                logger.info("[%d/%d] %s: %s", number, total, missing[folder], outcome(read_result(folder)))
+                run = futures[future]
+                logger.info("[%d/%d] %s: %s", number, total, run, outcome(read_result(out / run.folder)))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.kill()
     return [(run, read_result(out / run.folder) or NO_RESULT) for run in plan.runs]
 
 
@@ -370,65 +338,24 @@ def outcome(result: dict) -> str:
     return f"dev {', '.join(scores)}, {result['seconds'] / 60:.1f} min"
 
 
-def _copy_from_beside(run: Run, out: Path) -> None:
-    """Copy a run that is missing here from another sweep beside this one, if it is finished there."""
-    there = (folder for folder in sorted(out.parent.glob(f"*/{run.folder}")) if finished(folder, run.key))
-    if not finished(out / run.folder, run.key) and (folder := next(there, None)):
-        shutil.rmtree(out / run.folder, ignore_errors=True)
-        shutil.copytree(folder, out / run.folder, ignore=shutil.ignore_patterns(RESULT))
-        write_bytes(out / run.folder / RESULT, (folder / RESULT).read_bytes())  # last: now the run counts
-
-
-def _carry_out_all(tasks: dict[str, dict], jobs: int, cluster: str | None) -> Generator[str, None, None]:
-    """Carry out runs, folder -> task, and yield their folders as they end. Closing the generator ends the runs at work here."""
-    client, working = (connect(cluster) if cluster else None), set()
-    pool = client.get_executor(pure=False, retries=RETRIES) if client else ThreadPoolExecutor(jobs)
-    processes = None if client else working  # the processes of workers are out of our reach
-    futures: dict[Future, str] = {pool.submit(launch, *each, os.getcwd(), processes): each[0] for each in tasks.items()}
-    try:
-        for future in as_completed(futures):
-            folder = futures[future]
-            try:
-                code = future.result()
-            except CancelledError as error:
-                remedy = "Start it again, and give the same command: finished runs are not repeated."
-                raise LalkitError(f"the scheduler stopped ({error})", where=str(cluster), remedy=remedy) from None
-            except Exception as error:  # dask's KilledWorker, and errors that a worker sends back
-                write_failure(folder, tasks[folder], f"the workers that had it died, or could not start it: {error}")
-            else:
-                if code not in (0, FAILED) and not finished(folder, tasks[folder]["key"]):
-                    problem = f"its process died (exit code {code}); was there enough memory? See log.txt."
-                    write_failure(folder, tasks[folder], problem)
-            yield folder
-    finally:
-        for waiting in futures:
-            waiting.cancel()
-        pool.shutdown(wait=False)
-        for process in list(working):
-            process.kill()
-        if client:
-            client.close()
-
-
-def launch(folder: str, task: dict, where: str | None = None, working: set | None = None) -> int:
-    """Carry out one run in a process of its own, and return its exit code.
+def launch(folder: Path, task: dict, processes: set) -> None:
+    """Carry out one run in a process of its own, which writes its messages to log.txt in the run's folder.
 
     Args:
-        folder: the run's folder. The process writes its messages to log.txt there.
+        folder: the run's folder.
         task: what to do, see `carry_out`.
-        where: the process's current folder.
-        working: the processes that were started; this one is added.
+        processes: those that were started; this one is added.
     """
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "lalkit.reproduce.sweep", folder, json.dumps(task)]
-    with open(Path(folder) / "log.txt", "ab") as log:
-        process = subprocess.Popen(  # when we end, its standard input closes, and then it ends: _end_with_starter
-            command, stdin=subprocess.PIPE, stdout=log, stderr=log, env={**os.environ, **ONE_THREAD}, cwd=where
-        )
-        with process:
-            if working is not None:
-                working.add(process)
-            return process.wait()
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "lalkit.reproduce.sweep", str(folder), json.dumps(task)]
+    with (folder / "log.txt").open("ab") as log:
+        # When we end, its standard input closes, and then it ends: _end_with_starter.
+        pipes = {"stdin": subprocess.PIPE, "stdout": log, "stderr": log}
+        with subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, **pipes) as process:
+            processes.add(process)
+            code = process.wait()
+    if code not in (0, FAILED) and not finished(folder, task["key"]):
+        write_failure(folder, task, f"its process died (exit code {code}); was there enough memory? See log.txt.")
 
 
 def write_failure(folder: str | Path, task: dict, error: str) -> None:

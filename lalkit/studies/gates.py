@@ -40,7 +40,7 @@ from lalkit.network.predict import predict
 from lalkit.studies.frame import one_epoch
 from lalkit.studies.label_heads import COLUMNS, TRAINED, HeadsRun, tests
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model, save_model
-from lalkit.training.objective import losses
+from lalkit.training.objective import MAX_LENGTH, losses
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
@@ -140,7 +140,7 @@ def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) ->
     source.check()
     source.check_contexts()
     gate = HardConcreteGate(source.heads)
-    used = [s for s in sentences if len(s) <= train.max_length]
+    used = [s for s in sentences if len(s) <= MAX_LENGTH]
 
     def loss(group: Sequence[Sentence]) -> Tensor:
         with gated(network, config.closes, gate()) if config.closes != "nothing" else nullcontext():

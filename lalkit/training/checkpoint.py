@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import torch
 from pydantic import Field, FiniteFloat
@@ -30,7 +30,12 @@ from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 
 FORMAT = "lalkit-parser-1"
-MOMENTS = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")  # what Adam remembers of a parameter
+MOMENTS = (
+    "step",
+    "exp_avg",
+    "exp_avg_sq",
+    "max_exp_avg_sq",
+)  # what Adam remembers of a parameter; the last only by amsgrad
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LARGEST = 1e6  # no weight of a parser that has learned something comes near it
 BUILDING = threading.RLock()  # held while a network is built
@@ -43,10 +48,9 @@ Positive = Annotated[FiniteFloat, Field(gt=0)]
 
 @dataclass(frozen=True)
 class Calibration:
-    """What calibration.json holds at least: the temperature, what it changes, and the file of weights that it belongs to."""
+    """What calibration.json holds at least: the temperature, and the file of weights that it belongs to."""
 
     temperature: Positive | tuple[Positive, Positive]  # of all scores; or of labels and of arcs
-    log_likelihood: dict[Literal["before", "after"], float]
     weights: str
 
 
@@ -211,32 +215,32 @@ ROWS = {
 GLASS = {"spans.boundary.first.": "labels", "spans.boundary.last.": "labels"}
 
 
+@torch.no_grad()
 def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
     """Initialise a new network from the weights of a trained parser.
 
     Labels, tags, words and characters are matched by their names; new ones keep their random rows. Raises
     ModelError if anything else has another shape.
     """
-    loaded = load_model(folder)
-    theirs, inside = trained(loaded.network), network.config.span_attention
+    loaded, inside = load_model(folder), network.config.span_attention
+    weights = trained(loaded.network)
     rows = ROWS | GLASS if inside is not None and inside.boundary == "glass" else ROWS
-    with torch.no_grad():
-        for name, p in network.named_parameters():
-            if not p.requires_grad:
-                continue
-            kind = next((kind for beginning, kind in rows.items() if name.startswith(beginning)), None)
-            if name not in theirs or theirs[name].shape[bool(kind) :] != p.shape[bool(kind) :]:
-                problem = f"cannot be a start: its {name} does not fit this config"
-                remedy = "Start from a parser of the same sizes (its model.json has them)."
-                raise ModelError(problem, where=str(folder), remedy=remedy)
-            if kind is None:
-                p.copy_(theirs[name])
-                continue
-            first = int(kind == "labels")  # the empty label has no row
-            old = {label: row for row, label in enumerate(getattr(loaded.vocab, kind)[first:])}
-            for row, label in enumerate(getattr(vocab, kind)[first:]):
-                if label in old:
-                    p[row] = theirs[name][old[label]]
+    for name, p in network.named_parameters():
+        if not p.requires_grad:
+            continue
+        kind = next((kind for beginning, kind in rows.items() if name.startswith(beginning)), None)
+        if name not in weights or weights[name].shape[bool(kind) :] != p.shape[bool(kind) :]:
+            problem = f"cannot be a start: its {name} does not fit this config"
+            remedy = "Start from a parser of the same sizes (its model.json has them)."
+            raise ModelError(problem, where=str(folder), remedy=remedy)
+        if kind is None:
+            p.copy_(weights[name])
+            continue
+        first = int(kind == "labels")  # the empty label has no row
+        old = {label: row for row, label in enumerate(getattr(loaded.vocab, kind)[first:])}
+        pairs = [(row, old[n]) for row, n in enumerate(getattr(vocab, kind)[first:]) if n in old]
+        ours, theirs = zip(*pairs) if pairs else ((), ())
+        p[list(ours)] = weights[name][list(theirs)]
 
 
 def adam_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -251,26 +255,23 @@ def adam_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str
 def restore_adam(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], where: str) -> None:
     """Give Adam back the saved tensors of `adam_tensors`.
 
-    The fused Adam counts its steps on the device of the parameter, any other on the CPU.
-    A parameter has all its moments, or none if it never had a gradient. Raises ModelError if some are missing, or do not
-    fit their parameter.
+    The fused Adam counts its steps on the device of the parameter, any other on the CPU. A parameter has all its moments, or none
+    if it never had a gradient. Raises ModelError if some are missing, or do not fit their parameter.
     """
-    moments = {name: values for name, values in tensors.items() if name.startswith("adam.")}
-    check_numbers(moments, math.inf, where)
+    left = {name: values for name, values in tensors.items() if name.startswith("adam.")}
+    check_numbers(left, math.inf, where)
     keys = MOMENTS if optimizer.defaults["amsgrad"] else MOMENTS[:-1]
-    damaged = ModelError("the moments of Adam do not fit the parameters", where=where, remedy=RETRAIN)
     for name, p in model.named_parameters():
-        saved = {key: moments.pop(f"adam.{key}.{name}") for key in keys if f"adam.{key}.{name}" in moments}
-        if not saved:
-            continue
+        saved = {key: left.pop(f"adam.{key}.{name}") for key in keys if f"adam.{key}.{name}" in left}
         shapes = {key: values.shape for key, values in saved.items()}
         negative = any((values < 0).any() for key, values in saved.items() if key != "exp_avg")
-        if negative or shapes != dict.fromkeys(keys, p.shape) | {"step": ()}:
-            raise damaged
-        steps = saved["step"].to(p.device if optimizer.defaults["fused"] else "cpu")
-        optimizer.state[p] = {key: values.to(p) for key, values in saved.items()} | {"step": steps}
-    if moments or not optimizer.state:
-        raise damaged
+        if saved and (negative or shapes != dict.fromkeys(keys, p.shape) | {"step": ()}):
+            left[name] = p
+        elif saved:
+            steps = saved["step"].to(p.device if optimizer.defaults["fused"] else "cpu")
+            optimizer.state[p] = {key: values.to(p) for key, values in saved.items()} | {"step": steps}
+    if left or not optimizer.state:
+        raise ModelError("the moments of Adam do not fit the parameters", where=where, remedy=RETRAIN)
 
 
 def save_tensors(folder: str | Path, name: str, tag: str, tensors: dict[str, Tensor], content: dict) -> None:

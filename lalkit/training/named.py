@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.util import find_spec
 from os import PathLike
 from os.path import isdir
@@ -89,9 +89,8 @@ def names() -> list[str]:
 
 def choices() -> str:
     """Return advice about which parsers can be named here. A wheel of lalkit has only a small one; a checkout has all."""
-    known = [*names(), *(alias for alias, name in ALIASES.items() if name in names())]
     return (
-        f"Give a folder written by `lalkit train`, hf:owner/name, or one of these names: {', '.join(known) or 'none'}. "
+        f"Give a folder written by `lalkit train`, hf:owner/name, or one of these names: {', '.join(names()) or 'none'}. "
         "The other parsers of lalkit are in its repository, and in wheels: pip install lalkit-models-NAME"
     )
 
@@ -158,14 +157,13 @@ def read_profile(folder: Path) -> dict | None:
 
     Raises ModelError if it is damaged.
     """
-    file = folder / "profile.json"
+    file, remedy = folder / "profile.json", "Get it again, or delete it."
     if not file.exists():
         return None
-    remedy = "Get it again, or delete it."
     profile = read_json(file, remedy, ModelError, form=Profile)
     if not profile["led"] or {len(counts) for counts in (*profile["led"], profile["all"])} != {len(profile["labels"])}:
         raise ModelError("is damaged: it has not one count for every label", where=str(file), remedy=remedy)
-    return {field.name: profile[field.name] for field in fields(Profile)}
+    return profile
 
 
 def sources(treebank: str) -> list[str]:
@@ -185,17 +183,14 @@ def metadata(facts: dict) -> str:
     scores = {key: value for key, value in (row.get(split) or {}).items() if key in METRICS and value is not None}
     treebanks = [name for name in sources(facts["treebank"]) if name in NAMES]
     licence = HUB_LICENCES.get(facts["licence"], "other")
-    data_set = {
-        "dataset_type": "+".join(treebanks) or "other",
-        "dataset_name": facts["treebank"] if treebanks else "other",
-    }
+    about = {
+        "task_name": "constituency and dependency parsing", "dataset_split": split,
+        "dataset_type": "+".join(treebanks) or "other", "dataset_name": facts["treebank"] if treebanks else "other",
+    }  # fmt: skip
     results = [
-        EvalResult(
-            HUB_TASK, metric_type=key, metric_value=round(value, 2), metric_name=METRICS[key], dataset_split=split,
-            task_name="constituency and dependency parsing", **data_set,
-        )
+        EvalResult(HUB_TASK, metric_type=key, metric_value=round(value, 2), metric_name=METRICS[key], **about)
         for key, value in scores.items()
-    ]  # fmt: skip
+    ]
     data = ModelCardData(
         language=facts["language"], license=licence, license_name=facts["licence"] if licence == "other" else None,
         library_name="lalkit", pipeline_tag=HUB_TASK, datasets=treebanks or None, metrics=list(scores) or None,

@@ -22,6 +22,9 @@ from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.check import Lessons
 from lalkit.treebank.tree import Sentence
 
+MAX_LENGTH = 150  # longer sentences are left out of training, but not out of evaluation [D]
+TAG_WEIGHT = 0.2  # weight of the cross-entropy of tags [D]
+
 
 class Learner:
     """A new network for these sentences, with its vocabulary, its batches and its optimizer, on the GPU if there is one.
@@ -30,7 +33,14 @@ class Learner:
     """
 
     def __init__(self, config: Config, sentences: Sequence[Sentence]):
-        self.config = config
+        """Raises ModelError if a loss on label heads has a weight, and the network has no label heads of the kind it needs."""
+        self.config, inside = config, config.model.span_attention
+        learned = inside is not None and inside.attention == "learned" and config.model.task == "joint"
+        if config.train.head_word_weight and not learned:
+            problem = (
+                "train.head_word_weight needs learned label attention inside the span, and a parser of both layers"
+            )
+            raise ModelError(problem, remedy="Leave it 0, or train with --preset minilm-span.")
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.vocab = Vocab.build(sentences, config.model.encoder.min_count, config.model.task)
         torch.manual_seed(config.train.seed)
@@ -46,13 +56,13 @@ class Learner:
         groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, epoch, kinds)
         return [[sentences[i] for i in group] for group in groups]
 
-    def add_gradient(self, sentences: Sequence[Sentence], weight: float = 1.0) -> dict[str, Tensor]:
-        """Add `weight` times the gradient of the loss of these sentences. Return the terms of the loss, without the weight."""
+    def add_gradient(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        """Add the gradient of the loss of these sentences. Return the terms of the loss."""
         batch = self.collator(sentences, gold=True).to(self.device)
         autocast = self.config.train.autocast and bf16_is_fast(self.device.type)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
             terms = losses(self.network, batch, self.config.train)
-        (terms["loss"] * weight).backward()
+        terms["loss"].backward()
         return terms
 
 
@@ -86,19 +96,9 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
         terms["arc_labels"] = config.arc_weight * arc_labels
     if config.head_word_weight and batch.spans is not None and batch.heads is not None:
         terms["head_words"] = config.head_word_weight * head_word_loss(network, output, batch)
-    terms["tags"] = config.tag_weight * _cross_entropy(output.tag_scores, batch.tags)
+    terms["tags"] = TAG_WEIGHT * _cross_entropy(output.tag_scores, batch.tags)
     terms = {name: term / len(batch.lengths) for name, term in terms.items()}
     return {"loss": sum(terms.values()), **terms}
-
-
-def check_heads(config: Config) -> None:
-    """Raise ModelError if a loss on label heads has a weight, and the network has no label heads of the kind it needs."""
-    inside, train = config.model.span_attention, config.train
-    learned = inside is not None and inside.attention == "learned"
-    if train.head_word_weight and not (learned and config.model.task == "joint"):
-        problem = "train.head_word_weight needs learned label attention inside the span, and a parser of both layers"
-        remedy = "Leave it 0, or train with --preset minilm-span."
-        raise ModelError(problem, remedy=remedy)
 
 
 def terms_of(config: TrainConfig) -> tuple[str, ...]:
@@ -149,9 +149,8 @@ def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimiz
         {"params": [p for p in trained if id(p) in encoder], "rate": config.encoder_rate},
     ]
     groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(
-        groups, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0, fused=True
-    )  # [R], without decay [D]
+    settings = {"betas": (0.9, 0.98), "eps": 1e-9, "weight_decay": 0.0}  # [R], without decay [D]
+    return torch.optim.AdamW(groups, fused=True, **settings)
 
 
 def rate_factor(config: TrainConfig, step: int, progress: float) -> float:
@@ -161,10 +160,3 @@ def rate_factor(config: TrainConfig, step: int, progress: float) -> float:
     """
     warm = progress / config.warmup_share if config.warmup_share else (step + 1) / max(config.warmup, 1)
     return min(1.0, warm) * (max(0.0, 1.0 - progress) if config.decay == "linear" else 1.0)
-
-
-def in_parts(sentences: Sequence[Sentence], words: int) -> list[list[Sentence]]:
-    """Split a batch into parts of at most `words` words with padding, to be computed one after the other. 0: one part."""
-    if not words:
-        return [list(sentences)] if sentences else []
-    return [[sentences[i] for i in group] for group in batches([len(s) for s in sentences], words)]

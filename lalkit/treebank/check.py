@@ -100,7 +100,7 @@ def trainable(
     if against := sum(len(s.constituents or ()) - len(t.constituents or ()) for s, t in zip(straight, agreeing)):
         left_out += f", {against} constituents that disagree with the arcs"
     if not kept:
-        remedy = "See `lalkit data check`, and train.max_length. For one layer alone: --task dependencies"
+        remedy = "See `lalkit data check`. For one layer alone: --task dependencies"
         raise CorpusError(f"no sentence to train on; {left_out}", remedy)
     return kept, left_out
 

@@ -102,28 +102,6 @@ def test_likelihood_of_a_long_sentence_does_not_overflow():
     assert loss > 0
 
 
-@pytest.mark.parametrize(
-    ("spans", "words"),
-    [
-        ([(0, 2, 2)], "no label for the whole sentence"),
-        ([], "no label for the whole sentence"),
-        ([(0, 3, 1)], "may not be <H>"),
-        ([(0, 3, 2), (1, 2, 1)], "may not be <H>"),
-        ([(0, 3, 2), (1, 4, 2)], "does not fit"),
-        ([(0, 3, 2), (1, 2, LABELS)], "does not fit"),
-        ([(0, 3, 2), (1, 2, 0)], "does not fit"),
-        ([(0, 3, 2), (0, 2, 2), (1, 3, 2)], "cross or are the same"),
-        ([(0, 3, 2), (0, 3, 3)], "cross or are the same"),
-    ],
-)
-def test_gold_that_no_tree_can_have(spans, words):
-    good = [(0, 3, 2), (0, 2, 1)]
-    scores = torch.zeros(2, 4, 4, LABELS)
-    span_margin_loss(scores, [3, 3], [good, good])
-    with pytest.raises(ValueError, match=rf"sentence 1 of 3 words: .*{words}"):
-        span_margin_loss(scores, [3, 3], [good, spans])
-
-
 @pytest.mark.parametrize("ignore", [0, -100])
 def test_arc_loss_by_hand(ignore):
     """Scores -> log-probabilities -> loss: no word is its own head, padding is nobody's, padded rows do not count."""

@@ -101,7 +101,7 @@ def kill_and_resume(run, folder, command, resumed, sign, usual_kills):
 
 def test_training(run, tmp_path, alarm):
     alarm(LONG)
-    settings = ["--preset", "tiny", "--epochs", "2", "--workers", "1", "--set", "train.dev_sentences=10"]
+    settings = ["--preset", "tiny", "--epochs", "2", "--set", "train.dev_sentences=10"]
     train = ["train", "--treebank", "sample", *settings, "--out"]
     kill_and_resume(run, tmp_path, lambda out: [*train, out], lambda out: [*train, out, "--resume"], "config.json", 2)
 

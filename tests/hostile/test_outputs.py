@@ -188,12 +188,9 @@ def test_streams_of_a_real_process(tiny_parser, tmp_path, ending, code, says):
     assert says in done.stderr and (code or json.loads(done.stdout)["words"] == ["One", "two", "."])
 
 
-def test_a_very_long_line_is_announced_before_it_is_parsed_or_refused(tiny_parser, tmp_path, monkeypatch):
-    from lalkit.network import predict
+def test_a_very_long_line_is_refused(tiny_parser, tmp_path, monkeypatch):
+    from lalkit.chart import machine
 
-    monkeypatch.setattr(predict, "LONG", 50)
-    arguments = ["parse", "--model", tiny_parser, "--form", "tokens", "a b c " * 30]
-    code, _, err = lalkit(*arguments, cwd=tmp_path)
-    assert code == 0 and "sentence 1: 90 words need about" in err
-    monkeypatch.setattr(predict.machine, "available_bytes", lambda: 1_000_000)
-    command_refused(tmp_path, arguments, "1: 90 words need")
+    monkeypatch.setattr(machine, "SMALL", 0)
+    monkeypatch.setattr(machine, "available_bytes", lambda: 1_000_000)
+    command_refused(tmp_path, ["parse", "--model", tiny_parser, "--form", "tokens", "a b c " * 30], "1: 90 words need")

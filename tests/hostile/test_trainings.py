@@ -14,7 +14,7 @@ from tests.hostile.refusals import check_refusal, command_refused, files_of
 
 TREES = "( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n( (S (NP (NN Time)) (VP (VBD went))) )\n"
 LONG = "( (S " + "(NP (NN a) (NN b)) " * 30 + "(VP (VB go))) )\n"
-TRAIN = ["train", "--treebank", "small", "--preset", "tiny", "--workers", "1", "--threads", "1", "--out", "run"]
+TRAIN = ["train", "--treebank", "small", "--preset", "tiny", "--threads", "1", "--out", "run"]
 ONE = [*TRAIN, "--epochs", "1"]
 ANOTHER_RUN = {  # changes of a run that `--resume` does not accept: a change of the files, more options, and the place
     "another seed": (None, ["--seed", "2", "--resume"], "config"),

@@ -1,4 +1,4 @@
-"""Words over sub-words, and batches under a budget."""
+"""Words and their sub-words in four families of tokenizers, and batches under a budget."""
 
 from functools import cache
 from itertools import product
@@ -8,18 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lalkit.errors import ModelError
-from lalkit.network.alignment import align, load_tokenizer, surface
+from lalkit.network.alignment import align, load_tokenizer, special_tokens, surface, wants_space
 from lalkit.network.batches import PAD, UNK, batches, parts
 from lalkit.network.vocabulary import PADDING, UNKNOWN, Vocab
 from lalkit.treebank.tree import Sentence
+from tests.network.families import FAMILIES, tokenizer
 
 cached = cache(lambda: load_tokenizer("minilm"))
-
-
-@pytest.fixture
-def tokenizer():
-    return cached()
-
 
 CLS, SEP = 101, 102  # in the vocabulary of BERT
 WORDS = st.lists(
@@ -48,9 +43,31 @@ def test_every_word_points_at_its_own_sub_words(words, window):
     assert aligned.rows[row][first] == SEP and row == len(aligned.rows) - 1
 
 
-def test_a_word_longer_than_a_window_is_refused(tokenizer):
+def test_odd_words():
     with pytest.raises(ModelError, match="word 2 has .* sub-words"):
-        align(("a", "-" * 90), tokenizer, 16)
+        align(("a", "-" * 90), cached(), 16)
+    made = tokenizer("sentencepiece-bpe")
+    aligned = align(("the", "\u200b", "river"), made)
+    _, first, last = aligned.places[2]
+    assert (first, aligned.rows[0][first]) == (last, made.unk_token_id), "a word of nothing is unknown"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@given(words=WORDS)
+def test_the_sub_words_are_those_of_the_words_cut_by_any_tokenizer(family, words):
+    made = tokenizer(family)
+    space = " " if wants_space(made) else ""
+    aligned = align(tuple(words), made, 100_000)
+    (row,), places = aligned.rows, aligned.places[1:-1]
+    texts = [space + surface(word) for word in words]
+    given = made(texts, is_split_into_words=True, add_special_tokens=False)
+    for i, (_, first, last) in enumerate(places):
+        mine = [id for id, owner in zip(given["input_ids"], given.word_ids()) if owner == i]
+        assert list(row[first : last + 1]) == (mine or [made.unk_token_id])
+    assert [first for _, first, _ in places[1:]] == [last + 1 for _, _, last in places[:-1]], "side by side"
+    before, after = special_tokens(made)
+    assert list(row[: len(before)]) == before and list(row[len(row) - len(after) :]) == after
+    assert len(row) == len(before) + len(after) + sum(last - first + 1 for _, first, last in places), "nothing else"
 
 
 @given(

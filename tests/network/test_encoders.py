@@ -1,17 +1,21 @@
-"""Three kinds of pretrained encoders, tiny and of random weights: alone or in a batch, whole or in windows, saved and loaded."""
+"""Pretrained encoders of three kinds, tiny and of random weights; maps of low rank; and MiniLM without transformers."""
 
 import pytest
 import torch
 import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from lalkit.config import override, tiny
-from lalkit.errors import ModelError
 from lalkit.network import word_vectors
+from lalkit.network.alignment import resolve
 from lalkit.network.batches import Collator, parts
+from lalkit.network.minilm import MiniLM, WordPieces
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.network.vocabulary import Vocab
-from lalkit.network.word_vectors import longest_row
+from lalkit.network.word_vectors import LowRankLinear, learn_low_rank
 from lalkit.training.checkpoint import load_model, save_model
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
@@ -33,7 +37,9 @@ def encoder(request, tmp_path_factory):
     """The folder of an encoder with its tokenizer, as one would have downloaded it."""
     folder = tmp_path_factory.mktemp("encoders") / request.param
     made = tokenizer(request.param)
+    made.model_max_length = 64  # longer sentences are read in windows
     made.save_pretrained(folder)
+    made.model_max_length = 10**30
     torch.manual_seed(3)
     model = transformers.AutoModel.from_config(MODELS[request.param](len(made)))
     with torch.no_grad():
@@ -50,11 +56,7 @@ def sentences():
 
 
 def config(folder, **more):
-    settings = {
-        "model.encoder.pretrained": str(folder),
-        "model.encoder.window": 64,
-        "model.encoder.freeze_embeddings": False,
-    }
+    settings = {"model.encoder.pretrained": str(folder), "model.encoder.freeze_embeddings": False}
     return override(tiny(), {**settings, **{f"model.encoder.{k}": v for k, v in more.items()}})
 
 
@@ -106,11 +108,68 @@ def test_a_step_reaches_all_of_the_encoder_and_it_is_saved_whole(encoder, senten
     assert [p.sentence for p in ours] == [p.sentence for p in theirs]
 
 
-def test_a_window_beyond_the_encoders_positions_is_refused(encoder, sentences):
-    limit = longest_row(transformers.AutoConfig.from_pretrained(encoder))
-    if "unigram-left" in str(encoder):  # XLNet's positions are relative
-        assert limit == 0
-        return
-    network(encoder, sentences, window=limit)
-    with pytest.raises(ModelError, match=f"takes {limit} sub-words, not {limit + 1}\n.*window={limit}"):
-        network(encoder, sentences, window=limit + 1)
+# ---------------------------------------------------------------- maps of low rank
+
+
+def bert() -> BertModel:
+    torch.manual_seed(0)
+    made = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+    return BertModel(made, add_pooling_layer=False).eval()
+
+
+def learning(model):
+    return [m for m in model.modules() if isinstance(m, LowRankLinear)]
+
+
+def test_nothing_is_changed_before_training_and_then_by_the_product():
+    model, words = bert(), torch.arange(12).reshape(2, 6)
+    before, usual = model(words).last_hidden_state, model.encoder.layer[1].output.dense
+    learn_low_rank(model.encoder, 3)
+    assert torch.equal(model(words).last_hidden_state, before)
+    changed, x = model.encoder.layer[1].output.dense, torch.randn(5, 32)
+    with torch.no_grad():
+        changed.up.normal_()
+    torch.testing.assert_close(changed(x), usual(x) + x @ (changed.up @ changed.down).T)
+    assert torch.linalg.matrix_rank(changed.up @ changed.down) == 3
+
+
+def test_only_what_was_to_be_trained_learns_and_only_where_it_is_less():
+    model, whole = bert(), bert()
+    model.encoder.layer[0].requires_grad_(False)
+    learn_low_rank(model.encoder, 3)
+    assert len(learning(model)) == len(learning(model.encoder.layer[1])) == 6
+    assert not any(map_.weight.requires_grad for map_ in learning(model))
+    learn_low_rank(whole.encoder, 16)
+    assert not learning(whole) and all(p.requires_grad for p in whole.parameters())
+
+
+# ---------------------------------------------------------------- MiniLM
+
+FOLDER = resolve("minilm")
+OURS, THEIRS = WordPieces(FOLDER), AutoTokenizer.from_pretrained(FOLDER)
+
+
+@pytest.mark.parametrize(("lengths", "training"), [((9, 9), False), ((9, 4, 1), False), ((9, 4, 1), True)])
+def test_minilm_has_the_bits_of_transformers(lengths, training):
+    models = MiniLM(FOLDER), AutoModel.from_pretrained(FOLDER, dtype=torch.float32)
+    models[1].pooler = None
+    torch.manual_seed(0)
+    words = torch.randint(1000, 30000, (len(lengths), max(lengths)))
+    mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
+    results = []
+    for model in models:
+        torch.manual_seed(1)  # the same dropout
+        output = model.train(training)(input_ids=words, attention_mask=mask, output_hidden_states=True)
+        output.last_hidden_state.square().sum().backward()
+        results.append([*output.hidden_states, *(p.grad for p in model.parameters())])
+    names = [[name for name, _ in model.named_parameters()] for model in models]
+    assert names[0] == names[1] and all(map(torch.equal, *results))
+
+
+@given(st.lists(st.text(max_size=9), min_size=1, max_size=5))
+def test_the_sub_words_of_minilm_are_those_of_transformers(words):
+    for special in (True, False):
+        assert OURS(words, special)["input_ids"] == THEIRS(words, add_special_tokens=special)["input_ids"]
+        assert OURS.encode(" ".join(words), special) == THEIRS.encode(" ".join(words), add_special_tokens=special)
+    for name in ("pad_token_id", "unk_token_id", "model_max_length"):
+        assert getattr(OURS, name) == getattr(THEIRS, name)

@@ -4,10 +4,13 @@ import itertools
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.func import functional_call
 
+from lalkit.bench import peak_bytes
 from lalkit.config import LabelAttentionConfig
-from lalkit.network.label_attention import LabelAttention, Masks, fold, per_head
+from lalkit.network.label_attention import LabelAttention, Masks
+from lalkit.network.residual_norm import centred, residual_norm
 from tests.reference.label_attention_literal import literal
 
 VARIANTS = list(
@@ -15,14 +18,14 @@ VARIANTS = list(
         ("vector", "matrix"), ("concat", "project"), (True, False), ("softmax", "entmax15", "sparsemax"), (False, True)
     )
 )
-FORMS = [("whole", True), ("partitioned", True), ("whole", False)]  # R, and whether the layer is partitioned
+FORMS = ["whole", "partitioned"]  # of R
 
 
 def layer_and_input(query, combine, shared, normaliser, form=FORMS[0], seed=0, heads=5):
     torch.manual_seed(seed)
     config = LabelAttentionConfig(
         heads=heads, d_kv=6, d_out=8, query=query, combine=combine, shared=shared, normaliser=normaliser,
-        attention_dropout=0.4, residual_dropout=0.4, reduce=form[0], partitioned=form[1],
+        residual_dropout=0.4, reduce=form,
     )  # fmt: skip
     layer = LabelAttention(config, 7, 4).double()
     for p in layer.parameters():  # trained-size weights: attention far from uniform, gain and offset not trivial
@@ -173,19 +176,38 @@ def test_hooks_change_the_layer_only_inside_their_block():
             pass
 
 
-def given(*shapes):
+# ---------------------------------------------------------------- residual and norm
+
+B, T, H, D = 3, 5, 7, 6
+
+
+def test_residual_and_norm_and_their_gradients_are_those_of_layer_norm():
     torch.manual_seed(0)
-    return [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    words, heads = torch.randn(B, T, D).double() + 3, 20 * torch.randn(B, H, D).double()
+    inputs = [x.requires_grad_() for x in (words, heads, torch.rand(D).double() + 0.5, torch.randn(D).double())]
+    expected = F.layer_norm(words[:, :, None] + heads[:, None], (D,), *inputs[2:])
+    found, gradient = residual_norm(*inputs), torch.randn(B, T, H, D).double()
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    for one, other in zip(*(torch.autograd.grad(y, inputs, gradient) for y in (found, expected))):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+    low = residual_norm(*(x.detach().bfloat16() for x in inputs))
+    assert low.dtype == torch.bfloat16
+    torch.testing.assert_close(low.double(), expected.detach(), rtol=0.1, atol=0.1)
 
 
-def test_fold():
-    query, key = given((5, 3), (5, 3, 4))
-    torch.testing.assert_close(fold(query, key), torch.stack([key[h].T @ query[h] for h in range(5)]))
-    assert torch.autograd.gradcheck(fold, (query, key))
+def test_statistics_stay_exact_under_autocast():
+    """Where w is near -c, their sum is small: a product in bf16 would lose it."""
+    torch.manual_seed(0)
+    words = torch.randn(2, 4, 64)
+    heads = 1e-2 * torch.randn(2, 4, 64) - words
+    exact = centred(words, heads)[2]
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(centred(words, heads)[2], exact)
 
 
-def test_per_head():
-    x, weight = given((2, 5, 4), (5, 3, 4))
-    expected = torch.stack([torch.stack([weight[h] @ x[b, h] for h in range(5)]) for b in range(2)])
-    torch.testing.assert_close(per_head(x, weight), expected)
-    assert torch.autograd.gradcheck(per_head, (x, weight))
+def test_nothing_of_the_outputs_size_beside_it():
+    b, t, h, d = 8, 30, 40, 64
+    words, heads = torch.randn(b, t, d, requires_grad=True), torch.randn(b, h, d, requires_grad=True)
+    gain, offset, gradient = torch.ones(d), torch.zeros(d), torch.randn(b, t, h, d)
+    used = peak_bytes(lambda: torch.autograd.grad(residual_norm(words, heads, gain, offset), words, gradient))
+    assert used < 1.5 * gradient.nbytes  # y itself; autograd's layer norm holds three such tensors

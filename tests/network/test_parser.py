@@ -26,9 +26,7 @@ VARIANTS = [
     {"label_attention.query": "matrix", "label_attention.combine": "project"},
     {"label_attention.shared": "false"},
     {"label_attention.normaliser": "entmax15"},
-    {"label_attention.normaliser": "sparsemax"},
     {"feedforward": "24"},
-    {"feedforward": "24", "label_attention.partitioned": "false"},
     {"feedforward": "24", "label_attention": "none"},
     {"label_attention.reduce": "partitioned"},
     {"label_attention": None},
@@ -36,7 +34,7 @@ VARIANTS = [
     {"tag_input": "predicted"},
     {"tag_input": "given"},
     {"encoder.pretrained": "minilm"},
-    {"encoder.pretrained": "minilm", "encoder.mix_layers": "false", "encoder.window": "24"},
+    {"encoder.pretrained": "minilm", "encoder.mix_layers": "false"},
 ]
 
 
@@ -100,11 +98,6 @@ def test_spans_are_scored_as_differences_of_fenceposts():
         hidden = torch.relu(scorer.norm(scorer.first.weight @ s + scorer.bias))
         torch.testing.assert_close(scores[b, i, j, 1:], scorer.second.weight @ hidden + scorer.second.bias)
         assert scores[b, i, j, 0] == 0
-
-
-def test_gradient_of_fenceposts():
-    y = torch.randn(2, 5, 3, 7, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(fenceposts, (y, (4, 3)))
 
 
 def test_spans_scored_a_few_at_a_time_and_only_up_to_a_sentences_length(monkeypatch):

@@ -27,8 +27,7 @@ def boundary(module, words, posts, i, j):
     scorer = module.boundary
     if module.config.boundary == "full":
         return scorer.second(torch.relu(scorer.norm(scorer.first(posts[j] - posts[i]) + scorer.bias)))
-    both = scorer.first.weight @ words[i] + scorer.last.weight @ words[j - 1] + scorer.last.bias
-    return both if module.config.boundary == "glass" else scorer.second(torch.relu(scorer.norm(both)))
+    return scorer.first.weight @ words[i] + scorer.last.weight @ words[j - 1] + scorer.last.bias
 
 
 def chart(module, x, posts, lengths):

@@ -19,19 +19,17 @@ model: str = "data/models/tiny"  # a folder, or a name
 epochs: int = 3
 rate: float = 5e-5  # peak
 exact: bool = False
-limit: int | None = None
-title: str | None = None
 heads: list[int] = [1, 2]
 labels: list[str] = []
 """
 RIGHT = [
     ("epochs", "12", 12), ("epochs", 12, 12), ("rate", "5e-4", 5e-4), ("rate", 1, 1.0), ("exact", "true", True),
-    ("exact", "FALSE", False), ("limit", "none", None), ("limit", "7", 7), ("title", "none", None), ("title", "7", "7"),
-    ("model", "none", "none"), ("model", Path("a") / "b", "a/b"), ("heads", "3,4", [3, 4]), ("heads", "[3, 4]", [3, 4]),
+    ("exact", "FALSE", False), ("model", "none", "none"), ("model", "7", "7"), ("model", Path("a") / "b", "a/b"),
+    ("heads", "3,4", [3, 4]), ("heads", "[3, 4]", [3, 4]),
     ("heads", (3, 4), [3, 4]), ("labels", "", []), ("labels", "NP, VP", ["NP", "VP"]),
 ]  # fmt: skip
 WRONG = [
-    ("epochs", 3.0), ("epochs", True), ("epochs", ""), ("rate", "nan"), ("exact", 1), ("limit", "some"), ("heads", "[1"),
+    ("epochs", 3.0), ("epochs", True), ("epochs", ""), ("rate", "nan"), ("exact", 1), ("heads", "a"),
     ("heads", 1), ("labels", [1]), ("model", 3), ("epoch", "3"),
 ]  # fmt: skip
 NO_DECLARATIONS = [
@@ -42,9 +40,8 @@ NO_DECLARATIONS = [
 
 def test_parameters_are_read_and_converted():
     declared = parse_declarations(CELL)
-    assert list(declared) == ["model", "epochs", "rate", "exact", "limit", "title", "heads", "labels"]
+    assert list(declared) == ["model", "epochs", "rate", "exact", "heads", "labels"]
     assert declared["model"].help == "a folder, or a name" and declared["heads"].default == [1, 2]
-    assert (declared["limit"].type, declared["limit"].default) == ("int | None", None)
     for name, given, wanted in RIGHT:
         got = convert_all(declared, {name: given})[name]
         assert got == wanted and type(got) is type(wanted), (name, given)

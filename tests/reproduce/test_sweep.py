@@ -1,10 +1,7 @@
-"""Carry out a sweep of two small runs: its files, no run twice, and how it goes on after a failure or a kill."""
+"""Plan a sweep and carry it out: its files, no run twice, how it goes on after a failure, and one error for each mistake."""
 
 import json
-import os
 import shutil
-import signal
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +12,136 @@ import yaml
 from typer.testing import CliRunner
 
 from lalkit.cli import app
-from lalkit.errors import ParameterError
+from lalkit.config import override, tiny
+from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.scores import COLUMNS
 from lalkit.reproduce import sweep as sweeps
-from lalkit.reproduce.sweep import launch, plan, read_result, sweep
+from lalkit.reproduce.sweep import plan, read_result, sweep
 from lalkit.training.loop import train
 
-ROOT = Path(__file__).parents[2]
-FILES = ("result.json", "dev.csv", "test.csv")
-NUMBERS = ("cell", "seed", "key", "config", "treebank", "status", "scores", "epochs", "best_epoch", "parameters")
+SHIPPED = sorted((Path(__file__).parents[2] / "notebooks" / "sweeps").glob("*.yml"))
+LAYERS = {"layers": {1: {"model.layers": 1}}}
+
+
+@pytest.fixture
+def write(content, tmp_path):
+    """The file with some keys changed (None: left out)."""
+
+    def write(**changes):
+        path = tmp_path / "a.yml"
+        values = {key: value for key, value in (content | changes).items() if value is not None}
+        path.write_text(yaml.safe_dump(values, sort_keys=False))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def without_data(monkeypatch):
+    """Plan sweeps without their corpora: no treebank is read, and no code."""
+    monkeypatch.setattr("lalkit.evaluation.provenance.data_hash", lambda treebank, tasks: treebank)
+    monkeypatch.setattr("lalkit.evaluation.provenance.training_hash", lambda: "code")
+
+
+# ---------------------------------------------------------------- plans
+
+
+def test_a_plan_has_every_combination_with_every_seed(write, without_data):
+    grid = {
+        "dropout": {"none": {"model.dropout": 0.0}, "half": {"model.dropout": 0.5}},
+        "label attention": {"yes": {}, "no": {"model.label_attention": None}},
+    }
+    runs = plan(write(grid=grid, seeds=[3, 1])).runs
+    assert [(run.cell["dropout"], run.cell["label attention"], run.seed) for run in runs] == [
+        (a, b, seed) for seed in (3, 1) for a in ("none", "half") for b in ("yes", "no")
+    ]
+    assert runs[0].config == override(tiny(), {"train.epochs": 2, "train.seed": 3, "model.dropout": 0.0})
+    assert runs[-1].config.model.label_attention is None and runs[-1].config.model.dropout == 0.5
+
+
+def test_a_profile_replaces_and_adds_settings(write, without_data):
+    profiles = {
+        "small": {"treebank": "sample", "seeds": [7], "set": {"train.epochs": 1, "train.rate": "1e-4"}},
+        "one": {"grid": {"layers": {3: {"model.layers": 3}}}},
+    }
+    path = write(set={"train.epochs": 5, "train.clip": 0.5}, profiles=profiles)
+    first, second = plan(path, "small").runs
+    assert (first.treebank, first.seed, first.cell) == ("sample", 7, {"layers": "1"})
+    assert (first.config.train.epochs, first.config.train.rate, first.config.train.clip) == (1, 1e-4, 0.5)
+    assert plan(path).runs[0].config.train.epochs == 5
+    assert [run.cell for run in plan(path, "one").runs] == [{"layers": "3"}]
+
+
+def test_the_key_of_a_run_depends_on_config_treebank_data_and_code(write, few, monkeypatch, tmp_path):
+    first = [run.key for run in plan(write()).runs]
+    assert len(set(first)) == 2 and first == [run.key for run in plan(write()).runs]
+    renamed = {"depth": {"a": {"model.layers": 1}, "b": {"model.layers": 2}}}
+    assert [run.key for run in plan(write(grid=renamed)).runs] == first, "names change no numbers"
+    longer = [run.key for run in plan(write(set={"train.epochs": 3})).runs]
+    copy = shutil.copytree(few, tmp_path / "copy")
+    copied = [run.key for run in plan(write(treebank=str(copy))).runs]
+    (copy / "test.trees").write_text((few / "dev.trees").read_text())
+    changed = [run.key for run in plan(write(treebank=str(copy))).runs]
+    monkeypatch.setattr("lalkit.evaluation.provenance.training_hash", lambda: "other")
+    assert len({*first, *longer, *copied, *changed, *(run.key for run in plan(write()).runs)}) == 10
+
+
+def test_a_cell_can_have_a_treebank_of_its_own_to_train_on(write):
+    grid = {"data": {"all": {}, "arcs": {"treebank": "sample:dependencies"}}}
+    here, other = plan(write(treebank="sample", grid=grid, seeds=[1])).runs
+    assert (here.treebank, other.treebank) == ("sample", "sample:dependencies")
+    assert here.scored == other.scored == "sample" and here.config == other.config and here.key != other.key
+    arcs = {"data": {"arcs": {"treebank": "sample:dependencies"}}}
+    assert other.key != plan(write(treebank="sample:dependencies", grid=arcs, seeds=[1])).runs[0].key, (
+        "scored elsewhere"
+    )
+
+
+MISTAKES = [  # changes of the file, its profile, and what the error names beside the file
+    ({"sedes": [1]}, None, "sedes"), ({"question": None}, None, "question"), ({"name": "a/b"}, None, "name"),
+    ({"preset": "minilmm"}, None, "minilmm"), ({"seeds": []}, None, "seeds"), ({"seeds": [1, "2"]}, None, "seeds.1"),
+    ({"seeds": [1, 2, 1]}, None, "a seed is there twice"), ({"set": {"train.epoch": 1}}, None, "set: .*'train.epoch'"),
+    ({"set": {"train.epochs": "many"}}, None, "set: train.epochs"), ({"set": {"train.seed": 1}}, None, "train.seed"),
+    ({"grid": {}}, None, "grid"), ({"grid": {"layers": {}}}, None, "grid.layers"),
+    ({"grid": {"layers": {1: None}}}, None, "grid.layers"), ({"grid": {"layers": {True: {}}}}, None, "grid.layers"),
+    ({"grid": {"a": {"b": {"model.heads": 1}}}}, None, "grid: a: b: .*'model.heads'"),
+    ({"grid": {"a": {"b": {}, "c": {"model.layers": 1}}}}, None, "two cells"),
+    ({"grid": {"f1": LAYERS["layers"]}}, None, "called f1"), ({"paper": {"table": "x", "rows": ["a"]}}, None, "paper.rows"),
+    ({"claims": [{"says": "a", "same": {"layers": 1}, "as": {"layers": 2}, "by": "f1"}]}, None, "claims.0"),
+    ({}, "othr", r"'othr'\n  Did you mean other\?"), ({"profiles": {"a": {"name": "b"}}}, None, "profiles.a.name"),
+    ({"profiles": {"a": {"grid": {"b": {"c": {"d": 1}}}}}}, "a", "grid: b: c: there is no setting 'd'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "profile", "place"), MISTAKES)
+def test_the_error_for_a_mistake_names_its_place(write, changes, profile, place):
+    with pytest.raises(LalkitError, match=place) as error:
+        plan(write(**changes), profile)
+    assert "a.yml" in str(error.value) or profile == "othr"
+
+
+@pytest.mark.parametrize("text", ["name: [", "", "name: a\nname: b", "grid: {a: {1: {}, '1': {}}}", None])
+def test_a_file_that_is_not_the_yaml_of_a_sweep_is_an_error(tmp_path, text):
+    if text is not None:
+        (tmp_path / "a.yml").write_text(text)
+    with pytest.raises(ParameterError, match=r"a\.yml"):
+        plan(tmp_path / "a.yml")
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_shipped_sweep_can_be_planned_in_every_profile(path, without_data):
+    content = yaml.safe_load(path.read_text())
+    for profile in (None, *content["profiles"]):
+        found = plan(path, profile)
+        assert found.name == path.stem
+        assert len({(run.config, run.treebank) for run in found.runs}) == len(found.runs)
+        first = found.runs[0]
+        assert first.scored == content["profiles"].get(profile, {}).get("treebank", content["treebank"])
+        assert (first.scored, first.config.train.epochs) == ("sample", 1) or profile != "smoke"
+        assert first.config.train.epochs == 200 or profile != "full"
+
+
+# ---------------------------------------------------------------- runs
 
 
 @pytest.fixture
@@ -32,36 +150,24 @@ def copy(done, tmp_path):
     return shutil.copytree(done[0], tmp_path / "copy")
 
 
-def numbers(out, runs):
-    """Everything in a run's files that must not depend on who computed it and when."""
-    found = []
-    for run in runs:
-        result = read_result(out / run.folder)
-        history = [{k: v for k, v in row.items() if k != "seconds"} for row in result["history"]]
-        tables = [(out / run.folder / name).read_bytes() for name in ("dev.csv", "test.csv")]
-        found.append([[result[key] for key in NUMBERS], history, tables])
-    return found
-
-
 def stamps(out):
     """The time and the content of every result file."""
-    return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in out.glob("runs/*/*") if p.name in FILES}
+    files = ("result.json", "dev.csv", "test.csv")
+    return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in out.glob("runs/*/*") if p.name in files}
 
 
 @pytest.fixture
 def no_run(monkeypatch):
     """Carry out no run; return the folders of those that would be carried out."""
     asked = []
-    monkeypatch.setattr(sweeps, "launch", lambda folder, *given: asked.append(Path(folder)) or 0)
+    monkeypatch.setattr(sweeps, "launch", lambda folder, *given: asked.append(folder))
     return asked
 
 
 def test_a_sweep_leaves_its_results_and_no_words_of_the_treebank(done, file, few):
     out, messages = done
     planned = plan(file)
-    record = json.loads((out / "sweep.json").read_text())
-    assert record == json.loads(json.dumps(planned.to_dict()))
-    assert [(r["cell"], r["seed"], r["key"]) for r in record["runs"]] == [(r.cell, 1, r.key) for r in planned.runs]
+    assert json.loads((out / "sweep.json").read_text()) == json.loads(json.dumps(planned.to_dict()))
     first, second = (read_result(out / run.folder) for run in planned.runs)
     assert (first["status"], first["error"], first["threads"]) == ("ok", None, 1)
     assert (first["cell"], second["cell"]) == ({"layers": "1"}, {"layers": "2"})
@@ -69,14 +175,13 @@ def test_a_sweep_leaves_its_results_and_no_words_of_the_treebank(done, file, few
     assert first["seconds"] > 0 and first["peak_memory_mb"] > 50 and len(first["history"]) == 2
     assert all(first[key] for key in ("versions", "device", "ended", "code_sha256"))
     for split in ("dev", "test"):
+        text = (out / planned.runs[0].folder / f"{split}.csv").read_text()
         table = pd.read_csv(out / planned.runs[0].folder / f"{split}.csv")
         assert list(table.columns) == list(COLUMNS) and len(table) == first["scores"][split]["sentences"] == 10
         words = (few / f"{split}.trees").read_text().replace(")", " ").split()
-        text = (out / planned.runs[0].folder / f"{split}.csv").read_text()
         assert not [word for word in words if len(word) > 3 and word.isalpha() and word.islower() and word in text]
-    assert messages[0].startswith("two: 2 runs, 0 of them finished")
+    assert messages[0].startswith("two: 2 runs, 0 of them finished") and len(messages) == 3
     assert messages[1].startswith("[1/2] layers: 1, seed 1: dev F1 ") and messages[1].endswith(" min")
-    assert messages[2].startswith("[2/2] layers: 2, seed 1: dev F1 ") and len(messages) == 3
     assert not list(out.rglob("resume-*.safetensors")) and not list(out.rglob("*.part"))
 
 
@@ -99,20 +204,6 @@ def test_a_second_start_repeats_nothing(copy, file, no_run, caplog):
     assert (no_run, stamps(copy)) == ([], before) and len(before) == 6
     assert [result["status"] for _, result in results] == ["ok", "ok"]
     assert caplog.messages == [f"two: 2 runs, 2 of them finished; in {copy}"]
-
-
-def test_a_run_that_another_sweep_has_finished_is_copied_from_there(copy, file, no_run):
-    planned = plan(file)
-    sweep(replace(planned, name="the same cells"), copy.parent / "second")
-    assert not no_run
-    assert numbers(copy.parent / "second", planned.runs) == numbers(copy, planned.runs)
-    (copy / planned.runs[0].folder / "result.json").write_text("{}")
-    sweep(replace(planned, name="the same cells"), copy.parent / "third")
-    assert not no_run, "the second sweep has them, too"
-    for name in ("second", "third"):
-        (copy.parent / name / planned.runs[0].folder / "result.json").write_text("{}")
-    sweep(replace(planned, name="the same cells"), copy.parent / "fourth")
-    assert [folder.name for folder in no_run] == [Path(planned.runs[0].folder).name], "it is finished nowhere"
 
 
 @pytest.mark.parametrize("spoil", ["failed", "of another key", "half", "none"])
@@ -141,83 +232,42 @@ def test_a_failure_ends_in_one_line_and_exit_code_1(copy, file, tmp_path):
     assert done.exit_code == 1, done.stderr
     last = done.stderr.splitlines()[-1]
     assert last.startswith("layers: bad, seed 1: failed: ") and "Lower train.rate" in last, done.stderr
-    (folder,) = {path.parent for path in stamps(copy)} - {path.parent for path in before}
-    assert str(folder) in last and read_result(folder)["status"] == "failed"
     assert stamps(copy).items() >= before.items()
 
 
-def test_a_run_whose_process_dies_has_failed(file, tmp_path, monkeypatch):
-    """The first process is killed while it works, as by a system without memory."""
-
-    def killed(folder, task, where=None, working=None):
-        thread = threading.Thread(target=lambda: codes.append(launch(folder, task, where, working)))
-        thread.start()
-        while not working:
-            time.sleep(0.01)
-        next(iter(working)).kill()
-        thread.join()
-        return codes[0]
-
-    codes, planned = [], plan(file)
-    monkeypatch.setattr(sweeps, "launch", killed)
-    ((run, result),) = sweep(replace(planned, runs=planned.runs[:1]), tmp_path / "out")
-    assert result["status"] == "failed" and "its process died (exit code -9)" in result["error"]
-    assert (result["cell"], result["key"]) == (run.cell, run.key)
-
-
 @pytest.mark.slow
-def test_an_interruption_ends_the_processes_at_work(file, tmp_path, monkeypatch):
-    """Ctrl-C in a notebook, which goes on: no run goes on in the background, and none counts as failed."""
-    at_work = []
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_process_that_dies_has_failed_and_an_interruption_ends_those_at_work(
+    file, tmp_path, monkeypatch, interrupted
+):
+    """The first process is killed while it works, as by a system without memory; or Ctrl-C comes in a notebook, which goes on."""
+    planned, real, processes = plan(file), sweeps.as_completed, []
+    monkeypatch.setattr(sweeps, "launch", lambda *a, launch=sweeps.launch: processes.append(a[2]) or launch(*a))
 
-    def interrupted(futures):
-        while not at_work or len(at_work[0]) < 2:
+    def meddle(futures):
+        while not processes or not processes[0]:
             time.sleep(0.01)
-        raise KeyboardInterrupt
+        if interrupted:
+            raise KeyboardInterrupt
+        next(iter(processes[0])).kill()
+        return real(futures)
 
-    def remember(folder, task, where=None, working=None):
-        at_work.append(working)
-        return launch(folder, task, where, working)
-
-    monkeypatch.setattr(sweeps, "as_completed", interrupted)
-    monkeypatch.setattr(sweeps, "launch", remember)
-    with pytest.raises(KeyboardInterrupt):
-        sweep(plan(file), tmp_path / "out", jobs=2)
-    assert [process.wait(timeout=10) for process in at_work[0]] == [-9, -9]
-    assert not list((tmp_path / "out").glob("runs/*/result.json"))
+    monkeypatch.setattr(sweeps, "as_completed", meddle)
+    one = replace(planned, runs=planned.runs[:1])
+    if interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            sweep(one, tmp_path / "out")
+    else:
+        ((run, result),) = sweep(one, tmp_path / "out")
+        assert result["status"] == "failed" and "its process died (exit code -9)" in result["error"]
+        assert (result["cell"], result["key"]) == (run.cell, run.key)
+    assert [process.wait(timeout=10) for process in processes[0]] == [-9]
 
 
 def test_the_folder_of_another_sweep_is_an_error(copy, file, no_run):
     before = (copy / "sweep.json").read_bytes()
-    with pytest.raises(ParameterError, match="holds another sweep\n  Give another --out"):
+    with pytest.raises(ParameterError, match="holds another sweep"):
         sweep(plan(file, "other"), copy)
     with pytest.raises(ParameterError, match="--jobs is 0"):
         sweep(plan(file), copy, jobs=0)
     assert (copy / "sweep.json").read_bytes() == before and not no_run
-
-
-@pytest.mark.slow
-def test_a_cluster_that_loses_a_worker_completes(done, file, tmp_path, monkeypatch):
-    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed: lalkit[cluster]")
-    flag, out, planned = tmp_path / "one has died", tmp_path / "out", plan(file)
-
-    def die_once(folder, task, where, working):  # in the worker, where nothing is patched
-        from lalkit.reproduce.sweep import launch
-
-        try:
-            flag.touch(exist_ok=False)
-        except FileExistsError:
-            return launch(folder, task, where)
-        threading.Thread(target=launch, args=(folder, task), daemon=True).start()
-        while not (Path(folder) / "parser" / "config.json").exists():  # it trains
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    monkeypatch.setattr(sweeps, "launch", die_once)
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-    ) as local:
-        results = sweep(planned, out, cluster=local.scheduler_address)
-    assert flag.exists()
-    assert [result["status"] for _, result in results] == ["ok", "ok"]
-    assert numbers(out, planned.runs) == numbers(done[0], planned.runs)

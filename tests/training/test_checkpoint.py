@@ -1,4 +1,4 @@
-"""Checkpoints that are not whole, or not ours, are refused with their name; a whole one comes back the same."""
+"""A parser comes back from its folder as it was, also one of an older version; a new one can start from its weights."""
 
 import json
 import shutil
@@ -19,23 +19,22 @@ from lalkit.training.checkpoint import adam_tensors, load_model, restore_adam, s
 from lalkit.treebank.corpora import load
 
 
-@pytest.fixture
-def copy(tiny_parser, tmp_path):
-    return shutil.copytree(tiny_parser, tmp_path / "copy")
-
-
 def weights(folder):
     return folder / json.loads((folder / "model.json").read_text())["weights"]
 
 
-def test_there_and_back(tiny_parser, copy):
-    a, b = load_model(tiny_parser), load_model(copy)
-    assert a.vocab == b.vocab and a.config == b.config
-    assert all(torch.equal(x, y) for x, y in zip(a.network.state_dict().values(), b.network.state_dict().values()))
-    assert a.info["dev"]["sentences"] == 44
+def test_there_and_back(tiny_parser, tmp_path):
+    a, b = load_model(tiny_parser), load_model(shutil.copytree(tiny_parser, tmp_path / "copy"))
+    assert a.vocab == b.vocab and a.config == b.config and a.info["dev"]["sentences"] == 44
+    states = [loaded.network.state_dict() for loaded in (a, b)]
+    assert all(torch.equal(x, y) for x, y in zip(*(state.values() for state in states)))
+    Parser.load(tiny_parser).save(tmp_path / "half", half=True)
+    assert weights(tmp_path / "half").stat().st_size < 0.6 * weights(tiny_parser).stat().st_size
+    rounded = load_model(tmp_path / "half").network.state_dict()
+    assert all(torch.equal(x.half().float(), rounded[name]) for name, x in states[0].items())
 
 
-def test_frozen_weights_come_from_the_encoder(tmp_path):
+def test_frozen_weights_come_from_the_encoder_and_a_corpus_keeps_its_words(tmp_path):
     config = override(minilm(), {"model.encoder.freeze_layers": 5})
     vocab = Vocab.build(load("sample", "dev").sentences, 1)
     network = Network(config.model, vocab)
@@ -44,20 +43,8 @@ def test_frozen_weights_come_from_the_encoder(tmp_path):
     assert stored and all(".layer.5." in name for name in stored)
     found = load_model(tmp_path).network.state_dict()
     assert all(torch.equal(x, found[name]) for name, x in network.state_dict().items())
-
-
-def test_a_corpus_keeps_its_words(tmp_path):
-    vocab = Vocab.build(load("sample", "dev").sentences, 1)
-    save_model(tmp_path, Network(minilm().model, vocab), minilm(), vocab, "0", {})
     kept = json.loads((tmp_path / "model.json").read_text())["vocab"]
     assert kept["words"] == kept["chars"] == ["<pad>", "<unk>"] and tuple(kept["labels"]) == vocab.labels
-
-
-def test_half_precision(tiny_parser, tmp_path):
-    Parser.load(tiny_parser).save(tmp_path, half=True)
-    assert weights(tmp_path).stat().st_size < 0.6 * weights(tiny_parser).stat().st_size
-    exact, rounded = load_model(tiny_parser).network.state_dict(), load_model(tmp_path).network.state_dict()
-    assert all(torch.equal(x.half().float(), rounded[name]) for name, x in exact.items())
 
 
 @pytest.mark.parametrize("fused", [True, False])
@@ -74,78 +61,66 @@ def test_adam_counts_its_steps_where_it_wants_them(fused):
 
 def test_the_config_of_an_older_version_is_read():
     saved = to_dict(tiny())
-    saved["model"]["label_attention"] |= {"feedforward": False, "d_ff": 2048, "ties": "none"}
+    saved["model"]["label_attention"] |= {"feedforward": False, "d_ff": 2048, "ties": "none", "partitioned": True}
     del saved["model"]["label_attention"]["reduce"]
-    saved["model"]["encoder"]["subword"] = "last"
+    saved["model"]["encoder"] |= {"subword": "last", "window": 24}
+    saved["train"] |= {"workers": 4, "tag_weight": 0.3, "stop_after": 2}
     assert read_saved(saved) == override(tiny(), {"model.label_attention.reduce": "partitioned"})
-    saved["model"]["encoder"]["subword"] = "mean"
-    with pytest.raises(ModelError):
-        read_saved(saved)
+    for part, name, value in (("encoder", "subword", "mean"), ("label_attention", "partitioned", False)):
+        saved["model"][part][name] = value
+        with pytest.raises(ModelError):
+            read_saved(saved)
 
 
-def test_starting_from_another_parser(tiny_parser):
-    """Labels, tags, words and characters are known by their names."""
-    theirs, kept = load_model(tiny_parser), slice(2, None)
-    known = theirs.vocab
+@pytest.mark.parametrize("boundary", [None, "full", "glass"])
+def test_starting_from_another_parser(tiny_parser, tmp_path, boundary):
+    """Labels, tags, words, characters and the label heads inside the span are known by their names."""
+    loaded, kept = load_model(tiny_parser), slice(2, None)
+    known, config = loaded.vocab, loaded.config
+    if boundary:
+        config = override(
+            config, {"model.label_attention": None, "model.span_attention": {"d_key": 4, "boundary": boundary}}
+        )
+    first = Network(config.model, known)
+    save_model(tmp_path, first, config, known, "0", {})
     vocab = replace(
         known, labels=("", "<H>", "NEW", *known.labels[:1:-1]), tags=known.tags[:5],
         words=(*known.words[:2], *known.words[:1:-1]), chars=(*known.chars[:2], "\u2603", *known.chars[kept]),
     )  # fmt: skip
-    network = Network(theirs.config.model, vocab)
-    before = network.spans.second.weight[1].clone()
-    start_from(network, vocab, tiny_parser)
-    assert torch.equal(network.spans.first.weight, theirs.network.spans.first.weight)
-    assert torch.equal(network.spans.second.weight[1], before), "of a label they do not know"
-    assert torch.equal(network.spans.second.weight[0], theirs.network.spans.second.weight[0])
-    assert torch.equal(network.spans.second.weight[2:], theirs.network.spans.second.weight[1:].flip(0))
-    assert torch.equal(network.tag_scorer.bias, theirs.network.tag_scorer.bias[:5])
-    assert torch.equal(network.words.word.weight[kept], theirs.network.words.word.weight[kept].flip(0))
-    assert torch.equal(network.words.char.weight[3:], theirs.network.words.char.weight[kept])
-    larger = Network(override(theirs.config, {"model.label_hidden": 40}).model, theirs.vocab)
-    with pytest.raises(ModelError, match="spans.bias"):
-        start_from(larger, theirs.vocab, tiny_parser)
-
-
-@pytest.mark.parametrize("boundary", ["full", "lean", "glass"])
-def test_starting_from_another_parser_with_heads_of_labels(tiny_parser, tmp_path, boundary):
-    """Inside the span, too, a head is known by its label."""
-    theirs = load_model(tiny_parser)
-    inside = {"model.label_attention": None, "model.span_attention": {"d_key": 4, "d_lean": 6, "boundary": boundary}}
-    config = override(theirs.config, inside)
-    first = Network(config.model, theirs.vocab)
-    save_model(tmp_path, first, config, theirs.vocab, "0", {})
-    vocab = replace(theirs.vocab, labels=("", "<H>", "NEW", *theirs.vocab.labels[:1:-1]))
     network = Network(config.model, vocab)
+    new = dict(network.named_parameters())
+    before = {name: p[1].clone() for name, p in new.items() if name.startswith("spans.")}
     start_from(network, vocab, tmp_path)
-    ours = [network.spans.query, network.spans.evidence.weight]
-    old = [first.spans.query, first.spans.evidence.weight]
-    if boundary == "glass":
-        ours, old = [*ours, network.spans.boundary.last.bias], [*old, first.spans.boundary.last.bias]
-    else:
-        ours, old = [*ours, network.spans.boundary.second.weight], [*old, first.spans.boundary.second.weight]
-        assert torch.equal(network.spans.boundary.first.weight, first.spans.boundary.first.weight)
-    for mine, its in zip(ours, old):
-        assert torch.equal(mine[0], its[0]) and torch.equal(mine[2:], its[1:].flip(0))
+    assert torch.equal(network.tag_scorer.bias, first.tag_scorer.bias[:5])
+    assert torch.equal(network.words.word.weight[kept], first.words.word.weight[kept].flip(0))
+    assert torch.equal(network.words.char.weight[3:], first.words.char.weight[kept])
+    of_labels = {
+        None: ["spans.second.weight"], "full": ["spans.query", "spans.evidence.weight", "spans.boundary.second.weight"],
+        "glass": ["spans.query", "spans.evidence.weight", "spans.boundary.first.weight", "spans.boundary.last.bias"],
+    }[boundary]  # fmt: skip
+    for name, old in first.named_parameters():
+        if name in of_labels:
+            assert torch.equal(new[name][0], old[0]) and torch.equal(new[name][2:], old[1:].flip(0)), name
+            assert torch.equal(new[name][1], before[name]), f"{name} of a label they do not know"
+        elif name.startswith("spans.") and "bias" not in name and old.shape == new[name].shape:
+            assert torch.equal(new[name], old), name
+    larger = Network(override(config, {"model.arc_hidden": 40}).model, known)
+    with pytest.raises(ModelError, match="arcs"):
+        start_from(larger, known, tmp_path)
 
 
-def test_another_encoder_is_noticed(tmp_path, tiny_encoder):
-    config = override(minilm(), {"model.encoder.pretrained": str(tiny_encoder())})
-    vocab = Vocab.build(load("sample", "dev").sentences, 1)
-    save_model(tmp_path / "parser", Network(config.model, vocab), config, vocab, "0", {})
-    load_model(tmp_path / "parser")
-    tiny_encoder()  # other weights in the same place
-    with pytest.raises(ModelError, match="not the one this parser was trained with"):
-        load_model(tmp_path / "parser")
-
-
-@pytest.fixture
-def tiny_encoder(tmp_path):
-    """Saves an encoder of random weights and a tokenizer; again: the same with other weights."""
-
-    def make():
+def test_another_encoder_is_noticed(tmp_path):
+    def save_encoder():
+        """Save an encoder of random weights and a tokenizer; again: the same with other weights."""
         shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
         BertModel(BertConfig(vocab_size=30522, **shape)).save_pretrained(tmp_path / "encoder")
         AutoTokenizer.from_pretrained(resolve("minilm")).save_pretrained(tmp_path / "encoder")
-        return tmp_path / "encoder"
 
-    return make
+    save_encoder()
+    config = override(minilm(), {"model.encoder.pretrained": str(tmp_path / "encoder")})
+    vocab = Vocab.build(load("sample", "dev").sentences, 1)
+    save_model(tmp_path / "parser", Network(config.model, vocab), config, vocab, "0", {})
+    load_model(tmp_path / "parser")
+    save_encoder()
+    with pytest.raises(ModelError, match="not the one this parser was trained with"):
+        load_model(tmp_path / "parser")

@@ -12,7 +12,7 @@ from lalkit.network.batches import Collator, batches
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 from lalkit.training.loop import Run, estimate
-from lalkit.training.objective import losses
+from lalkit.training.objective import MAX_LENGTH, losses
 from lalkit.treebank.check import lessons
 from tests.mixed import mixed  # noqa: F401
 from tests.training.test_training import result
@@ -23,7 +23,7 @@ OBJECTIVES = ("margin", "span-likelihood", "likelihood")
 
 @pytest.fixture(scope="module")
 def material(mixed):  # noqa: F811
-    return lessons(MIXTURE, "joint", 40)
+    return lessons(MIXTURE, "joint", MAX_LENGTH)
 
 
 @pytest.fixture(scope="module")
@@ -85,13 +85,7 @@ def test_without_heads_a_sentence_says_nothing_about_groups(material, network, o
 
 
 def small(folder, **more):
-    settings = {
-        "train.epochs": 3,
-        "train.dev_sentences": 20,
-        "train.max_length": 40,
-        "train.objective": "likelihood",
-        **more,
-    }
+    settings = {"train.epochs": 3, "train.dev_sentences": 20, "train.average": 0.9, **more}
     return override(tiny(), settings), MIXTURE, folder
 
 

@@ -1,12 +1,8 @@
-"""Training: it learns, a kill changes nothing, bad runs are refused."""
+"""Training: it learns, an interruption changes nothing, bad runs are refused, and a dry run says what it will need."""
 
 import itertools
 import json
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -19,23 +15,9 @@ from lalkit.errors import ModelError
 from lalkit.network.predict import predict
 from lalkit.training import loop
 from lalkit.training.checkpoint import load_model
-from lalkit.training.loop import Run, train
+from lalkit.training.loop import Run, estimate, train
 from lalkit.training.objective import losses, rate_factor
-from tests.launch import launch
-
-SCRIPT = """
-import sys, torch
-torch.set_num_threads(1)
-from lalkit.config import tiny
-from lalkit.config import override
-from lalkit.training.loop import train
-settings = {"train.epochs": 4, "train.dev_sentences": 10, "train.workers": sys.argv[2], "train.average": 0.9}
-train(override(tiny(), settings), "sample", sys.argv[1], resume="resume" in sys.argv)
-"""
-
-
-def run(folder, workers, *more):
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder), str(workers), *more], stdout=subprocess.DEVNULL)
+from tests.command import lalkit
 
 
 def result(folder):
@@ -45,48 +27,25 @@ def result(folder):
     return load_file(folder / content["weights"]), load_file(folder / resume["weights"]), history
 
 
-@pytest.mark.slow
-def test_sigkill_and_resume_end_with_the_same_bits(tmp_path):
-    """With two workers; tests/hostile/test_kills.py kills a training with one."""
-    workers = 2
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert run(whole, workers).wait() == 0
-    process = run(killed, workers)
-    while process.poll() is None and not (killed / "resume.json").exists():
-        time.sleep(0.005)
-    time.sleep(0.13)  # it is some steps after its first checkpoint: in the middle of an epoch, an evaluation or a save
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert run(killed, workers, "resume").wait() == 0
-    for ours, theirs in zip(result(killed), result(whole)):
-        if isinstance(ours, dict):
-            assert ours.keys() == theirs.keys()
-            assert all(torch.equal(ours[k], theirs[k]) for k in ours)
-        else:
-            assert ours == theirs
-    assert sorted(p.suffix for p in killed.iterdir()) == [".json"] * 3 + [".safetensors"] * 2, (
-        "nothing half-written stays"
-    )
+def still(**train):
+    """A config without dropout."""
+    names = ("", "encoder.word_", "label_attention.residual_")
+    settings = {f"model.{name}dropout": 0.0 for name in names} | {
+        f"train.{name}": value for name, value in train.items()
+    }
+    return override(tiny(), settings)
 
 
 @pytest.mark.parametrize("objective", ["margin", pytest.param("likelihood", marks=pytest.mark.slow)])
 def test_it_learns_twenty_sentences_by_heart(tmp_path, sample, objective):
     """Every part of the loss goes down, and gold wins under the trained scores."""
-    torch.manual_seed(0)
-    config = override(
-        tiny(),
-        {
-            f"model.{name}dropout": 0.0
-            for name in ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
-        }
-        | {"train.objective": objective},
-    )
+    config = still(objective=objective)
     run_ = Run(config, "sample", tmp_path / "run")
     chosen = sorted(sample, key=len)[20:40]
     run_.network.train()
-    first, _ = run_.step(chosen, 0.0)
+    first = run_.step(chosen, 0.0)
     for _ in range(250):
-        last, _ = run_.step(chosen, 0.0)
+        last = run_.step(chosen, 0.0)
     assert all(last[name] < 0.3 * first[name] for name in first), (first, last)
     found = [p.sentence for p in predict(run_.network, run_.collator, chosen)]
     right = sum(f.constituents == g.constituents and f.heads == g.heads for f, g in zip(found, chosen))
@@ -188,26 +147,27 @@ def test_a_time_limit_ends_the_run_in_the_middle_of_an_epoch_with_rates_at_zero(
     assert rates[0] > 0.9 and rates[-1] == 0 and rates == sorted(rates, reverse=True)
 
 
-@pytest.mark.slow
-def test_two_workers_and_two_launched_processes_do_what_one_does(tmp_path):
-    """Without dropout, the same batches give the same losses up to the order of additions; also with `accelerate launch`."""
-    dropouts = ("", "encoder.word_", "label_attention.attention_", "label_attention.residual_")
-    settings = {**{f"model.{name}dropout": 0.0 for name in dropouts}, "train.epochs": 2, "train.dev_sentences": 5}
-    for workers in (1, 2):
-        train(override(tiny(), {**settings, "train.workers": workers}), "sample", tmp_path / str(workers))
-    asked = ["train", "--treebank", "sample", "--preset", "tiny", "--out", tmp_path / "launched"]
-    for name, value in settings.items():
-        asked += ["--set", f"{name}={value}"]
-    code, err = launch(*asked)
-    assert code == 0 and err.count("best after epoch") == 1, f"the first process speaks for all: {err}"
-    one, *others = (result(tmp_path / name)[2] for name in ("1", "2", "launched"))
-    for history in others:
-        assert len(history) == len(one) == 2
-        for ours, theirs in zip(history, one):
-            for name in ("loss", "spans", "arcs", "arc_labels", "tags"):
-                assert ours[name] == pytest.approx(theirs[name], rel=1e-3)
-    assert json.loads((tmp_path / "launched" / "config.json").read_text())["train"]["workers"] == 2
-    code, err = launch(*asked)
-    assert code != 0 and err.count("holds a run already") == 1
-    with pytest.raises(ModelError):
-        train(override(tiny(), {**settings, "train.workers": 1}), "sample", tmp_path / "2", resume=True)
+# ---------------------------------------------------------------- the dry run
+
+
+def test_a_dry_run_counts_what_the_run_has_and_leaves_nothing_behind(tmp_path):
+    asked = ("train", "--treebank", "sample", "--preset", "tiny", "--dry-run")
+    code, out, err = lalkit(*asked, cwd=tmp_path)
+    assert code == 0 and [line.split()[0] for line in out.splitlines()] == ["weights", "memory", "an"], err
+    assert list(tmp_path.iterdir()) == []
+    run = Run(tiny(), "sample", tmp_path / "run")
+    groups = run.batches(run.lessons, 0)
+    millions = f"{sum(p.numel() for p in run.parameters) / 1e6:.1f} M"
+    assert f"{millions}, of which {millions} are trained" in out
+    assert f"{len(groups):,} steps, {sum(map(len, run.train)):,} words; 3 epochs" in out
+    for wrong in (asked[:-1], [*asked, "--out", "x"], [*asked, "--set", "train.head_word_weight=1"]):
+        assert lalkit(*wrong, cwd=tmp_path)[0] == 2
+
+
+def test_time_is_seconds_a_word_and_updates(monkeypatch):
+    """The clock is ours: every look at it is a second later, so each batch and each update takes one."""
+    ticks = itertools.count()
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: float(next(ticks)))
+    text = estimate(override(tiny(), {"train.batch_tokens": 200}), "sample")
+    steps = int(text.split(" steps")[0].split()[-1])
+    assert 60 * float(text.split("about ")[-1].split()[0]) == pytest.approx(2 * steps, rel=0.3)
