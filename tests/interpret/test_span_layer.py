@@ -15,11 +15,11 @@ from lalkit.probes.weights import look_at
 from lalkit.training.loop import train
 
 
-@pytest.fixture(scope="module", params=["full", "lean", "glass"])
+@pytest.fixture(scope="module", params=["full", "glass"])
 def parser(request, tiny_span_parser, tmp_path_factory):
     if request.param == "glass":
         return Parser.load(tiny_span_parser)
-    inside = {"d_key": 8, "boundary": request.param, "d_lean": 8}
+    inside = {"d_key": 8, "boundary": request.param}
     folder = tmp_path_factory.mktemp("runs") / request.param
     train(
         override(tiny(), {"model.label_attention": "none", "train.epochs": 1, "model.span_attention": inside}),
