@@ -10,7 +10,6 @@ import lalkit
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError
 from lalkit.evaluation.scores import evaluate
-from lalkit.files import write_text
 from lalkit.training.loop import train
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.corpora import load
@@ -77,16 +76,6 @@ def test_the_public_names():
     assert set(dir(lalkit)) == {*lalkit.__all__, "__version__"}
     with pytest.raises(AttributeError):
         lalkit.nothing  # noqa: B018
-
-
-def test_files_appear_whole_or_not_at_all(tmp_path):
-    target = tmp_path / "a" / "x.txt"
-    write_text(target, "old")
-    with pytest.raises(AttributeError):
-        write_text(target, None)
-    with pytest.raises(UnicodeEncodeError):
-        write_text(target, "\ud800")
-    assert target.read_text() == "old" and [p.name for p in target.parent.iterdir()] == ["x.txt"]
 
 
 def test_a_column_of_a_table_keeps_its_index(parser):

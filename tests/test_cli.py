@@ -82,15 +82,6 @@ def test_an_empty_line_keeps_its_place(tiny_parser):
     assert lines[1] == lines[2] == "" and lines[0] and lines[3]
 
 
-def test_a_file_is_parsed_into_a_file(tiny_parser, tmp_path):
-    (tmp_path / "big.txt").write_text("One two.\n\nThree.\n")
-    code, out, err = lalkit("parse", "--model", tiny_parser, "--file", "big.txt", "--out", "big.ptb", cwd=tmp_path)
-    assert code == 0 and out == "" and err.startswith("2 sentences, 5 words in "), err
-    assert err.endswith("1 empty line(s) skipped\n")
-    assert len((tmp_path / "big.ptb").read_text().split("\n")) == 4
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["big.ptb", "big.txt"]
-
-
 MISUSE = [  # a command, its standard input, and the place that its one message names; PARSER is a trained parser
     ("parse --model PARSER", b"", "nothing to parse"), ("parse --model PARSER", b"a\nb\0\n", "standard input, line 2"),
     ("parse PARSER x", b"", "--model"), ("parse --model PARSER --form tagged", b"The_DT end\n", "stdin:1"),
@@ -113,13 +104,6 @@ def test_misuse(tiny_parser, tmp_path, subtests):
             code, out, err = lalkit(*arguments, stdin=stdin, cwd=tmp_path)
             assert code == 2 and place in err and "Traceback" not in err, err
             assert out == "" and list(tmp_path.iterdir()) == []
-
-
-def test_evaluation_meets_an_unknown_label(tiny_parser, tmp_path):
-    (tmp_path / "dev.trees").write_text("( (ZZZ (QQ a) (NN b)) )\n( (S (VP (VB Go))) )\n")
-    code, out, err = lalkit("evaluate", tiny_parser, "--treebank", tmp_path, "--json", "-")
-    assert code == 0, err
-    assert json.loads(out)["sentences"] == 2 and json.loads(out)["skipped"] == 0
 
 
 def test_check_names_every_problem(tmp_path):

@@ -19,7 +19,6 @@ from lalkit.api import Parser
 from lalkit.chart.sums import marginals
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
-from lalkit.evaluation.calibration import judge
 from lalkit.network.predict import predict_batches, scores_of
 from lalkit.reproduce.cards import checksum, verify
 from lalkit.training import named
@@ -261,7 +260,7 @@ def test_parts_are_judged_against_gold():
     ]  # fmt: skip
     columns = ["kind", "start", "end", "label", "head", "probability"]
     table = pd.DataFrame(rows, columns=columns).astype({"head": "Int64"})
-    judged = judge([table], [gold]).groupby("kind", sort=False)["right"].agg(list).to_dict()
+    judged = ship.judge([table], [gold]).groupby("kind", sort=False)["right"].agg(list).to_dict()
     assert judged == {
         "span": [True, False, True], "arc": [True, False, True], "arc label": [True, False], "tag": [True, False],
         "tree": [False],

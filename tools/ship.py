@@ -43,7 +43,6 @@ from lalkit.config import PRESETS, Config, flatten, read_saved, to_dict
 from lalkit.draw.figures import calibration_figure
 from lalkit.draw.pages import png
 from lalkit.errors import CorpusError, LalkitError, ModelError
-from lalkit.evaluation.calibration import judge, reliability
 from lalkit.evaluation.provenance import splits
 from lalkit.evaluation.scores import by_label, by_length, evaluate
 from lalkit.files import find_json, write_bytes, write_json, write_text
@@ -66,7 +65,7 @@ from lalkit.treebank.brackets import format_tree
 from lalkit.treebank.check import trainable
 from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
-from lalkit.treebank.tree import Sentence
+from lalkit.treebank.tree import GROUP, Sentence
 
 OWN = {"en": "sample", "zh": "sample-zh"}  # our own treebank of each language, which may be shown
 # The licence of the weights of a parser trained on each treebank.
@@ -485,6 +484,55 @@ def draw_reliability(
     print(errors.rename(columns={False: "ECE before", True: "after"}).round(2).to_string())
     write_text(out.with_suffix(".csv"), table.to_csv(index=False, float_format="%.5g"))
     write_bytes(out.with_suffix(".png"), png(calibration_figure(table)))
+
+
+BINS = 10  # of probabilities, equally wide
+
+
+def judge(tables: Sequence[pd.DataFrame], gold: Sequence[Sentence]) -> pd.DataFrame:
+    """Say of every part of every parse whether it is right.
+
+    A constituent is right if gold has one with the same words and label, an arc if gold has the same head word (punctuation
+    counts), an arc label if gold has it on the same arc, a tree if all its constituents and arcs are gold's. Groups (<H>) are no
+    constituents, and are left out. So are arc labels on wrong arcs: their probability is for right arcs.
+
+    Args:
+        tables: as `ParseResult.confidence` returns them, one for each sentence.
+        gold: the sentences, with constituents and dependencies.
+
+    Returns: a row for each part: sentence, kind, probability, right.
+    """
+    parts = []
+    for number, (table, sentence) in enumerate(zip(tables, gold, strict=True)):
+        table = table[table["label"] != GROUP]
+        spans, kind, at = {tuple(span) for span in sentence.constituents}, table["kind"], table["start"].to_numpy()
+        heads, arc_labels, tags = (np.array(layer or [None] * len(sentence), object)[at] for layer in (
+            sentence.heads, sentence.arc_labels, sentence.tags
+        ))  # fmt: skip
+        found = list(zip(table["start"], table["end"], table["label"]))
+        same_head = table["head"].to_numpy(object, na_value=None) == heads
+        right = np.select(
+            [kind == "span", kind == "arc", kind == "arc label", kind == "tag"],
+            [[span in spans for span in found], same_head, table["label"] == arc_labels, table["label"] == tags],
+            False,
+        ).astype(bool)
+        predicted = {span for span, what in zip(found, kind) if what == "span"}
+        right[kind == "tree"] = predicted == spans and right[kind == "arc"].all()
+        judged = table[["kind", "probability"]].assign(sentence=number, right=right)
+        parts.append(judged[(kind != "arc label") | same_head])
+    return pd.concat(parts, ignore_index=True)[["sentence", "kind", "probability", "right"]]
+
+
+def reliability(judged: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each kind and each bin of probabilities that is not empty: kind, bin, parts, probability, right.
+
+    probability: the mean. right: the share of parts that are right; it should be the same.
+    """
+    bin_of = np.minimum((judged["probability"] * BINS).astype(int), BINS - 1)
+    groups = judged.assign(bin=bin_of).groupby(["kind", "bin"], sort=True)
+    return groups.agg(
+        parts=("right", "size"), probability=("probability", "mean"), right=("right", "mean")
+    ).reset_index()
 
 
 def calibration_error(judged: pd.DataFrame) -> pd.Series:

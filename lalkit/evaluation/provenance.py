@@ -8,7 +8,7 @@ import json
 import platform
 import subprocess
 from collections.abc import Collection, Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 import lalkit
@@ -24,7 +24,10 @@ OF_TRAINING = (
 
 def code_hash(package: Path = PACKAGE) -> str:
     """Return the SHA-256 of the names and contents of a package's files, tables of rules included, as they are on disk now."""
-    return files_hash(package)
+    paths = (path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = {path.relative_to(package).as_posix(): path for path in paths}
+    hashed = (f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n" for name, path in sorted(files.items()))
+    return hashlib.sha256("".join(hashed).encode()).hexdigest()
 
 
 def training_hash(package: Path = PACKAGE) -> str:
@@ -49,16 +52,6 @@ def _code(path: Path) -> str:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     return ast.dump(tree)
-
-
-def files_hash(folder: Path) -> str:
-    """Return the SHA-256 of the names and contents of a folder's files, as they are on disk now, without compiled code."""
-    digest = hashlib.sha256()
-    paths = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    files = {path.relative_to(folder).as_posix(): path for path in paths}
-    for name, path in sorted(files.items()):
-        digest.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return digest.hexdigest()
 
 
 def data_hash(treebank: str, tasks: Collection[str] = ("joint",)) -> str:
@@ -109,15 +102,10 @@ def git_revision(root: Path) -> str | None:
         return None
 
 
-def versions() -> dict[str, str | None]:
+def versions() -> dict[str, str]:
     """Return the versions of lalkit, Python, and the packages that the numbers come from."""
-    names: dict[str, str | None] = {"lalkit": lalkit.__version__, "python": platform.python_version()}
-    for package in ("torch", "transformers"):
-        try:
-            names[package] = version(package)
-        except PackageNotFoundError:
-            names[package] = None
-    return names
+    packages = {package: version(package) for package in ("torch", "transformers")}
+    return {"lalkit": lalkit.__version__, "python": platform.python_version(), **packages}
 
 
 def device() -> str:

@@ -24,6 +24,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -40,12 +41,11 @@ PUNCTUATION = frozenset({"``", "''", ":", ",", ".", "PU"})
 NO_GOLD = "skipped: no gold tree"
 
 
-@dataclass(frozen=True)
-class AttachmentCount:
+class AttachmentCount(NamedTuple):
     """The arcs of one sentence: all, with the right head, with the right head and label (None if gold has no labels)."""
 
     arcs: int
-    heads_right: int
+    arcs_right: int
     labels_right: int | None
 
 
@@ -89,34 +89,29 @@ def out_of_reach(gold: Sequence[Sentence]) -> tuple[int, int]:
     return len(crossing), sum(len(sentence) - round(tree.score) for sentence, tree in zip(crossing, trees))
 
 
-@dataclass(frozen=True)
-class _Row:
-    """One sentence. Attachments are None if the layer (or, without punctuation, the gold tags) is missing."""
-
-    id: str
-    length: int
-    brackets: BracketCount
-    without_punctuation: AttachmentCount | None
-    with_punctuation: AttachmentCount | None
+ARCS = AttachmentCount._fields
+COLUMNS = {
+    "id": "str", "length": "int64", "matched": "Int64", "gold": "Int64", "predicted": "Int64", "precision": "float64",
+    "recall": "float64", "f1": "float64", "exact": "boolean", "arcs": "Int64", "arcs_right": "Int64",
+    "labels_right": "Int64", "tags_right": "Int64", "status": "str",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """The result of `evaluate`. The flags say which layers gold and prediction both have, and so which scores exist.
 
-    other_arcs: the reason why arcs are not scored although both sides have them; "" if there is none.
+    brackets: the totals of the brackets. Without trees only words, tags and skipped sentences have a meaning. rows: one for each
+    sentence, with the columns of `table` and, for arcs with punctuation, arcs_all and so on. other_arcs: the reason why arcs are
+    not scored although both sides have them; "" if there is none.
     """
 
-    rows: tuple[_Row, ...]
+    brackets: evalb.BracketTotals
+    rows: pd.DataFrame
     has_trees: bool
     has_labels: bool
     has_tags: bool
     other_arcs: str = ""
-
-    @property
-    def brackets(self) -> evalb.BracketTotals:
-        """The totals of the brackets. Without trees only words, tags and skipped sentences have a meaning."""
-        return evalb.BracketTotals.of(row.brackets for row in self.rows)
 
     def summary(self) -> dict[str, float | int | None]:
         """Return the scores in percent, None if gold or prediction lacks the layer; `sentences` and `skipped` are counts.
@@ -125,19 +120,13 @@ class Evaluation:
         words that EVALB does not delete. precision, recall, f1, exact and tag_accuracy leave out the `skipped` sentences.
         """
         totals = self.brackets
-        without = [row.without_punctuation for row in self.rows]
-        with_ = [row.with_punctuation for row in self.rows]
         measures = ("precision", "recall", "f1", "exact")
-        return {
-            **{name: getattr(totals, name) if self.has_trees else None for name in measures},
-            "uas": _percent_right(without, "heads_right"),
-            "las": _percent_right(without, "labels_right") if self.has_labels else None,
-            "uas_all": _percent_right(with_, "heads_right"),
-            "las_all": _percent_right(with_, "labels_right") if self.has_labels else None,
-            "tag_accuracy": totals.tag_accuracy if self.has_tags else None,
-            "sentences": totals.sentences,
-            "skipped": totals.skipped,
-        }
+        scores = {name: getattr(totals, name) if self.has_trees else None for name in measures}
+        for suffix in ("", "_all"):
+            scores[f"uas{suffix}"] = _percent_right(self.rows, f"arcs_right{suffix}", f"arcs{suffix}")
+            scores[f"las{suffix}"] = _percent_right(self.rows, f"labels_right{suffix}", f"arcs{suffix}")
+        scores["tag_accuracy"] = totals.tag_accuracy if self.has_tags else None
+        return {**scores, "sentences": totals.sentences, "skipped": totals.skipped}
 
     def table(self) -> pd.DataFrame:
         """Return one row for each sentence, in corpus order. A count or score that does not exist is missing (<NA>, NaN).
@@ -146,37 +135,14 @@ class Evaluation:
         to divide by), exact; arcs, arcs_right, labels_right (head and label), without punctuation if gold has tags; tags_right
         (over the words that EVALB keeps); status ('ok', or why brackets and tags are left out).
         """
-        return pd.DataFrame([self._record(row) for row in self.rows], columns=list(COLUMNS)).astype(COLUMNS)
-
-    def _record(self, row: _Row) -> dict:
-        """Return what a row of the table has; a column that is not there is missing."""
-        count, arcs = row.brackets, row.without_punctuation or row.with_punctuation
-        record = {"id": row.id, "length": row.length, "status": count.status}
-        # A score is missing, not 0, if there is nothing to divide by: a right tree of one word has no bracket.
-        divisors = {"precision": count.predicted, "recall": count.gold, "f1": count.gold + count.predicted}
-        record |= {name: getattr(count, name) for name, divisor in divisors.items() if divisor}
-        if count.status == OK and self.has_trees:
-            brackets = {"matched": count.matched, "gold": count.gold, "predicted": count.predicted}
-            record |= {**brackets, "exact": count.complete}
-        if count.status == OK and self.has_tags:
-            record["tags_right"] = count.tags_right
-        if arcs:
-            record |= {"arcs": arcs.arcs, "arcs_right": arcs.heads_right}
-            record["labels_right"] = arcs.labels_right if self.has_labels else None
-        return record
+        arcs = {name: self.rows[name].fillna(self.rows[f"{name}_all"]) for name in ARCS}
+        return self.rows.assign(**arcs)[list(COLUMNS)]
 
 
-COLUMNS = {
-    "id": "str", "length": "int64", "matched": "Int64", "gold": "Int64", "predicted": "Int64", "precision": "float64",
-    "recall": "float64", "f1": "float64", "exact": "boolean", "arcs": "Int64", "arcs_right": "Int64",
-    "labels_right": "Int64", "tags_right": "Int64", "status": "str",
-}  # fmt: skip
-
-
-def _percent_right(counts: Iterable[AttachmentCount | None], measure: str) -> float | None:
-    """Return the percentage over the sentences that have the measure, heads_right or labels_right; None if no sentence has it."""
-    scored = [(getattr(c, measure), c.arcs) for c in counts if c is not None and getattr(c, measure) is not None]
-    return percent(sum(right for right, _ in scored), sum(arcs for _, arcs in scored)) if scored else None
+def _percent_right(counts: pd.DataFrame, right: str, arcs: str = "arcs") -> float | None:
+    """Return the percentage over the sentences for which the arcs are counted; None if they are for no sentence."""
+    known = counts[[right, arcs]].dropna()
+    return percent(int(known[right].sum()), int(known[arcs].sum())) if len(known) else None
 
 
 def evaluate(
@@ -213,19 +179,28 @@ def evaluate(
     other = other_arc_labels(gold, parses, arc_labels)
     if other:
         has["heads"] = has["arc_labels"] = False
-    rows = []
+    counts, rows = [], []
     for right, parse in zip(gold, predicted):
-        arcs = has["heads"] and right.heads is not None
-        rows.append(
-            _Row(
-                id=right.id,
-                length=len(right),
-                brackets=_score_brackets(right, parse, rules, has["constituents"], retag),
-                without_punctuation=attachment(right, parse, False) if arcs and right.tags is not None else None,
-                with_punctuation=attachment(right, parse, True) if arcs else None,
-            )
-        )
-    return Evaluation(tuple(rows), has["constituents"], has["arc_labels"], has_tags, other)
+        count = _score_brackets(right, parse, rules, has["constituents"], retag)
+        counts.append(count)
+        row: dict = {"id": right.id, "length": len(right), "status": count.status}
+        # A score is missing, not 0, if there is nothing to divide by: a right tree of one word has no bracket.
+        divisors = {"precision": count.predicted, "recall": count.gold, "f1": count.gold + count.predicted}
+        row |= {name: getattr(count, name) for name, divisor in divisors.items() if divisor}
+        if count.status == OK and has["constituents"]:
+            row |= {name: getattr(count, name) for name in ("matched", "gold", "predicted")} | {"exact": count.complete}
+        if count.status == OK and has_tags:
+            row["tags_right"] = count.tags_right
+        for suffix, punctuation in (("", False), ("_all", True)) if has["heads"] and right.heads is not None else ():
+            if punctuation or right.tags is not None:
+                arcs = attachment(right, parse, punctuation)
+                arcs = arcs if has["arc_labels"] else arcs._replace(labels_right=None)
+                row |= {f"{name}{suffix}": number for name, number in zip(ARCS, arcs)}
+        rows.append(row)
+    columns = COLUMNS | {f"{name}_all": "Int64" for name in ARCS}
+    table = pd.DataFrame(rows, columns=list(columns)).astype(columns)
+    totals = evalb.BracketTotals.of(counts)
+    return Evaluation(totals, table, has["constituents"], has["arc_labels"], has_tags, other)
 
 
 def other_arc_labels(
@@ -294,9 +269,9 @@ def universal_scores(gold: Sequence[Sentence], predicted: Sequence[Sentence | No
     sides = [_by_conventions(right) for right, _ in pairs], [parse and _by_conventions(parse) for _, parse in pairs]
     tagged, rows = all(right.upos and parse and parse.upos for right, parse in pairs), []
     for words, punctuation in (("all (CoNLL 2018)", True), ("without punctuation", False)):
-        counts = [attachment(right, parse, punctuation) for right, parse in zip(*sides)]
-        row: dict = {"words": words, "arcs": sum(count.arcs for count in counts)}
-        row |= {"uas": _percent_right(counts, "heads_right"), "las": _percent_right(counts, "labels_right")}
+        counts = pd.DataFrame([attachment(*pair, punctuation) for pair in zip(*sides)], columns=ARCS)
+        row: dict = {"words": words, "arcs": int(counts["arcs"].sum())}
+        row |= {"uas": _percent_right(counts, "arcs_right"), "las": _percent_right(counts, "labels_right")}
         if tagged:
             tags = [z for (a, b), side in zip(pairs, sides[0]) for z in zip(a.upos, b.upos, side.tags)]
             row["upos"] = percent(sum(a == b for a, b, tag in tags if punctuation or tag != "."), row["arcs"])
@@ -357,12 +332,10 @@ def by_label(
         for name, spans in (("gold", expected), ("predicted", actual), ("matched", expected & actual)):
             for (_, _, label), times in spans.items():
                 counts[name][label] += times
-    labels = [label for label, _ in counts["gold"].most_common()]
-    labels += [label for label in counts["predicted"] if label not in counts["gold"]]
-    rows = []
+    labels = dict.fromkeys([label for label, _ in counts["gold"].most_common()] + list(counts["predicted"]))
+    columns, rows = ("gold", "predicted", "matched", "precision", "recall", "f1"), []
     for label in labels:
         count = evalb.Counts(**{name: of_label[label] for name, of_label in counts.items()})
         if count.gold >= least:
-            columns = ("gold", "predicted", "matched", "precision", "recall", "f1")
             rows.append({"label": label, **{name: getattr(count, name) for name in columns}})
     return pd.DataFrame(rows)

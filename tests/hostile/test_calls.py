@@ -9,6 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -80,28 +81,26 @@ def trees(parser):
     return [result.prediction for result in parser.parse_all(TEXTS)]
 
 
-def test_sentences(parser, subtests):
+def test_what_is_read_as_sentences(parser, subtests):
     for name, text in SENTENCES.items():
         with subtests.test(name):
             assert parser.parse(text).sentence.words == WORDS
-    for value in NO_SENTENCES:
-        with subtests.test(repr(value)[:60]), refused("sentence 1"):
-            parser.parse(value)
-    for form in ("tokns", "RAW", None, 3, b"raw", ["raw"], ""):
-        with subtests.test(f"form {form!r}"), refused("form", repr(form)):
-            parser.parse("One two.", form)
-
-
-def test_many_sentences(parser, subtests):
     for name, (texts, count) in MANY.items():
         with subtests.test(name):
             assert len(parser.parse_all(texts)) == count
-    for texts, place in NOT_MANY:
-        with subtests.test(repr(texts)[:60]), refused(place):
-            parser.parse_all(texts)
-    for text in (None, 3, b"One.", ["One."], "", " \n", "\u00a0\u2003"):
-        with subtests.test(f"running text {text!r}"), refused():
-            parser.parse_text(text)
+
+
+def test_what_is_refused(parser, subtests):
+    rows = [(parser.parse, (value,), "sentence 1") for value in NO_SENTENCES]
+    rows += [(parser.parse, ("One two.", form), "form") for form in ("tokns", "RAW", None, 3, b"raw", ["raw"], "")]
+    rows += [(parser.parse_all, (texts,), place) for texts, place in NOT_MANY]
+    rows += [(parser.parse_text, (text,), "") for text in (None, 3, b"One.", ["One."], "", " \n", "\u00a0\u2003")]
+    rows += [(lalkit.load, (name,), place) for name, place in NAMES]
+    sides = ((None, None), (parser.parse("One."), "One two."), (["One"], ["Two"]))
+    rows += [(lalkit.compare, pair, "") for pair in sides]
+    for call, arguments, place in rows:
+        with subtests.test(f"{call.__name__} {arguments}"[:80]), refused(place):
+            call(*arguments)
 
 
 def test_budget_and_threads(parser, subtests):
@@ -110,16 +109,9 @@ def test_budget_and_threads(parser, subtests):
         with subtests.test(repr(options)):
             for one, other in zip(parser.parse_all(TEXTS, **options), plain, strict=True):
                 assert one.sentence == other.sentence and one.score == pytest.approx(other.score, rel=1e-5)
-    for name in ("budget", "threads"):
-        for value in (0, 1.5, NAN, "2", [2]):
-            with subtests.test(f"{name} {value!r}"), refused(name, str(value)):
-                parser.parse_all(TEXTS, **{name: value})
-
-
-def test_names_of_parsers(subtests):
-    for name, place in NAMES:
-        with subtests.test(repr(name)[:60]), refused(place):
-            lalkit.load(name)
+    for name, value in product(("budget", "threads"), (0, 1.5, NAN, "2", [2])):
+        with subtests.test(f"{name} {value!r}"), refused(name, str(value)):
+            parser.parse_all(TEXTS, **{name: value})
 
 
 @pytest.mark.parametrize("layer", ["paper", "span"])
@@ -137,31 +129,19 @@ def test_methods_of_results(parser, tiny_span_parser, layer, subtests):
     for head in (999, -1, 1.5, "two", NAN, None):
         with subtests.test(f"without head {head!r}"), refused(), result.parser.without(heads=[0, head]):
             pass
-    for sides in ((None, None), (result, "One two."), (["One"], ["Two"])):
-        with subtests.test(f"comparing {sides}"[:60]), refused():
-            lalkit.compare(*sides)
 
 
 # ---------------------------------------------------------------- the process around a parser
 
-STATES = {
-    "torch's random numbers": lambda: torch.random.get_rng_state().tolist(),
-    "NumPy's random numbers": lambda: np.random.get_state()[1].tolist(),  # noqa: NPY002
-    "dtype and device": lambda: (torch.get_default_dtype(), torch.get_default_device()),
-    "modes of gradients": lambda: (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
-    "threads": torch.get_num_threads,
-    "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
-}
 
-
-def test_the_state_of_the_process_stays(tiny_parser, parser, subtests):
-    parser.parse("One two.")  # the first parse imports more than the others
-    for use in (lambda: lalkit.load(tiny_parser), lambda: parser.parse("One two.")):
-        before = {name: state() for name, state in STATES.items()}
-        use()
-        for name, state in STATES.items():
-            with subtests.test(name):
-                assert state() == before[name]
+def state_of_the_process():
+    return {
+        "torch's random numbers": torch.random.get_rng_state().tolist(),
+        "NumPy's random numbers": np.random.get_state()[1].tolist(),  # noqa: NPY002
+        "dtype and device": (torch.get_default_dtype(), torch.get_default_device()),
+        "modes of gradients": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
+        "threads": torch.get_num_threads(), "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+    }  # fmt: skip
 
 
 @contextmanager
@@ -176,16 +156,17 @@ def default(dtype=torch.float32, device=None):
         torch.set_default_device(None)
 
 
-def test_other_surroundings_change_no_tree_and_no_score(tiny_parser, parser, trees, subtests):
+def test_a_parser_and_its_surroundings_leave_each_other_alone(tiny_parser, parser, trees, subtests):
     surroundings = {
-        "float64": lambda: default(torch.float64), "float16": lambda: default(torch.float16),
-        "the meta device": lambda: default(device="meta"), "no_grad": torch.no_grad, "enable_grad": torch.enable_grad,
-        "inference_mode": torch.inference_mode, "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+        "float64": default(torch.float64), "float16": default(torch.float16), "the meta device": default(device="meta"),
+        "no_grad": torch.no_grad(), "inference_mode": torch.inference_mode(), "autocast": torch.autocast("cpu", torch.bfloat16),
     }  # fmt: skip
     for name, around in surroundings.items():
         with subtests.test(name):
-            with around():
+            with around:
+                before = state_of_the_process()
                 loaded, results = lalkit.load(tiny_parser), parser.parse_all(TEXTS)
+                assert state_of_the_process() == before
             assert [result.prediction for result in results] == trees
             assert [result.prediction for result in loaded.parse_all(TEXTS)] == trees
 
@@ -219,15 +200,20 @@ def zeroed(result):
         return result.parser.parse(result.sentence)
 
 
+def pickled(result):
+    return pickle.loads(pickle.dumps(result))
+
+
 def test_a_result_is_explained_only_by_the_network_that_parsed(tiny_parser, subtests):
     accepted = {
         "as parsed": lambda result: result, "a control came and went": lambda result: (zeroed(result), result)[1],
-        "pickled": lambda result: pickle.loads(pickle.dumps(result)), "copied": copy.deepcopy,
+        "pickled": pickled, "copied": copy.deepcopy,
     }  # fmt: skip
     rejected = {
-        "changed, then pickled": lambda result: pickle.loads(pickle.dumps(changed(result))),
-        "parsed inside a control": zeroed, "changed": changed,
-    }  # fmt: skip
+        "changed, pickled": lambda r: pickled(changed(r)),
+        "parsed inside a control": zeroed,
+        "changed": changed,
+    }
     for name, use in (accepted | rejected).items():
         with subtests.test(name):
             result = use(lalkit.load(tiny_parser).parse("One two three."))

@@ -79,6 +79,7 @@ def check_reader(read, place, *names):
         command_refused(place, read, *names)
 
 
+@pytest.mark.slow
 def test_damaged_json(folder, tmp_path, subtests):
     for file, read in readers(folder, tmp_path).items():
         file.parent.mkdir(exist_ok=True)
@@ -181,6 +182,7 @@ YAML = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_yaml_of_a_sweep(tmp_path, subtests):
     for name, text in YAML.items():
         (tmp_path / "a.yml").write_text(text)

@@ -1,13 +1,22 @@
 """Treebanks and texts: every problem is named with its file and line, and what is only unusual is read."""
 
 import copy
+import json
+import os
 import pickle
+from contextlib import suppress
 
-from lalkit.errors import TreebankError
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lalkit
+from lalkit.errors import LalkitError, TreebankError
 from lalkit.treebank import brackets
+from lalkit.treebank import conllu as conll
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
-from tests.command import lalkit
+from tests.command import lalkit as run
 from tests.hostile.refusals import files_of, refused
 
 TREE = b"( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n"
@@ -123,7 +132,7 @@ def test_names_and_folders_of_treebanks(tmp_path, subtests):
             (folder / name).write_bytes(data)
         with subtests.test(f"{command[0]} {list(files)}"):
             before = files_of(folder)
-            code, out, err = lalkit(*command, cwd=folder)
+            code, out, err = run(*command, cwd=folder)
             assert code in (1, 2) and place in out + err and files_of(folder) == before, (code, out, err)
 
 
@@ -145,3 +154,42 @@ def test_a_tree_of_3000_levels():
     assert pickle.loads(pickle.dumps(tree)) == tree == copy.deepcopy(tree)
     assert tree.words() == ["a"] and len(list(tree.nodes())) == 3001
     assert brackets.tree_to_sentence(tree).tree == tree
+
+
+# ---------------------------------------------------------------- random texts: LALKIT_EXAMPLES sets their number
+
+FUZZ = settings(max_examples=int(os.environ.get("LALKIT_EXAMPLES", "15")), deadline=None)
+
+
+def answered(function, *arguments):
+    """Return the result, or None where lalkit refuses; any other error goes on."""
+    with suppress(LalkitError):
+        return function(*arguments)
+
+
+@pytest.fixture(scope="module")
+def parser(tiny_parser):
+    return lalkit.load(tiny_parser)
+
+
+@FUZZ
+@given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_any_text_is_parsed_and_written_in_every_form(parser, text):
+    result = answered(parser.parse, text)
+    if result is not None:
+        assert len(list(brackets.scan_trees(result.to_ptb()))) == 1
+        assert len(list(conll.scan_conll(result.to_conllu()))) == 1
+        assert json.loads(result.to_json())["words"] == list(result.sentence.words)
+        assert result.draw().startswith("<svg")
+
+
+@FUZZ
+@given(data=st.binary(max_size=60) | st.text(alphabet="() \nNP<>H:1\t_", max_size=60).map(str.encode))
+def test_any_file_of_brackets_or_dependencies_is_read(data):
+    text = answered(brackets.decode, data, "file")
+    if text is None:
+        return
+    for _, tree in brackets.scan_trees(text):
+        if not isinstance(tree, LalkitError):
+            answered(lambda tree=tree: brackets.tree_to_sentence(brackets.clean(tree)))
+    assert all(isinstance(item, LalkitError | conll.Dependencies) for item in conll.scan_conll(text))

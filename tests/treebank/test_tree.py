@@ -11,22 +11,6 @@ from lalkit.treebank.tree import Node, Sentence, Span, check_heads, find_crossin
 from tests.corpora import needs
 
 
-@pytest.mark.parametrize(
-    ("build", "says"),
-    [
-        (lambda: Node("NP"), "empty"),
-        (lambda: Node("NP", word="a b"), "white space"),
-        (lambda: Sentence(("a", "b"), heads=(2, 1), id="news-7"), "sentence news-7: .*1 -> 2 -> 1"),
-        (lambda: Sentence(("a", "b", "c"), heads=(3, 0, 2)), "cross"),  # an arc over the root
-        (lambda: Sentence(tuple("abc"), heads=(2, 1, 0), free_arcs=True), "cycle"),
-    ],
-)
-def test_wrong_trees_and_sentences_are_refused(build, says):
-    """More of them are in tests/hostile/test_texts.py."""
-    with pytest.raises(TreebankError, match=says):
-        build()
-
-
 def test_tree_expands_chains_and_may_be_deep():
     s = Sentence(("She", "left"), ("PRP", "VBD"), (Span(1, 2, "VP"), Span(0, 2, "S"), Span(0, 1, "NP::NP")))
     assert str(s.tree) == "(S (NP (NP (PRP She))) (VP (VBD left)))" and s.constituents[0] == (0, 2, "S")
