@@ -23,7 +23,7 @@ from lalkit.chart.joint import JointTree
 from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import layer_of, source_of
-from lalkit.interpret.alternatives import Price, Reading, Readings, decoder, given_tree
+from lalkit.interpret.alternatives import Price, Reading, Readings, given_tree
 from lalkit.interpret.questions import MOST_CHARACTERS, MOST_TREES, Questions, Texts, TypedSentences, sentences_of
 from lalkit.network.parser import same_state
 from lalkit.network.predict import Precision, Prediction, predict, resolve_precision, with_confidence
@@ -471,7 +471,7 @@ class Parser(Questions):
                 which the tree must have: "She crossed [NP the old bridge]."
             require: What the tree must have, such as "NP(3,5)" or "4->2", see `lalkit.chart.constraints`.
             forbid: What it must not have.
-            options: Those of `parse_all`; with constraints, only decode='best' and precision.
+            options: Those of `parse_all`; with constraints, only precision.
 
         Raises:
             LalkitError: There are no words, or the constraints contradict each other.
@@ -487,7 +487,7 @@ class Parser(Questions):
         if not constraints.items:
             return self.parse_all([text], form, **options)[0]
         resolve_precision(options.pop("precision", self.precision), "cpu", exact=True)
-        if options.pop("decode", "best") != "best" or options:
+        if options:
             remedy = "Leave the options out. For probabilities, call .with_confidence() of the result."
             raise LalkitError("only the option precision can be combined with constraints", remedy=remedy)
         readings = self.readings(read_sentence(text, form), constraints)
@@ -520,21 +520,19 @@ class Parser(Questions):
         return self.parse_all(sentences)
 
     def parse_all(
-        self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", decode: str = "best", **options
+        self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", **options
     ) -> list[ParseResult] | pd.Series:
         """Parse many sentences, in order: of a list, an array, a column of a table (a pandas Series) or an iterator.
 
         Returns a list; for a Series, a Series with the same index (`table["parse"] = parser.parse_all(table["text"])`).
-        decode: 'best' finds the best tree, 'mbr' the one with the least expected number of errors. options: those of
-        `lalkit.network.predict.predict`. Raises LalkitError for a value that is not a sentence. The message has its number
-        and, for a Series, its row.
+        options: those of `lalkit.network.predict.predict`. Raises LalkitError for a value that is not a sentence. The message
+        has its number and, for a Series, its row.
         """
         if isinstance(texts, str | Sentence):
             raise LalkitError("this is one sentence, not a list of sentences", remedy="Use `parse`, or give a list.")
         sentences = read_sentences(texts, form)
-        find, lam = decoder(decode, self.network, self.vocab.labels, self.temperature), self.config.train.lam
         options = {"precision": self.precision, **options}
-        predictions = predict(self.network, self.collator, sentences, lam=lam, decode=find, **options)
+        predictions = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
         state = self.network.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
         results = [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
         if not hasattr(texts, "iloc"):

@@ -139,7 +139,7 @@ class Job:
 
     form: How a line is to be read, see `lalkit.treebank.text.read_line`. to: Forms of the output. pretty: Whether brackets go
     over several lines. svg: A folder for drawings, which are named by the line (and in running text by the sentence of the line).
-    decode: What finds the trees, see `lalkit.interpret.alternatives.decoder`. confidence: Whether conllu and json also say how
+    confidence: Whether conllu and json also say how
     probable the parts of each parse are. precision: Of the scores, see `lalkit.network.predict`; if it is auto, the first process
     chooses for all. prefix: The beginning of the ids of sentences. sha256: The fingerprint of the parser, which is compared.
     temperature: That of the parser's probabilities.
@@ -150,7 +150,6 @@ class Job:
     to: tuple[To, ...] = ("ptb",)
     pretty: bool = False
     svg: Path | None = None
-    decode: str = "best"
     confidence: bool = False
     precision: Precision = "fp32"
     prefix: str = ""
@@ -177,7 +176,7 @@ def parse_block(job: Job, block: Block, device: str = "cpu") -> dict[str, Any]:
         sentences = [sentence for of_line in by_line for sentence in of_line]
         present = [sentence for sentence in sentences if sentence is not None]
         temperature = job.temperature if job.confidence else None
-        results = iter(parser.parse_all(present, decode=job.decode, temperature=temperature))
+        results = iter(parser.parse_all(present, temperature=temperature))
         in_order = [None if sentence is None else next(results) for sentence in sentences]
     for result in filter(None, in_order if job.svg else ()):
         line, _, part = result.sentence.id.rpartition(":")[2].partition(".")  # big.txt:12.3 -> 0012-3.svg

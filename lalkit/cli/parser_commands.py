@@ -145,7 +145,6 @@ def parse(
     workers: int | None = None,
     cluster: str | None = None,
     svg: Annotated[Path | None, options.FOLDER] = None,
-    decode: Literal["best", "mbr"] = "best",
     require: list[str] | None = None,
     forbid: list[str] | None = None,
     alternatives: int | None = None,
@@ -170,7 +169,6 @@ def parse(
         workers: The number of processes, one core each; by default this process uses all cores.
         cluster: Compute on the workers of this dask scheduler, e.g. tcp://host:8786.
         svg: Write a drawing of every sentence into this folder.
-        decode: What to find: the best tree, or with mbr the tree with the least expected number of errors.
         require: What the tree must have: NP(3,5), 4->2 (an arc) or 3_NN (a tag); words are counted from 1. Repeat it for more.
         forbid: What the tree must not have, in the same notation. Repeat it for more.
         alternatives: Print this many of the best trees, with their probabilities and with what differs from the best.
@@ -193,7 +191,7 @@ def parse(
         raise ParameterError("brackets have no place for probabilities: --confidence is not for ptb", remedy=remedy)
     if not (require or forbid or alternatives is not None or form == "brackets"):
         out = out or (Path(file.name) if file and len(forms) > 1 else None)
-        job = corpus.Job(find(model), form, forms, pretty, svg, decode, confidence, precision)
+        job = corpus.Job(find(model), form, forms, pretty, svg, confidence, precision)
         with ExitStack() as stack:
             if file:
                 lines = stack.enter_context(corpus.open_lines(file))
@@ -207,7 +205,7 @@ def parse(
         without = "without --file, --out, --workers, --cluster, --svg or parquet"
         raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
     parser = Parser.load(model, resolve_precision(precision, "cpu", exact=True))
-    result = parser.parse(text[0], form, require=require or (), forbid=forbid or (), decode=decode)
+    result = parser.parse(text[0], form, require=require or (), forbid=forbid or ())
     for tree in [result] if alternatives is None else result.alternatives(alternatives):
         tree = tree.with_confidence() if confidence else tree
         for to in forms:

@@ -13,8 +13,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import PathPatch, Rectangle
-from matplotlib.path import Path
+from matplotlib.patches import Rectangle
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from lalkit.draw.svg import use_fonts
@@ -23,9 +22,8 @@ from lalkit.evaluation.statistics import mean_of_runs
 PALETTE = "colorblind"
 BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = sns.color_palette(PALETTE).as_hex()
 HEAT = "cividis"
-NOTHING = "nothing"  # in the flow of errors: what a missing span becomes, and where an extra span comes from
+NOTHING = "nothing"  # beside a missing span, and beside an extra one
 TRAINED, REMOVED = "as trained", ("head at its mean", "head out")
-FEW_CELLS = 8  # the lines of more runs would hide each other
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
 MARKERS = ["o", "s", "^", "D", "v", "<", "P", ">", "X", "p"]
@@ -92,49 +90,35 @@ def attention_heat(
     return figure
 
 
-def error_flow(table: pd.DataFrame, most: int = 12) -> Figure:
-    """Draw wrong spans as ribbons from the gold label (left) to the label of the parse (right).
+def error_heat(table: pd.DataFrame, most: int = 12) -> Figure:
+    """Draw wrong spans as a heat map of numbers: a row for each gold label, a column for each label of the parse.
 
-    The width of a ribbon is the number of spans.
-
-    'nothing' on the left stands for an extra span, on the right for a missing span. Wrong arcs are left out.
+    The row 'nothing' has the extra spans, the column 'nothing' the missing ones. Wrong arcs are left out.
 
     Args:
         table: as `interpret.errors.errors` returns it.
-        most: the number of labels, the most frequent ones, that keep their names. All others are drawn as 'others'.
+        most: the number of labels, the most frequent ones, that keep their names. All others are counted as 'others'.
     """
     spans = table[~table["class"].str.contains("arc")]
-    sides = [spans[column].fillna(NOTHING) for column in ("gold_label", "label")]
-    frequent = {NOTHING, *pd.concat(sides).value_counts().drop(NOTHING, errors="ignore").index[:most]}
-    sides = [side.where(side.isin(frequent), "others").rename(name) for side, name in zip(sides, ("gold", "parse"))]
-    flows = pd.concat(sides, axis=1).value_counts()
-    figure, (axis,) = side_by_side(1, 7, max(0.3 * len(frequent) + 2, 4), words=frequent)
-    starts, bottom = [], 0.0
-    for x, align, step in ((0, "right", -0.02), (1, "left", 0.02)):
-        sizes = flows.groupby(level=x).sum()
-        sizes = sizes.loc[sorted(sizes.index, key=lambda label: (label == NOTHING, -sizes[label]))]  # 'nothing' is last
-        starts.append((sizes + 0.02 * flows.sum()).cumsum().shift(fill_value=0.0))
-        for label, start in starts[x].items():
-            end = start + sizes[label]
-            axis.plot([x, x], [start, end], color="black", lw=3, solid_capstyle="butt")
-            axis.text(x + step, (start + end) / 2, f"{label} ({sizes[label]})", ha=align, va="center", fontsize=8)
-            bottom = max(bottom, end)
-    for x, name in enumerate(flows.index.names):
-        axis.text(x, -bottom * 0.04, name, ha="center", fontsize=9)
-    for (gold, parse), count in flows.sort_index().items():
-        left, right = starts[0][gold], starts[1][parse]
-        axis.add_patch(_ribbon(left, right, count, GREY if NOTHING in (gold, parse) else BLUE))
-        starts[0][gold], starts[1][parse] = left + count, right + count
-    axis.set(xlim=(-0.35, 1.35), ylim=(bottom * 1.02, -bottom * 0.02))
-    axis.axis("off")
+    gold, parse = (spans[column].fillna(NOTHING) for column in ("gold_label", "label"))
+    names = pd.concat([gold, parse]).value_counts().drop(NOTHING, errors="ignore").index[:most]
+    gold, parse = (side.where(side.isin([*names, NOTHING]), "others") for side in (gold, parse))
+    order = [*names, "others", NOTHING]
+    grid = pd.crosstab(gold, parse).reindex(index=order, columns=order, fill_value=0)
+    grid = grid.loc[grid.any(axis=1), grid.any()]
+    figure, (axis,) = side_by_side(1, 0.5 * grid.shape[1] + 2, 0.3 * len(grid) + 1.6, words=names)
+    sns.heatmap(grid, mask=grid == 0, annot=True, fmt="d", annot_kws={"size": 8}, cmap="Blues", cbar=False, ax=axis)
+    axis.tick_params(axis="x", labelsize=8, rotation=60)
+    axis.tick_params(axis="y", labelsize=8, rotation=0)
+    axis.set(xlabel="label in the parse", ylabel="gold label")
     return figure
 
 
 def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], measures: Sequence[str]) -> Figure:
     """Draw a sweep: above, a row for each cell, with a point for each seed and the mean with its 95 % interval; below, the scores
-    on dev by epoch.
+    on dev by epoch, as the mean of the seeds and a band from the least to the greatest.
 
-    A column of panels is a measure. A curve is a run; with more cells than FEW_CELLS, it is the mean over the seeds of a cell.
+    A column of panels is a measure.
 
     Args:
         runs: the columns of `axes`, and the measures in percent. Rows with the same values of `axes` are the seeds of one cell.
@@ -145,11 +129,8 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
     cells, measures = list(dict.fromkeys(runs["cell"])), [name for name in measures if runs[name].notna().any()]
     colours = dict(zip(cells, sns.color_palette(PALETTE, len(cells))))
     heights = [0.36 * len(cells) + 1.0, max(3.0, 0.2 * len(cells) + 0.6)][: 1 + (len(curves) > 0)]
-    use_fonts(cells)
-    figure, panels = plt.subplots(
-        len(heights), len(measures), figsize=(3.4 * len(measures) + 2.2, sum(heights)), squeeze=False, layout="constrained",
-        height_ratios=heights,
-    )  # fmt: skip
+    size = 3.4 * len(measures) + 2.2, sum(heights)
+    figure, panels = panels_of(len(heights), len(measures), *size, words=cells, height_ratios=heights)
     for panel, measure in zip(panels[0], measures):
         style = {"data": runs, "x": measure, "y": "cell", "order": cells, "ax": panel}
         sns.stripplot(**style, hue="cell", palette=colours, jitter=False, size=7, alpha=0.8, legend=False)
@@ -160,18 +141,16 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
         panel.set(xlabel=f"{measure.upper()}, percent; mean and 95 %", ylabel="")
         panel.locator_params(axis="x", nbins=5)  # more numbers touch those of the next panel
         panel.grid(axis="x", alpha=0.3)
-        if panel is not panels[0, 0]:
-            panel.set_yticklabels([])
+        panel.tick_params(axis="y", labelleft=panel is panels[0, 0])
     panels[0, 0].set_title(", ".join(axes), loc="left", fontsize=9)
-    few, dashes = len(cells) <= FEW_CELLS, [""] * 10 + [(3, 2)] * len(cells)  # the palette has ten colours
-    for panel, measure in zip(panels[1] if len(curves) else (), measures):
-        each = {"units": "seed", "estimator": None} if few else {"errorbar": None}
+    for panel, measure in zip(panels[-1] if len(curves) else (), measures):
+        # The palette has ten colours: the lines of more cells are dashed.
+        dashes = dict.fromkeys(cells, (3, 2)) | dict.fromkeys(cells[:10], "")
         sns.lineplot(
-            curves, x="epoch", y=measure, hue="cell", style="cell", hue_order=cells, style_order=cells, palette=colours,
-            markers=MARKERS[: len(cells)] if few else False, dashes=False if few else dashes[: len(cells)], lw=1, ms=5,
-            alpha=0.8, ax=panel, **each,
+            curves, x="epoch", y=measure, hue="cell", style="cell", hue_order=cells, palette=colours, dashes=dashes,
+            errorbar=("pi", 100), err_kws={"alpha": 0.15}, lw=1.2, ax=panel,
         )  # fmt: skip
-        panel.set(ylabel="", title=f"{measure.upper()} on dev, percent{'' if few else ', mean of seeds'}")
+        panel.set(ylabel="", title=f"{measure.upper()} on dev, percent")
         panel.xaxis.get_major_locator().set_params(integer=True)
         panel.grid(alpha=0.3)
         lines = panel.get_legend_handles_labels()
@@ -194,44 +173,42 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     table = table.merge(table.loc[table["what"] == TRAINED, [*keys, "value"]], "left", keys, suffixes=("", "_trained"))
     table["change"] = table["value"] - table["value_trained"]
     systems = list(table[table["what"] != TRAINED]["system"].unique())  # the others have no label heads
+    table = table[table["system"].isin(systems)]
+    of = dict(iter(table.groupby("measure")))
     labels = [label for label in table["label"].unique() if label]
-    controls = [what for what in table[table["measure"] == "f1"]["what"].unique() if what != TRAINED]
+    changed = of["f1"][of["f1"]["what"] != TRAINED]
+    controls = list(changed["what"].unique())
     height = 1.9 + (0.2 + 0.1 * len(systems)) * max(len(controls), len(labels))  # a lane for each system
     figure, panels = side_by_side(4, 14, height, words=labels)
-    table = table[table["system"].isin(systems)]
-    changed = table[(table["label"] == "") & (table["what"] != TRAINED) & (table["measure"] == "f1")]
-    _strips(panels[0], changed, "change", "what", controls, systems)
+    colours = sns.color_palette(PALETTE, len(systems))
+
+    def points(axis: Axes, rows: pd.DataFrame, x: str, y: str, order: list, marker: str = "o") -> None:
+        sns.stripplot(
+            rows, x=x, y=y, hue="system", order=order, hue_order=systems, palette=colours, dodge=len(systems) > 1,
+            jitter=False, size=5.5, marker=marker, linewidth=1.2 if marker == "x" else 0, alpha=0.8, legend=False, ax=axis,
+        )  # fmt: skip
+
+    points(panels[0], changed, "change", "what", controls)
     for axis, removed in zip(panels[1:3], REMOVED):
-        rows = table[table["what"] == removed]
-        _strips(axis, rows[rows["measure"] == "label_f1_of_others"], "change", "label", labels, systems, "x")
-        _strips(axis, rows[rows["measure"] == "label_f1"], "change", "label", labels, systems)
-    _strips(panels[3], table[table["measure"] == "on_head_word"], "value", "label", labels, systems)
-    chance = table[table["measure"] == "on_head_word_chance"].groupby("label")["value"].mean()
+        for measure, marker in (("label_f1_of_others", "x"), ("label_f1", "o")):
+            points(axis, of[measure][of[measure]["what"] == removed], "change", "label", labels, marker)
+    points(panels[3], of["on_head_word"], "value", "label", labels)
+    chance = of["on_head_word_chance"].groupby("label")["value"].mean()
     panels[3].plot(chance.reindex(labels), range(len(labels)), "|", color="black", ms=22, mew=2)
     captions = [
         "F1, change in points: contexts, or A,\nchanged at test",
         *(f"F1 of the label, change in points, {what}\n(crosses: of all other labels)" for what in REMOVED),
         "percent of spans whose most attended word\nis the head word (bar: chance)",
     ]
-    for axis in panels[:3]:
-        axis.axvline(0, color="black", lw=0.8)
     for axis, names, caption in zip(panels, (controls, labels, labels, labels), captions):
+        if axis is not panels[3]:
+            axis.axvline(0, color="black", lw=0.8)
         _small_labels(axis, caption)
         for y in range(1, len(names)):
             axis.axhline(y - 0.5, color="#DDDDDD", lw=0.6)
-    colours = sns.color_palette(PALETTE, len(systems))
     marks = [plt.Line2D([], [], ls="", marker="o", color=colour) for colour in colours]
-    figure.legend(marks, systems, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
+    _legend_below(figure, marks, systems)
     return figure
-
-
-def _strips(axis: Axes, rows: pd.DataFrame, x: str, y: str, order: list, systems: list, marker: str = "o") -> None:
-    """Draw a point for each row: a line of the panel for each value of `order`, and a lane in it for each system."""
-    sns.stripplot(
-        rows, x=x, y=y, hue="system", order=order, hue_order=systems, palette=sns.color_palette(PALETTE, len(systems)),
-        dodge=len(systems) > 1, jitter=False, size=5.5, marker=marker, linewidth=1.2 if marker == "x" else 0, alpha=0.8,
-        legend=False, ax=axis,
-    )  # fmt: skip
 
 
 def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
@@ -243,22 +220,19 @@ def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
     models, norms = list(first["model"].unique()), list(first["norm"].unique())
     size = 4.2 * len(norms) + 1, (0.2 * len(models) + 0.25) * len(labels) + 1.5
     figure, panels = side_by_side(len(norms), *size, words=labels, sharey=True)
+    style = {"y": "label", "order": labels, "hue": "model", "hue_order": models, "dodge": 0.5, "linestyle": "none"}
     for panel, norm in zip(panels, norms):
-        for k, model in enumerate(models):
-            rows = first[(first["model"] == model) & (first["norm"] == norm)].set_index("label").reindex(labels)
-            places = np.arange(len(labels)) + 0.75 * ((k + 0.5) / len(models) - 0.5)
-            colour = sns.color_palette(PALETTE)[k]
-            panel.hlines(places, rows["low"], rows["high"], color=colour, lw=1.5)
-            panel.plot(rows["share"], places, ls="", ms=6, label=model, color=colour, marker=MARKERS[k])
-            chance = {"label": "the same head, of all constituents"} if k + 1 == len(models) else {}
-            panel.plot(rows["overall"], places, "|", color="black", ms=8, **chance)
+        rows = first[first["norm"] == norm]
+        limits = rows.melt(["model", "label"], ["low", "share", "high"], value_name="value")
+        sns.pointplot(limits, x="value", estimator="median", errorbar=("pi", 100), err_kws={"lw": 1.5}, palette=PALETTE,
+                      markers=MARKERS[: len(models)], markersize=6, ax=panel, **style)  # fmt: skip
+        marks = panel.get_legend_handles_labels()
+        sns.pointplot(rows, x="overall", palette=["black"] * len(models), markers="|", markersize=8, ax=panel, **style)
+        panel.get_legend().remove()
         panel.set_title(f"by {norm}", fontsize=9)
-        panel.set_yticks(range(len(labels)), labels)
-        _small_labels(panel, "percent of the label's constituents that its top head leads")
+        _small_labels(panel, "percent led by the label's top head (bar: of all constituents)")
         panel.set_xlim(0, 100)
-    panels[0].invert_yaxis()
-    handles = panels[0].get_legend_handles_labels()
-    figure.legend(*handles, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
+    _legend_below(figure, *marks)
     return figure
 
 
@@ -271,32 +245,39 @@ def calibration_figure(table: pd.DataFrame) -> Figure:
 
     table: the columns parser, kind, fitted, curve ("reliability" or "risk"), x, y, parts.
     """
-    use_fonts(())
-    figure, panels = plt.subplots(2, 3, figsize=(10.8, 7.4), layout="constrained")
+    figure, panels = panels_of(2, 3, 10.8, 7.4)
     parsers = list(table["parser"].unique())
-    style = {"hue": "parser", "hue_order": parsers, "palette": sns.color_palette(PALETTE, len(parsers)), "ms": 5}
-    style |= {"style": "parser", "style_order": parsers, "dashes": False, "errorbar": None, "estimator": None}
+    style = {
+        "x": "x",
+        "y": "y",
+        "hue": "parser",
+        "hue_order": parsers,
+        "palette": sns.color_palette(PALETTE, len(parsers)),
+    }
+    style |= {"style": "parser", "style_order": parsers, "dashes": False, "errorbar": None, "estimator": None, "ms": 5}
     markers = dict(zip(parsers, MARKERS * len(parsers)))
-    for column, (kind, title) in zip(panels.T, CALIBRATED.items()):
-        rows, (above, below) = table[table["kind"] == kind], column
-        above.plot([0, 1], [0, 1], color="black", lw=0.8)
+    for (above, below), (kind, title) in zip(panels.T, CALIBRATED.items()):
+        rows = table[table["kind"] == kind]
         shown = rows[(rows["curve"] == "reliability") & (rows["parts"] >= FEW_PARTS)]
-        for fitted, line in ((False, {"lw": 0.7, "ls": ":", "alpha": 0.6}), (True, {"lw": 1.3})):
-            sns.lineplot(shown[shown["fitted"] == fitted], x="x", y="y", markers=markers, ax=above, **style, **line)
-            handles = above.get_legend_handles_labels()
-            above.get_legend().remove()
-        risk = rows.loc[(rows["curve"] == "risk") & rows["fitted"], ["parser", "x", "y"]]
-        risk[["x", "y"]] *= 100
-        sns.lineplot(risk, x="x", y="y", markers=False, legend=False, lw=1.4, ax=below, **style)
+        above.plot([0, 1], [0, 1], color="black", lw=0.8)
+        sns.lineplot(
+            shown[~shown["fitted"]], markers=markers, legend=False, lw=0.7, ls=":", alpha=0.6, ax=above, **style
+        )
+        sns.lineplot(shown[shown["fitted"]], markers=markers, lw=1.3, ax=above, **style)
+        handles = above.get_legend_handles_labels()
+        above.get_legend().remove()
+        risk = rows[(rows["curve"] == "risk") & rows["fitted"]]
+        percent = risk.assign(x=100 * risk["x"], y=100 * risk["y"])
+        sns.lineplot(percent, markers=False, legend=False, lw=1.4, ax=below, **style)
         above.set(title=title, xlabel="probability", ylabel="")
         below.set(xlabel="coverage: percent of parts, highest probability first", ylabel="", ylim=(0, None))
-        for axis in column:
+        for axis in (above, below):
             axis.grid(alpha=0.3)
             axis.tick_params(labelsize=8)
             axis.xaxis.label.set_size(8)
     panels[0, 0].set_ylabel("share that is right (dotted: before the fit)", fontsize=8)
     panels[1, 0].set_ylabel("risk: percent of errors among them", fontsize=8)
-    figure.legend(handles[0][-len(parsers) :], parsers, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
+    _legend_below(figure, *handles)
     return figure
 
 
@@ -305,22 +286,27 @@ def readings_figure(table: pd.DataFrame) -> Figure:
 
     table: the columns sentence, reading (a text that says how it differs from the first), and probability.
     """
-    groups = list(table.groupby("sentence", sort=False))
     use_fonts(table["sentence"])
-    size, heights = (10, 0.36 * len(table) + 0.75 * len(groups)), [len(rows) for _, rows in groups]
-    figure, panels = plt.subplots(len(groups), figsize=size, squeeze=False, layout="constrained", height_ratios=heights)
-    for axis, (sentence, rows) in zip(panels[:, 0], groups):
-        places, percent = [str(k) for k in range(len(rows))], 100 * rows["probability"]
-        sns.barplot(
-            x=percent, y=places, hue=places, palette=[BLUE] + [SKY] * (len(rows) - 1), width=0.7, legend=False, ax=axis
-        )
-        for y, value in enumerate(percent):
-            axis.text(value, y, f" {value:.1f} %", va="center", fontsize=8)
+    percent, height = (
+        table.assign(percent=100 * table["probability"]),
+        0.3 * len(table) / table["sentence"].nunique() + 0.8,
+    )
+    grid = sns.catplot(
+        percent,
+        kind="bar",
+        x="percent",
+        y="reading",
+        row="sentence",
+        sharey=False,
+        color=BLUE,
+        height=height,
+        aspect=10 / height,
+    )
+    grid.set_titles("").set(ylabel="", xlim=(0, 1.15 * percent["percent"].max()))
+    for axis, sentence in zip(grid.axes.flat, grid.row_names):
         axis.set_title(sentence, loc="left", fontsize=10)
-        axis.set_yticks(range(len(rows)), rows["reading"], fontsize=8)
-        axis.set(xlim=(0, 112 * rows["probability"].max()), xticks=[], xlabel="", ylabel="")
-        sns.despine(ax=axis, bottom=True)
-    return figure
+        axis.bar_label(axis.containers[0], fmt=" %.1f %%", fontsize=8)
+    return grid.figure
 
 
 def span_triangle(
@@ -366,9 +352,20 @@ def side_by_side(
     count: int, width: float, height: float, words: Iterable[str] = (), **options
 ) -> tuple[Figure, np.ndarray]:
     """Return a figure (in inches) and its panels, side by side. words: those that it will show, in any script."""
-    use_fonts(words)
-    figure, panels = plt.subplots(1, count, figsize=(width, height), squeeze=False, layout="constrained", **options)
+    figure, panels = panels_of(1, count, width, height, words, **options)
     return figure, panels[0]
+
+
+def panels_of(
+    rows: int, columns: int, width: float, height: float, words: Iterable[str] = (), **options
+) -> tuple[Figure, np.ndarray]:
+    """Return a figure (in inches) with panels: [rows, columns]. words: those that it will show, in any script."""
+    use_fonts(words)
+    return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, layout="constrained", **options)
+
+
+def _legend_below(figure: Figure, marks: Sequence, names: Sequence[str]) -> None:
+    figure.legend(marks, names, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
 
 
 def _small_labels(axis: Axes, measure: str) -> None:
@@ -384,13 +381,3 @@ def _order(values: np.ndarray) -> np.ndarray:
         return np.arange(len(values))
     sizes = np.linalg.norm(values, axis=1, keepdims=True)
     return leaves_list(linkage(values / np.maximum(sizes, 1e-12), "average", optimal_ordering=True))
-
-
-def _ribbon(left: float, right: float, size: float, colour: str) -> PathPatch:
-    """Return a ribbon that leads from y = left at x = 0 to y = right at x = 1."""
-    points = [
-        (0, left), (0.5, left), (0.5, right), (1, right), (1, right + size), (0.5, right + size), (0.5, left + size),
-        (0, left + size), (0, left),
-    ]  # fmt: skip
-    codes = [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO, *[Path.CURVE4] * 3, Path.CLOSEPOLY]
-    return PathPatch(Path(points, codes), facecolor=colour, alpha=0.45, edgecolor="none")

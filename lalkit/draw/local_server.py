@@ -7,18 +7,19 @@ this machine only. It checks the name of the host in a request, so that a page o
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
+import json
 import logging
 import mimetypes
-import threading
+import re
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
-
-from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
-from tornado.web import Application, RequestHandler, stream_request_body
+from http.server import BaseHTTPRequestHandler
+from socket import SOCK_STREAM, getaddrinfo
+from socketserver import ThreadingTCPServer
+from threading import BoundedSemaphore, Thread
+from urllib.parse import parse_qs
 
 from lalkit.draw import svg
 from lalkit.errors import LalkitError, whole_number
@@ -26,6 +27,7 @@ from lalkit.errors import LalkitError, whole_number
 LOOPBACK = "127.0.0.1"
 WAITING = 32  # requests that may wait for the thread
 LONGEST = 8_192  # characters of an address
+SECONDS = 30  # in which a request must arrive
 Arguments = Mapping[str, list[str]]
 Answer = Callable[[Arguments], str | dict]  # an HTML page, or what becomes JSON
 
@@ -41,12 +43,15 @@ ANSWER = (
 )
 
 
-class LocalServer:
+class LocalServer(ThreadingTCPServer):
     """Serve pages in a thread of its own until `close`. In a notebook it shows its first page in a frame.
 
     The frame works where the browser runs on the same machine as Python. Otherwise forward the port, for example with
     `ssh -L`.
     """
+
+    allow_reuse_address = daemon_threads = True
+    request_queue_size = 64
 
     def __init__(self, pages: Mapping[str, str | Answer], host: str = LOOPBACK, port: int = 0, height: int = 900):
         """Begin to serve.
@@ -60,31 +65,19 @@ class LocalServer:
         Raises:
             LalkitError: The port is in use or no port, or there is no such address.
         """
+        port = whole_number("--port", port, 0, 65_535)
         try:
-            sockets = bind_sockets(whole_number("--port", port, 0, 65_535), host)
+            self.address_family, *_, place = getaddrinfo(host, port, type=SOCK_STREAM)[0]
+            super().__init__(place, Handler)
         except (OSError, UnicodeError) as error:
             remedy = "Choose another port (0 means any free one), or end the program that uses it."
             problem = f"cannot be opened: {getattr(error, 'strerror', None) or error}"
             raise LalkitError(problem, where=f"port {port} of {host}", remedy=remedy) from None
-        self.host, self.height, self.waiting = host, height, 0
-        name = f"[{host}]" if ":" in host else host
-        self.address = f"http://{name}:{sockets[0].getsockname()[1]}/"
-        self.computing = ThreadPoolExecutor(1)
-        started: Future = Future()
-        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve(pages, sockets, started)), daemon=True)
+        self.pages, self.host, self.height = pages, host, height
+        self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.server_address[1]}/"
+        self.computing, self.places = ThreadPoolExecutor(1), BoundedSemaphore(WAITING)
+        self.thread = Thread(target=self.serve_forever, args=(0.1,), daemon=True)
         self.thread.start()
-        self._loop, self._end = started.result()
-
-    async def _serve(self, pages: Mapping[str, str | Answer], sockets: list, started: Future) -> None:
-        routes = [(path, Handler, {"server": self, "path": path, "page": page}) for path, page in pages.items()]
-        routes.append((".*", Handler, {"server": self}))
-        server = HTTPServer(Application(routes, log_function=lambda _: None), max_header_size=32 * LONGEST)
-        server.add_sockets(sockets)
-        end = asyncio.Event()
-        started.set_result((asyncio.get_running_loop(), end))
-        await end.wait()
-        server.stop()
-        await server.close_all_connections()
 
     def wait(self) -> None:
         """Serve until Ctrl-C."""
@@ -96,81 +89,78 @@ class LocalServer:
     def close(self) -> None:
         """Stop. Requests that wait are dropped."""
         self.computing.shutdown(wait=False, cancel_futures=True)
-        with suppress(RuntimeError):  # it is closed already
-            self._loop.call_soon_threadsafe(self._end.set)
-        self.thread.join()
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request, client_address) -> None:
+        """Say nothing: the browser closed the connection before its answer came."""
 
     def _repr_html_(self) -> str:
         style = f"width: 100%; height: {self.height}px; border: 1px solid {svg.LINE}"
         return svg.element("iframe", "", src=self.address, title="Playground", style=style)
 
 
-@stream_request_body  # so that a large body is refused before it is read
-class Handler(RequestHandler):
+class Handler(BaseHTTPRequestHandler):
     """Answer one request. Errors are plain text, so that a browser runs nothing of them."""
 
-    work: asyncio.Future | None = None
+    server: LocalServer
+    timeout = SECONDS
 
-    def initialize(self, server: LocalServer, path: str = "", page: str | Answer = "") -> None:
-        self.server, self.page = server, page
-        self.set_header("Content-Security-Policy", PAGE if isinstance(page, str) else ANSWER)
-        self.set_header("Content-Type", f"{mimetypes.guess_type(path)[0] or 'text/html'}; charset=UTF-8")
-
-    def set_default_headers(self) -> None:
-        for name, value in HEADERS.items():
-            self.set_header(name, value)
-
-    def prepare(self) -> None:
-        if not self._is_known(self.request.host_name):
-            self.refuse(400, f"this server does not answer for the host {self.request.host_name!r}")
-        elif self.request.method != "GET":
-            self.refuse(405, "only GET is understood here")
-        elif len(self.request.uri) > LONGEST:
-            self.refuse(414, f"the address is longer than {LONGEST:,} characters: shorten the text")
-        elif not self.page:
-            self.refuse(404, "there is no such page")
-
-    def _is_known(self, name: str) -> bool:
-        with suppress(ValueError):
-            return bool(ipaddress.ip_address(name.strip("[]")))  # a number cannot be made to point elsewhere
-        return name.lower() in ("localhost", self.server.host.lower())
-
-    def data_received(self, chunk: bytes) -> None:
-        pass
-
-    def log_exception(self, *_) -> None:
-        pass  # `get` reports errors of ours; the sender of a wrong request gets the error
-
-    async def get(self) -> None:
-        if isinstance(self.page, str):
-            return await self.finish(self.page)
-        arguments = {name: self.get_query_arguments(name) for name in self.request.query_arguments}
-        if self.server.waiting >= WAITING:
-            return self.refuse(503, f"the parser is busy, and {WAITING} sentences wait already: try again in a moment")
-        self.server.waiting += 1
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        page = self.server.pages.get(path)
+        if not self._is_known():
+            return self.send_error(400, "this server does not answer for the host of this request")
+        if len(self.path) > LONGEST:
+            return self.send_error(414, f"the address is longer than {LONGEST:,} characters: shorten the text")
+        if page is None:
+            return self.send_error(404, "there is no such page")
+        if isinstance(page, str):
+            return self._send(200, page, mimetypes.guess_type(path)[0] or "text/html", PAGE)
         try:
-            loop = asyncio.get_running_loop()
-            self.work = loop.run_in_executor(self.server.computing, self.page, arguments)
-            self.finish(await self.work)
+            arguments = parse_qs(query, keep_blank_values=True, errors="strict")
+        except ValueError:
+            return self.send_error(400, "the address is not UTF-8")
+        if not self.server.places.acquire(blocking=False):
+            return self.send_error(503, f"the parser is busy, and {WAITING} sentences wait: try again in a moment")
+        try:
+            answer = self.server.computing.submit(page, arguments).result()
         except LalkitError as error:
-            self.refuse(400, str(error))
-        except asyncio.CancelledError:
-            pass  # the browser does not wait any more
+            return self.send_error(400, str(error))
+        except CancelledError:
+            return self.send_error(503, "the server ends")
         except Exception:
             logger.exception("an error of lalkit itself")
-            self.refuse(500, "this is an error of lalkit itself: please report it with the text that you typed")
+            problem = "this is an error of lalkit itself: please report it with the text that you typed"
+            return self.send_error(500, problem)
         finally:
-            self.server.waiting -= 1
+            self.server.places.release()
+        kind, text = ("text/html", answer) if isinstance(answer, str) else ("application/json", json.dumps(answer))
+        return self._send(200, text, kind)
 
-    def on_connection_close(self) -> None:
-        if self.work:
-            self.work.cancel()
+    def _is_known(self) -> bool:
+        """Return whether the request names one host, and one that cannot be made to point elsewhere."""
+        name, *others = self.headers.get_all("Host", [""])
+        name = re.sub(r":\d+$", "", name).strip("[]").lower()
+        with suppress(ValueError):
+            return bool(ipaddress.ip_address(name)) and not others
+        return name in ("localhost", self.server.host.lower()) and not others
 
-    def refuse(self, status: int, message: str) -> None:
-        self.set_status(status)
-        self.set_header("Content-Type", "text/plain; charset=UTF-8")
-        self.finish(message)
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse the request, for one of our reasons or for one that Python's server found."""
+        self.request_version = "HTTP/1.0"  # the request may have none that can be read
+        self._send(code, message or "the request is not understood", "text/plain")
 
-    def write_error(self, status_code: int, **kwargs) -> None:
-        """Say what tornado found: wrong UTF-8, or an unknown method."""
-        self.refuse(status_code, f"the request is not understood ({status_code} {self._reason})")
+    def _send(self, status: int, text: str, kind: str, policy: str = ANSWER) -> None:
+        self.send_response(status)
+        content = {"Content-Type": f"{kind}; charset=UTF-8", "Content-Security-Policy": policy}
+        for name, value in {**content, **HEADERS}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text.encode("utf-8"))
+
+    def version_string(self) -> str:
+        return "lalkit"
+
+    def log_message(self, *_) -> None:
+        """Keep no list of requests."""

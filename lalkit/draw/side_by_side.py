@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 import pandas as pd
 
 from lalkit.chart.constraints import ArcItem, Item, SpanItem, items_of
-from lalkit.draw.arcs import draw_layers
+from lalkit.draw.tree import draw_layers
 from lalkit.errors import LalkitError, whole_number
 from lalkit.evaluation.scores import evaluate
 from lalkit.treebank.tree import Sentence
@@ -46,41 +45,40 @@ class Comparison:
         columns |= {"text": [" ".join(s.words) for s in self.first], "f1": scores["f1"]}
         columns["uas"] = 100 * (scores["arcs_right"] / scores["arcs"]).astype(float)
         for name, sides in (("only_first", (self.first, self.second)), ("only_second", (self.second, self.first))):
-            columns[name] = [" ".join(map(str, sorted(_only(a, b), key=_place))) for a, b in zip(*sides)]
+            only = [
+                sorted(_only(*pair), key=lambda item: (isinstance(item, ArcItem), item[::-1])) for pair in zip(*sides)
+            ]
+            columns[name] = [" ".join(map(str, items)) for items in only]
         return pd.DataFrame(columns)
+
+    @property
+    def differs(self) -> pd.Series:
+        """For each sentence, whether the two parses differ."""
+        return self.table["only_first"] + self.table["only_second"] != ""
 
     def picture(self, sentence: int | None = None) -> str:
         """Return the trees of a sentence side by side, as HTML. What only one of them has is marked with ≠.
 
         sentence: its number in the table; None: the first that differs.
         """
-        if sentence is None:
-            sentence = int(self._differs.argmax())
-        sentence = whole_number("sentence", sentence, 0, len(self.first) - 1)
-        first, second = self.first[sentence], self.second[sentence]
+        number = int(self.differs.argmax()) if sentence is None else sentence
+        number = whole_number("sentence", number, 0, len(self.first) - 1)
+        first, second = self.first[number], self.second[number]
         sides = {"first": _marked(first, second), "second": _marked(second, first)}
         boxes = (f"<figure><figcaption>{name}</figcaption>{draw_layers(s)}</figure>" for name, s in sides.items())
         return f'<style>{STYLE}</style><div class="side-by-side">{"".join(boxes)}</div>'
 
-    @property
-    def _differs(self) -> np.ndarray:
-        return (self.table["only_first"] + self.table["only_second"] != "").to_numpy()
-
     def __repr__(self) -> str:
-        return f"Comparison of {len(self.first)} sentences: {self._differs.sum()} differ"
+        return f"Comparison of {len(self.first)} sentences: {self.differs.sum()} differ"
 
     def _repr_html_(self) -> str:
         return self.table.to_html(max_rows=SHOWN) + self.picture()
 
 
 def _only(one: Sentence, other: Sentence) -> frozenset[Item]:
-    """Return the constituents and arcs that only one of two sentences has."""
+    """Return the constituents and arcs that only the first of two sentences has."""
     first, second = (items_of(s.constituents or (), s.heads or ()) for s in (one, other))
     return first - second
-
-
-def _place(item: Item) -> tuple:
-    return isinstance(item, ArcItem), item[::-1]
 
 
 def _marked(one: Sentence, other: Sentence) -> Sentence:

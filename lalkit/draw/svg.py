@@ -135,15 +135,12 @@ def chinese() -> str | None:
     """Return the name of the font in which matplotlib draws Chinese, or None if the machine has none of the list."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
-    def first_known() -> str | None:
-        names = {font.name for font in fontManager.ttflist}
-        return next((name for name in CHINESE if name in names), None)
-
-    if first_known() is None:  # matplotlib's list of fonts is as old as its first use on this machine
-        for file in set(findSystemFonts()) - {font.fname for font in fontManager.ttflist}:
-            with contextlib.suppress(Exception):  # skip a damaged file
-                fontManager.addfont(file)
-    return first_known()
+    # Matplotlib's list of fonts is as old as its first use on this machine.
+    for file in set(findSystemFonts()) - {font.fname for font in fontManager.ttflist}:
+        with contextlib.suppress(Exception):  # skip a damaged file
+            fontManager.addfont(file)
+    names = {font.name for font in fontManager.ttflist}
+    return next((name for name in CHINESE if name in names), None)
 
 
 def use_fonts(words: Iterable[str] = ()) -> None:

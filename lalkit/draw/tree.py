@@ -1,8 +1,12 @@
-"""Draw constituent trees as an SVG (labels above, words below, the line to each head child thick) and as text.
+"""Draw a sentence as an SVG: constituents above the words, dependencies below them, or one of the two.
 
-Layout: every subtree has a box of its own, as wide as its label or as the boxes of its children side by side, so nothing can
-overlap. A constituent stands one level above its highest child. A line leaves its parent at a slant, reaches the next level,
-and goes straight down from there, so that no line crosses a label.
+Constituents: every subtree has a box of its own, as wide as its label or as the boxes of its children side by side, so nothing
+can overlap. A constituent stands one level above its highest child. A line leaves its parent at a slant, reaches the next level,
+and goes straight down from there, so that no line crosses a label. Thick lines lead to the head child.
+
+Dependencies: every word has one bracket-shaped arc, from its head word to it, with the arc's label on it. An arc runs below all
+arcs that it spans. If several arcs meet a word, they stand side by side, the longest nearest the word's centre, so that the
+arcs of a projective tree never cross. Words move apart until every label fits on its arc.
 """
 
 from __future__ import annotations
@@ -12,17 +16,25 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lalkit.draw import svg
+from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Node, Sentence
 
-WORD, TAG, LABEL, NOTE = 15, 12, 14, 10  # font sizes
+WORD, TAG, LABEL, NOTE, ARC_LABEL = 15, 12, 14, 10, 12  # font sizes
 LEVEL = 42  # from one level of labels to the next
 LINE_GAP = 5  # between a label and the line below it
 NOTE_LINE = 13  # how much higher a level is if there are notes below the labels
 TAG_TO_WORD = 19
 GAP = 14  # between neighbouring boxes
 MARGIN = 16
+UNDER_WORDS = 8  # from the words' baseline to where the arcs begin
+FIRST = 24  # from there to the first level of arcs
+STEP = 21  # from one level of arcs to the next
+LEG = 7  # between arcs that meet the same word
+CORNER = 6
+ARROW = 7
+PAD = 3  # white around the label of an arc
 
 
 @dataclass
@@ -46,14 +58,60 @@ class Placed:
     x: float = 0.0
     children: list[Placed] = field(default_factory=list)
 
+    @property
+    def room(self) -> float:
+        """The width that the label and the note of a constituent need."""
+        return max(svg.text_width(self.node.label, LABEL), svg.text_width(self.note, NOTE)) + GAP
+
+
+@dataclass
+class Arc:
+    """The arc from a head word (0 for the root) to its dependent, both 1-based.
+
+    level: 1 for the arcs nearest the words. offsets: word -> how far from its centre the arc meets it, for the arc's two words.
+    """
+
+    dependent: int
+    head: int
+    label: str
+    level: int
+    offsets: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def left(self) -> int:
+        return min(self.dependent, self.head)
+
+    @property
+    def right(self) -> int:
+        return max(self.dependent, self.head)
+
+    @property
+    def room(self) -> float:
+        """How wide the arc must be for its label."""
+        return svg.text_width(self.label, ARC_LABEL) + 2 * (CORNER + PAD) if self.label else 2.0 * CORNER
+
 
 class Layers(NamedTuple):
-    """What is drawn of a sentence. The words are as they were written, without the treebank's escapes."""
+    """What is drawn of a sentence. The words are as they were written, without the treebank's escapes.
+
+    root: of the constituents; without constituents a node over all words, which is not drawn.
+    """
 
     words: list[str]
     tags: tuple[str, ...] | None
     heads: tuple[int, ...] | None
-    root: Placed | None = None
+    root: Placed
+
+
+class Drawing(NamedTuple):
+    """The parts of a drawing and their places: the centres of words (xs), their widths (slots), the line of the tags (base)."""
+
+    parts: list[str]
+    xs: list[float]
+    slots: list[float]
+    base: float
+    width: float
+    height: float
 
 
 def draw_tree(sentence: Sentence | Node, notes: Mapping[tuple[int, int], str] | None = None) -> str:
@@ -62,42 +120,39 @@ def draw_tree(sentence: Sentence | Node, notes: Mapping[tuple[int, int], str] | 
     notes: (start, end) -> a few characters to write below that constituent's label; in a unary chain, below the top label.
     Raises TreebankError for a Sentence without constituents.
     """
-    layers = read(sentence)
-    level = LEVEL + NOTE_LINE if notes else LEVEL
-    unused = dict(notes or {})
+    layers, unused = read(sentence), dict(notes or {})
     for item in walk(layers.root):  # a unary chain is met from its top
-        if not item.node.is_leaf:
+        if item.children:
             item.note = unused.pop((item.start, item.end), "")
-    slots = slot_widths(layers)
-    xs = place(layers.root, slots)
-    base = MARGIN + LABEL + layers.root.level * level
-    parts = [*tree_parts(layers, base, level), *word_parts(layers, xs, base)]
-    height = base + TAG_TO_WORD + MARGIN - 4
-    return svg.document(tree_width(layers.root, slots), height, parts, "Constituents: " + " ".join(layers.words))
+    return _document("Constituents", layers, [])
 
 
-def text_tree(sentence: Sentence | Node) -> str:
-    """Return the constituents as indented text. If the sentence has heads, * marks each head child.
+def draw_arcs(sentence: Sentence) -> str:
+    """Return words, tags and dependencies as an SVG. Raises TreebankError if there are no heads."""
+    arcs, leaves = read_arcs(sentence), (Node(tag, word=word) for word, tag in _tagged(sentence.words, sentence.tags))
+    flat = read(Node("", tuple(leaves)))
+    flat.root.level = 0  # it is not drawn
+    return _document("Dependencies", flat._replace(tags=sentence.tags, heads=sentence.heads), arcs)
 
-    S
-    ├── NP
-    │   ├── DT The
-    │   └── NN end *
-    └── VP *
-    """
-    layers = read(sentence)
-    lines = []
-    stack = [(layers.root, "", "", False)]
-    while stack:
-        item, lead, indent, is_head = stack.pop()
-        word = layers.words[item.start] if item.node.is_leaf else ""
-        label = item.node.label if layers.tags or not word else ""
-        lines.append(lead + " ".join(filter(None, (label, word, "*" if is_head else ""))))
-        for child in reversed(item.children):
-            last = child is item.children[-1]
-            marked = child.head is not None and child.head == item.head and len(item.children) > 1
-            stack.append((child, indent + ("└── " if last else "├── "), indent + ("    " if last else "│   "), marked))
-    return "\n".join(lines) + "\n"
+
+def draw_joint(sentence: Sentence) -> str:
+    """Return tree, words and arcs as one SVG. Raises TreebankError if the sentence lacks constituents or heads."""
+    return _document("Joint parse", read(sentence), read_arcs(sentence))
+
+
+def draw_layers(sentence: Sentence) -> str:
+    """Return the layers that the sentence has as one SVG: the joint tree, or its constituents or dependencies alone."""
+    if sentence.constituents is None:
+        return draw_arcs(sentence)
+    return draw_tree(sentence) if sentence.heads is None else draw_joint(sentence)
+
+
+def _document(title: str, layers: Layers, arcs: Sequence[Arc]) -> str:
+    drawing = lay_out(layers, arcs)
+    return svg.document(drawing.width, drawing.height, drawing.parts, f"{title}: " + " ".join(layers.words))
+
+
+# ---------------------------------------------------------------- what is to be drawn
 
 
 def read(sentence: Sentence | Node) -> Layers:
@@ -109,13 +164,12 @@ def read(sentence: Sentence | Node) -> Layers:
         item.children = [Placed(child) for child in item.node.children]
         order.append(item)
     for item in reversed(order):  # children before their parent, from left to right
-        if item.node.is_leaf:
+        if item.children:
+            item.start, item.end = item.children[0].start, item.children[-1].end
+            item.level = 1 + max(child.level for child in item.children)
+        else:
             item.start, item.end = len(words), len(words) + 1
-            item.head = item.start if heads else None
             words.append(unescape(item.node.word))
-            continue
-        item.start, item.end = item.children[0].start, item.children[-1].end
-        item.level = 1 + max(child.level for child in item.children)
         item.head = external_head(heads, item.start, item.end) if heads else None
     tags = tuple(leaf.label for leaf in tree.leaves()) if isinstance(sentence, Node) else sentence.tags
     return Layers(words, tags, heads, root)
@@ -130,58 +184,128 @@ def walk(root: Placed) -> Iterator[Placed]:
         stack.extend(item.children)
 
 
-def label_width(item: Placed) -> float:
-    """Return the room that a constituent's label and its note need."""
-    return max(svg.text_width(item.node.label, LABEL), svg.text_width(item.note, NOTE)) + GAP
+def read_arcs(sentence: Sentence) -> list[Arc]:
+    """Return the arcs with levels and offsets, short ones first and the root's last. A missing label is ''."""
+    if sentence.heads is None:
+        remedy = "Draw its tree, or parse it with a parser that gives dependencies."
+        raise TreebankError("this sentence has no dependencies to draw", where=sentence.id, remedy=remedy)
+    labels = sentence.arc_labels or ("",) * len(sentence)
+    # Arcs nest. Read from short to long, an arc lies one level beyond the farthest arc inside it.
+    arcs: list[Arc] = []
+    pairs = [(i, head) for i, head in enumerate(sentence.heads, 1) if head]
+    for i, head in sorted(pairs, key=lambda pair: (abs(pair[0] - pair[1]), pair)):
+        arc = Arc(i, head, labels[i - 1], level=1)
+        inside = [inner.level for inner in arcs if arc.left <= inner.left and inner.right <= arc.right]
+        arc.level += max(inside, default=0)
+        arcs.append(arc)
+    root = sentence.heads.index(0) + 1
+    for word in range(1, len(sentence) + 1):
+        first = LEG if word == root else LEG / 2  # the root's own line stands in the centre
+        for side in (-1, 1):
+            meeting = [arc for arc in arcs if (arc.right if side < 0 else arc.left) == word]
+            for k, arc in enumerate(sorted(meeting, key=lambda arc: arc.left - arc.right)):
+                arc.offsets[word] = side * (first + k * LEG)
+    level = 1 + max((arc.level for arc in arcs), default=0)
+    return [*arcs, Arc(root, 0, labels[root - 1] or "root", level, {root: 0.0})]
 
 
-def slot_widths(layers: Layers) -> list[float]:
-    """Return the room that each word and its tag need."""
-    pairs = zip(layers.words, layers.tags or [""] * len(layers.words))
-    return [max(svg.text_width(svg.shorten(word), WORD), svg.text_width(tag, TAG)) + GAP for word, tag in pairs]
+def _tagged(words: Sequence[str], tags: Sequence[str] | None) -> Iterator[tuple[str, str]]:
+    return zip(words, tags or [""] * len(words))
 
 
-def place(root: Placed, slots: Sequence[float], pads: Sequence[float] | None = None) -> list[float]:
-    """Set every node's place, from MARGIN on, and return the centres of the words.
+# ---------------------------------------------------------------- where it is drawn
 
-    slots: the width of each word. pads: extra room to the left of each word.
+
+def lay_out(
+    layers: Layers, arcs: Sequence[Arc], under_words: float = UNDER_WORDS, kinds: Mapping[int, str] | None = None
+) -> Drawing:
+    """Lay out the constituents above the words and the dependencies below them.
+
+    Args:
+        layers, arcs: Of one sentence. The root's arc is the last one; without arcs, none is drawn.
+        under_words: From the words' baseline to where the arcs begin.
+        kinds: Dependent -> a class for the line of its arc, for the style sheet of a page. If this is given, all parts of an
+            arc also have its dependent and its head as attributes.
     """
-    pads = pads or [0.0] * len(slots)
+    items = list(walk(layers.root))
+    level = LEVEL + NOTE_LINE if any(item.note for item in items) else LEVEL
+    slots = [
+        max(svg.text_width(svg.shorten(word), WORD), svg.text_width(tag, TAG)) + GAP
+        for word, tag in _tagged(layers.words, layers.tags)
+    ]
+    wide = list(slots)  # the ends of the arcs of a word stand within its slot
+    for word, offset in (pair for arc in arcs for pair in arc.offsets.items()):
+        wide[word - 1] = max(wide[word - 1], 2 * abs(offset) + GAP)
+    xs = spread(layers.root, wide, arcs)
+    base = MARGIN + (LABEL + layers.root.level * level if layers.root.level else TAG)
+    height, width = base + TAG_TO_WORD + MARGIN - 4, 0.0
+    parts = [*_tree_parts(layers, base, level), *_word_parts(layers, xs, base)]
+    for item in items:
+        width = max(width, item.x + (item.room if item.children else slots[item.start]) / 2)
+    if arcs:
+        root, under = arcs[-1], base + TAG_TO_WORD + under_words
+        parts += _arc_parts(arcs, xs, under, kinds)
+        height = under + FIRST + (root.level - 1) * STEP + ARC_LABEL + MARGIN
+        width = max(width, xs[-1] + wide[-1] / 2, xs[root.dependent - 1] + root.room / 2)
+    return Drawing(parts, xs, slots, base, width + MARGIN, height)
+
+
+def spread(root: Placed, slots: Sequence[float], arcs: Sequence[Arc]) -> list[float]:
+    """Place every node so that each label fits on its arc, and return the centres of the words. slots: their widths."""
+    pads = [0.0] * len(slots)  # extra room to the left of each word
+    xs = place(root, slots, pads)
+    # The layout of a tree may swallow part of the room at first. Each round leaves at most half of what is missing.
+    for _ in range(200 if arcs else 0):
+        moved, wrong = list(xs), False
+        for arc in [arcs[-1], *arcs[:-1]]:
+            if arc.head:
+                start, end = (moved[word - 1] + arc.offsets[word] for word in (arc.left, arc.right))
+                word, missing = arc.right, arc.room - (end - start)
+                moved[word - 1 :] = [x + max(missing, 0.0) for x in moved[word - 1 :]]
+            else:  # the label of the root may reach beyond the first word
+                word, missing = 1, MARGIN - (xs[arc.dependent - 1] - arc.room / 2)
+            if missing > 0.01:
+                wrong = True
+                pads[word - 1] += missing
+        if not wrong:
+            break
+        xs = place(root, slots, pads)
+    return xs
+
+
+def place(root: Placed, slots: Sequence[float], pads: Sequence[float]) -> list[float]:
+    """Set every node's place, from MARGIN on, and return the centres of the words."""
     order = list(walk(root))
     for item in reversed(order):
-        if item.node.is_leaf:
-            item.width = slots[item.start] + pads[item.start]
+        if item.children:
+            item.width = max(item.room, sum(child.width for child in item.children))
         else:
-            item.width = max(label_width(item), sum(child.width for child in item.children))
+            item.width = slots[item.start] + pads[item.start]
     xs = [0.0] * len(slots)
     root.left = float(MARGIN)
     for item in order:
-        if item.node.is_leaf:
+        if not item.children:
             item.x = xs[item.start] = item.left + pads[item.start] + slots[item.start] / 2
         left = item.left + (item.width - sum(child.width for child in item.children)) / 2
         for child in item.children:
             child.left = left
             left += child.width
     for item in reversed(order):
-        if not item.node.is_leaf:
-            half = label_width(item) / 2
+        if item.children:
             middle = (item.children[0].x + item.children[-1].x) / 2
-            item.x = min(max(middle, item.left + half), item.left + item.width - half)
+            item.x = min(max(middle, item.left + item.room / 2), item.left + item.width - item.room / 2)
     return xs
 
 
-def tree_width(root: Placed, slots: Sequence[float]) -> float:
-    """Return the width of the drawing: to the right edge of the rightmost text."""
-    rooms = ((item, slots[item.start] if item.node.is_leaf else label_width(item)) for item in walk(root))
-    return max(item.x + room / 2 for item, room in rooms) + MARGIN
+# ---------------------------------------------------------------- how it is drawn
 
 
-def tree_parts(layers: Layers, base: float, level: float = LEVEL) -> list[str]:
+def _tree_parts(layers: Layers, base: float, level: float) -> list[str]:
     """Return lines and labels of all constituents. base: the y of the tags' baseline, even if there are no tags."""
     plain, thick, labels = [], [], []
     n = svg.number
     for item in walk(layers.root):
-        if item.node.is_leaf:
+        if not item.level:
             continue
         y = base - item.level * level
         start = y + LINE_GAP
@@ -191,7 +315,7 @@ def tree_parts(layers: Layers, base: float, level: float = LEVEL) -> list[str]:
             start += NOTE_LINE
             labels.append(svg.text(item.x, start - 2, item.note, NOTE, colour=svg.GREY))
         for child in item.children:
-            size = (TAG if layers.tags else 0) if child.node.is_leaf else LABEL
+            size = LABEL if child.children else TAG if layers.tags else 0
             end = base - child.level * level - size + (0 if size else TAG_TO_WORD - WORD)
             # The line slants down to the next level's labels, and goes straight down from there.
             bend = end if item.level - child.level == 1 else y + level - LABEL
@@ -204,21 +328,14 @@ def tree_parts(layers: Layers, base: float, level: float = LEVEL) -> list[str]:
     return plain + thick + labels
 
 
-def word_parts(layers: Layers, xs: Sequence[float], base: float, tag_shift: float = 0.0) -> list[str]:
-    """Return tags and words; the root of the dependencies is underlined.
-
-    Args:
-        layers: of these the words, tags and heads are used.
-        xs: the centre of each word.
-        base: the words' baseline is TAG_TO_WORD below this y.
-        tag_shift: the tags' baseline is so far below base.
-    """
+def _word_parts(layers: Layers, xs: Sequence[float], base: float) -> list[str]:
+    """Return tags and words; the root of the dependencies is underlined."""
     parts = []
     for i, (word, x) in enumerate(zip(layers.words, xs)):
         is_root = layers.heads is not None and layers.heads[i] == 0
         colour = svg.VERMILION if is_root else svg.BLACK
         if layers.tags:
-            parts.append(svg.text(x, base + tag_shift, layers.tags[i], TAG, colour=svg.GREY))
+            parts.append(svg.text(x, base, layers.tags[i], TAG, colour=svg.GREY))
         y, short = base + TAG_TO_WORD, svg.shorten(word)
         parts.append(svg.text(x, y, short, WORD, bold=is_root, colour=colour, tooltip=f"{i + 1}: {word}"))
         if is_root:
@@ -226,3 +343,34 @@ def word_parts(layers: Layers, xs: Sequence[float], base: float, tag_shift: floa
             line = f"M{svg.number(x - half)} {svg.number(y + 4)} H{svg.number(x + half)}"
             parts.append(svg.path(line, colour=svg.VERMILION, width=1.6))
     return parts
+
+
+def _arc_parts(arcs: Sequence[Arc], xs: Sequence[float], base: float, kinds: Mapping[int, str] | None) -> list[str]:
+    """Return arcs and labels, from the line y = base down. kinds: see `lay_out`."""
+    lines, labels = [], []
+    n = svg.number
+    for arc in arcs:
+        words: dict[str, Any] = {} if kinds is None else {"data_arc": arc.dependent, "data_head": arc.head}
+        tip_x, tip_y, far = (
+            xs[arc.dependent - 1] + arc.offsets[arc.dependent],
+            base + 2,
+            base + FIRST + (arc.level - 1) * STEP,
+        )
+        neck = tip_y + ARROW
+        if arc.head:
+            colour, text_colour, from_x = svg.BLUE, svg.BLACK, xs[arc.head - 1] + arc.offsets[arc.head]
+            turn, way, middle = far - CORNER, CORNER if tip_x > from_x else -CORNER, (from_x + tip_x) / 2
+            line = f"M{n(from_x)} {n(tip_y)} V{n(turn)} Q{n(from_x)} {n(far)} {n(from_x + way)} {n(far)} "
+            line += f"H{n(tip_x - way)} Q{n(tip_x)} {n(far)} {n(tip_x)} {n(turn)} V{n(neck)}"
+        else:
+            colour = text_colour = svg.VERMILION
+            line, middle = f"M{n(tip_x)} {n(far)} V{n(neck)}", tip_x
+        lines.append(svg.path(line, colour=colour, kind=(kinds or {}).get(arc.dependent, ""), **words))
+        points = f"{n(tip_x)},{n(tip_y)} {n(tip_x - 3.5)},{n(neck)} {n(tip_x + 3.5)},{n(neck)}"
+        lines.append(svg.element("polygon", points=points, fill=colour, **words))
+        if arc.label:
+            half, top = svg.text_width(arc.label, ARC_LABEL) / 2 + PAD, far - ARC_LABEL / 2 - 2
+            box = {"x": middle - half, "y": top, "width": 2 * half, "height": ARC_LABEL + 4, "fill": "white"}
+            labels.append(svg.element("rect", **box, **words))
+            labels.append(svg.text(middle, far + 0.34 * ARC_LABEL, arc.label, ARC_LABEL, colour=text_colour, **words))
+    return lines + labels

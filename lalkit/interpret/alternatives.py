@@ -15,11 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from lalkit.chart.cky import FIRST_REAL
 from lalkit.chart.constraints import Constraints, Item, TagItem, items_of
-from lalkit.chart.joint import JointTree, decode_batch
+from lalkit.chart.joint import JointTree
 from lalkit.chart.readings import k_best, log_partition, samples, tree_score, weighted
-from lalkit.chart.sums import Temperature, marginals_batch
+from lalkit.chart.sums import Temperature
 from lalkit.errors import ParameterError
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network, ParserOutput
@@ -37,7 +36,7 @@ from lalkit.network.predict import (
     with_confidence,
 )
 from lalkit.network.vocabulary import Vocab
-from lalkit.treebank.tree import UNARY, Sentence
+from lalkit.treebank.tree import Sentence
 
 
 class Price(NamedTuple):
@@ -212,42 +211,3 @@ class Readings:
         """Draw k trees by their probability, with replacement; see `lalkit.chart.readings.samples`."""
         trees = samples(self.scores.divided(self.temperature), k, seed)
         return [tree._replace(score=tree_score(self.scores, tree.spans, tree.heads)) for tree in trees]
-
-
-def minimum_risk(network: Network, labels: Sequence[str], temperature: Temperature = 1.0) -> Decode:
-    """Return a decoder for `predict` that finds the joint tree with the least expected number of errors.
-
-    The errors are constituents that are wrong or missing, as EVALB counts them, and arcs to a wrong head word, twice: the arc is
-    wrong, and the right one is missing. A constituent with probability p is wrong with probability 1 - p, and missing with
-    probability p if it is left out. So it is worth p - 1/2, and an arc is worth p. The decoder finds the best sum. A unary
-    chain is worth the sum of its constituents, and <H>, which no one counts, is worth 0. (Goodman 1996, "Parsing algorithms and
-    metrics", maximises recall only.) The score of the tree stays that of the parser.
-
-    labels: the name of every label. Raises LalkitError for a parser of one layer.
-    """
-    check_joint(network.config.task)
-    # In NP::NP the second NP is another part than the first. Otherwise a single NP would count twice.
-    chains = [_numbered(name.split(UNARY)) if k >= FIRST_REAL else [] for k, name in enumerate(labels)]
-    parts = sorted({part for chain in chains for part in chain})
-    has = np.array([[part in chain for part in parts] for chain in chains], np.float32)  # [labels, parts]
-
-    def decode(output: ParserOutput, lengths: Sequence[int], lam: float, threads, task, names) -> list[JointTree]:
-        pairs = scores_of(output, lengths)
-        sums = marginals_batch(pairs, lam, temperature, threads=threads)
-        gains = [((m.labels @ has - 0.5) @ has.T, m.arcs) for m in sums]
-        trees = decode_batch(gains, 0.5, threads, names)
-        scores = [tree_score(weighted(*pair, lam), t.spans, t.heads) for t, pair in zip(trees, pairs)]
-        return [tree._replace(score=score) for tree, score in zip(trees, scores)]
-
-    return decode
-
-
-def _numbered(chain: list[str]) -> list[tuple[str, int]]:
-    return [(part, chain[:place].count(part)) for place, part in enumerate(chain)]
-
-
-def decoder(name: str, network: Network, labels: Sequence[str], temperature: Temperature = 1.0) -> Decode | None:
-    """Return the decoder of a name: None for best, the decoder's own; `minimum_risk` for mbr. Raises ParameterError."""
-    if name not in ("best", "mbr"):
-        raise ParameterError(f"there is no decoder {name!r}", remedy="Use best or mbr.")
-    return minimum_risk(network, labels, temperature) if name == "mbr" else None

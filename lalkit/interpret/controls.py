@@ -5,8 +5,7 @@ exactly, and the attention of a head acts on a span through the norm alone:
 
     y_h[t] = LN(R x_t + R P c_h)        s_ij = f_j - f_i
 
-So before one says that a head's attention means a label, one has to know how much it does. `compare` parses under every control;
-`cancellation` measures the part of the contexts that is left in the span vectors of one sentence.
+So before one says that a head's attention means a label, one has to know how much it does: `compare` parses under every control.
 A feed-forward after the label attention mixes the heads: then only the contributions are not defined.
 """
 
@@ -18,20 +17,17 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 import pandas as pd
-import torch
 from torch import Tensor
 
 from lalkit.evaluation.scores import evaluate
 from lalkit.evaluation.statistics import score_test
 from lalkit.interpret.contributions import contributions
-from lalkit.interpret.paper_layer import PaperLayer, layer_input, unchanged
-from lalkit.interpret.source import Sentences, parsed_spans
+from lalkit.interpret.paper_layer import PaperLayer, unchanged
+from lalkit.interpret.source import Sentences
 from lalkit.interpret.tables import likeness
 from lalkit.network.batches import Batch, Collator
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
-from lalkit.network.scores import fenceposts
-from lalkit.treebank.tree import Sentence
 
 CONTROLS = {
     "as trained": "the contexts as they are",
@@ -102,41 +98,3 @@ def words_kept(network: Network) -> Iterator[None]:
 
     with patch.object(network.words, "forward", forward):
         yield
-
-
-@torch.no_grad()
-def cancellation(
-    network: Network, collator: Collator, sentence: Sentence, others: Sentences, lam: float = 0.5
-) -> pd.DataFrame:
-    """Measure the parts of the span vector of every constituent of a parse, over all heads together.
-
-    Args: others: the sentences over which mean contexts are taken. lam: the weight of label scores in the score of a tree.
-    Returns: start, end, label; words and contexts: the lengths of R x and of R P c before the norm; after: the length of the
-        span vector, after the norm; moved: the length of its change if contexts are at their mean; score and score_mean: of the
-        label, with the contexts of the sentence and with the mean.
-    Raises: ModelError for a parser whose heads have no contributions or no single context.
-    """
-    source = PaperLayer(network, collator, lam)
-    source.check()
-    mean, layer = source.mean(others), source.layer
-    (parse,) = predict(network, collator, [sentence], lam=lam)
-    batch = collator([sentence]).to(mean.device)
-    with network.parsing():
-        usual_output = network(batch, posts=True)
-        x, mask = layer_input(network, batch)
-        contexts = layer.contexts(x, layer.attend(x, mask))
-        with layer.hooked(**source.controls(mean)["mean"]):
-            mean_output = network(batch, posts=True)
-    words = layer.reduce(x)
-    words = words if words.dim() == 4 else words[:, :, None].expand(-1, -1, source.heads, -1)  # a shared R
-    added = layer.reduce.per_head(layer.project.per_head(contexts))[:, None].expand_as(words)
-    parts = [fenceposts(part.contiguous(), network.slice)[0] for part in (words, added)]
-    parts += [usual_output.posts[0], mean_output.posts[0] - usual_output.posts[0]]
-    rows = []
-    for start, end, label in parsed_spans(parse):
-        lengths = (float((posts[end] - posts[start]).norm()) for posts in parts)
-        k = collator.vocab.label_index[label]
-        scores = (float(output.label_scores[0, start, end, k]) for output in (usual_output, mean_output))
-        rows.append((start, end, label, *lengths, *scores))
-    names = ["start", "end", "label", "words", "contexts", "after", "moved", "score", "score_mean"]
-    return pd.DataFrame(rows, columns=names)

@@ -56,7 +56,6 @@ class PaperLayer(AttributionSource):
     content = "contributions of all spans, every norm"
     norms = tuple(NORMS)
     top_norm = "exact"
-    passed_on = "contexts"
     needs = {"attention": True, "posts": True}
 
     @staticmethod
@@ -72,32 +71,29 @@ class PaperLayer(AttributionSource):
         return self.layer.config.heads
 
     @property
-    def mixed(self) -> str | None:
-        """The reason why the part of one head in the score of a span cannot be separated; None if it can."""
-        reasons = {
-            "it gives dependencies alone": self.network.config.task == "dependencies",
-            "its label attention is inside the span": self.network.config.span_attention,
-            "it has no label attention": self.layer is None,
-            "a feed-forward after the label attention mixes its heads": self.network.feedforward,
-            "its heads are projected together": self.layer is not None and self.layer.config.combine == "project",
-        }
-        return next((reason for reason, holds in reasons.items() if holds), None)
+    def mixed(self) -> bool:
+        """Whether the part of one head in the score of a span cannot be separated."""
+        network, layer = self.network, self.layer
+        heads_alone = layer is not None and layer.config.combine == "concat" and network.feedforward is None
+        return not heads_alone or network.config.task == "dependencies"
 
     def check(self) -> None:
         """Raise ModelError for a parser that has no contributions of single heads."""
         if self.mixed:
-            problem = f"contributions of label heads are not defined for this parser: {self.mixed}"
-            remedy = "Use a parser such as en-news, with model.feedforward=0 and model.label_attention.combine=concat."
-            inside = "Its scores are sums of words' terms: ask for these (`Parser.terms`, `lalkit explain`)."
-            raise ModelError(problem, remedy=inside if self.network.config.span_attention else remedy)
+            problem = (
+                "contributions of label heads are defined only for the paper's layer, with constituents, "
+                "model.feedforward=0 and model.label_attention.combine=concat"
+            )
+            remedy = (
+                "Use a parser such as en-news; with label attention inside the span, use its terms (`Parser.terms`)."
+            )
+            raise ModelError(problem, remedy=remedy)
 
     def check_contexts(self) -> None:
         """Raise ModelError for a parser whose heads do not have one context each for a whole sentence."""
-        if self.layer is None:
-            remedy = "Use a parser with the paper's layer, such as en-news."
-            raise ModelError("this parser has no label attention with one context a sentence", remedy=remedy)
-        if self.layer.config.query != "vector":
-            raise ModelError("a query matrix gives every word its own contexts", remedy="Use query=vector.")
+        if self.layer is None or self.layer.config.query != "vector":
+            remedy = "Use a parser with the paper's layer and query=vector, such as en-news."
+            raise ModelError("this parser has no label heads with one context for a sentence", remedy=remedy)
 
     def weights(self) -> list[Tensor]:
         return list(self.layer.parameters())
@@ -106,18 +102,15 @@ class PaperLayer(AttributionSource):
         """Keep the attention and the contributions of one sentence."""
         n, spans = len(prediction.sentence), parsed_spans(prediction)
         spans += [span for span in besides if span not in spans]
-        labels = [self.collator.vocab.label_index.get(label, 0) for _, _, label in spans]
-        chart, posts = output.label_scores[b], output.posts[b, : n + 1]
-        sums = _to_numpy(posts.sum(-1))
-        scores = [float(chart[start, end, k]) if k else np.nan for (start, end, _), k in zip(spans, labels)]
-        return Look(
-            prediction,
-            tuple(spans),
-            _to_numpy(output.attention[b, :, : n + 2]),
-            sums[[end for _, end, _ in spans]] - sums[[start for start, _, _ in spans]],
-            np.array(scores, dtype=np.float32),
-            exact_effects(cast(SpanScorer, self.network.spans), posts, spans, labels),
-        )
+        posts, index = output.posts[b, : n + 1], self.collator.vocab.label_index
+        rows = [(start, end, index.get(label, 0)) for start, end, label in spans]
+        start, end, label = torch.tensor(rows, device=posts.device, dtype=torch.long).reshape(-1, 3).T
+        scores = output.label_scores[b, start, end, label].masked_fill(label == 0, torch.nan)
+        without = without_heads(cast(SpanScorer, self.network.spans), posts, torch.stack([start, end], 1))
+        without = without.gather(2, label[:, None, None].expand(-1, without.shape[1], 1))[..., 0]
+        sums, attention = posts.sum(-1), output.attention[b, :, : n + 2]
+        parts = (attention, sums[end] - sums[start], scores, scores[:, None] - without)
+        return Look(prediction, tuple(spans), *(part.float().cpu().numpy().copy() for part in parts))
 
     def score(self, look: Look, span: Span) -> float:
         return look.scores[look.spans.index(span)]
@@ -130,14 +123,17 @@ class PaperLayer(AttributionSource):
         focus = int(look.attention[first].argmax())
         word = ("the start", *(f"“{word}”" for word in look.sentence.words), "the end")[focus]
         text = f"most by {heads[0]}" + (f", then {', '.join(heads[1:])}" if heads[1:] else "")
-        text += (
-            f". Head {first} attends most to {word} ({look.attention[first, focus]:.0%}), for this span as for every "
-        )
-        same_norm = profile is not None and profile["norm"] == norm
-        return text + "other of the sentence." + (_in_corpus(first, span[2], profile) if same_norm else "")
+        share = f"{look.attention[first, focus]:.0%}"
+        text += f". Head {first} attends most to {word} ({share}), for this span as for every other of the sentence."
+        if profile and profile["norm"] == norm and span[2] in profile["labels"]:
+            k = profile["labels"].index(span[2])
+            part, overall = profile["led"][first][k] / profile["all"][k], sum(profile["led"][first]) / profile["spans"]
+            text += f" In {profile['corpus']} it is on top of {part:.0%} of {span[2]}"
+            text += f", {part / overall:.1f} times its share of all spans ({overall:.0%})." if overall else "."
+        return text
 
     def page_fields(self, norm: str, profile: dict | None) -> dict:
-        return {"norm": norm, "norms": list(self.norms), "profile": profile}
+        return {"norm": norm, "norms": NORMS, "profile": profile}
 
     def page_sentence(self, look: Look) -> dict:
         return {"attention": look.attention.tolist()}
@@ -153,14 +149,16 @@ class PaperLayer(AttributionSource):
         parts = []
         for place, look in enumerate(looks):
             words = ["<START>", *look.sentence.words, "<STOP>"]
-            spans = [(*span, span[0] + 1, span[1] + 1) for span in look.spans if span[2] == label]
-            for start, end, name, first, last in spans if label else [(0, len(look.sentence), None, 0, len(words))]:
-                part, heads = look.attention[:, first:last], len(look.attention)
-                columns = {"sentence": place, "start": start, "end": end, "label": name}
-                columns |= {"head": np.repeat(np.arange(heads), last - first)}
-                columns |= {"position": np.tile(np.arange(first, last), heads), "word": words[first:last] * heads}
-                parts.append(pd.DataFrame({**columns, "attention": part.ravel()}))
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["label"])
+            grid = pd.DataFrame(look.attention, columns=range(len(words))).rename_axis(index="head", columns="position")
+            table = grid.stack().rename("attention").reset_index()
+            table["word"] = table["position"].map(dict(enumerate(words)))
+            for start, end, name in (
+                [s for s in look.spans if s[2] == label] if label else [(0, len(look.sentence), None)]
+            ):
+                rows = table[table["position"].between(start + 1, end)] if label else table
+                parts.append(rows.assign(sentence=place, start=start, end=end, label=name))
+        columns = "sentence start end label head position word attention".split()
+        return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
     def ranked(self, looks: Sequence[Look]) -> Contributions:
         return contributions(looks)
@@ -169,8 +167,7 @@ class PaperLayer(AttributionSource):
     def view(self, sentences: Sentences, spans: Spans | None = None, examples: Sequence[int] = ()) -> AttentionView:
         """Return the view of a batch of sentences. A unit is a span.
 
-        Returns: weights [B, H, 1, T], over T positions with START and STOP; values [B, H, T, d_kv], V_h x. If the heads are not
-            mixed, there is `without_slices`, which sets a head's output to zero at every word.
+        Returns: weights [B, H, 1, T], over T positions with START and STOP; values [B, H, T, d_kv], V_h x.
         Raises: ModelError as `check_contexts` does; LalkitError without a sentence.
         """
         if not sentences:
@@ -182,29 +179,20 @@ class PaperLayer(AttributionSource):
         decisions = self.span_decisions(self.parsed(sentences) if spans is None else spans)
 
         @torch.no_grad()
-        def outcome(contexts: Tensor, without: Sequence[int] = ()) -> Outcome:
+        def from_contexts(contexts: Tensor) -> Outcome:
+            if contexts.dim() > 4:  # several contexts of the same sentences
+                several = [from_contexts(one) for one in contexts]
+                parts = (
+                    torch.stack([getattr(one, name) for one in several]) for name in ("probs", "decision", "score")
+                )
+                probs, decision, score = parts
+                return Outcome(probs, several[0].unit_mask, decision, score)
             y = layer.combine(x, contexts[:, :, 0].to(x.dtype), None)
-            if len(without):
-                y = y.clone()
-                y[:, :, list(without)] = 0
             return decisions(y if network.feedforward is None else network.feedforward(y))
 
-        def from_contexts(contexts: Tensor) -> Outcome:
-            if contexts.dim() == 4:
-                return outcome(contexts)
-            several = [outcome(one) for one in contexts]
-            probs, decision, score = (
-                torch.stack([getattr(o, key) for o in several]) for key in ("probs", "decision", "score")
-            )
-            return Outcome(probs, several[0].unit_mask, decision, score)
-
-        def without_slices(heads: Sequence[int]) -> Outcome:
-            return outcome(torch.einsum("bhqt,bhtd->bhqd", weights, values), heads)
-
-        return AttentionView(
-            weights, values, mask, torch.ones_like(mask[:, :1]), [f"lal.{h:03d}" for h in range(weights.shape[1])],
-            by_mixing(values, from_contexts), tuple(examples), from_contexts, None if self.mixed else without_slices,
-        )  # fmt: skip
+        heads, queries = [f"lal.{h:03d}" for h in range(weights.shape[1])], torch.ones_like(mask[:, :1])
+        predict = by_mixing(values, from_contexts)
+        return AttentionView(weights, values, mask, queries, heads, predict, tuple(examples), from_contexts)
 
     def span_decisions(self, spans: Spans) -> Callable[[Tensor], Outcome]:
         """Return a function from y [B, T, H, d] to the labels of these spans."""
@@ -319,25 +307,6 @@ def without_heads(
     return _with_empty(scorer.second(torch.relu_(scorer.norm(before))).transpose(0, 1))
 
 
-@torch.inference_mode()
-def exact_effects(
-    scorer: SpanScorer, posts: Float[Tensor, "f h d"], spans: Sequence[Span], labels: Sequence[int]
-) -> np.ndarray:
-    """Return the score of each span's label, less its score without each head: [m, H].
-
-    labels: the index of each span's label; 0 stands for an unknown label, whose effects are nan.
-    """
-    if not spans:
-        return np.zeros((0, posts.shape[1]), dtype=np.float32)
-    places = torch.tensor([(start, end) for start, end, _ in spans], device=posts.device)
-    label = torch.tensor(labels, device=posts.device)[:, None]
-    vectors = (posts[places[:, 1]] - posts[places[:, 0]]).flatten(1)
-    scores = _with_empty(scorer.second(torch.relu(scorer.norm(scorer.first(vectors) + scorer.bias)))).gather(1, label)
-    without = without_heads(scorer, posts, places)
-    without = without.gather(2, label[:, None].expand(-1, without.shape[1], 1))[..., 0]
-    return _to_numpy((scores - without).masked_fill(label == 0, torch.nan))
-
-
 def layer_input(network: Network, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the inputs of the label attention: the vectors x and the mask."""
     inputs: list[tuple[Tensor, Tensor]] = []
@@ -352,18 +321,3 @@ def layer_input(network: Network, batch: Batch) -> tuple[Tensor, Tensor]:
 def _with_empty(scores: Tensor) -> Tensor:
     """Put the score of the empty label, 0, before the scores of all other labels."""
     return torch.cat([torch.zeros_like(scores[..., :1]), scores], dim=-1)
-
-
-def _in_corpus(head: int, label: str, profile: dict) -> str:
-    """Say how often the head leads the label in a corpus."""
-    if label not in profile["labels"]:
-        return ""
-    k, all_led = profile["labels"].index(label), sum(profile["led"][head])
-    share, overall = profile["led"][head][k] / profile["all"][k], all_led / profile["spans"]
-    lift = f", {share / overall:.1f} times its share of all spans ({overall:.0%})" if all_led else ""
-    return f" In {profile['corpus']} it is on top of {share:.0%} of {label}{lift}."
-
-
-def _to_numpy(x: Tensor) -> np.ndarray:
-    """Copy a tensor to numpy. A view would keep the whole batch in memory."""
-    return x.float().cpu().numpy().copy()

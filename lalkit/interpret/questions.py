@@ -5,8 +5,6 @@
 | column      | of the constituent over the words of the match                                                           |
 |-------------|----------------------------------------------------------------------------------------------------------|
 | top_head    | the label head that contributes most; its label, with label attention inside the span                    |
-| share       | the share of this head: the size of its part, divided by the sizes of the parts of all heads             |
-| effect      | what the score of the label loses without this head; inside the span, without the label's own head        |
 | probability | that these words have this label                                                                         |
 | margin      | of the whole sentence: the score of the best tree minus that of the second best                          |
 | gold        | "right", or the class of the error (`interpret.errors`); missing for a sentence without a gold tree       |
@@ -37,7 +35,6 @@ from copy import copy, deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -58,9 +55,7 @@ CONTEXTS = {"uniform": "uniform attention", "mean": "mean", "swapped": "swapped 
 EXAMPLE = "Give of=, some tens of sentences such as those of lalkit.Treebank.load('sample', 'train'); for swapped, one."
 Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
 
-CAUSES = ("top_head", "share", "effect", "probability", "margin", "gold")
-HEADS = CAUSES[:3]
-Values = dict[tuple[int, int, int], Any]  # number of the sentence, start, end -> value
+CAUSES = ("top_head", "probability", "margin", "gold")
 
 DEFAULTS = {"text": "", "form": "raw", "require": "", "forbid": "", "without": "", "k": "5", "tree": "1"}
 MOST_CHARACTERS, MOST_WORDS, MOST_TREES = 2_000, 150, 20
@@ -125,33 +120,26 @@ class Questions:
             yield self
 
     @contextmanager
-    def with_contexts(
-        self, contexts: str | Callable[[Tensor], Tensor], heads: Heads | None = None, of: Texts = ()
-    ) -> Iterator[Questions]:
+    def with_contexts(self, contexts: str, heads: Heads | None = None, of: Texts = ()) -> Iterator[Questions]:
         """Replace the values that label heads pass on inside the `with` block, of all heads or of some.
 
         Args:
             contexts: "uniform": the heads attend to all words alike. "mean": they pass on their mean over the sentences `of`.
-                "swapped": they pass on their values of another sentence, the first of `of`. Or a function from a tensor
-                to one of the same shape: of contexts [sentences, heads, size] in the paper's layer, of evidence
-                [sentences, words, heads] in label attention inside the span.
+                "swapped": they pass on their values of another sentence, the first of `of`.
             heads: as in `without`; None: all.
             of: other sentences, for "mean" and "swapped".
 
         Raises:
             ParameterError: another name, or a head that the layer does not have.
-            LalkitError: sentences are needed, or the function returns another shape than it got.
+            LalkitError: sentences are needed.
         """
         source, others = self.attribution, sentences_of(of)
         chosen = None if heads is None else source.chosen(heads)
-        if callable(contexts):
-            hooks = {source.passed_on: _same_shape(contexts)}
-        elif contexts not in CONTEXTS:
-            remedy = f"Give {', '.join(CONTEXTS)} or a function."
-            raise ParameterError(f"there are no contexts {contexts!r}", remedy=remedy)
-        elif contexts != "uniform" and not others:
+        if contexts not in CONTEXTS:
+            raise ParameterError(f"there are no contexts {contexts!r}", remedy=f"Give one of {', '.join(CONTEXTS)}.")
+        if contexts != "uniform" and not others:
             raise LalkitError(f"{contexts} contexts need sentences to take them from", remedy=EXAMPLE)
-        elif contexts == "swapped":
+        if contexts == "swapped":
             hooks = source.of_sentence(others[0])
         else:
             mean = source.mean(others) if contexts == "mean" else torch.zeros(source.heads)
@@ -175,17 +163,6 @@ def sentences_of(texts: Texts) -> list[Sentence]:
 
 def _only(chosen: Tensor, change: Callable) -> Callable:
     return lambda value, *context: torch.where(chosen.to(value.device), change(value, *context), value)
-
-
-def _same_shape(function: Callable[[Tensor], Tensor]) -> Callable:
-    def change(value: Tensor, *context: Tensor) -> Tensor:
-        other = function(value)
-        if not isinstance(other, Tensor) or other.shape != value.shape:
-            remedy = f"Return a tensor of the shape that it got: {tuple(value.shape)}."
-            raise LalkitError(f"the function returned {getattr(other, 'shape', other)!r}", remedy=remedy)
-        return other.to(value)
-
-    return change
 
 
 class TypedSentences:
@@ -291,8 +268,12 @@ def causes(
 
     parses = {number: result.sentence for number, result in results.items() if result.sentence.constituents}
     values: dict[str, dict] = {name: {} for name in CAUSES}  # of each: number of the sentence, start, end -> value
-    if parses and set(HEADS) & set(columns):
-        values |= _of_heads(source(), parses)
+    if parses and "top_head" in columns:
+        layer, numbers = source(), list(parses)
+        ranked = layer.ranked(layer.look(list(parses.values())))
+        tops = [layer.head_labels[head] if layer.head_labels else int(head) for head in ranked.top(layer.top_norm)]
+        spans = ranked.spans[["sentence", "start", "end"]].itertuples(index=False, name=None)
+        values["top_head"] = {(numbers[place], *span): top for (place, *span), top in zip(spans, tops)}
     for number, parse in parses.items():
         if "probability" in columns:
             sure = results[number].with_confidence().prediction
@@ -308,19 +289,3 @@ def causes(
         for n, _, m in hits.matches
     ]
     return pd.DataFrame(rows, columns=list(columns))
-
-
-def _of_heads(source: AttributionSource, parses: Mapping[int, Sentence]) -> dict[str, dict]:
-    """Return the columns HEADS of the constituents of parses."""
-    numbers, sentences = list(parses), list(parses.values())
-    mean = source.mean(sentences) if source.head_labels else None
-    heads = source.measure(sentences, mean).contributions
-    top, rows = heads.top(source.top_norm), np.arange(len(heads.spans))
-    if heads.exact is None:  # a score has only the part of its label's own head, which `measure` gives above the mean
-        own = heads.spans["label"].map(list(source.head_labels).index).to_numpy()
-        names, effects = [source.head_labels[head] for head in top], heads.raw[rows, own] + mean.cpu().numpy()[own]
-    else:
-        names, effects = top.tolist(), heads.exact[rows, top]
-    keys = [(numbers[s], start, end) for s, start, end in heads.spans[["sentence", "start", "end"]].to_numpy()]
-    columns = (names, heads.by("share")[rows, top].tolist(), effects.tolist())
-    return {name: dict(zip(keys, column)) for name, column in zip(HEADS, columns)}

@@ -52,15 +52,14 @@ class AttributionSource(ABC):
     `prediction` and `spans`, the spans to explain.
 
     A layer sets these attributes. question: the title of the page to explore. content: the content of a look, in words. norms:
-    the ways to measure a contribution, if there are several. top_norm: the norm that decides which head leads a span. passed_on:
-    the hook point of the values that heads pass on (contexts, or evidence). needs: options of `Network.forward` for a look.
+    the ways to measure a contribution, if there are several. top_norm: the norm that decides which head leads a span. needs:
+    options of `Network.forward` for a look.
     """
 
     question: str
     content: str
     norms: Sequence[str] = ()
     top_norm: str
-    passed_on: str
     needs: Mapping[str, Any] = {}
 
     def __init__(self, network: Network, collator: Collator, lam: float = 0.5):
@@ -165,11 +164,11 @@ class AttributionSource(ABC):
         paragraphs = []
         for span in spans:
             words, head = look.prediction.sentence.words, _head_word(look.prediction, span)
-            opening = f"{span[2]} “{' '.join(words[slice(*span[:2])])}”" + f", head word “{words[head - 1]}”" * bool(
-                head
+            text = f"{span[2]} “{' '.join(words[slice(*span[:2])])}”" + (
+                f", head word “{words[head - 1]}”" if head else ""
             )
             reasons = self.reasons(look, span, norm, top, profile)
-            paragraphs.append(f"{opening}, score {self.score(look, span):.2f}: {reasons}")
+            paragraphs.append(f"{text}, score {self.score(look, span):.2f}: {reasons}")
         return "\n\n".join(paragraphs)
 
     def page(
@@ -181,7 +180,7 @@ class AttributionSource(ABC):
         norm: str = "exact",
         profile: dict | None = None,
     ) -> dict:
-        """Return the data that `draw.explorer` shows, as plain lists and numbers.
+        """Return the data that `draw.explorer` shows.
 
         Args: title and model are texts for the top of the page. gold: the same sentences with their gold trees. norm and
             profile as in `explain`.
@@ -192,7 +191,10 @@ class AttributionSource(ABC):
         sentences = []
         for look, tree in zip(looks, gold or [None] * len(looks)):
             confidence = look.prediction.confidence
-            shown = _frame(look.prediction.sentence, tree) | self.page_sentence(look)
+            if look.prediction.sentence.heads is None:
+                problem = "a page to explore shows both layers, and this parser gives constituents alone"
+                raise LalkitError(problem, remedy="Use a parser of the task joint.")
+            shown = {"sentence": look.prediction.sentence, "gold": tree, **self.page_sentence(look)}
             if confidence:
                 shown["arc_probabilities"] = [round(p, 4) for p in confidence.arcs]
                 probabilities = {s[:3]: round(p, 4) for s, p in zip(look.prediction.spans, confidence.spans)}
@@ -301,19 +303,3 @@ def parsed_spans(prediction: Prediction) -> list[Span]:
 def _head_word(prediction: Prediction, span: Span) -> int | None:
     """Return the number of a span's head word; None if the span is not in the parse or has no head word."""
     return next((s.head for s in prediction.spans if s[:3] == span), 0) or None
-
-
-def _frame(s: Sentence, gold: Sentence | None) -> dict:
-    """Return the data that every page shows of a sentence: words, tags, arcs, and the gold layers."""
-    if s.heads is None:
-        problem = "a page to explore shows both layers, and this parser gives constituents alone"
-        raise LalkitError(problem, where=s.id, remedy="Use a parser of the task joint.")
-    blank = ["_"] * len(s)
-    return {
-        "id": s.id, "words": list(s.words), "tags": list(s.tags or blank), "heads": list(s.heads),
-        "arc_labels": list(s.arc_labels or blank),
-        "gold": gold and {
-            "spans": [{"start": start, "end": end, "label": label} for start, end, label in gold_spans([gold])[0]],
-            "heads": list(gold.heads or ()), "arc_labels": list(gold.arc_labels or ()),
-        },
-    }  # fmt: skip

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import cast
 
 import numpy as np
@@ -84,7 +83,6 @@ class SpanLayer(AttributionSource):
     question = "Which words made this?"
     content = "terms of all constituents"
     top_norm = "raw"
-    passed_on = "evidence"
 
     @staticmethod
     def system(config: ModelConfig) -> str:
@@ -125,9 +123,8 @@ class SpanLayer(AttributionSource):
         Each constituent has the terms of its own label and of the label that comes second there. Raises ModelError for a label
         that the parser does not know.
         """
-        roles, rows = self._roles(prediction, output.label_scores[b], besides), []
-        for _, spans in groupby(roles, key=lambda span: span[:2]):
-            rows += self._rows(output, b, prediction.sentence.words, {span: roles[span] for span in spans})
+        roles = self._roles(prediction, output.label_scores[b], besides)
+        rows = self._rows(output, b, prediction.sentence.words, roles) if roles else ()
         return Terms(prediction, pd.DataFrame(rows, columns=COLUMNS).astype({"position": "Int64"}))
 
     def _roles(self, prediction: Prediction, scores: Tensor, besides: Sequence[Span]) -> dict[Span, str]:
@@ -148,37 +145,52 @@ class SpanLayer(AttributionSource):
 
     @torch.inference_mode()
     def _rows(self, output: ParserOutput, b: int, words: Sequence[str], roles: dict[Span, str]) -> Iterator[dict]:
-        """Yield the rows of spans over the same words. b: the place of the sentence in the batch. roles: of these spans."""
-        layer, (start, end, _) = self.layer, next(iter(roles))
-        logits, evidence, *edges = output.span_parts
-        every = torch.arange(evidence.shape[-1], device=evidence.device)
-        sentence, starts, ends = (torch.full_like(every, value) for value in (b, start, end))
-        scores = layer.at(output.span_parts, b=sentence, i=starts, j=ends, label=every + 1).double()
-        attention = layer.attention(logits, sentence, starts, ends, every)[:, start:end].double()  # [H, words]
-        evidence = evidence[b, start:end].T.double()
-        values = attention * evidence
-        without = scores[:, None] - values
-        without[0] = -torch.inf  # <H> is not a constituent.
-        then_score, then = without.max(0)
-        for (_, _, label), role in roles.items():
-            head = self.collator.vocab.label_index[label] - 1
-            score = float(scores[head])
-            span = {"start": start, "end": end, "label": label, "role": role, "score": score}
-            for k in range(end - start):
-                numbers = {"attention": attention[head, k], "evidence": evidence[head, k], "value": values[head, k]}
+        """Yield the rows of the table. b: the place of the sentence in the batch."""
+        labels, (_, _, *edges) = self.collator.vocab.labels, output.span_parts
+        places = {place: k for k, place in enumerate(dict.fromkeys(span[:2] for span in roles))}
+        start, end = torch.tensor(list(places), device=output.label_scores.device).T
+        attention, evidence, boundary, _ = self._inside(output.span_parts, torch.full_like(start, b), start, end)
+        values = attention.double() * evidence.double()
+        scores = values.sum(-1) + boundary.double()
+        without = scores[..., None] - values
+        without[:, 0] = -torch.inf  # <H> is not a constituent.
+        then_score, then = without.max(1)
+        for (first, last, label), role in roles.items():
+            k, head = places[first, last], self.collator.vocab.label_index[label] - 1
+            span = {"start": first, "end": last, "label": label, "role": role, "score": float(scores[k, head])}
+            numbers = (attention[k, head], evidence[k, head], values[k, head], then_score[k])
+            columns = zip(words[first:last], *(x.tolist() for x in (*numbers, then[k])))
+            for position, (word, a, v, value, other_score, other) in enumerate(columns, first + 1):
                 yield {
-                    **span, "term": "word", "position": start + k + 1, "word": words[start + k],
-                    "then": self.collator.vocab.labels[int(then[k]) + 1], "then_score": float(then_score[k]),
-                    **{name: float(number) for name, number in numbers.items()},
+                    **span, "term": "word", "position": position, "word": word, "attention": a, "evidence": v, "value": value,
+                    "then": labels[other + 1], "then_score": other_score,
                 }  # fmt: skip
-            if layer.config.boundary == "glass":
-                constant = float(cast(EdgeScorer, layer.boundary).last.bias[head])
-                first_word, last_word = float(edges[0][b, start, head]), float(edges[1][b, end - 1, head]) - constant
-                for term, place, value in (("first", start, first_word), ("last", end - 1, last_word)):
-                    yield {**span, "term": term, "position": place + 1, "word": words[place], "value": value}
-                yield {**span, "term": "constant", "value": constant}
-            else:
-                yield {**span, "term": "boundary", "value": score - float(values[head].sum())}
+            if self.layer.config.boundary != "glass":
+                yield {**span, "term": "boundary", "value": float(boundary[k, head])}
+                continue
+            constant = float(cast(EdgeScorer, self.layer.boundary).last.bias[head])
+            of_first, of_last = float(edges[0][b, first, head]), float(edges[1][b, last - 1, head]) - constant
+            yield {**span, "term": "first", "position": first + 1, "word": words[first], "value": of_first}
+            yield {**span, "term": "last", "position": last, "word": words[last - 1], "value": of_last}
+            yield {**span, "term": "constant", "value": constant}
+
+    def _inside(self, parts: Sequence[Tensor], b: Tensor, start: Tensor, end: Tensor) -> tuple[Tensor, ...]:
+        """Look into S spans (sentence b, start, end) of at most T words, for H heads.
+
+        Returns: attention and evidence of the words [S, H, T], 0 beyond the span; the scores of boundaries [S, H]; which places
+            are words of the span [S, T].
+        """
+        logits, evidence, *edges = parts
+        head = torch.arange(logits.shape[-1], device=logits.device).repeat(len(b))
+        spans = [x.repeat_interleave(logits.shape[-1]) for x in (b, start, end)]  # each for every head
+        words = start[:, None] + torch.arange(int((end - start).max()), device=logits.device)
+        inside = words < end[:, None]
+        words = words.clamp(max=logits.shape[1] - 1)
+        attention = self.layer.attention(logits, *spans, head).unflatten(0, (len(b), -1))
+        attention = attention.gather(2, words[:, None].expand(-1, attention.shape[1], -1)) * inside[:, None]
+        values = (evidence[b[:, None], words] * inside[..., None]).transpose(1, 2).to(attention.dtype)
+        boundary = self.layer.boundary.at(tuple(edges), *spans, head + 1).unflatten(0, (len(b), -1))
+        return attention, values, boundary, inside
 
     def score(self, look: Terms, span: Span) -> float:
         return look.of(span)[0]["score"].iloc[0]
@@ -240,51 +252,33 @@ class SpanLayer(AttributionSource):
     def view(self, sentences: Sentences, spans: Spans | None = None, examples: Sequence[int] = ()) -> AttentionView:
         """Return the view of the spans of all sentences, in their order. The only unit is the label of the span.
 
-        Removing a head removes its sum A; the boundary score of its label stays.
-
         Returns: weights [B, H, 1, T] for B spans of at most T words and H heads, one for each label (also <H>); values
             [B, H, T, 1].
         Raises: ModelError as `check` does; LalkitError without a span.
         """
-        network, scorer, index = self.network.eval(), self.layer, self.collator.vocab.label_index
+        self.check()
+        network, index = self.network.eval(), self.collator.vocab.label_index
         spans = self.parsed(sentences) if spans is None else spans
         places = [(b, *span) for b, in_sentence in enumerate(spans) for span in in_sentence]
         if not places:
             raise LalkitError("there is no span to look at", remedy="Give at least one sentence with constituents.")
         device = next(network.parameters()).device
-        b, start, end = (torch.tensor([place[k] for place in places], device=device) for k in range(3))
-        right = torch.tensor([index.get(label, -2) for *_, label in places], device=device)
+        b, start, end, right = torch.tensor(
+            [(*place[:3], index.get(place[3], -2)) for place in places], device=device
+        ).T
         parts = network(self.collator(sentences).to(device), chart_gradient=False).span_parts
-        logits, evidence, *_ = parts
-        heads = torch.arange(logits.shape[-1], device=device)
-        every_b, every_start, every_end = (x.repeat_interleave(len(heads)) for x in (b, start, end))
-        label = heads.repeat(len(b))
-        words = start[:, None] + torch.arange(int((end - start).max()), device=device)
-        inside = words < end[:, None]
-        words = words.clamp(max=logits.shape[1] - 1)
-        weights = scorer.attention(logits, every_b, every_start, every_end, label).unflatten(0, (len(b), len(heads)))
-        weights = weights.gather(2, words[:, None].expand(-1, len(heads), -1)) * inside[:, None]
-        values = (evidence[b[:, None], words] * inside[..., None]).transpose(1, 2)[..., None].to(weights.dtype)
-        scores = scorer.at(parts, b=every_b, i=every_start, j=every_end, label=label + 1).unflatten(0, (len(b), -1))
-        boundary = scores - (weights * values[..., 0]).sum(-1)
-        units = torch.ones_like(right, dtype=torch.bool)[:, None]
+        weights, values, boundary, inside = self._inside(parts, b, start, end)
+        units, values = torch.ones_like(right, dtype=torch.bool)[:, None], values[..., None]
 
         def from_contexts(contexts: Tensor) -> Outcome:
             scores = contexts[..., 0, 0] + boundary
             probs = torch.softmax(torch.cat([torch.zeros_like(scores[..., :1]), scores], dim=-1).double(), -1)
             return judged(probs[..., None, :], units, right[:, None])
 
-        def without_slices(out: Sequence[int]) -> Outcome:
-            contexts = torch.einsum("bht,bhtd->bhd", weights, values)[:, :, None]
-            contexts[:, list(out)] = 0
-            return from_contexts(contexts)
-
-        numbers = examples or range(len(sentences))
-        return AttentionView(
-            weights[:, :, None], values, inside, torch.ones_like(inside[:, :1]),
-            [f"span.{name}" for name in self.head_labels], by_mixing(values, from_contexts),
-            tuple(numbers[s] * STRIDE + i * 1000 + j for s, i, j, _ in places), from_contexts, without_slices,
-        )  # fmt: skip
+        numbers, heads = examples or range(len(sentences)), [f"span.{name}" for name in self.head_labels]
+        of_spans = tuple(numbers[s] * STRIDE + i * 1000 + j for s, i, j, _ in places)
+        queries, predict = torch.ones_like(inside[:, :1]), by_mixing(values, from_contexts)
+        return AttentionView(weights[:, :, None], values, inside, queries, heads, predict, of_spans, from_contexts)
 
     def measure(self, sentences: Sentences, mean: Tensor) -> SpanAttribution:
         spans, rows, values, attention = gold_spans(sentences), [], [], []
@@ -358,30 +352,6 @@ def of_next(x: Float[Tensor, "b n h"], lengths: Tensor) -> Float[Tensor, "b n h"
     """
     place = torch.arange(x.shape[1], device=x.device)[None] % lengths.roll(-1)[:, None]
     return x.roll(-1, 0).gather(1, place[..., None].expand_as(x))
-
-
-def balance(looks: Sequence[Terms]) -> pd.DataFrame:
-    """Compare two reasons for a constituent's label to come before the second label: its words, and its edges.
-
-    Returns: a row for each label, the most frequent first: label, spans, lead (the mean of the first score less the second),
-        by_words and by_edges (they add up to lead), words_alone and edges_alone (percent of spans whose own label would be
-        ahead by these alone).
-    """
-    columns, place = ["lead", "by_words", "by_edges"], ["sentence", "start", "end"]
-    if not looks:
-        return pd.DataFrame(columns=["label", "spans", *columns, "words_alone", "edges_alone"])
-    table = pd.concat([look.table for look in looks], keys=range(len(looks)), names=["sentence"])
-    table = table.assign(part=np.where(table["term"] == "word", "by_words", "by_edges"))[table["role"] != "asked"]
-    sums = table.groupby([*place, "part", "role"])["value"].sum().unstack("role").dropna()
-    leads = (sums["parse"] - sums["second"]).unstack("part")
-    leads["lead"] = leads["by_words"] + leads["by_edges"]
-    leads["label"] = table[table["role"] == "parse"].groupby(place)["label"].first()
-    leads["words_alone"], leads["edges_alone"] = leads["by_words"] > 0, leads["by_edges"] > 0
-    groups = leads.groupby("label")
-    means = groups[[*columns, "words_alone", "edges_alone"]].mean()
-    means[["words_alone", "edges_alone"]] *= 100
-    means.insert(0, "spans", groups.size())
-    return means.sort_values("spans", ascending=False, kind="stable").reset_index()
 
 
 def _rounded(values: pd.Series) -> list[float]:

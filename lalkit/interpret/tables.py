@@ -4,8 +4,8 @@ A head *leads* a span if its contribution to the span is the greatest of all hea
 that leads most of *all* spans also leads most NPs. So every share stands beside the head's share among all spans; their
 quotient is the *lift*. The intervals come from a bootstrap over sentences, because the spans of a sentence belong together.
 
-`agreement` compares two ways to measure a contribution. `match` and `survival` compare the heads of two parsers, and
-`matched_by_chance` says how often heads of one label would be paired if the labels had no meaning.
+`agreement` compares two ways to measure a contribution. `match` compares the heads of two parsers, and `matched_by_chance` says
+how often heads of one label would be paired if the labels had no meaning.
 
 The tables `contributions_with_words`, `attention_with_words` and `top_heads_with_words` have the words of each constituent and
 its head word as columns, so that a question such as "which head leads an SBAR that begins with *that*?" is a filter of a table.
@@ -81,15 +81,15 @@ def top_shares(contributions: Contributions, norm: str, labels: Sequence[str] | 
     return pd.concat(tables, ignore_index=True)
 
 
-def led_labels(contributions: Contributions, norm: str, heads: Sequence[int] | None = None) -> pd.DataFrame:
-    """Return, for each head (None: for all), which labels the spans have that it leads. This is the reverse of `top_shares`.
+def led_labels(contributions: Contributions, norm: str, heads: Sequence[int]) -> pd.DataFrame:
+    """Return, for each of these heads, which labels the spans have that it leads. This is the reverse of `top_shares`.
 
     Returns: head, label, norm, spans (that the head leads), share, low, high (percent), overall (the percent of all spans
         that have this label), lift, lift_low, lift_high. The largest share of a head comes first.
     """
     names, led, weights = _led(contributions, norm)
-    tables, last = [], contributions.heads - 1
-    for head in range(last + 1) if heads is None else [whole_number("head", head, 0, last) for head in heads]:
+    tables = []
+    for head in (whole_number("head", head, 0, contributions.heads - 1) for head in heads):
         counts = led[:, :, head]
         columns = {"head": head, "label": names, "norm": norm, "spans": int(counts.sum())}
         tables.append(_shares(columns, counts, led.sum(2), weights))
@@ -101,7 +101,7 @@ def profile(contributions: Contributions, norm: str, corpus: str) -> dict:
 
     Returns: {'corpus', 'norm', 'spans', 'labels', 'led' [heads][labels], 'all' [labels]}, the most frequent labels first.
     """
-    names, led, _ = _led(contributions, norm, rounds=1)
+    names, led, _ = _led(contributions, norm)
     counts = led.sum(0).astype(int)  # [labels, heads]
     order = np.argsort(-counts.sum(1), kind="stable")
     return {
@@ -152,42 +152,25 @@ def match(first: Contributions, second: Contributions, norm: str) -> pd.DataFram
     Returns: head, other, similarity, by_chance (the mean similarity of the head to all heads of the other parser).
     Raises: LalkitError if no label is in both halves of the sentences, for both parsers.
     """
-    (a, a_held), (b, b_held) = _halves(first), _halves(second)
-    labels = sorted(set.intersection(*(set(part.spans["label"]) for part in (a, a_held, b, b_held))))
+    profiles = []
+    for contributions in (first, second):
+        for half in (0, 1):
+            part = contributions.where((contributions.spans["sentence"] % 2 == half).to_numpy())
+            counts = pd.crosstab(part.top(norm), part.spans["label"].to_numpy(), normalize="columns")
+            profiles.append(counts.reindex(range(contributions.heads), fill_value=0))
+    labels = sorted(set.intersection(*(set(part.columns) for part in profiles)))
     if not labels:
         problem = "the two have no label in common in each half of the sentences"
         raise LalkitError(problem, remedy="Look at the same sentences with both, and at more of them.")
-    heads, others = linear_sum_assignment(-_profiles(a, norm, labels) @ _profiles(b, norm, labels).T)
-    similar = _unit(_profiles(a_held, norm, labels)) @ _unit(_profiles(b_held, norm, labels)).T
+    a, a_held, b, b_held = (part[labels].to_numpy(float) for part in profiles)
+    heads, others = linear_sum_assignment(-a @ b.T)
+    # A head that leads no span has no direction, and the likeness 0.
+    a_held, b_held = (
+        rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) for rows in (a_held, b_held)
+    )
+    similar = a_held @ b_held.T
     columns = {"similarity": similar[heads, others], "by_chance": similar.mean(1)[heads]}
     return pd.DataFrame({"head": heads, "other": others, **columns})
-
-
-def survival(
-    first: Contributions, second: Contributions, norm: str, labels: Sequence[str] | None = None
-) -> pd.DataFrame:
-    """Return whether the top head of each label is found again in another parser.
-
-    As in `match`, every second sentence decides the pairs and the top heads, and the shares are those of the other sentences.
-
-    Args: labels as in `chosen`, of the first parser.
-    Returns: label, norm, head (the top head in the first parser), share (percent of the label's spans that it leads), other
-        (its pair; missing if the second parser has fewer heads and none is left), other_share, other_overall (percent of all
-        spans that the pair leads: its share by chance), best (the label's top head in the second parser), best_share, same (is
-        the pair this head?).
-    """
-    pairs, halves = match(first, second, norm).set_index("head")["other"], (*_halves(first), *_halves(second))
-    names = [label for label in chosen(first, labels) if all(part.labelled(label).any() for part in halves)]
-    a, a_held, b, b_held = (100 * pd.DataFrame(_profiles(part, norm, names), columns=names) for part in halves)
-    overall, rows = 100 * np.bincount(halves[3].top(norm), minlength=second.heads) / len(halves[3].spans), []
-    for label in names:
-        head, best = a[label].argmax(), b[label].argmax()
-        row = {"label": label, "norm": norm, "head": head, "share": a_held[label][head]}
-        if (other := pairs.get(head)) is not None:
-            row |= {"other": other, "other_share": b_held[label][other], "other_overall": overall[other]}
-        rows.append(row | {"best": best, "best_share": b_held[label][best], "same": best == other})
-    columns = "label norm head share other other_share other_overall best best_share same"
-    return pd.DataFrame(rows, columns=columns.split()).astype({"other": "Int64"})
 
 
 def matched_by_chance(first: pd.DataFrame, second: pd.DataFrame, rounds: int = ROUNDS) -> pd.Series:
@@ -214,10 +197,9 @@ def matched_by_chance(first: pd.DataFrame, second: pd.DataFrame, rounds: int = R
 
 def _same(a: np.ndarray, b: np.ndarray) -> int:
     """Return for how many labels the top heads are a pair. a, b: the spans of a label that a head leads, [heads, labels]."""
-    first, second = a / a.sum(0), b / b.sum(0)
-    heads, others = linear_sum_assignment(-first @ second.T)
+    heads, others = linear_sum_assignment(-(a / a.sum(0)) @ (b / b.sum(0)).T)
     pairs = dict(zip(heads, others))
-    return sum(pairs.get(head) == other for head, other in zip(first.argmax(0), second.argmax(0)))
+    return sum(pairs.get(head) == other for head, other in zip(a.argmax(0), b.argmax(0)))
 
 
 def contributions_with_words(
@@ -296,23 +278,6 @@ def _with_words(table: pd.DataFrame, looks: Sequence, given: Given) -> pd.DataFr
     return table[[*FIRST, *(name for name in table.columns if name not in FIRST)]]
 
 
-def _halves(contributions: Contributions) -> tuple[Contributions, Contributions]:
-    """Return the contributions in every second sentence, and those in the others."""
-    second = contributions.spans["sentence"].to_numpy() % 2 == 1
-    return contributions.where(~second), contributions.where(second)
-
-
-def _profiles(contributions: Contributions, norm: str, labels: list[str]) -> np.ndarray:
-    """Return the shares of each label's spans that a head leads: [heads, labels]."""
-    counts = pd.crosstab(contributions.top(norm), contributions.spans["label"].to_numpy(), normalize="columns")
-    return counts.reindex(index=range(contributions.heads), columns=labels, fill_value=0).to_numpy()
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    """Give each row the length one. A row of zeros stays as it is."""
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-
-
 def chosen(contributions: Contributions, labels: Sequence[str] | None) -> list[str]:
     """Return these labels; for None those with at least LEAST spans, the most frequent first.
 
@@ -338,9 +303,9 @@ def interval(resampled: np.ndarray) -> np.ndarray:
     return np.where(enough, np.nanpercentile(np.where(enough, resampled, 0), INTERVAL, axis=0), np.nan)
 
 
-def _led(contributions: Contributions, norm: str, rounds: int = ROUNDS) -> tuple[list[str], np.ndarray, np.ndarray]:
+def _led(contributions: Contributions, norm: str) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Return the labels; [sentences, labels, heads], how many spans of the label the head leads; the resampled weights."""
-    sentence, weights = _resampled(contributions, rounds)
+    sentence, weights = _resampled(contributions)
     names, index = np.unique(contributions.spans["label"].to_numpy(str), return_inverse=True)
     led = np.zeros((weights.shape[1], len(names), contributions.heads), dtype=np.float32)
     known = np.isfinite(contributions.by(norm)).all(1)  # no head leads a span whose label the parser does not know
@@ -348,14 +313,14 @@ def _led(contributions: Contributions, norm: str, rounds: int = ROUNDS) -> tuple
     return names.tolist(), led, weights
 
 
-def _resampled(contributions: Contributions, rounds: int = ROUNDS) -> tuple[np.ndarray, np.ndarray]:
+def _resampled(contributions: Contributions) -> tuple[np.ndarray, np.ndarray]:
     """Return the sentence of every span, numbered without gaps, and how often each sentence is drawn: [rounds, sentences].
 
     The seed of the draws is always the same, so that a table can be made again.
     """
     _, sentence = np.unique(contributions.spans["sentence"].to_numpy(), return_inverse=True)
     count = int(sentence.max()) + 1
-    draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=rounds)
+    draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=ROUNDS)
     return sentence, draws.astype(np.float32)
 
 

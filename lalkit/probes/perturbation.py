@@ -9,7 +9,7 @@ without some heads, or without a part of them. Focus: a head attends to one plac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,12 +26,10 @@ MODES = {
     "context": "what the head attended to, at zero",
     "mean": "what the head attended to, at a given mean",
     "uniform": "the head attends to every key alike",
-    "slice": "all that the head hands on, at zero: attention and what goes past it",
 }
 
 
-@dataclass(frozen=True)
-class Erasure:
+class Erasure(NamedTuple):
     """How much had to be erased.
 
     fraction [B, U]: the share of keys that had to go before the decision changed; 1 if the decision never changed, nan on
@@ -56,9 +54,8 @@ def erasure_flip(view: AttentionView, ranking: str | Tensor = "attention") -> Er
     count too.
     """
     if isinstance(ranking, str) and ranking == "random":
-        runs = [erasure_flip(view, _drawn(view, draw)) for draw in range(DRAWS)]
-        fractions, exhausted = (torch.stack([getattr(run, name) for run in runs]) for name in ("fraction", "exhausted"))
-        return Erasure(fractions.mean(0), exhausted.all(0))
+        fractions, exhausted = zip(*(erasure_flip(view, _drawn(view, draw)) for draw in range(DRAWS)))
+        return Erasure(torch.stack(fractions).mean(0), torch.stack(exhausted).all(0))
     scores = view.weights if isinstance(ranking, str) else ranking
     base, length, most = view.predict(view.weights), view.key_mask.sum(-1), view.weights.shape[-1]
     rank = ranks(scores.expand(view.weights.shape), view.key_mask)
@@ -140,38 +137,29 @@ def by_max_attention(table: pd.DataFrame, by: Sequence[str] = ("system",)) -> pd
 
     A bin without texts has nan. Texts of one word are left out. table: max_attention, length, tvd, and the columns `by`.
     """
-    rows, names = [], [f"[{a:g}, {b:g}{']' if b == 1 else ')'}" for a, b in zip(BINS, BINS[1:])]
-    for key, group in table[table["length"] > 1].groupby(list(by), sort=False):
-        place = np.minimum((group["max_attention"].to_numpy() * 4).astype(int), 3)
-        for i, name in enumerate(names):
-            values = group["tvd"].to_numpy()[place == i]
-            low, median, high = np.nanquantile(values, [0.25, 0.5, 0.75]) if len(values) else [np.nan] * 3
-            rows.append((*key, name, len(values), low, median, high))
-    return pd.DataFrame(rows, columns=[*by, "bin", "n", "low", "median", "high"])
+    names = [f"[{a:g}, {b:g}{']' if b == 1 else ')'}" for a, b in zip(BINS, BINS[1:])]
+    table = table[table["length"] > 1]
+    bins = pd.cut(table["max_attention"], [*BINS[:-1], np.inf], right=False, labels=names).rename("bin")
+    groups = table["tvd"].groupby([*(table[name] for name in by), bins], sort=False, observed=False)
+    found = groups.describe()[["count", "25%", "50%", "75%"]].set_axis(["n", "low", "median", "high"], axis=1)
+    return found.reset_index().astype({"n": int, "bin": str})
 
 
 def ablate(
     view: AttentionView, heads: int | Sequence[int] | None = None, mode: str = "uniform", mean: Tensor | None = None
 ) -> Outcome:
-    """Return the outcome without the chosen heads (None: all).
+    """Return the outcome without the attention of the chosen heads (None: all).
 
-    mode: one of MODES. "context", "mean" and "uniform" test whether attention matters, "slice" tests whether the head does.
-    mean: [H, D], the heads' mean contexts on training data, for the mode "mean". Raises ValueError for an unknown mode, for one
-    that this system does not have, and for a missing mean.
+    mode: one of MODES. mean: [H, D], the heads' mean contexts on training data, for the mode "mean"; the view must have
+    `from_contexts`. Raises ValueError for another mode, and for a missing mean.
     """
     which = chosen(view, heads)
-    if mode == "uniform":
-        return view.predict(torch.where(which, uniform(view), view.weights))
-    if mode == "context":
-        return view.predict(torch.where(which, 0.0, view.weights))
     if mode == "mean" and mean is not None and view.from_contexts is not None:
         contexts = torch.einsum("bhqt,bhtd->bhqd", view.weights, view.values)
         return view.from_contexts(torch.where(which, mean[None, :, None].to(contexts), contexts))
-    if mode == "slice" and view.without_slices is not None:
-        return view.without_slices(which.flatten().nonzero().flatten().tolist())
-    raise ValueError(
-        f"no ablation {mode!r} here: give one of {', '.join(MODES)} that this system has, and the mean for mean"
-    )
+    if mode not in ("context", "uniform"):
+        raise ValueError(f"no ablation {mode!r} here: give one of {', '.join(MODES)}, and the mean for mean")
+    return view.predict(torch.where(which, uniform(view) if mode == "uniform" else 0.0, view.weights))
 
 
 def uniform(view: AttentionView) -> Tensor:

@@ -47,7 +47,6 @@ class AttentionView:
         examples: The number of each example in its data. Random draws depend on it alone, so they are the same for an example
             alone and in any batch.
         from_contexts: If the system has it: as predict, but from contexts [..., B, H, Q, D] instead of weights @ values.
-        without_slices: If the system has it: heads -> Outcome without anything that these heads contribute.
 
     Raises:
         ValueError: An example has weight on padding, or no valid key.
@@ -61,7 +60,6 @@ class AttentionView:
     predict: Callable[[Tensor], Outcome] = field(repr=False)
     examples: Sequence[int] = ()
     from_contexts: Callable[[Tensor], Outcome] | None = field(default=None, repr=False)
-    without_slices: Callable[[Sequence[int]], Outcome] | None = field(default=None, repr=False)
 
     def __post_init__(self):
         empty = ~self.key_mask.any(-1)

@@ -2,7 +2,11 @@
 
 import math
 import random
+from contextlib import suppress
+from dataclasses import replace
 
+from lalkit.errors import TreebankError
+from lalkit.treebank.tree import Sentence, Span
 from tests.draw.sentences import random_sentence
 
 HEADS = 16
@@ -40,40 +44,42 @@ def attention(n: int, seed: int) -> list[list[float]]:
     return rows
 
 
+def other_head(made: Sentence) -> Sentence:
+    """The sentence with another head of word 1, as far as it stays a tree."""
+    for head in range(2, len(made) + 1):
+        with suppress(TreebankError):
+            changed = replace(made, heads=(head, *made.heads[1:]))
+            if head != made.heads[0]:
+                return changed
+    raise AssertionError("take another seed")
+
+
 def sentence(n: int, seed: int, gold: bool) -> dict:
     """n words; with gold, its first constituent below the top is missing there, its last has another label (XP) and one more
     lies over the last word; word 1 has another head, word 2 another label."""
     made = random_sentence(n, seed)
-    spans = [
-        {
-            "start": c.start,
-            "end": c.end,
-            "label": LABELS[i % len(LABELS)],
-            "head": next(w for w in range(c.start + 1, c.end + 1) if not c.start < made.heads[w - 1] <= c.end),
-            "values": by_norm([raw(i, h) for h in range(HEADS)]),
-        }
-        for i, c in enumerate(made.constituents)
-    ]
     arcs = [ARCS[i % len(ARCS)] for i in range(n)]
     arcs[made.heads.index(0)] = "root"
-    found = {
-        "id": f"made {n}",
-        "words": [WORDS[i % len(WORDS)] for i in range(n)],
-        "tags": [TAGS[i % len(TAGS)] for i in range(n)],
-        "heads": list(made.heads),
-        "arc_labels": arcs,
-        "spans": spans,
-        "attention": attention(n, seed),
-        "gold": None,
-    }
+    made = replace(
+        made, words=tuple(WORDS[i % len(WORDS)] for i in range(n)), tags=tuple(TAGS[i % len(TAGS)] for i in range(n)),
+        constituents=tuple(c._replace(label=LABELS[i % len(LABELS)]) for i, c in enumerate(made.constituents)),
+        arc_labels=tuple(arcs), id=f"made {n}",
+    )  # fmt: skip
+    right = None
     if gold:
-        kept = [{key: span[key] for key in ("start", "end", "label")} for span in [spans[0], *spans[2:]]]
-        kept[-1]["label"] = "XP"
-        if not any((s["start"], s["end"]) == (n - 1, n) for s in spans):
-            kept.append({"start": n - 1, "end": n, "label": "ADVP"})
-        heads = [made.heads[0] % n + 1, *made.heads[1:]]
-        found["gold"] = {"spans": kept, "heads": heads, "arc_labels": [arcs[0], "other", *arcs[2:]]}
-    return found
+        first, _, *others, last = made.constituents
+        kept = [first, *others, last._replace(label="XP")]
+        if (n - 1, n) not in {c[:2] for c in made.constituents}:
+            kept.append(Span(n - 1, n, "ADVP"))
+        right = replace(other_head(made), constituents=tuple(kept), arc_labels=(arcs[0], "other", *arcs[2:]))
+    spans = [
+        {
+            **c._asdict(), "values": by_norm([raw(i, h) for h in range(HEADS)]),
+            "head": next(w for w in range(c.start + 1, c.end + 1) if not c.start < made.heads[w - 1] <= c.end),
+        }
+        for i, c in enumerate(made.constituents)
+    ]  # fmt: skip
+    return {"sentence": made, "gold": right, "spans": spans, "attention": attention(n, seed)}
 
 
 def explorer_data() -> dict:
@@ -85,7 +91,7 @@ def explorer_data() -> dict:
         "title": "Made-up sentences",
         "model": "no model: values made up by a rule",
         "norm": "share",
-        "norms": ["raw", "minmax", "softmax", "share", "exact"],
+        "norms": {name: f"what {name} means" for name in ("raw", "minmax", "softmax", "share", "exact")},
         "profile": {"corpus": "made-up", "spans": 1800, "labels": ["NP", "VP", "S"], "led": led, "all": every},
         "sentences": [sentence(10, 3, True), sentence(30, 4, True), sentence(60, 7, False)],
     }

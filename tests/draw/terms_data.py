@@ -22,8 +22,7 @@ def reading(label: str, start: int, end: int, seed: int) -> dict:
 
 def with_terms(made: dict) -> dict:
     """The sentence with readings for values, and for every word the label that would come first without it."""
-    found = {key: made[key] for key in made if key != "attention"}
-    found["spans"] = []
+    found = {"sentence": made["sentence"], "gold": made["gold"], "spans": []}
     for i, span in enumerate(made["spans"]):
         start, end = span["start"], span["end"]
         own, second = reading(span["label"], start, end, i), reading(LABELS[i % 7 - 1], start, end, i + 40)

@@ -54,7 +54,7 @@ def test_what_is_unsure_is_faint_and_can_be_hidden(open_page):
     chances = [round(0.95 - 0.9 * k / len(first["spans"]), 3) for k in range(len(first["spans"]))]
     for span, chance in zip(first["spans"], chances):
         span["probability"] = chance
-    first["arc_probabilities"] = [0.3, 0.6, *[0.9] * (len(first["words"]) - 2)]
+    first["arc_probabilities"] = [0.3, 0.6, *[0.9] * (len(first["sentence"]) - 2)]
     page = open_page(explorer(data))
     read_data = "JSON.parse(document.getElementById('data').textContent).panes[0].sentences[0].spans"
     spans = page.evaluate(read_data + ".map(s => s.probability)")
@@ -87,7 +87,7 @@ def assert_lines_begin_below_labels(page) -> None:
 def test_every_constituent_can_be_folded_and_opened(page, index):
     """What is folded shows its label and its first and last words; everything else stays, and nothing overlaps."""
     page.select_option("#sentence", str(index))
-    words, spans = DATA["sentences"][index]["words"], DATA["sentences"][index]["spans"]
+    words, spans = DATA["sentences"][index]["sentence"].words, DATA["sentences"][index]["spans"]
     texts = sorted(read(page, "#drawing text", "item => item.textContent"))
     for i, span in list(enumerate(spans))[:: 1 + len(spans) // 12]:
         box(page, i).focus()
@@ -101,7 +101,7 @@ def test_every_constituent_can_be_folded_and_opened(page, index):
         kept = set(range(len(spans))) - set(inside)
         assert set(read(page, "#drawing .constituent", "box => Number(box.dataset.span)")) == kept
         said = page.locator(".folded").text_content().split()
-        here = words[span["start"] : span["end"]]
+        here = list(words[span["start"] : span["end"]])
         assert said == (here if size <= 4 else [*here[:2], "…", *here[-2:]])
         assert overlapping(page) == []
         assert_lines_begin_below_labels(page)
@@ -131,7 +131,7 @@ def test_a_label_head_shows_its_attention_on_the_words(page):
     line.click()
     assert line.get_attribute("aria-pressed") == "true"
     row = sentence["attention"][head]
-    names = ["START", *sentence["words"], "STOP"]
+    names = ["START", *sentence["sentence"].words, "STOP"]
     tips = read(
         page, ".heat", "item => [item.dataset.column, item.querySelector('title').textContent, item.style.fill]"
     )
@@ -240,7 +240,11 @@ def test_nasty_text_is_shown_as_it_is(open_page):
     assert page.locator("h1").text_content() == data["title"]
     box(page, 0).click()
     page.locator(".bar").first.click()
-    assert [name for _, name, _ in rows(page, "#attention")] == ["START", *data["sentences"][0]["words"], "STOP"]
+    assert [name for _, name, _ in rows(page, "#attention")] == [
+        "START",
+        *data["sentences"][0]["sentence"].words,
+        "STOP",
+    ]
     assert page.locator("img, b b, h1 *").count() == 0
 
 

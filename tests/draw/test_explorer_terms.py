@@ -70,7 +70,7 @@ def test_every_word_and_edge_is_listed_for_either_label_and_their_difference(pag
     page.select_option("#reading", str(which))
     page.select_option("#order", "place")
     page.click("#more-terms")
-    wanted = terms(span, sentence["words"], which)
+    wanted = terms(span, sentence["sentence"].words, which)
     agree(bars(page), wanted)
     assert len(wanted) == 13
     total = sum(value for _, value in wanted)

@@ -4,17 +4,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.patches import PathPatch
 
-from lalkit.draw.figures import (
-    FEW_CELLS,
-    attention_heat,
-    error_flow,
-    head_bars,
-    label_by_head,
-    span_triangle,
-    sweep_figure,
-)
+from lalkit.draw.figures import attention_heat, error_heat, head_bars, label_by_head, span_triangle, sweep_figure
 from lalkit.evaluation.statistics import mean_of_runs
 
 
@@ -57,8 +48,8 @@ def test_bars():
     assert not cut_off(figure)
 
 
-@pytest.mark.parametrize(("cells", "lines"), [(2, 2 * 3), (FEW_CELLS + 1, FEW_CELLS + 1)])
-def test_a_sweep_has_its_points_intervals_and_curves(cells, lines):
+@pytest.mark.parametrize("cells", [2, 11])
+def test_a_sweep_has_its_points_intervals_and_curves(cells):
     rows = [(f"cell {k}", seed, e, 10 * k + seed * e) for k in range(cells) for seed in (1, 2, 3) for e in (1, 2)]
     curves = pd.DataFrame(rows, columns=["heads", "seed", "epoch", "f1"])
     runs = curves[curves["epoch"] == 2].assign(uas=None)
@@ -67,9 +58,7 @@ def test_a_sweep_has_its_points_intervals_and_curves(cells, lines):
     points = np.concatenate([part.get_offsets() for part in above.collections])
     assert sorted(points[:, 0]) == sorted(runs["f1"]) and not cut_off(figure)
     drawn = [line.get_ydata().tolist() for line in below.lines if len(line.get_xdata())]
-    assert len(drawn) == lines
-    assert drawn[-1] == [10 * (cells - 1) + (2 if lines == cells else 3) * epoch for epoch in (1, 2)]
-    assert any("mean of seeds" in text for text in texts(figure)) == (lines == cells)
+    assert drawn == [[10 * k + 2 * epoch for epoch in (1, 2)] for k in range(cells)], "the means of the seeds"
     assert len(sweep_figure(runs, curves[:0], ["heads"], ["f1"]).axes) == 1
     interval = next(line for line in above.lines if [*line.get_ydata()] == [0, 0])
     assert interval.get_xdata() == pytest.approx(mean_of_runs(runs["f1"][:3])[1:])
@@ -94,17 +83,14 @@ def test_heat_of_attention():
     assert {"START", "word", "STOP", "head 1", "head 0"} <= texts(figure) and not cut_off(figure)
 
 
-def test_flow_of_errors():
+def test_heat_of_errors():
     rows = (
         [("relabelled", "S", "NP")] * 3
         + [("missing", "PP", None)] * 2
-        + [("extra", None, "NP")]
-        + [("wrong arc", "X", "Y")]
+        + [("extra", None, "NP"), ("wrong arc", "X", "Y")]
     )
-    figure = error_flow(pd.DataFrame(rows, columns=["class", "gold_label", "label"]))
-    assert {"S (3)", "PP (2)", "NP (4)", "nothing (1)", "nothing (2)", "gold", "parse"} <= texts(figure)
-    ribbons = [patch for patch in figure.axes[0].patches if isinstance(patch, PathPatch)]
-    assert sorted(np.ptp(ribbon.get_path().vertices[[0, -2], 1]) for ribbon in ribbons) == [1, 2, 3]
+    figure = error_heat(pd.DataFrame(rows, columns=["class", "gold_label", "label"]))
+    assert {"S", "PP", "NP", "nothing", "1", "2", "3", "gold label", "label in the parse"} == texts(figure)
     assert not cut_off(figure)
 
 

@@ -91,30 +91,6 @@ def test_one_is_computed_at_a_time_and_the_rest_waits(monkeypatch):
         server.close()
 
 
-def test_who_goes_away_is_not_waited_for(monkeypatch):
-    going, computed = threading.Event(), []
-
-    def slow(arguments):
-        computed.append(arguments["text"])
-        going.wait(30)
-        return "done"
-
-    server = LocalServer({"/slow": slow})
-    try:
-        with ThreadPoolExecutor(1) as clients:
-            first = clients.submit(ask, server, "/slow?text=1")
-            until(lambda: computed)
-            with pytest.raises(TimeoutError):
-                send(server.address, get("/slow?text=2"), seconds=0.2)
-            until(lambda: server.waiting == 1)
-            going.set()
-            assert first.result()[0] == 200
-        assert ask(server, "/slow?text=3")[0] == 200 and computed == [["1"], ["3"]]
-    finally:
-        going.set()
-        server.close()
-
-
 def test_a_port_in_use_and_other_places_that_cannot_be(server):
     port = int(server.address.rstrip("/").rpartition(":")[2])
     for place in ({"port": port}, {"host": "192.0.2.1"}, {"host": "a" * 70}):

@@ -10,10 +10,9 @@ from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import ModelError
 from lalkit.evaluation.scores import evaluate
-from lalkit.interpret.controls import CONTROLS, cancellation, compare, words_kept
+from lalkit.interpret.controls import CONTROLS, compare, words_kept
 from lalkit.interpret.paper_layer import PaperLayer, unchanged
 from lalkit.network.parser import Network
-from lalkit.network.scores import fenceposts
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +138,7 @@ def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, 
     table, counts = compare(network, parser.collator, sample[:12])
     assert set(table["contexts"]) == set(CONTROLS) - missing == set(counts["contexts"])
     assert table["f1"].between(0, 100).all() and not [name for name in table if name.startswith(("same_top", "rho"))]
-    with pytest.raises(ModelError, match="contributions of label heads are not defined"):
+    with pytest.raises(ModelError):
         source.look(sample[:1])
     other = Parser.load(parser.folder)
     other.network = network
@@ -150,7 +149,7 @@ def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, 
         with other.without(heads=[0, 1, 2]):
             assert other.parse(sample[3]).score != before
     else:
-        with pytest.raises(ModelError, match="projected together"), other.without(heads=[0]):
+        with pytest.raises(ModelError), other.without(heads=[0]):
             pass
 
 
@@ -162,37 +161,7 @@ def test_arcs_of_another_convention_are_not_scored(parser, sample):
     assert table["f1"].notna().all() and not {"uas", "las", "uas_p"} & set(table)
 
 
-# ---------------------------------------------------------------- contexts cancel in a span
-
-
-def test_the_parts_of_a_span_vector(parser, sample):
-    network, sentence = parser.network, sample[4]
-    table = cancellation(network, parser.collator, sentence, sample[:10])
-    spans = [(s.start, s.end, s.label) for s in parser.parse(sentence).spans if s.label != "<H>"]
-    assert list(table[["start", "end", "label"]].itertuples(index=False, name=None)) == spans
-    assert table["contexts"].max() < 1e-5 < table["words"].min() and table["moved"].max() > 1e-3
-    mean, batch, found = parser.attribution.mean(sample[:10]), parser.collator([sentence]), []
-    for change in (lambda c: c, lambda c: mean.expand_as(c)):
-        with network.label_attention.hooked(contexts=change), torch.no_grad():
-            output = network(batch, posts=True)
-        found.append((output.posts[0], output.label_scores[0]))
-    with torch.no_grad():
-        words = network.label_attention.reduce(network.encoder(network.words(batch), batch.mask))
-        words = fenceposts(words[:, :, None], network.slice)[0]
-    for row in table.itertuples():
-        k, heads = parser.vocab.label_index[row.label], network.config.label_attention.heads
-        vectors = [posts[row.end] - posts[row.start] for posts, _ in found]
-        assert row.words == pytest.approx(float((words[row.end] - words[row.start]).norm()) * heads**0.5, rel=1e-4)
-        assert row.after == pytest.approx(float(vectors[0].norm()), abs=1e-4)
-        assert row.moved == pytest.approx(float((vectors[1] - vectors[0]).norm()), abs=1e-4)
-        scores = [float(chart[row.start, row.end, k]) for _, chart in found]
-        assert [row.score, row.score_mean] == pytest.approx(scores, abs=1e-4)
-
-
-def test_other_parsers_are_refused(parser, tiny_span_parser, sample):
-    other = Parser.load(tiny_span_parser)
-    with pytest.raises(ModelError, match="inside the span"):
-        cancellation(other.network, other.collator, sample[0], sample[:2])
+def test_other_parsers_are_refused(parser, sample):
     for change in ({"model.label_attention": None}, {"model.label_attention.query": "matrix"}):
         source = PaperLayer(Network(override(parser.config, change).model, parser.vocab), parser.collator)
         for ask in (source.mean, source.view):

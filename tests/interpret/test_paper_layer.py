@@ -1,7 +1,5 @@
 """Looks, explanations and views of the paper's layer have the numbers that the scorer used, alone and in any batch."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -152,12 +150,12 @@ def test_a_page_of_a_result(parser, result, looks, sample, tmp_path):
     for beside in (result, result.sentence):
         assert result.explore(beside=beside).html.count("<template data-pane=") == 2
     data = parser.attribution.page(looks[:3], title="Three", model="tiny", gold=sample[:3])
-    assert json.loads(json.dumps(data)) == data and data["norm"] == "exact" and data["norms"][0] == "raw"
+    assert data["norm"] == "exact" and list(data["norms"]) == list(NORMS)
     first, gold = data["sentences"][0], sample[0]
-    assert first["words"] == list(gold.words) and len(first["attention"][0]) == len(gold) + 2
+    assert first["sentence"] == looks[0].sentence and len(first["attention"][0]) == len(gold) + 2
     assert {(s["start"], s["end"], s["label"]) for s in first["spans"]} == set(looks[0].spans)
     assert first["spans"][0]["values"]["exact"] == pytest.approx(looks[0].exact[0], rel=1e-3, abs=1e-6)
-    assert len(first["gold"]["spans"]) == len(gold.constituents) and first["gold"]["heads"] == list(gold.heads)
+    assert first["gold"] is gold
 
 
 # ---------------------------------------------------------------- the view of the probes
@@ -202,7 +200,7 @@ def test_the_view_has_the_decisions_of_the_parser(larger, some):
         larger.view([])
 
 
-def test_ablations_agree_with_controls_and_exact_effects(larger, some):
+def test_ablations_agree_with_controls(larger, some):
     network, spans = larger.network, [spans_of(s) for s in some]
     seen, mean = larger.view(some, spans=spans), larger.attribution.mean(some)
     changes = {"context": torch.zeros_like, "mean": lambda c: mean.to(c.dtype).expand_as(c)}
@@ -213,16 +211,9 @@ def test_ablations_agree_with_controls_and_exact_effects(larger, some):
         for b in range(len(some)):
             for u, (start, end, _) in enumerate(spans[b]):
                 assert torch.allclose(found[b, u], torch.softmax(chart[b, start, end].double(), -1), atol=1e-6)
-    with torch.no_grad():
-        posts = network(larger.collator(some), posts=True).posts
-    found = ablate(seen, 3, "slice").probs
-    for b in range(len(some)):
-        places = torch.tensor([(start, end) for start, end, _ in spans[b]])
-        scores = without_heads(network.spans, posts[b, : len(some[b]) + 1], places)[:, 3]
-        assert torch.allclose(found[b, : len(places)], torch.softmax(scores.double(), -1), atol=1e-6)
 
 
-def test_a_parser_with_mixed_heads_has_a_view_without_slices(larger, some):
+def test_a_parser_with_mixed_heads_has_a_view(larger, some):
     network = Network(override(larger.config, {"model.feedforward": 16}).model, larger.vocab)
     mixed = PaperLayer(network, larger.collator).view(some)
-    assert mixed.without_slices is None and mixed.predict(mixed.weights).probs.isfinite().all()
+    assert mixed.predict(mixed.weights).probs.isfinite().all()

@@ -1,7 +1,6 @@
 """Questions in one line: tables agree with their sources, changes of label heads hold in their block, and the typed sentence."""
 
 import json
-import math
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, cycle, islice
 
@@ -14,7 +13,7 @@ from lalkit.chart.constraints import SpanItem
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.interpret.questions import TypedSentences
 from lalkit.interpret.source import parsed_spans
-from tests.draw.local_clients import HOSTILE, get, parse, send, until
+from tests.draw.local_clients import HOSTILE, get, parse, send
 
 TEXT = "She saw the man with the telescope ."
 PLACE = ["sentence", "start", "end"]
@@ -116,7 +115,7 @@ def test_wrong_questions(parser):
 CHANGES = {
     "without": lambda parser, others: parser.without(heads=range(parser.attribution.heads)),
     "mean": lambda parser, others: parser.with_contexts("mean", of=others),
-    "function": lambda parser, others: parser.with_contexts(torch.zeros_like, heads=[1, 2]),
+    "uniform": lambda parser, others: parser.with_contexts("uniform"),
 }
 EXPLAINED = {
     "explain": lambda r: r.explain(),
@@ -156,16 +155,13 @@ def test_an_explanation_belongs_to_the_network_that_parsed(parser, treebank, cha
 
 
 def test_nested_changes_all_hold(parser):
-    half, more = (lambda value: value * 0.5), (lambda value: value + 1)
-    with parser.with_contexts(half):
+    with parser.with_contexts("uniform"):
         outer = parser.parse(TEXT)
-        with parser.with_contexts(more):
-            both = parser.parse(TEXT)
+        with parser.without(heads=[0, 1, 2, 3]):
+            assert parser.parse(TEXT).score != outer.score
             with pytest.raises(ModelError):
                 outer.explain()
         assert outer.explain() and parser.parse(TEXT).score == outer.score
-    with parser.with_contexts(lambda value: value * 0.5 + 1):
-        assert parser.parse(TEXT).score == pytest.approx(both.score, abs=1e-5)
     with parser.without(heads=1), parser.without(heads=[2]):
         twice = parser.parse(TEXT).score
     with parser.without(heads=[1, 2]):
@@ -173,8 +169,8 @@ def test_nested_changes_all_hold(parser):
 
 
 def test_only_the_chosen_heads_change(parser, treebank):
-    seen, axis = [], 1 if parser.attribution.passed_on == "contexts" else 2
-    hooks = {parser.attribution.passed_on: lambda value, *context: seen.append(value.clone()) or value}
+    seen, (point, axis) = [], ("evidence", 2) if parser.attribution.head_labels else ("contexts", 1)
+    hooks = {point: lambda value, *context: seen.append(value.clone()) or value}
     for change in (lambda: parser.with_contexts("mean", heads=[1, 3], of=treebank), lambda: parser.without([])):
         with change(), parser.attribution.layer.hooked(**hooks):
             parser.parse(TEXT)
@@ -207,10 +203,6 @@ def test_wrong_changes(parser):
     ):  # fmt: skip
         with pytest.raises(LalkitError), change():
             pass
-    for function in (lambda value: value[:, :1, :1], lambda value: None):
-        with parser.with_contexts(function), pytest.raises(LalkitError, match="the function returned"):
-            parser.parse(TEXT)
-    assert math.isfinite(parser.parse(TEXT).score)
 
 
 # ---------------------------------------------------------------- a sentence that is typed into a page
@@ -283,7 +275,7 @@ def server(tiny_span_parser):
 def check(name, request, allowed, address):
     status, headers, body = send(address, request)
     assert status in allowed, (name, status, body[:300])
-    assert body or "content-type" not in headers, name  # tornado answers without a word if it gets no HTTP
+    assert body or "content-type" not in headers, name
     assert "Traceback" not in body and "/lalkit/" not in body, name
     kind = headers.get("content-type", "")
     if status >= 400:
@@ -322,4 +314,3 @@ def test_many_requests_from_eight_clients(server, count):
         for done in [clients.submit(check, *row, server.address) for row in requests(count)]:
             done.result()
     assert send(server.address, parse("One.", k=1))[0] == 200
-    until(lambda: server.waiting == 0)

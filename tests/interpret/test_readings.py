@@ -1,25 +1,20 @@
-"""Alternatives, samples, constraints, minimum-risk parses, and the probabilities of the parts of a parse."""
+"""Alternatives, samples, constraints, and the probabilities of the parts of a parse."""
 
 import json
 import logging
 import math
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
 import lalkit
 from lalkit.chart.constraints import ArcItem, SpanItem, TagItem, read_brackets, read_item
 from lalkit.errors import LalkitError, ModelError, ParameterError
-from lalkit.interpret.alternatives import minimum_risk
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.treebank.conllu import scan_conll
 from tests import command
-from tests.chart.charts import random_chart
-from tests.reference import joint_enumeration as reference
 
 TEXT = "She saw the man with the telescope."
 TEXTS = [TEXT, "Select the person driving", "Yes"]
@@ -67,7 +62,7 @@ def test_every_tree_that_was_chosen_is_explained(request, kind):
         (sentence,) = parser.attribution.page([result._look], title="", model="")["sentences"]
         shown = [(span["start"], span["end"], span["label"]) for span in sentence["spans"]]
         assert shown == [span[:3] for span in result.spans if span.label != "<H>"]
-        assert (tuple(sentence["heads"]), tuple(sentence["tags"])) == (result.sentence.heads, result.sentence.tags)
+        assert sentence["sentence"] == result.sentence
         assert sentence["spans"][0]["probability"] == round(result.with_confidence().prediction.confidence.spans[0], 4)
     for weight in parser.network.spans.parameters():
         weight.data.mul_(2)  # torch does not count this
@@ -145,47 +140,6 @@ def test_wrong_brackets_are_refused(parser, text):
         parser.parse(text, "brackets")
 
 
-# ---------------------------------------------------------------- minimum risk
-
-
-def test_minimum_risk_is_that_of_enumeration():
-    """No joint tree has fewer expected errors: wrong and missing constituents, and wrong heads twice."""
-    labels = ("", "<H>", "NP", "S::NP")
-    network = SimpleNamespace(config=SimpleNamespace(task="joint"))
-    rng, differs = np.random.default_rng(8), 0
-    for trial in range(18):
-        n, temperature = 1 + trial % 3, (0.5, 1.0)[trial % 2]
-        label_scores, arc_scores = random_chart(rng, n, 4, "real", np.float32)
-        trees = list(reference.labelled_trees(n, 4))
-        scores = np.array([reference.score_of(tree, label_scores, arc_scores, 0.4) for tree in trees])
-        chances = np.exp(scores / temperature - np.logaddexp.reduce(scores / temperature))
-        brackets = [
-            Counter((i, j, part) for i, j, k, _ in spans for part in labels[k].split("::") if k > 1)
-            for spans, _ in trees
-        ]
-        keys = sorted(set().union(*brackets))
-        has, heads = np.array([[b[key] for key in keys] for b in brackets]), np.array([heads for _, heads in trees])
-        pairs = zip(has, heads)
-        risks = np.array([chances @ (np.abs(has - b).sum(1) + 2 * (heads != h).sum(1)) for b, h in pairs])
-        output = SimpleNamespace(
-            label_scores=torch.tensor(label_scores)[None], arc_scores=torch.tensor(arc_scores)[None]
-        )
-        (tree,) = minimum_risk(network, labels, temperature)(output, [n], 0.4, 1, "joint", ["x"])
-        at = trees.index((tuple(tree.spans), tuple(tree.heads.tolist())))
-        assert risks[at] == pytest.approx(risks.min(), abs=1e-5), trial
-        assert tree.score == pytest.approx(scores[at], abs=1e-5)
-        differs += at != int(scores.argmax())
-    assert differs > 2
-
-
-def test_minimum_risk_parses_are_the_same_in_a_batch(parser):
-    results = parser.parse_all(TEXTS, decode="mbr")
-    assert [str(result) for result in results] == [str(parser.parse(text, decode="mbr")) for text in TEXTS]
-    for options in ({"decode": "worst"}, {"require": ["4->2"], "decode": "mbr"}):
-        with pytest.raises(LalkitError):
-            parser.parse(TEXT, **options)
-
-
 # ---------------------------------------------------------------- probabilities
 
 
@@ -258,7 +212,7 @@ def test_tags_that_were_given_and_parsers_of_one_layer(parser, monkeypatch):
     monkeypatch.setattr(parser.network, "config", replace(given, task="dependencies"))
     for ask in (
         lambda: parser.parse_all(["Yes"], temperature=1.0), lambda: parser.parse(TEXT).margin,
-        lambda: parser.parse(TEXT, decode="mbr"), parser.playground,
+        parser.playground,
     ):  # fmt: skip
         with pytest.raises(LalkitError):
             ask()
@@ -294,8 +248,6 @@ def test_readings_on_the_command_line(tiny_parser, parser, caplog):
     assert code == 0 and len([json.loads(line)["confidence"] for line in out.splitlines()]) == 3
     code, out, err = command.lalkit(*parse, "She saw [NP the man with] it", "--form", "brackets", "--forbid", "1->2")
     assert code == 0 and out.startswith("(") and "the constraints cost" in err + caplog.text
-    code, out, _ = command.lalkit(*parse, "--decode", "mbr", "--to", "json", TEXT)
-    assert json.loads(out)["tree"] == parser.parse(TEXT, decode="mbr").to_ptb()
     for wrong in (
         ["--require", "NP(1,2)", TEXT, TEXT], ["--alternatives", "2", TEXT, "--out", "x"], ["--alternatives", "0", TEXT],
         ["--require", "NP(1,2)", TEXT, "--file", "x"], ["--require", "NP(1,2)", TEXT, "--workers", "0"],

@@ -8,7 +8,7 @@ from lalkit.api import Parser
 from lalkit.config import override, tiny
 from lalkit.draw import explorer
 from lalkit.errors import LalkitError, ModelError
-from lalkit.interpret.span_layer import STRIDE, SpanLayer, balance
+from lalkit.interpret.span_layer import STRIDE, SpanLayer
 from lalkit.network.parser import Network
 from lalkit.probes.perturbation import ablate, ask, permutation_tvd
 from lalkit.probes.weights import look_at
@@ -120,22 +120,6 @@ def test_a_result_has_the_text_and_the_page(parser, tmp_path):
         assert [label for label, _ in span["then"]] == words["then"].tolist()
 
 
-def test_balance_between_words_and_edges(parser, sample):
-    found, leads = parser.terms(sample[:8]), {}
-    table = balance(found).set_index("label")
-    for terms in found:
-        for _, rows in terms.table.groupby(["start", "end"]):
-            sums = rows.groupby([rows["term"] == "word", "role"])["value"].sum()
-            words, edges = (sums[term, "parse"] - sums[term, "second"] for term in (True, False))
-            leads.setdefault(rows.loc[rows["role"] == "parse", "label"].iloc[0], []).append((words, edges))
-    assert list(table["spans"]) == sorted(map(len, leads.values()), reverse=True)
-    for label, parts in leads.items():
-        words, edges = np.array(parts).T
-        wanted = [words.mean() + edges.mean(), words.mean(), 100 * (words > 0).mean(), 100 * (edges > 0).mean()]
-        assert table.loc[label, ["lead", "by_words", "words_alone", "edges_alone"]].tolist() == pytest.approx(wanted)
-    assert len(balance([])) == 0
-
-
 def test_unknown_labels_and_other_layers_are_refused(parser, tiny_parser, sample):
     with pytest.raises(ModelError, match="there is no label 'ZZ'"):
         parser.terms([sample[0]], besides=[[(0, 1, "ZZ")]])
@@ -216,7 +200,7 @@ def test_the_view_has_the_decisions_of_the_parser(probed, some, seen, parts):
 def test_ablations_are_sums_without_a_head(probed, seen, parts):
     head = probed.vocab.label_index["NP"] - 1
     mean = torch.randn(len(seen.heads), 1, dtype=torch.float64)
-    for mode in ("context", "uniform", "slice", "mean"):
+    for mode in ("context", "uniform", "mean"):
         found = ablate(seen, head, mode, mean).probs
         for k, (_, logits, evidence, scores) in enumerate(parts):
             changed = scores.clone()

@@ -13,7 +13,6 @@ from lalkit.interpret.tables import (
     match,
     matched_by_chance,
     profile,
-    survival,
     top_shares,  # fmt: skip
 )
 
@@ -47,7 +46,7 @@ def test_top_shares():
 
 
 def test_led_labels_is_the_reverse():
-    table = led_labels(made(LABELS, TOPS), "raw").set_index(["head", "label"])
+    table = led_labels(made(LABELS, TOPS), "raw", range(4)).set_index(["head", "label"])
     assert table.loc[(1, "VP"), ["spans", "share", "overall"]].tolist() == [5, 60, 40]
     assert table.loc[(0, "NP"), "share"] == 100 and table.loc[(0, "NP"), "lift"] == pytest.approx(1 / 0.6)
     assert (0, "VP") not in table.index
@@ -111,27 +110,6 @@ def test_heads_are_matched_across_seeds():
     assert table["similarity"].to_numpy() == pytest.approx(1) and (table["by_chance"] < 0.9).all()
     with pytest.raises(LalkitError, match="no label in common"):
         match(made(["A"], [0]), made(["B"], [0]), "raw")
-
-
-def test_the_head_of_a_label_is_found_again_in_another_parser():
-    labels = ["NP", "NP", "NP", "NP", "VP", "VP", "VP", "VP"] * 30
-    first = made(labels, [0, 0, 0, 1, 2, 2, 3, 3] * 30)
-    order = np.array([3, 2, 0, 1])
-    second = made(labels, order[[0, 1, 0, 0, 2, 2, 2, 3] * 30])
-    table = survival(first, second, "raw").set_index("label")
-    assert table.loc["NP", ["head", "share", "other", "other_share"]].tolist() == [0, 50, 3, 50], "of odd sentences"
-    assert table.loc["NP", ["other_overall", "best", "best_share", "same"]].tolist() == [25, 3, 50, True]
-    assert survival(first, second, "raw", ["VP"])["label"].tolist() == ["VP"]
-
-
-def test_a_parser_with_fewer_heads_leaves_heads_without_a_pair():
-    labels, tops = ["NP", "NP", "VP", "VP", "PP", "PP"] * 20, [0, 0, 1, 1, 2, 2] * 20
-    table = survival(made(labels, tops), made(labels, [0, 0, 1, 1, 1, 1] * 20, heads=2), "raw").set_index("label")
-    assert table.loc["PP", ["other", "other_share"]].isna().all() and table.loc["PP", ["head", "best"]].tolist() == [
-        2,
-        1,
-    ]
-    assert table["same"].tolist() == [True, True, False]
 
 
 def test_the_number_of_matched_heads_has_its_chance_level():

@@ -32,7 +32,7 @@ function showPanel() {
 
 function showBars() {
   const of = span();
-  byId("norm-says").textContent = data.norms[state.norm];
+  byId("norm-says").textContent = `${state.norm}: ${data.norms[state.norm]}.`;
   byId("bars").replaceChildren();
   byId("more-heads").hidden = true;
   if (!showTitle(of, "label heads")) return;

@@ -9,61 +9,51 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lalkit.draw import svg
-from lalkit.draw.arcs import joint_drawing, read_arcs
-from lalkit.draw.tree import GAP, LABEL, LEVEL, MARGIN, TAG_TO_WORD, WORD, Placed, read, slot_widths, walk
-from lalkit.treebank.tree import Node, Sentence, Span
+from lalkit.draw.tree import GAP, LABEL, LEVEL, MARGIN, TAG_TO_WORD, WORD, Placed, lay_out, read, read_arcs, walk
+from lalkit.treebank.tree import Node, Sentence
 
 # These symbols follow the label; they repeat what colours and dashes say.
 EXTRA, OTHER = "\u00d7", "\u2260"  # × not in gold; ≠ gold has another label there
+MARKS = {"extra": f" {EXTRA}", "head": f" {EXTRA}", "label": f" {OTHER}", "same": ""}
 SIDE = 62  # room for START on the left and for STOP on the right
 NUMBER = 12  # font size of the attention below the words
 SURE, UNSURE = 0.8, 0.5  # arcs below are drawn faint, and fainter
 UNDER_WORDS = 24  # from the words' baseline to where the arcs begin: the numbers stand between them
 
 
-def compare(sentence: dict, name: str = "gold") -> dict | None:
+def compare(sentence: Sentence, spans: list[dict], gold: Sentence | None, name: str = "gold") -> dict | None:
     """Compare a parse with gold; a unary chain counts as one constituent. Returns None if there is no gold, else
 
-    status: for each span "same", "extra", {"label": gold's label over the same words};
+    status: for each span "same", "extra" (not in gold), or {"label": gold's label over the same words};
     arcs: for each word "same", "head" (the head is wrong) or "label" (only the label is wrong);
     missing: the constituents of gold that the parse does not have; line: the counts, as sentences for the page; differs:
     whether anything does. name: what the page calls gold.
     """
-    gold = sentence.get("gold")
     if gold is None:
         return None
-    labels = {(span["start"], span["end"]): span["label"] for span in gold["spans"]}
-    status = [_status(span, labels) for span in sentence["spans"]]
-    constituents = {(s["start"], s["end"], s["label"]) for s in sentence["spans"]}
+    labels = {(c.start, c.end): c.label for c in gold.constituents}
+    mine = {(span["start"], span["end"]): span["label"] for span in spans}
+    status = [
+        "extra" if place not in labels else "same" if labels[place] == label else {"label": labels[place]}
+        for place, label in mine.items()
+    ]
     missing = [
         {"start": start, "end": end, "label": label}
         for (start, end), label in sorted(labels.items(), key=lambda item: (item[0][0], -item[0][1]))
-        if (start, end, label) not in constituents
+        if mine.get((start, end)) != label
     ]
-    pairs = zip(sentence["heads"], gold["heads"], sentence["arc_labels"], gold["arc_labels"])
-    arcs = [
-        "head" if head != gold_head else "same" if label == gold_label else "label"
-        for head, gold_head, label, gold_label in pairs
-    ]
-    differs = bool(missing) or any(item != "same" for item in [*status, *arcs])
-    line = _counts(status, arcs, missing, len(labels), name)
-    return {"status": status, "arcs": arcs, "missing": missing, "differs": differs, "line": line}
-
-
-def _status(span: dict, labels: dict[tuple[int, int], str]) -> str | dict:
-    label = labels.get((span["start"], span["end"]))
-    return "extra" if label is None else "same" if label == span["label"] else {"label": label}
-
-
-def _counts(status: list, arcs: list[str], missing: list, gold: int, name: str) -> str:
-    extra, other = status.count("extra"), sum(isinstance(item, dict) for item in status)
-    heads = len(arcs) - arcs.count("head")
-    return (
-        f"Constituents: {status.count('same')} of {len(status)} are in {name}. For {other} of them, {name} has another label "
-        f"over the same words ({OTHER}). For {extra} of them, {name} has no constituent over these words ({EXTRA}). "
-        f"{len(missing)} of the {gold} constituents in {name} are missing here. Arcs: {heads} of {len(arcs)} words have the same "
-        f"head word as in {name}, and {arcs.count('same')} words also have the same arc label. Punctuation counts."
+    blank = ("_",) * len(sentence)
+    pairs = zip(sentence.heads, gold.heads, sentence.arc_labels or blank, gold.arc_labels or blank)
+    arcs = ["head" if head != right else "same" if a == b else "label" for head, right, a, b in pairs]
+    extra, same, heads = status.count("extra"), status.count("same"), len(arcs) - arcs.count("head")
+    line = (
+        f"Constituents: {same} of {len(status)} are in {name}. For {len(status) - same - extra} of them, {name} has another "
+        f"label over the same words ({OTHER}). For {extra} of them, {name} has no constituent over these words ({EXTRA}). "
+        f"{len(missing)} of the {len(labels)} constituents in {name} are missing here. Arcs: {heads} of {len(arcs)} words have "
+        f"the same head word as in {name}, and {arcs.count('same')} words also have the same arc label. Punctuation counts."
     )
+    differs = bool(missing) or any(item != "same" for item in [*status, *arcs])
+    return {"status": status, "arcs": arcs, "missing": missing, "differs": differs, "line": line}
 
 
 def in_order(spans: list[dict]) -> list[dict]:
@@ -84,56 +74,63 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
         data: a sentence of the explorer's data.
         spans: its spans as `in_order` returns them.
         comparison: as `compare` returns it.
-
-    Raises:
-        TreebankError: the spans or the heads are not a tree, or two spans cover the same words.
     """
-    constituents = tuple(Span(s["start"], s["end"], s["label"]) for s in spans)
-    sentence = Sentence(data["words"], data["tags"], constituents, data["heads"], data["arc_labels"], data["id"])
-    layers, arcs, kinds = read(sentence), read_arcs(sentence), {}
-    chains = _chains(layers.root, {(s["start"], s["end"]): i for i, s in enumerate(spans)})
+    layers, arcs = read(data["sentence"]), read_arcs(data["sentence"])
+    index = {(span["start"], span["end"]): i for i, span in enumerate(spans)}
+    chains: list[list[Placed]] = [[] for _ in spans]  # the nodes of a constituent from the top: one, or a unary chain
     for item in walk(layers.root):
-        if item.node.is_leaf:
-            item.key = f"w{item.end}"
-    for i, nodes in chains.items():
-        for item in nodes:
-            item.key = str(i)
-    status = comparison["status"] if comparison else [None] * len(spans)
+        item.key = f"w{item.end}"
+        if item.children:
+            item.key = str(index[item.start, item.end])
+            chains[index[item.start, item.end]].append(item)
+    kinds: dict[int, str] = {}
     if comparison:  # the symbols become part of the labels, so that the layout leaves room for them
-        for i, nodes in chains.items():
-            mark = EXTRA if status[i] == "extra" else OTHER if isinstance(status[i], dict) else ""
-            if mark:
-                nodes[0].node = Node(f"{nodes[0].node.label} {mark}", nodes[0].node.children)
-        marks = {"head": f" {EXTRA}", "label": f" {OTHER}", "same": ""}
-        arcs = [replace(arc, label=arc.label + marks[comparison["arcs"][arc.dependent - 1]]) for arc in arcs]
+        for (top, *_), status in zip(chains, comparison["status"]):
+            mark = MARKS["label" if isinstance(status, dict) else status]
+            top.node = Node(top.node.label + mark, top.node.children)
+        arcs = [replace(arc, label=arc.label + MARKS[comparison["arcs"][arc.dependent - 1]]) for arc in arcs]
         kinds = {i: f"wrong-{what}" for i, what in enumerate(comparison["arcs"], 1) if what != "same"}
     for i, probability in enumerate(data.get("arc_probabilities") or (), 1):
         if probability < SURE:
             kinds[i] = f"{kinds.get(i, '')} {'unsure' if probability < UNSURE else 'doubtful'}".strip()
-    drawing = joint_drawing(layers, arcs, UNDER_WORDS, kinds)
+    drawing = lay_out(layers, arcs, UNDER_WORDS, kinds)
     y = drawing.base + TAG_TO_WORD
     shade = svg.element("rect", class_="shade", x=0, y=drawing.base - 16, width=0, height=TAG_TO_WORD + 24)
     cells = []
-    for i, (x, slot) in enumerate(zip(drawing.xs, slot_widths(layers)), 1):  # column 0 is START
+    for i, (x, slot) in enumerate(zip(drawing.xs, drawing.slots), 1):  # column 0 is START
         cells += _cell(str(i), x, slot - GAP + 8, y)
     beyond = SIDE / 2 + 4 - MARGIN  # from the edges of the joint drawing to the centres of START and STOP
     for column, name, x in (("0", "START", -beyond), ("last", "STOP", drawing.width + beyond)):
         cells += _cell(column, x, svg.text_width(name, NUMBER) + 8, y)
         cells.append(svg.element("g", svg.text(x, y, name, NUMBER, colour=svg.GREY), class_="end"))
-    matches = {tuple(match) for match in data.get("matches") or ()}
-    cells += [_match(start, end, drawing.xs, slot_widths(layers), y) for start, end in sorted(matches)]
-    boxes = [
-        _box(i, chains[i], drawing.base, spans, status[i], (s["start"], s["end"]) in matches)
-        for i, s in enumerate(spans)
-    ]
-    veils = [_box(i, chains[i], drawing.base, spans, "veil") for i, s in enumerate(spans) if "probability" in s]
+    matches = sorted({tuple(match) for match in data.get("matches") or ()})
+    for start, end in matches:  # a frame around the words that a search found
+        left, right = (drawing.xs[word] + side * drawing.slots[word] / 2 for word, side in ((start, -1), (end - 1, 1)))
+        frame = {"x": left + 2, "y": y - WORD - 3, "width": right - left - 4, "height": WORD + 10, "rx": 4}
+        cells.append(svg.element("rect", class_="match", **frame))
+    boxes, veils = [], []
+    for i, (span, chain) in enumerate(zip(spans, chains)):
+        half = max(svg.text_width(item.node.label, LABEL) for item in chain) / 2 + 5
+        top = drawing.base - chain[0].level * LEVEL - LABEL
+        place = {"x": sum(item.x for item in chain) / len(chain) - half, "y": top, "width": 2 * half}
+        place["height"] = drawing.base - chain[-1].level * LEVEL + 5 - top
+        wrong = " wrong" * bool(comparison and comparison["status"][i] != "same")
+        match = " match" * ((span["start"], span["end"]) in matches)
+        peers = [j for j, other in enumerate(spans) if other["parent"] == span["parent"]]
+        boxes.append(svg.element(
+            "g", svg.element("rect", class_="box", **place, rx=4), class_=f"constituent{wrong}{match}", data_span=i,
+            role="treeitem", tabindex=0 if i == 0 else -1, aria_level=span["level"], aria_posinset=peers.index(i) + 1,
+            aria_setsize=len(peers), aria_selected="false",
+        ))  # fmt: skip
+        if "probability" in span:  # a white box over the labels, which makes them faint
+            veils.append(svg.element("rect", class_="veil", data_span=i, **place))
     side = SIDE if "attention" in data else 0  # only label heads of the whole sentence look at START and STOP
     width, height = drawing.width + 2 * side, drawing.height
     ground = svg.element("rect", x=-side, y=0, width=width, height=height, fill="white")
     hidden = '<g aria-hidden="true">'
     depends = [
-        f"{layers.words[i]} depends on {layers.words[head - 1]} ({label})" if head else f"{layers.words[i]} is the root"
-        for i, (head, label) in enumerate(zip(data["heads"], data["arc_labels"]))
+        f"{word} depends on {layers.words[arc.head - 1]} ({arc.label})" if arc.head else f"{word} is the root"
+        for word, arc in zip(layers.words, sorted(read_arcs(data["sentence"]), key=lambda arc: arc.dependent))
     ]
     desc = svg.element("desc", svg.escape(f"Dependencies: {', '.join(depends)}."))
     content = ["", desc, ground, hidden, shade, *cells, "</g>", *boxes, hidden, *drawing.parts, *veils, "</g>", ""]
@@ -143,42 +140,6 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
         "svg", "\n".join(content), class_="parse", width=width, height=height, viewBox=view, role="tree", aria_label=label,
         font_family=svg.CSS,
     )  # fmt: skip
-
-
-def _chains(root: Placed, index: dict[tuple[int, int], int]) -> dict[int, list[Placed]]:
-    """Return, for the index of every span, its nodes from the top: one node, or those of a unary chain."""
-    chains: dict[int, list[Placed]] = {}
-    for item in walk(root):
-        if not item.node.is_leaf and (item.start, item.end) in index:
-            chains.setdefault(index[item.start, item.end], []).append(item)
-    return chains
-
-
-def _box(
-    i: int, chain: list[Placed], base: float, spans: list[dict], status: str | dict | None, match: bool = False
-) -> str:
-    """Return the box behind all labels of a constituent, at which one points. The script names it for screen readers.
-
-    status "veil": a white box over the labels, which makes them faint.
-    """
-    half = max(svg.text_width(item.node.label, LABEL) for item in chain) / 2 + 5
-    left = sum(item.x for item in chain) / len(chain) - half
-    top, bottom = base - chain[0].level * LEVEL - LABEL, base - chain[-1].level * LEVEL + 5
-    kind = " wrong" if status not in (None, "same") else ""
-    if status == "veil":
-        return svg.element("rect", class_="veil", data_span=i, x=left, y=top, width=2 * half, height=bottom - top)
-    peers = [j for j, span in enumerate(spans) if span["parent"] == spans[i]["parent"]]
-    rect = svg.element("rect", class_="box", x=left, y=top, width=2 * half, height=bottom - top, rx=4)
-    return svg.element(
-        "g", rect, class_=f"constituent{kind}" + " match" * match, data_span=i, role="treeitem", tabindex=0 if i == 0 else -1,
-        aria_level=spans[i]["level"], aria_posinset=peers.index(i) + 1, aria_setsize=len(peers), aria_selected="false",
-    )  # fmt: skip
-
-
-def _match(start: int, end: int, xs: list[float], slots: list[float], y: float) -> str:
-    """Return a frame around the words that a search found."""
-    left, right = xs[start] - slots[start] / 2 + 2, xs[end - 1] + slots[end - 1] / 2 - 2
-    return svg.element("rect", class_="match", x=left, y=y - WORD - 3, width=right - left, height=WORD + 10, rx=4)
 
 
 def _cell(column: str, x: float, width: float, y: float) -> list[str]:
