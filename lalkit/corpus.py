@@ -3,7 +3,7 @@
 A block is a number of neighbouring lines. Its results are one file in the folder OUT.parts, which gets its name when it is
 complete. When all blocks are there, they are joined to OUT, and the folder is removed. A run that is killed loses at most the
 blocks in work, and the same command continues. The blocks, and every byte of the results, are the same for one process, for
-worker processes (--workers), for a dask cluster (--cluster) and for the processes of `accelerate launch`.
+worker processes (--workers) and for a dask cluster (--cluster).
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError
 from lalkit.network.batches import usual
 from lalkit.network.predict import Precision, resolve_precision
 from lalkit.training.checkpoint import fingerprint, read_calibration
-from lalkit.training.parallel import Team, launched, several
 from lalkit.treebank.brackets import decode as decode_bytes
 from lalkit.treebank.text import Form, read_lines
 
@@ -363,7 +362,6 @@ def parse(
     """
     outs = places(job, text, out, workers, cluster)
     with ExitStack() as stack:
-        team = stack.enter_context(launched()) if several() else Team()
         here = "cuda" if torch.cuda.is_available() and not (workers or cluster) else "cpu"
         job = replace(
             job, folder=str(Path(job.folder).resolve()), precision=resolve_precision(job.precision, here, exact=job.confidence),
@@ -371,25 +369,24 @@ def parse(
             temperature=(read_calibration(job.folder) or {}).get("temperature", 1.0),
         )  # fmt: skip
         parts = Parts(Path(f"{out}.parts"), job) if out else None
-        if parts and not team.rank:
+        if parts:
             stack.enter_context(files.locked_folder(parts.folder))
             parts.check()
-        team.from_first(None)  # the others wait until the first process has checked the folder
-        start, totals, problem, last = time.monotonic(), Counter(), None, -1
-        bar = stack.enter_context(progress(total=text.size, desc="parsing", unit="B", disable=team.rank > 0))
+        start, totals, last = time.monotonic(), Counter(), -1
+        bar = stack.enter_context(progress(total=text.size, desc="parsing", unit="B"))
 
         def todo() -> Iterator[Block]:
-            """Yield the blocks that are not finished: in a team, the share of this process."""
+            """Yield the blocks that are not finished."""
             nonlocal last
             for block in blocks(text, BATCHES * WORD * usual(here)):
                 last = block.number
                 if parts and parts.has(block):
                     bar.update(block.bytes)
-                elif block.number % team.size == team.rank:
+                else:
                     yield block
 
         try:
-            alone = ((block, parse_block(job, block, str(team.device or here))) for block in todo())
+            alone = ((block, parse_block(job, block, here)) for block in todo())
             for block, record in computed(job, todo(), workers, cluster) if workers or cluster else alone:
                 if parts:
                     parts.add(block, record)
@@ -399,18 +396,10 @@ def parse(
                         sys.stdout.write(record["texts"][job.to[0]])
                         sys.stdout.flush()
                 bar.update(block.bytes)
-        except LalkitError as error:
-            problem = error
-        if team.size > 1:
-            from accelerate.utils import gather_object
-
-            problem = next(filter(None, gather_object([problem])), None)
-        if problem:
+        except LalkitError:
             if parts and any(parts.folder.iterdir()):
                 logger.info("finished blocks are kept in %s; the same command continues", parts.folder)
-            raise problem
-        if team.rank:
-            return
+            raise
         totals = parts.join(last + 1, outs) if parts else totals
     if not totals["sentences"]:
         raise LalkitError("there is nothing to parse", where=text.prefix, remedy="Give at least one sentence.")
@@ -421,12 +410,10 @@ def parse(
 
 def places(job: Job, text: Text, out: str | Path | None, workers: int | None, cluster: str | None) -> dict[To, Path]:
     """Return the file of each form. Raises LalkitError for options that do not fit, and for a file that cannot be written."""
-    processes = several() + (workers is not None) + (cluster is not None)
+    processes = (workers is not None) + (cluster is not None)
     if processes > 1 or (not out and (processes or len(job.to) > 1 or "parquet" in job.to)):
         problem = "these options exclude each other, or need --out"
-        remedy = (
-            "Give one of --workers, --cluster and `accelerate launch`; several processes, forms and Parquet need --out."
-        )
+        remedy = "Give one of --workers and --cluster; several processes, forms and Parquet need --out."
         raise ParameterError(problem, remedy=remedy)
     if workers is not None:
         whole_number("--workers", workers, 1, MOST_PROCESSES)

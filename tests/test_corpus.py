@@ -20,7 +20,6 @@ from lalkit.api import Parser
 from lalkit.corpus import Job, Parts, Text, blocks, from_arguments, from_stream, open_lines
 from lalkit.errors import LalkitError, ParameterError, TreebankError
 from lalkit.treebank.brackets import unescape
-from tests.launch import launch
 
 SMALL = 200  # bytes of a block
 
@@ -324,14 +323,3 @@ def test_a_cluster_loses_a_worker_and_nothing_else(tiny_parser, big, expected, t
         flag.unlink()
         with pytest.raises(LalkitError, match="a worker died"):
             parse(tiny_parser, big, tmp_path / "again", cluster=local.scheduler_address)
-
-
-@pytest.mark.slow
-def test_two_ranks_write_one_output(tiny_parser, big, expected, tmp_path):
-    out, usual = tmp_path / "out", ["parse", "--model", tiny_parser, "--file", big, "--precision", "fp32", "--out"]
-    code, err = launch(*usual, out, "--form", "tokens")
-    assert code == 0 and out.read_text(encoding="utf-8") == expected, err
-    assert err.count("60 sentences, ") == 1
-    code, err = launch(*usual, tmp_path / "other", "--form", "tagged")
-    assert code != 0 and err.count("is not a word_TAG pair") == 1, err
-    assert names(tmp_path) == ["out"]
