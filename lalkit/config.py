@@ -133,9 +133,8 @@ class TrainConfig(Settings):
     encoder_rate: Number = 1.5e-4  # learning rate of the pretrained encoder [D]
     warmup: CountOrZero = 160  # steps of the linear warm-up [R]; in a run of 460 steps, a tenth of the run was better
     warmup_share: Share = 0.0  # warm up over this share of the run instead; 0: over `warmup` steps [D]
-    decay: Literal["linear", "plateau"] = (
-        "linear"  # to zero [D]; plateau: halve after 5 stale evaluations, stop after 20 [R]
-    )
+    # To zero [D]; plateau: halve after 5 stale evaluations, and stop after 20 [R].
+    decay: Literal["linear", "plateau"] = "linear"
     # Score and save a moving average of the weights, which keeps this share in each step; 0: none [D].
     average: Share = 0.0
     clip: Number = 1.0  # largest norm of the gradient; 0: any [D]

@@ -1,12 +1,24 @@
 """A treebank of a few sentences, a sweep of two runs over it, and that sweep done."""
 
+import json
 import logging
+from functools import cache
 
 import pytest
 import yaml
 
-from lalkit.reproduce.sweep import plan, sweep
+from lalkit.evaluation import provenance
+from lalkit.reproduce import sweep as sweeps
+from lalkit.reproduce.sweep import carry_out, plan, sweep
 from lalkit.treebank.corpora import shipped
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_hash_of_the_code():
+    """Read the code once, not for each plan."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provenance, "training_hash", cache(provenance.training_hash))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -42,14 +54,16 @@ def file(content, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def done(file, tmp_path_factory):
-    """(folder, messages) of the sweep, one run at a time."""
+    """(folder, messages) of the sweep, one run at a time, in this process: that saves the imports of two others."""
     out, messages = tmp_path_factory.mktemp("done"), []
-    handler, logger = logging.Handler(), logging.getLogger("lalkit")
+    handler, logger = logging.Handler(), logging.getLogger("lalkit.reproduce.sweep")
     handler.emit = lambda record: messages.append(record.getMessage())
     level = logger.level
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
-    sweep(plan(file), out, jobs=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweeps, "launch", lambda folder, task, _: carry_out(folder, json.loads(json.dumps(task))))
+        sweep(plan(file), out, jobs=1)
     logger.removeHandler(handler)
     logger.setLevel(level)
     return out, messages

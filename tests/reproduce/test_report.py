@@ -185,6 +185,7 @@ def test_a_folder_without_a_sound_sweep_is_an_error(make_sweep, tmp_path):
 # ---------------------------------------------------------------- the committed sweeps
 
 
+@pytest.mark.slow
 def test_over_all_committed_runs_the_test_over_seeds_seldom_calls_noise_significant():
     """At most 8 %, by F1, UAS and LAS; the test over sentences does so far more often on the larger treebanks."""
     sweeps = [read_sweep(path) for path in COMMITTED]
@@ -197,6 +198,7 @@ def test_over_all_committed_runs_the_test_over_seeds_seldom_calls_noise_signific
     assert len(tests) == 18 and np.mean(tests) > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
 def test_a_committed_report_belongs_to_its_runs(path):
     """The scores of every run are those of its sentences, and the page has the means of the cells and the verdicts."""
