@@ -131,15 +131,6 @@ def test_train_and_resume_from_the_command_line(tmp_path):
     assert code == 0, err
 
 
-@pytest.mark.slow
-def test_bench_prints_rows():
-    code, out, err = lalkit("bench", "spans", "--repeats", "1", "--json", "-")
-    assert code == 0, err
-    rows = json.loads(out)
-    assert [r["case"] for r in rows] == ["20 words", "40 words", "80 words"]
-    assert all(r["ours_ms"] > 0 and r["ratio_min"] <= r["ratio"] <= r["ratio_max"] for r in rows)
-
-
 def test_as_a_process_of_its_own(tmp_path):
     """`python -m lalkit` sets the exit code; every other test calls the command line in this process."""
     command = [sys.executable, "-m", "lalkit", "data", "stats", "nowhere"]

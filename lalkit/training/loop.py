@@ -264,8 +264,10 @@ class Run(Learner):
             check_form(content["state"], State)
             self.state = State(**content["state"])
             scored = self.state.history[: -1 if self._unscored() else None]
-            if (self._done() and not self.state.history) or not all(
-                row["epoch"] and quality(row) >= 0 for row in scored
+            terms = terms_of(self.config.train)
+            if (self._done() and not self.state.history) or not (
+                all(row["epoch"] and quality(row) >= 0 for row in scored)
+                and all(name in row for row in self.state.history for name in terms)
             ):
                 raise ValueError("an epoch has no scores")
         except (KeyError, TypeError, ValueError) as error:

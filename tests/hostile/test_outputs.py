@@ -18,7 +18,7 @@ from tests.command import lalkit
 from tests.hostile.refusals import check_refusal, command_refused, files_of, nothing_half_written, refused
 
 WRITING = {  # commands that write files
-    "train": "train --treebank small --preset tiny --epochs 1 --workers 1 --threads 1 --out {out}",
+    "train": "train --treebank small --preset tiny --epochs 1 --threads 1 --out {out}",
     "evaluate": "evaluate {parser} --treebank small --json {out}",
     "parse": "parse --model {parser} One. --out {out}",
     "explain": "explain --model {parser} One. --html {out}",

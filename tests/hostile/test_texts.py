@@ -122,7 +122,7 @@ def test_names_and_folders_of_treebanks(tmp_path, subtests):
         with subtests.test(name), refused():
             load(name, "train")
     check = ["data", "check", "."]
-    train = ["train", "--preset", "tiny", "--out", "o", "--workers", "1", "--treebank", "."]
+    train = ["train", "--preset", "tiny", "--out", "o", "--treebank", "."]
     for number, (command, files, place) in enumerate(
         [(check, *row) for row in FOLDERS] + [(train, *row) for row in TRAININGS]
     ):
