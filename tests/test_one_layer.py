@@ -96,7 +96,7 @@ def test_dependencies_alone(dependency_parser, ud):
         assert str(result) == result.to_conllu() and result.to_dict()["tree"] is None and "<svg" in result.draw()
         with pytest.raises(LalkitError, match="dependencies alone.*\n.*--to conllu"):
             _ = result.tree
-    with pytest.raises(ModelError, match="dependencies alone"):
+    with pytest.raises(ModelError):
         parser.look([gold[0]])
 
 

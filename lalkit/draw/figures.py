@@ -24,6 +24,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = sns.color_pal
 HEAT = "cividis"
 NOTHING = "nothing"  # beside a missing span, and beside an extra one
 TRAINED, REMOVED = "as trained", ("head at its mean", "head out")
+OF_HEADS = ["f1", "label_f1", "label_f1_of_others", "on_head_word", "on_head_word_chance"]  # measures of label heads
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
 MARKERS = ["o", "s", "^", "D", "v", "<", "P", ">", "X", "p"]
@@ -174,7 +175,7 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     table["change"] = table["value"] - table["value_trained"]
     systems = list(table[table["what"] != TRAINED]["system"].unique())  # the others have no label heads
     table = table[table["system"].isin(systems)]
-    of = dict(iter(table.groupby("measure")))
+    of = {measure: table[table["measure"] == measure] for measure in OF_HEADS}
     labels = [label for label in table["label"].unique() if label]
     changed = of["f1"][of["f1"]["what"] != TRAINED]
     controls = list(changed["what"].unique())
@@ -345,7 +346,7 @@ def span_triangle(
 
 def drawn(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a table of label heads that `heads_figure` draws."""
-    return table[table["measure"].isin(["f1", "label_f1", "label_f1_of_others", "on_head_word", "on_head_word_chance"])]
+    return table[table["measure"].isin(OF_HEADS)]
 
 
 def side_by_side(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,20 +16,19 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1]
 
 
-def render(template: str, filters: dict[str, Callable] | None = None, **values) -> str:
+def render(template: str, **values) -> str:
     """Return the text of a jinja template.
 
     Args:
         template: its path in the package, such as "models/card.md.jinja". HTML is escaped if the name says .html.
-        filters: functions that the template may use as filters, besides `markdown` (`markdown_table`) and `base64`, which
-            encodes the bytes of a picture.
-        values: what the template names. A name that it uses and that is not given is an error.
+        values: what the template names. A name that it uses and that is not given is an error. Its filters are `markdown`
+            (`markdown_table`) and `base64`, which encodes the bytes of a picture.
     """
     environment = Environment(
         loader=FileSystemLoader(PACKAGE), autoescape=".html" in template, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters |= {"markdown": markdown_table, "base64": b64encode} | (filters or {})
+    environment.filters |= {"markdown": markdown_table, "base64": b64encode}
     return environment.get_template(template).render(values)
 
 

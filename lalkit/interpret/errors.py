@@ -230,25 +230,11 @@ def _root_and_nouns(tree: Sentence) -> np.ndarray:
     return np.pad([root, nouns], ((0, 0), (1, 1)))
 
 
-def nearest(contributions: Contributions, norm: str, sentence: int, span: Span, count: int = 5) -> pd.DataFrame:
-    """Return the correctly parsed spans of other sentences whose contributions are most like those of one span (cosine).
-
-    Returns: rows of `contributions.spans`, with the column likeness.
-    Raises: LalkitError for a span without a look.
-    """
-    spans, values = contributions.spans, contributions.by(norm)
-    vector = values[_row(contributions, sentence, span)]
-    likeness = values @ vector / np.maximum(np.linalg.norm(values, axis=1) * np.linalg.norm(vector), 1e-12)
-    fit = (spans["parsed"] & spans["gold"].fillna(False) & (spans["sentence"] != sentence)).to_numpy(dtype=bool)
-    order = np.argsort(-np.where(fit, likeness, -np.inf), kind="stable")[: min(count, int(fit.sum()))]
-    return spans.iloc[order].assign(likeness=likeness[order]).reset_index(drop=True)
-
-
 def _row(contributions: Contributions, sentence: int, span: Span) -> int:
-    """Return the row of a span. Raises LalkitError if there is none; the remedy lists the spans of this sentence."""
-    spans = contributions.spans[contributions.spans["sentence"] == sentence]
-    same = (spans[["start", "end", "label"]] == list(span)).all(axis=1)
+    """Return the row of a span. Raises LalkitError if there is none."""
+    keys = contributions.spans[["sentence", "start", "end", "label"]]
+    same = (keys == [sentence, *span]).all(axis=1)
     if not same.any():
-        there = ", ".join(f"{s.label} {s.start}-{s.end}" for s in spans.itertuples())
+        there = ", ".join(f"{label} {start}-{end}" for s, start, end, label in keys.to_numpy() if s == sentence)
         raise LalkitError(f"no span {span} of sentence {sentence} was looked at", remedy=f"These were: {there}.")
     return int(same.idxmax())

@@ -6,11 +6,10 @@
 |-------------|----------------------------------------------------------------------------------------------------------|
 | top_head    | the label head that contributes most; its label, with label attention inside the span                    |
 | probability | that these words have this label                                                                         |
-| margin      | of the whole sentence: the score of the best tree minus that of the second best                          |
 | gold        | "right", or the class of the error (`interpret.errors`); missing for a sentence without a gold tree       |
 
 The columns are found by the words of the match. A word that is a constituent by itself, such as a pronoun under NP, has the
-values of that constituent. A match over other words has only a margin.
+values of that constituent. A match over other words has none.
 
 The changes act at the named hook points of the layer: `with source.layer.hooked(**hooks):`.
 
@@ -55,7 +54,7 @@ CONTEXTS = {"uniform": "uniform attention", "mean": "mean", "swapped": "swapped 
 EXAMPLE = "Give of=, some tens of sentences such as those of lalkit.Treebank.load('sample', 'train'); for swapped, one."
 Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
 
-CAUSES = ("top_head", "probability", "margin", "gold")
+CAUSES = ("top_head", "probability", "gold")
 
 DEFAULTS = {"text": "", "form": "raw", "require": "", "forbid": "", "without": "", "k": "5", "tree": "1"}
 MOST_CHARACTERS, MOST_WORDS, MOST_TREES = 2_000, 150, 20
@@ -283,9 +282,5 @@ def causes(
             expected, predicted = (set(spans) for spans in gold_spans([given[number], parse]))
             classes = {here: kind for kind, _, here in classify(expected - predicted, predicted - expected) if here}
             values["gold"] |= {(number, *span[:2]): classes.get(span, "right") for span in predicted}
-    margins = {number: result.margin for number, result in results.items()} if "margin" in columns else {}
-    rows = [
-        [margins[n] if name == "margin" else values[name].get((n, m.start, m.end)) for name in columns]
-        for n, _, m in hits.matches
-    ]
+    rows = [[values[name].get((n, m.start, m.end)) for name in columns] for n, _, m in hits.matches]
     return pd.DataFrame(rows, columns=list(columns))

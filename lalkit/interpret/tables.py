@@ -4,8 +4,7 @@ A head *leads* a span if its contribution to the span is the greatest of all hea
 that leads most of *all* spans also leads most NPs. So every share stands beside the head's share among all spans; their
 quotient is the *lift*. The intervals come from a bootstrap over sentences, because the spans of a sentence belong together.
 
-`agreement` compares two ways to measure a contribution. `match` compares the heads of two parsers, and `matched_by_chance` says
-how often heads of one label would be paired if the labels had no meaning.
+`agreement` compares two ways to measure a contribution. `matched_by_chance` compares the heads of two parsers.
 
 The tables `contributions_with_words`, `attention_with_words` and `top_heads_with_words` have the words of each constituent and
 its head word as columns, so that a question such as "which head leads an SBAR that begins with *that*?" is a filter of a table.
@@ -139,46 +138,14 @@ def agreement(
     return pd.DataFrame(rows, columns=["label", "norm", "spans", "same_top", "rho"])
 
 
-def match(first: Contributions, second: Contributions, norm: str) -> pd.DataFrame:
-    """Pair the heads of one parser with those of another, so that their label profiles are most alike.
-
-    The numbers of heads have a meaning within one trained parser only. So heads of two parsers must be paired before they are
-    compared. A head's profile is, for each label, the share of the label's spans that the head leads. The pairs have the
-    greatest sum of products of profiles (Hungarian algorithm), so that heads that lead many spans find a pair first; with
-    cosines, such a head could get a pair that leads a single span. The best of many pairs is alike by chance, too. So every
-    second sentence decides the pairs, and the cosines of the profiles in the other sentences say how alike they are.
-
-    Args: both parsers looked at the same sentences.
-    Returns: head, other, similarity, by_chance (the mean similarity of the head to all heads of the other parser).
-    Raises: LalkitError if no label is in both halves of the sentences, for both parsers.
-    """
-    profiles = []
-    for contributions in (first, second):
-        for half in (0, 1):
-            part = contributions.where((contributions.spans["sentence"] % 2 == half).to_numpy())
-            counts = pd.crosstab(part.top(norm), part.spans["label"].to_numpy(), normalize="columns")
-            profiles.append(counts.reindex(range(contributions.heads), fill_value=0))
-    labels = sorted(set.intersection(*(set(part.columns) for part in profiles)))
-    if not labels:
-        problem = "the two have no label in common in each half of the sentences"
-        raise LalkitError(problem, remedy="Look at the same sentences with both, and at more of them.")
-    a, a_held, b, b_held = (part[labels].to_numpy(float) for part in profiles)
-    heads, others = linear_sum_assignment(-a @ b.T)
-    # A head that leads no span has no direction, and the likeness 0.
-    a_held, b_held = (
-        rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) for rows in (a_held, b_held)
-    )
-    similar = a_held @ b_held.T
-    columns = {"similarity": similar[heads, others], "by_chance": similar.mean(1)[heads]}
-    return pd.DataFrame({"head": heads, "other": others, **columns})
-
-
 def matched_by_chance(first: pd.DataFrame, second: pd.DataFrame, rounds: int = ROUNDS) -> pd.Series:
     """Compare the number of labels whose top heads are paired with the number by chance.
 
-    The heads of both parsers are paired by their profiles as in `match`, but over all sentences. A label is counted if the pair
-    of its top head in the first parser is its top head in the second. By chance: the spans of the second parser exchange their
-    labels at random, so that its heads stand for no label; the heads are paired and the labels are counted again.
+    The numbers of heads have a meaning within one trained parser only. So the heads of both parsers are paired first. A head's
+    profile is, for each label, the share of the label's spans that the head leads, and the pairs have the greatest sum of
+    products of profiles (Hungarian algorithm), so that heads that lead many spans find a pair first. A label is counted if the
+    pair of its top head in the first parser is its top head in the second. By chance: the spans of the second parser exchange
+    their labels at random, so that its heads stand for no label; the heads are paired and the labels are counted again.
 
     Args: the tables of `top_shares` of both parsers, by one norm.
     Returns: labels (that both tables have), same (the number that is counted), by_chance (the mean random number), low and high

@@ -150,25 +150,6 @@ def test_a_label_head_shows_its_attention_on_the_words(page):
     assert [(name, part) for _, name, part in table] == [(name, percent(part)) for name, part in zip(names, row)]
 
 
-def test_a_label_head_shows_which_labels_it_leads(page):
-    profile = DATA["profile"]
-    box(page, 0).click()
-    page.click("#more-heads")
-    page.click('.bar[data-head="5"]')
-    led, total = profile["led"][5], sum(profile["all"])
-    wanted = [
-        [label, "", percent(k / sum(led)), percent(n / total), f"{k / sum(led) / (n / total):.2f}"]
-        for k, label, n in sorted(zip(led, profile["labels"], profile["all"]), key=lambda item: -item[0])
-        if k
-    ]
-    assert 1 < len(wanted)
-    assert rows(page, "#profile") == wanted
-    assert f"{sum(led)} of the 1800 spans" in page.locator("#profile-says").inner_text()
-    page.click('.bar[data-head="3"]')
-    assert page.locator("#profile").is_hidden()
-    assert "of 0 of the 1800" in page.locator("#profile-says").inner_text()
-
-
 def test_the_whole_way_by_keyboard(page):
     spans = DATA["sentences"][0]["spans"]
     inside = [i for i, s in enumerate(spans) if i and s["end"] <= spans[1]["end"]]
@@ -194,26 +175,6 @@ def test_the_whole_way_by_keyboard(page):
     page.keyboard.press("n")
     assert page.locator("#place").inner_text() == "2 of 3"
     assert focused(page) == "0"
-
-
-def test_gold_is_counted_and_what_is_missing_is_shown(page):
-    assert (
-        "9 of 10 words have the same head word as in gold, and 8 words also" in page.locator("#comparison").inner_text()
-    )
-    last = DATA["sentences"][0]["spans"][-1]
-    missing = page.locator("#missing button")
-    assert missing.count() == 1
-    assert missing.inner_text().startswith("XP, ")
-    missing.hover()
-    ghost = page.locator(".shade.ghost").bounding_box()
-    for column in range(last["start"] + 1, last["end"] + 1):
-        word = page.locator(f'.heat[data-column="{column}"]').bounding_box()
-        assert ghost["x"] <= word["x"]
-        assert word["x"] + word["width"] <= ghost["x"] + ghost["width"]
-    page.mouse.move(1, 1)
-    assert page.locator(".shade.ghost").count() == 0
-    page.select_option("#sentence", "2")
-    assert page.locator("#gold").is_hidden()
 
 
 def test_the_tree_as_shown_is_saved_as_svg_and_as_png(page):

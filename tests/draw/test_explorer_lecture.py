@@ -124,27 +124,15 @@ def test_trees_without_a_parser_are_a_page_too(open_page):
 # ---------------------------------------------------------------- keys, search hits, modes
 
 
-def test_keys_lead_through_differences_and_search_hits(open_page):
-    data = copy.deepcopy(DATA)
-    spans = [item["spans"] for item in data["sentences"]]
-    hits = [(0, 2), (2, 5)]
-    for s, i in hits:
-        data["sentences"][s]["matches"] = [[spans[s][i]["start"], spans[s][i]["end"]]]
-    page = open_page(explorer(data))
+def test_keys_lead_through_differences(open_page):
+    spans = [item["spans"] for item in DATA["sentences"]]
+    page = open_page(explorer(DATA))
 
     def here():
         pinned = read(page, '[aria-selected="true"]', "item => Number(item.dataset.span)")
         return int(page.locator("#place").inner_text()[0]) - 1, *pinned
 
-    assert page.locator(".constituent.match").count() == page.locator("rect.match").count() == 1
-    for key, wanted in (("m", hits[0]), ("m", hits[1]), ("m", hits[1])):
-        page.keyboard.press(key)
-        assert here() == wanted
-    assert page.locator("#status").inner_text() == "there is no next search hit"
-    page.keyboard.press("M")
-    assert here() == hits[0]
     differing = [(s, i) for s in (0, 1) for i in (1, len(spans[s]) - 1)]
-    page.keyboard.press("Escape")
     for wanted in (*differing, differing[-1]):
         page.keyboard.press("e")
         assert here() == wanted
@@ -154,7 +142,7 @@ def test_keys_lead_through_differences_and_search_hits(open_page):
         assert here() == wanted
     page.keyboard.press("?")
     listed = set(re.findall(r"[\w?]+", " ".join(read(page, "#help td:first-child", "item => item.textContent"))))
-    assert {"n", "p", "e", "E", "m", "M", "f", "F", "d", "l", "Enter", "Escape"} <= listed
+    assert {"n", "p", "e", "E", "f", "F", "d", "l", "Enter", "Escape"} <= listed
     page.keyboard.press("Escape")
     assert page.locator("#help").is_hidden()
     assert len(here()) == 2, "Escape closed the list only"

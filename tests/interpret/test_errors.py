@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lalkit.api import Parser
 from lalkit.errors import LalkitError
 from lalkit.interpret.contributions import contributions
-from lalkit.interpret.errors import at_root_and_nouns, classify, errors, gold_spans, missed, nearest, top_heads, trace
+from lalkit.interpret.errors import at_root_and_nouns, classify, errors, gold_spans, missed, top_heads, trace
 from lalkit.treebank.tree import Sentence
 
 CLASSES = {"relabelled", "unary", "attachment", "extra", "missing", "wrong arc", "wrong arc label"}
@@ -170,11 +170,3 @@ def test_heads_at_the_root_and_at_nouns(seen, of_gold):
     assert trace(attending(looks, trees), found, "exact", 3, looks[3].spans[0], 3, gold if of_gold else None)[
         "root"
     ].all()
-
-
-def test_nearest_spans_are_right_and_of_other_sentences(seen):
-    _, looks, found = seen
-    span = looks[3].spans[0]
-    table = nearest(found, "share", 3, span, 4)
-    assert len(table) == 4 and (table["sentence"] != 3).all() and table["gold"].all() and table["parsed"].all()
-    assert table["likeness"].is_monotonic_decreasing and table["likeness"].iloc[0] <= 1 + 1e-6

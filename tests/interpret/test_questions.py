@@ -187,15 +187,6 @@ def test_only_the_chosen_heads_change(parser, treebank):
     assert there == pytest.approx(parser.contributions(TEXT)["value"].sum(), abs=1e-3)
 
 
-def test_heads_are_named_by_their_labels(parsers):
-    with parsers["span"].without(heads="NP"):
-        by_label = parsers["span"].parse(TEXT).score
-    with parsers["span"].without(heads=parsers["span"].vocab.label_index["NP"] - 1):
-        assert parsers["span"].parse(TEXT).score == by_label
-    with pytest.raises(ParameterError), parsers["paper"].without("NP"):
-        pass
-
-
 def test_wrong_changes(parser):
     for change in (
         lambda: parser.without(heads=[0, 999]), lambda: parser.with_contexts("uniform", heads=-1),

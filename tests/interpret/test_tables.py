@@ -1,4 +1,4 @@
-"""Shares, lifts and averages are right on contributions with a known answer; `match` recovers a permutation."""
+"""Shares, lifts and averages are right on contributions with a known answer; heads of two parsers are paired."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,6 @@ from lalkit.interpret.tables import (
     agreement,
     averages,
     led_labels,
-    match,
     matched_by_chance,
     profile,
     top_shares,  # fmt: skip
@@ -98,18 +97,6 @@ def test_agreement():
     assert (table["same_top"] == 100).all()
     turned = Contributions(found.spans, found.raw, -found.exact)
     assert agreement(turned, ("raw",))["rho"].to_numpy() == pytest.approx(-1)
-
-
-def test_heads_are_matched_across_seeds():
-    rng = np.random.default_rng(0)
-    labels = [f"L{i}" for i in rng.integers(0, 4, 400)]
-    tops = [int(label[1]) if rng.random() < 0.8 else int(rng.integers(0, 4)) for label in labels]
-    order = np.array([2, 0, 3, 1])
-    table = match(made(labels, tops), made(labels, order[tops]), "raw")
-    assert table.set_index("head")["other"].tolist() == order.tolist()
-    assert table["similarity"].to_numpy() == pytest.approx(1) and (table["by_chance"] < 0.9).all()
-    with pytest.raises(LalkitError, match="no label in common"):
-        match(made(["A"], [0]), made(["B"], [0]), "raw")
 
 
 def test_the_number_of_matched_heads_has_its_chance_level():

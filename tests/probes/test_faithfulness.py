@@ -39,12 +39,10 @@ def test_permutation_against_loops(heads):
 
 
 def test_chunks_do_not_show(monkeypatch):
-    whole = permutation_tvd(VIEW, 30), erasure_flip(VIEW).fraction
-    for most in (7, 1):
-        monkeypatch.setattr("lalkit.probes.perturbation.MOST", most * VIEW.weights.numel())
-        moved = permutation_tvd(VIEW, 30)[:, :Q]
-        torch.testing.assert_close(moved, whole[0][:, :Q], rtol=0, atol=1e-12)  # products differ in size
-        assert torch.equal(erasure_flip(VIEW).fraction[:, :Q], whole[1][:, :Q])
+    whole = permutation_tvd(VIEW, 9), erasure_flip(VIEW).fraction
+    monkeypatch.setattr("lalkit.probes.perturbation.MOST", 2 * VIEW.weights.numel())
+    torch.testing.assert_close(permutation_tvd(VIEW, 9)[:, :Q], whole[0][:, :Q], rtol=0, atol=1e-12)  # sizes differ
+    assert torch.equal(erasure_flip(VIEW).fraction[:, :Q], whole[1][:, :Q])
 
 
 RANKINGS = {"attention": None, "given": torch.randn(len(TEXTS), H, 3, 9, dtype=torch.float64)}

@@ -267,7 +267,7 @@ def test_heads_that_are_mixed_are_refused_with_their_folder(tmp_path):
     from lalkit.training.loop import train
 
     train(override(tiny(), {"model.feedforward": 16, "train.epochs": 1}), "sample", tmp_path)
-    with pytest.raises(LalkitError, match=f"{tmp_path}.*mixes its heads"):
+    with pytest.raises(LalkitError, match=f"{tmp_path}.*model.feedforward=0"):
         compare_heads(read_runs([str(tmp_path)]), "sample", "dev", sentences=4, labels=LABELS)
 
 

@@ -9,7 +9,7 @@ The data are plain dicts, lists and numbers, and Sentences; those marked with * 
   *profile (corpus, spans, labels, led [label heads][labels], all [labels], norm), *boundary (full, lean or glass), *constrain.
   Without norms and without a boundary it shows trees alone (`tree_page`).
 - A sentence of n words: sentence (both layers), gold (both layers, or None), spans; *attention (of each label head, over START,
-  the words and STOP; the sum is 1), *arc_probabilities, *matches ([start, end] of what a search found).
+  the words and STOP; the sum is 1), *arc_probabilities.
 - A span, which is a constituent: start, end, label; *head, *probability (what is unsure is drawn faint, and a slider hides it),
   *score. The paper's layer gives values (norm -> a number for each label head). Label attention inside the span gives readings
   (of the span's own label, and of the label with the second best score) and then (for each word: the best label, and its score,
@@ -159,7 +159,6 @@ def _sentence(shown: dict, spans: list[dict], comparison: dict | None) -> dict:
         "spans": rows,
         "attention": [_rounded(row) for row in shown.get("attention", ())],
         "comparison": comparison and {key: comparison[key] for key in ("line", "missing", "differs")},
-        "matches": shown.get("matches"),
     }
 
 

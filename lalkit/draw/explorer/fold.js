@@ -97,7 +97,7 @@ function room(of, all) {
 function move(all, x, y) {
   for (const item of all("text, rect")) {
     const wide = item.tagName === "rect" ? get(item, "width") : 0;
-    const ground = wide && (item.parentNode === picture() || item.matches(".match"));
+    const ground = wide && (item.parentNode === picture());
     item.setAttribute("x", ground ? x(get(item, "x")) : x(get(item, "x") + wide / 2) - wide / 2);
     if (ground) item.setAttribute("width", x(get(item, "x") + wide) - x(get(item, "x")));
     if (wide) item.setAttribute("height", y(get(item, "y") + get(item, "height")) - y(get(item, "y")));

@@ -95,8 +95,6 @@ function errors({ spans, comparison }) {
   return wrong.length || !comparison?.differs ? wrong : [-1];
 }
 
-const hits = ({ spans, matches }) => [...new Set((matches ?? []).map(([start, end]) => spans.findIndex((of) => of.start === start && of.end === end)))].sort((a, b) => a - b);
-
 function toggle(mode) {
   document.documentElement.classList.toggle(mode);
   showShown();
@@ -149,7 +147,6 @@ const prefersDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
 const keys = {
   n: () => showSentence(shown.sentence + 1), p: () => showSentence(shown.sentence - 1),
   e: () => seek(errors, "difference", 1), E: () => seek(errors, "difference", -1),
-  m: () => seek(hits, "search hit", 1), M: () => seek(hits, "search hit", -1),
   F: () => page.pane.fold(null), d: () => toggle("dark"), l: () => toggle("large"), "?": () => find("help").showModal(),
   Escape: () => page.pane.unpin() || page.pane.letGo(),
 };
@@ -160,9 +157,8 @@ sentences.forEach((item, i) => {
 find("size").value = "fit"; // a browser may remember what was chosen before a reload
 find("fonts").hidden = !lacksChinese();
 find("errors").hidden = !sentences.some((item) => item.comparison);
-find("hits").hidden = !sentences.some((item) => item.matches);
 find("sentence").addEventListener("change", (event) => showSentence(Number(event.target.value)));
-for (const [id, key] of Object.entries({ previous: "p", next: "n", dark: "d", large: "l", "help-button": "?", "next-error": "e", "next-hit": "m" })) {
+for (const [id, key] of Object.entries({ previous: "p", next: "n", dark: "d", large: "l", "help-button": "?", "next-error": "e" })) {
   find(id).addEventListener("click", keys[key]);
 }
 find("close").addEventListener("click", () => find("help").close());

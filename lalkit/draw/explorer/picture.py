@@ -103,11 +103,6 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
     for column, name, x in (("0", "START", -beyond), ("last", "STOP", drawing.width + beyond)):
         cells += _cell(column, x, svg.text_width(name, NUMBER) + 8, y)
         cells.append(svg.element("g", svg.text(x, y, name, NUMBER, colour=svg.GREY), class_="end"))
-    matches = sorted({tuple(match) for match in data.get("matches") or ()})
-    for start, end in matches:  # a frame around the words that a search found
-        left, right = (drawing.xs[word] + side * drawing.slots[word] / 2 for word, side in ((start, -1), (end - 1, 1)))
-        frame = {"x": left + 2, "y": y - WORD - 3, "width": right - left - 4, "height": WORD + 10, "rx": 4}
-        cells.append(svg.element("rect", class_="match", **frame))
     boxes, veils = [], []
     for i, (span, chain) in enumerate(zip(spans, chains)):
         half = max(svg.text_width(item.node.label, LABEL) for item in chain) / 2 + 5
@@ -115,10 +110,9 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
         place = {"x": sum(item.x for item in chain) / len(chain) - half, "y": top, "width": 2 * half}
         place["height"] = drawing.base - chain[-1].level * LEVEL + 5 - top
         wrong = " wrong" * bool(comparison and comparison["status"][i] != "same")
-        match = " match" * ((span["start"], span["end"]) in matches)
         peers = [j for j, other in enumerate(spans) if other["parent"] == span["parent"]]
         boxes.append(svg.element(
-            "g", svg.element("rect", class_="box", **place, rx=4), class_=f"constituent{wrong}{match}", data_span=i,
+            "g", svg.element("rect", class_="box", **place, rx=4), class_=f"constituent{wrong}", data_span=i,
             role="treeitem", tabindex=0 if i == 0 else -1, aria_level=span["level"], aria_posinset=peers.index(i) + 1,
             aria_setsize=len(peers), aria_selected="false",
         ))  # fmt: skip
