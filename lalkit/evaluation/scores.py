@@ -33,8 +33,8 @@ from lalkit.chart.joint import decode_batch
 from lalkit.errors import LalkitError
 from lalkit.evaluation import evalb
 from lalkit.evaluation.evalb import COLLINS, OK, BracketCount, EvalbRules, percent
+from lalkit.treebank.conllu import is_universal, same_convention, without_subtype
 from lalkit.treebank.tree import Node, Sentence, escape, find_crossing
-from lalkit.treebank.universal import is_universal, same_convention, without_subtype
 
 # The usual five of the Penn Treebank (the evaluation of Stanford, and of Zhou and Zhao), and the Chinese Treebank's PU.
 PUNCTUATION = frozenset({"``", "''", ":", ",", ".", "PU"})

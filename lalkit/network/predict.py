@@ -30,9 +30,9 @@ from lalkit.errors import LalkitError, ParameterError, whole_number
 from lalkit.network.batches import Collator, batches, usual
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.vocabulary import Vocab
+from lalkit.treebank.conllu import universal_tags
 from lalkit.treebank.joint import GROUP, JointSpan, from_joint
 from lalkit.treebank.tree import Sentence, Span
-from lalkit.treebank.universal import universal_tags
 
 if TYPE_CHECKING:
     import pandas as pd

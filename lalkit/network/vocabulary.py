@@ -9,10 +9,10 @@ from functools import cached_property
 
 from lalkit.errors import ModelError
 from lalkit.files import check_form
+from lalkit.treebank.conllu import is_universal
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.text import normalise
 from lalkit.treebank.tree import Sentence
-from lalkit.treebank.universal import is_universal
 
 EMPTY = ""  # span label 0: no constituent
 WHOLE = "TOP"

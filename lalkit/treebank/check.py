@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lalkit.errors import CorpusError, JointError, TreebankError
+from lalkit.treebank.conllu import same_convention
 from lalkit.treebank.corpora import Treebank, layers_of, load, parts_of
 from lalkit.treebank.joint import GROUP, JointSpan, joint_constituents, to_joint
 from lalkit.treebank.tree import UNARY, Sentence, find_crossing
-from lalkit.treebank.universal import same_convention
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ import torch
 from lalkit.chart.joint import JointTree
 from lalkit.network.predict import arc_label_scores
 from lalkit.network.vocabulary import Vocab
-from lalkit.treebank.conllu import format_conllu, scan_conll
+from lalkit.treebank.conllu import RELATIONS, UPOS, format_conllu, is_universal, scan_conll, universal_tags
 from lalkit.treebank.tree import Sentence
-from lalkit.treebank.universal import RELATIONS, UPOS, is_universal, universal_tags
 from tests.corpora import needs
 
 # The subtypes that UD has documented for English.
