@@ -12,6 +12,10 @@ but k choices per item need not be kept.) Of trees with equal scores, the one co
 the smaller head word of the sentence, no label before labels by their index, the head child before splits, right splits
 before left ones, smaller splits before larger ones, and smaller dependents before larger ones.
 
+Structures. Most of the k best trees differ only in labels. `structures` gives the best tree for each set of arcs instead. The
+trees that differ from a known one for the first time at the arc of a certain word have its earlier arcs, but not this one. So
+each part of the partition needs one more chart. (Lawler's method again, with arcs as the choices.)
+
 Constraints. A label or an arc with score -inf is forbidden. A closed span is one that the tree must contain, or one that
 crosses it: only a labelled child N may stand there, and a single word needs a label. If also all labels of the spans that
 cross it are forbidden, then every derivation that is left contains the required span, because a binary derivation without an
@@ -23,6 +27,8 @@ from __future__ import annotations
 import heapq
 import logging
 import math
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -114,6 +120,44 @@ def k_best(scores: Scores, k: int) -> list[JointTree]:
     if len(trees) < k:
         logger.warning("%d trees were asked for, but the sentence has only %d", k, len(trees))
     return sorted(trees, key=lambda tree: -tree.score)  # the queue adds in another order
+
+
+def structures(scores: Scores, words: Sequence[int]) -> Iterator[tuple[JointTree, Scores]]:
+    """Yield the best tree of every set of arcs, the best first, and the scores of all trees that have these arcs.
+
+    words: the words (from 0) whose arcs count. Trees that differ only in labels, in constituents, or in the arcs of other words
+    have the same structure. `log_partition` of the scores is the logarithm of the sum over all trees of a structure.
+    """
+    queue: list[
+        tuple
+    ] = []  # minus the score of the best tree, a number, this tree, the arcs it may have, its first free word
+    number = count()
+
+    def push(arcs: np.ndarray, place: int) -> None:
+        if tree := _best(scores._replace(arcs=arcs)):
+            heapq.heappush(queue, (-tree.score, next(number), tree, arcs, place))
+
+    push(scores.arcs, 0)
+    while queue:
+        _, _, tree, arcs, place = heapq.heappop(queue)
+        for i, word in enumerate(words):
+            head = tree.heads[word]
+            if i >= place:
+                others = arcs.copy()
+                others[word, head] = -np.inf
+                push(others, i)
+            arcs = arcs.copy()
+            arcs[word] = np.where(np.arange(arcs.shape[1]) == head, arcs[word], -np.inf)
+        yield tree, scores._replace(arcs=arcs)
+
+
+def _best(scores: Scores) -> JointTree | None:
+    """Return the best joint tree; None if there is no tree."""
+    n = len(scores.arcs)
+    chart, node = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n))
+    _fill_best(scores.labels.max(-1), scores.arcs, scores.closed, chart, node)
+    spans, heads, _, possible = _unwind(*scores, chart, node, np.empty(0, np.int64), np.empty(0))
+    return _tree(scores, spans, heads) if possible else None
 
 
 def samples(scores: Scores, k: int, seed: int) -> list[JointTree]:

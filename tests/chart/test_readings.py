@@ -6,7 +6,7 @@ from scipy.stats import chisquare
 
 from lalkit.chart.constraints import ArcItem, Constraints, SpanItem
 from lalkit.chart.joint import decode
-from lalkit.chart.readings import k_best, log_partition, samples, weighted
+from lalkit.chart.readings import k_best, log_partition, samples, structures, weighted
 from lalkit.errors import ParameterError
 from tests.chart.charts import LAMBDAS, check_joint_tree, random_chart
 from tests.reference import joint_enumeration as reference
@@ -67,6 +67,23 @@ def test_ties_are_broken_as_documented():
     first = k_best(weighted(label_scores, arc_scores), 40)
     # The first head word, the first split, and no label where there may be none.
     assert key(first[0]) == (((0, 3, 2, 1), (1, 3, 1, 2)), (0, 1, 2))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_structures_are_those_of_enumeration(seed):
+    """The best tree of every set of arcs, and the sum over all trees that have these arcs; the last word may not count."""
+    rng = np.random.default_rng(seed)
+    n, labels = 1 + seed % 5, 3 if seed % 5 > 2 else 4
+    label_scores, arc_scores = random_chart(rng, n, labels, "exact")
+    words, classes = range(n - (seed > 6 and n > 1)), {}
+    for score, (_, heads) in all_trees(n, labels, label_scores, arc_scores, 0.5):
+        classes.setdefault(tuple(heads[i] for i in words), []).append(score)
+    found = list(structures(weighted(label_scores, arc_scores), words))
+    assert [tree.score for tree, _ in found] == sorted(map(max, classes.values()), reverse=True)
+    for tree, scores in found:
+        members = classes.pop(tuple(tree.heads[i] for i in words))
+        assert tree.score == max(members) and log_partition(scores) == pytest.approx(np.logaddexp.reduce(members))
+    assert not classes
 
 
 def test_wrong_input_is_refused():
