@@ -19,11 +19,10 @@ from weakref import WeakKeyDictionary
 
 from lalkit import __version__
 from lalkit.chart.constraints import Constraints, Item, read_brackets
-from lalkit.chart.joint import JointTree
 from lalkit.errors import LalkitError, ModelError
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import layer_of, source_of
-from lalkit.interpret.alternatives import Price, Reading, Readings, given_tree
+from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, given_tree
 from lalkit.interpret.questions import MOST_CHARACTERS, MOST_TREES, Questions, Texts, TypedSentences, sentences_of
 from lalkit.network.parser import same_state
 from lalkit.network.predict import Precision, Prediction, predict, resolve_precision, with_confidence
@@ -176,12 +175,29 @@ class ParseResult:
             raise self._changed()
         return readings
 
-    def alternatives(self, k: int = 5) -> list[ParseResult]:
-        """Return the k best different joint trees, each with its `.reading`: its probability, and what differs from the best.
+    def alternatives(self, k: int = 5, differ: Differ = "structure") -> list[ParseResult]:
+        """Return the k best other ways to read the sentence, each with its `.reading`: its probability, and what differs.
 
-        If there are fewer trees, return all of them and warn. Under constraints, return only trees that obey them.
+        The first one is this parse, or the best tree. Under constraints, all obey them.
+
+        differ: "structure": some word that is not punctuation has another head word. "labels": the arcs are the same. "any": all
+        trees. See `interpret.alternatives.Readings.alternatives`.
         """
-        return self._parser.results(self.readings, self.readings.trees(k))
+        readings = self.readings
+        return [self._parser.result(readings, reading) for reading in readings.alternatives(k, differ)]
+
+    def attachments(self, phrase: str | int | tuple[int, int]) -> pd.DataFrame:
+        """Return every head word that a phrase could have, with its exact probability: head, head word, probability.
+
+        The arc is that of the phrase's own head word in this parse. Head 0 is the root. The most probable head comes first.
+
+        Args:
+            phrase: The words of the phrase, as text; or the number of a word, from 1; or the first and the last number.
+
+        Raises:
+            ParameterError: The sentence has no such phrase, has it twice, or its words have several heads outside.
+        """
+        return self.readings.attachments(self.prediction, phrase)
 
     @property
     def margin(self) -> float:
@@ -491,24 +507,21 @@ class Parser(Questions):
             remedy = "Leave the options out. For probabilities, call .with_confidence() of the result."
             raise LalkitError("only the option precision can be combined with constraints", remedy=remedy)
         readings = self.readings(read_sentence(text, form), constraints)
-        return replace(self.results(readings, [readings.best])[0], reading=None)
+        return replace(self.result(readings, readings.readings([readings.best])[0]), reading=None)
 
     def sample(self, text: str | Sequence[str] | Sentence, k: int, seed: int, form: Form = "raw") -> list[ParseResult]:
         """Draw k joint trees of a sentence by their probability, with replacement. The seed alone decides which."""
         readings = self.readings(read_sentence(text, form))
-        return self.results(readings, readings.sample(k, seed))
+        return [self.result(readings, reading) for reading in readings.readings(readings.sample(k, seed))]
 
     def readings(self, sentence: Sentence, constraints: Constraints = Constraints()) -> Readings:  # noqa: B008
         """Return the joint trees of a sentence that obey the constraints, with their scores and probabilities."""
         lam = self.config.train.lam
         return Readings(self.network, self.collator, sentence, lam, self.temperature, constraints)
 
-    def results(self, readings: Readings, trees: Sequence[JointTree]) -> list[ParseResult]:
-        """Return trees of a sentence as results, each with its `.reading`."""
-        return [
-            ParseResult(reading.prediction, self, readings.sentence, readings.state, readings.constraints, reading)
-            for reading in readings.readings(trees)
-        ]
+    def result(self, readings: Readings, reading: Reading) -> ParseResult:
+        """Return one of the trees of a sentence as a result with its `.reading`."""
+        return ParseResult(reading.prediction, self, readings.sentence, readings.state, readings.constraints, reading)
 
     def parse_text(self, text: str) -> list[ParseResult]:
         """Split running text into sentences, and parse them. Raises LalkitError for a text without sentences."""

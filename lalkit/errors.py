@@ -57,7 +57,7 @@ class ParameterError(LalkitError):
 def whole_number(name: str, value, least: int, most: int | None = None) -> int:
     """Return the value of an option as an int. Raises ParameterError unless it is a whole number within these bounds."""
     try:
-        number = operator.index(value)
+        number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
     if number is not None and least <= number and (most is None or number <= most):

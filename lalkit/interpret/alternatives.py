@@ -10,16 +10,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 
-from lalkit.chart.constraints import Constraints, Item, TagItem, items_of
+from lalkit.chart.constraints import ArcItem, Constraints, Item, TagItem, items_of
 from lalkit.chart.joint import JointTree
-from lalkit.chart.readings import k_best, log_partition, samples, tree_score, weighted
-from lalkit.chart.sums import Temperature
-from lalkit.errors import ParameterError
+from lalkit.chart.readings import k_best, log_partition, samples, structures, tree_score, weighted
+from lalkit.chart.sums import Temperature, marginals_batch
+from lalkit.errors import ParameterError, whole_number
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.predict import (
@@ -38,6 +39,12 @@ from lalkit.network.predict import (
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.tree import Sentence
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_TREES = 10_000
+Differ = Literal["structure", "labels", "any"]  # how alternatives differ: see `Readings.alternatives`
+
 
 class Price(NamedTuple):
     """What constraints cost.
@@ -54,15 +61,16 @@ class Price(NamedTuple):
 class Reading:
     """One of the joint trees of a sentence.
 
-    log_probability: of the tree, among all trees that obey the constraints. added: the constituents, groups (<H>) and
-    arcs that this tree has and the best tree does not have. missing: the reverse. Both are in the notation of
-    `lalkit.chart.constraints`.
+    log_probability: of the tree, among all trees that obey the constraints; of a structure, the sum over all of its trees.
+    added: the constituents, groups (<H>) and arcs that this tree has and the best tree does not have; of a structure, only
+    arcs. missing: the reverse. Both are in the notation of `lalkit.chart.constraints`.
     """
 
     prediction: Prediction
     log_probability: float
     added: frozenset[Item] = frozenset()
     missing: frozenset[Item] = frozenset()
+    differ: Differ = "any"
 
     @property
     def probability(self) -> float:
@@ -70,13 +78,14 @@ class Reading:
 
     def to_dict(self) -> dict:
         changes = {"added": sorted(map(str, self.added)), "missing": sorted(map(str, self.missing))}
-        return {"log_probability": self.log_probability, **changes}
+        return {"log_probability": self.log_probability, "differ": self.differ, **changes}
 
     def __str__(self) -> str:
         """Return a line with the probability, the score, and what differs: + is new, - is missing."""
         items = self.to_dict()
         changes = [*(f"+{item}" for item in items["added"]), *(f"-{item}" for item in items["missing"])]
-        numbers = f"probability {self.probability:.4g}, score {self.prediction.score:.4f}"
+        which = " of these arcs" if self.differ == "structure" else ""
+        numbers = f"probability{which} {self.probability:.4g}, score {self.prediction.score:.4f}"
         return f"# {numbers}: {'  '.join(changes) or 'the best'}"
 
 
@@ -206,6 +215,78 @@ class Readings:
         logs = [min(0.0, tree_score(divided, tree.spans, tree.heads) - self.log_partition) for tree in trees]
         first, *items = (items_of(p.spans, p.sentence.heads) for p in (best, *predictions))
         return [Reading(p, log, has - first, first - has) for p, log, has in zip(predictions, logs, items)]
+
+    def alternatives(self, k: int, differ: Differ = "structure") -> list[Reading]:
+        """Return the k best alternatives that differ in a certain way, the best first; fewer if there are fewer.
+
+        Args:
+            k: How many.
+            differ: "structure": at least one word that is not punctuation has another head word. Each is the best tree of its
+                structure. Its probability is the exact sum over all trees with these arcs, whatever their labels and
+                constituents. "labels": the trees with the arcs of the best one. "any": all trees.
+
+        Raises:
+            ParameterError: k is below 1 or above 10,000, there is no such way to differ, or no tree obeys the constraints.
+        """
+        if differ not in get_args(Differ):
+            raise ParameterError(
+                f"alternatives cannot differ by {differ!r}", remedy=f"Use {', '.join(get_args(Differ))}."
+            )
+        k, best = whole_number("the number of trees", k, 1, MOST_TREES), self.best
+        if differ == "any":
+            return self.readings(self.trees(k))
+        counted = [i for i, word in enumerate(self.sentence.words) if any(map(str.isalnum, word))]
+        found = structures(self.scores, counted)
+        if differ == "labels":
+            return self.readings(k_best(next(found)[1], k))
+        trees, scores = zip(*islice(found, k))
+        # Of trees with the same score, the decoder's comes first.
+        same = (trees[0].score, *trees[0].heads[counted]) == (best.score, *best.heads[counted])
+        logs = [log_partition(s.divided(self.temperature)) - self.log_partition for s in scores]
+        first, *arcs = ({ArcItem(i + 1, int(tree.heads[i])) for i in counted} for tree in (best, *trees))
+        return [
+            Reading(self.prediction(tree), min(0.0, log), frozenset(has - first), frozenset(first - has), differ)
+            for tree, log, has in zip([best, *trees[1:]] if same else trees, logs, arcs)
+        ]
+
+    def attachments(self, prediction: Prediction, phrase: str | int | tuple[int, int]) -> pd.DataFrame:
+        """Return the probability of every head word of a phrase: see `ParseResult.attachments`."""
+        import pandas as pd
+
+        words, heads = self.sentence.words, prediction.sentence.heads
+        first, last = self._place(phrase)
+        outside = [word for word in range(first, last + 1) if not first <= heads[word - 1] <= last]
+        if len(outside) != 1:
+            problem = (
+                f"words {first} to {last} are not one phrase in this parse: {len(outside)} of them have a head outside"
+            )
+            raise ParameterError(problem, where=str(phrase), remedy="Give one word, or a phrase of the parse.")
+        (sums,) = marginals_batch(scores_of(self.output, [len(words)]), self.lam, self.temperature, threads=1)
+        row = sums.arcs[outside[0] - 1]
+        rows = [
+            (" ".join(words[first - 1 : last]), head, words[head - 1] if head else "root", float(probability))
+            for head, probability in enumerate(row)
+            if not first <= head <= last
+        ]
+        columns = ["phrase", "head", "head word", "probability"]
+        return pd.DataFrame(rows, columns=columns).sort_values("probability", ascending=False, ignore_index=True)
+
+    def _place(self, phrase: str | int | tuple[int, int]) -> tuple[int, int]:
+        """Return the numbers of the first and the last word of a phrase of the sentence."""
+        words, n = self.sentence.words, len(self.sentence)
+        if isinstance(phrase, str):
+            wanted = "".join(phrase.split())
+            spans = [(i + 1, j) for i in range(n) for j in range(i + 1, n + 1) if "".join(words[i:j]) == wanted]
+            if len(spans) != 1:
+                problem = "is not in the sentence" if not spans else f"is in the sentence {len(spans)} times"
+                remedy = f"Give the numbers of its first and last word. The words are: {' '.join(words)}"
+                raise ParameterError(f"the phrase {problem}", where=repr(phrase), remedy=remedy)
+            return spans[0]
+        first, last = phrase if isinstance(phrase, tuple) and len(phrase) == 2 else (phrase, phrase)
+        first, last = whole_number("the first word", first, 1), whole_number("the last word", last, 1)
+        if not first <= last <= n:
+            raise ParameterError("there is no such phrase", where=str(phrase), remedy=f"The words are 1 to {n}.")
+        return first, last
 
     def sample(self, k: int, seed: int) -> list[JointTree]:
         """Draw k trees by their probability, with replacement; see `lalkit.chart.readings.samples`."""

@@ -1,0 +1,62 @@
+"""Alternatives of another structure, and the heads that a phrase could have, are those of the exact probabilities."""
+
+import numpy as np
+import pytest
+
+import lalkit
+from lalkit.errors import ParameterError
+
+TELESCOPE = "She saw the man with the telescope."
+
+
+@pytest.fixture(scope="module")
+def parse():
+    return lalkit.load("en").parse(TELESCOPE)
+
+
+def test_the_second_structure_is_the_other_attachment(parse):
+    best, second, *_ = parse.alternatives(5)
+    assert best.spans == parse.spans and not best.reading.added
+    assert (set(map(str, second.reading.added)), set(map(str, second.reading.missing))) == ({"7->2"}, {"7->4"})
+    assert str(second.reading).startswith("# probability of these arcs ") and str(second.reading).endswith(": +7->2  -7->4")
+
+
+def test_probabilities_of_structures_add_up_to_those_of_arcs(parse):
+    """Every structure has one head for each word, so the structures with an arc have its probability together."""
+    found, arcs = parse.alternatives(60), parse.attachments("with the telescope")
+    for head in (2, 4):
+        total = sum(result.reading.probability for result in found if result.sentence.heads[6] == head)
+        assert total == pytest.approx(arcs.set_index("head")["probability"][head], rel=1e-3)
+    scores = [result.score for result in found]
+    assert scores == sorted(scores, reverse=True) and len({result.sentence.heads[:-1] for result in found}) == 60
+
+
+def test_alternatives_of_labels_keep_the_arcs(parse):
+    found = parse.alternatives(4, "labels")
+    assert {result.sentence.heads for result in found} == {parse.sentence.heads}
+    assert len({result.spans for result in found}) == 4 and found[0].reading.probability > found[1].reading.probability
+    (structure,) = parse.alternatives(1)
+    assert sum(result.reading.probability for result in found) < structure.reading.probability
+
+
+@pytest.mark.parametrize("phrase", ["with the telescope", "withthetelescope", 7, (5, 7), np.int64(7)])
+def test_attachments_of_a_phrase(parse, phrase):
+    table = parse.attachments(phrase)
+    assert table["head word"].tolist()[:2] == ["man", "saw"] and table["probability"].is_monotonic_decreasing
+    assert table["probability"].sum() == pytest.approx(1) and "root" in set(table["head word"])
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda p: p.attachments("the"), "2 times"),
+        (lambda p: p.attachments("a dog"), "not in the sentence"),
+        (lambda p: p.attachments((4, 5)), "2 of them have a head outside"),
+        *((lambda p, phrase=phrase: p.attachments(phrase), "") for phrase in (0, -1, True, 10**12, (3, 9), (7, 5), None, 1.5)),
+        *((lambda p, k=k: p.alternatives(k), "number of trees") for k in (0, -1, True, 10**12, "5")),
+        (lambda p: p.alternatives(2, "tags"), "structure, labels, any"),
+    ],
+)
+def test_wrong_questions(parse, ask, words):
+    with pytest.raises(ParameterError, match=words or None):
+        ask(parse)
