@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from lalkit.errors import ParameterError
 from lalkit.treebank.joint import GROUP
-from lalkit.treebank.text import tokenize, word_tokenizer
+from lalkit.treebank.text import read_sentence, tokenize
 from lalkit.treebank.tree import UNARY, Sentence
 
 ANY = "*"
@@ -87,7 +87,7 @@ def read_item(text: str) -> Item:
     raise ParameterError("is no constraint", where=repr(text), remedy=NOTATION)
 
 
-def read_brackets(text: str, id: str = "") -> tuple[Sentence, list[SpanItem]]:
+def read_brackets(text: str, id: str = "", hyphens: bool = True) -> tuple[Sentence, list[SpanItem]]:
     """Read a sentence with some brackets: She crossed [NP the old bridge]. Return its words and the constituents.
 
     Raises ParameterError if the brackets do not balance, have no label, or divide a word.
@@ -105,15 +105,16 @@ def read_brackets(text: str, id: str = "") -> tuple[Sentence, list[SpanItem]]:
     if open_brackets or "[" in plain:
         problem = f"the bracket [{open_brackets[-1][0] if open_brackets else ''} is not closed, or has no label"
         raise ParameterError(problem, where=id, remedy="Write: [NP the old bridge], or [* the old bridge].")
-    places = list(word_tokenizer().span_tokenize(plain))
+    sentence = replace(read_sentence(plain, "raw", 1, hyphens), id=id)
+    places = tokenize(plain, hyphens)
     items = []
     for label, start, end in sorted(brackets, key=lambda bracket: bracket[1:]):
         inside = [number for number, place in enumerate(places, 1) if start < place[1] and place[0] < end]
         if not inside or places[inside[0] - 1][0] < start or places[inside[-1] - 1][1] > end:
             problem = f"[{label} {plain[start:end]}] does not hold whole words"
-            raise ParameterError(problem, where=id, remedy=f"The words are: {' '.join(tokenize(plain))}")
+            raise ParameterError(problem, where=id, remedy=f"The words are: {' '.join(sentence.words)}")
         items.append(SpanItem(label, inside[0], inside[-1]))
-    return Sentence(tokenize(plain), id=id), items
+    return sentence, items
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from itertools import repeat
 
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import unescape
-from lalkit.treebank.tree import Sentence
+from lalkit.treebank.tree import Sentence, format_tree
 
+CONSTITUENCY = "constituency"  # the comment with the tree
 MOST_DIGITS = 9  # of a word's number
 RELATIONS = frozenset(
     "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed flat "
@@ -106,8 +107,10 @@ def format_conllu(
 ) -> str:
     """Write CoNLL-U text. Tags go to XPOS; lemma and features are '_' because lalkit does not know them.
 
-    A sentence with universal parts of speech (UPOS) has what the rules of Universal Dependencies ask for: these in the fourth
-    column, the text as a comment (its words with spaces between them), and an id without spaces and slashes.
+    A sentence that knows its text has it as a comment, and SpaceAfter=No where a word touches the next one. Constituents are a
+    comment, too, in the form that Stanza writes: # constituency = (S (NP ...)). A sentence with universal parts of speech (UPOS)
+    has what the rules of Universal Dependencies ask for: these in the fourth column, the text, and an id without spaces and
+    slashes.
 
     notes: for each sentence, comments and the last column (MISC) of every word; None if there are no notes.
     """
@@ -117,14 +120,20 @@ def format_conllu(
             remedy = "Write its tree in brackets, or parse it with a parser that gives dependencies."
             raise TreebankError("this sentence has no dependencies to write", where=sentence.id, remedy=remedy)
         name = " ".join(sentence.id.splitlines())  # the name of a file can contain a line end
-        words = [unescape(word) for word in sentence.words]
+        blank, last = ("_",) * len(sentence), [[note] for note in last] or [[] for _ in sentence.words]
+        words = sentence.words if sentence.text else [unescape(word) for word in sentence.words]
+        text = sentence.text or " ".join(words)
         if sentence.upos:
-            comments = [f"text = {' '.join(words)}", *comments]
             name = re.sub(r"[\s/]+", "_", name) or str(number)
         lines = [f"# sent_id = {name}"] if name else []
+        if sentence.text or sentence.upos:
+            lines.append("# text = " + re.sub("[\\t\\n\\r]", " ", text))
+        if sentence.constituents is not None:
+            lines.append(f"# {CONSTITUENCY} = {format_tree(sentence.tree)}")
         lines += [f"# {comment}" for comment in comments]
-        blank = ("_",) * len(sentence)
-        layers = (sentence.upos, sentence.tags, sentence.heads, sentence.arc_labels, last)
+        for notes_of_word, (_, end), (start, _) in zip(last, sentence.offsets or (), (sentence.offsets or ())[1:]):
+            notes_of_word += ["SpaceAfter=No"] * (start == end)
+        layers = (sentence.upos, sentence.tags, sentence.heads, sentence.arc_labels, ["|".join(n) or "_" for n in last])
         for i, row in enumerate(zip(words, *(layer or blank for layer in layers)), 1):
             lines.append("{}\t{}\t_\t{}\t{}\t_\t{}\t{}\t_\t{}".format(i, *row))
         blocks.append("\n".join(lines) + "\n\n")

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lalkit.errors import CorpusError, TreebankError
 from lalkit.treebank import brackets, conllu, sinica
 from lalkit.treebank.head_words import Derive, derive
+from lalkit.treebank.text import with_text
 from lalkit.treebank.tree import UNARY, Node, Sentence, Span
 from lalkit.treebank.tree import escape as escape_brackets
 
@@ -253,14 +254,18 @@ def read_trees(
 
 
 def read_dependencies(file: Path, prefix: str) -> Sentences:
-    """Yield sentences without constituents, as Universal Dependencies have them."""
+    """Yield sentences as Universal Dependencies have them: without constituents, unless a comment has their tree."""
     for number, item in enumerate(conllu.scan_conll(brackets.read_text(file), str(file)), 1):
         if isinstance(item, TreebankError):
             yield item
             continue
         try:
             id, place = item.comments.get("sent_id") or f"{prefix}.{number}", f"{file}, line {item.line}"
-            yield Sentence(item.words, item.tags, None, item.heads, item.labels, id, place, True, item.upos)
+            sentence = Sentence(item.words, item.tags, None, item.heads, item.labels, id, place, True, item.upos)
+            if tree := item.comments.get(conllu.CONSTITUENCY):
+                spans = build(brackets.parse_tree(tree), item, id, (), None, place, True).constituents
+                sentence = replace(sentence, constituents=spans)
+            yield with_text(sentence, item.comments.get("text"))
         except TreebankError as error:
             yield error.at(place)
 
