@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +32,7 @@ from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_con
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
-from lalkit.treebank.text import Form, read_sentence, read_sentences, read_text
+from lalkit.treebank.text import Form, one_sentence, read_sentence, read_sentences, read_text
 from lalkit.treebank.tree import Node, Sentence, in_order
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from lalkit.probes.view import AttentionView
     from lalkit.treebank.search import Hits, Pattern
 
+logger = logging.getLogger(__name__)
 PICTURES = (".png", ".pdf")
 PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
 close = partial(math.isclose, rel_tol=1e-3, abs_tol=1e-3)  # of the scores of one tree, computed twice
@@ -75,6 +77,11 @@ class ParseResult:
             remedy = "Use .dependencies and .to_conllu(), or --to conllu."
             raise LalkitError("this parser was trained on dependencies alone: it gives no constituents", remedy=remedy)
         return self.sentence.tree
+
+    @property
+    def offsets(self) -> tuple[tuple[int, int], ...] | None:
+        """The first character of each word in the text that was typed, and the one after its last; None for a list of words."""
+        return self.sentence.offsets
 
     @property
     def spans(self) -> tuple[JointSpan, ...]:
@@ -301,7 +308,8 @@ class ParseResult:
     def to_dict(self) -> dict:
         s = self.sentence
         return {
-            "id": s.id, "words": s.words, "tags": s.tags, **({"upos": s.upos} if s.upos else {}), "heads": s.heads,
+            "id": s.id, "text": s.text, "offsets": s.offsets, "words": s.words, "tags": s.tags,
+            **({"upos": s.upos} if s.upos else {}), "heads": s.heads,
             "tree": None if s.constituents is None else self.to_ptb(),
             "arc_labels": s.arc_labels, "spans": [span._asdict() for span in self.spans], "score": self.score,
             **(self.reading.to_dict() if self.reading else {}),
@@ -408,6 +416,11 @@ class Parser(Questions):
 
         return pd.Series(self.facts).to_frame("Parser").to_html()
 
+    @property
+    def hyphens(self) -> bool:
+        """Whether hyphens split words of raw text, as in the treebank that the parser learned from."""
+        return self.info.get("hyphens", True)
+
     @classmethod
     def load(cls, name: str | Path, precision: Precision = "fp32", **hub) -> Parser:
         """Load a parser by the name of a shipped one, from a folder, or from the hub with 'hf:owner/name'.
@@ -490,28 +503,30 @@ class Parser(Questions):
             options: Those of `parse_all`; with constraints, only precision.
 
         Raises:
-            LalkitError: There are no words, or the constraints contradict each other.
+            LalkitError: There are no words, or several sentences, or the constraints contradict each other.
         """
         constraints = Constraints.read(require, forbid)
         if form == "brackets":
             if not isinstance(text, str):
                 remedy = 'Give a str: "She crossed [NP the old bridge]."'
                 raise LalkitError(f"brackets are typed in a text, not in {reprlib.repr(text)}", remedy=remedy)
-            text, typed = read_brackets(text, "1")
+            text, typed = read_brackets(text, "1", self.hyphens)
             form = "raw"
             constraints = replace(constraints, require=constraints.require + tuple(typed))
+        elif isinstance(text, str) and form in ("raw", "text"):
+            one_sentence(text)
         if not constraints.items:
             return self.parse_all([text], form, **options)[0]
         resolve_precision(options.pop("precision", self.precision), "cpu", exact=True)
         if options:
             remedy = "Leave the options out. For probabilities, call .with_confidence() of the result."
             raise LalkitError("only the option precision can be combined with constraints", remedy=remedy)
-        readings = self.readings(read_sentence(text, form), constraints)
+        readings = self.readings(read_sentence(text, form, 1, self.hyphens), constraints)
         return replace(self.result(readings, readings.readings([readings.best])[0]), reading=None)
 
     def sample(self, text: str | Sequence[str] | Sentence, k: int, seed: int, form: Form = "raw") -> list[ParseResult]:
         """Draw k joint trees of a sentence by their probability, with replacement. The seed alone decides which."""
-        readings = self.readings(read_sentence(text, form))
+        readings = self.readings(read_sentence(text, form, 1, self.hyphens))
         return [self.result(readings, reading) for reading in readings.readings(readings.sample(k, seed))]
 
     def readings(self, sentence: Sentence, constraints: Constraints = Constraints()) -> Readings:  # noqa: B008
@@ -527,7 +542,7 @@ class Parser(Questions):
         """Split running text into sentences, and parse them. Raises LalkitError for a text without sentences."""
         if not isinstance(text, str):
             raise LalkitError(f"running text is text, not {reprlib.repr(text)}", remedy="Give a str.")
-        sentences = read_text(text)
+        sentences = read_text(text, hyphens=self.hyphens)
         if not sentences:
             raise LalkitError("there is nothing to parse", remedy="Give at least one word.")
         return self.parse_all(sentences)
@@ -543,7 +558,9 @@ class Parser(Questions):
         """
         if isinstance(texts, str | Sentence):
             raise LalkitError("this is one sentence, not a list of sentences", remedy="Use `parse`, or give a list.")
-        sentences = read_sentences(texts, form)
+        sentences = read_sentences(texts, form, self.hyphens)
+        if form == "tagged":
+            self._check_tags(sentences)
         options = {"precision": self.precision, **options}
         predictions = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
         state = self.network.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
@@ -553,6 +570,15 @@ class Parser(Questions):
         import pandas as pd
 
         return pd.Series(results, texts.index, object, "parse") if isinstance(texts, pd.Series) else results
+
+    def _check_tags(self, sentences: Sequence[Sentence]) -> None:
+        """Warn if the parser does not read tags. Raise LalkitError for a tag that it does not know."""
+        for sentence in sentences:
+            if unknown := [tag for tag in sentence.tags if tag not in self.vocab.tag_index]:
+                remedy = f"Its tags are: {' '.join(self.vocab.tags)}" if self.vocab.tags else "Use --form tokens."
+                raise LalkitError(f"the parser has no tag {unknown[0]!r}", where=sentence.where, remedy=remedy)
+        if self.config.model.tag_input != "given":
+            logger.warning("this parser chooses tags itself: the tags of the text are not used")
 
     def search(
         self,
@@ -625,17 +651,21 @@ class Parser(Questions):
         """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.source.AttributionSource.look`."""
         from lalkit.interpret.paper_layer import PaperLayer
 
-        return PaperLayer(self.network, self.collator, self.config.train.lam).look(sentences_of(texts), **options)
+        return PaperLayer(self.network, self.collator, self.config.train.lam).look(
+            sentences_of(texts, self.hyphens), **options
+        )
 
     def terms(self, texts: Texts, **options) -> list[Terms]:
         """Parse, and keep the terms of every score. options: those of `AttributionSource.look`."""
         from lalkit.interpret.span_layer import SpanLayer
 
-        return SpanLayer(self.network, self.collator, self.config.train.lam).look(sentences_of(texts), **options)
+        return SpanLayer(self.network, self.collator, self.config.train.lam).look(
+            sentences_of(texts, self.hyphens), **options
+        )
 
     def view(self, texts: Texts, **options) -> AttentionView:
         """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`."""
-        return self.attribution.view(sentences_of(texts), **options)
+        return self.attribution.view(sentences_of(texts, self.hyphens), **options)
 
 
 def load(name: str | Path = "default", precision: Precision = "fp32") -> Parser:

@@ -214,7 +214,7 @@ def test_one_version_everywhere():
     assert PROJECT["license"] == citation["license"] == "Apache-2.0"
 
 
-# What one parsed sentence has no use for. Of scipy, numba loads a part; of NLTK, the tokenizer is read from its file.
+# What one parsed sentence has no use for. Of scipy, numba loads a part.
 UNUSED = "captum jinja2 matplotlib nltk pandas scipy.optimize scipy.stats sklearn sympy tornado transformers".split()
 
 

@@ -240,9 +240,9 @@ def explain(
     from lalkit.files import write_text
     from lalkit.treebank.text import read_sentences
 
-    sentences = read_sentences(text)
     options.set_threads(None)
     parser = Parser.load(model)
+    sentences = read_sentences(text, "raw", parser.hyphens)
     source = parser.attribution
     if not source.norms and norm != "exact":
         problem = "this parser has no norms: what words add is exact, and every head has one label"

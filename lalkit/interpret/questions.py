@@ -132,7 +132,7 @@ class Questions:
             ParameterError: another name, or a head that the layer does not have.
             LalkitError: sentences are needed.
         """
-        source, others = self.attribution, sentences_of(of)
+        source, others = self.attribution, sentences_of(of, self.hyphens)
         chosen = None if heads is None else source.chosen(heads)
         if contexts not in CONTEXTS:
             raise ParameterError(f"there are no contexts {contexts!r}", remedy=f"Give one of {', '.join(CONTEXTS)}.")
@@ -149,15 +149,15 @@ class Questions:
             yield self
 
     def _looks(self, texts: Texts) -> tuple[list, list[Sentence]]:
-        sentences = sentences_of(texts)
+        sentences = sentences_of(texts, self.hyphens)
         if not sentences:
             raise LalkitError("there is nothing to parse", remedy="Give at least one sentence.")
         return self.attribution.look(sentences), sentences
 
 
-def sentences_of(texts: Texts) -> list[Sentence]:
+def sentences_of(texts: Texts, hyphens: bool = True) -> list[Sentence]:
     """Return the sentences of a treebank, of a list of texts, or of one text."""
-    return read_sentences([texts] if isinstance(texts, str | Sentence) else texts)
+    return read_sentences([texts] if isinstance(texts, str | Sentence) else texts, "raw", hyphens)
 
 
 def _only(chosen: Tensor, change: Callable) -> Callable:

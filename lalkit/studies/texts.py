@@ -29,7 +29,7 @@ import pandas as pd
 
 from lalkit.errors import CorpusError
 from lalkit.treebank.brackets import read_text
-from lalkit.treebank.text import tokenize
+from lalkit.treebank.text import read_line
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,9 @@ def _document(row: dict) -> Text:
         raise ValueError("no lists of tags and of entities")
     if not all(isinstance(value, str) for value in (row["text"], row["summary"], *tags)):
         raise ValueError("no texts")
-    words, summary = (tuple(row[key].split()) if tags or names else tokenize(row[key]) for key in ("text", "summary"))
+    words, summary = (
+        tuple(row[key].split()) if tags or names else read_line(row[key]).words for key in ("text", "summary")
+    )
     return Text(words, "", summary, tuple(tags), tuple(names), str(row.get("id", "")))
 
 

@@ -64,9 +64,9 @@ class Treebank:
     problems: tuple[TreebankError, ...] = ()
 
     @classmethod
-    def load(cls, name: str, split: str, *, task: str = "joint", lenient: bool = False) -> Treebank:
+    def load(cls, name: str | os.PathLike, split: str, *, task: str = "joint", lenient: bool = False) -> Treebank:
         """Load one split of a named treebank, or of a folder. The arguments are those of `lalkit.treebank.corpora.load`."""
-        return load(name, split, task=task, lenient=lenient)
+        return load(str(name), split, task=task, lenient=lenient)
 
     def __len__(self) -> int:
         return len(self.sentences)

@@ -12,6 +12,7 @@ replaced. On the raw text of EWT's dev part, F1 of the tokens is 98.8. (The rule
 from __future__ import annotations
 
 import re
+import reprlib
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -171,6 +172,21 @@ def with_text(sentence: Sentence, text: str | None) -> Sentence:
     if text is None or "".join(sentence.words) != "".join(text.split()):
         return sentence
     return replace(sentence, text=text)
+
+
+def splits_hyphens(sentences: Iterable[Sentence]) -> bool:
+    """Return whether hyphens are tokens of their own in a treebank: well - known, and not well-known."""
+    words = [word for sentence in sentences for word in sentence.words]
+    return words.count("-") >= sum(re.fullmatch(r"\w+(-\w+)+", word) is not None for word in words)
+
+
+def one_sentence(text: str) -> str:
+    """Return a text that is one sentence. Raises TreebankError for several."""
+    if re.search(r"[.!?…]\W*\s\W*\w", text) and len(parts := split_sentences(text)) > 1:
+        problem = f"the text has {len(parts)} sentences; the second one is {reprlib.repr(parts[1])}"
+        remedy = "Split them: parser.parse_text(text), or --form text. To read all as one sentence: parser.parse_all([text])."
+        raise TreebankError(problem, remedy)
+    return text
 
 
 def split_sentences(text: str) -> list[str]:
