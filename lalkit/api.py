@@ -8,7 +8,7 @@ import math
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import count
 from os import PathLike
 from pathlib import Path
@@ -560,7 +560,7 @@ class Parser(Questions):
             raise LalkitError("this is one sentence, not a list of sentences", remedy="Use `parse`, or give a list.")
         sentences = read_sentences(texts, form, self.hyphens)
         if form == "tagged":
-            self._check_tags(sentences)
+            self.check_tags(sentences)
         options = {"precision": self.precision, **options}
         predictions = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
         state = self.network.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
@@ -571,14 +571,14 @@ class Parser(Questions):
 
         return pd.Series(results, texts.index, object, "parse") if isinstance(texts, pd.Series) else results
 
-    def _check_tags(self, sentences: Sequence[Sentence]) -> None:
+    def check_tags(self, sentences: Sequence[Sentence]) -> None:
         """Warn if the parser does not read tags. Raise LalkitError for a tag that it does not know."""
         for sentence in sentences:
             if unknown := [tag for tag in sentence.tags if tag not in self.vocab.tag_index]:
                 remedy = f"Its tags are: {' '.join(self.vocab.tags)}" if self.vocab.tags else "Use --form tokens."
                 raise LalkitError(f"the parser has no tag {unknown[0]!r}", where=sentence.where, remedy=remedy)
         if self.config.model.tag_input != "given":
-            logger.warning("this parser chooses tags itself: the tags of the text are not used")
+            _warn_of_tags()
 
     def search(
         self,
@@ -671,6 +671,11 @@ class Parser(Questions):
 def load(name: str | Path = "default", precision: Precision = "fp32") -> Parser:
     """Load a parser by name, from a folder, or from the hub: see `Parser.load`. Without a name, the usual English parser."""
     return Parser.load(name, precision)
+
+
+@cache
+def _warn_of_tags() -> None:
+    logger.warning("this parser chooses tags itself: the tags of the text are not used")
 
 
 def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:

@@ -148,6 +148,8 @@ def parse(
     require: list[str] | None = None,
     forbid: list[str] | None = None,
     alternatives: int | None = None,
+    differ: Literal["structure", "labels", "any"] = "structure",
+    attach: str | None = None,
     confidence: bool = False,
     precision: options.Precision = "auto",
 ) -> None:
@@ -155,7 +157,7 @@ def parse(
 
     Example: lalkit parse "Select the person driving." --to conllu
 
-    For one typed sentence: --require and --forbid, such as "NP(3,5)" or "4->2", --form brackets, and --alternatives.
+    For one typed sentence: --require and --forbid, such as "NP(3,5)" or "4->2", --form brackets, --alternatives and --attach.
 
     Args:
         text: Sentences, or a file; by default standard input is read.
@@ -171,13 +173,16 @@ def parse(
         svg: Write a drawing of every sentence into this folder.
         require: What the tree must have: NP(3,5), 4->2 (an arc) or 3_NN (a tag); words are counted from 1. Repeat it for more.
         forbid: What the tree must not have, in the same notation. Repeat it for more.
-        alternatives: Print this many of the best trees, with their probabilities and with what differs from the best.
+        alternatives: Print this many of the best readings, with their probabilities and with what differs from the best.
+        differ: How the alternatives differ: structure (a word has another head word), labels (the same arcs), or any.
+        attach: Print the head words that this phrase of the sentence could have, with their exact probabilities.
         confidence: Also write, in conllu and json, how probable the parts of each parse are.
     """
     from lalkit import corpus
     from lalkit.api import Parser
     from lalkit.network.predict import resolve_precision
     from lalkit.training.named import find
+    from lalkit.treebank.text import one_sentence
 
     if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text that is too long for a path
         raise ParameterError(f"{text[0]} is a parser, not a text", remedy=f"Write: --model {text[0]}")
@@ -186,10 +191,12 @@ def parse(
     if file and text:
         raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
     forms = corpus.forms(to)
+    for part in text or () if form == "raw" else ():
+        one_sentence(part)
     if confidence and "ptb" in forms:
         remedy = "Give --to conllu or --to json."
         raise ParameterError("brackets have no place for probabilities: --confidence is not for ptb", remedy=remedy)
-    if not (require or forbid or alternatives is not None or form == "brackets"):
+    if not (require or forbid or alternatives is not None or attach is not None or form == "brackets"):
         out = out or (Path(file.name) if file and len(forms) > 1 else None)
         job = corpus.Job(find(model), form, forms, pretty, svg, confidence, precision)
         with ExitStack() as stack:
@@ -206,11 +213,19 @@ def parse(
         raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
     parser = Parser.load(model, resolve_precision(precision, "cpu", exact=True))
     result = parser.parse(text[0], form, require=require or (), forbid=forbid or ())
-    for tree in [result] if alternatives is None else result.alternatives(alternatives):
+    if attach is not None:
+        for row in result.attachments(attach).head(5).itertuples():
+            print(f"{row.probability:.4f}  {row.phrase} -> {row[3]} ({row.head})")
+        return
+    trees = [result] if alternatives is None else result.alternatives(alternatives, differ)
+    for tree in trees:
         tree = tree.with_confidence() if confidence else tree
         for to in forms:
             reading = f"{tree.reading}\n" if tree.reading and to != "json" else ""
             print(reading, corpus.write(tree, to, pretty), sep="", end="")
+    if alternatives is not None:
+        share = sum(tree.reading.probability for tree in trees)
+        logger.info("these %d have %.4g of the probability; %.2g is left", len(trees), share, max(0.0, 1 - share))
     if result.constraints.items:
         logger.info("the constraints cost %.4f in score; the log-probability to obey is %.4f", *result.price)
 
