@@ -65,7 +65,7 @@ def test_the_terms_in_the_explorer_come_from_the_shipped_parser():
 def test_the_readings_come_from_the_shipped_parser():
     committed, parser = pd.read_csv(FOLDER / "alternatives.csv"), lalkit.load("en-news")
     for text, rows in committed.groupby("sentence", sort=False):
-        results = parser.parse(text).alternatives(len(rows))
+        results = parser.parse(text).alternatives(len(rows), "any")
         assert [result.to_ptb() for result in results] == rows["tree"].tolist()
         assert [result.reading.probability for result in results] == pytest.approx(
             rows["probability"].tolist(), rel=2e-3

@@ -18,7 +18,9 @@ def test_the_second_structure_is_the_other_attachment(parse):
     best, second, *_ = parse.alternatives(5)
     assert best.spans == parse.spans and not best.reading.added
     assert (set(map(str, second.reading.added)), set(map(str, second.reading.missing))) == ({"7->2"}, {"7->4"})
-    assert str(second.reading).startswith("# probability of these arcs ") and str(second.reading).endswith(": +7->2  -7->4")
+    assert str(second.reading).startswith("# probability of these arcs ") and str(second.reading).endswith(
+        ": +7->2  -7->4"
+    )
 
 
 def test_probabilities_of_structures_add_up_to_those_of_arcs(parse):
@@ -52,7 +54,10 @@ def test_attachments_of_a_phrase(parse, phrase):
         (lambda p: p.attachments("the"), "2 times"),
         (lambda p: p.attachments("a dog"), "not in the sentence"),
         (lambda p: p.attachments((4, 5)), "2 of them have a head outside"),
-        *((lambda p, phrase=phrase: p.attachments(phrase), "") for phrase in (0, -1, True, 10**12, (3, 9), (7, 5), None, 1.5)),
+        *(
+            (lambda p, phrase=phrase: p.attachments(phrase), "")
+            for phrase in (0, -1, True, 10**12, (3, 9), (7, 5), None, 1.5)
+        ),
         *((lambda p, k=k: p.alternatives(k), "number of trees") for k in (0, -1, True, 10**12, "5")),
         (lambda p: p.alternatives(2, "tags"), "structure, labels, any"),
     ],
