@@ -179,14 +179,6 @@ def to_dict(config: Any) -> dict:
     return dataclasses.asdict(config)
 
 
-def flatten(values: dict, path: str = "") -> dict[str, Any]:
-    """Return nested settings by their full names: {'train.epochs': 8, 'model.label_attention.heads': 32}."""
-    flat = {}
-    for name, value in values.items():
-        flat |= flatten(value, f"{path}{name}.") if isinstance(value, dict) else {f"{path}{name}": value}
-    return flat
-
-
 def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
     """Read a config of this kind: the inverse of `to_dict`. Raises ModelError for anything unknown."""
     names = _forms(kind)

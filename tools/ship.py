@@ -39,7 +39,7 @@ from scipy.optimize import minimize
 from lalkit import __version__
 from lalkit.api import Parser
 from lalkit.chart.sums import check_distribution, marginals_batch, temperatures
-from lalkit.config import PRESETS, Config, flatten, read_saved, to_dict
+from lalkit.config import PRESETS, Config, read_saved, to_dict
 from lalkit.draw.figures import calibration_figure
 from lalkit.draw.pages import png
 from lalkit.errors import CorpusError, LalkitError, ModelError
@@ -312,10 +312,18 @@ def controls(runs: Sequence[str | Path], treebank: str, recipe: dict) -> list[di
     return [*groups.values()]
 
 
+def flatten(values: dict, path: str = "") -> dict:
+    """Return nested settings by their full names: {'train.epochs': 8, 'model.label_attention.heads': 32}."""
+    flat = {}
+    for name, value in values.items():
+        flat |= flatten(value, f"{path}{name}.") if isinstance(value, dict) else {f"{path}{name}": value}
+    return flat
+
+
 def settings(config: Config) -> dict:
     """Return how a config differs from the nearest preset: {'preset': 'minilm', 'train.epochs': 8}.
 
-    The seed and the number of processes that share a batch are left out: runs that differ in these have the same recipe.
+    The seed is left out: runs that differ in it have the same recipe.
     """
     ours = flatten(to_dict(config))
     del ours["train.seed"]

@@ -58,24 +58,14 @@ def map_threads(function: Callable, items: Iterable, threads: int | None) -> lis
         return list(pool.map(function, items))
 
 
-def progress(
-    iterable: Iterable | None = None,
-    *,
-    total: int | None = None,
-    desc: str = "",
-    unit: str = "it",
-    disable: bool = False,
-) -> tqdm:
-    """Return a progress bar on standard error: live on a terminal, else one new line about every 15 seconds.
-
-    disable: show nothing, for example in a worker process.
-    """
+def progress(iterable: Iterable | None = None, *, total: int | None = None, desc: str = "", unit: str = "it") -> tqdm:
+    """Return a progress bar on standard error: live on a terminal, else one new line about every 15 seconds."""
     from tqdm import tqdm
 
     live = sys.stderr.isatty()
     options = {"mininterval": 0.5} if live else {"mininterval": 15, "delay": 15, "file": _Lines()}
     return tqdm(
-        iterable, desc, total, unit=unit, disable=disable, leave=False, ascii=True, miniters=1, dynamic_ncols=live,
+        iterable, desc, total, unit=unit, leave=False, ascii=True, miniters=1, dynamic_ncols=live,
         **options,
     )  # fmt: skip
 
