@@ -14,7 +14,6 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,15 +30,13 @@ from torch import Tensor, nn
 from lalkit.chart import joint
 from lalkit.chart.machine import compiled
 from lalkit.chart.sums import marginals
-from lalkit.config import LabelAttentionConfig, ModelConfig, preset
+from lalkit.config import LabelAttentionConfig, preset
 from lalkit.errors import ParameterError, whole_number
 from lalkit.interpret import source_of
 from lalkit.interpret.contributions import contributions as contributions_of
 from lalkit.interpret.paper_layer import without_heads
 from lalkit.network import parser as assembly
 from lalkit.network import predict as predicting
-from lalkit.network.alignment import MINILM
-from lalkit.network.alignment import resolve as encoder_folder
 from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
 from lalkit.network.label_attention import LabelAttention, Masks
 from lalkit.network.parser import Network
@@ -48,7 +45,7 @@ from lalkit.network.scores import SpanScorer
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import PretrainedEncoder
 from lalkit.training.objective import MAX_LENGTH, losses, make_optimizer
-from lalkit.treebank.check import subset, trainable
+from lalkit.treebank.check import trainable
 from lalkit.treebank.corpora import find, load
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence
@@ -58,18 +55,16 @@ logger = logging.getLogger(__name__)
 # The ratio of these routines says how many times as long ours takes; of the others, how many times as fast it is.
 MULTIPLES = ("probabilities", "look", "parse", "start", "parts", "train")
 HEADS = LABELS = 112  # label heads of the paper's layer; labels of its scorer
-LARGE, FEW = 100_000_000, 24  # an encoder with more weights than this is measured on a few sentences only
 STEPS = 4  # batches of a measured training, evenly spread over lengths
 
 
 @dataclass(frozen=True)
 class Settings:
-    """repeats: rounds of each comparison; preset and random_weights: the network of `parse`, `train` and `look`."""
+    """repeats: rounds of each comparison; preset: the network of `parse`, `train` and `look`."""
 
     device: str = "cpu"
     repeats: int = 7
     preset: str = "minilm"
-    random_weights: bool = False
 
     def at_most(self, repeats: int) -> Settings:
         """Return the same settings with fewer rounds, for comparisons that take long."""
@@ -122,20 +117,17 @@ def compare(
 
 def alternate(settings: Settings, *functions: Callable) -> list[tuple[float, ...]]:
     """Return the milliseconds of each function, called in turn `repeats` times. A first call of each is not counted."""
-    for function in functions:
-        function()
-    return [tuple(milliseconds(f, settings.device) for f in functions) for _ in range(settings.repeats)]
+    rounds = [tuple(milliseconds(f, settings.device) for f in functions) for _ in range(settings.repeats + 1)]
+    return rounds[1:]
 
 
 def row(settings: Settings, routine: str, case: str, mode: str, baseline: str, pairs: Sequence[tuple]) -> dict:
     """Return a row of the table from the milliseconds (ours, baseline) of each round: medians, and the range of ratios."""
     ratios = [a / b if routine in MULTIPLES else b / a for a, b in pairs]
-    return {
-        "routine": routine, "case": case, "mode": mode, "device": settings.device, "baseline": baseline,
-        "ours_ms": round(median(a for a, _ in pairs), 4), "baseline_ms": round(median(b for _, b in pairs), 4),
-        "ratio": round(median(ratios), 4), "ratio_min": round(min(ratios), 4), "ratio_max": round(max(ratios), 4),
-        "memory_ratio": None,
-    }  # fmt: skip
+    found = {"routine": routine, "case": case, "mode": mode, "device": settings.device, "baseline": baseline}
+    numbers = {"ours_ms": median(a for a, _ in pairs), "baseline_ms": median(b for _, b in pairs)}
+    numbers |= {"ratio": median(ratios), "ratio_min": min(ratios), "ratio_max": max(ratios)}
+    return found | {name: round(number, 4) for name, number in numbers.items()} | {"memory_ratio": None}
 
 
 def milliseconds(function: Callable, device: str = "cpu") -> float:
@@ -256,51 +248,21 @@ def contributions(settings: Settings) -> list[dict]:
 # ---------------------------------------------------------------- the whole parser
 
 
-@contextlib.contextmanager
-def random_encoder(model: ModelConfig) -> Iterator[ModelConfig]:
-    """Yield a config that names an encoder of the same published shape, with new weights and MiniLM's tokenizer, in a folder.
-
-    Nothing is downloaded. Raises ParameterError for an encoder whose shape is not known here.
-    """
-    from transformers import AutoTokenizer, BertConfig, XLNetConfig
-
-    shapes = {"xlnet-large-cased": XLNetConfig, "bert-base-chinese": partial(BertConfig, vocab_size=21128)}
-    name = model.encoder.pretrained
-    if name not in shapes:
-        problem = f"the shape of {name!r} is not known here"
-        raise ParameterError(problem, remedy=f"--random-weights is for {', '.join(shapes)}.")
-    with tempfile.TemporaryDirectory() as folder:
-        shapes[name]().save_pretrained(folder)
-        AutoTokenizer.from_pretrained(encoder_folder(MINILM)).save_pretrained(folder)
-        yield replace(model, encoder=replace(model.encoder, pretrained=folder))
-
-
 def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[Sentence], str]:
     """Return (network with new upper layers, collator, sentences of a test part, the name of these sentences).
 
-    The sentences are the test part of the PTB sample, or of our own sample where that corpus is missing. A large encoder
-    gets a few of them, evenly spread.
+    The sentences are the test part of the PTB sample, or of our own sample where that corpus is missing. Raises ParameterError
+    for an encoder that is not a pretrained one, which is the baseline.
     """
     treebank, name = ("ptb-sample", "PTB sample test") if find("ptb-sample") else ("sample", "sample test")
     train, test = (list(load(treebank, part).sentences) for part in ("train", "test"))
     vocab, config = Vocab.build(train), preset(settings.preset)
     torch.manual_seed(0)
-    usual_encoder = contextlib.nullcontext(config.model)
-    with random_encoder(config.model) if settings.random_weights else usual_encoder as model:
-        network = Network(model, vocab, weights=not settings.random_weights)
-        collator = Collator(vocab, model.encoder)
-    if sum(p.numel() for p in network.words.parameters()) > LARGE:
-        test = subset(test, FEW)
-        name += f", {len(test)} sentences"
-    return network.to(settings.device), collator, test, name
-
-
-def transformer(settings: Settings, network: Network) -> nn.Module:
-    """Return the bare encoder of a network. Raises ParameterError if the encoder is not a pretrained one."""
+    network = Network(config.model, vocab)
     if not isinstance(network.words, PretrainedEncoder):
         problem = f"the preset {settings.preset} has no pretrained encoder to compare with"
         raise ParameterError(problem, remedy="Try --preset minilm.")
-    return network.words.transformer
+    return network.to(settings.device).eval(), Collator(vocab, config.model.encoder), test, name
 
 
 def parse(settings: Settings) -> list[dict]:
@@ -310,8 +272,6 @@ def parse(settings: Settings) -> list[dict]:
     each part of the parser in fp32 against the whole; and one for the sum of the parts.
     """
     network, collator, sentences, name = network_and_sentences(settings)
-    bare = transformer(settings, network)
-    network.eval()
     groups = batches([len(s) for s in sentences], usual(settings.device))
     ready = [collator([sentences[i] for i in group]).to(settings.device) for group in groups]
     parse_all = partial(predicting.predict, network, collator, sentences, threads=torch.get_num_threads())
@@ -319,10 +279,8 @@ def parse(settings: Settings) -> list[dict]:
     @torch.inference_mode()
     def encode() -> None:
         for batch in ready:
-            bare(input_ids=batch.subwords, attention_mask=batch.subword_mask.long())
+            network.words.transformer(input_ids=batch.subwords, attention_mask=batch.subword_mask.long())
 
-    if len(sentences) <= FEW:
-        settings = settings.at_most(3)
     device = settings.device
     baseline = torch.cuda.get_device_name(device) if device != "cpu" else torch.cpu.get_capabilities().get("cpu_name")
     usable = ["fp32"]
@@ -398,7 +356,6 @@ def look(settings: Settings) -> list[dict]:
     constituent's score.
     """
     network, collator, sentences, name = network_and_sentences(settings)
-    network.eval()
     source = source_of(network, collator)
 
     def explain() -> None:
@@ -419,9 +376,12 @@ def train(settings: Settings) -> list[dict]:
     Both collate, run forward and backward, clip and update (AdamW), in bf16 where the hardware has it.
     """
     network, collator, sentences, name = network_and_sentences(settings)
-    config, encoder = preset(settings.preset).train, transformer(settings, network)
+    config, encoder = preset(settings.preset).train, network.words.transformer
     tagger = nn.Linear(network.words.project.in_features, len(collator.vocab.tags)).to(settings.device)
-    chosen = training_batches(sentences, config)
+    short, _ = trainable(sentences, MAX_LENGTH)
+    groups = batches([len(s) for s in short], config.batch_tokens)
+    count = min(STEPS, len(groups))
+    chosen = [[short[i] for i in groups[step * len(groups) // count]] for step in range(count)]
     autocast = config.autocast and bf16_is_fast(settings.device)
 
     def tagging_loss(batch: Batch) -> Tensor:
@@ -450,14 +410,6 @@ def train(settings: Settings) -> list[dict]:
     bare = partial(steps, False, tagging_loss, tuned, torch.optim.AdamW(tuned, config.encoder_rate, fused=True))
     case = f"{len(chosen)} batches of {config.batch_tokens} words, {name}"
     return [compare(settings, "train", case, settings.preset, "bare encoder, fine-tuned", whole, bare)]
-
-
-def training_batches(sentences: Sequence[Sentence], config) -> list[list[Sentence]]:
-    """Return a few batches, evenly spread over lengths."""
-    sentences, _ = trainable(sentences, MAX_LENGTH)
-    groups = batches([len(s) for s in sentences], config.batch_tokens)
-    steps = min(STEPS, len(groups))
-    return [[sentences[i] for i in groups[step * len(groups) // steps]] for step in range(steps)]
 
 
 # In the order of the rows.

@@ -16,8 +16,8 @@ import torch
 from lalkit import bench, config
 from lalkit.bench import Settings, compare, peak_bytes
 from lalkit.chart.joint import decode
-from lalkit.config import LabelAttentionConfig, override, paper_chinese
-from lalkit.errors import LalkitError, ParameterError
+from lalkit.config import LabelAttentionConfig
+from lalkit.errors import ParameterError
 from lalkit.network import predict
 from lalkit.network.label_attention import LabelAttention, Masks
 from lalkit.treebank.corpora import load
@@ -124,16 +124,6 @@ def test_rows_of_the_whole_parser(few_sentences, routine, preset):
     assert row["routine"] == routine and row["ours_ms"] > 0 and set(row) == COLUMNS
 
 
-def test_an_encoder_that_is_not_downloaded():
-    with bench.random_encoder(paper_chinese().model) as model:
-        from transformers import AutoConfig
-
-        assert AutoConfig.from_pretrained(model.encoder.pretrained).vocab_size == 21128
-    unknown = override(paper_chinese(), {"model.encoder.pretrained": "minilm2"}).model
-    with pytest.raises(LalkitError, match="shape of 'minilm2'"), bench.random_encoder(unknown):
-        pass
-
-
 @pytest.mark.parametrize(
     ("routines", "settings", "problem"),
     [
@@ -148,14 +138,6 @@ def test_wrong_settings_are_refused(routines, settings, problem, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ParameterError, match=problem):
         bench.bench(routines, settings)
-
-
-def test_a_large_encoder_gets_a_few_sentences_and_training_a_few_batches(monkeypatch):
-    monkeypatch.setattr(bench, "LARGE", 0)
-    _, _, sentences, name = bench.network_and_sentences(ONCE)
-    assert len(sentences) == bench.FEW and name.endswith(f", {bench.FEW} sentences")
-    monkeypatch.setattr(bench, "batches", lambda lengths, words: [[i] for i in range(7)])
-    assert len(bench.training_batches(sentences, config.preset("minilm").train)) == bench.STEPS
 
 
 # ---------------------------------------------------------------- tools/peers.py

@@ -134,7 +134,6 @@ def bench(
     threads: options.Threads = 1,
     repeats: int = 7,
     preset: str = "minilm",
-    random_weights: bool = False,
     json_: options.Json = None,
 ) -> None:
     """Measure speed and memory as ratios: fast routines against slow twins, the parser against its bare encoder.
@@ -146,12 +145,11 @@ def bench(
         device: Where to compute: cpu or cuda.
         repeats: The number of rounds of each comparison.
         preset: The settings of the network in parse and train.
-        random_weights: Give the encoder random weights, so that none are downloaded.
         json_: Write all rows as a JSON list to this file; - prints the list.
     """
     from lalkit import bench as comparisons
 
-    rows = comparisons.bench(routines or [], comparisons.Settings(device, repeats, preset, random_weights))
+    rows = comparisons.bench(routines or [], comparisons.Settings(device, repeats, preset))
     print(json.dumps(rows) if json_ == Path("-") else comparisons.table(rows))
     if json_ and json_ != Path("-"):
         write_json(json_, rows)
