@@ -39,11 +39,16 @@ def load_tokenizer(name: str):
     try:
         if name == MINILM and isdir(resolve(name)):
             return WordPieces(resolve(name))
-        from transformers import AutoTokenizer
-
-        return AutoTokenizer.from_pretrained(resolve(name))
+        return from_transformers("AutoTokenizer", resolve(name))
     except Exception as error:
         raise encoder_error(name, error) from None
+
+
+def from_transformers(kind: str, name: str, **options) -> Any:
+    """Load a part of an encoder by a class of transformers, such as AutoModel. Code that comes with the encoder never runs."""
+    import transformers
+
+    return getattr(transformers, kind).from_pretrained(name, trust_remote_code=False, **options)
 
 
 def encoder_error(name: str, error: Exception) -> ModelError:

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
-from lalkit.network.alignment import MINILM, encoder_error, resolve
+from lalkit.network.alignment import MINILM, encoder_error, from_transformers, resolve
 from lalkit.network.batches import PAD, UNK, Batch, parts
 from lalkit.network.minilm import MiniLM
 
@@ -95,7 +95,7 @@ def load_encoder(name: str, weights: bool) -> Any:
     folder = resolve(name)
     if name == MINILM and isdir(folder):
         return MiniLM(folder)
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoModel
     from transformers.utils import logging
 
     bars = logging.set_tqdm_hook(lambda bar, args, options: bar(*args, **{**options, "disable": True}))
@@ -103,8 +103,8 @@ def load_encoder(name: str, weights: bool) -> Any:
     logging.set_verbosity_error()  # standard error is for messages of lalkit
     try:
         if weights:
-            return AutoModel.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
-        return AutoModel.from_config(AutoConfig.from_pretrained(folder))
+            return from_transformers("AutoModel", folder, dtype=torch.float32, use_safetensors=True)
+        return AutoModel.from_config(from_transformers("AutoConfig", folder), trust_remote_code=False)
     finally:
         logging.set_verbosity(level)
         logging.set_tqdm_hook(bars)

@@ -6,6 +6,7 @@ JSON (the parser, the state of a training, cards, notebooks, sweeps), YAML, and 
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -13,8 +14,11 @@ from safetensors.torch import load_file, save_file
 
 import lalkit
 from lalkit.chart import machine
+from lalkit.errors import ModelError
 from lalkit.files import read_json
+from lalkit.network.alignment import load_tokenizer
 from lalkit.network.predict import predict
+from lalkit.network.word_vectors import load_encoder
 from lalkit.training.checkpoint import load_model
 from lalkit.training.named import read_card
 from lalkit.treebank.corpora import load
@@ -148,6 +152,33 @@ def test_spoilt_json(folder, tmp_path, subtests, name):
                 command_refused(tmp_path, read, names)
         if data is None:
             file.rmdir()
+
+
+# ---------------------------------------------------------------- code
+
+CUSTOM = {
+    "model_type": "custom",
+    "auto_map": {f"Auto{kind}": f"code.{kind}" for kind in ("Config", "Model", "Tokenizer")},
+}
+
+
+def test_the_code_of_an_encoder_never_runs(folder, tmp_path, subtests, monkeypatch):
+    """Whatever stands on standard input: transformers would ask there whether to run it."""
+    (encoder := tmp_path / "encoder").mkdir()
+    (encoder / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    for name in ("config.json", "tokenizer_config.json"):
+        (encoder / name).write_text(json.dumps(CUSTOM))
+    file = folder / "model.json"
+    file.write_bytes(put(file.read_bytes(), "config/model/encoder/pretrained", str(encoder)))
+    train = [*RESUME[:-3], "--out", "new", "--set", f"model.encoder.pretrained={encoder}"]
+    for command in (["parse", "--model", "copy"], ["explain", "--model", "copy", "One."], train):
+        with subtests.test(command[0]):
+            command_refused(tmp_path, command, "encoder", stdin=b"y\n" * 9)
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    for load_part in (load_tokenizer, partial(load_encoder, weights=True), partial(load_encoder, weights=False)):
+        with pytest.raises((ModelError, ValueError)):
+            load_part(str(encoder))
+    assert not (tmp_path / "ran").exists()
 
 
 # ---------------------------------------------------------------- YAML
