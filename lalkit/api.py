@@ -160,12 +160,14 @@ class ParseResult:
         return self.state is None or same_state(self.state, parser.network.state())
 
     def __getstate__(self) -> dict:
-        return {**vars(self), "state": self.parser is not None and self._is_current(self.parser)}
+        current = self.parser is not None and self.state is not None and self._is_current(self.parser)
+        return {**vars(self), "state": len(self.state) if current else 0}
 
     def __setstate__(self, attributes: dict) -> None:
-        # A copy of a network has other tensors, which count their changes from the beginning.
+        # A copy of a network has other tensors, which count their changes from the beginning, and no changes of label heads.
         vars(self).update(attributes)
-        vars(self).update(state=self.parser.network.state() if self.parser and self.state else ())
+        state = self.parser.network.state() if self.parser else ()
+        vars(self).update(state=state if len(state) == self.state else ())
 
     @property
     def _parser(self) -> Parser:

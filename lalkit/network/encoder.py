@@ -26,14 +26,15 @@ class HookedModule(nn.Module):
         with layer.hooked(contexts=torch.zeros_like):
             network(batch)
 
-    hooks: the functions that are set, by the name of their point. Without hooks the layer computes what it always does.
+    Several changes may hold at the same time, and end in any order: each removes only its own. A copy or a pickle of a layer has
+    none of them. Without changes the layer computes what it always does.
     """
 
     points: tuple[str, ...] = ()  # the names of a layer's points; its docstring says what a function gets there
 
     def __init__(self) -> None:
         super().__init__()
-        self.hooks: dict[str, Callable] = {}
+        self.changes: dict[int, dict[str, Callable]] = {}  # a block's functions, by the names of their points
 
     @contextmanager
     def hooked(self, **functions: Callable) -> Iterator[None]:
@@ -43,19 +44,28 @@ class HookedModule(nn.Module):
         """
         if unknown := functions.keys() - self.points:
             raise ValueError(f"no hook point {', '.join(sorted(unknown))}: the layer has {', '.join(self.points)}")
-        outer = self.hooks
-        self.hooks = outer | {
-            point: _after(outer[point], function) if point in outer else function
-            for point, function in functions.items()
-        }
+        self.changes[id(functions)] = functions
         try:
             yield
         finally:
-            self.hooks = outer
+            del self.changes[id(functions)]
+
+    @property
+    def hooks(self) -> dict[str, Callable]:
+        """The functions that are set, by the names of their points; of two at one point, the earlier comes first."""
+        hooks: dict[str, Callable] = {}
+        for change in tuple(self.changes.values()):
+            for point, function in change.items():
+                hooks[point] = _after(hooks[point], function) if point in hooks else function
+        return hooks
 
     def hook(self, point: str, value: Tensor, *context: Tensor | None) -> Tensor:
-        """Return the value as the function at this point changes it, or as it is."""
-        return self.hooks[point](value, *context) if point in self.hooks else value
+        """Return the value as the functions at this point change it, or as it is."""
+        function = self.hooks.get(point)
+        return function(value, *context) if function else value
+
+    def __getstate__(self) -> dict:
+        return {**vars(self), "changes": {}}
 
 
 def _after(first: Callable, second: Callable) -> Callable:

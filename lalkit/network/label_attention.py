@@ -122,7 +122,8 @@ class LabelAttention(HookedModule):
         self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"], dropout: Masks | None = None
     ) -> tuple[Tensor, Tensor]:
         """dropout: the masks to use. By default they are drawn in training, and there are none in evaluation."""
-        inside_hooked = "attention" in self.hooks or "contexts" in self.hooks
+        hooks = self.hooks
+        inside_hooked = "attention" in hooks or "contexts" in hooks
         if self.folds and dropout is None and not (self.training or torch.is_grad_enabled() or inside_hooked):
             y, attention = self._infer(x, mask)
         else:
@@ -130,7 +131,7 @@ class LabelAttention(HookedModule):
             attention = self.hook("attention", self.attend(x, mask), mask)
             kept = attention if dropout.attention is None else attention * dropout.attention
             y = self.combine(x, self.hook("contexts", self.contexts(x, kept)), dropout.residual)
-        return self.hooks["output"](y, attention) if "output" in self.hooks else (y, attention)
+        return hooks["output"](y, attention) if "output" in hooks else (y, attention)
 
     def _infer(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> tuple[Tensor, Tensor]:
         """Do the same as `forward` with the cached products of weights."""

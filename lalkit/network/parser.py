@@ -132,7 +132,8 @@ class Network(nn.Module):
         for weight in (*self.parameters(), *self.buffers()):
             state.append((weight, 0 if weight.is_inference() else weight._version))
         for module in self.modules():
-            for hooks in (module._forward_hooks, module._forward_pre_hooks, vars(module).get("hooks", {})):
+            changes = tuple(vars(module).get("changes", {}).values())
+            for hooks in (module._forward_hooks, module._forward_pre_hooks, *changes):
                 state += [(function, point) for point, function in hooks.items()]
         return state
 

@@ -1,7 +1,9 @@
 """Questions in one line: tables agree with their sources, changes of label heads hold in their block, and the typed sentence."""
 
 import json
+import pickle
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from itertools import chain, cycle, islice
 
 import pandas as pd
@@ -166,6 +168,35 @@ def test_nested_changes_all_hold(parser):
         twice = parser.parse(TEXT).score
     with parser.without(heads=[1, 2]):
         assert parser.parse(TEXT).score == pytest.approx(twice, abs=1e-5)
+
+
+def test_changes_that_overlap_end_in_any_order_and_copies_have_none(parser):
+    usual, (first, second) = parser.parse(TEXT), (parser.without(heads=[0, 1, 2, 3]), parser.with_contexts("uniform"))
+    first.__enter__()
+    alone = parser.parse(TEXT)
+    with ThreadPoolExecutor(1) as other:
+        other.submit(second.__enter__).result()
+        copies = [deepcopy(parser), pickle.loads(pickle.dumps(parser))]
+        copied = deepcopy(alone), deepcopy(usual)
+        first.__exit__(None, None, None)
+        only = parser.parse(TEXT).score
+        other.submit(second.__exit__, None, None, None).result()
+    with parser.with_contexts("uniform"):
+        assert parser.parse(TEXT).score == only != alone.score
+        refused(deepcopy(parser.parse(TEXT)))
+    for one in (parser, *copies):
+        assert one.parse(TEXT).score == usual.score and "changed at" not in repr(one)
+    for result in copied:
+        refused(result)
+    generators = [iter(change) for change in (generate(parser, [0]), generate(parser, [1]))]
+    for step in generators * 2:
+        next(step, None)
+    assert parser.parse(TEXT).score == usual.score and deepcopy(usual).explain()
+
+
+def generate(parser, heads):
+    with parser.without(heads):
+        yield parser.parse(TEXT)
 
 
 def test_only_the_chosen_heads_change(parser, treebank):
