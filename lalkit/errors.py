@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 import reprlib
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Self
 
 
@@ -52,6 +54,12 @@ class ScoreError(LalkitError, ValueError):
 
 class ParameterError(LalkitError):
     """A parameter of a notebook or of the command line is unknown, or its value is wrong."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a sentence with the known name that is nearest to an unknown one; an empty text if none is near."""
+    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"Did you mean {near[0]}? " if near else ""
 
 
 def whole_number(name: str, value, least: int, most: int | None = None) -> int:

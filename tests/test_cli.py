@@ -1,6 +1,7 @@
 """The command line as a person uses it, and as a person misuses it: one clear line, exit code 2, nothing half-written."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -9,8 +10,12 @@ from urllib.request import urlopen
 
 import pytest
 
+from lalkit import __version__
+from lalkit.cli.options import PANELS
 from lalkit.treebank import brackets, conllu
 from tests.command import commands, lalkit
+
+ORDER = [name for names in PANELS.values() for name in names]
 
 
 def test_evaluate_prints_one_object(tiny_parser):
@@ -159,6 +164,13 @@ def test_serving_until_ctrl_c(tiny_span_parser):
         finally:
             process.kill()
     assert (process.returncode, out) == (0, "") and "Ctrl-C ends" in err and "Traceback" not in err
+
+
+def test_the_version_and_the_commands_in_the_order_of_work():
+    assert lalkit("--version") == (0, f"lalkit {__version__}\n", "")
+    _, out, _ = lalkit("--help")
+    assert [name for name in re.findall(r"(?m)^\W*(\w+) ", out) if name in ORDER] == ORDER
+    assert {name.split()[1] for name, _ in commands()} == set(ORDER)
 
 
 def test_every_command_has_an_example_and_every_option_a_sentence(subtests):

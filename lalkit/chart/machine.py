@@ -41,6 +41,12 @@ def compiled(function: Callable, relaxed: Iterable[str] = ()) -> Callable:
         return njit(**options)(function)
 
 
+def is_compiled(kernel: Callable) -> bool:
+    """Return whether the machine code of a kernel stands ready, on disk or in memory."""
+    folder, first = kernel.stats.cache_path, kernel.py_func.__code__.co_firstlineno
+    return bool(kernel.signatures or folder and any(Path(folder).glob(f"*.{kernel.__name__}-{first}.*.nbi")))
+
+
 def cpu_count() -> int:
     """Return how many cores this process may use. On a cluster these can be fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):

@@ -14,6 +14,7 @@ import sys
 import warnings
 from contextlib import suppress
 from functools import partial
+from typing import Annotated
 
 # These must be set before torch and transformers are loaded.
 os.environ.setdefault(
@@ -29,6 +30,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # silences the profiler with whi
 import typer
 from tqdm import tqdm
 
+from lalkit import __version__
 from lalkit.chart.machine import keep_memory
 from lalkit.cli import experiment_commands, first_steps, parser_commands  # noqa: F401 (they add their commands to app)
 from lalkit.cli.options import app
@@ -45,8 +47,17 @@ class Messages(logging.Handler):
             write(self.format(record), file=sys.stderr)
 
 
+def show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"lalkit {__version__}")
+        raise typer.Exit
+
+
+VERSION = typer.Option("--version", callback=show_version, is_eager=True, help="Print the version, and exit.")
+
+
 @app.callback()
-def show_messages(context: typer.Context) -> None:
+def show_messages(context: typer.Context, version: Annotated[bool, VERSION] = False) -> None:
     # Only while a command runs, so that a program that imports this module decides about messages itself.
     logger, handler = logging.getLogger("lalkit"), Messages()
     logger.setLevel(logging.INFO)

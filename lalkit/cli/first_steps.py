@@ -116,7 +116,11 @@ def run(
     """
     from lalkit.reproduce.notebook import run_notebook
 
-    result = run_notebook(notebook, options.pairs(parameter), out)
+    try:
+        result = run_notebook(notebook, options.pairs(parameter), out)
+    except KeyboardInterrupt as error:
+        logger.info("interrupted; %s", error)
+        raise typer.Exit(130) from None
     logger.info("done in %.0f s: %s", result.record["seconds"], result.folder)
 
 

@@ -10,12 +10,32 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 from lalkit.errors import ParameterError, whole_number
 from lalkit.files import check_folder, check_writable
 
 HELP = "Train parsers with label attention, parse with them, and look inside them."
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
+# The commands in the order of work.
+PANELS = {
+    "First steps": ("demo", "doctor", "models"),
+    "Parse, and look inside": ("parse", "serve", "explain", "search"),
+    "Train, and score": ("data", "train", "evaluate"),
+    "Experiments": ("run", "sweep", "study", "report", "bench"),
+}
+
+
+class InOrder(TyperGroup):
+    """The commands under the headings of PANELS."""
+
+    def list_commands(self, ctx) -> list[str]:
+        for panel, names in PANELS.items():
+            for name in names:
+                self.commands[name].rich_help_panel = panel
+        return [name for names in PANELS.values() for name in names]
+
+
+app = typer.Typer(cls=InOrder, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 
 
 def group(name: str, help: str, **options) -> typer.Typer:

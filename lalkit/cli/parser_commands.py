@@ -18,6 +18,7 @@ from lalkit.cli.options import command
 from lalkit.errors import ParameterError
 
 logger = logging.getLogger(__name__)
+COMPILING = 40  # seconds of one core
 TOP = 3  # label heads, or words, that `explain` names
 
 
@@ -293,11 +294,14 @@ def serve(
     import webbrowser
 
     from lalkit.api import Parser
-    from lalkit.draw.local_server import LOOPBACK
+    from lalkit.chart.machine import is_compiled
+    from lalkit.chart.sums import outside
 
     server = Parser.load(model).playground(host=host, port=port)
-    if host not in (LOOPBACK, "localhost", "::1"):
-        logger.warning("other machines that reach %s can use this page; --host %s keeps it to this one", host, LOOPBACK)
+    if not is_compiled(outside):
+        logger.info("compiling once, about %d seconds", COMPILING)
+    for page in ("/parse", "/explore"):  # so that the first sentence that is typed need not wait
+        server.computing.submit(server.pages[page], {"text": ["It rained."]}).result()
     logger.info("type a sentence at this address; Ctrl-C ends the server")
     print(server.address, flush=True)
     if open_:

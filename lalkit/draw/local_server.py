@@ -2,7 +2,8 @@
 
 The server knows no parser. It gets functions from the parameters of an address to an answer, and it guards them. It listens to
 this machine only. It checks the name of the host in a request, so that a page of the web cannot reach it under a name of its own
-("DNS rebinding"). Lengths have limits, and no script runs but the pages' own. One thread computes, and requests wait for it.
+("DNS rebinding"). Other pages can neither make it compute nor show it in a frame, but for a notebook on this machine. Lengths
+have limits, and no script runs but the pages' own. One thread computes; a request that waits is dropped when its page has gone.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import json
 import logging
 import mimetypes
 import re
+import select
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
-from socket import SOCK_STREAM, getaddrinfo
+from socket import MSG_PEEK, SHUT_RDWR, SOCK_STREAM, getaddrinfo
 from socketserver import ThreadingTCPServer
-from threading import BoundedSemaphore, Thread
+from threading import BoundedSemaphore, Thread, Timer
 from urllib.parse import parse_qs
 
 from lalkit.draw import svg
@@ -27,19 +29,22 @@ from lalkit.errors import LalkitError, whole_number
 LOOPBACK = "127.0.0.1"
 WAITING = 32  # requests that may wait for the thread
 LONGEST = 8_192  # characters of an address
-SECONDS = 30  # in which a request must arrive
+SECONDS = 30  # in which a request must arrive, to its last line
 Arguments = Mapping[str, list[str]]
 Answer = Callable[[Arguments], str | dict]  # an HTML page, or what becomes JSON
 
 logger = logging.getLogger(__name__)
 HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+# Notebooks on this machine may show the page.
+FRAMES = "; frame-ancestors 'self' http://localhost:* http://127.0.0.1:* https://localhost:* vscode-webview:"
 # The pages' own files, and nothing else. An answer is a page of its own that reaches nothing around it.
 PAGE = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self'"
+    f"{FRAMES}"
 )
 ANSWER = (
     "sandbox allow-scripts allow-downloads allow-modals; default-src 'none'; style-src 'unsafe-inline'; "
-    "script-src 'unsafe-inline'; img-src data:"
+    f"script-src 'unsafe-inline'; img-src data:{FRAMES}"
 )
 
 
@@ -58,13 +63,14 @@ class LocalServer(ThreadingTCPServer):
 
         Args:
             pages: The path of each page or file that stands ready, with its text, and of each answer, with its function.
-            host: The address to listen to.
+            host: The address to listen to; a warning says if other machines can reach it.
             port: Its port; 0 means any free one.
             height: Of the frame in a notebook, in pixels.
 
         Raises:
             LalkitError: The port is in use or no port, or there is no such address.
         """
+        host = host or "0.0.0.0"  # which is what an empty name means to sockets
         port = whole_number("--port", port, 0, 65_535)
         try:
             self.address_family, *_, place = getaddrinfo(host, port, type=SOCK_STREAM)[0]
@@ -73,6 +79,9 @@ class LocalServer(ThreadingTCPServer):
             remedy = "Choose another port (0 means any free one), or end the program that uses it."
             problem = f"cannot be opened: {getattr(error, 'strerror', None) or error}"
             raise LalkitError(problem, where=f"port {port} of {host}", remedy=remedy) from None
+        if not ipaddress.ip_address(self.server_address[0].partition("%")[0]).is_loopback:
+            text = "other machines that reach %s can use this page; --host %s keeps it to this one"
+            logger.warning(text, host, LOOPBACK)
         self.pages, self.host, self.height = pages, host, height
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.server_address[1]}/"
         self.computing, self.places = ThreadPoolExecutor(1), BoundedSemaphore(WAITING)
@@ -106,7 +115,22 @@ class Handler(BaseHTTPRequestHandler):
     server: LocalServer
     timeout = SECONDS
 
+    def setup(self) -> None:
+        super().setup()
+        self.late = Timer(SECONDS, self._give_up)  # the timeout begins anew with every byte
+        self.late.daemon = True
+        self.late.start()
+
+    def _give_up(self) -> None:
+        with suppress(OSError):
+            self.connection.shutdown(SHUT_RDWR)
+
+    def finish(self) -> None:
+        self.late.cancel()
+        super().finish()
+
     def do_GET(self) -> None:
+        self.late.cancel()
         path, _, query = self.path.partition("?")
         page = self.server.pages.get(path)
         if not self._is_known():
@@ -117,6 +141,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.send_error(404, "there is no such page")
         if isinstance(page, str):
             return self._send(200, page, mimetypes.guess_type(path)[0] or "text/html", PAGE)
+        if not self._is_ours():
+            return self.send_error(403, "another page of the web asks: open the address of the page itself")
         try:
             arguments = parse_qs(query, keep_blank_values=True, errors="strict")
         except ValueError:
@@ -124,11 +150,11 @@ class Handler(BaseHTTPRequestHandler):
         if not self.server.places.acquire(blocking=False):
             return self.send_error(503, f"the parser is busy, and {WAITING} sentences wait: try again in a moment")
         try:
-            answer = self.server.computing.submit(page, arguments).result()
+            answer = self.server.computing.submit(self._compute, page, arguments).result()
         except LalkitError as error:
             return self.send_error(400, str(error))
         except CancelledError:
-            return self.send_error(503, "the server ends")
+            return self.send_error(503, "the server ends, or the page has gone")
         except Exception:
             logger.exception("an error of lalkit itself")
             problem = "this is an error of lalkit itself: please report it with the text that you typed"
@@ -137,6 +163,19 @@ class Handler(BaseHTTPRequestHandler):
             self.server.places.release()
         kind, text = ("text/html", answer) if isinstance(answer, str) else ("application/json", json.dumps(answer))
         return self._send(200, text, kind)
+
+    def _compute(self, page: Answer, arguments: Arguments) -> str | dict:
+        """Return the answer. Raises CancelledError if nobody waits for it any more."""
+        ready, *_ = select.select([self.connection], [], [], 0)
+        if ready and not self.connection.recv(1, MSG_PEEK):
+            raise CancelledError
+        return page(arguments)
+
+    def _is_ours(self) -> bool:
+        """Return whether our own page asks, or nobody's: a person who typed the address, or a program."""
+        origin, site = (self.headers.get(name) for name in ("Origin", "Sec-Fetch-Site"))
+        own = origin is None or origin.partition("://")[2] == self.headers.get("Host")
+        return own and site in (None, "same-origin", "none")
 
     def _is_known(self) -> bool:
         """Return whether the request names one host, and one that cannot be made to point elsewhere."""
@@ -152,15 +191,13 @@ class Handler(BaseHTTPRequestHandler):
         self._send(code, message or "the request is not understood", "text/plain")
 
     def _send(self, status: int, text: str, kind: str, policy: str = ANSWER) -> None:
-        self.send_response(status)
+        self.late.cancel()
+        self.send_response_only(status)  # without the names and versions of what answers
         content = {"Content-Type": f"{kind}; charset=UTF-8", "Content-Security-Policy": policy}
         for name, value in {**content, **HEADERS}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(text.encode("utf-8"))
-
-    def version_string(self) -> str:
-        return "lalkit"
 
     def log_message(self, *_) -> None:
         """Keep no list of requests."""

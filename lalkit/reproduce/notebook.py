@@ -15,21 +15,22 @@ import contextlib
 import hashlib
 import io
 import os
+import signal
 import sys
 import tempfile
+import threading
 import time
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 from unittest.mock import patch
 
 from pydantic import AllowInfNan, TypeAdapter, ValidationError
 
-from lalkit.errors import LalkitError, ParameterError
+from lalkit.errors import LalkitError, ParameterError, did_you_mean
 from lalkit.evaluation import provenance
 from lalkit.files import find_json, read_json, write_json, writing
 
@@ -138,8 +139,7 @@ def convert_all(
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return a remedy for an unknown name: the nearest known one, and a list of all."""
     known = list(known)
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"{f'Did you mean {near[0]}? ' if near else ''}Known: {', '.join(known) or 'none'}."
+    return f"{did_you_mean(name, known)}Known: {', '.join(known) or 'none'}."
 
 
 # ---------------------------------------------------------------- runs
@@ -189,6 +189,7 @@ def run_notebook(
         ParameterError: a parameter is wrong; nothing was written.
         NotebookError: a cell failed, or the kernel died. The error has the number of the cell that failed, from 1 in the
             notebook as it stands. The folder stays, with the notebook as far as it got and status "failed" in run.json.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP ended it. The folder stays in the same way, with status "interrupted".
     """
     path = Path(path).resolve()
     declared = read_parameters(path)
@@ -210,9 +211,12 @@ def run_notebook(
     final, partial = folder / path.name, folder / f"{path.stem}.partial.ipynb"
     begun = time.perf_counter()
     try:
-        with writing(folder):
+        with writing(folder), _stopped_by_signals():
             _execute(path, partial, changed, folder, root, progress)
         record["status"] = "ok"
+    except KeyboardInterrupt as error:
+        record.update(status="interrupted", error=str(error) or None)
+        raise KeyboardInterrupt(f"the notebook as far as it got: {final}") from None
     except BaseException as error:
         failure = error.problem if isinstance(error, NotebookError) else f"{type(error).__name__}: {error}"
         record.update(status="failed", error=failure)
@@ -264,12 +268,30 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
 
 
 @contextlib.contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does, so that nothing half-written is left behind."""
+
+    def stop(number: int, _) -> None:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    in_main = threading.current_thread() is threading.main_thread()  # Python allows it in no other
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if in_main and hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]  # nohup ignores one
+    before = {number: signal.signal(number, stop) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
 def _environment(folder: Path) -> Iterator[None]:
     """Tell the notebook its folder, and describe a kernel that is this very Python."""
     with tempfile.TemporaryDirectory(prefix="lalkit-kernel-") as jupyter:
         argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        # It would warn that others could listen, but it is reached from this machine only.
-        kernel = {"argv": [*argv, "--log-level=ERROR"], "display_name": "Python 3", "language": "python"}
+        # It would warn that others could listen (it is reached from this machine only), and report its own interruption.
+        kernel = {"argv": [*argv, "--log-level=CRITICAL"], "display_name": "Python 3", "language": "python"}
         write_json(Path(jupyter) / "kernels" / "python3" / "kernel.json", kernel)
         changes = {
             RUN_DIR: str(folder),

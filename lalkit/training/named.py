@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 
-from lalkit.errors import ModelError
+from lalkit.errors import ModelError, did_you_mean
 from lalkit.files import read_json
 from lalkit.treebank.corpora import NAMES, shipped
 
@@ -116,7 +116,8 @@ def find(name: str | Path, **hub) -> Path:
     place = here.get(ALIASES.get(str(name), str(name)))
     if place := place or (here.get(IN_THE_WHEEL) if str(name) == "default" else None):
         return read_card(place).folder
-    raise ModelError("no parser here, and none is shipped under this name", where=str(name), remedy=choices())
+    near = did_you_mean(str(name), [*here, *ALIASES])
+    raise ModelError("no parser here, and none is shipped under this name", where=str(name), remedy=near + choices())
 
 
 def upload(folder: str | Path, repository: str, **options) -> str:

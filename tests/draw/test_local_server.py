@@ -1,13 +1,16 @@
 """The server of a page on this machine: it answers hostile requests with words, one at a time, and goes on answering."""
 
 import logging
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 import pytest
 
 from lalkit.draw import local_server
-from lalkit.draw.local_server import LocalServer
+from lalkit.draw.local_server import HEADERS, LocalServer
 from lalkit.errors import LalkitError
 from tests.draw.local_clients import get, send, until
 
@@ -56,9 +59,68 @@ def test_errors_are_plain_text(server, caplog):
     assert ask(server, "/answer?text=right")[0] == 200
 
 
-@pytest.mark.parametrize(("host", "status"), [("LOCALHOST:1", 200), ("[::1]:80", 200), ("example.com", 400), ("", 400)])
-def test_a_page_of_the_web_cannot_come_under_its_own_name(server, host, status):
-    assert ask(server, "/answer?text=a", host=host)[0] == status
+@pytest.mark.parametrize(
+    ("host", "more", "status"),
+    [
+        ("LOCALHOST:1", "", 200), ("[::1]:80", "", 200), ("example.com", "", 400), ("", "", 400),
+        ("localhost:1", "Origin: http://localhost:1\r\nSec-Fetch-Site: same-origin\r\n", 200),
+        ("localhost:1", "Sec-Fetch-Site: none\r\n", 200), ("localhost:1", "Sec-Fetch-Site: cross-site\r\n", 403),
+        ("localhost:1", "Sec-Fetch-Site: same-site\r\n", 403), ("localhost:1", "Origin: http://localhost:2\r\n", 403),
+        ("localhost:1", "Origin: https://example.com\r\n", 403), ("localhost:1", "Origin: null\r\n", 403),
+    ],
+)  # fmt: skip
+def test_a_page_of_the_web_cannot_come_under_its_own_name_nor_make_it_compute(server, host, more, status):
+    assert ask(server, "/answer?text=a", host=host, more=more)[0] == status
+    assert ask(server, "/", host=host, more=more)[0] == (400 if status == 400 else 200), "a link to the page is allowed"
+
+
+def test_half_a_request_ends_and_the_answer_names_no_version(monkeypatch):
+    monkeypatch.setattr(local_server, "SECONDS", 0.5)
+    server = LocalServer({"/": "first"})
+    place = urlsplit(server.address)
+    with socket.create_connection((place.hostname, place.port), 30) as client, suppress(ConnectionError):
+        until(lambda: not drip(client))  # each byte comes in time
+    assert set(ask(server, "/")[1]) == {"content-type", "content-security-policy", *map(str.lower, HEADERS)}
+    server.close()
+
+
+def drip(client) -> bool:
+    """Send one more byte of a header. Return whether the connection is still open."""
+    client.sendall(b"x")
+    client.settimeout(0.1)
+    with suppress(TimeoutError):
+        return bool(client.recv(1))
+    return True
+
+
+def test_what_nobody_waits_for_is_not_computed():
+    going, asked = threading.Event(), []
+
+    def slow(arguments):
+        asked.append(arguments["text"][0])
+        going.wait(30)
+        return "done"
+
+    server = LocalServer({"/slow": slow})
+    place = urlsplit(server.address)
+    with ThreadPoolExecutor(2) as clients:
+        first = clients.submit(ask, server, "/slow?text=first")
+        until(lambda: asked == ["first"])
+        with socket.create_connection((place.hostname, place.port)) as gone:
+            gone.sendall(get("/slow?text=gone"))
+            until(lambda: server.computing._work_queue.qsize() == 1)
+        last = clients.submit(ask, server, "/slow?text=last")
+        until(lambda: server.computing._work_queue.qsize() == 2)
+        going.set()
+        assert first.result()[0] == last.result()[0] == 200 and asked == ["first", "last"]
+    server.close()
+
+
+@pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True), ("", True)])
+def test_a_warning_says_who_else_can_reach_the_page(host, warns, caplog):
+    server = LocalServer({"/": "first"}, host)
+    assert ("other machines" in caplog.text) == warns and ask(server, "/")[0] == 200
+    server.close()
 
 
 def test_one_is_computed_at_a_time_and_the_rest_waits(monkeypatch):

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -12,6 +14,7 @@ import pytest
 from lalkit.errors import ParameterError
 from lalkit.evaluation.provenance import OF_TRAINING, git_revision, training_hash
 from lalkit.reproduce.notebook import NotebookError, convert_all, parse_declarations, read_parameters, run_notebook
+from tests.draw.local_clients import until
 
 CELL = """\
 # what this notebook takes
@@ -133,6 +136,25 @@ def test_a_failed_run_stays_and_its_error_has_the_number_of_the_cell(root):
     executed = nbformat.read(root / "here" / "bad.ipynb", as_version=4)
     assert any(out.output_type == "error" for cell in executed.cells for out in cell.get("outputs", []))
     assert {p.name for p in (root / "here").iterdir()} == {"bad.ipynb", "run.json"}
+
+
+@pytest.mark.slow
+def test_a_signal_ends_a_run_and_the_record_says_so(root):
+    waits = "import os, pathlib, time\npathlib.Path(os.environ['LALKIT_RUN_DIR'], 'begun').touch()\ntime.sleep(300)"
+    book = write_notebook(root / "notebooks" / "slow.ipynb", "1", "n: int = 0", "reached = n", waits)
+    command = [sys.executable, "-m", "lalkit", "run", str(book), "--out"]
+    heard = partial(signal.signal, signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    runs = {number: subprocess.Popen([*command, root / number.name], **pipes, preexec_fn=heard) for number in signals}
+    for number, run in runs.items():
+        until((root / number.name / "begun").exists, 300)
+        os.killpg(run.pid, number)
+    for number, run in runs.items():
+        said, folder = run.communicate(timeout=300)[0], root / number.name
+        assert run.returncode == 130 and "Traceback" not in said and "interrupted; the notebook as far as it" in said
+        assert {p.name for p in folder.iterdir()} == {"slow.ipynb", "run.json", "begun"}
+        assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
 
 
 def test_wrong_parameters_stop_a_run_before_anything_is_written(root):
