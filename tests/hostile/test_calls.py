@@ -50,7 +50,8 @@ NOT_MANY = [
     (["One.", "Two.", " "], "sentence 3"), (pd.Series(["One.", None], index=["a", "b"]), "sentence 2"),
 ]  # fmt: skip
 NAMES = [  # of parsers: (name, the place that the error names)
-    (None, "None"), (3, "int"), ("", ""), (b"en-news", "bytes"), ("en-nwes", "Did you mean en-news?"), (Path(__file__), "test_calls.py"),
+    (None, "None"), (3, "int"), ("", ""), (b"en-news", "bytes"), ("en-nwes", "Did you mean en-news?"),
+    (Path(__file__), "test_calls.py"),
     (Path(__file__).parent, "model.json"), ("../sample", "sample"), ("en\0news", "en"), ("\ud800", ""), ("x" * 5000, "xxx"),
     ("hf:", "hf:"), ("hf:a/b/c", "hf:a/b/c"), ("https://example.org/parser", "https://example.org/parser"),
 ]  # fmt: skip
