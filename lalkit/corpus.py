@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, ProcessPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -298,9 +298,9 @@ class Parts:
         files.write_json(self.path(block.number), record)
 
     def join(self, number: int, outs: dict[To, Path]) -> Counter:
-        """Join so many blocks to the outputs, remove the folder, and return the sums of all counts.
+        """Join so many blocks to the outputs, empty the folder, and return the sums of all counts.
 
-        If there are no sentences, the folder is removed and nothing is written.
+        If there are no sentences, the folder is emptied and nothing is written.
         """
         records = [self.path(place) for place in range(number)]
         totals = sum((Counter(files.read_json(path, "")["counts"]) for path in records), Counter())
@@ -318,8 +318,6 @@ class Parts:
             self.folder / RUN,
         ]:  # in this order
             path.unlink(missing_ok=True)
-        with suppress(OSError):
-            self.folder.rmdir()
         return totals
 
 
@@ -405,7 +403,7 @@ def parse(
                         sys.stdout.flush()
                 bar.update(block.bytes)
         except LalkitError:
-            if parts and any(parts.folder.iterdir()):
+            if parts and any(parts.folder.glob("[!.]*")):
                 logger.info("finished blocks are kept in %s; the same command continues", parts.folder)
             raise
         totals = parts.join(last + 1, outs) if parts else totals

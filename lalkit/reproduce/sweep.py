@@ -35,7 +35,7 @@ from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
 from lalkit.config import MOST_PROCESSES, Config, override, preset, read_saved, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
-from lalkit.files import find_json, lock, parse_json, remove_parts, write_json, write_text
+from lalkit.files import find_json, locked_folder, parse_json, remove_parts, write_json, write_text
 from lalkit.reproduce.notebook import suggest
 
 logger = logging.getLogger(__name__)
@@ -430,8 +430,7 @@ def main() -> None:
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
     keep_memory()
     torch.set_num_threads(THREADS)
-    with (folder / ".lock").open("w") as file:
-        lock(file, wait=True)  # a process that lost its sweep may be about to end in this folder
+    with locked_folder(folder, wait=True):  # a process that lost its sweep may be about to end in this folder
         try:
             carry_out(folder, task)
         except Exception as error:

@@ -71,8 +71,8 @@ def timeless(value):
 
 
 def result_of(folder):
-    """Return every file with its bytes; JSON without times, and without logs."""
-    files = {name: data for name, data in files_of(folder).items() if not name.endswith("log.txt")}
+    """Return every file with its bytes; JSON without times, and without logs and locks."""
+    files = {name: data for name, data in files_of(folder).items() if not name.endswith(("log.txt", ".lock"))}
     return {name: timeless(json.loads(data)) if name.endswith(".json") else data for name, data in files.items()}
 
 

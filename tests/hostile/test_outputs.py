@@ -4,18 +4,20 @@ import contextlib
 import io
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from lalkit import cli
-from lalkit.files import write_bytes, write_json
+from lalkit.files import locked_folder, remove_parts, write_bytes, write_json
 from tests.command import lalkit
 from tests.hostile.refusals import check_refusal, command_refused, files_of, nothing_half_written, refused
+
+resource = pytest.importorskip("resource", reason="this system limits no sizes of files, and has no pipes with names")
 
 WRITING = {  # commands that write files
     "train": "train --treebank small --preset tiny --epochs 1 --threads 1 --out {out}",
@@ -106,6 +108,28 @@ def test_a_file_that_was_there_is_still_whole(tmp_path):
         with full_disk(limit), refused("a.json"):
             write_bytes(tmp_path / "a.json", b"new" * 1000)
         assert files_of(tmp_path) == before
+
+
+def test_what_a_live_process_writes_is_left_alone(tmp_path, monkeypatch):
+    """On every system, also where there is no /proc."""
+    stays = {f".a.{pid}.part": pid in (os.getppid(), "x") for pid in (os.getppid(), os.getpid(), 4194305, "x")}
+    for name in stays:
+        (tmp_path / name).touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", lambda path: False)
+        remove_parts(tmp_path)
+    assert {name: (tmp_path / name).exists() for name in stays} == stays
+
+
+def test_a_lock_leaves_nothing(tmp_path):
+    """Not a file, nor a folder in which nothing was left; an empty folder of the user stays."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / ".lock").touch()  # the process that held it was killed
+    for name in ("mine", "new/deep", "killed"):
+        with locked_folder(tmp_path / name), refused(name), locked_folder(tmp_path / name):
+            pass
+    assert files_of(tmp_path) == {"mine": None}
 
 
 # ---------------------------------------------------------------- standard output
