@@ -13,6 +13,7 @@ import json
 import logging
 import multiprocessing
 import os
+import re
 import signal
 import stat
 import sys
@@ -42,11 +43,13 @@ from lalkit.network.batches import usual
 from lalkit.network.predict import Precision, resolve_precision
 from lalkit.training.checkpoint import fingerprint, read_calibration
 from lalkit.treebank.brackets import decode as decode_bytes
-from lalkit.treebank.text import Form, read_lines
+from lalkit.treebank.text import Form, check_look, read_lines
 
 logger = logging.getLogger(__name__)
 
 To = Literal["ptb", "conllu", "json", "parquet"]
+BLANK = re.compile(rb"\s*$")
+LOOKED_AT = 4_000  # bytes at the beginning of a file that show what it is
 LONGEST = 1_000_000  # bytes of a line; a longer one is not a sentence or paragraph, but another kind of file
 BATCHES, WORD = 10, 6  # a block has about 10 batches, with 6 bytes for each word
 SILENCE = 60  # seconds to wait for a dask scheduler and for its first worker
@@ -109,16 +112,28 @@ class Block(NamedTuple):
     sha256: str
 
 
-def blocks(text: Text, size: int) -> Iterator[Block]:
+def blocks(text: Text, size: int, form: Form = "raw") -> Iterator[Block]:
     """Yield a text in blocks that end with the line that fills them. size: bytes of a block.
 
-    Raises TreebankError with file and line for bytes that are not UTF-8, for a NUL byte, for a line that is too long, and at the
-    end of a file that has become shorter since it was opened.
+    Of running text and of CoNLL-U they end with the next blank line, or after `LONGEST` bytes.
+
+    Raises TreebankError with file and line for bytes that are not UTF-8, for a NUL byte, for a line that is too long, for another
+    kind of file, and at the end of a file that has become shorter since it was opened.
     """
     lines, first, left = iter(text.raw), 1, text.size or 0
+    whole, head = form in ("text", "conllu"), []
+    while sum(map(len, head)) < LOOKED_AT and (raw := next(lines, None)) is not None:
+        head.append(raw)
+        if len(raw) > LONGEST:
+            break
+    if text.name != "argument":
+        check_look(b"".join(head)[:LOOKED_AT], form, text.name)
+    lines = chain(head, lines)
     for number in count():
         block, length = [], 0
-        while length < size and (raw := next(lines, None)) is not None:
+        while (length < size or (whole and length < LONGEST and not BLANK.match(block[-1]))) and (
+            raw := next(lines, None)
+        ) is not None:
             if len(raw) > LONGEST:
                 problem, where = f"a line of more than {LONGEST:,} bytes", f"{text.name}, line {first + len(block)}"
                 raise TreebankError(problem, where=where, remedy="Put one sentence on a line.")
@@ -186,7 +201,8 @@ def parse_block(job: Job, block: Block, device: str = "cpu") -> dict[str, Any]:
         results = iter(parser.parse_all(present, temperature=temperature))
         in_order = [None if sentence is None else next(results) for sentence in sentences]
     for result in filter(None, in_order if job.svg else ()):
-        line, _, part = result.sentence.id.rpartition(":")[2].partition(".")  # big.txt:12.3 -> 0012-3.svg
+        name = result.given.place or result.sentence.id
+        line, _, part = name.rpartition(":")[2].partition(".")  # big.txt:12.3 -> 0012-3.svg
         result.save(job.svg / (f"{int(line):04d}" + (f"-{part}" if part else "") + ".svg"))
     texts = {to: "".join(write(result, to, job.pretty) for result in in_order) for to in job.to}
     give_back()
@@ -384,7 +400,7 @@ def parse(
         def todo() -> Iterator[Block]:
             """Yield the blocks that are not finished."""
             nonlocal last
-            for block in blocks(text, BATCHES * WORD * usual(here)):
+            for block in blocks(text, BATCHES * WORD * usual(here), job.form):
                 last = block.number
                 if parts and parts.has(block):
                     bar.update(block.bytes)

@@ -139,7 +139,7 @@ def parse(
     text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
     model: options.Model = "default",
     file: Path | None = None,
-    form: Literal["text", "raw", "tokens", "tagged", "brackets"] = "raw",
+    form: Literal["text", "raw", "tokens", "tagged", "conllu", "brackets"] = "raw",
     to: str = "ptb",
     pretty: bool = False,
     out: Path | None = None,
@@ -163,8 +163,9 @@ def parse(
     Args:
         text: Sentences, or a file; by default standard input is read.
         file: Read this file, which must be UTF-8.
-        form: What a line is: raw (one sentence), text (any number of sentences), tokens (words between spaces), tagged
-            (word_TAG pairs) or brackets (raw, with some constituents: [NP the old bridge]).
+        form: What a line is: raw (one sentence), text (running text; a blank line ends a paragraph), tokens (words between
+            spaces), tagged (word_TAG pairs), conllu (a file, written back with our tags, heads and labels) or brackets (raw, with
+            some constituents: [NP the old bridge]).
         to: The form of the output: ptb, conllu, json or parquet (a table), or several with commas between them.
         pretty: Print brackets over several lines.
         out: Write to this file; by default several forms of FILE are written to FILE.ptb and so on. If the command was
@@ -183,12 +184,13 @@ def parse(
     from lalkit.api import Parser
     from lalkit.network.predict import resolve_precision
     from lalkit.training.named import find
-    from lalkit.treebank.text import one_sentence
+    from lalkit.treebank.text import check_names, one_sentence
 
     if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text that is too long for a path
         raise ParameterError(f"{text[0]} is a parser, not a text", remedy=f"Write: --model {text[0]}")
     if file is None and text and len(text) == 1 and os.path.isfile(text[0]):
         text, file = [], Path(text[0])
+    check_names(text or ())
     if file and text:
         raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
     forms = corpus.forms(to)
@@ -254,8 +256,9 @@ def explain(
     from lalkit.api import Parser
     from lalkit.draw.explorer import explorer
     from lalkit.files import write_text
-    from lalkit.treebank.text import read_sentences
+    from lalkit.treebank.text import check_names, read_sentences
 
+    check_names(text)
     options.set_threads(None)
     parser = Parser.load(model)
     sentences = read_sentences(text, "raw", parser.hyphens)

@@ -330,7 +330,7 @@ def assemble(
     else:
         spans = tuple(span for span in spans if span.label != GROUP)
         parsed = Sentence(sentence.words, names, tuple(Span(*span[:3]) for span in spans), id=sentence.id)
-    parsed = replace(parsed, text=sentence.text)
+    parsed = replace(parsed, text=sentence.text, rows=sentence.rows)
     return Prediction(parsed, spans, tree.score, precision=precision)
 
 

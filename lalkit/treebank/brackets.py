@@ -5,6 +5,7 @@ Only ASCII space, tab and newline separate tokens: CRAFT has words that contain 
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,10 @@ from lalkit.treebank.tree import UNARY, Node, Sentence, Span, escape, format_tre
 TOKEN = re.compile(r"[()]|[^ \t\r\n\f\v()]+")
 TOPS = ("", "TOP", "ROOT", "S1", "VROOT")  # labels of a top bracket that is layout, not syntax
 ESCAPES = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
+ENCODINGS = {
+    "gb18030": "的一是不了在人有我他这个们中来",
+    "big5": "的一是不了在人有我他這個們中來",
+}  # with frequent characters
 BALANCE = "Every ( needs a label or word and its )."
 UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
@@ -117,9 +122,20 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1)
         at, problem = error.start, f"byte 0x{raw[error.start]:02x} is not {encoding}"
         line = raw.count(b"\n", 0, at)
     if at >= 0:
-        remedy = "Convert the file first. If it is utf-16 (or utf-32, latin1): iconv -f utf-16 -t utf-8 FILE > NEW"
+        remedy = (
+            f"Convert the file first. It may be {(guess := guess_encoding(raw))}: iconv -f {guess} -t utf-8 FILE > NEW"
+        )
         raise TreebankError(problem, remedy, where=f"{place}, line {line + first_line}")
     return text.removeprefix("\ufeff") if first_line == 1 else text
+
+
+def guess_encoding(raw: bytes) -> str:
+    """Return the likely encoding of bytes that are not UTF-8: of Chinese by its frequent characters."""
+    if b"\0" in raw or raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-32" if b"\0\0" in raw else "utf-16"
+    found = {name: sum(map(raw.decode(name, "ignore").count, often)) for name, often in ENCODINGS.items()}
+    best = max(found, key=found.__getitem__)
+    return best if 50 * found[best] > sum(byte > 0x7F for byte in raw) else "latin1"
 
 
 def indent_tree(tree: Node, width: int = 88) -> str:

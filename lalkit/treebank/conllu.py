@@ -36,49 +36,77 @@ USUAL = {tag: upos for upos, *tags in _ROWS for tag in (upos, *tags)}  # UPOS of
 PRONOUNS = {first + last for first in ("any", "every", "no", "some") for last in ("body", "one", "thing")} | {"none"}
 POINTING = {"this", "that", "these", "those"}
 NEGATION = {"not", "n't", "n’t", "nt"}
+COLUMNS = "ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC".split()
+UPOS_AT, XPOS_AT, HEAD_AT, DEPREL_AT, DEPS_AT, MISC_AT = (
+    COLUMNS.index(n) for n in "UPOS XPOS HEAD DEPREL DEPS MISC".split()
+)
+HAS_XPOS = re.compile(r"^\d+\t(?:[^\t\n]*\t){3}(?!_?\t)", re.M)
 
 
 @dataclass(frozen=True)
 class Dependencies:
-    """One sentence of a dependency file. Only its form is checked. heads count from 1; 0 is the root."""
+    """One sentence of a dependency file. Only its form is checked. heads count from 1; 0 is the root.
+
+    rows: its lines, as they are in the file. Without heads, as in a blind test file, heads and labels are None.
+    """
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
-    heads: tuple[int, ...]
+    heads: tuple[int, ...] | None
     labels: tuple[str, ...] | None
     line: int
     comments: dict[str, str] = field(default_factory=dict)
     upos: tuple[str, ...] | None = None  # if the fourth column has universal parts of speech
+    rows: tuple[str, ...] = ()
 
 
-def scan_conll(text: str, place: str = "") -> Iterator[Dependencies | TreebankError]:
+def scan_conll(
+    text: str, place: str = "", *, first: int = 1, heads: bool = True
+) -> Iterator[Dependencies | TreebankError]:
     """Yield the sentences of a text; a malformed sentence gives its error, which names line and sentence.
 
-    Multi-word ranges (3-4) and empty nodes (3.1) are left out. The tag is the fifth column (XPOS) or, if that is '_', the fourth.
-    place: the name of the file, for error messages.
+    Multi-word ranges (3-4) and empty nodes (3.1) are no words. The tag is the fifth column (XPOS) or, if that is '_' in the whole
+    text, the fourth. A space in a word (10 000) becomes a no-break space, because white space separates words everywhere else.
+
+    Args:
+        text: the lines.
+        place: the name of the file, for error messages.
+        first: the number of the first line.
+        heads: whether heads and labels are read; without them, these columns may hold anything.
     """
     rows: list[tuple[int, list[str]]] = []  # line number, columns
+    lines: list[str] = []
     comments: dict[str, str] = {}
-    number = 0
+    number, xpos = 0, HAS_XPOS.search(text) is not None
     # Only \n ends a line: str.splitlines would also cut at U+2028 and U+0085 inside a word.
-    for line_number, line in enumerate([*text.split("\n"), ""], 1):
+    for line_number, line in enumerate([*text.split("\n"), ""], first):
         line = line.rstrip("\r")
         if line.startswith("#") and not rows and "\t" not in line:
             key, _, value = line[1:].partition("=")
             comments[key.strip()] = value.strip()
+            lines.append(line)
+            if key.strip() == "global.columns" and value.split()[: len(COLUMNS)] != COLUMNS[: len(value.split())]:
+                problem = f"the columns have another order: {value.strip()}"
+                remedy = f"Write them in this order, with _ for what is missing: {' '.join(COLUMNS)}"
+                yield TreebankError(problem, remedy, where=f"{place + ', ' if place else ''}line {line_number}")
+                return
         elif line.strip(" \t"):
             rows.append((line_number, line.split("\t")))
+            lines.append(line)
         elif rows:
             number += 1
             try:
-                yield _read_rows(rows, comments)
+                yield _read_rows(rows, comments, tuple(lines), xpos, heads)
             except TreebankError as error:
                 yield error.at(f"{place + ', ' if place else ''}line {rows[0][0]}, sentence {number}")
-            rows, comments = [], {}
+            rows, lines, comments = [], [], {}
 
 
-def _read_rows(rows: list[tuple[int, list[str]]], comments: dict[str, str]) -> Dependencies:
+def _read_rows(
+    rows: list[tuple[int, list[str]]], comments: dict[str, str], lines: tuple[str, ...], xpos: bool, with_heads: bool
+) -> Dependencies:
     words: list[tuple[str, str, int, str | None, str]] = []  # word, tag, head, label, fourth column
+    blind = not with_heads or all(len(columns) > HEAD_AT and columns[HEAD_AT] == "_" for _, columns in rows)
     for line, columns in rows:
         if len(columns) == 3:
             (word, tag, head), label, coarse_tag = columns, None, "_"
@@ -92,14 +120,16 @@ def _read_rows(rows: list[tuple[int, list[str]]], comments: dict[str, str]) -> D
             raise TreebankError(f"line {line} is numbered {columns[0]!r} instead of {len(words) + 1}", remedy)
         else:
             _, word, _, coarse_tag, tag, _, head, label = columns[:8]
-            tag = coarse_tag if tag == "_" else tag
+            tag, word = tag if xpos else coarse_tag, word.replace(" ", "\u00a0")
+            head = "0" if blind else head
         if not head.isascii() or not head.isdigit() or len(head) > MOST_DIGITS:
             problem = f"line {line}: the head of {word!r} is {head[:40]!r}, not the number of a word"
             raise TreebankError(problem, remedy="Give the number of the head word in the sentence, or 0 for the root.")
         words.append((word, tag, int(head), label, coarse_tag))
     forms, tags, heads, labels, upos = zip(*words) if words else ((),) * 5
-    labels, upos = None if None in labels else labels, upos if UPOS.issuperset(upos) else None
-    return Dependencies(forms, tags, heads, labels, rows[0][0], comments, upos)
+    labels, upos = None if blind or None in labels else labels, upos if UPOS.issuperset(upos) else None
+    lines = lines if len(rows[0][1]) > len(("word", "tag", "head")) else ()
+    return Dependencies(forms, tags, None if blind else heads, labels, rows[0][0], comments, upos, lines)
 
 
 def format_conllu(
@@ -107,10 +137,12 @@ def format_conllu(
 ) -> str:
     """Write CoNLL-U text. Tags go to XPOS; lemma and features are '_' because lalkit does not know them.
 
-    A sentence that knows its text has it as a comment, and SpaceAfter=No where a word touches the next one. Constituents are a
-    comment, too, in the form that Stanza writes: # constituency = (S (NP ...)). A sentence with universal parts of speech (UPOS)
-    has what the rules of Universal Dependencies ask for: these in the fourth column, the text, and an id without spaces and
-    slashes.
+    A sentence that was read from CoNLL-U keeps its lines (`Sentence.rows`): only tags, heads and labels are ours, and DEPS, which
+    would be about other heads, is '_'. Constituents are a comment in the form that Stanza writes: # constituency = (S (NP ...)).
+
+    Any other sentence that knows its text has it as a comment, and SpaceAfter=No where a word touches the next one. A sentence
+    with universal parts of speech (UPOS) has what the rules of Universal Dependencies ask for: these in the fourth column, the
+    text, and an id without spaces and slashes.
 
     notes: for each sentence, comments and the last column (MISC) of every word; None if there are no notes.
     """
@@ -121,6 +153,9 @@ def format_conllu(
             raise TreebankError("this sentence has no dependencies to write", where=sentence.id, remedy=remedy)
         name = " ".join(sentence.id.splitlines())  # the name of a file can contain a line end
         blank, last = ("_",) * len(sentence), [[note] for note in last] or [[] for _ in sentence.words]
+        if sentence.rows:
+            blocks.append("\n".join([*_rewritten(sentence, comments, last), "", ""]))
+            continue
         words = sentence.words if sentence.text else [unescape(word) for word in sentence.words]
         text = sentence.text or " ".join(words)
         if sentence.upos:
@@ -138,6 +173,30 @@ def format_conllu(
             lines.append("{}\t{}\t_\t{}\t{}\t_\t{}\t{}\t_\t{}".format(i, *row))
         blocks.append("\n".join(lines) + "\n\n")
     return "".join(blocks)
+
+
+def _rewritten(sentence: Sentence, comments: Sequence[str], notes: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a sentence with our columns. notes: what MISC gets, too, for each word."""
+    ours = [f"# {comment}" for comment in comments]
+    if sentence.constituents is not None:
+        ours.insert(0, f"# {CONSTITUENCY} = {format_tree(sentence.tree)}")
+    layers = {UPOS_AT: sentence.upos, XPOS_AT: sentence.tags, HEAD_AT: sentence.heads, DEPREL_AT: sentence.arc_labels}
+    word = 0
+    for line in sentence.rows:
+        if line.startswith("#") and "\t" not in line:
+            if line[1:].partition("=")[0].strip() != CONSTITUENCY:
+                yield line
+            continue
+        yield from ours
+        ours, columns = [], line.split("\t")
+        columns += "_" * (len(COLUMNS) - len(columns))
+        if columns[0].isdigit():
+            for place, layer in layers.items():
+                columns[place] = str(layer[word]) if layer else columns[place]
+            columns[DEPS_AT] = "_"
+            columns[MISC_AT] = "|".join([*([] if columns[MISC_AT] == "_" else [columns[MISC_AT]]), *notes[word]]) or "_"
+            word += 1
+        yield "\t".join(columns)
 
 
 # ---------------------------------------------------------------- Universal Dependencies

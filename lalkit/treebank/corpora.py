@@ -211,6 +211,7 @@ def build(
         if labels and not gold.labels:
             labels = ["ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in zip(heads, labels)]
     layers = {"heads": heads, "arc_labels": gold and gold.labels or labels, "upos": gold and gold.upos}
+    layers["rows"] = gold.rows if gold else ()
     return replace(sentence, place=place, free_arcs=free_arcs, **layers)
 
 
@@ -265,7 +266,7 @@ def read_dependencies(file: Path, prefix: str) -> Sentences:
             if tree := item.comments.get(conllu.CONSTITUENCY):
                 spans = build(brackets.parse_tree(tree), item, id, (), None, place, True).constituents
                 sentence = replace(sentence, constituents=spans)
-            yield with_text(sentence, item.comments.get("text"))
+            yield with_text(replace(sentence, rows=item.rows), item.comments.get("text"))
         except TreebankError as error:
             yield error.at(place)
 

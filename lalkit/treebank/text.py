@@ -1,7 +1,7 @@
 """Read typed text as sentences without trees, and recognise and normalise Chinese words.
 
-A text has one of four forms: running text (split into sentences here), raw sentences (split into tokens here), tokens with
-spaces between them, or word_TAG pairs.
+A text has one of five forms: running text (split into sentences here), raw sentences (split into tokens here), tokens with
+spaces between them, word_TAG pairs, or CoNLL-U, of which the words count.
 
 The tokens of raw English text are those of the English Web Treebank, of GUM and of CRAFT: don't is two tokens, an address or an
 emoticon is one, and a hyphen splits a word unless a prefix stands before it. The Penn Treebank keeps words with hyphens and
@@ -11,15 +11,19 @@ replaced. On the raw text of EWT's dev part, F1 of the tokens is 98.8. (The rule
 
 from __future__ import annotations
 
+import os
 import re
 import reprlib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from typing import Any, Literal, get_args
 
 from lalkit.errors import TreebankError
+from lalkit.treebank.conllu import scan_conll
 from lalkit.treebank.tree import WHITE, Sentence, in_order
 
 HAN = re.compile("[\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -93,7 +97,51 @@ def normalise(word: str) -> str:
     return unicodedata.normalize("NFC", narrow).translate(DOTS)
 
 
-Form = Literal["text", "raw", "tokens", "tagged"]
+# What a file is that is no plain text, by its first bytes, and what to do with it.
+PLAIN = "Save it as plain text in UTF-8 first"
+LOOKS = {
+    "compressed by gzip": (rb"\x1f\x8b", "Unpack it: gunzip -c FILE | lalkit parse"),
+    "compressed": (rb"BZh\d|\xfd7zXZ|\x28\xb5\x2f\xfd|7z\xbc\xaf", "Unpack it first."),
+    "a zip archive, or a file of Word": (rb"PK[\x03\x05]", f"Unpack it, or: {PLAIN}."),
+    "a file of Word": (rb"\xd0\xcf\x11\xe0|\{\\rtf", f"{PLAIN}."),
+    "PDF": (rb"%PDF-", f"{PLAIN}: pdftotext FILE - | lalkit parse --form text"),
+    "a picture": (rb"\x89PNG|\xff\xd8\xff|GIF8", f"{PLAIN}."),
+    "HTML or XML": (rb"(?i)\s*<(?:!doctype|html|head|body|\?xml|!--|tei\b)", f"{PLAIN}, without the tags."),
+    "CoNLL-U": (rb"(?:\s*#[^\n]*\n)*\s*1(?:-\d+)?\t[^\t\n]+\t[^\t\n]*\t[^\t\n]*\t", "Give --form conllu."),
+    "trees in brackets": (
+        rb"\s*\(\s*(?:[A-Z][^\sa-z()]*)?\s*(?:\([A-Z][^\sa-z()]*\s*)*\([^\sa-z()]+ [^\s()]+\)\s*[()]",
+        'Call it FOLDER/test.trees, and in Python: parser.parse_all(lalkit.Treebank.load(FOLDER, "test"))',
+    ),
+    "JSON": (rb'\s*(?:\[\s*)*\{\s*"', f"{PLAIN}, one sentence a line."),
+    "text whose lines end with CR alone": (rb"[^\n]*[^\r\n]\r[^\r\n]", "Convert it: tr '\\r' '\\n' < FILE > NEW"),
+}
+
+
+FILE_NAME = re.compile(
+    r"(?!\w+://|www\.)[^\s@]+\.(?:txt|text|md|conllu?|trees?|ptb|mrg|jsonl?|csv|tsv|xml|html?|pdf|docx?|gz|zip)"
+)
+
+
+def check_names(texts: Iterable[str]) -> None:
+    """Raise TreebankError if one of several typed texts is a file, or if a text is only a name as files have it."""
+    for text in texts:
+        if os.path.isfile(text):
+            raise TreebankError(
+                "is a file, but it was given as one of the sentences", "Give one file at a time.", where=text
+            )
+        if FILE_NAME.fullmatch(text):
+            remedy = f"Check the name. To parse it as a sentence: echo {text} | lalkit parse"
+            raise TreebankError("there is no such file", remedy, where=text)
+
+
+def check_look(first: bytes, form: str, place: str) -> None:
+    """Raise TreebankError if the first bytes of a file are those of another kind of file than its form."""
+    for kind, (look, remedy) in LOOKS.items():
+        if re.match(look, first.removeprefix(b"\xef\xbb\xbf")) and (form != "conllu" or kind != "CoNLL-U"):
+            raise TreebankError(f"this is {kind}, not {form}", remedy, where=place)
+
+
+Form = Literal["text", "raw", "tokens", "tagged", "conllu"]
 
 
 def read_sentences(texts: Any, form: Form = "raw", hyphens: bool = True) -> list[Sentence]:
@@ -119,10 +167,15 @@ def read_line(line: str, form: Form = "raw", id: str = "", hyphens: bool = True)
 
     hyphens: whether hyphens and slashes split words of raw text, as in all our treebanks but the Penn Treebank.
 
-    Raises TreebankError for an unknown form, or for a token of tagged text that is not word_TAG.
+    Raises TreebankError for an unknown form, a token of tagged text that is not word_TAG, or several sentences of CoNLL-U.
     """
     if form not in get_args(Form):
         raise TreebankError(f"there is no form {form!r}", f"Forms: {', '.join(get_args(Form))}.", where=id)
+    if form == "conllu":
+        sentences = list(read_conllu(line))
+        if len(sentences) > 1:
+            raise TreebankError(f"there are {len(sentences)} sentences of CoNLL-U", "Give one at a time.", where=id)
+        return sentences[0] if sentences else None
     if form in ("text", "raw"):
         words = [line[start:end] for start, end in tokenize(line, hyphens)]
         return Sentence(words, id=id, text=line.strip()) if words else None
@@ -140,38 +193,84 @@ def read_line(line: str, form: Form = "raw", id: str = "", hyphens: bool = True)
 def read_lines(
     lines: Iterable[str], form: Form = "raw", place: str = "", first: int = 1, hyphens: bool = True
 ) -> Iterator[list[Sentence | None]]:
-    """Yield the sentences of every line: one, or any number in running text. An empty line gives [None].
+    """Yield the sentences of every line. An empty line gives [None]. The ids are `place:line`.
 
-    The ids are `place:line`; in running text they are `place:line.1`, `place:line.2` and so on.
+    In running text the lines of a paragraph are joined: a blank line ends it. The ids are `place:line.1`, `place:line.2` and so
+    on, for the sentences that begin on this line.
 
     Args:
         lines: the lines.
         form: the form of the text.
-        place: the name of the file, for ids and error messages.
+        place: the name of the file, for ids and error messages. Without it, every line is a text of its own.
         first: the number of the first line.
         hyphens: see `read_line`.
     """
-    for number, line in enumerate(lines, first):
+    if form == "conllu":
+        yield from ([sentence] for sentence in read_conllu("\n".join(lines), place, first))
+        return
+    numbered = enumerate(lines, first)
+    if form == "text" and place:  # paragraphs, and blank lines one by one
+        numbered = (
+            pair
+            for filled, group in groupby(numbered, lambda pair: not pair[1].isspace() and pair[1] != "")
+            for pair in (_joined(group) if filled else group)
+        )
+    for number, line in numbered:
         where = f"{place}:{number}" if place else str(number)
         try:
-            yield (
-                read_text(line, where, hyphens) or [None] if form == "text" else [read_line(line, form, where, hyphens)]
-            )
+            if form != "text":
+                yield [read_line(line, form, where, hyphens)]
+                continue
+            starts, sentences, end = Counter(), [], 0
+            for sentence in read_text(line, hyphens=hyphens):
+                begin = line.index(sentence.text, end)
+                end = begin + len(sentence.text)
+                start = number + (line.count("\n", 0, begin) if place else 0)
+                starts[start] += 1
+                sentences.append(replace(sentence, id=f"{place + ':' if place else ''}{start}.{starts[start]}"))
+            yield sentences or [None]
         except TreebankError as error:
             raise error if error.where else error.at(where) from None
 
 
-def read_text(text: str, id: str = "", hyphens: bool = True) -> list[Sentence]:
-    """Return the sentences of running text. Their ids are `id.1`, `id.2` and so on."""
+def _joined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield numbered lines as one, with the number of the first."""
+    numbers, parts = zip(*lines)
+    yield numbers[0], "\n".join(parts)
+
+
+def read_text(text: str, hyphens: bool = True) -> list[Sentence]:
+    """Return the sentences of running text. Their ids are 1, 2 and so on."""
     sentences = [read_line(part, "raw", hyphens=hyphens) for part in split_sentences(text)]
-    return [replace(s, id=f"{id}.{i}" if id else str(i)) for i, s in enumerate(filter(None, sentences), 1)]
+    return [replace(sentence, id=str(i)) for i, sentence in enumerate(filter(None, sentences), 1)]
+
+
+def read_conllu(text: str, place: str = "", first: int = 1) -> Iterator[Sentence]:
+    """Yield the words and tags of CoNLL-U, with its lines, which `format_conllu` writes back. Raises TreebankError.
+
+    place: the name of the file. first: the number of the first line.
+    """
+    for item in scan_conll(text, place, first=first, heads=False):
+        if isinstance(item, TreebankError):
+            raise item
+        where = f"{place}:{item.line}" if place else str(item.line)
+        tags = item.tags if {*item.tags} != {"_"} else None
+        id = item.comments.get("sent_id") or where
+        try:
+            yield with_text(Sentence(item.words, tags, id=id, place=where, rows=item.rows), item.comments.get("text"))
+        except TreebankError as error:
+            raise error.at(where) from None
 
 
 def with_text(sentence: Sentence, text: str | None) -> Sentence:
     """Return a sentence with its text, if the words are its slices. (The words of German *zum*, *zu* and *dem*, are not.)"""
-    if text is None or "".join(sentence.words) != "".join(text.split()):
+    if text is None or "".join("".join(sentence.words).split()) != "".join(text.split()):
         return sentence
-    return replace(sentence, text=text)
+    whole = replace(sentence, text=text)
+    try:
+        return whole if whole.offsets else sentence
+    except ValueError:  # two spaces inside a word
+        return sentence
 
 
 def splits_hyphens(sentences: Iterable[Sentence]) -> bool:
@@ -190,10 +289,20 @@ def one_sentence(text: str) -> str:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split running text into sentences by the rules of sentencex for English (abbreviations, quotations, numbers)."""
+    """Split running text into sentences by the rules of sentencex for English (abbreviations, quotations, numbers).
+
+    A sentence goes over the end of a line, but not over a blank line.
+    """
     from sentencex import segment
 
-    return [part.strip() for part in segment("en", text) if part.strip()]
+    parts = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        flat, end = re.sub(r"[\r\n]", " ", paragraph), 0
+        for part in filter(None, map(str.strip, segment("en", flat))):
+            start = max(end, flat.find(part, end))
+            end = start + len(part)
+            parts.append(paragraph[start:end])
+    return parts
 
 
 def tokenize(text: str, hyphens: bool = True) -> list[tuple[int, int]]:

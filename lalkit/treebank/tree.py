@@ -141,9 +141,9 @@ class Sentence:
     word i, counted from 1; 0 is the root. arc_labels: arc_labels[i] names that arc. place: the file and line from which the
     sentence was read; sentences of different places can be equal. free_arcs: people drew the arcs without regard to constituents,
     as in Universal Dependencies: arcs may cross, and a constituent may disagree with them. upos: the universal part of speech of
-    each word, beside its tag. text: the sentence as it was written, of which the words are slices. Raises TreebankError if a
-    layer does not fit the words, if constituents cross, or if the heads are not one tree, which without free_arcs must be
-    projective.
+    each word, beside its tag. text: the sentence as it was written, of which the words are slices. rows: its lines in a file of
+    CoNLL-U, comments among them, to write back what lalkit does not know. Raises TreebankError if a layer does not fit the words,
+    if constituents cross, or if the heads are not one tree, which without free_arcs must be projective.
     """
 
     words: tuple[str, ...]
@@ -156,6 +156,7 @@ class Sentence:
     free_arcs: bool = field(default=False, compare=False, repr=False)
     upos: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
     text: str | None = field(default=None, compare=False, repr=False)
+    rows: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self):
         try:
@@ -214,9 +215,9 @@ class Sentence:
         """The first character of each word in the text, and the one after its last; None without a text."""
         if self.text is None:
             return None
-        places, end = [], 0
+        places, end, text = [], 0, self.text.replace("\u00a0", " ")  # CoNLL-U may have a space in a word
         for word in self.words:
-            start = self.text.index(word, end)
+            start = text.index(word.replace("\u00a0", " "), end)
             places.append((start, end := start + len(word)))
         return tuple(places)
 

@@ -60,10 +60,12 @@ def first_head(head):
 DEPENDENCIES = [  # files of dependencies, each with the place of its problem
     ("", "train"), ("\n\n\n", "train"), ("# sent_id = 1\n\n", "train"),
     (conllu(*(row.replace("\t", " ") for row in GOOD)), "line 1"), (conllu("1\tThe\t_\tDT\tDT\t_\t2"), "line 1"),
-    (conllu(GOOD[0], GOOD[2]), "line 2"), (first_head("two"), "two"), (first_head("_"), "_"), (first_head("-1"), "-1"),
+    (conllu(GOOD[0], GOOD[2]), "line 2"), (first_head("two"), "two"),
+    (conllu(GOOD[0].replace("\t2\t", "\t_\t"), *GOOD[1:]), "'_'"), (first_head("-1"), "-1"),
     (first_head("\u0662"), "\u0662"), (first_head("9" * 5000), "line 1"), (with_heads(0, 9), "head 9"),
     (with_heads(1, 0), "1 -> 1"), (with_heads(2, 1), "1 -> 2"), (with_heads(2, 3, 1, 0), "cycle"), (with_heads(0, 0), "roots"),
-    (conllu("1\t\t_\tX\tX\t_\t0\troot\t_\t_"), "line 1"), (conllu("1\ta b\t_\tX\tX\t_\t0\troot\t_\t_"), "a b"),
+    (conllu("1\t\t_\tX\tX\t_\t0\troot\t_\t_"), "line 1"), ("# global.columns = FORM ID\n" + first_head(0), "FORM ID"),
+    ("# global.columns = ID FORM HEAD\n" + conllu("1\ta\t0"), "DEPREL"),
     (conllu("1\ta\t_\tX\tX\t_\t0\t\t_\t_"), "line 1"), (conllu("1-2\tThe\t_\tDT\tDT\t_\t2\tdet\t_\t_"), "line 1"),
 ]  # fmt: skip
 BESIDE_TREES = [  # files of dependencies that do not agree with two trees
