@@ -5,7 +5,12 @@
 >>> print(parser.parse("Select the person driving").tree)     # doctest: +SKIP
 """
 
+import os
 from importlib import import_module
+from tempfile import gettempdir
+
+if os.path.expanduser("~") == "~":  # a container may have neither $HOME nor a name for its user; NLTK would not load
+    os.environ["HOME"] = os.path.join(gettempdir(), f"home-{os.getuid()}")
 
 __version__ = "0.2.0"
 __all__ = ["LabelAttention", "ParseResult", "Parser", "SpanLabelAttention", "Treebank", "compare", "load"]

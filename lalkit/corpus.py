@@ -79,20 +79,32 @@ class Text(NamedTuple):
         return self.status.st_size - self.start if self.status and stat.S_ISREG(self.status.st_mode) else None
 
 
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Turn an error of the system into a TreebankError that names this path."""
+    try:
+        yield
+    except OSError as error:
+        raise TreebankError(f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path.") from None
+
+
 def from_stream(stream: BinaryIO, name: str, prefix: str) -> Text:
     """Return the lines of an open file or of standard input. At most `LONGEST` bytes of a line are held in memory."""
+
+    def line() -> bytes:
+        with reading(name):
+            return stream.readline(LONGEST + 1)
+
     start = stream.tell() if stream.seekable() else 0
-    return Text(iter(lambda: stream.readline(LONGEST + 1), b""), name, prefix, os.fstat(stream.fileno()), start)
+    return Text(iter(line, b""), name, prefix, os.fstat(stream.fileno()), start)
 
 
 @contextmanager
 def open_lines(path: str | Path) -> Iterator[Text]:
     """Open a file and yield its lines. Raises TreebankError if the file cannot be read."""
-    try:
+    with reading(path):
         stream = Path(path).open("rb")
-    except OSError as error:
-        raise TreebankError(f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path.") from None
-    name = str(path).encode(errors="backslashreplace").decode()  # it goes into the results, which are UTF-8
+    name = files.in_utf8(path)  # it goes into the results
     with stream:
         yield from_stream(stream, name, name)
 

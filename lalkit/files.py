@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import math
@@ -67,13 +68,17 @@ def remove_parts(folder: Path, name: str = "") -> None:
 
 def write_text(path: str | Path, text: str) -> Path:
     """Write text as UTF-8, as `write_bytes` does."""
-    return write_bytes(path, text.encode())
+    return write_bytes(path, in_utf8(text).encode())
+
+
+def in_utf8(text: str | Path) -> str:
+    """Return a text in which a file name that is not UTF-8 has escapes, so that it can be written and put into tables."""
+    return str(text).encode(errors="backslashreplace").decode()
 
 
 def write_json(path: str | Path, value) -> Path:
-    """Write a value as JSON, as `write_bytes` does. A file name in it that is not UTF-8 is written with escapes."""
-    text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
-    return write_bytes(path, text.encode(errors="backslashreplace"))
+    """Write a value as JSON, as `write_text` does."""
+    return write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def parse_json(text: str, nan: bool = False) -> Any:
@@ -82,7 +87,7 @@ def parse_json(text: str, nan: bool = False) -> Any:
     nan: whether NaN and infinite numbers are allowed.
 
     Raises ValueError for a text that is not JSON or is nested too deeply, for a key that is in one object twice, for a whole
-    number of more than 64 bits, for a number that is not finite, and for a character that UTF-8 cannot write.
+    number of more than 64 bits, for a number that is not finite, and for a character that neither UTF-8 nor a file name has.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -102,7 +107,7 @@ def parse_json(text: str, nan: bool = False) -> Any:
 
     try:
         value = json.loads(text, object_pairs_hook=unique, parse_int=whole, parse_float=real, parse_constant=real)
-        json.dumps(value, ensure_ascii=False).encode()
+        json.dumps(value, ensure_ascii=False).encode(errors="surrogateescape")
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return value
@@ -113,7 +118,7 @@ def check_form(value: Any, form: type) -> None:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        TypeAdapter(form).validate_json(json.dumps(value), strict=True)
+        TypeAdapter(form).validate_json(json.dumps(value, ensure_ascii=False).encode(errors="replace"), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
@@ -135,7 +140,7 @@ def read_json(
         LalkitError: the file is not there, is not UTF-8, holds no JSON object, or holds one that `parse_json` refuses.
     """
     try:
-        value = parse_json(Path(path).read_text(encoding="utf-8"), nan)
+        value = parse_json(regular(path).read_text(encoding="utf-8"), nan)
         if not isinstance(value, dict):
             raise ValueError("it holds no JSON object")
         if form:
@@ -145,6 +150,13 @@ def read_json(
     except ValueError as error:
         raise kind(f"is damaged: {error}", where=str(path), remedy=remedy) from None
     return value
+
+
+def regular(path: str | Path) -> Path:
+    """Return the path of a file that will be read. Raises OSError for a pipe and a device: they may wait or go on for ever."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))
+    return Path(path)
 
 
 def find_json(path: str | Path, nan: bool = False) -> dict | None:

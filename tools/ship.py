@@ -652,7 +652,7 @@ def build_encoder(out: Path = Path("dist")) -> None:
     with TemporaryDirectory() as place:
         package = Path(place, "lalkit_minilm")
         if model.is_dir():
-            shutil.copytree(model, package / "model")
+            shutil.copytree(model, package / "model", ignore=shutil.ignore_patterns(".*"))
         files = {path: path.read_bytes() for path in sorted(package.rglob("*")) if path.is_file()}
         hashes = {path.relative_to(package).as_posix(): sha256(data).hexdigest() for path, data in files.items()}
         if hashes.get("model/model.safetensors") != MINILM_SHA256:

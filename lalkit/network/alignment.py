@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lalkit.errors import ModelError
+from lalkit.files import regular
 from lalkit.network.minilm import WordPieces
 from lalkit.treebank.brackets import unescape
 
@@ -51,6 +52,8 @@ def from_transformers(kind: str, name: str, **options) -> Any:
     """Load a part of an encoder by a class of transformers, such as AutoModel. Code that comes with the encoder never runs."""
     import transformers
 
+    for file in Path(name).iterdir() if isdir(name) else ():
+        regular(file)
     return getattr(transformers, kind).from_pretrained(name, trust_remote_code=False, **options)
 
 

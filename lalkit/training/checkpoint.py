@@ -19,12 +19,12 @@ from typing import Annotated
 import torch
 from pydantic import Field, FiniteFloat
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, load_file, save
 from torch import Tensor, nn
 
 from lalkit.config import Config, read_saved, to_dict
 from lalkit.errors import ModelError
-from lalkit.files import check_form, read_json, remove_parts, write_bytes, write_json
+from lalkit.files import check_form, in_utf8, read_json, regular, remove_parts, write_bytes, write_json
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
@@ -160,7 +160,7 @@ def fingerprint(folder: str | Path) -> str:
     for name in ("model.json", Path(read_content(folder, "model")["weights"]).name):
         file = Path(folder) / name
         try:
-            with file.open("rb") as stream:
+            with regular(file).open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
         except OSError as error:
             raise ModelError(f"cannot be read ({error.strerror})", where=str(file), remedy=RETRAIN) from None
@@ -306,6 +306,8 @@ def load_tensors(folder: str | Path, name: str) -> tuple[dict, dict[str, Tensor]
     content = read_content(folder, name)
     weights = Path(folder) / Path(content["weights"]).name
     try:
-        return content, load_file(weights)
+        # Through the memory where the path is not UTF-8: safetensors opens no such file.
+        odd = in_utf8(weights) != str(weights)
+        return content, load(regular(weights).read_bytes()) if odd else load_file(regular(weights))
     except (OSError, SafetensorError) as error:
         raise ModelError(f"cannot be read: {error}", where=str(weights), remedy=RETRAIN) from None

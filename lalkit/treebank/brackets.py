@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import BadZipFile
@@ -21,6 +22,13 @@ ENCODINGS = {
     "gb18030": "的一是不了在人有我他这个们中来",
     "big5": "的一是不了在人有我他這個們中來",
 }  # with frequent characters
+# What reading a file may raise, also one in an archive that is damaged.
+UNREADABLE = (OSError, EOFError, BadZipFile, zlib.error, KeyError, RuntimeError, ValueError)
+# The first bytes of files that are no text, and how to get a text from them.
+NO_TEXT = {
+    b"\x1f\x8b": "gunzip FILE", b"(\xb5/\xfd": "zstd -d FILE", b"\xfd7zXZ": "xz -d FILE", b"BZh91AY": "bunzip2 FILE",
+    b"PK\x03\x04": "unzip FILE (or save it as plain text, if it is of a word processor)", b"%PDF-": "pdftotext FILE",
+}  # fmt: skip
 BALANCE = "Every ( needs a label or word and its )."
 UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
@@ -103,7 +111,7 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
     """Read a text file. Raises TreebankError for a missing file, a wrong encoding or a NUL byte."""
     try:
         raw = path.read_bytes()
-    except (OSError, BadZipFile) as error:  # path may lead into an archive
+    except UNREADABLE as error:  # path may lead into an archive
         problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
         raise TreebankError(problem, "Check the path.", where=str(path)) from None
     return decode(raw, str(path), encoding)
@@ -114,6 +122,9 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1)
 
     first_line: the number of the line with which the bytes begin. A byte order mark is dropped only at the start of a file.
     """
+    for start, command in NO_TEXT.items() if first_line == 1 else ():
+        if raw.startswith(start):
+            raise TreebankError("is no plain text", f"Make a text of it first: {command}", where=place)
     try:
         text = raw.decode(encoding)
         at, problem = text.find("\0"), "a NUL byte"

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lalkit.errors import CorpusError, TreebankError
+from lalkit.files import in_utf8
 from lalkit.treebank import brackets, conllu, sinica
 from lalkit.treebank.head_words import Derive, derive
 from lalkit.treebank.text import with_text
@@ -282,7 +283,7 @@ def _read_folder(folder: Path, split: str, task: str, genres: str = "") -> Sente
             problem = f"several files could be the {split} part: {', '.join(file.name for file in candidates)}"
             raise CorpusError(problem, where=str(folder), remedy=f"Leave one there, or name it {dependencies.name}.")
         dependencies = candidates[0] if candidates else None
-    prefix = f"{folder.name}-{split}"
+    prefix = f"{in_utf8(folder.name)}-{split}"
     if trees.exists():
         items = [*read_trees(trees, dependencies, prefix, task)]
     elif dependencies is None:
@@ -300,9 +301,11 @@ def _of_nltk(folder: Path, corpus: str) -> Path:
         return folder / corpus
     try:
         return zipfile.Path(folder / f"{corpus}.zip", f"{corpus}/")
-    except zipfile.BadZipFile:
+    except brackets.UNREADABLE as error:
         where = str(folder / f"{corpus}.zip")
-        raise CorpusError("is not a zip archive", "Delete it and fetch it again.", where=where) from None
+        raise CorpusError(
+            f"is not a whole zip archive ({error})", "Delete it and fetch it again.", where=where
+        ) from None
 
 
 def _ptb_sample(folder: Path, split: str, task: str, genres: str) -> Sentences:
@@ -324,6 +327,13 @@ def _craft(folder: Path, split: str, task: str, genres: str) -> Sentences:
 def _gum(folder: Path, split: str, task: str, genres: str) -> Sentences:
     """Yield the documents of some genres, by the corpus's own parts. genres: with commas; empty for all."""
     rows = [line.split("\t") for line in brackets.read_text(folder / "splits.tsv").splitlines()[1:]]
+    for number, row in enumerate(rows, 2):
+        if len(row) != 2 or not re.fullmatch("[^_/]+_[^_/]+_[^/]+", row[0]) or row[1] not in SPLITS:
+            place, remedy = (
+                f"{folder / 'splits.tsv'}, line {number}",
+                "A line is GUM_GENRE_NAME, a tab, and train, dev or test.",
+            )
+            raise TreebankError(f"{row} is not a document and its part", remedy, where=place)
     known = sorted({document.split("_")[1] for document, _ in rows})  # GUM_GENRE_name
     chosen = genres.split(",") if genres else known
     if unknown := sorted(set(chosen) - set(known)):
@@ -411,7 +421,9 @@ def find(name: str) -> Path | None:
     else:
         folders = [Path(name)]
     for folder in folders:
-        if folder.is_dir() and all((folder / part).exists() or (folder / f"{part}.zip").is_file() for part in needs):
+        if os.path.isdir(folder) and all(
+            (folder / part).exists() or (folder / f"{part}.zip").is_file() for part in needs
+        ):
             return folder
     return None
 

@@ -4,9 +4,11 @@ JSON (the parser, the state of a training, cards, notebooks, sweeps), YAML, and 
 """
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -36,7 +38,7 @@ NOTEBOOK = {
 DAMAGES = {
     "empty": b"", "null": b"null", "a text": b'"text"', "an empty list": b"[]", "an empty object": b"{}",
     "cut off": b'{"format": "lalkit-parser-1", "runs": [', "latin-1": b'{"name": "caf\xe9"}', "nested deeply": b"[" * 100_000,
-    "a folder": None,
+    "a folder": Path.mkdir, "a pipe": os.mkfifo, "a device": lambda file: file.symlink_to("/dev/zero"),
 }  # fmt: skip
 # Python's own reader accepts most of these: the last of two keys counts, and numbers of every size. Later steps would fail.
 STRICT = [
@@ -143,14 +145,14 @@ def test_spoilt_json(folder, tmp_path, subtests, name):
     file.parent.mkdir(exist_ok=True)
     for what, data in spoilt(file.read_bytes() if file.exists() else b"{}", TABLES.get(name, {})):
         file.unlink(missing_ok=True)
-        file.mkdir() if data is None else file.write_bytes(data)
+        data(file) if callable(data) else file.write_bytes(data)
         with subtests.test(what):
             if callable(read):
                 with refused(names):
                     read(folder)
             else:
                 command_refused(tmp_path, read, names)
-        if data is None:
+        if data is Path.mkdir:
             file.rmdir()
 
 
@@ -178,6 +180,10 @@ def test_the_code_of_an_encoder_never_runs(folder, tmp_path, subtests, monkeypat
     for load_part in (load_tokenizer, partial(load_encoder, weights=True), partial(load_encoder, weights=False)):
         with pytest.raises((ModelError, ValueError)):
             load_part(str(encoder))
+    (encoder / "config.json").unlink()
+    os.mkfifo(encoder / "config.json")  # nobody will write into it
+    with refused("encoder"):
+        load_tokenizer(str(encoder))
     assert not (tmp_path / "ran").exists()
 
 
@@ -260,6 +266,12 @@ def test_weights_of_a_parser(folder, subtests):
         file.write_bytes(data)
         with subtests.test(repr(data[:20])), refused("copy"):
             lalkit.load(folder)
+    for make in (os.mkfifo, partial(os.symlink, "/dev/zero")):
+        file.unlink()
+        make(file)
+        with subtests.test(str(make)), refused("copy"):
+            lalkit.load(folder)
+    file.unlink()
     save_file({name: x.to(torch.bfloat16) for name, x in harmless.items()}, file)
     parser = lalkit.load(folder)
     assert {p.dtype for p in parser.network.parameters()} == {torch.float32}

@@ -4,7 +4,11 @@ import copy
 import json
 import os
 import pickle
+import subprocess
+import sys
 from contextlib import suppress
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +21,7 @@ from lalkit.treebank import conllu as conll
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 from tests.command import lalkit as run
-from tests.hostile.refusals import files_of, refused
+from tests.hostile.refusals import command_refused, files_of, refused
 
 TREE = b"( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n"
 BRACKETS = [  # files of trees, each with the place of its problem
@@ -29,7 +33,8 @@ BRACKETS = [  # files of trees, each with the place of its problem
     (b"( (S (<H> (NP (DT The) (NN end))) (VBD came)) )\n", "<H>"), (TREE + b"(S (A a\0))\n", "line 2"),
     (TREE + "(S (A café))\n".encode("latin-1"), "line 2"), ("(S (A a))\n".encode("utf-16"), "utf-16"),
     ("(S (A a))\n".encode("utf-16-le"), "utf-16"), ("(S (A a))\n".encode("utf-32"), "utf-32"),
-    (TREE + b"(S (A caf\xc3))\n", "line 2"), (b"(S (A \xed\xa0\x80))\n", "line 1"), (b"\x1f\x8b\x08\x00" + bytes(20), ""),
+    (TREE + b"(S (A caf\xc3))\n", "line 2"), (b"(S (A \xed\xa0\x80))\n", "line 1"), (b"\x1f\x8b\x08\x00" + bytes(20), "gunzip"),
+    (b"(\xb5/\xfd" + bytes(9), "zstd"), (b"%PDF-1.7\n%\xe2", "pdftotext"), (b"PK\x03\x04" + bytes(20), "unzip"),
 ]  # fmt: skip
 UNUSUAL = [  # trees that are read, and their words
     (b"\xef\xbb\xbf" + TREE, "The end came"), (TREE.replace(b"\n", b"\r\n"), "The end came"),
@@ -156,6 +161,80 @@ def test_a_tree_of_3000_levels():
     assert pickle.loads(pickle.dumps(tree)) == tree == copy.deepcopy(tree)
     assert tree.words() == ["a"] and len(list(tree.nodes())) == 3001
     assert brackets.tree_to_sentence(tree).tree == tree
+
+
+# ---------------------------------------------------------------- named corpora, and where they are looked for
+
+HEADER = "document\tpart\n"
+SPLITS_OF_GUM = [
+    "GUM_one\ttrain\n",
+    "GUM_news_one\n",
+    "GUM_news_one\ttrain\tx\n",
+    "GUM_news_one\tall\n",
+    "\n",
+    "GUM_a_../b\ttrain\n",
+]
+CLAUSES = "#1:1.[1] S(theme:NP(Head:Nh:a)|Head:VC1:b|goal:NP(Head:Nc:c))#x\n" * 20
+
+
+def test_damaged_tables_and_archives_of_named_corpora(tmp_path, subtests, monkeypatch):
+    for variable in ("LALKIT_DATA", "NLTK_DATA"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    for name in ("gum/dep", "gum/const", "corpora"):
+        (tmp_path / name).mkdir(parents=True)
+    for row in SPLITS_OF_GUM:
+        (tmp_path / "gum" / "splits.tsv").write_text(HEADER + row)
+        with subtests.test(repr(row)), refused("splits.tsv, line 2"):
+            load("gum", "train")
+    file = tmp_path / "corpora" / "sinica_treebank.zip"
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("sinica_treebank/parsed", CLAUSES)
+    whole = file.read_bytes()
+    assert len(load("sinica", "train")) == 16
+    for at in range(len(whole)):
+        for data in (whole[:at], whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]):
+            file.write_bytes(data)
+            answered(load, "sinica", "train")
+    for raw in CLAUSES.encode()[:64], *(bytes([byte]) for byte in b"#():|[]. "):
+        for at in range(64):
+            text = CLAUSES.encode()
+            with ZipFile(file, "w") as archive:
+                archive.writestr("sinica_treebank/parsed", text[:at] + raw + text[at + 1 :])
+            answered(load, "sinica", "train")
+
+
+HOMELESS = """
+import pwd
+def nobody(uid): raise KeyError(uid)
+pwd.getpwuid = nobody
+import lalkit
+from lalkit.treebank.corpora import CorpusError, load
+for name in ("craft", "sinica", "caf\\udce9"):
+    try:
+        load(name, "train")
+    except CorpusError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows always has a home")
+def test_without_a_home_a_user_name_and_a_locale():
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("HOME", "LALKIT_DATA", "NLTK_DATA")
+    }
+    environment |= {"LC_ALL": "C", "PYTHONPATH": str(Path(lalkit.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", HOMELESS], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("not on this machine") == 2 and "'caf\\udce9'" in done.stdout, (
+        done
+    )
+
+
+def test_an_error_while_a_file_is_read_names_it(tmp_path, tiny_parser):
+    """The first byte of the memory of a process cannot be read, although the file can be opened."""
+    if not os.path.exists("/proc/self/mem"):
+        pytest.skip("this system has no such file")
+    os.symlink("/proc/self/mem", tmp_path / "mem")
+    command_refused(tmp_path, ["parse", "--model", tiny_parser, "--file", "mem"], "mem: cannot be read")
 
 
 # ---------------------------------------------------------------- random texts: LALKIT_EXAMPLES sets their number

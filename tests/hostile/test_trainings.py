@@ -1,6 +1,8 @@
 """Trainings that go wrong: nothing that was finished is lost, and the message says what to do."""
 
+import os
 import shutil
+import sys
 
 import pytest
 import torch
@@ -102,6 +104,19 @@ def test_resuming_another_run(place, tmp_path_factory, subtests):
             change(copy)
         with subtests.test(name):
             command_refused(copy, [*ONE, *more], says)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_that_are_not_utf_8(place):
+    name = os.fsdecode(b"caf\xe9")
+    (place / "small").rename(place / name)
+    train = [*TRAIN[:-1], f"{name}-run", "--treebank", name, "--epochs"]
+    score = ["evaluate", f"{name}-run", "--treebank", name, "--json", "scores.json"]
+    explain = ["explain", "--model", f"{name}-run", "One.", "--html", f"{name}.html"]
+    for command_ in ([*train, "1"], [*train, "1", "--resume"], score, explain, ["data", "check", name]):
+        code, _, err = command(*command_, cwd=place)
+        assert code == 0, err
+    assert lalkit.load(place / f"{name}-run").info["epoch"] == 1
 
 
 def test_starting_from_what_does_not_fit(tiny_parser, place, subtests):
