@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import math
-import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import count
-from os import PathLike
 from pathlib import Path
 from shutil import copy
 from tempfile import TemporaryDirectory
@@ -20,11 +18,12 @@ from weakref import WeakKeyDictionary
 
 from lalkit import __version__
 from lalkit.chart.constraints import Constraints, Item, read_brackets
-from lalkit.errors import LalkitError, ModelError
+from lalkit.config import PAGE_CHARACTERS, PAGE_TREES
+from lalkit.errors import LalkitError, ModelError, checked, shown
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import layer_of, source_of
 from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, given_tree
-from lalkit.interpret.questions import MOST_CHARACTERS, MOST_TREES, Questions, Texts, TypedSentences, sentences_of
+from lalkit.interpret.questions import Questions, Texts, TypedSentences, sentences_of
 from lalkit.network.parser import same_state
 from lalkit.network.predict import Precision, Prediction, predict, resolve_precision, with_confidence
 from lalkit.training import named as models
@@ -52,6 +51,7 @@ PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
 close = partial(math.isclose, rel_tol=1e-3, abs_tol=1e-3)  # of the scores of one tree, computed twice
 
 
+@checked
 @dataclass(frozen=True, repr=False)
 class ParseResult:
     """A parsed sentence: its `.tree`, `.dependencies` and `.score`, its explanations, its texts and its pictures."""
@@ -276,9 +276,9 @@ class ParseResult:
         """
         from lalkit.draw.explorer import explorer, tree_page
 
-        both_layers = isinstance(gold, Sentence) and gold.constituents is not None and gold.heads is not None
+        both_layers = gold is not None and gold.constituents is not None and gold.heads is not None
         fits = gold is None or (both_layers and beside is None and gold.words == self.sentence.words)
-        if not fits or not isinstance(beside, ParseResult | Sentence | None):
+        if not fits:
             problem = (
                 "gold needs the same words and both layers, and cannot stand with `beside`, a result or a Sentence"
             )
@@ -332,7 +332,7 @@ class ParseResult:
         forms = {
             ".svg": self.draw, ".json": self.to_json, ".conllu": self.to_conllu, ".ptb": self.to_ptb, ".txt": self.__str__,
         }  # fmt: skip
-        suffix = Path(path).suffix if isinstance(path, str | PathLike) and "\0" not in str(path) else None
+        suffix = Path(path).suffix
         if suffix in PICTURES:
             from lalkit.draw.svg import redraw
 
@@ -356,6 +356,7 @@ class ParseResult:
         return f"{self.reading}\n{text}" if self.reading else text
 
 
+@checked
 @dataclass(frozen=True)
 class Exploration:
     """A page to explore. JupyterLab displays it in a frame of its own; `save` writes it as one HTML file."""
@@ -371,6 +372,7 @@ class Exploration:
         return explorer_frame(self.html)
 
 
+@checked
 class Parser(Questions):
     """A trained parser.
 
@@ -491,8 +493,8 @@ class Parser(Questions):
         return folder
 
     def parse(
-        self, text: str | Sequence[str] | Sentence, form: Form | Literal["brackets"] = "raw", *,
-        require: Sequence[str | Item] = (), forbid: Sequence[str | Item] = (), **options,
+        self, text: str | Iterable[str] | Sentence, form: Form | Literal["brackets"] = "raw", *,
+        require: Iterable[str | Item] = (), forbid: Iterable[str | Item] = (), **options,
     ) -> ParseResult:  # fmt: skip
         """Parse one sentence.
 
@@ -511,7 +513,7 @@ class Parser(Questions):
         if form == "brackets":
             if not isinstance(text, str):
                 remedy = 'Give a str: "She crossed [NP the old bridge]."'
-                raise LalkitError(f"brackets are typed in a text, not in {reprlib.repr(text)}", remedy=remedy)
+                raise LalkitError(f"brackets are typed in a text, not in {shown(text)}", remedy=remedy)
             text, typed = read_brackets(text, "1", self.hyphens)
             form = "raw"
             constraints = replace(constraints, require=constraints.require + tuple(typed))
@@ -526,7 +528,7 @@ class Parser(Questions):
         readings = self.readings(read_sentence(text, form, 1, self.hyphens), constraints)
         return replace(self.result(readings, readings.readings([readings.best])[0]), reading=None)
 
-    def sample(self, text: str | Sequence[str] | Sentence, k: int, seed: int, form: Form = "raw") -> list[ParseResult]:
+    def sample(self, text: str | Iterable[str] | Sentence, k: int, seed: int, form: Form = "raw") -> list[ParseResult]:
         """Draw k joint trees of a sentence by their probability, with replacement. The seed alone decides which."""
         readings = self.readings(read_sentence(text, form, 1, self.hyphens))
         return [self.result(readings, reading) for reading in readings.readings(readings.sample(k, seed))]
@@ -542,8 +544,6 @@ class Parser(Questions):
 
     def parse_text(self, text: str) -> list[ParseResult]:
         """Split running text into sentences, and parse them. Raises LalkitError for a text without sentences."""
-        if not isinstance(text, str):
-            raise LalkitError(f"running text is text, not {reprlib.repr(text)}", remedy="Give a str.")
         sentences = read_text(text, hyphens=self.hyphens)
         if not sentences:
             raise LalkitError("there is nothing to parse", remedy="Give at least one word.")
@@ -558,13 +558,11 @@ class Parser(Questions):
         options: those of `lalkit.network.predict.predict`. Raises LalkitError for a value that is not a sentence. The message
         has its number and, for a Series, its row.
         """
-        if isinstance(texts, str | Sentence):
-            raise LalkitError("this is one sentence, not a list of sentences", remedy="Use `parse`, or give a list.")
         sentences = read_sentences(texts, form, self.hyphens)
         if form == "tagged":
             self.check_tags(sentences)
         options = {"precision": self.precision, **options}
-        predictions = predict(self.network, self.collator, sentences, lam=self.config.train.lam, **options)
+        predictions = predict(self.network, self.collator, sentences, self.config.train.lam, **options)
         state = self.network.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
         results = [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
         if not hasattr(texts, "iloc"):
@@ -641,7 +639,7 @@ class Parser(Questions):
             typed = TypedSentences(self)
             first = render(
                 "draw/playground.html.jinja", model=self.info.get("name", "a parser"), heads=typed.heads, example=typed.example,
-                characters=MOST_CHARACTERS, trees=MOST_TREES,
+                characters=PAGE_CHARACTERS, trees=PAGE_TREES,
             )  # fmt: skip
             files = {f"/{name}": asset(name) for name in ("playground.css", "playground.js")}
             server = LocalServer({"/": first, **files, "/parse": typed.trees, "/explore": typed.page}, host, port)
@@ -670,6 +668,7 @@ class Parser(Questions):
         return self.attribution.view(sentences_of(texts, self.hyphens), **options)
 
 
+@checked
 def load(name: str | Path = "default", precision: Precision = "fp32") -> Parser:
     """Load a parser by name, from a folder, or from the hub: see `Parser.load`. Without a name, the usual English parser."""
     return Parser.load(name, precision)
@@ -680,6 +679,7 @@ def _warn_of_tags() -> None:
     logger.warning("this parser chooses tags itself: the tags of the text are not used")
 
 
+@checked
 def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
     """Compare what two parsers make of the same sentences; or two lists of results; or one of these with gold trees.
 
@@ -708,5 +708,5 @@ def _trees(items: Any) -> list[Sentence]:
     items = [items] if isinstance(items, ParseResult | Sentence) else in_order(items, "results")
     trees = [item.sentence if isinstance(item, ParseResult) else item for item in items]
     if wrong := [tree for tree in trees if not isinstance(tree, Sentence)]:
-        raise LalkitError(f"{reprlib.repr(wrong[0])} is no result", remedy="Give parsers, results or Sentences.")
+        raise LalkitError(f"{shown(wrong[0])} is no result", remedy="Give parsers, results or Sentences.")
     return trees

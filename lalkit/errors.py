@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+import builtins
+import inspect
 import operator
+import re
 import reprlib
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
-from typing import Self
+from functools import cache, wraps
+from numbers import Real
+from os import PathLike, fsencode
+from pathlib import Path
+from types import FunctionType, NoneType, UnionType
+from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
+
+T = TypeVar("T")
+# What moves the cursor of a terminal, colours it, ends a line or turns the direction of writing; and what is no character.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+MOST = 10**9  # the bound of a whole number that has no other one
+
+
+def safe(text: str, keep: str = "") -> str:
+    """Return a text for a person to read: characters that control a terminal become escapes. keep: those that stay."""
+    return CONTROLS.sub(lambda c: c[0] if c[0] in keep else c[0].encode("unicode_escape").decode(), text)
+
+
+def shown(value: Any) -> str:
+    """Return a short form of any value for a message."""
+    try:
+        return safe(reprlib.repr(value))
+    except Exception:  # Python refuses to write a number of more than 4,300 digits
+        return f"a value of type {type(value).__name__} that cannot be written"
 
 
 class LalkitError(Exception):
@@ -21,7 +49,7 @@ class LalkitError(Exception):
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
-        return f"{place}{self.problem}\n  {self.remedy}"
+        return f"{safe(place + self.problem)}\n  {safe(self.remedy)}"
 
     def at(self, where: str) -> Self:
         """Return the same error with a place (file, line, sentence) in front of its own."""
@@ -62,16 +90,122 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {near[0]}? " if near else ""
 
 
-def whole_number(name: str, value, least: int, most: int | None = None) -> int:
+def whole_number(name: str, value, least: int, most: int = MOST) -> int:
     """Return the value of an option as an int. Raises ParameterError unless it is a whole number within these bounds."""
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is not None and least <= number and (most is None or number <= most):
+    number = operator.index(value) if _fits(value, int) else None
+    if number is not None and least <= number <= most:
         return number
-    if number is None:
-        problem = f"{name} must be a whole number, not {reprlib.repr(value)}"
-    else:  # Python refuses to write a number of more than 4,300 digits
-        problem = f"{name} is {number if number.bit_length() < 64 else 'a number of more than 64 bits'}"
-    raise ParameterError(problem, remedy=f"Give {least} or more." if most is None else f"Give {least} to {most}.")
+    problem = f"{name} must be a whole number, not {shown(value)}" if number is None else f"{name} is {shown(value)}"
+    raise ParameterError(problem, remedy=f"Give {least} or more." if most == MOST else f"Give {least} to {most}.")
+
+
+# ---------------------------------------------------------------- the arguments of the public interface
+
+KINDS = {
+    str: "a text", int: "a whole number", float: "a number", bool: "True or False", Path: "a path", NoneType: "None",
+    Iterable: "a list", Sequence: "a list", list: "a list", tuple: "a tuple", Callable: "a function",
+}  # fmt: skip
+
+
+def checked(thing: T) -> T:
+    """Check the arguments of a function, or of all public methods of a class, against their type hints at every call.
+
+    The items of a Sequence, a list or a tuple are checked, too; those of another Iterable when they are read. A call with a
+    wrong, an unknown or a missing argument raises a ParameterError that names it.
+    """
+    function: Any = thing
+    if isinstance(thing, type):
+        for name, member in list(vars(thing).items()):
+            if name[0] != "_" and isinstance(member, FunctionType | classmethod):
+                setattr(thing, name, checked(member))
+        return thing
+    if isinstance(thing, classmethod):
+        return classmethod(checked(thing.__func__))  # type: ignore[return-value]
+    signature, hints, place = inspect.signature(function), cache(lambda: hints_of(function)), function.__qualname__
+
+    @wraps(function)
+    def call(*args, **options):
+        try:
+            given = signature.bind(*args, **options).arguments
+        except TypeError as error:
+            raise _misfit(str(error), place, list(signature.parameters)[len(args) :], options) from None
+        for name, value in given.items():
+            if not _fits(value, hint := hints().get(name, Any)):
+                remedy = f"Give {' or '.join(dict.fromkeys(_kinds(hint)))}."
+                raise ParameterError(f"{name} cannot be {shown(value)}", where=place, remedy=remedy)
+        try:
+            return function(*args, **options)
+        except ParameterError as error:
+            if "names" not in vars(error):
+                raise
+            names = [*list(hints())[len(args) :], *error.names]  # an option that it passes on
+            raise _misfit(error.problem, place, names, options) from None
+
+    return call  # type: ignore[return-value]
+
+
+def _misfit(problem: str, where: str, names: list[str], options: Mapping) -> ParameterError:
+    """Return the error for a call whose arguments are not those of the function. names: those that can be given by name."""
+    advice = "".join(did_you_mean(option, names) for option in options if option not in names)
+    error = ParameterError(problem, where=where, remedy=f"{advice}The arguments are: {', '.join(names)}.")
+    vars(error)["names"] = names
+    return error
+
+
+class _Names(dict):
+    """The names of a module. One that is imported for type checkers alone stands for any type."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, Any)
+
+
+def hints_of(function: Callable) -> dict[str, Any]:
+    """Return the type hints of the parameters of a function, except those of * and **."""
+    names = _Names(vars(sys.modules[inspect.unwrap(function).__module__]))
+    known = [
+        p for p in inspect.signature(function).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    hints = {p.name: Any if p.annotation is p.empty else p.annotation for p in known}
+    return {name: eval(hint, {}, names) if isinstance(hint, str) else hint for name, hint in hints.items()}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value is of the type that a hint names."""
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        return any(_fits(value, part) for part in parts if part is not str or Path not in parts)
+    if kind is Literal:
+        return isinstance(value, str) and value in parts
+    if kind is Path:
+        try:
+            return isinstance(value, str | PathLike) and b"\0" not in fsencode(value)
+        except UnicodeEncodeError:
+            return False
+    if kind in (int, float) and isinstance(value, bool):
+        return False
+    if kind is int:
+        with suppress(TypeError):  # an array has an index if it holds one number
+            return operator.index(value) is not None
+        return False
+    if kind is bool:
+        return type(value).__name__ in ("bool", "bool_")  # NumPy's, too
+    if kind in (Iterable, Sequence):
+        several = isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping)
+        fits = several and (kind is Iterable or hasattr(value, "__getitem__"))
+    else:
+        fits = kind is Any or not isinstance(kind, type) or isinstance(value, Real if kind is float else kind)
+    if not fits or kind is Iterable or not parts or not isinstance(value, list | tuple):
+        return fits
+    hints = parts if kind is tuple and ... not in parts else parts[:1] * len(value)
+    return len(value) == len(hints) and all(map(_fits, value, hints))
+
+
+def _kinds(hint: Any) -> Iterable[str]:
+    """Yield what a hint allows, in words."""
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        for part in parts:
+            yield from _kinds(part)
+    else:
+        known = KINDS.get(kind) or f"a {getattr(kind, '__name__', kind)}"
+        yield " or ".join(map(repr, parts)) if kind is Literal else known

@@ -42,7 +42,7 @@ from scipy.optimize import minimize
 from lalkit import __version__
 from lalkit.api import Parser
 from lalkit.chart.sums import check_distribution, marginals_batch, temperatures
-from lalkit.config import PRESETS, Config, read_saved, to_dict
+from lalkit.config import LEAST_TEMPERATURE, MOST_TEMPERATURE, PRESETS, Config, read_saved, to_dict
 from lalkit.draw.figures import calibration_figure
 from lalkit.draw.pages import png
 from lalkit.errors import CorpusError, LalkitError, ModelError
@@ -94,7 +94,7 @@ UNIVERSAL = {
     "ud_upos_all": "UPOS",
 }
 WATTS = 15  # of one core
-BOUNDS = 0.01, 100.0  # the smallest and the largest temperature
+BOUNDS = LEAST_TEMPERATURE, MOST_TEMPERATURE
 WHEEL = """
 [build-system]
 requires = ["setuptools>=77"]

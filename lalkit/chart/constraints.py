@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from lalkit.errors import ParameterError
+from lalkit.config import MOST_DIGITS
+from lalkit.errors import ParameterError, checked, shown
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.text import read_sentence, tokenize
 from lalkit.treebank.tree import UNARY, Sentence
 
 ANY = "*"
+NUMBER = f"([0-9]{{1,{MOST_DIGITS}}})"
 NOTATION = "Write NP(3,5) for a constituent, *(3,5) for one with any label, 4->2 for an arc, or 3_NN for a tag."
 
 
@@ -75,16 +78,18 @@ def items_of(spans: Iterable, heads: Iterable[int]) -> frozenset[Item]:
     return frozenset([*constituents, *(ArcItem(dependent, head) for dependent, head in enumerate(heads, 1))])
 
 
-def read_item(text: str) -> Item:
-    """Read one constraint. Raises ParameterError for another notation."""
-    text = text.strip()
-    if match := re.fullmatch(r"(\d+)\s*->\s*(\d+)", text):
+def read_item(item: str | Item) -> Item:
+    """Read one constraint. Raises ParameterError for anything else, also for a number of more than 9 digits."""
+    text = ""
+    with suppress(ValueError):  # Python refuses to write a number of more than 4,300 digits
+        text = str(item).strip() if isinstance(item, str | Item) else ""
+    if match := re.fullmatch(rf"{NUMBER}\s*->\s*{NUMBER}", text):
         return ArcItem(int(match[1]), int(match[2]))
-    if match := re.fullmatch(r"([^\s()]*)\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", text):
+    if match := re.fullmatch(rf"([^\s()]*)\s*\(\s*{NUMBER}\s*,\s*{NUMBER}\s*\)", text):
         return SpanItem(match[1] or ANY, int(match[2]), int(match[3]))
-    if match := re.fullmatch(r"(\d+)_(\S+)", text):
+    if match := re.fullmatch(rf"{NUMBER}_(\S+)", text):
         return TagItem(int(match[1]), match[2])
-    raise ParameterError("is no constraint", where=repr(text), remedy=NOTATION)
+    raise ParameterError("is no constraint", where=shown(item), remedy=NOTATION)
 
 
 def read_brackets(text: str, id: str = "", hyphens: bool = True) -> tuple[Sentence, list[SpanItem]]:
@@ -117,6 +122,7 @@ def read_brackets(text: str, id: str = "", hyphens: bool = True) -> tuple[Senten
     return sentence, items
 
 
+@checked
 @dataclass(frozen=True)
 class Constraints:
     """What a parse must have, and must not have."""
@@ -126,13 +132,8 @@ class Constraints:
 
     @classmethod
     def read(cls, require: Iterable[str | Item] = (), forbid: Iterable[str | Item] = ()) -> Constraints:
-        """Read two lists of constraints. Raises ParameterError as `read_item`, and for one text instead of a list."""
-        lists = []
-        for items in (require, forbid):
-            if isinstance(items, str):
-                raise ParameterError("is one text, not a list", where=repr(items), remedy=f"Write [{items!r}].")
-            lists.append(tuple(read_item(item) if isinstance(item, str) else item for item in items))
-        return cls(*lists)
+        """Read two lists of constraints. Raises ParameterError as `read_item`, and for what is neither text nor item."""
+        return cls(*(tuple(map(read_item, items)) for items in (require, forbid)))
 
     @property
     def items(self) -> tuple[Item, ...]:

@@ -38,6 +38,7 @@ from lalkit.chart.cky import FIRST_REAL, SUBHEAD
 from lalkit.chart.joint import JointTree, as_arrays, check_scores, check_weight
 from lalkit.chart.machine import compiled
 from lalkit.chart.sums import Temperature, inside, temperatures
+from lalkit.config import MOST_SEED, MOST_TREES
 from lalkit.errors import ParameterError, whole_number
 
 logger = logging.getLogger(__name__)
@@ -99,7 +100,7 @@ def k_best(scores: Scores, k: int) -> list[JointTree]:
 
     The score of a tree is the sum of its labels and arcs, rounded once. Raises ParameterError if k is below 1.
     """
-    k, n, trees = whole_number("the number of trees", k, 1), len(scores.arcs), []
+    k, n, trees = whole_number("the number of trees", k, 1, MOST_TREES), len(scores.arcs), []
     chart, node = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n))
     _fill_best(scores.labels.max(-1), scores.arcs, scores.closed, chart, node)
     # A tree in the queue: what it loses against the best; a number, so that the queue is in order; the ranks of its choices,
@@ -165,7 +166,8 @@ def samples(scores: Scores, k: int, seed: int) -> list[JointTree]:
 
     Raises ParameterError if k is below 1 or if constraints leave no tree.
     """
-    k, random = whole_number("the number of trees", k, 1), np.random.default_rng(whole_number("seed", seed, 0))
+    k = whole_number("the number of trees", k, 1, MOST_TREES)
+    random = np.random.default_rng(whole_number("seed", seed, 0, MOST_SEED))
     log_z, *charts = _sums(scores)
     if log_z == -np.inf:
         raise ParameterError("the constraints leave no tree to draw", remedy="Leave out one of them.")

@@ -34,7 +34,8 @@ import numpy as np
 from lalkit.chart.cky import FIRST_REAL, SUBHEAD
 from lalkit.chart.joint import check_scores, check_weight, map_sentences
 from lalkit.chart.machine import NOT_FINITE, compiled
-from lalkit.errors import ScoreError
+from lalkit.config import LEAST_TEMPERATURE, MOST_TEMPERATURE
+from lalkit.errors import ScoreError, shown
 
 Temperature = float | tuple[float, float] | list[float]  # what scores are divided by; or those of labels and of arcs
 TINY = 1e-200  # a scaled sum below this is computed again with logarithms
@@ -126,12 +127,12 @@ def check_distribution(lam: float, temperature: Temperature) -> tuple[float, flo
 
 
 def temperatures(temperature: Temperature) -> tuple[float, float]:
-    """Return the temperatures of labels and of arcs. Raises ValueError unless they are finite numbers above 0."""
+    """Return the temperatures of labels and of arcs. Raises ValueError unless they are numbers within their bounds."""
     pair = tuple(temperature) if isinstance(temperature, tuple | list) else (temperature, temperature)
-    if len(pair) != 2 or not all(isinstance(number, Real) and 0 < number < math.inf for number in pair):
-        raise ValueError(
-            f"temperature must be a finite number above 0, or two for labels and arcs, not {temperature!r}"
-        )
+    least, most = LEAST_TEMPERATURE, MOST_TEMPERATURE
+    if len(pair) != 2 or not all(isinstance(number, Real) and least <= number <= most for number in pair):
+        allowed = f"a number from {least} to {most:g}, or two for labels and arcs"
+        raise ValueError(f"temperature must be {allowed}, not {shown(temperature)}")
     return pair
 
 

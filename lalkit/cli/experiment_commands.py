@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lalkit.chart.constraints import NUMBER
 from lalkit.cli import options
 from lalkit.cli.options import command, group
 from lalkit.config import override
-from lalkit.errors import ParameterError
+from lalkit.errors import ParameterError, shown
 from lalkit.files import write_json, write_text
 
 if TYPE_CHECKING:  # it loads slowly
@@ -164,9 +166,9 @@ def between_commas(text: str) -> list[str]:
 
 def numbers(text: str) -> list[int]:
     """Return the numbers of a list between commas. Raises ParameterError for anything else."""
-    if all(part.isdecimal() for part in between_commas(text)):
+    if all(re.fullmatch(NUMBER, part) for part in between_commas(text)):
         return [int(part) for part in between_commas(text)]
-    raise ParameterError(f"{text!r} is not a list of whole numbers", remedy="Give e.g. --seeds 1,2,3")
+    raise ParameterError(f"{shown(text)} is not a list of whole numbers", remedy="Give e.g. --seeds 1,2,3")
 
 
 def save(tables: dict[str, pd.DataFrame], folder: Path, form: str) -> None:

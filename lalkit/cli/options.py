@@ -12,6 +12,7 @@ from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 import typer
 from typer.core import TyperGroup
 
+from lalkit.config import MOST_THREADS
 from lalkit.errors import ParameterError, whole_number
 from lalkit.files import check_folder, check_writable
 
@@ -80,7 +81,7 @@ def set_threads(count: int | None) -> int | None:
     from lalkit.chart.machine import cpu_count
 
     if count is not None:
-        whole_number("--threads", count, 0, 1024)
+        whole_number("--threads", count, 0, MOST_THREADS)
     torch.set_num_threads(count or cpu_count())
     return count
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +20,8 @@ from lalkit.chart.constraints import ArcItem, Constraints, Item, TagItem, items_
 from lalkit.chart.joint import JointTree
 from lalkit.chart.readings import k_best, log_partition, samples, structures, tree_score, weighted
 from lalkit.chart.sums import Temperature, marginals_batch
-from lalkit.errors import ParameterError, whole_number
+from lalkit.config import MOST_TREES
+from lalkit.errors import ParameterError, checked, whole_number
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.predict import (
@@ -42,7 +43,6 @@ from lalkit.treebank.tree import Sentence
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_TREES = 10_000
 Differ = Literal["structure", "labels", "any"]  # how alternatives differ: see `Readings.alternatives`
 
 
@@ -106,6 +106,7 @@ def given_tree(prediction: Prediction, vocab: Vocab) -> Decode:
     return decode
 
 
+@checked
 class Readings:
     """The joint trees of one sentence, with their scores and probabilities, under constraints."""
 
@@ -228,10 +229,6 @@ class Readings:
         Raises:
             ParameterError: k is below 1 or above 10,000, there is no such way to differ, or no tree obeys the constraints.
         """
-        if differ not in get_args(Differ):
-            raise ParameterError(
-                f"alternatives cannot differ by {differ!r}", remedy=f"Use {', '.join(get_args(Differ))}."
-            )
         k, best = whole_number("the number of trees", k, 1, MOST_TREES), self.best
         if differ == "any":
             return self.readings(self.trees(k))

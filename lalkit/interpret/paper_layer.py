@@ -33,7 +33,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError, ModelError
+from lalkit.errors import LalkitError, ModelError, checked
 from lalkit.interpret.contributions import NORMS, UNITS, Contributions, Heads, Look, Span, contributions, normalise
 from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.batches import Batch
@@ -164,6 +164,7 @@ class PaperLayer(AttributionSource):
         return contributions(looks)
 
     @torch.no_grad()
+    @checked
     def view(self, sentences: Sentences, spans: Spans | None = None, examples: Sequence[int] = ()) -> AttentionView:
         """Return the view of a batch of sentences. A unit is a span.
 

@@ -37,8 +37,9 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from lalkit.chart.constraints import items_of, read_brackets
-from lalkit.errors import LalkitError, ParameterError, whole_number
+from lalkit.chart.constraints import NUMBER, items_of, read_brackets
+from lalkit.config import PAGE_CHARACTERS, PAGE_TREES, PAGE_WORDS
+from lalkit.errors import LalkitError, ParameterError, checked, whole_number
 from lalkit.network.predict import check_joint
 from lalkit.treebank.text import Form, read_line, read_sentences
 from lalkit.treebank.tree import Sentence
@@ -46,7 +47,6 @@ from lalkit.treebank.tree import Sentence
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lalkit.interpret.contributions import Heads
     from lalkit.interpret.source import AttributionSource
     from lalkit.treebank.search import Hits
 
@@ -57,10 +57,10 @@ Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
 CAUSES = ("top_head", "probability", "gold")
 
 DEFAULTS = {"text": "", "form": "raw", "require": "", "forbid": "", "without": "", "k": "5", "tree": "1"}
-MOST_CHARACTERS, MOST_WORDS, MOST_TREES = 2_000, 150, 20
 BETWEEN = re.compile(r"[;\s]+(?![^(]*\))")  # constraints: not the spaces inside NP( 3, 5 )
 
 
+@checked
 class Questions:
     """The part of `lalkit.Parser` that answers questions about its label heads.
 
@@ -107,7 +107,7 @@ class Questions:
         return errors.errors(gold, [result.sentence for result in self.parse_all(gold)], self.vocab.arc_labels)
 
     @contextmanager
-    def without(self, heads: Heads) -> Iterator[Questions]:
+    def without(self, heads: int | str | Iterable[int | str]) -> Iterator[Questions]:
         """Remove label heads inside the `with` block: `with parser.without(heads=[3, 7]):`. In nested blocks, all changes hold.
 
         heads: numbers, or labels if each label has its own head. Paper's layer: the head's slice of the output is 0. Label
@@ -119,7 +119,9 @@ class Questions:
             yield self
 
     @contextmanager
-    def with_contexts(self, contexts: str, heads: Heads | None = None, of: Texts = ()) -> Iterator[Questions]:
+    def with_contexts(
+        self, contexts: str, heads: int | str | Iterable[int | str] | None = None, of: Texts = ()
+    ) -> Iterator[Questions]:
         """Replace the values that label heads pass on inside the `with` block, of all heads or of some.
 
         Args:
@@ -210,7 +212,7 @@ class TypedSentences:
         if unknown := sorted(arguments.keys() - DEFAULTS.keys()):
             raise ParameterError("is not a parameter", where=unknown[0][:40], remedy=f"Use {', '.join(DEFAULTS)}.")
         values = DEFAULTS | {name: texts[-1] for name, texts in arguments.items() if texts}
-        k = whole_number("k", _number(values["k"]), 1, MOST_TREES)
+        k = whole_number("k", _number(values["k"]), 1, PAGE_TREES)
         check_length(values["text"], values["form"])
         lists = {name: list(filter(None, BETWEEN.split(values[name]))) for name in ("require", "forbid")}
         parse = partial(self.parser.parse, values["text"], cast(Form, values["form"]), **lists)
@@ -224,16 +226,16 @@ class TypedSentences:
 
 
 def _number(text: str) -> int | str:
-    return int(text) if re.fullmatch("[0-9]{1,9}", text) else text
+    return int(text) if re.fullmatch(NUMBER, text) else text
 
 
 def check_length(text: str, form: str) -> None:
     """Raise ParameterError for a text that is too long to be parsed while someone waits."""
-    remedy = f"Give one sentence of at most {MOST_WORDS} words and {MOST_CHARACTERS:,} characters."
-    if len(text) > MOST_CHARACTERS:
+    remedy = f"Give one sentence of at most {PAGE_WORDS} words and {PAGE_CHARACTERS:,} characters."
+    if len(text) > PAGE_CHARACTERS:
         raise ParameterError(f"the text has {len(text):,} characters", remedy=remedy)
     sentence = read_brackets(text)[0] if form == "brackets" else read_line(text, cast(Form, form))
-    if sentence is not None and len(sentence) > MOST_WORDS:
+    if sentence is not None and len(sentence) > PAGE_WORDS:
         raise ParameterError(f"the sentence has {len(sentence)} words", remedy=remedy)
 
 

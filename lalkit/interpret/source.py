@@ -19,7 +19,7 @@ from torch import Tensor
 
 from lalkit.chart.sums import Temperature
 from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError, whole_number
+from lalkit.errors import LalkitError, checked, whole_number
 from lalkit.interpret.contributions import Contributions, Heads, Span
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import HookedModule
@@ -97,6 +97,7 @@ class AttributionSource(ABC):
 
     # Explain single sentences
 
+    @checked
     def look(
         self,
         sentences: Sentences,

@@ -25,7 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError, ModelError
+from lalkit.errors import LalkitError, ModelError, checked
 from lalkit.interpret.contributions import Contributions, Heads, Span
 from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.parser import ParserOutput
@@ -249,6 +249,7 @@ class SpanLayer(AttributionSource):
         return self.measure(parses, self.mean(parses)).contributions
 
     @torch.no_grad()
+    @checked
     def view(self, sentences: Sentences, spans: Spans | None = None, examples: Sequence[int] = ()) -> AttentionView:
         """Return the view of the spans of all sentences, in their order. The only unit is the label of the span.
 

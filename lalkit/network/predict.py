@@ -15,7 +15,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
 from lalkit.chart.sums import Temperature, check_distribution, marginals_batch, temperatures
 from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError, ParameterError, whole_number
+from lalkit.errors import LalkitError, ParameterError, checked, whole_number
 from lalkit.network.batches import Collator, batches, usual
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.vocabulary import Vocab
@@ -60,15 +60,13 @@ def bf16_is_fast(device: str) -> bool:
     return has_bf16(device) and not (found.get("avx512_fp16") and not found.get("amx_tile"))
 
 
+@checked
 def resolve_precision(precision: Precision, device: str, exact: bool = False) -> Precision:
     """Return fp32 or bf16. 'auto' is bf16 where it is faster than fp32, else fp32.
 
     device: cpu or cuda. exact: probabilities or constraints are asked for, so that 'auto' is fp32. Raises ParameterError for
     an unknown precision, for one that the hardware does not have, and for a lower one than fp32 where exact is set.
     """
-    if precision not in get_args(Precision):
-        remedy = f"Precisions: {', '.join(get_args(Precision))}."
-        raise ParameterError(f"there is no precision {precision!r}", remedy=remedy)
     if precision == "auto":
         return "bf16" if bf16_is_fast(device) and not exact else "fp32"
     if precision == "bf16" and exact:
@@ -149,10 +147,12 @@ class Prediction:
     precision: Precision = field(default="fp32", repr=False, compare=False)
 
 
+@checked
 def predict(
     network: Network,
     collator: Collator,
     sentences: Sequence[Sentence],
+    lam: float = 0.5,
     *,
     tick: Callable[[int], object] = lambda done: None,
     **options,
@@ -163,17 +163,19 @@ def predict(
         network: The parser's network.
         collator: It makes batches for this network.
         sentences: The sentences; only their words count, and their tags if the network reads given tags.
+        lam: The weight of labels against arcs in decoding.
         tick: It is called with the number of sentences that each batch has finished.
         options: Those of `predict_batches`.
     """
     parses: list[Prediction | None] = [None] * len(sentences)
-    for group, predictions, _ in predict_batches(network, collator, sentences, **options):
+    for group, predictions, _ in predict_batches(network, collator, sentences, lam, **options):
         for index, prediction in zip(group, predictions):
             parses[index] = prediction
         tick(len(group))
     return parses
 
 
+@checked
 def predict_batches(
     network: Network,
     collator: Collator,

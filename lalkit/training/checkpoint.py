@@ -14,15 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import torch
-from pydantic import Field, FiniteFloat
 from safetensors import SafetensorError
 from safetensors.torch import load, load_file, save
 from torch import Tensor, nn
 
-from lalkit.config import Config, read_saved, to_dict
+from lalkit.config import Config, Temperature, read_saved, to_dict
 from lalkit.errors import ModelError
 from lalkit.files import check_form, in_utf8, read_json, regular, remove_parts, write_bytes, write_json
 from lalkit.network.batches import Collator
@@ -43,14 +41,11 @@ CALIBRATION = "calibration.json"
 RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, copy or train it again."
 
 
-Positive = Annotated[FiniteFloat, Field(gt=0)]
-
-
 @dataclass(frozen=True)
 class Calibration:
     """What calibration.json holds at least: the temperature, and the file of weights that it belongs to."""
 
-    temperature: Positive | tuple[Positive, Positive]  # of all scores; or of labels and of arcs
+    temperature: Temperature | tuple[Temperature, Temperature]  # of all scores; or of labels and of arcs
     weights: str
 
 

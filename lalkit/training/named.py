@@ -9,14 +9,13 @@ import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from os import PathLike
 from os.path import isdir
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 
-from lalkit.errors import ModelError, did_you_mean
+from lalkit.errors import ModelError, ParameterError, checked, did_you_mean
 from lalkit.files import read_json
 from lalkit.treebank.corpora import NAMES, shipped
 
@@ -95,14 +94,13 @@ def choices() -> str:
     )
 
 
+@checked
 def find(name: str | Path, **hub) -> Path:
     """Return the folder of a parser: a folder, a shipped parser's name, or a repository on the hub ('hf:owner/name').
 
     hub: options of `huggingface_hub.snapshot_download`, such as revision. Raises ModelError if there is no parser, if it
     cannot be downloaded, or if a shipped or downloaded one has no card with a licence.
     """
-    if not isinstance(name, str | PathLike):
-        raise ModelError(f"the name of a parser must be text, not {type(name).__name__}", remedy=choices())
     if str(name) and isdir(name):  # False, too, for a text that cannot be a path
         return Path(name)
     if str(name).startswith(HUB):
@@ -110,8 +108,11 @@ def find(name: str | Path, **hub) -> Path:
 
         with _hub_errors(str(name), "downloaded"):
             repository = str(name).removeprefix(HUB)
-            place = Path(huggingface_hub.snapshot_download(repository, allow_patterns=HUB_FILES, **hub))
+            place = Path(checked(huggingface_hub.snapshot_download)(repository, allow_patterns=HUB_FILES, **hub))
         return read_card(place).folder
+    if hub:
+        problem = f"{' and '.join(hub)} cannot be given: the parser is not on the hub"
+        raise ParameterError(problem, where=str(name), remedy=f"Leave them out, or name the parser {HUB}owner/name.")
     here = places()
     place = here.get(ALIASES.get(str(name), str(name)))
     if place := place or (here.get(IN_THE_WHEEL) if str(name) == "default" else None):
@@ -128,7 +129,7 @@ def upload(folder: str | Path, repository: str, **options) -> str:
     import huggingface_hub
 
     with _hub_errors(f"{HUB}{repository}", "uploaded"):
-        address = huggingface_hub.create_repo(repository, exist_ok=True, **options)
+        address = checked(huggingface_hub.create_repo)(repository, exist_ok=True, **options)
         huggingface_hub.upload_folder(repo_id=repository, folder_path=folder, token=options.get("token"))
         return str(address)
 
@@ -138,6 +139,8 @@ def _hub_errors(where: str, done: str):
     """Turn every error of the hub into one ModelError."""
     try:
         yield
+    except ParameterError:
+        raise
     except Exception as error:
         problem = f"cannot be {done} ({type(error).__name__}: {str(error).partition(chr(10))[0][:120]})"
         remedy = "Check the name and the network (`hf auth login` for your own repositories), or use a folder."

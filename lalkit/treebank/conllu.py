@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 
+from lalkit.config import MOST_DIGITS
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.tree import Sentence, format_tree
 
 CONSTITUENCY = "constituency"  # the comment with the tree
-MOST_DIGITS = 9  # of a word's number
 RELATIONS = frozenset(
     "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed flat "
     "goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative xcomp".split()

@@ -29,7 +29,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lalkit.errors import CorpusError, TreebankError
+from lalkit.errors import CorpusError, TreebankError, checked
 from lalkit.files import in_utf8
 from lalkit.treebank import brackets, conllu, sinica
 from lalkit.treebank.head_words import Derive, derive
@@ -48,6 +48,7 @@ MIXED = re.compile(r"([^:*]+)(?::(constituents|dependencies))?(?:\*(\d*\.?\d+))?
 Sentences = Iterator[Sentence | TreebankError]  # an error stands for a sentence that cannot be read
 
 
+@checked
 @dataclass(frozen=True, repr=False)
 class Treebank:
     """The sentences of one split, and the problems met while reading. Each problem names file, line and sentence.
@@ -65,7 +66,7 @@ class Treebank:
     problems: tuple[TreebankError, ...] = ()
 
     @classmethod
-    def load(cls, name: str | os.PathLike, split: str, *, task: str = "joint", lenient: bool = False) -> Treebank:
+    def load(cls, name: str | Path, split: str, *, task: str = "joint", lenient: bool = False) -> Treebank:
         """Load one split of a named treebank, or of a folder. The arguments are those of `lalkit.treebank.corpora.load`."""
         return load(str(name), split, task=task, lenient=lenient)
 

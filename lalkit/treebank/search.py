@@ -22,7 +22,7 @@ from unicodedata import east_asian_width
 from nltk import tgrep
 from nltk.tree import ParentedTree
 
-from lalkit.errors import ParameterError
+from lalkit.errors import ParameterError, checked, shown
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Node, Sentence, Span, escape
@@ -89,23 +89,33 @@ class Match:
 class Pattern:
     """A compiled tree pattern with its conditions. All of them must hold."""
 
-    def __init__(self, text: str, **conditions: str | None):
+    @checked
+    def __init__(
+        self,
+        text: str,
+        *,
+        head: str | None = None,
+        arc: str | None = None,
+        word: str | None = None,
+        tag: str | None = None,
+    ):
         """Compile a pattern.
 
         Args:
             text: The pattern, in the syntax of tgrep.
-            conditions: Each is a text, or a regular expression between slashes: /^th/. head: the head word of the match. arc:
-                the label of the arc from the head word to its own head. word: a word of the match. tag: the tag of a word of
-                the match; with word, of the same word.
+            head: The head word of the match. This and the others are a text, or a regular expression between slashes: /^th/.
+            arc: The label of the arc from the head word to its own head.
+            word: A word of the match.
+            tag: The tag of a word of the match; with word, of the same word.
 
         Raises:
             ParameterError: The pattern or a condition cannot be read.
         """
-        if not isinstance(text, str) or not text.strip() or text.count("(") + text.count("[") > MOST_BRACKETS:
+        if not text.strip() or text.count("(") + text.count("[") > MOST_BRACKETS:
             problem = f"a pattern is a text with at most {MOST_BRACKETS} brackets"
-            raise ParameterError(problem, where=f"pattern {str(text)[:80]!r}", remedy=REMEDY)
-        self.text = text
-        self._conditions = {name: _condition(name, value) for name, value in conditions.items() if value is not None}
+            raise ParameterError(problem, where=f"pattern {shown(text)}", remedy=REMEDY)
+        self.text, asked = text, {"head": head, "arc": arc, "word": word, "tag": tag}
+        self._conditions = {name: _condition(name, value) for name, value in asked.items() if value is not None}
         tokens = _parse(text, False)
         self.names = tuple(dict.fromkeys(name for equals, name in zip(tokens, tokens[1:]) if equals == "="))
         parts = _parse(_with_macros(text), True)
@@ -147,9 +157,8 @@ class Pattern:
 
 def _condition(name: str, value: str) -> Callable[[str], bool]:
     """Return the test of a condition. Raises ParameterError for a regular expression that cannot be read."""
-    if name not in ("head", "arc", "word", "tag") or not isinstance(value, str) or not value:
-        remedy = "The conditions are head, arc, word and tag. Give a text, or a regular expression: /^th/."
-        raise ParameterError(f"the condition {name} is {value!r}", remedy=remedy)
+    if not value:
+        raise ParameterError(f"the condition {name} is empty", remedy="Give a text, or a regular expression: /^th/.")
     if len(value) < 3 or value[0] != "/" or value[-1] != "/":
         return lambda text: escape(text) == escape(value)
     (test,) = _parse(value, True)  # as a pattern of tgrep: NLTK stops a regular expression that takes too long

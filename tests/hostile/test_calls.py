@@ -4,13 +4,16 @@ The process around a parser stays as it was, and results are explained only by t
 """
 
 import copy
+import inspect
 import pickle
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
+from types import FunctionType, MethodType
 
 import numpy as np
 import pandas as pd
@@ -18,13 +21,19 @@ import pytest
 import torch
 
 import lalkit
+from lalkit.chart.constraints import ArcItem, SpanItem, TagItem
+from lalkit.errors import hints_of, shown
 from lalkit.treebank.tree import Sentence
 from tests.hostile.refusals import refused
 
 WORDS = ("One", "two", ".")
 SENTENCE = Sentence(WORDS)
 TEXTS = ["One two.", "Three.", "It works , does n't it ?"]
-NAN = float("nan")
+NAN, HUGE = float("nan"), 10**5000
+NO_CONSTRAINTS = [
+    None, 5, b"NP(1,2)", ("NP", 1, 2), [], "", "NP", "NP(1,2", f"NP(1,{'9' * 5000})", f"{'9' * 5000}->1", f"{'9' * 5000}_NN",
+    SpanItem("NP", 1, HUGE), ArcItem(None, 1), SpanItem("NP", 2, 1), TagItem(9, "NN"),
+]  # fmt: skip
 
 SENTENCES = {
     "text": "One two.", "text of numpy": np.str_("One two."), "list": list(WORDS), "tuple": WORDS, "Sentence": SENTENCE,
@@ -34,7 +43,7 @@ SENTENCES = {
     "Series of pandas strings": pd.Series(WORDS, dtype="string"), "words of numpy": [np.str_(word) for word in WORDS],
 }  # fmt: skip
 NO_SENTENCES = [
-    None, 3, NAN, True, b"One two.", 1j, len, Path("One"), {"One"}, {"One": 1}, range(3), [None], ["One", NAN], [b"One"],
+    {"One"}, range(3), [None], ["One", NAN], [b"One"],
     [["One", "two"]], [SENTENCE], np.array([1, 2]), np.array([]), np.array([WORDS, WORDS]), torch.ones(2),
     pd.Series([], dtype=object), pd.Series(["One", pd.NA], dtype="string"), pd.DataFrame({"words": WORDS}), iter(()), [],
     "", " \t\n ", ["One", ""], ["One two"], ["One\n"], "a\0b", "\ud800",
@@ -45,29 +54,35 @@ MANY = {
     "texts, words and Sentences": (["One.", ["Two"], SENTENCE], 3), "the same sentence 30 times": (["One."] * 30, 30),
 }  # fmt: skip
 NOT_MANY = [
-    ("Yes", "parse"), (SENTENCE, "parse"), (None, "None"), (b"One", "bytes"), ({"One."}, "set"),
+    ("Yes", "texts"), (SENTENCE, "texts"), ({"One."}, "set"),
     (pd.DataFrame({"text": ["One."]}), "DataFrame"), (["One.", NAN], "sentence 2"), ([b"One.", "Two."], "sentence 1"),
     (["One.", "Two.", " "], "sentence 3"), (pd.Series(["One.", None], index=["a", "b"]), "sentence 2"),
 ]  # fmt: skip
 NAMES = [  # of parsers: (name, the place that the error names)
-    (None, "None"), (3, "int"), ("", ""), (b"en-news", "bytes"), ("en-nwes", "Did you mean en-news?"),
-    (Path(__file__), "test_calls.py"),
+    ("", ""), ("en-nwes", "Did you mean en-news?"), (Path(__file__), "test_calls.py"),
     (Path(__file__).parent, "model.json"), ("../sample", "sample"), ("en\0news", "en"), ("\ud800", ""), ("x" * 5000, "xxx"),
     ("hf:", "hf:"), ("hf:a/b/c", "hf:a/b/c"), ("https://example.org/parser", "https://example.org/parser"),
 ]  # fmt: skip
 OTHER = Sentence(("a",), ("X",), (), (0,))
 # Arguments that are refused, by the method: of a result, of its parser, and of its parser if the layer is the paper's.
 OF_RESULTS = {
-    "explain": [{"label": "ZZ"}, {"label": ""}, {"label": 3}, *({"top": top} for top in (0, -1, 1.5, "3", None))],
-    "explore": [{"gold": 3}, {"gold": OTHER}, {"beside": 3}, {"beside": OTHER}],
+    "explain": [{"label": "ZZ"}, {"label": ""}, {"top": 0}, {"top": -1}, {"top": HUGE}],
+    "explore": [{"gold": OTHER}, {"beside": OTHER}],
+    "attachments": [{"phrase": 0}, {"phrase": HUGE}, {"phrase": (1, HUGE)}],
+    "alternatives": [{"k": 0}, {"k": HUGE}],
 }
 OF_PARSERS = {
-    "contributions": [{"texts": []}], "attention": [{"texts": []}, {"texts": "One two.", "label": 3}],
-    "errors": [{"gold": ["One two."]}], "view": [{"texts": None}],
-    "parse": [{"text": "One two.", "temperature": NAN}, {"text": "One two.", "temperature": "1"}],
+    "contributions": [{"texts": []}], "attention": [{"texts": []}], "errors": [{"gold": ["One two."]}],
+    "parse": [
+        *({"text": "One two.", "temperature": number} for number in (NAN, "1", 0, 1e-9, 1e9, HUGE, (1.0, HUGE), (1.0,))),
+        *({"text": "One two.", "forbid": [item]} for item in NO_CONSTRAINTS), {"text": "One two.", "form": "tokns"},
+    ],
+    "sample": [{"text": "One two.", "k": k, "seed": 1} for k in (0, -1, 10**6, HUGE)]
+    + [{"text": "One two.", "k": 1, "seed": seed} for seed in (-1, HUGE)],
+    "top_heads": [{"texts": "One two.", "count": count} for count in (0, HUGE)],
 }  # fmt: skip
 OF_THE_PAPERS_LAYER = {
-    "look": [{"texts": None}, {"texts": [None]}, {"texts": [SENTENCE], "temperature": 0}],
+    "look": [{"texts": [None]}, {"texts": [SENTENCE], "temperature": 0}],
     "terms": [{"texts": [SENTENCE]}],
 }
 
@@ -93,15 +108,57 @@ def test_what_is_read_as_sentences(parser, subtests):
 
 def test_what_is_refused(parser, subtests):
     rows = [(parser.parse, (value,), "sentence 1") for value in NO_SENTENCES]
-    rows += [(parser.parse, ("One two.", form), "form") for form in ("tokns", "RAW", None, 3, b"raw", ["raw"], "")]
     rows += [(parser.parse_all, (texts,), place) for texts, place in NOT_MANY]
-    rows += [(parser.parse_text, (text,), "") for text in (None, 3, b"One.", ["One."], "", " \n", "\u00a0\u2003")]
+    rows += [(parser.parse_text, (text,), "") for text in ("", " \n", "\u00a0\u2003")]
     rows += [(lalkit.load, (name,), place) for name, place in NAMES]
     sides = ((None, None), (parser.parse("One."), "One two."), (["One"], ["Two"]))
     rows += [(lalkit.compare, pair, "") for pair in sides]
     for call, arguments, place in rows:
         with subtests.test(f"{call.__name__} {arguments}"[:80]), refused(place):
             call(*arguments)
+
+
+# A value of a wrong type, and the types of arguments that have it, as they stand in hints.
+WRONG = [
+    (None, "None"), (5, "int|float"), (1.5, "float"), (HUGE, "int|float"), (True, "bool"), (b"x", ""), ({"a": 1}, ""),
+    ("\0", "str"), ([5], "Iterable|list"), (("NP", 1, 1), "Iterable"), (1j, ""), (object(), ""),
+]  # fmt: skip
+GOOD = {  # arguments that must be given
+    "text": "One.", "texts": ["One."], "k": 1, "seed": 1, "phrase": 1, "path": "x.ptb", "folder": "x", "name": "sample",
+    "repository": "a/b", "pattern": "NP", "gold": [SENTENCE], "heads": [0], "contexts": "uniform", "split": "dev",
+    "first": [], "second": [], "sentence": SENTENCE, "sentences": [SENTENCE],
+}  # fmt: skip
+NOT_TYPED, FUNCTIONS = {"result"}, (FunctionType, MethodType)  # the first takes what only lalkit makes
+
+
+def public(parser):
+    """Yield every public function and method."""
+    yield from (lalkit.load, lalkit.compare)
+    for thing in (parser, parser.parse("One."), parser.parse("One.").explore(), lalkit.Treebank.load("sample", "dev")):
+        kinds = {name: getattr(type(thing), name) for name in dir(type(thing)) if name[0] != "_"}
+        yield from (
+            getattr(thing, n) for n, kind in kinds.items() if isinstance(kind, FUNCTIONS) and n not in NOT_TYPED
+        )
+
+
+def test_wrong_types_and_unknown_options_of_every_call(parser, subtests):
+    count = 0
+    for call in public(parser):
+        parameters = inspect.signature(call).parameters.values()
+        needed = {p.name: GOOD[p.name] for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD}
+        for name, hint in hints_of(call).items():
+            for value, types in WRONG:
+                allowed = "Any" in str(hint) or (types and re.search(rf"\b({types})\b", str(hint)))
+                if not allowed or (value == "\0" and "Path" in str(hint)):
+                    count += 1
+                    with subtests.test(f"{call.__qualname__} {name} {type(value)}"), refused(call.__qualname__, name):
+                        call(**{**needed, name: value})
+        if call.__name__ != "push_to_hub":
+            with subtests.test(f"{call.__qualname__} without such an option"), refused("nonsense"):
+                call(**needed, nonsense=3)
+    assert count > 500
+    with refused("Did you mean forbid?"):
+        parser.parse("One.", fobid=["NP(1,1)"])
 
 
 def test_budget_and_threads(parser, subtests):
@@ -120,15 +177,15 @@ def test_methods_of_results(parser, tiny_span_parser, layer, subtests):
     result = (parser if layer == "paper" else lalkit.load(tiny_span_parser)).parse("One two.")
     tables = [(result, OF_RESULTS), (result.parser, OF_PARSERS)]
     if layer == "paper":
-        norms = [{"norm": "bogus"}, {"norm": None}, {"norm": 3}]
+        norms = [{"norm": "bogus"}]
         tables += [(result.parser, OF_THE_PAPERS_LAYER), (result, {"explain": norms, "contributions": norms})]
     for thing, table in tables:
         for name, rows in table.items():
             for options in rows:
-                with subtests.test(f"{name} {options}"[:80]), refused():
+                with subtests.test(f"{name} {shown(options)}"), refused():
                     getattr(thing, name)(**options)
-    for head in (999, -1, 1.5, "two", NAN, None):
-        with subtests.test(f"without head {head!r}"), refused(), result.parser.without(heads=[0, head]):
+    for head in (999, -1, 1.5, "two", NAN, None, HUGE):
+        with subtests.test(f"without head {shown(head)}"), refused(), result.parser.without(heads=[0, head]):
             pass
 
 

@@ -220,7 +220,7 @@ def test_tags_that_were_given_and_parsers_of_one_layer(parser, monkeypatch):
 
 @pytest.mark.parametrize("temperature", [0, -1.0, math.inf, math.nan])
 def test_an_impossible_temperature_is_refused(parser, temperature):
-    with pytest.raises((ValueError, ParameterError), match="temperature must be a finite number above 0"):
+    with pytest.raises((ValueError, ParameterError), match="temperature must be a number from 0.01 to 100"):
         parser.parse_all(["Yes"], temperature=temperature)
 
 
