@@ -8,6 +8,7 @@ worker processes (--workers) and for a dask cluster (--cluster).
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import logging
@@ -379,8 +380,9 @@ def forms(text: str) -> tuple[To, ...]:
 
 
 def parse(
-    job: Job, text: Text, out: str | Path | None = None, workers: int | None = None, cluster: str | None = None
-) -> None:
+    job: Job, text: Text, out: str | Path | None = None, workers: int | None = None, cluster: str | None = None,
+    replace_files: bool = False,
+) -> None:  # fmt: skip
     """Parse a text and write every result in its place.
 
     Args:
@@ -389,6 +391,7 @@ def parse(
         out: The output, with the form as a suffix if there are several forms; None for standard output.
         workers: The number of worker processes; None for this process.
         cluster: The address of a dask scheduler. Its workers need the parser under the same path.
+        replace_files: Replace files and drawings that are there, although `out` does not name them exactly.
 
     Raises:
         LalkitError: A text, a parser or an output cannot be used. The blocks that are finished are kept, and the same command
@@ -403,6 +406,11 @@ def parse(
             temperature=(read_calibration(job.folder) or {}).get("temperature", 1.0),
         )  # fmt: skip
         parts = Parts(Path(f"{out}.parts"), job) if out else None
+        continues = bool(parts and parts.folder.exists())
+        for path in outs.values() if len(outs) > 1 else ():
+            files.check_new(path.parent, glob.escape(path.name), replace_files or continues)
+        if job.svg:
+            files.check_new(job.svg, "[0-9]*.svg", replace_files or continues)
         if parts:
             stack.enter_context(files.locked_folder(parts.folder))
             parts.check()

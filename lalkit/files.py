@@ -179,6 +179,16 @@ def check_writable(*paths: str | Path | None) -> None:
         check_folder(Path(path).parent, path)
 
 
+def check_new(folder: str | Path, pattern: str, replace: bool) -> None:
+    """Check, before long work, that no file of this pattern would be replaced, unless that was asked for.
+
+    Every command does so whose files the user did not name exactly. Raises LalkitError with the first file that is there.
+    """
+    for path in () if replace else sorted(Path(folder).glob(pattern)):
+        remedy = "Give --replace to replace what is there, or --out with another name."
+        raise LalkitError("is there already", where=str(path), remedy=remedy)
+
+
 def check_folder(folder: str | Path, path: str | Path | None = None) -> None:
     """Check, before long work, that files can be written into a folder. It need not exist yet.
 

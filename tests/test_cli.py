@@ -56,6 +56,37 @@ def test_a_file_by_its_name_in_several_forms(tiny_parser, tmp_path):
     assert (tmp_path / "two.txt.ptb").read_text() == out
 
 
+def test_no_file_is_replaced_that_was_not_named_exactly(tiny_parser, tmp_path, subtests):
+    """Files of several forms lie beside the text. A second command is refused, before it works, unless it has --replace."""
+    for folder, text in (("a", "One.\n"), ("b", "Two.\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.txt").write_text(text)
+    parse = ["parse", "--model", tiny_parser]
+    rows = [([*parse, f"{name}/x.txt", "--to", "ptb,json"], f"{name}/x.txt.ptb") for name in "ab"]
+    rows += [([*parse, "One.", "--svg", "drawings"], "drawings/0001.svg")]
+    rows += [([*parse, "a/x.txt", "--to", "ptb,json", "--out", "named"], "named.ptb")]
+    for command, file in rows:
+        with subtests.test(f"{command[3:]}"):
+            assert lalkit(*command, cwd=tmp_path)[0] == 0
+            before = (tmp_path / file).read_bytes()
+            (tmp_path / file).write_bytes(b"mine")
+            code, _, err = lalkit(*command, cwd=tmp_path)
+            assert code == 2 and file in err and "--replace" in err and (tmp_path / file).read_bytes() == b"mine"
+            assert lalkit(*command, "--replace", cwd=tmp_path)[0] == 0 and (tmp_path / file).read_bytes() == before
+    assert (tmp_path / "a" / "x.txt.ptb").read_text() != (tmp_path / "b" / "x.txt.ptb").read_text()
+    results = {
+        "report heads en": "report.txt", "report errors en": "report.txt", "study heads en": "table.csv",
+        "study gates en": "gates.csv", "data import ptb --path .": "dev.trees",
+    }  # fmt: skip
+    for command, file in results.items():
+        (tmp_path / "out").mkdir(exist_ok=True)
+        (tmp_path / "out" / file).write_bytes(b"mine")
+        with subtests.test(command):
+            code, _, err = lalkit(*command.split(), "--out", "out", cwd=tmp_path)
+            assert code == 2 and f"out/{file}: is there already" in err and "--replace" in err
+        (tmp_path / "out" / file).unlink()
+
+
 def test_explaining(tiny_parser, tiny_span_parser, tmp_path):
     for parser, words in ((tiny_parser, "label head"), (tiny_span_parser, "its words give")):
         code, out, err = lalkit("explain", "One two.", "--model", parser, "--html", "page.html", cwd=tmp_path)

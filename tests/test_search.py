@@ -127,7 +127,7 @@ def test_conditions_on_words_and_arcs(pattern, conditions, expected):
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("", "pattern"), (None, "pattern"), ("(" * 60 + "NP" + ")" * 60, "pattern"), ("NP <", "character 4"),
+        ("", "pattern"), ("(" * 60 + "NP" + ")" * 60, "pattern"), ("NP <", "character 4"),
         ("NP < ,", "character 4"), ("NP < VP)", "character 8"), ("NP <<~ VP", "character 8"), ("NP <9. VP", "NP <9."),
         ("NP < /(/", "NP < /"), ('NP < "the', "NP < "),
         # What can only be found in a tree: a name or a macro without its node, a tree or an expression without end.

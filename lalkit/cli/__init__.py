@@ -14,6 +14,7 @@ import sys
 import warnings
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 # These must be set before torch and transformers are loaded.
@@ -34,17 +35,19 @@ from lalkit import __version__
 from lalkit.chart.machine import keep_memory
 from lalkit.cli import experiment_commands, first_steps, parser_commands  # noqa: F401 (they add their commands to app)
 from lalkit.cli.options import app
-from lalkit.errors import LalkitError, ParameterError
+from lalkit.errors import LalkitError, ParameterError, safe
 from lalkit.files import writing
 
 
 class Messages(logging.Handler):
-    """Write every message of the package as one line on standard error, above a progress bar if there is one."""
+    """Write every message of the package on standard error, above a progress bar if there is one. No name in it starts a line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         write = tqdm.write if sys.stderr.isatty() else print
+        if isinstance(record.args, tuple):
+            record.args = tuple(safe(str(a)) if isinstance(a, str | Path) else a for a in record.args)
         with suppress(OSError):  # a message that cannot be written is no reason to lose the results
-            write(self.format(record), file=sys.stderr)
+            write(safe(self.format(record), keep="\n\t"), file=sys.stderr)
 
 
 def show_version(wanted: bool) -> None:

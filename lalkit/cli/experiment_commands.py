@@ -16,7 +16,7 @@ from lalkit.cli import options
 from lalkit.cli.options import command, group
 from lalkit.config import override
 from lalkit.errors import ParameterError, shown
-from lalkit.files import write_json, write_text
+from lalkit.files import check_new, write_json, write_text
 
 if TYPE_CHECKING:  # it loads slowly
     import pandas as pd
@@ -65,7 +65,9 @@ def sweep(
 
 
 @command(reports, "sweeps")
-def report_sweeps(sweeps: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report")) -> None:
+def report_sweeps(
+    sweeps: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report"), replace: options.Replace = False
+) -> None:
     """Write tables, tests, the verdict on each claim and a figure of finished sweeps.
 
     Example: lalkit report sweeps runs/sweeps/ablation-1-sample
@@ -76,7 +78,7 @@ def report_sweeps(sweeps: list[Path], out: Annotated[Path, options.FOLDER] = Pat
     """
     from lalkit.reproduce.report import report
 
-    print(*report(sweeps, out), sep="\n")
+    print(*report(sweeps, out, replace), sep="\n")
 
 
 @command(reports, "heads")
@@ -88,6 +90,7 @@ def report_heads(
     label: list[str] | None = None,
     threads: options.Threads = 1,
     out: Annotated[Path, options.FOLDER] = Path("runs/report-heads"),
+    replace: options.Replace = False,
 ) -> None:
     """Report which label heads lead which labels, and what they attend to: tables and a text.
 
@@ -100,6 +103,7 @@ def report_heads(
     """
     from lalkit.studies import corpus_report
 
+    check_new(out, "report.txt", replace)
     paths = corpus_report.report_heads(models, treebank, split, out, sentences=sentences, labels=label or ())
     print(*paths, sep="\n")
 
@@ -113,6 +117,7 @@ def report_errors(
     trace: str | None = None,
     threads: options.Threads = 1,
     out: Annotated[Path, options.FOLDER] = Path("runs/report-errors"),
+    replace: options.Replace = False,
 ) -> None:
     """Report where parsers are wrong, by class of error, label, length and label head: tables and a text.
 
@@ -125,6 +130,7 @@ def report_errors(
     """
     from lalkit.studies import corpus_report
 
+    check_new(out, "report.txt", replace)
     paths = corpus_report.report_errors(models, treebank, split, out, sentences=sentences, typed=trace or "")
     print(*paths, sep="\n")
 
@@ -248,6 +254,7 @@ def study_heads(
     rounds: Annotated[int, typer.Option(min=1)] = 20,
     threads: options.Threads = 1,
     out: Annotated[Path, options.FOLDER] = Path("runs/heads"),
+    replace: options.Replace = False,
 ) -> None:
     """Test whether label heads mean labels: compare trained parsers under the same controls, with tests.
 
@@ -265,6 +272,7 @@ def study_heads(
     """
     from lalkit.studies.label_heads import compare_heads, read_runs, write
 
+    check_new(out, "table.csv", replace)
     sizes = {"sentences": sentences, "probed": probed, "rounds": rounds}
     comparison = compare_heads(read_runs(runs), treebank, split, keep=out / "measured", **sizes)
     print(*write(comparison, out, f"Label heads under controls: {treebank} {split}"), sep="\n")
@@ -280,6 +288,7 @@ def study_gates(
     epochs: int = 3,
     threads: options.Threads = 1,
     out: Annotated[Path, options.FOLDER] = Path("runs/gates"),
+    replace: options.Replace = False,
 ) -> None:
     """Continue training with a gate on every label head and a price for open gates, to see how many heads a parser needs.
 
@@ -298,6 +307,7 @@ def study_gates(
     from lalkit.studies.gates import GatesConfig, study
     from lalkit.studies.label_heads import read_runs
 
+    check_new(out, "gates.csv", replace)
     kinds = [("nothing", "0"), *product(between_commas(closes), between_commas(prices))]
     configs = [override(GatesConfig(), {"closes": kind, "price": price, "epochs": epochs}) for kind, price in kinds]
     print(*study(read_runs(runs), treebank, out, configs, split), sep="\n")

@@ -125,6 +125,7 @@ def run(
 
 
 @models.callback(invoke_without_command=True)
+@options.on_terminal
 def models_list(context: typer.Context) -> None:
     """List the shipped parsers with their scores.
 
@@ -190,6 +191,7 @@ def data_import(
     path: Annotated[Path, typer.Option()],
     out: Annotated[Path | None, options.FOLDER] = None,
     lenient: bool = False,
+    replace: options.Replace = False,
 ) -> None:
     """Convert your licensed copy of the Penn or the Chinese Treebank, by the standard splits, into a folder to train on.
 
@@ -201,9 +203,11 @@ def data_import(
         out: The folder to write; by default runs/corpora/NAME, which git ignores.
         lenient: Leave out what cannot be read, and report it.
     """
+    from lalkit.files import check_new
     from lalkit.treebank.licensed import import_treebank
 
     folder = out or Path("runs/corpora") / name
+    check_new(folder, "*.trees", replace)
     import_treebank(name, path, folder, lenient=lenient)
     print(folder)
 

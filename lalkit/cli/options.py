@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
 from copy import copy
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TextIO, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 from lalkit.config import MOST_THREADS
-from lalkit.errors import ParameterError, whole_number
+from lalkit.errors import ParameterError, safe, whole_number
 from lalkit.files import check_folder, check_writable
 
 HELP = "Train parsers with label attention, parse with them, and look inside them."
@@ -68,10 +71,34 @@ def command(group: typer.Typer = app, name: str | None = None) -> Callable:
             info.help = info.help or texts[name_]
             hints[name_] = Annotated[kind, info]
         function.__annotations__ = hints
-        group.command(name)(function)
+        group.command(name)(on_terminal(function))
         return function
 
     return add
+
+
+class Terminal:
+    """Standard output on a terminal: words and names that would control it are shown as escapes. Files keep them."""
+
+    def __init__(self, stream: TextIO):
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        return self.stream.write(safe(text, keep="\n\t"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def on_terminal(function: Callable) -> Callable:
+    """Return a command that prints through `Terminal`, if a terminal shows what it prints."""
+
+    @wraps(function)
+    def run(*args, **options):
+        with redirect_stdout(Terminal(sys.stdout)) if sys.stdout.isatty() else nullcontext():
+            return function(*args, **options)
+
+    return run
 
 
 def set_threads(count: int | None) -> int | None:
@@ -125,6 +152,8 @@ Precision = Annotated[Literal["auto", "fp32", "bf16"], typer.Option(help=PRECISI
 # Places that a command writes.
 FILE, FOLDER = typer.Option(parser=output_file, metavar="FILE"), typer.Option(parser=output_folder, metavar="FOLDER")
 Json = Annotated[Path | None, typer.Option("--json", parser=json_file, metavar="FILE")]
+REPLACE = "Replace the results of an earlier command. Without it, they are kept, and the command is refused."
+Replace = Annotated[bool, typer.Option("--replace", help=REPLACE)]
 Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]
 
 

@@ -153,6 +153,7 @@ def parse(
     attach: str | None = None,
     confidence: bool = False,
     precision: options.Precision = "auto",
+    replace: options.Replace = False,
 ) -> None:
     """Parse text of any size. An empty line stays an empty line in PTB output; other forms leave it out.
 
@@ -168,8 +169,8 @@ def parse(
             some constituents: [NP the old bridge]).
         to: The form of the output: ptb, conllu, json or parquet (a table), or several with commas between them.
         pretty: Print brackets over several lines.
-        out: Write to this file; by default several forms of FILE are written to FILE.ptb and so on. If the command was
-            interrupted, the same command continues.
+        out: Write to this file; by default several forms of FILE are written beside it, to FILE.ptb and so on. If the
+            command was interrupted, the same command continues.
         workers: The number of processes, one core each; by default this process uses all cores.
         cluster: Compute on the workers of this dask scheduler, e.g. tcp://host:8786.
         svg: Write a drawing of every sentence into this folder.
@@ -200,7 +201,7 @@ def parse(
         remedy = "Give --to conllu or --to json."
         raise ParameterError("brackets have no place for probabilities: --confidence is not for ptb", remedy=remedy)
     if not (require or forbid or alternatives is not None or attach is not None or form == "brackets"):
-        out = out or (Path(file.name) if file and len(forms) > 1 else None)
+        out = out or (file if file and len(forms) > 1 else None)
         job = corpus.Job(find(model), form, forms, pretty, svg, confidence, precision)
         with ExitStack() as stack:
             if file:
@@ -209,7 +210,7 @@ def parse(
                 lines = corpus.from_arguments(text)
             else:
                 lines = corpus.from_stream(sys.stdin.buffer, "standard input", "stdin")
-            return corpus.parse(job, lines, out, workers, cluster)
+            return corpus.parse(job, lines, out, workers, cluster, replace)
     if not text or len(text) != 1 or any((out, workers is not None, cluster, svg, "parquet" in forms)):
         problem = "constraints and alternatives are for one typed sentence, and are printed"
         without = "without --file, --out, --workers, --cluster, --svg or parquet"

@@ -14,6 +14,7 @@ A report has these files; `read_sweep` reads a sweep from them as well as from t
 
 from __future__ import annotations
 
+import glob
 import gzip
 import json
 from collections.abc import Iterable, Sequence
@@ -38,7 +39,7 @@ from lalkit.evaluation.statistics import (
     split_tests,
     welch,
 )
-from lalkit.files import read_json, write_bytes, write_json, write_text
+from lalkit.files import check_new, read_json, write_bytes, write_json, write_text
 from lalkit.reproduce.sweep import ALL_OTHERS, Description, Same, check_description, describe, finished, read_result
 from lalkit.treebank.corpora import shipped
 
@@ -298,17 +299,18 @@ def false_alarms(sweep: Sweep, measure: str = "f1", rounds: int = 1000) -> tuple
     return over_seeds, over_sentences
 
 
-def report(places: Sequence[str | Path], out: str | Path) -> list[Path]:
+def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) -> list[Path]:
     """Write the report of sweeps into a folder, and return its files (see the top of this module).
 
-    places: folders of runs, or the NAME.csv of reports. Raises ParameterError as `read_sweep` does, and for two sweeps of one
-    name, before it writes.
+    places: folders of runs, or the NAME.csv of reports. replace: a report of a sweep of the same name. Raises ParameterError as
+    `read_sweep` does, and for two sweeps of one name, before it writes.
     """
     sweeps: dict[str, Sweep] = {}
     for sweep in map(read_sweep, places):
         if sweep.name in sweeps:
             remedy = "Report them one by one, each with its own --out."
             raise ParameterError(f"two sweeps are called {sweep.name}, and files are named so", remedy=remedy)
+        check_new(out, f"{glob.escape(sweep.name)}.csv", replace)
         sweeps[sweep.name] = sweep
     out, written = Path(out), []
     for name, sweep in sweeps.items():

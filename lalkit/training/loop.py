@@ -128,7 +128,7 @@ class Run(Learner):
                 self.evaluate()
                 self._save(same_weights=True)
         best = max(self.state.history, key=quality)
-        logger.info(f"best after epoch {best['epoch']}: dev {_shown(best)}; parser in {self.out}")
+        logger.info("best after epoch %d: dev %s; parser in %s", best["epoch"], _shown(best), self.out)
         return best
 
     def _done(self) -> bool:

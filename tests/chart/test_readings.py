@@ -88,7 +88,7 @@ def test_structures_are_those_of_enumeration(seed):
 
 def test_wrong_input_is_refused():
     label_scores, arc_scores = random_chart(np.random.default_rng(1), 3, 3, "real")
-    with pytest.raises(ParameterError, match="the number of trees is 0\n  Give 1 or more"):
+    with pytest.raises(ParameterError, match="the number of trees is 0\n  Give 1 to 10000"):
         k_best(weighted(label_scores, arc_scores), 0)
     for wrong in (np.nan, np.inf):
         label_scores[0, 2, 2] = wrong

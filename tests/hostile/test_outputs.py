@@ -28,6 +28,7 @@ WRITING = {  # commands that write files
 }
 PRINTING = ["parse --model {parser} One. --to json", "evaluate {parser} --treebank small --json -", "models"]
 SWEEP = "{name: small, question: q, treebank: small, preset: tiny, seeds: [1], grid: {a: {b: {train.epochs: 1}}}}"
+CODES = ["\x1b[31m", "\x9b2J", "\a", "\b", "\x7f", "\u202e", "\u2028"]  # for a terminal
 TREES = "( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n" * 2
 
 
@@ -173,15 +174,40 @@ def test_standard_output_is_full_or_closed_or_its_reader_has_gone(tiny_parser, p
 
 @pytest.mark.parametrize(
     ("text", "encoding", "shown"),
-    [("Café .", "latin-1", b"Caf\xe9"), ("我們 .", "latin-1", rb"\u6211\u5011"), ("我們 .", "utf-8", "我們".encode())],
-)
+    [
+        ("Café .", "latin-1", b"Caf\xe9"), ("我們 .", "latin-1", rb"\u6211\u5011"), ("我們 .", "utf-8", "我們".encode()),
+        *((f"a{code}b .", "utf-8", rf"a{code!a}b".replace("'", "").encode()) for code in CODES),
+    ],
+)  # fmt: skip
 def test_a_terminal(tiny_parser, tmp_path, text, encoding, shown):
-    """A terminal is written in its encoding. What it cannot show is an escape."""
+    """A terminal is written in its encoding. What it cannot show, and what would control it, is an escape; files keep it."""
     master, slave = os.openpty()
     with os.fdopen(master, "rb", buffering=0) as screen, os.fdopen(slave, "w", encoding=encoding) as stream:
         code, err = run(["parse", "--model", tiny_parser, "--form", "tokens", text], stream, tmp_path)
         assert code == 0, err
         assert shown in screen.read(4096)
+    _, out, _ = lalkit("parse", "--model", tiny_parser, "--form", "tokens", text)
+    assert text.removesuffix(" .") in out
+
+
+def test_no_name_controls_the_terminal_or_forges_a_line(tiny_parser, tmp_path, subtests):
+    rows = [("a parser", ["parse", "One.", "--model"]), ("a file", ["parse", "--model", tiny_parser, "--file"])]
+    rows += [
+        ("a constraint", ["parse", "One.", "--model", tiny_parser, "--forbid"]),
+        ("a form", ["parse", "One.", "--to"]),
+    ]
+    rows += [("a treebank", ["data", "check"]), ("a setting", [*words(WRITING["train"], "", "o"), "--set"])]
+    rows += [("a sweep", ["sweep"]), ("a pattern", ["search", "--treebank", "sample"]), ("a study", ["study", "gates"])]
+    for kind, arguments in rows:
+        for code in (*CODES, "\nforged: "):
+            with subtests.test(f"{kind} {code!a}"):
+                status, out, err = lalkit(*arguments, f"x{code}y", cwd=tmp_path)
+                assert code not in out + err and "Traceback" not in err, (status, out, err)
+    (tmp_path / "x\x1b[2J\ny").write_text("One.\n")
+    code, _, err = lalkit(
+        "parse", "--model", tiny_parser, "--file", "x\x1b[2J\ny", "--out", "z\x1b[2J\ny", cwd=tmp_path
+    )
+    assert code == 0 and "\x1b" not in err and "\ny" not in err
 
 
 @pytest.mark.slow
