@@ -245,13 +245,8 @@ def test_calibration_is_kept_and_measured_on_other_sentences(folder, tmp_path):
     table = pd.read_csv(tmp_path / "figure.csv")
     assert (tmp_path / "figure.png").stat().st_size > 10_000 and set(table["part"]) == {"sample test"}
     assert [set(table[name]) for name in ("temperature", "arc_temperature")] == [{1.0, t} for t in facts["temperature"]]
-    for change in (
-        {"temperature": 0},
-        {"temperature": 1e9},
-        {"temperature": [1]},
-        {"temperature": "1"},
-        {"weights": "model-5.safetensors"},
-    ):
+    changes = [{"temperature": 1e9}, {"temperature": [1]}, {"temperature": "1"}, {"weights": "model-5.safetensors"}]
+    for change in changes:
         (folder / CALIBRATION).write_text(json.dumps({**facts, **change}))
         with pytest.raises(ModelError, match=CALIBRATION):
             lalkit.load(folder)
