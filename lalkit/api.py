@@ -26,12 +26,13 @@ from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, give
 from lalkit.interpret.questions import Questions, Texts, TypedSentences, sentences_of
 from lalkit.network.parser import same_state
 from lalkit.network.predict import Precision, Prediction, predict, resolve_precision, with_confidence
+from lalkit.network.vocabulary import FIRST
 from lalkit.training import named as models
 from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_content, save_model
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
-from lalkit.treebank.text import Form, one_sentence, read_sentence, read_sentences, read_text
+from lalkit.treebank.text import Form, normalise, one_sentence, read_sentence, read_sentences, read_text, script
 from lalkit.treebank.tree import Node, Sentence, in_order
 
 if TYPE_CHECKING:
@@ -525,12 +526,12 @@ class Parser(Questions):
         if options:
             remedy = "Leave the options out. For probabilities, call .with_confidence() of the result."
             raise LalkitError("only the option precision can be combined with constraints", remedy=remedy)
-        readings = self.readings(read_sentence(text, form, 1, self.hyphens), constraints)
+        readings = self.readings(*self.prepared([read_sentence(text, form, 1, self.hyphens)]), constraints)
         return replace(self.result(readings, readings.readings([readings.best])[0]), reading=None)
 
     def sample(self, text: str | Iterable[str] | Sentence, k: int, seed: int, form: Form = "raw") -> list[ParseResult]:
         """Draw k joint trees of a sentence by their probability, with replacement. The seed alone decides which."""
-        readings = self.readings(read_sentence(text, form, 1, self.hyphens))
+        readings = self.readings(*self.prepared([read_sentence(text, form, 1, self.hyphens)]))
         return [self.result(readings, reading) for reading in readings.readings(readings.sample(k, seed))]
 
     def readings(self, sentence: Sentence, constraints: Constraints = Constraints()) -> Readings:  # noqa: B008
@@ -558,7 +559,7 @@ class Parser(Questions):
         options: those of `lalkit.network.predict.predict`. Raises LalkitError for a value that is not a sentence. The message
         has its number and, for a Series, its row.
         """
-        sentences = read_sentences(texts, form, self.hyphens)
+        sentences = self.prepared(read_sentences(texts, form, self.hyphens))
         if form == "tagged":
             self.check_tags(sentences)
         options = {"precision": self.precision, **options}
@@ -578,7 +579,47 @@ class Parser(Questions):
                 remedy = f"Its tags are: {' '.join(self.vocab.tags)}" if self.vocab.tags else "Use --form tokens."
                 raise LalkitError(f"the parser has no tag {unknown[0]!r}", where=sentence.where, remedy=remedy)
         if self.config.model.tag_input != "given":
-            _warn_of_tags()
+            _warn("this parser chooses tags itself: the tags of the text are not used")
+
+    @cached_property
+    def scripts(self) -> set[str]:
+        """The scripts that the parser has learned, such as LATIN; none if its encoder may know any."""
+        if self.config.model.encoder.pretrained == "minilm":
+            return {"LATIN", ""}
+        chars = self.vocab.chars[len(FIRST["chars"]) :]
+        return {"", *map(script, chars)} if chars else set()
+
+    @cached_property
+    def unpunctuated(self) -> bool:
+        """Whether the parser learned from sentences without full stops, as those of Sinica are."""
+        return len(self.vocab.words) > len(FIRST["words"]) and not {".", "。"} & {*self.vocab.words}
+
+    def prepared(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """Return sentences as the parser can read them, and warn of what it never learned.
+
+        A parser that learned from sentences without punctuation would take a full stop for a verb: punctuation that it does not
+        know is left out of the tree. (In CoNLL-U that was read it hangs on the root.) Sentences with trees stay as they are.
+        """
+        kept = []
+        for sentence in sentences:
+            known = self.scripts
+            if known and (found := script("".join(sentence.words))) not in known:
+                _warn(
+                    f"most letters of {sentence.where} are {found}: the parser never learned this script, so it guesses"
+                )
+            if self.unpunctuated and sentence.heads is None and sentence.constituents is None:
+                words = sentence.words
+                keep = [
+                    i for i, w in enumerate(words) if any(map(str.isalnum, w)) or normalise(w) in self.vocab.word_index
+                ]
+                if 0 < len(keep) < len(words):
+                    _warn(
+                        "this parser was trained without punctuation: marks that it does not know are left out of the tree"
+                    )
+                    tags = sentence.tags and tuple(sentence.tags[i] for i in keep)
+                    sentence = replace(sentence, words=tuple(words[i] for i in keep), tags=tags, upos=None)
+            kept.append(sentence)
+        return kept
 
     def search(
         self,
@@ -675,8 +716,9 @@ def load(name: str | Path = "default", precision: Precision = "fp32") -> Parser:
 
 
 @cache
-def _warn_of_tags() -> None:
-    logger.warning("this parser chooses tags itself: the tags of the text are not used")
+def _warn(message: str) -> None:
+    """Warn of something once."""
+    logger.warning(message)
 
 
 @checked

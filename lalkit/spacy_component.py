@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from spacy.attrs import DEP, HEAD
 from spacy.language import Language
-from spacy.tokens import Doc, Span, Token
+from spacy.tokens import Doc, Span, SpanGroup, Token
 from spacy.util import minibatch
 
 from lalkit.errors import LalkitError
@@ -145,7 +145,7 @@ def annotate(doc: Doc, parses: "list[tuple[Span, list[Token], Prediction | None]
     if kind.heads:  # with both columns, spaCy also sets the boundaries of sentences
         values: Any = np.stack([heads.astype(np.uint64), doc.to_array(DEP)], axis=1)
         doc.from_array([HEAD, DEP], values)
-    doc.spans[KEY] = spans
+    doc.spans[KEY] = SpanGroup(doc, name=KEY, attrs={"tokens": len(doc)}, spans=spans)
 
 
 def words_of(tokens: Iterable[Token]) -> list[Token]:
@@ -174,6 +174,9 @@ def constituents(span: Span) -> list[Span]:
     if KEY not in span.doc.spans:
         remedy = 'Put lalkit into the pipeline, nlp.add_pipe("lalkit"), and make the Doc again.'
         raise LalkitError(f"the Doc of {span.text!r} was not parsed by lalkit", remedy=remedy)
+    if span.doc.spans[KEY].attrs.get("tokens", len(span.doc)) != len(span.doc):
+        problem = f"the tokens of the Doc of {span.text!r} were merged or split after it was parsed"
+        raise LalkitError(problem, remedy='Parse it again: nlp.get_pipe("lalkit")(doc).')
     group, whole = span.doc.spans[KEY], span.doc[words[0].i : words[-1].i + 1]
     place = bisect_left(group, order(whole), key=order)
     inside = []

@@ -122,3 +122,25 @@ def test_what_cannot_be_compared(parser):
             lalkit.compare(*sides)
     with pytest.raises(LalkitError, match="sentence is 1\n.*0 to 0"):
         lalkit.compare(result, result).picture(1)
+
+
+def test_what_a_parser_never_learned(caplog, monkeypatch):
+    """Chinese without punctuation: marks are left out of the tree. A script that was never learned is named."""
+    parser = lalkit.load("zh-sinica")
+    assert parser.unpunctuated and parser.scripts >= {"CJK"}
+    rows = {
+
+    "\u6211\u5011 \u4f86 \u4e86 \u3002": 3, "\u6211\u5011 \uff0c \u4f86 \u4e86": 3,
+    "\u300c \u4f86 \u4e86 \uff01 \u300d": 2, "\u6211 \u3001 \u4ed6 .": 3,
+
+    "\u3002": 1, "\u4f86 \u4e86": 2, "\u4f86 \u2026 \u2026": 1,
+    "\u4f86 \u4e86 ?": 2, "\u4f86 \u2014\u2014 \u4e86": 2, "\u4ed6 3.5 \u3002": 2,
+    }  # fmt: skip
+    for text, length in rows.items():
+        result = parser.parse(text, "tokens")
+        assert len(result.sentence) == length == len(result.given), text
+    assert caplog.text.count("without punctuation") == 1
+    gold = Sentence(("\u4f86", "\u3002"), heads=(0, 1))
+    assert len(parser.parse_all([gold])[0].sentence) == 2, "a tree to compare with keeps its words"
+    parser.parse_all(["\u041e\u043d \u0434\u043e\u043c\u0430", "\u0395\u03af\u03bd\u03b1\u03b9"], "tokens")
+    assert "CYRILLIC" in caplog.text and "GREEK" in caplog.text

@@ -118,6 +118,17 @@ def test_merged_tokens_are_words(tiny_parser):
     assert "New_York" in next(nlp.get_pipe("lalkit")(doc).sents)._.parse_string
 
 
+def test_tokens_that_change_after_the_parse(nlp):
+    doc = nlp("New York is big. It works.")
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    for span in (doc[0:2], doc[len(doc) - 1 :], next(doc.sents)):
+        for name in ("labels", "constituents", "parse_string", "children", "parent"):
+            with pytest.raises(LalkitError, match="merged or split after it was parsed\n"):
+                getattr(span._, name)
+    assert next(nlp.get_pipe("lalkit")(doc).sents)._.labels
+
+
 def test_nothing_to_parse_passes_through(nlp):
     assert facts(nlp("")) == ([], [], []) and [t.dep_ for t in nlp(" \n ")] == [""]
     with pytest.raises(LalkitError, match="is white space, and has no constituents\n"):

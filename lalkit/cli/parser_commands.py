@@ -19,6 +19,7 @@ from lalkit.errors import ParameterError
 
 logger = logging.getLogger(__name__)
 COMPILING = 40  # seconds of one core
+SHOWN = 5  # ids of sentences that scores leave out
 TOP = 3  # label heads, or words, that `explain` names
 
 
@@ -73,6 +74,7 @@ def evaluate(
     split: options.Split = "dev",
     json_: options.Json = None,
     by: Literal["length", "label"] | None = None,
+    parses: Annotated[Path | None, options.FILE] = None,
     precision: options.Precision = "fp32",
     threads: options.Threads = None,
 ) -> None:
@@ -85,13 +87,14 @@ def evaluate(
     Args:
         json_: Write all scores as one JSON object to this file; - prints the object.
         by: Also give scores by sentence length or by label.
+        parses: Write the parses to this file: as CoNLL-U if its name ends with .conllu, else as brackets.
     """
     from lalkit.chart.machine import progress
     from lalkit.evaluation import scores
-    from lalkit.files import write_json
+    from lalkit.files import write_json, write_text
     from lalkit.network.predict import predict, resolve_precision
     from lalkit.training import checkpoint, named
-    from lalkit.treebank import corpora
+    from lalkit.treebank import conllu, corpora
 
     start = time.perf_counter()
     loaded = checkpoint.load_model(named.find(parser))
@@ -106,6 +109,14 @@ def evaluate(
         predictions = predict(loaded.network, loaded.collator, gold, lam=lam, tick=bar.update, precision=precision)
     parsed = [p.sentence for p in predictions]
     result = scores.evaluate(gold, parsed, arc_labels=loaded.vocab.arc_labels)
+    if parses:
+        arcs = parses.suffix == ".conllu"
+        text = conllu.format_conllu(parsed) if arcs else "".join(f"{sentence.tree}\n" for sentence in parsed)
+        logger.info("parses: %s", write_text(parses, text))
+    left_out = result.left_out()
+    for reason, ids in left_out.items():
+        shown = ", ".join(ids[:SHOWN]) + (", ..." if len(ids) > SHOWN else "")
+        logger.info("%d sentences are left out of brackets and tags, %s: %s", len(ids), reason, shown)
     if result.other_arcs:
         logger.warning(result.other_arcs)
         gold = corpora.layers_of(gold, "constituents")
@@ -118,7 +129,15 @@ def evaluate(
     tables = {"universal": scores.universal_scores(gold, parsed)}
     if by:
         tables[by] = scores.by_length(result) if by == "length" else scores.by_label(gold, parsed)
-    record = {**summary, "treebank": treebank, "split": split, "parser": parser, "lam": lam, "computed_in": precision}
+    record = {
+        **summary,
+        "left_out": {reason: len(ids) for reason, ids in left_out.items()},
+        "treebank": treebank,
+        "split": split,
+        "parser": parser,
+        "lam": lam,
+        "computed_in": precision,
+    }
     record |= {name: table.to_dict(orient="records") for name, table in tables.items() if len(table)}
     if json_ == Path("-"):
         return print(json.dumps(record))

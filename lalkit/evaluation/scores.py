@@ -39,6 +39,10 @@ from lalkit.treebank.tree import Node, Sentence, escape, find_crossing
 # The usual five of the Penn Treebank (the evaluation of Stanford, and of Zhou and Zhao), and the Chinese Treebank's PU.
 PUNCTUATION = frozenset({"``", "''", ":", ",", ".", "PU"})
 NO_GOLD = "skipped: no gold tree"
+REASONS = {
+    NO_GOLD: "gold has no tree", evalb.EMPTY: "no parse, or no word but punctuation", evalb.LENGTH: "another number of words",
+    evalb.WORDS: "other words",
+}  # fmt: skip
 
 
 class AttachmentCount(NamedTuple):
@@ -127,6 +131,11 @@ class Evaluation:
             scores[f"las{suffix}"] = _percent_right(self.rows, f"labels_right{suffix}", f"arcs{suffix}")
         scores["tag_accuracy"] = totals.tag_accuracy if self.has_tags else None
         return {**scores, "sentences": totals.sentences, "skipped": totals.skipped}
+
+    def left_out(self) -> dict[str, list[str]]:
+        """Return the ids of the sentences that precision, recall, F1, exact and tag accuracy leave out, by reason."""
+        skipped = self.rows[self.rows["status"] != OK]
+        return {REASONS[status]: list(rows["id"]) for status, rows in skipped.groupby("status")}
 
     def table(self) -> pd.DataFrame:
         """Return one row for each sentence, in corpus order. A count or score that does not exist is missing (<NA>, NaN).

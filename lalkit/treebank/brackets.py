@@ -29,7 +29,9 @@ NO_TEXT = {
     b"\x1f\x8b": "gunzip FILE", b"(\xb5/\xfd": "zstd -d FILE", b"\xfd7zXZ": "xz -d FILE", b"BZh91AY": "bunzip2 FILE",
     b"PK\x03\x04": "unzip FILE (or save it as plain text, if it is of a word processor)", b"%PDF-": "pdftotext FILE",
 }  # fmt: skip
-BALANCE = "Every ( needs a label or word and its )."
+BALANCE = (
+    "Every ( needs a label or word and its ). Brackets in words are -LRB- and -RRB-. Indent a line that goes on a tree."
+)
 UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
 
@@ -44,14 +46,16 @@ def parse_tree(text: str) -> Node:
     return trees[0]
 
 
-def scan_trees(text: str, place: str = "") -> Iterator[tuple[int, Node | TreebankError]]:
+def scan_trees(text: str, place: str = "", plain: bool = True) -> Iterator[tuple[int, Node | TreebankError]]:
     """Yield the trees of a text, each with the line (from 1) on which it starts. A tree may take several lines.
 
-    A malformed tree gives its error, and reading goes on at the next '(' in the first column of a line. If the brackets of the
-    whole text do not balance, such a '(' starts a new tree even if the tree before it is still open. So one missing bracket does
-    not swallow the rest of a file. place: the name of the file, for error messages.
+    A malformed tree gives its error, and reading goes on at the next '(' in the first column of a line. Such a '(' starts a new
+    tree even if the tree before it is still open, so that one missing bracket does not swallow the rest of a file. Only if the
+    whole text balances and most lines that begin with '(' go on a tree, they may do so.
+
+    place: the name of the file, for error messages. plain: read the Penn Treebank's 1\\/2 as 1/2.
     """
-    balanced = text.count("(") == text.count(")")
+    strict = _starts_trees(text)
     open_phrases: list[tuple[list[str], list[Node | str]]] = []  # labels (none or one), children or words
     line, start, number, skipping = 1, 1, 0, False
     previous = 0
@@ -64,7 +68,7 @@ def scan_trees(text: str, place: str = "") -> Iterator[tuple[int, Node | Treeban
         line += text.count("\n", previous, match.start())
         previous = match.start()
         new_start = token == "(" and (match.start() == 0 or text[match.start() - 1] == "\n")
-        if new_start and open_phrases and not balanced:
+        if new_start and open_phrases and strict:
             yield start, _unclosed(open_phrases).at(here())
             open_phrases = []
         if skipping and not new_start:
@@ -85,12 +89,22 @@ def scan_trees(text: str, place: str = "") -> Iterator[tuple[int, Node | Treeban
                     yield start, node
             else:
                 labels, items = open_phrases[-1]
-                (items if labels or items else labels).append(token)
+                (items if labels or items else labels).append(without_slash(token) if plain else token)
         except TreebankError as error:
             yield start, error.at(here())
             open_phrases, skipping = [], True
     if open_phrases:
         yield start, _unclosed(open_phrases).at(here())
+
+
+def _starts_trees(text: str) -> bool:
+    """Return whether '(' in the first column starts a tree: if the text does not balance, or if it mostly does so."""
+    depth, outside, inside = 0, 0, 0
+    for number, piece in enumerate(re.split(r"^\(", text, flags=re.M)):
+        if number:
+            outside, inside, depth = outside + (depth <= 0), inside + (depth > 0), depth + 1
+        depth += piece.count("(") - piece.count(")")
+    return depth != 0 or inside <= outside
 
 
 def _unclosed(open_phrases: list[tuple[list[str], list]]) -> TreebankError:
@@ -172,6 +186,11 @@ def indent_tree(tree: Node, width: int = 88) -> str:
 def unescape(word: str) -> str:
     """Return the word as it stands in raw text: ( for -LRB-, and so on."""
     return UNESCAPES.get(word, word)
+
+
+def without_slash(word: str) -> str:
+    """Return a word of the Penn Treebank without the backslash before / and *."""
+    return word.replace("\\/", "/").replace("\\*", "*")
 
 
 def strip_function(label: str) -> str:

@@ -180,8 +180,18 @@ def _rewritten(sentence: Sentence, comments: Sequence[str], notes: Sequence[Sequ
     ours = [f"# {comment}" for comment in comments]
     if sentence.constituents is not None:
         ours.insert(0, f"# {CONSTITUENCY} = {format_tree(sentence.tree)}")
-    layers = {UPOS_AT: sentence.upos, XPOS_AT: sentence.tags, HEAD_AT: sentence.heads, DEPREL_AT: sentence.arc_labels}
-    word = 0
+    words = [columns for line in sentence.rows if (columns := line.split("\t"))[0].isdigit()]
+    numbers = range(1, len(words) + 1)
+    if len(words) > len(sentence):  # the parser left punctuation out: it hangs on the root
+        forms = iter(sentence.words)
+        form, numbers = next(forms), []
+        for number, columns in enumerate(words, 1):
+            if columns[1].replace(" ", "\u00a0") == form:
+                numbers.append(number)
+                form = next(forms, None)
+    places = {number: word for word, number in enumerate(numbers)}
+    heads = [numbers[head - 1] if head else 0 for head in sentence.heads]
+    layers = {UPOS_AT: sentence.upos, XPOS_AT: sentence.tags, HEAD_AT: heads, DEPREL_AT: sentence.arc_labels}
     for line in sentence.rows:
         if line.startswith("#") and "\t" not in line:
             if line[1:].partition("=")[0].strip() != CONSTITUENCY:
@@ -191,11 +201,15 @@ def _rewritten(sentence: Sentence, comments: Sequence[str], notes: Sequence[Sequ
         ours, columns = [], line.split("\t")
         columns += "_" * (len(COLUMNS) - len(columns))
         if columns[0].isdigit():
-            for place, layer in layers.items():
-                columns[place] = str(layer[word]) if layer else columns[place]
             columns[DEPS_AT] = "_"
-            columns[MISC_AT] = "|".join([*([] if columns[MISC_AT] == "_" else [columns[MISC_AT]]), *notes[word]]) or "_"
-            word += 1
+            if (word := places.get(int(columns[0]))) is None:
+                columns[HEAD_AT], columns[DEPREL_AT] = str(numbers[sentence.heads.index(0)]), "punct"
+            else:
+                for place, layer in layers.items():
+                    columns[place] = str(layer[word]) if layer else columns[place]
+                columns[MISC_AT] = (
+                    "|".join([*([] if columns[MISC_AT] == "_" else [columns[MISC_AT]]), *notes[word]]) or "_"
+                )
         yield "\t".join(columns)
 
 

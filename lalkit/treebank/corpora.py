@@ -228,19 +228,30 @@ def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
 
 def _one_name(word: str) -> str:
     """Return one name for a token that treebanks write in several ways: brackets, and quotation marks (`` and '' are ")."""
+    word = brackets.without_slash(word)
     return '"' if word in ("``", "''") else escape_brackets(brackets.unescape(word))
 
 
 def read_trees(
-    trees: Path, gold: Path | None, prefix: str, task: str, unwrap: tuple[str, ...] = (), free_arcs: bool = False
+    trees: Path,
+    gold: Path | None,
+    prefix: str,
+    task: str,
+    unwrap: tuple[str, ...] = (),
+    free_arcs: bool = False,
+    plain: bool = True,
 ) -> Sentences:
     """Yield the sentences of a file of trees and, if there is one, a file of their dependencies.
 
-    Ids begin with the prefix, unless gold has its own. unwrap, free_arcs: see `build`.
+    Ids begin with the prefix, unless gold has its own. unwrap, free_arcs: see `build`; arcs of Universal Dependencies are free.
+    plain: see `brackets.scan_trees`.
     """
     both = task != "constituents"
-    items = list(brackets.scan_trees(brackets.read_text(trees), str(trees)))
+    items = list(brackets.scan_trees(brackets.read_text(trees), str(trees), plain))
     arcs = list(conllu.scan_conll(brackets.read_text(gold), str(gold))) if gold and both else [None] * len(items)
+    free_arcs |= conllu.is_universal(
+        label for item in arcs if isinstance(item, conllu.Dependencies) for label in item.labels or ()
+    )
     for number, ((line, tree), given) in enumerate(zip(items, arcs), 1):
         place = f"{trees}, line {line}"
         try:
@@ -310,10 +321,11 @@ def _of_nltk(folder: Path, corpus: str) -> Path:
 
 
 def _ptb_sample(folder: Path, split: str, task: str, genres: str) -> Sentences:
+    # Its words keep their backslashes (1\\/2): the shipped parsers learned them, and their cards count them.
     first, last = {"train": (1, 160), "dev": (161, 179), "test": (180, 199)}[split]
     trees, dependencies = _of_nltk(folder, "treebank"), _of_nltk(folder, "dependency_treebank")
     for name in (f"wsj_{number:04d}" for number in range(first, last + 1)):
-        yield from read_trees(trees / "combined" / f"{name}.mrg", dependencies / f"{name}.dp", name, task)
+        yield from read_trees(trees / "combined" / f"{name}.mrg", dependencies / f"{name}.dp", name, task, plain=False)
 
 
 def _craft(folder: Path, split: str, task: str, genres: str) -> Sentences:

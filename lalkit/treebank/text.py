@@ -31,7 +31,13 @@ HAN = re.compile("[\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\u
 DOTS = dict.fromkeys(map(ord, "\u2027\u2022\u2219\u22c5\u30fb\uff65"), "·")
 
 APOSTROPHE = "['’‘`´]"
-INVISIBLE = "\u00ad\u200b-\u200d\u2060\ufeff"  # soft hyphen, zero-width spaces and joiners: they stay inside their word
+# Control characters, soft hyphen, zero-width spaces and joiners, marks of direction: they stay inside or after their word.
+INVISIBLE = "\x01-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff"
+# Accents, vowel signs, and what changes the picture of a character: they belong to the character before them.
+MARKS = (
+    "\u0300-\u034e\u0350-\u036f\u0483-\u0489\u0591-\u05bd\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e3a"
+    "\u0e47-\u0e4e\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\U0001f3fb-\U0001f3ff"
+)
 CLITIC = f"{APOSTROPHE}(?:[sSmMdD]|ll|LL|re|RE|ve|VE)(?!\\w)"
 # Words that end with a full stop inside a sentence, too.
 ABBREVIATIONS = (
@@ -73,10 +79,19 @@ RULES = {
     "clitic": CLITIC,
     "word with an apostrophe before it": rf"{APOSTROPHE}(?:em|til|bout|cause|\d\ds?)\b",
     "prefix": rf"(?i:{PREFIXES})-\w+",
-    "word": rf"\w[\w{INVISIBLE}]*(?:(?!{CLITIC}|{APOSTROPHE}[tT](?!\w)){APOSTROPHE}\w[\w{INVISIBLE}]*)*",
+    "word": rf"\w[\w{INVISIBLE}{MARKS}]*(?:(?!{CLITIC}|{APOSTROPHE}[tT](?!\w)){APOSTROPHE}\w[\w{INVISIBLE}{MARKS}]*)*",
+    "flag": r"[\U0001f1e6-\U0001f1ff]{2}",
     "signs": r"\.{2,}|…+|-{2,}|[!?]+[!?.]*|\.[?!]+|<<+|>>+|\*+|=+|_+|\++|\#+|~+|``|''|‘‘|’’|-+>|<-+",
-    "one character": rf"[^\s{INVISIBLE}]",
+    "one character": rf"[^\s{INVISIBLE}][{INVISIBLE}{MARKS}]*(?:(?<=\u200d)[^\s\w{INVISIBLE}][{INVISIBLE}{MARKS}]*)*",
 }
+
+
+def script(text: str) -> str:
+    """Return the script of most letters of a text: LATIN, CJK, CYRILLIC and so on; "" without letters."""
+    letters = Counter(
+        unicodedata.name(c, "").partition(" ")[0] for c in unicodedata.normalize("NFKC", text) if c.isalpha()
+    )
+    return max(letters, key=letters.__getitem__, default="")
 
 
 def is_chinese(text: str) -> bool:
@@ -97,6 +112,7 @@ def normalise(word: str) -> str:
     return unicodedata.normalize("NFC", narrow).translate(DOTS)
 
 
+STOPS = frozenset(".,;:!?\"'()")
 # What a file is that is no plain text, by its first bytes, and what to do with it.
 PLAIN = "Save it as plain text in UTF-8 first"
 LOOKS = {
@@ -147,9 +163,16 @@ Form = Literal["text", "raw", "tokens", "tagged", "conllu"]
 def read_sentences(texts: Any, form: Form = "raw", hyphens: bool = True) -> list[Sentence]:
     """Return texts, lists of words or Sentences as Sentences: of a list, an array, a column of a table or an iterator.
 
-    Raises TreebankError if an entry is no sentence. The message gives its number.
+    Raises TreebankError if an entry is no sentence (the message gives its number), or if the texts are words of one sentence.
     """
-    return [read_sentence(text, form, number, hyphens) for number, text in enumerate(in_order(texts, "sentences"), 1)]
+    items = list(in_order(texts, "sentences"))
+    if form == "raw" and any(isinstance(item, str) and item in STOPS for item in items) and not hasattr(texts, "iloc"):
+        if len(items) > 1 and all(isinstance(item, str) and len(item.split()) == 1 for item in items):
+            problem = f"are these {len(items)} texts of one word each the words of one sentence? {reprlib.repr(items)}"
+            raise TreebankError(
+                problem, "If so, put them into one more list: [words]. If not: [[word] for word in texts]."
+            )
+    return [read_sentence(text, form, number, hyphens) for number, text in enumerate(items, 1)]
 
 
 def read_sentence(text: Any, form: Form = "raw", number: int = 1, hyphens: bool = True) -> Sentence:

@@ -14,6 +14,7 @@ from lalkit.errors import LalkitError
 from lalkit.evaluation.evalb import COLLINS, score_brackets
 from lalkit.evaluation.scores import (
     COLUMNS,
+    REASONS,
     attachment,
     by_label,
     by_length,
@@ -224,6 +225,8 @@ def test_missing_tags_trees_and_sentences():
     ):
         evaluation = evaluate(*pair)
         assert list(evaluation.table()["status"]) == ["ok", status] and evaluation.summary()["f1"] == 100
+        (reason,) = evaluation.left_out()
+        assert evaluation.left_out()[reason] == [gold[1].id] and reason in REASONS.values()
     summary = evaluate(gold, [None] * 4).summary()
     assert (summary["skipped"], summary["f1"], summary["uas"], summary["las"]) == (4, 0.0, 0.0, 0.0)
     assert evaluate([], []).summary()["f1"] is None and len(evaluate([], []).table()) == 0

@@ -41,8 +41,22 @@ UNUSUAL = [  # trees that are read, and their words
     (TREE.replace(b" (VP", b"\n  (VP"), "The end came"), (TREE.strip(), "The end came"),
     (b"(S (NP (-NONE- *)) (VP (VB go)))", "go"), ("(S (A a\u00a0b) (B c\u2009d))".encode(), "a\u00a0b c\u2009d"),
     ("(S (A a\u2028b))".encode(), "a\u2028b"), (b"(S (A <H>) (B b))", "<H> b"), (b"(S (<H> a) (B b))", "a b"),
+    (b"(S (A 1\\/2) (B \\*\\*) (C a\\b))", "1/2 ** a\\b"), (b"(S\n(A a)\n(B b))\n(S\n(A a)\n(B b))\n", "a b"),
     (b"(S (A a::b) (B b))", "a::b b"), (b"(S (A \\) (B b))", "\\ b"), (b"(S " * 3000 + b"(A a)" + b")" * 3000, "a"),
 ]  # fmt: skip
+# Files of trees in which the brackets of the whole balance, and what is said of each part: "" for a tree.
+MOVED = {
+    "(S (A a)\n(S (B b)))\n": ["line 1", "", "line 2"],
+    "(S (A a))\n(S (B b)\n(S (C c))\n(S (D d)))\n(S (E e))\n": ["", "line 2", "", "", "line 4", ""],
+    "(S (A a)))\n(S (B b))\n(S (C c)\n(S (D d))\n": ["", "line 1", "", "line 3", ""],
+    "( (S (A a)\n     (B b))\n( (S (A a)) ))\n": ["line 1", "", "line 3"],
+    "(S (A a)) (S (B b)) (S (C c)) (S (D d))\n": ["", "", "", ""],
+    "(S (A a)) (S (B b) (S (C c)) (S (D d))\n(S (E e))\n": ["", "line 1", ""],
+    "(S (A a\\)b))\n(S (B b))\n": ["line 1", ""],
+    "(S (A \\)) (B b))\n(S (B b))\n": ["", "", "line 1", ""],
+    "(S\n(A a)\n(B b)\n(C c))\n(S (D d))\n": ["", ""],
+    "(S (A a))\n\n\n(S (B b))": ["", ""],
+}
 GOOD = (
     "1\tThe\t_\tDT\tDT\t_\t2\tdet\t_\t_",
     "2\tend\t_\tNN\tNN\t_\t3\tnsubj\t_\t_",
@@ -76,7 +90,8 @@ DEPENDENCIES = [  # files of dependencies, each with the place of its problem
 BESIDE_TREES = [  # files of dependencies that do not agree with two trees
     conllu(*GOOD), conllu(*GOOD) * 3, conllu(GOOD[0].replace("The", "An"), *GOOD[1:]) * 2,
     conllu(GOOD[0].replace("\t2\tdet", "\t0\tdet")) * 2, conllu(GOOD[0], GOOD[1].replace("\t3\t", "\t1\t"), GOOD[2]) * 2,
-    conllu(GOOD[0].replace("\t2\t", "\t3\t"), GOOD[1].replace("\t3\t", "\t0\t"), GOOD[2].replace("\t0\t", "\t2\t")) * 2, "\0",
+    conllu(GOOD[0].replace("\t2\tdet", "\t3\tSPEC"), GOOD[1].replace("\t3\t", "\t0\t"), GOOD[2].replace("\t0\t", "\t2\t")) * 2,
+    "\0",
 ]  # fmt: skip
 NO_TREEBANKS = [
     "sample+", "+", "sample*0", "sample*-1", "sample*nan", "sample*two", "sample*2*2", "sample:trees", "sample:", "nowhere",
@@ -105,6 +120,12 @@ def test_files_of_trees(tmp_path, subtests):
         file.write_bytes(text)
         with subtests.test(repr(text[:40])), refused("train.trees", place):
             load(str(tmp_path), "train")
+    for text, expected in MOVED.items():
+        with subtests.test(text):
+            found = [tree for _, tree in brackets.scan_trees(text)]
+            said = [str(tree) if isinstance(tree, TreebankError) else "" for tree in found]
+            assert len(said) == len(expected) and all(place in told for place, told in zip(expected, said)), said
+            assert [place == "" for place in expected] == [told == "" for told in said]
     for text, words in UNUSUAL:
         file.write_bytes(text)
         with subtests.test(f"{text[:40]!r} is read"):

@@ -80,6 +80,16 @@ def test_probabilities_join_what_misc_has():
     assert written.startswith("# p = 1\n1\tIn") and written.count("ArcP=0.5") == 4 and "\tA=1|ArcP=0.5\n" in written
 
 
+def test_words_that_a_parser_leaves_out_hang_on_the_root():
+    text = "\n".join(ROWS) + "\n\n"
+    (sentence,) = read_conllu(text)
+    parsed = replace(sentence, words=("In", "Haus"), tags=("A", "B"), heads=(2, 0), arc_labels=("a", "root"))
+    rows = [line.split("\t") for line in format_conllu([parsed]).split("\n")[:4]]
+    assert [(row[1], row[4], row[6], row[7]) for row in rows] == [
+        ("In", "A", "3", "a"), ("dem", "NN", "3", "punct"), ("Haus", "B", "0", "root"), (".", "NN", "3", "punct"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

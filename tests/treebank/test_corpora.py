@@ -263,3 +263,33 @@ def test_missing_constituents_are_added_once_and_others_stay(before, after):
     first = penn_form(tree_to_sentence(parse_tree(before)))
     assert penn_form(first) == first and (after or before) in str(first.tree)
     assert after or str(first.tree) == before
+
+
+UD = "".join(f"{i}\t{word}\t_\tX\tX\t_\t{{}}\tdep\t_\t_\n" for i, word in enumerate("Abcd", 1)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("heads", "crossing", "without"),
+    [
+        ((2, 0, 2, 3), 0, 0),
+        ((2, 0, 1, 2), 1, 0),
+        ((3, 3, 0, 3), 0, 1),
+        ((0, 1, 1, 1), 0, 1),
+        ((3, 4, 0, 3), 1, 0),
+        ((0, 1, 2, 2), 0, 2),
+    ],
+)
+def test_arcs_of_universal_dependencies_stand_in_a_folder_too(tmp_path, heads, crossing, without):
+    """As in gum: crossing arcs count in scores, and a constituent that disagrees is left out of training, and counted."""
+    (tmp_path / "test.trees").write_text("(S (NP (X A) (X b)) (VP (X c) (X d)))\n")
+    text = UD.format(*heads).replace("\t0\tdep", "\t0\troot")
+    (tmp_path / "test.conllu").write_text(text)
+    corpus = load(str(tmp_path), "test")
+    assert corpus[0].heads == heads and len(check(corpus)) == (crossing or without > 0)
+    assert stats(corpus)["sentences with crossing arcs"] == crossing
+    assert evaluate(corpus.sentences, corpus.sentences).summary()["uas_all"] == 100
+    if not crossing:
+        kept, line = trainable(corpus.sentences, 99)
+        assert len(kept[0].constituents) == 3 - without and (f"{without} constituents that disagree" in line) == (
+            without > 0
+        )

@@ -1,12 +1,23 @@
 """Typed text becomes sentences, and all ways of writing a Chinese word get one form."""
 
+import pandas
 import pytest
 
 from lalkit.config import EncoderConfig
 from lalkit.errors import TreebankError
 from lalkit.network.batches import Collator
 from lalkit.network.vocabulary import Vocab
-from lalkit.treebank.text import is_chinese, normalise, read_line, read_lines, read_text, split_sentences, tokenize
+from lalkit.treebank.text import (
+    is_chinese,
+    normalise,
+    read_line,
+    read_lines,
+    read_sentences,
+    read_text,
+    script,
+    split_sentences,
+    tokenize,
+)
 from lalkit.treebank.tree import Sentence, Span
 from tests.corpora import needs
 
@@ -26,12 +37,20 @@ He| |left| |at| |5| |p.m.| |(|see| |Fig.| |3|)|.
 AT&T| |&| |U.S.| |firms|...| |OK|--|no
 1st| |10,000| |5|€| |the| |1990s
 """.strip().split("\n")
+RAW += [  # invisible characters, accents, and characters of several parts
+    "a\u200b| |b", "a\u200eb| |c", "\u202a|It", "It\x07| |b", "cafe\u0301| |cre\u0300me|.",
+    "I\u0301|,| |e\u0301te\u0301|'s",
+    "ok| |\u2764\ufe0f|.", "\U0001f44d\U0001f3fd|!", "\U0001f468\u200d\U0001f469\u200d\U0001f467| |x",
+    "\U0001f1e9\U0001f1ea| |\U0001f1eb\U0001f1f7",
+    "\u0939\u093f\u0928\u094d\u0926\u0940| |a", "\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd", "\u0e17\u0e35\u0e48", "x\u2060y",
+    "a\ufeffb| |c\ufeff|.",
+]  # fmt: skip
 RAW += ["\ufeff|in\u00advisible| \u200b |z\u200bw| |x|\u00a0|y"]
 
 
 @pytest.mark.parametrize("marked", [*RAW, *(line.replace("'", "’") for line in RAW if "'" in line)])
 def test_words_of_raw_text_are_its_slices(marked):
-    text, words = marked.replace("|", ""), [w for w in marked.split("|") if w.strip(" \u200b\ufeff\u00a0")]
+    text, words = marked.replace("|", ""), [w for w in marked.split("|") if w.strip(" \u200b\ufeff\u00a0\u202a")]
     sentence = read_line(text)
     assert list(sentence.words) == words and [text[a:b] for a, b in sentence.offsets] == words
 
@@ -106,6 +125,28 @@ def test_running_text_is_split_into_sentences():
     ]  # fmt: skip
     assert split_sentences(" ".join(parts)) == parts and split_sentences(" \n ") == [] == read_text("\u00a0")
     assert [s.text for s in read_text(" ".join(parts))] == parts
+
+
+def test_words_of_one_sentence_are_asked_about():
+    for texts in (["It", "rained", "."], ["Yes", ","], ("Why", "?", "So"), iter(["(", "It", ")"])):
+        with pytest.raises(TreebankError, match="words of one sentence"):
+            read_sentences(texts)
+    for texts in (["It"], ["."], ["Yes", "No"], ["It rained", "."], [["It"], ["."]], ["It.", "Rained."], ["So", ":-)"]):
+        assert len(read_sentences(texts)) == len(texts)
+    assert len(read_sentences(["It", "."], "tokens")) == len(read_sentences(pandas.Series(["It", "."]))) == 2
+
+
+def test_scripts():
+    found = {
+        "It": "LATIN",
+        "caf\u00e9 \u043e": "LATIN",
+        "\u041e\u043d": "CYRILLIC",
+        "\uff21\uff22": "LATIN",
+        "5 .": "",
+        "\u6211": "CJK",
+        "\u05d0": "HEBREW",
+    }
+    assert {text: script(text) for text in found} == found
 
 
 def test_words_get_one_form():
