@@ -85,6 +85,7 @@ class LabelAttentionConfig(Settings):
     shared: bool = True  # all heads share P, R and the norm [R]; False: one set per head
     # R reads the whole vector of a word [R], or its two halves apart, as the shipped parsers do [D].
     reduce: Literal["whole", "partitioned"] = "whole"
+    partitioned: bool = True  # keep content and position apart in the layer and in the feed-forward after it [P]
     normaliser: Literal["softmax", "entmax15", "sparsemax"] = "softmax"  # [P]
     residual_dropout: Share = (
         0.2  # [R] per sentence and head; 0 is "no RD" in table 1. Attention has dropout 0.2 [R], too
@@ -204,7 +205,7 @@ FORMER = {
     "model.label_attention.feedforward": False, "model.label_attention.ties": "none", "train.patience": 5,
     "train.betas": [0.9, 0.98], "train.eps": 1e-9, "train.weight_decay": 0.0, "train.tie_weight": 0.0,
     "train.apart_weight": 0.0, "model.label_attention.d_ff": ..., "train.apart": ...,
-    "model.label_attention.partitioned": True, "model.label_attention.attention_dropout": ..., "model.encoder.window": ...,
+    "model.label_attention.attention_dropout": ..., "model.encoder.window": ...,
     "model.span_attention.d_lean": ..., "train.part_tokens": ..., "train.stop_after": ..., "train.tag_weight": ...,
     "train.max_length": ..., "train.workers": ...,
 }  # fmt: skip

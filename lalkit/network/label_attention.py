@@ -92,9 +92,10 @@ class LabelAttention(HookedModule):
     def __init__(self, config: LabelAttentionConfig, d_content: int, d_position: int):
         super().__init__()
         self.config, heads = config, config.heads
-        self.sizes = d_model = d_content, d_position
-        whole, self.inner = (d_content + d_position,), halve(config.d_kv)
-        self.whole = config.reduce == "whole"
+        self.sizes, whole = (d_content, d_position), (d_content + d_position,)
+        halves = halve if config.partitioned else lambda size: (size,)
+        d_model, self.inner = self.sizes if config.partitioned else whole, halves(config.d_kv)
+        self.whole = config.reduce == "whole" or not config.partitioned
         self.key, self.value = (PartitionedLinear(d_model, self.inner, heads) for _ in range(2))
         if config.query == "vector":
             self.query = nn.Parameter(xavier(heads, config.d_kv))

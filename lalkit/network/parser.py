@@ -66,8 +66,8 @@ class Network(nn.Module):
         self.label_attention = LabelAttention(lal, config.d_content, config.d_position) if lal else None
         heads, self.slice = self.label_attention.d_out if lal else (1, (config.d_content, config.d_position))
         size = sum(self.slice)
-        wide = config.feedforward
-        self.feedforward = FeedForward(heads, self.slice, wide, config.dropout) if wide else None
+        wide, parts = config.feedforward, self.slice if lal is None or lal.partitioned else (size,)
+        self.feedforward = FeedForward(heads, parts, wide, config.dropout) if wide else None
         inside, sizes = config.span_attention, (heads * size, config.label_hidden, len(vocab.labels), config.dropout)
         self.spans = SpanLabelAttention(inside, *sizes) if inside else SpanScorer(*sizes)
         self.arcs = ArcScorer(

@@ -35,7 +35,7 @@ from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
 from lalkit.config import MOST_PROCESSES, Config, override, preset, read_saved, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
-from lalkit.files import find_json, locked_folder, parse_json, remove_parts, write_json, write_text
+from lalkit.files import find_json, locked_folder, parse_json, remove_parts, write_bytes, write_json, write_text
 from lalkit.reproduce.notebook import suggest
 
 logger = logging.getLogger(__name__)
@@ -276,7 +276,8 @@ def _read(path: str | Path) -> Any:
 def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict]]:
     """Carry out the missing runs of a plan. Return every run with its result, in the plan's order.
 
-    An interruption loses nothing: the same call continues.
+    An interruption loses nothing: the same call continues. A run that another sweep beside `out` has finished is copied from
+    there, so that a cell that two tables share is trained once.
 
     Args:
         plan: the runs, see `plan`.
@@ -297,6 +298,8 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict
             raise ParameterError("holds another sweep", where=str(out), remedy="Give another --out.")
     write_json(out / "sweep.json", plan.to_dict())
     remove_parts(out)
+    for run in plan.runs:
+        _copy_from_beside(run, out)
     missing = [run for run in plan.runs if not finished(out / run.folder, run.key)]
     for run in plan.runs:
         if run not in missing:
@@ -327,6 +330,15 @@ def finished(folder: str | Path, key: str) -> dict | None:
     """Return the result of a run that has this key and did not fail; otherwise None."""
     result = read_result(folder)
     return result if result.get("status") == "ok" and result.get("key") == key else None
+
+
+def _copy_from_beside(run: Run, out: Path) -> None:
+    """Copy a run that is missing here from another sweep beside this one, if it is finished there."""
+    there = (folder for folder in sorted(out.parent.glob(f"*/{run.folder}")) if finished(folder, run.key))
+    if not finished(out / run.folder, run.key) and (folder := next(there, None)):
+        shutil.rmtree(out / run.folder, ignore_errors=True)
+        shutil.copytree(folder, out / run.folder, ignore=shutil.ignore_patterns(RESULT))
+        write_bytes(out / run.folder / RESULT, (folder / RESULT).read_bytes())  # last: now the run counts
 
 
 def outcome(result: dict) -> str:

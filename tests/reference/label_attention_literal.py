@@ -50,7 +50,7 @@ def literal(layer, x, mask, dropout):
 def combine(layer, x, contexts, residual):
     config = layer.config
     if config.combine == "project":
-        half = config.d_kv - config.d_kv // 2
+        half = config.d_kv - config.d_kv // 2 if config.partitioned else config.d_kv
         joined = torch.cat([c[:, :half] for c in contexts] + [c[:, half:] for c in contexts], dim=-1)
         heads = joined @ dense(layer.project).T
         heads = heads if residual is None else heads * residual[0]

@@ -66,7 +66,7 @@ def test_the_config_of_an_older_version_is_read():
     saved["model"]["encoder"] |= {"subword": "last", "window": 24}
     saved["train"] |= {"workers": 4, "tag_weight": 0.3, "stop_after": 2}
     assert read_saved(saved) == override(tiny(), {"model.label_attention.reduce": "partitioned"})
-    for part, name, value in (("encoder", "subword", "mean"), ("label_attention", "partitioned", False)):
+    for part, name, value in (("encoder", "subword", "mean"), ("label_attention", "ties", "all")):
         saved["model"][part][name] = value
         with pytest.raises(ModelError):
             read_saved(saved)
