@@ -4,6 +4,10 @@ import importlib.util
 import json
 import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -234,3 +238,25 @@ def test_a_notebook_stops_where_its_answer_is_another(name, right, wrong, tmp_pa
     nbformat.write(book, tmp_path / "wrong.ipynb")
     with pytest.raises(NotebookError, match="failed with"):
         run_notebook(tmp_path / "wrong.ipynb", out=tmp_path / "run", progress=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [
+        ("12_how_sure_is_it", "papermill {book} {out} -p k 2 -p texts '[\"She saw stars.\"]' -p parsers en-span"),
+        ("16_results_vs_paper", "jupyter nbconvert --to notebook --execute {book} --output {out}"),
+    ],
+)
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_notebook_runs_as_jupyter_runs_it(name, program, elsewhere, tmp_path):
+    """In its own folder, or as a copy in another one; a list is passed as text."""
+    book = FOLDER / f"{name}.ipynb"
+    if elsewhere:
+        book = Path(shutil.copy(book, tmp_path))
+    command = [sys.executable, "-m", *shlex.split(program.format(book=book.name, out=tmp_path / "done.ipynb"))]
+    environment = {**os.environ, "LALKIT_RUN_DIR": str(tmp_path / "run"), "PYTHONPATH": str(FOLDER.parent)}
+    done = subprocess.run(command, cwd=book.parent, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    cells = nbformat.read(tmp_path / "done.ipynb", as_version=4).cells
+    assert all(output.output_type != "error" for cell in cells for output in cell.get("outputs", ()))

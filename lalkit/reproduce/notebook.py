@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from unittest.mock import patch
 
+import yaml
 from pydantic import AllowInfNan, TypeAdapter, ValidationError
 
 from lalkit.errors import LalkitError, ParameterError, did_you_mean
@@ -167,26 +168,11 @@ def find_root(start: Path) -> Path:
     return next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").exists()), start)
 
 
-def find_file(path: str | Path) -> Path:
-    """Return a file or folder of the repository, wherever the notebook runs: in its folder, in a copy elsewhere, or in the root.
-
-    Raises LalkitError if there is none.
-    """
-    roots = (Path.cwd(), find_root(Path.cwd()), find_root(Path(__file__)))
-    for found in (root / path for root in roots):
-        if found.exists():
-            return found
-    raise LalkitError(
-        "is not here", where=str(path), remedy="Run the notebook in a checkout of lalkit, or give another path."
-    )
-
-
 def read_list(value: str | list) -> list:
     """Return a parameter that is a list. Plain papermill (`papermill -p`) passes it as a text: '["NP", "VP"]', or NP,VP."""
     if not isinstance(value, str):
         return value
-    read = yaml.safe_load(value if value.lstrip().startswith("[") else f"[{value}]")
-    return list(read)
+    return yaml.safe_load(value if value.lstrip().startswith("[") else f"[{value}]")
 
 
 def run_notebook(
