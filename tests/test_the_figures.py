@@ -76,7 +76,9 @@ def test_the_reliability_of_the_shipped_parsers_is_drawn_with_their_temperatures
     table = pd.read_csv(FOLDER / "calibration.csv")
     assert set(table["parser"]) == set(names())
     for name, rows in table[table["fitted"]].groupby("parser"):
-        assert [rows[["temperature", "arc_temperature"]].drop_duplicates().values.tolist()] == [[lalkit.load(name).temperature]]
+        assert [rows[["temperature", "arc_temperature"]].drop_duplicates().values.tolist()] == [
+            [lalkit.load(name).temperature]
+        ]
     assert_drawn(calibration_figure(table), FOLDER / "calibration.png")
 
 
