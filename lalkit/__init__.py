@@ -9,7 +9,9 @@ import os
 from importlib import import_module
 from tempfile import gettempdir
 
-if os.path.expanduser("~") == "~":  # a container may have neither $HOME nor a name for its user; NLTK would not load
+if (
+    os.name == "posix" and os.path.expanduser("~") == "~"
+):  # a container may have neither $HOME nor a name for its user; NLTK would not load
     os.environ["HOME"] = os.path.join(gettempdir(), f"home-{os.getuid()}")
 
 __version__ = "0.2.0"

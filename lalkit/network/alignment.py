@@ -8,6 +8,7 @@ and last sub-word that stand for it.
 from __future__ import annotations
 
 import importlib.util
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from os.path import isdir
@@ -50,6 +51,7 @@ def load_tokenizer(name: str):
 
 def from_transformers(kind: str, name: str, **options) -> Any:
     """Load a part of an encoder by a class of transformers, such as AutoModel. Code that comes with the encoder never runs."""
+    os.environ.setdefault("USE_HUB_KERNELS", "NO")  # a config can name code of the hub for its attention
     import transformers
 
     for file in Path(name).iterdir() if isdir(name) else ():
