@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from lalkit import __version__
+from lalkit import __version__, corpus
 from lalkit.cli.options import PANELS
 from lalkit.treebank import brackets, conllu
 from tests.command import commands, lalkit
@@ -120,6 +120,8 @@ def test_an_empty_line_keeps_its_place(tiny_parser):
 
 MISUSE = [  # a command, its standard input, and the place that its one message names; PARSER is a trained parser
     ("parse --model PARSER", b"", "nothing to parse"), ("parse --model PARSER", b"a\nb\0\n", "standard input, line 2"),
+    ("parse --model PARSER notes-2.txt", b"", "no such file"), ("explain --model PARSER a.conllu", b"", "no such file"),
+    ("parse --model PARSER", b"%PDF-1.4 x", "pdftotext"), ("parse --model PARSER", b"1\tIt\t_\t_\t_\n", "--form conllu"),
     ("parse PARSER x", b"", "--model"), ("parse --model PARSER --form tagged", b"The_DT end\n", "stdin:1"),
     ("parse --model nowhere x --out o", b"", "nowhere"), ("parse --model PARSER --out o", b"a\nb\0\n", "line 2"),
     ("parse --model PARSER --file none.txt", b"", "none.txt"), ("parse --model PARSER x --workers 0", b"", "--workers"),
@@ -140,6 +142,53 @@ def test_misuse(tiny_parser, tmp_path, subtests):
             code, out, err = lalkit(*arguments, stdin=stdin, cwd=tmp_path)
             assert code == 2 and place in err and "Traceback" not in err, err
             assert out == "" and list(tmp_path.iterdir()) == []
+
+
+def test_conllu_in_and_out(tiny_parser, tmp_path, monkeypatch):
+    """A file keeps its lines in blocks of any size, and the parses of a test part alone are written and scored."""
+    monkeypatch.setattr(corpus, "usual", lambda device: 1)
+    row = "{}\t{}\tlemma\tX\tX\tA=b\t{}\t{}\t{}:x\tC=d\n"
+    words = (("The", 2, "DET"), ("end", 3, "SBJ"), ("10 000", 0, "ROOT"))
+    block = "# a = b\n1-2\tThend\t_\t_\t_\t_\t_\t_\t_\t_\n" + "".join(
+        row.format(i, w, h, a, h) for i, (w, h, a) in enumerate(words, 1)
+    )
+    (tmp_path / "test.conllu").write_text(f"{block}\n" * 5)
+    (tmp_path / "test.trees").write_text(
+        "(S (NP (X The) (X end)) (X 10\u00a0000))\n" * 4 + "(S (NP (. ,) (. ,)) (. .))\n"
+    )
+    text = (tmp_path / "test.conllu").read_text()
+    code, out, err = lalkit(
+        "parse", "--model", tiny_parser, "--form", "conllu", "--to", "conllu", "test.conllu", cwd=tmp_path
+    )
+    assert code == 0, err
+    kept = [line for line in out.splitlines() if not line.startswith("# constituency")]
+    for old, new in zip(text.splitlines(), kept, strict=True):
+        old, new = old.split("\t"), new.split("\t")
+        assert len(old) == len(new) and all(old[i] == new[i] for i in (0, 1, 2, 5, 9) if len(old) > 1)
+    code, out, err = lalkit("data", "check", ".", cwd=tmp_path)
+    assert code == 1 and "test: 4 sentences read, 1 problems" in out.replace(". test", "test"), out
+    (tmp_path / "test.conllu").write_text(f"{block}\n" * 4 + "".join(
+        row.format(i, w, h, "P", h) for i, (w, h) in enumerate(((",", 3), (",", 3), (".", 0)), 1)) + "\n")  # fmt: skip
+    command = (
+        "evaluate",
+        tiny_parser,
+        "--treebank",
+        ".",
+        "--split",
+        "test",
+        "--json",
+        "s.json",
+        "--parses",
+        "p.conllu",
+    )
+    code, out, err = lalkit(*command, cwd=tmp_path)
+    assert code == 0 and "1 sentences are left out of brackets and tags, no parse, or no word but punctuation" in err, (
+        err
+    )
+    assert list(json.loads((tmp_path / "s.json").read_text())["left_out"].values()) == [1]
+    assert (tmp_path / "p.conllu").read_text().count("\t10 000\t") == 4
+    code, out, err = lalkit("data", "stats", "none", cwd=tmp_path)
+    assert code == 2
 
 
 def test_check_names_every_problem(tmp_path):

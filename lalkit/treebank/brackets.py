@@ -24,11 +24,19 @@ ENCODINGS = {
 }  # with frequent characters
 # What reading a file may raise, also one in an archive that is damaged.
 UNREADABLE = (OSError, EOFError, BadZipFile, zlib.error, KeyError, RuntimeError, ValueError)
-# The first bytes of files that are no text, and how to get a text from them.
+# What a file is that is no text, by its first bytes, and what to do with it.
+PLAIN = "Save it as plain text in UTF-8 first"
 NO_TEXT = {
-    b"\x1f\x8b": "gunzip FILE", b"(\xb5/\xfd": "zstd -d FILE", b"\xfd7zXZ": "xz -d FILE", b"BZh91AY": "bunzip2 FILE",
-    b"PK\x03\x04": "unzip FILE (or save it as plain text, if it is of a word processor)", b"%PDF-": "pdftotext FILE",
-}  # fmt: skip
+    "compressed by gzip": (rb"\x1f\x8b", "Unpack it first: gunzip FILE"),
+    "compressed": (
+        rb"BZh\d1AY|\xfd7zXZ|\x28\xb5\x2f\xfd|7z\xbc\xaf",
+        "Unpack it first: bunzip2 FILE, xz -d FILE or zstd -d FILE",
+    ),
+    "a zip archive, or a file of Word": (rb"PK[\x03\x05]", f"Unpack it: unzip FILE. Or: {PLAIN}."),
+    "a file of Word": (rb"\xd0\xcf\x11\xe0|\{\\rtf", f"{PLAIN}."),
+    "PDF": (rb"%PDF-", f"{PLAIN}: pdftotext FILE - | lalkit parse --form text"),
+    "a picture": (rb"\x89PNG|\xff\xd8\xff|GIF8", f"{PLAIN}."),
+}
 BALANCE = (
     "Every ( needs a label or word and its ). Brackets in words are -LRB- and -RRB-. Indent a line that goes on a tree."
 )
@@ -136,9 +144,9 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1)
 
     first_line: the number of the line with which the bytes begin. A byte order mark is dropped only at the start of a file.
     """
-    for start, command in NO_TEXT.items() if first_line == 1 else ():
-        if raw.startswith(start):
-            raise TreebankError("is no plain text", f"Make a text of it first: {command}", where=place)
+    for kind, (look, remedy) in NO_TEXT.items() if first_line == 1 else ():
+        if re.match(look, raw):
+            raise TreebankError(f"this is {kind}, and no plain text", remedy, where=place)
     try:
         text = raw.decode(encoding)
         at, problem = text.find("\0"), "a NUL byte"

@@ -23,6 +23,7 @@ from itertools import groupby
 from typing import Any, Literal, get_args
 
 from lalkit.errors import TreebankError
+from lalkit.treebank.brackets import NO_TEXT, PLAIN
 from lalkit.treebank.conllu import scan_conll
 from lalkit.treebank.tree import WHITE, Sentence, in_order
 
@@ -114,14 +115,8 @@ def normalise(word: str) -> str:
 
 STOPS = frozenset(".,;:!?\"'()")
 # What a file is that is no plain text, by its first bytes, and what to do with it.
-PLAIN = "Save it as plain text in UTF-8 first"
 LOOKS = {
-    "compressed by gzip": (rb"\x1f\x8b", "Unpack it: gunzip -c FILE | lalkit parse"),
-    "compressed": (rb"BZh\d|\xfd7zXZ|\x28\xb5\x2f\xfd|7z\xbc\xaf", "Unpack it first."),
-    "a zip archive, or a file of Word": (rb"PK[\x03\x05]", f"Unpack it, or: {PLAIN}."),
-    "a file of Word": (rb"\xd0\xcf\x11\xe0|\{\\rtf", f"{PLAIN}."),
-    "PDF": (rb"%PDF-", f"{PLAIN}: pdftotext FILE - | lalkit parse --form text"),
-    "a picture": (rb"\x89PNG|\xff\xd8\xff|GIF8", f"{PLAIN}."),
+    **NO_TEXT,
     "HTML or XML": (rb"(?i)\s*<(?:!doctype|html|head|body|\?xml|!--|tei\b)", f"{PLAIN}, without the tags."),
     "CoNLL-U": (rb"(?:\s*#[^\n]*\n)*\s*1(?:-\d+)?\t[^\t\n]+\t[^\t\n]*\t[^\t\n]*\t", "Give --form conllu."),
     "trees in brackets": (
