@@ -238,7 +238,7 @@ def test_calibration_is_kept_and_measured_on_other_sentences(folder, tmp_path):
     parser = lalkit.load(folder)
     assert parser.temperature == facts["temperature"] and len({1, *facts["temperature"]}) == 3
     result = parser.parse("She saw the man with the telescope.").with_confidence()
-    (same,) = result.alternatives(1)
+    (same,) = result.alternatives(1, "any")
     assert same.prediction.spans == result.prediction.spans
     assert same.reading.log_probability == pytest.approx(result.prediction.confidence.log_probability, abs=1e-4)
     ship.draw_reliability([str(folder)], tmp_path / "figure.png", 15)

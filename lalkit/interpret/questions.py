@@ -241,9 +241,8 @@ def check_length(text: str, form: str) -> None:
 
 def check_columns(columns: Collection[str]) -> None:
     """Raise ParameterError for a column that there is not."""
-    if isinstance(columns, str) or (unknown := [name for name in columns if name not in CAUSES]):
-        name = columns if isinstance(columns, str) else unknown[0]
-        raise ParameterError(f"columns cannot be {name!r}", remedy=f"Give a list of these: {', '.join(CAUSES)}.")
+    if unknown := [name for name in columns if name not in CAUSES]:
+        raise ParameterError(f"columns cannot be {unknown[0]!r}", remedy=f"Give a list of these: {', '.join(CAUSES)}.")
 
 
 def causes(

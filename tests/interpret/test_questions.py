@@ -276,7 +276,8 @@ def test_heads_are_switched_off_here_and_nowhere_else(parser):
     [
         {"txt": "One."}, {"text": "one " * 151}, {"text": "[* " + "one " * 151 + "]", "form": "brackets"}, {"text": "x" * 2001},
         {"text": "One.", "k": "21"}, {"text": "One.", "k": "all"}, {"text": "One.", "tree": "6"},
-        {"text": "One.", "without": "100000"}, {"text": "One.", "forbid": "NP(1"},
+        {"text": "One.", "without": "9" * 5000}, {"text": "One.", "forbid": "NP(1"}, {"text": "One.", "k": "9" * 5000},
+        *({"text": "One.", "require": f"{a}{'9' * 5000}{b}"} for a, b in (("NP(1,", ")"), ("", "->1"), ("", "_NN"))),
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_refused(parsers, parameters):

@@ -29,7 +29,7 @@ def test_by_name_by_folder_and_by_another_name(repository, tmp_path, monkeypatch
     assert named.find("x") == repository
 
 
-@pytest.mark.parametrize("name", ["nothing", "", "../models/en-x", "runs/none", 3, "hf:someone/en-x"])
+@pytest.mark.parametrize("name", ["nothing", "", "../models/en-x", "runs/none", "hf:someone/en-x"])
 def test_names_without_a_parser(repository, name):
     """Tests are offline, so that the hub cannot be reached."""
     with pytest.raises(ModelError):
