@@ -270,7 +270,8 @@ class ParseResult:
             norm: as in `explain`.
             beside: what a second pane shows of the same sentence: the result of another parser, this result again, to look at
                 two label heads, or gold. Each pane marks what the other does not have.
-            constrain: offer to forbid or require constituents. The page sends them to the page around its frame.
+            constrain: show the heads that each phrase could have, and offer to forbid or require constituents. The page sends
+                these to the page around its frame.
 
         Raises:
             LalkitError: another sentence, one without constituents, or both gold and beside.
@@ -284,13 +285,17 @@ class ParseResult:
                 "gold needs the same words and both layers, and cannot stand with `beside`, a result or a Sentence"
             )
             raise LalkitError(problem, remedy="Leave one of them out.")
-        data = {**self._page(norm, gold), "constrain": constrain}
+        data = {**self._page(norm, gold, constrain), "constrain": constrain}
         if isinstance(beside, Sentence):
             return Exploration(explorer(data, tree_page([beside], data["title"], "gold")))
-        return Exploration(explorer(data, beside._page(norm) if beside else None))
+        return Exploration(explorer(data, beside._page(norm, None, constrain) if beside else None))
 
-    def _page(self, norm: str, gold: Sentence | None = None) -> dict:
-        return self._parser._page([self._look], " ".join(self.sentence.words[:12]), [gold] if gold else None, norm)
+    def _page(self, norm: str, gold: Sentence | None = None, attachments: bool = False) -> dict:
+        page = self._parser._page([self._look], " ".join(self.sentence.words[:12]), [gold] if gold else None, norm)
+        for span in page["sentences"][0]["spans"] if attachments else ():
+            table = self.attachments((span["start"] + 1, span["end"]))
+            span["attachments"] = table[["head", "head word", "probability"]].head(5).round(6).values.tolist()
+        return page
 
     def to_ptb(self, pretty: bool = False) -> str:
         return indent_tree(self.tree) if pretty else format_tree(self.tree)

@@ -3,7 +3,7 @@
 const byId = (id) => document.getElementById(id);
 const form = byId("form");
 const asked = new URLSearchParams(location.search);
-const percent = (value) => `${(100 * value).toPrecision(3)} %`;
+const percent = (value) => (value && value < 1e-4 ? "< 0.01 %" : `${(100 * value).toPrecision(3)} %`);
 
 function say(text, problem = false) {
   byId("status").textContent = text;
@@ -17,22 +17,39 @@ function item(text) {
   return element;
 }
 
-const plus = (items) => items.map((name) => `+${name}`);
-const minus = (items) => items.map((name) => `\u2212${name}`);
-const differs = ({ added, missing }) => [...plus(added), ...minus(missing)].join("  ");
+const differs = ({ added, missing }) => [...added.map((name) => `+${name}`), ...missing.map((name) => `\u2212${name}`)].join("  ");
 
-// A link to the same question, with another of its trees.
-function treeLink(tree, index, shown) {
+// The arcs of a structure that the first one does not have: "with \u2192 saw".
+function arcs(tree, words) {
+  const pairs = tree.added.map((arc) => arc.split("->").map(Number)).sort((a, b) => a[0] - b[0]);
+  return pairs.map(([word, head]) => `${words[word - 1]} \u2192 ${head ? words[head - 1] : "root"}`).join(", ");
+}
+
+function link(text, changes) {
+  const element = document.createElement("a");
   const address = new URLSearchParams(asked);
-  address.set("tree", index + 1);
-  const link = document.createElement("a");
-  link.href = `?${address}`;
-  link.textContent = `${index + 1}: ${percent(Math.exp(tree.log_probability))} ${differs(tree)}`;
-  link.title = `score ${tree.score.toFixed(2)}. What differs from the first tree: + is new, \u2212 is missing`;
-  if (index + 1 === shown) link.setAttribute("aria-current", "true");
+  for (const [name, value] of Object.entries(changes)) address.set(name, value);
+  element.href = `?${address}`;
+  element.textContent = text;
+  return element;
+}
+
+// A link to the same question, with another of its structures.
+function treeLink(tree, index, { number, words }) {
+  const element = link(`${index + 1}: ${percent(Math.exp(tree.log_probability))} ${arcs(tree, words) || "the best"}`, { tree: index + 1 });
+  element.title = `best score of its trees ${tree.score.toFixed(2)}${differs(tree) && `. What differs from the first: ${differs(tree)}`}`;
+  if (index + 1 === number) element.setAttribute("aria-current", "true");
   const entry = item("");
-  entry.append(link);
+  entry.append(element);
   return entry;
+}
+
+// The sentences of the text, to choose one.
+function showSentences(sentences) {
+  const select = byId("sentence");
+  select.replaceChildren(...sentences.map((text, i) => new Option(`${i + 1} of ${sentences.length}: ${text}`, i + 1)));
+  select.value = asked.get("sentence") ?? "1";
+  byId("choose").hidden = sentences.length < 2;
 }
 
 // The constituents of the tree that are least probable.
@@ -41,35 +58,51 @@ function leastSure({ spans, confidence }) {
   return rows.filter(([p, name]) => p < 0.9 && !name.startsWith("<H>")).sort((a, b) => a[0] - b[0]).slice(0, 3).map(([p, name]) => `${name} ${percent(p)}`);
 }
 
-function facts({ shown, price, changed }) {
+function facts({ trees, shown, price, changed }) {
   const unsure = leastSure(shown);
+  const together = trees.reduce((sum, tree) => sum + Math.exp(tree.log_probability), 0);
   const among = price ? "Among all trees, also those that do not obey, this one" : "This tree";
-  const lines = [`${among} has the probability ${percent(shown.confidence.tree)}.${unsure.length ? ` Least sure: ${unsure.join(", ")}.` : ""}`];
+  const which = trees.length === 1 ? "This structure has" : `These ${trees.length} structures have`;
+  const lines = [`${which} ${percent(together)} of the probability together; ${percent(Math.max(0, 1 - together))} is left. ${among} has the probability ${percent(shown.confidence.tree)}.${unsure.length ? ` Least sure: ${unsure.join(", ")}.` : ""}`];
+  const spans = (asked.get("forbid") ?? "").match(/\*\(.*?\)/g);
+  if (spans) lines.push(`Forbidden: a constituent over exactly these words, whatever its label: ${spans.join(" ")}.`);
   if (price) lines.push(`The constraints cost ${price.score.toFixed(2)} in score. A tree obeys them with the probability ${percent(Math.exp(price.log_probability))}.`);
-  if (changed) lines.push(`Left: all heads. Right: without ${asked.get("without")}. The best tree ${differs(changed) ? `changes: ${differs(changed)}` : "stays the same"}.`);
+  if (changed) lines.push(`Without head ${asked.get("without")}, the best tree ${differs(changed) ? `changes: ${differs(changed)}` : "stays the same"}.`);
   return lines;
 }
 
 async function show() {
-  say("Parsing …");
+  const begun = Date.now();
+  const clock = () => say(`Parsing … ${Math.round((Date.now() - begun) / 1000)} s`);
+  clock();
+  const ticking = setInterval(clock, 1000);
   const answer = await fetch(`parse?${asked}`).catch(() => null);
+  clearInterval(ticking);
   if (!answer) return say("Python does not answer any more. Start it again.", true);
   if (!answer.ok) return say(await answer.text(), true);
   const data = await answer.json();
+  showSentences(data.sentences);
   byId("facts").replaceChildren(...facts(data).map(item));
-  byId("trees").replaceChildren(...data.trees.map((tree, i) => treeLink(tree, i, data.shown.number)));
+  byId("trees").replaceChildren(...data.trees.map((tree, i) => treeLink(tree, i, data.shown)));
   say("The tree is being drawn.");
   byId("explorer").addEventListener("load", () => say(""), { once: true });
   byId("explorer").src = `explore?${asked}`;
   byId("answer").hidden = false;
 }
 
-// Leave empty fields out of the address.
+// Leave empty fields out of the address. The text as it was keeps its chosen sentence.
 form.addEventListener("formdata", ({ formData }) => {
   for (const [name, value] of [...formData]) if (!value.trim() || (name === "form" && value === "raw")) formData.delete(name);
+  if (asked.has("sentence") && formData.get("text") === asked.get("text")) formData.set("sentence", asked.get("sentence"));
 });
 
-// A constraint that was clicked in the explorer: {forbid: "NP(2,4)"} or {require: "NP(2,4)"}.
+// Another sentence of the text: constraints belong to one sentence.
+byId("sentence").addEventListener("change", ({ target }) => {
+  for (const name of ["require", "forbid", "tree"]) asked.delete(name);
+  location.search = link("", { sentence: target.value }).search;
+});
+
+// A constraint that was clicked in the explorer: {forbid: "*(2,4)"} or {require: "NP(2,4)"}.
 window.addEventListener("message", ({ source, data }) => {
   if (source !== byId("explorer").contentWindow || typeof data !== "object") return;
   for (const name of ["require", "forbid"]) {
@@ -79,6 +112,7 @@ window.addEventListener("message", ({ source, data }) => {
   }
 });
 
+byId("options").open = [...asked.keys()].some((name) => ["form", "require", "forbid", "without", "k"].includes(name));
 for (const [name, value] of asked) if (form.elements.namedItem(name)) form.elements[name].value = value;
 if (asked.get("text")) show();
 else byId("text").focus();

@@ -169,6 +169,12 @@ class Readings:
         among = self.log_partition - log_partition(self.free.divided(self.temperature))
         return Price(max(0.0, score), min(0.0, among) + self.tag_log_probability)
 
+    @cached_property
+    def arc_probabilities(self) -> np.ndarray:
+        """The probability [words, words + 1] of every head of every word, among all trees; head 0 is the root."""
+        pairs = scores_of(self.output, [len(self.sentence)])
+        return marginals_batch(pairs, self.lam, self.temperature, threads=1)[0].arcs
+
     @property
     def best(self) -> JointTree:
         return self.trees(1)[0]
@@ -258,8 +264,7 @@ class Readings:
                 f"words {first} to {last} are not one phrase in this parse: {len(outside)} of them have a head outside"
             )
             raise ParameterError(problem, where=str(phrase), remedy="Give one word, or a phrase of the parse.")
-        (sums,) = marginals_batch(scores_of(self.output, [len(words)]), self.lam, self.temperature, threads=1)
-        row = sums.arcs[outside[0] - 1]
+        row = self.arc_probabilities[outside[0] - 1]
         rows = [
             (" ".join(words[first - 1 : last]), head, words[head - 1] if head else "root", float(probability))
             for head, probability in enumerate(row)

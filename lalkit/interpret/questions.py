@@ -16,12 +16,13 @@ The changes act at the named hook points of the layer: `with source.layer.hooked
 `TypedSentences` answers for a sentence that is typed into a page: the parameters of an address in, and trees and a page to
 explore out. The parameters, each a text:
 
-    text      the sentence
+    text      the sentence, or several sentences of raw text
+    sentence  which of them to parse, from 1
     form      raw, tokens, tagged or brackets
     require   parts that the tree must have: NP(3,5); 4->2 (see `lalkit.chart.constraints`), with spaces or semicolons between
     forbid    parts that it must not have
     without   label heads that are switched off, by number or by label: 3, 7
-    k         how many of the best trees to list
+    k         how many of the best structures to list
     tree      which of them to show, from 1
 """
 
@@ -31,7 +32,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy, deepcopy
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -41,7 +41,7 @@ from lalkit.chart.constraints import NUMBER, items_of, read_brackets
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES, PAGE_WORDS
 from lalkit.errors import LalkitError, ParameterError, checked, whole_number
 from lalkit.network.predict import check_joint
-from lalkit.treebank.text import Form, read_line, read_sentences
+from lalkit.treebank.text import Form, read_line, read_sentence, read_sentences, split_sentences
 from lalkit.treebank.tree import Sentence
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
 
 CAUSES = ("top_head", "probability", "gold")
 
-DEFAULTS = {"text": "", "form": "raw", "require": "", "forbid": "", "without": "", "k": "5", "tree": "1"}
+DEFAULTS = {"text": "", "sentence": "1", "form": "raw", "require": "", "forbid": ""}
+DEFAULTS |= {"without": "", "k": "5", "tree": "1"}
 BETWEEN = re.compile(r"[;\s]+(?![^(]*\))")  # constraints: not the spaces inside NP( 3, 5 )
 
 
@@ -179,18 +180,24 @@ class TypedSentences:
         self.heads, labels = parser.attribution.heads, parser.attribution.head_labels
         self.example = ", ".join(labels[1:3]) or "3, 7"  # 0 is <H>
         shared = {id(weight): weight for weight in (*parser.network.parameters(), *parser.network.buffers())}
+        self.ready: tuple[Mapping, str] | None = None  # the last question, and its page
         self.parser: Any = copy(parser)
         self.parser.network = deepcopy(parser.network, shared)
         vars(self.parser).pop("attribution")
 
     def trees(self, arguments: Mapping[str, Sequence[str]]) -> dict:
-        """Return the best trees, the probabilities of the tree that is shown, the price of constraints, and changes by heads."""
-        with self._parsed(arguments) as (usual, results, number):
+        """Return the sentences, the best structures, the probabilities of the tree that is shown, and what changes cost.
+
+        The page that explores the tree is made, too: it is asked for next.
+        """
+        with self._parsed(arguments) as (usual, results, number, parts):
             shown, changed = results[number], None
             if usual:
                 before, after = (items_of(r.spans, r.sentence.heads) for r in (usual, results[0]))
                 changed = {"added": sorted(map(str, after - before)), "missing": sorted(map(str, before - after))}
+            self.ready = arguments, self._explored(usual, shown)
             return {
+                "sentences": parts,
                 "trees": [result.to_dict() for result in results],
                 "shown": {"number": number + 1, **shown.with_confidence().to_dict()},
                 "price": shown.price._asdict() if shown.constraints.items else None,
@@ -199,30 +206,44 @@ class TypedSentences:
 
     def page(self, arguments: Mapping[str, Sequence[str]]) -> str:
         """Return the page that explores the tree. If heads are switched off, the usual tree stands before it."""
-        with self._parsed(arguments) as (usual, results, number):
-            shown = results[number]
-            return (usual or shown).explore(beside=usual and shown, constrain=True).html
+        if self.ready and self.ready[0] == arguments:
+            return self.ready[1]
+        with self._parsed(arguments) as (usual, results, number, _):
+            return self._explored(usual, results[number])
+
+    def _explored(self, usual: Any, shown: Any) -> str:
+        return (usual or shown).explore(beside=usual and shown, constrain=True).html
 
     @contextmanager
-    def _parsed(self, arguments: Mapping[str, Sequence[str]]) -> Iterator[tuple[Any, list, int]]:
-        """Give the usual parse if heads are switched off, the best trees, and the place of the one to show among them.
+    def _parsed(self, arguments: Mapping[str, Sequence[str]]) -> Iterator[tuple[Any, list, int, list[str]]]:
+        """Give the usual parse if heads are switched off, the best trees, the place of the one to show, and the sentences.
 
         Raises ParameterError for a parameter that is unknown, too long or wrong.
         """
         if unknown := sorted(arguments.keys() - DEFAULTS.keys()):
             raise ParameterError("is not a parameter", where=unknown[0][:40], remedy=f"Use {', '.join(DEFAULTS)}.")
         values = DEFAULTS | {name: texts[-1] for name, texts in arguments.items() if texts}
-        k = whole_number("k", _number(values["k"]), 1, PAGE_TREES)
-        check_length(values["text"], values["form"])
+        k, form = whole_number("k", _number(values["k"]), 1, PAGE_TREES), cast(Form, values["form"])
+        if len(values["text"]) > PAGE_CHARACTERS:
+            problem = f"the text has {len(values['text']):,} characters"
+            raise ParameterError(problem, remedy=f"Give at most {PAGE_CHARACTERS:,} characters.")
+        parts = split_sentences(values["text"]) if form == "raw" else []
+        parts = parts or [values["text"]]
+        text: Any = parts[whole_number("sentence", _number(values["sentence"]), 1, len(parts)) - 1]
+        check_length(text, form)
+        text = read_sentence(text, form, 1, self.parser.hyphens) if form == "raw" else text
         lists = {name: list(filter(None, BETWEEN.split(values[name]))) for name in ("require", "forbid")}
-        parse = partial(self.parser.parse, values["text"], cast(Form, values["form"]), **lists)
         heads = [_number(head) for head in re.split(r"[;,\s]+", values["without"]) if head]
-        usual = parse() if heads else None
+        parser = self.parser
+        usual = parser.parse(text, form, **lists) if heads else None
         if usual:
-            usual.explore()  # now: its explanation belongs to the network as it is
-        with self.parser.without(heads) if heads else nullcontext():
-            results = parse().alternatives(k)
-            yield usual, results, whole_number("tree", _number(values["tree"]), 1, len(results)) - 1
+            usual.explore(constrain=True)  # now: its explanation belongs to the network as it is
+            parser = copy(parser)
+            what = f"without head{'s' * (len(heads) > 1)} {', '.join(map(str, heads))}"
+            parser.info = {**parser.info, "name": f"{parser.info.get('name', 'a parser')} {what}"}
+        with parser.without(heads) if heads else nullcontext():
+            results = parser.parse(text, form, **lists).alternatives(k)
+            yield usual, results, whole_number("tree", _number(values["tree"]), 1, len(results)) - 1, parts
 
 
 def _number(text: str) -> int | str:
@@ -230,13 +251,12 @@ def _number(text: str) -> int | str:
 
 
 def check_length(text: str, form: str) -> None:
-    """Raise ParameterError for a text that is too long to be parsed while someone waits."""
-    remedy = f"Give one sentence of at most {PAGE_WORDS} words and {PAGE_CHARACTERS:,} characters."
-    if len(text) > PAGE_CHARACTERS:
-        raise ParameterError(f"the text has {len(text):,} characters", remedy=remedy)
+    """Raise ParameterError for a sentence that is too long to be parsed while someone waits."""
     sentence = read_brackets(text)[0] if form == "brackets" else read_line(text, cast(Form, form))
     if sentence is not None and len(sentence) > PAGE_WORDS:
-        raise ParameterError(f"the sentence has {len(sentence)} words", remedy=remedy)
+        raise ParameterError(
+            f"the sentence has {len(sentence)} words", remedy=f"Give sentences of at most {PAGE_WORDS} words."
+        )
 
 
 def check_columns(columns: Collection[str]) -> None:

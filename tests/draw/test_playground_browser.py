@@ -41,6 +41,7 @@ def explorer(page):
 
 
 def submit(page, **fields):
+    page.evaluate("document.getElementById('options').open = true")
     for name, text in fields.items():
         page.locator(f"[name={name}]").fill(text)
     page.click("button")
@@ -54,6 +55,10 @@ def constituents(page, drawing="#drawing"):
     return {name.split(";")[0].split(", head word")[0] for name in names}
 
 
+def share(probability: float) -> str:
+    return f"{100 * probability:#.3g}".rstrip(".") if probability >= 1e-4 else "< 0.01"
+
+
 LONG_NP = "NP, words 3 to 7: the man with the telescope"
 
 
@@ -64,10 +69,12 @@ def test_typing_forbidding_and_choosing_another_tree(page):
     trees = page.locator("#trees a").all_inner_texts()
     result = lalkit.load("en-news-span").parse(TEXT)
     wanted = result.alternatives(5)
-    assert [text.split(" %")[0] for text in trees] == [
-        f"{number}: {100 * tree.reading.probability:#.3g}" for number, tree in enumerate(wanted, 1)
-    ]
-    assert all(f"\u2212{item}" in text for text, tree in zip(trees, wanted) for item in tree.reading.missing)
+    shares, words = [tree.reading.probability for tree in wanted], ("root", *result.sentence.words)
+    assert [text.split(" %")[0] for text in trees] == [f"{i}: {share(one)}" for i, one in enumerate(shares, 1)]
+    for text, tree in zip(trees, wanted):
+        assert all(f"{words[arc.dependent]} \u2192 {words[arc.head]}" in text for arc in tree.reading.added)
+    said = page.locator("#facts").inner_text()
+    assert said.startswith(f"These 5 structures have {share(sum(shares))} % of the probability together; ")
 
     page.locator("#trees a").nth(1).click()
     page.wait_for_url("**tree=2**")
@@ -94,11 +101,12 @@ def test_heads_are_switched_off(page):
     before = constituents(page)
     assert "all heads" not in page.locator("#facts").inner_text()
     submit(page, without="NP")
-    facts = page.locator("#facts").inner_text()
-    assert "Left: all heads. Right: without NP. The best tree changes: +" in facts
+    assert "Without head NP, the best tree changes: +" in page.locator("#facts").inner_text()
     explorer(page).locator("#drawing-2 .constituent").first.wait_for()
     left, right = (constituents(page, drawing) for drawing in ("#drawing", "#drawing-2"))
     assert left == before != right
+    titles = explorer(page).locator(".pane").all_inner_texts()
+    assert titles == ["en-news-span", "en-news-span without head NP"]
 
 
 def test_what_is_clicked_in_the_explorer_becomes_a_constraint(page):
@@ -106,17 +114,68 @@ def test_what_is_clicked_in_the_explorer_becomes_a_constraint(page):
     constituents(page)
     explorer(page).locator('.constituent[aria-label^="NP, words 3 to 7"]').click()
     with page.expect_navigation():
-        explorer(page).locator("#constrain #forbid").click()
+        explorer(page).locator("#constrain #forbid-label").click()
     page.locator("#trees a[aria-current]").wait_for()
     assert page.locator("[name=forbid]").input_value() == "NP(3,7)" and LONG_NP not in constituents(page)
+    submit(page, forbid="")
+    explorer(page).locator('.constituent[aria-label^="NP, words 3 to 7"]').click()
+    with page.expect_navigation():
+        explorer(page).locator("#constrain #forbid").click()
+    page.locator("#trees a[aria-current]").wait_for()
+    assert not any("words 3 to 7" in name for name in constituents(page)), "whatever its label"
+    assert "whatever its label: *(3,7)" in page.locator("#facts").inner_text()
     page.evaluate("window.postMessage({forbid: 'S(1,8)'}, '*')")
     page.evaluate("window.postMessage(null, '*')")
     page.wait_for_timeout(200)
-    assert page.locator("[name=forbid]").input_value() == "NP(3,7)", "only the explorer may say so"
+    assert page.locator("[name=forbid]").input_value() == "*(3,7)", "only the explorer may say so"
+
+
+def test_a_phrase_shows_the_words_that_it_could_depend_on(page):
+    submit(page, text=TEXT)
+    wanted = lalkit.load("en-news-span").parse(TEXT).attachments("with the telescope").head(5)
+    explorer(page).locator('.constituent[aria-label^="PP, words 5 to 7"]').click()
+    bars = explorer(page).locator("#attachments .bar").evaluate_all("bars => bars.map(bar => bar.ariaLabel)")
+    wanted = wanted[(wanted["probability"] >= 0.0005) | (wanted.index < 2)]
+    names = [f"{row[3]} (word {row.head}): " if row.head else "none: the root: " for row in wanted.itertuples()]
+    assert [bar.startswith(name) for bar, name in zip(bars, names, strict=True)] == [True] * len(wanted)
+    numbers = [float(bar.rpartition(": ")[2].removesuffix("\u00a0%")) / 100 for bar in bars]
+    assert numbers == pytest.approx(wanted["probability"].tolist(), abs=0.0006)
+
+
+def test_one_of_several_sentences_is_shown(page):
+    submit(page, text=f"It rained. {TEXT} We left!", forbid="NP(1,1)")
+    assert page.locator("#sentence option").all_inner_texts() == [
+        "1 of 3: It rained.",
+        f"2 of 3: {TEXT}",
+        "3 of 3: We left!",
+    ]
+    with page.expect_navigation():
+        page.select_option("#sentence", "2")
+    page.locator("#trees a[aria-current]").wait_for()
+    assert LONG_NP in constituents(page) and "forbid" not in page.url and page.locator("#sentence").input_value() == "2"
+    submit(page, forbid="*(3,7)")
+    assert LONG_NP not in constituents(page) and "sentence=2" in page.url, "the same text keeps its sentence"
+    submit(page, text="Yes.", forbid="")
+    assert page.locator("#choose").is_hidden() and "sentence" not in page.url
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+def test_a_usual_sentence_needs_no_scrolling(page, size):
+    page.set_viewport_size(dict(zip(("width", "height"), size)))
+    submit(page, text=TEXT)
+    constituents(page)
+    whole = "[document.documentElement, ...document.querySelectorAll('.drawing')]"
+    for frame in page.frames:
+        cut = f"{whole}.filter(x => x.scrollHeight > x.clientHeight || x.scrollWidth > x.clientWidth).length"
+        assert frame.evaluate(cut) == 0
+    assert explorer(page).locator("#place").is_hidden() and explorer(page).locator("h1").is_hidden()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert all(frame.evaluate("document.documentElement.scrollWidth <= innerWidth") for frame in page.frames)
 
 
 def test_a_mistake_is_explained_and_the_sentence_stays(page):
     page.fill("#text", TEXT)
+    page.click("#options > summary")
     page.fill("[name=require]", "NP(9")
     page.click("button")
     page.locator("#status.problem").wait_for()

@@ -3,7 +3,7 @@
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
+from copy import copy, deepcopy
 from itertools import chain, cycle, islice
 
 import pandas as pd
@@ -252,14 +252,26 @@ def test_the_answer_is_that_of_the_parser(parser):
     assert any((span["start"], span["end"]) == (2, 5) for span in answer["shown"]["spans"])
 
 
+def test_one_of_several_sentences(parsers):
+    typed, text = TypedSentences(parsers["span"]), f"It rained. {TEXT} We left!"
+    for number, part in enumerate(("It rained.", TEXT, "We left!"), 1):
+        answer = ask(typed, text=text, sentence=str(number), k="2")
+        assert answer["sentences"] == ["It rained.", TEXT, "We left!"]
+        assert answer["shown"] == ask(typed, text=part, k="2")["shown"]
+    tokens = ask(typed, text="One . Two .", form="tokens", k="1")
+    assert tokens["sentences"] == ["One . Two ."] and len(tokens["shown"]["words"]) == 4
+
+
 def test_heads_are_switched_off_here_and_nowhere_else(parser):
     typed, usual = TypedSentences(parser), parser.parse(TEXT)
-    everything = ",".join(map(str, range(typed.heads)))
-    usual.explore()
+    everything, named = ",".join(map(str, range(typed.heads))), copy(parser)
+    name = f"{parser.info.get('name', 'a parser')} without heads {everything.replace(',', ', ')}"
+    named.info = {**parser.info, "name": name}
+    usual.explore(constrain=True)
     answer = ask(typed, text=TEXT, without=everything)
     page = typed.page({"text": [TEXT], "without": [everything]})
     with parser.without(range(typed.heads)):
-        changed = parser.parse(TEXT).alternatives(1)[0]
+        changed = named.parse(TEXT).alternatives(1)[0]
         assert page == usual.explore(beside=changed, constrain=True).html
     assert answer["shown"]["score"] == pytest.approx(changed.score) != usual.score
     assert answer["shown"]["spans"] == [span._asdict() for span in changed.spans]
@@ -275,6 +287,7 @@ def test_heads_are_switched_off_here_and_nowhere_else(parser):
     "parameters",
     [
         {"txt": "One."}, {"text": "one " * 151}, {"text": "[* " + "one " * 151 + "]", "form": "brackets"}, {"text": "x" * 2001},
+        {"text": "One. Two.", "sentence": "3"}, {"text": "One. " * 10_000}, {"text": "One.", "sentence": "0"},
         {"text": "One.", "k": "21"}, {"text": "One.", "k": "all"}, {"text": "One.", "tree": "6"},
         {"text": "One.", "without": "9" * 5000}, {"text": "One.", "forbid": "NP(1"}, {"text": "One.", "k": "9" * 5000},
         *({"text": "One.", "require": f"{a}{'9' * 5000}{b}"} for a, b in (("NP(1,", ")"), ("", "->1"), ("", "_NN"))),

@@ -1,7 +1,7 @@
 // The label heads behind the constituent, as bars around a zero line.
 // head: the label head whose attention is shown.
 // word: the column of the word whose label heads are listed.
-Object.assign(state, { head: null, norm: data.norm, order: "value", word: null, zoom: false, allHeads: false, allLabels: false });
+Object.assign(state, { head: null, norm: data.norm, order: "value", word: null, allHeads: false, allLabels: false });
 const kept = { head: (text) => wholeFrom(0, sentence().attention.length)(text), norm: oneOf(Object.keys(data.norms)), word: (text) => wholeFrom(1, sentence().words.length + 1)(text) };
 const values = (of) => of.values[state.norm];
 
@@ -38,12 +38,11 @@ function showBars() {
   if (!showTitle(of, "label heads")) return;
   const heads = ranked(of);
   const scored = state.norm === "exact" && of.score !== undefined; // only this norm is a part of the score
-  const ends = [0, ...values(of), scored && !state.zoom ? of.score : 0];
+  const ends = [0, ...values(of)];
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const listed = state.allHeads ? heads : heads.slice(0, FEW);
-  byId("bars").append(...(scored ? scoreBar(of.label, of.score, low, high, state.zoom) : []));
+  byId("bars").append(...(scored ? scoreLine(of.label, of.score) : []));
   byId("bars").append(...listed.map((item) => make("li", {}, headBar(item, low, high))));
-  byId("zoom-choice").hidden = !scored;
   byId("more-heads").hidden = heads.length <= FEW;
   byId("more-heads").textContent = state.allHeads ? `Show the first ${FEW} only` : `Show all ${heads.length} label heads`;
 }

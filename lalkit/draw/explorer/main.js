@@ -1,5 +1,6 @@
 // The panes, what they share, and the address, which keeps what is shown.
-const SIDES = ["Left", "Right"];
+// Panes are called by their parsers, or by their places where these have one name.
+const SIDES = data.panes[0].model === data.panes.at(-1).model ? ["Left: ", "Right: "] : ["", ""];
 const has = (name) => document.documentElement.classList.contains(name);
 const page = {
   panes: [],
@@ -36,7 +37,7 @@ const page = {
 data.panes.forEach((one, i) => {
   const panel = make("div", {}, find(`panel-${one.kind}`).content.cloneNode(true));
   const drawing = make("div", { id: i ? "drawing-2" : "drawing", className: "drawing" });
-  const name = data.panes.length > 1 ? `${SIDES[i]}: ${one.model}` : "Parse";
+  const name = data.panes.length > 1 ? `${SIDES[i]}${one.model}` : "Parse";
   drawing.setAttribute("role", "region");
   drawing.setAttribute("aria-label", name);
   if (data.panes.length > 1) drawing.append(make("p", { className: "pane" }, name));
@@ -49,6 +50,8 @@ data.panes.forEach((one, i) => {
 const { sentences } = data.panes[0];
 let sought = null; // the sentence in which the last step of seek pinned no constituent
 document.body.classList.toggle("two", page.panes.length > 1);
+document.body.classList.toggle("single", sentences.length === 1);
+document.body.classList.toggle("framed", data.constrain);
 
 function showSentence(index) {
   if (index < 0 || index >= sentences.length) return;

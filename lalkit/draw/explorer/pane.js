@@ -43,11 +43,6 @@ function read(found) {
   for (const [key, value] of Object.entries(kept)) if (key in found) state[key] = value(found[key]) ?? first[key];
 }
 
-const zoom = panel.querySelector("#zoom");
-zoom?.addEventListener("change", () => {
-  state.zoom = zoom.checked;
-  showPanel();
-});
 const first = Object.fromEntries(Object.keys(kept).map((key) => [key, state[key]]));
 const pane = { data, drawing, panel, state, sentence, span, begin, picture, drawSentence, markSpan, showPanel, showGold, shade, resize, unpin, letGo, fold, select, boxes, focusBox, markHeat, write, read };
 return pane;

@@ -17,7 +17,7 @@ function standalone() {
     whole.append(piece);
   };
   for (const pane of page.panes) put(pane.drawing.querySelector(".parse").cloneNode(true), width, 0);
-  const bars = [...find("panel").querySelectorAll(".bar")].filter((item) => !item.closest("[hidden]"));
+  const bars = [...find("panel").querySelectorAll(".bar")].filter((item) => !item.closest("[hidden], #constrain"));
   if (bars.length) put(barsPicture(bars), 0, height);
   for (const item of [whole, ground]) for (const [name, value] of Object.entries({ width, height })) item.setAttribute(name, value);
   whole.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -33,7 +33,7 @@ function barsPicture(bars) {
     const [line, y] = [item.querySelector(".track i"), 38 + 22 * row];
     const [left, width] = [line.style.left, line.style.width].map((text) => 3 * parseFloat(text));
     write(16, y, item.querySelector(".name").textContent);
-    picture.append(shape("rect", { x: 200 + left, y: y - 11, width: Math.max(width, 1), height: 12, fill: item.matches(".score") ? "#595959" : line.className ? "#B34700" : "#0072B2" }));
+    picture.append(shape("rect", { x: 200 + left, y: y - 11, width: Math.max(width, 1), height: 12, fill: line.className ? "#B34700" : "#0072B2" }));
     write(520, y, item.querySelector(".number").textContent);
   });
   return picture;

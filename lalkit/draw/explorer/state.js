@@ -34,6 +34,7 @@ function showTitle(of, what) {
       : "This sentence has no constituents.";
   if (pane === page.pane) byId("about").after(constrain);
   if (pane === page.pane) constrain.hidden = !data.constrain || !state.pinned;
+  if (pane === page.pane && !constrain.hidden) showPhrase(of);
   return Boolean(of);
 }
 

@@ -1,7 +1,7 @@
 // The terms of a constituent's score as bars: for every word its attention times its evidence, and what the edges add.
 // reading: 0 for the parse's own label, 1 for the label that comes second, 2 for the difference between the two.
 // word: the word whose evidence is taken out.
-Object.assign(state, { reading: 0, order: "size", shading: "value", word: null, zoom: false, allTerms: false });
+Object.assign(state, { reading: 0, order: "size", shading: "value", word: null, allTerms: false });
 const kept = { reading: wholeFrom(0, 3), word: (text) => wholeFrom(1, sentence().words.length + 1)(text), shading: oneOf(["value", "attention"]) };
 const EDGES = { first: "first word", last: "last word", constant: "constant", boundary: "boundaries" };
 const BOUNDARY = {
@@ -62,11 +62,11 @@ function showTerms(of) {
   byId("reading").value = chosenReading(of);
   const { words, edges, label, score } = reading(of);
   const all = [...words, ...edges];
-  const ends = [0, ...all.map((term) => term.value), state.zoom ? 0 : score];
+  const ends = [0, ...all.map((term) => term.value)];
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const terms = state.order === "size" ? [...all].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)) : all;
   const listed = state.allTerms ? terms : terms.slice(0, FEW);
-  byId("bars").append(...scoreBar(label, score, low, high, state.zoom), ...listed.map((term) => make("li", {}, termBar(of, term, low, high))));
+  byId("bars").append(...scoreLine(label, score), ...listed.map((term) => make("li", {}, termBar(of, term, low, high))));
   byId("more-terms").hidden = terms.length <= FEW;
   byId("more-terms").textContent = state.allTerms ? `Show the first ${FEW} only` : `Show all ${terms.length} terms`;
   const whole = [sum(words.map((term) => term.value)), sum(edges.map((term) => term.value))];

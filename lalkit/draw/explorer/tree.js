@@ -37,7 +37,10 @@ function resize() {
   const size = find("size").value;
   const above = drawing.querySelector(".pane")?.offsetHeight ?? 0;
   const tallest = (parseFloat(getComputedStyle(drawing).maxHeight) || Infinity) - above - 2; // on paper there is no limit
-  const fit = Math.min((drawing.clientWidth - 2) / width, Math.max(1, tallest / height));
+  const framed = document.body.matches(".framed") && matchMedia("(min-width: 1081px)").matches; // without scrolling
+  const room = tallest < Infinity ? tallest : drawing.clientHeight - 2;
+  const most = framed ? room / height : Math.max(1, tallest / height);
+  const fit = Math.min((drawing.clientWidth - 2) / width, most);
   const scale = size === "fit" ? Math.max(READABLE[page.large() ? "large" : "small"] / 15, fit) : Number(size);
   picture().style.width = `${width * scale}px`;
   picture().style.height = `${height * scale}px`;

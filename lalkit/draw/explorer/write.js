@@ -69,13 +69,8 @@ const say = (text) => {
 const numbers = (text) => text.match(/-?[\d.]+/g).map(Number);
 const get = (item, name) => Number(item.getAttribute(name));
 
-// The score of a constituent, above the bars of its parts.
-function scoreBar(label, score, low, high, zoom) {
-  const spoken = `score of ${label}: ${plain(score)}`;
-  const item = zoom ? make("div", {}, capital(spoken)) : bar("div", { name: `score of ${label}`, value: score, number: plain(score), spoken }, low, high);
-  item.classList.add("score");
-  return [make("li", {}, item)];
-}
+// The score of a constituent, above the bars of its parts. The bars are as long as their parts, the longest one whole.
+const scoreLine = (label, score) => [make("li", { className: "score" }, `Score of ${label}: ${plain(score)}`)];
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const wholeFrom = (low, high) => (text) => (/^\d{1,6}$/.test(text) && Number(text) >= low && Number(text) < high ? Number(text) : undefined);
