@@ -121,7 +121,7 @@ def test_exactly_the_root_is_called_root():
 @pytest.mark.parametrize("corpus", ["ewt", "gum"])
 def test_gold_is_written_and_read_again(corpus):
     """The rules also give these sentences the universal parts of speech that people gave them."""
-    gold = needs(corpus, "dev").sentences[:200]
+    gold = [replace(s, rows=()) for s in needs(corpus, "dev").sentences[:200]]  # without ranges
     text = format_conllu(gold)
     assert violations(text) == []
     unescaped = [tuple(re.sub("-LRB-", "(", re.sub("-RRB-", ")", word)) for word in s.words) for s in gold]
