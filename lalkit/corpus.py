@@ -400,10 +400,11 @@ def parse(
     outs = places(job, text, out, workers, cluster)
     with ExitStack() as stack:
         here = "cuda" if torch.cuda.is_available() and not (workers or cluster) else "cpu"
+        found = (read_calibration(job.folder) or {}).get("temperature", 1.0)
         job = replace(
             job, folder=str(Path(job.folder).resolve()), precision=resolve_precision(job.precision, here, exact=job.confidence),
             prefix=text.prefix, sha256=fingerprint(job.folder) if out else None,
-            temperature=(read_calibration(job.folder) or {}).get("temperature", 1.0),
+            temperature=tuple(found) if isinstance(found, list) else found,  # a job is the key of a cache
         )  # fmt: skip
         parts = Parts(Path(f"{out}.parts"), job) if out else None
         continues = bool(parts and parts.folder.exists())
