@@ -48,9 +48,11 @@ COUNTED = tuple(COUNTS)  # the scores that are compared
 KEPT = list(dict.fromkeys(column for columns in COUNTS.values() for column in columns))  # the counts of a sentence
 NAMES = {"f1": "F1", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
 LEVEL = 0.05
+SHOWN = 6  # of the runs that are missing
 MARGIN = 0.3  # points: cells that differ by less are called equal
 COMPARED = ["seeds", "difference", "low", "high", "p", "equal_p", "boot_low", "boot_high"]
 HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "not significant at this size", "not in this sweep"
+FEW = "too few runs to test"
 REMEDY = (
     "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/ablation-1-sample, or the NAME.csv of a report."
 )
@@ -271,13 +273,15 @@ def claim_table(sweep: Sweep) -> pd.DataFrame:
     for number, claim in enumerate(claims):
         against = table[table["claim"] == number].sort_values("difference").to_dict("records")
         verdicts = {verdict(claim, comparison) for comparison in against}
-        together = next((v for v in (NOT, UNKNOWN, HOLDS) if v in verdicts), ABSENT)
+        together = next((v for v in (NOT, FEW, UNKNOWN, HOLDS) if v in verdicts), ABSENT)
         judged.append({**(against or [{}])[0], "says": claim.says, "by": claim.by, "verdict": together})
     return pd.DataFrame(judged, columns=["says", "by", "against", *COMPARED, "p_holm", "verdict"])
 
 
 def verdict(claim, comparison: dict) -> str:
     """Judge one comparison of a claim by its corrected p, which is missing if a cell has a single run."""
+    if np.isnan(comparison["p"]):
+        return FEW
     if isinstance(claim, Same):
         if comparison["p_holm"] < LEVEL:
             return HOLDS
@@ -347,7 +351,9 @@ def _parts(sweep: Sweep) -> dict[str, pd.DataFrame | str]:
         "treebanks, encoders and sizes: compare differences at most."
     }
     if sweep.record["missing"]:
-        parts["Not in the tables"] = "; ".join(sweep.record["missing"]) + "."
+        missing = sweep.record["missing"]
+        more = f"; and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        parts["Not in the tables"] = "; ".join(missing[:SHOWN]) + more + "."
     cells = cell_table(sweep)
     shown = cells[[*sweep.axes, "seeds"]].astype(str)
     for name in SCORES:

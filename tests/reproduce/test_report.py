@@ -12,6 +12,7 @@ from scipy import stats
 from lalkit.errors import ParameterError
 from lalkit.reproduce.report import (
     ABSENT,
+    FEW,
     COUNTED,
     HOLDS,
     NOT,
@@ -87,6 +88,11 @@ SCORES = {
     "bad": {1: 60.0, 2: 60.2, 3: 60.4},
     "mixed": {1: 90.0, 2: 60.0, 3: 79.0},
 }
+
+
+def test_one_run_of_a_cell_is_not_tested(make_sweep):
+    sweep = make_sweep({"once": {1: 80.0}, "twice": {1: 60.0, 2: 60.1}}, claims=[better("once", "twice")])
+    assert list(claim_table(read_sweep(sweep))["verdict"]) == [FEW]
 
 
 def test_claims_are_judged_over_seeds(make_sweep):
