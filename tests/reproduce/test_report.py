@@ -12,8 +12,8 @@ from scipy import stats
 from lalkit.errors import ParameterError
 from lalkit.reproduce.report import (
     ABSENT,
-    FEW,
     COUNTED,
+    FEW,
     HOLDS,
     NOT,
     UNKNOWN,
