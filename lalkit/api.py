@@ -199,7 +199,8 @@ class ParseResult:
     def attachments(self, phrase: str | int | tuple[int, int]) -> pd.DataFrame:
         """Return every head word that a phrase could have, with its exact probability: head, head word, probability.
 
-        The arc is that of the phrase's own head word in this parse. Head 0 is the root. The most probable head comes first.
+        The arc is that of the phrase's own head word in this parse. Head 0 is the root. The most probable head comes first. Heads
+        inside the phrase are left out, so the sum can be less than 1.
 
         Args:
             phrase: The words of the phrase, as text; or the number of a word, from 1; or the first and the last number.
