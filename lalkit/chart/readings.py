@@ -100,7 +100,7 @@ def k_best(scores: Scores, k: int) -> list[JointTree]:
 
     The score of a tree is the sum of its labels and arcs, rounded once. Raises ParameterError if k is below 1.
     """
-    k, n, trees = whole_number("the number of trees", k, 1, MOST_TREES), len(scores.arcs), []
+    k, n, trees = whole_number("the number of trees", k, 1, 100 * MOST_TREES), len(scores.arcs), []
     chart, node = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n))
     _fill_best(scores.labels.max(-1), scores.arcs, scores.closed, chart, node)
     # A tree in the queue: what it loses against the best; a number, so that the queue is in order; the ranks of its choices,

@@ -199,8 +199,7 @@ def run_notebook(
             notebook as it stands. The folder stays, with the notebook as far as it got and status "failed" in run.json.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP ended it. The folder stays in the same way, with status "interrupted".
     """
-    path = Path(path).resolve()
-    declared = read_parameters(path)
+    declared, path = read_parameters(path), Path(path).resolve()
     changed = convert_all(declared, parameters or {}, path.name)
     complete = {name: p.default for name, p in declared.items()} | changed
     root = find_root(path.parent)
@@ -269,7 +268,9 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
     except papermill.PapermillExecutionError as error:
         line = next(iter(error.source.strip().splitlines()), "")
         number = error.cell_index + 1 - (adds_cell and error.cell_index > place)  # in the notebook as it stands
-        problem = f"cell {number} failed with {error.ename}: {' '.join(error.evalue.split())}".rstrip(": ") + f" in: {line}"
+        problem = (
+            f"cell {number} failed with {error.ename}: {' '.join(error.evalue.split())}".rstrip(": ") + f" in: {line}"
+        )
     except DeadKernelError as error:
         problem = f"the kernel died, often because of too little memory ({error})"
     raise NotebookError(problem, where=path.name, remedy=f"The notebook as far as it got: {folder / path.name}")

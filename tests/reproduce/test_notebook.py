@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -143,7 +142,11 @@ def test_a_signal_ends_a_run_and_the_record_says_so(root):
     waits = "import os, pathlib, time\npathlib.Path(os.environ['LALKIT_RUN_DIR'], 'begun').touch()\ntime.sleep(300)"
     book = write_notebook(root / "notebooks" / "slow.ipynb", "1", "n: int = 0", "reached = n", waits)
     command = [sys.executable, "-m", "lalkit", "run", str(book), "--out"]
-    heard = partial(signal.signal, signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
+
+    def heard():  # a shell in the background ignores Ctrl-C, and nohup the end of the terminal
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     runs = {number: subprocess.Popen([*command, root / number.name], **pipes, preexec_fn=heard) for number in signals}
