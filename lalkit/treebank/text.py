@@ -196,9 +196,8 @@ def read_line(line: str, form: Form = "raw", id: str = "", hyphens: bool = True)
         return sentences[0] if sentences else None
     if form in ("text", "raw"):
         words = [line[start:end] for start, end in tokenize(line, hyphens)]
-        return (
-            Sentence(words, id=id, text=line.strip(WHITE)) if words else None
-        )  # str.strip would cut U+001F off a word
+        # str.strip() alone would cut U+001F off a word.
+        return Sentence(words, id=id, text=line.strip(WHITE)) if words else None
     tokens = [token for token in re.split(f"[{WHITE}]", line) if token]
     if form == "tokens" or not tokens:
         return Sentence(tokens, id=id) if tokens else None
