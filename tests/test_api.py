@@ -64,6 +64,19 @@ def test_what_cannot_be_parsed_in_this_way_is_refused(parser):
         parser.parse("She works.", require=["NP(1,1)"], temperature=1.0, nonsense=3)
 
 
+@pytest.mark.parametrize(
+    ("text", "form", "problem"),
+    [
+        ("It rained. We stayed in.", "raw", "2 sentences.*\n.*parse_text"), ("So? No!", "text", "2 sentences"),
+        ("It_PRP rained_FOO", "tagged", "no tag 'FOO'"),
+    ],
+)  # fmt: skip
+def test_text_that_would_be_misread_is_refused(parser, text, form, problem):
+    with pytest.raises(LalkitError, match=problem):
+        parser.parse(text, form)
+    assert len(parser.parse('He said "Go away!" to Dr. Brown.', "raw").sentence) == 11
+
+
 def test_gold_of_one_layer_is_no_gold_for_a_page(parser):
     gold = load("sample", "test", task="constituents")[:2]
     with pytest.raises(LalkitError, match="both layers"):

@@ -100,6 +100,22 @@ def test_scores_of_documents_are_those_of_their_sweeps(document, text, sweep, la
     assert text.format(f"{mean:.1f}") in (ROOT / document).read_text(encoding="utf-8")
 
 
+def test_the_trial_and_the_calibration_in_the_results_are_those_of_their_tables():
+    results, readme = (" ".join((ROOT / page).read_text().split()) for page in ("RESULTS.md", "README.md"))
+    means = pd.read_csv(ROOT / "figures/sweeps/trial.csv").groupby("last layer")["f1"].mean()
+    places = {"none": "F1 is {:.2f} (88", "layer + PFL": "{:.2f} (89.26", "inside the span": "{:.2f} (88.82"}
+    for layer, place in places.items():
+        assert place.format(means[layer]) in results
+    best = means["layer + PFL"] - means["none"]
+    assert f"{best:.2f} ahead of none" in results and f"+{best:.2f} F1 over none" in readme
+    points = pd.read_csv(ROOT / "figures/calibration.csv").query("curve == 'ece'")
+    table = points.pivot_table("y", ["parser", "kind"], "fitted")
+    for parser in ("en", "en-news", "zh-sinica"):
+        kinds = (table.loc[parser, kind] for kind in ("span", "arc", "tree"))
+        cells = " | ".join(f"{row[False]:.1f} to {row[True]:.1f}" for row in kinds)
+        assert f"| {parser} | {cells} |" in results
+
+
 @pytest.mark.parametrize(("document", "text", "system"), LOST)
 def test_losses_of_documents_are_those_of_the_tests(document, text, system):
     tests = pd.read_csv(ROOT / "figures/heads/ptb-sample/tests.csv").set_index(["measure", "what", "system"])

@@ -24,6 +24,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -67,6 +68,7 @@ from lalkit.training.checkpoint import CALIBRATION, read_content
 from lalkit.training.named import find, folder, metadata, names, read_card, sources
 from lalkit.treebank.brackets import format_tree
 from lalkit.treebank.check import trainable
+from lalkit.treebank.conllu import without_subtype
 from lalkit.treebank.corpora import load, repository
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import GROUP, Sentence
@@ -264,6 +266,33 @@ def add_precision(name: str, precision: str) -> Path:
     parses = parse_parts(Parser.load(card.folder, precision), card.facts["treebank"], ["dev"])["dev"]
     rows = [score_rows(treebank, "dev", *pair)[0] for treebank, pair in parses.items()]
     return _write_card(card.folder, card.facts | {"precisions": card.facts.get("precisions", {}) | {precision: rows}})
+
+
+@app.command("raw")
+def add_raw(name: str, treebank: str = "ewt", split: str = "dev") -> Path:
+    """Add to the card of a shipped parser its scores from raw text, a sentence a line, on a part of a treebank.
+
+    F1 in the manner of the CoNLL 2018 shared task: a word is right if gold has a word at the same characters, and an arc if both
+    of its words are. Labels count without subtypes. (The official program aligns the words of *don't* in another way.)
+    """
+    gold, counts, words = load(treebank, split, task="dependencies").sentences, Counter(), 0
+    for wanted, result in zip(gold, Parser.load(name).parse_all([sentence.text for sentence in gold]), strict=True):
+        ours, theirs = _at_places(result.sentence), _at_places(wanted)
+        words += len(ours) + len(theirs)
+        for upos, head, label, right in ((*ours[place], theirs[place]) for place in ours.keys() & theirs):
+            same = head == right[1]
+            counts.update(words=1, upos=upos == right[0], uas=same, las=same and label == right[2])
+    scores = {score: round(200 * counts[score] / words, 2) for score in ("words", "upos", "uas", "las")}
+    card, command = read_card(find(name)), f"python tools/ship.py raw {name} --treebank {treebank} --split {split}"
+    facts = {"treebank": treebank, "split": split, "lines": len(gold), "command": command, **scores}
+    return _write_card(card.folder, card.facts | {"raw": facts})
+
+
+def _at_places(sentence: Sentence) -> dict[tuple[int, int], tuple]:
+    """Return, for the place of every word in the text: its UPOS, the place of its head word (None: the root), and its label."""
+    places = sentence.offsets
+    heads = [places[head - 1] if head else None for head in sentence.heads]
+    return dict(zip(places, zip(sentence.upos, heads, map(without_subtype, sentence.arc_labels))))
 
 
 def _write_card(target: Path, facts: dict) -> Path:

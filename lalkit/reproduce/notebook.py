@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Annotated, Any
 from unittest.mock import patch
 
-import yaml
 from pydantic import AllowInfNan, TypeAdapter, ValidationError
 
 from lalkit.errors import LalkitError, ParameterError, did_you_mean
@@ -69,8 +68,7 @@ class Parameter:
         if isinstance(value, Path | tuple):
             value = str(value) if isinstance(value, Path) else list(value)
         elif text and self.type.startswith("list"):
-            items = (item.strip().strip("'\"") for item in value.strip().strip("[]").split(","))
-            value = [item for item in items if item]
+            value = _items(value)
         try:
             return TypeAdapter(TYPES[self.type]).validate_python(value, strict=not text)
         except ValidationError:
@@ -172,7 +170,13 @@ def read_list(value: str | list) -> list:
     """Return a parameter that is a list. Plain papermill (`papermill -p`) passes it as a text: '["NP", "VP"]', or NP,VP."""
     if not isinstance(value, str):
         return value
-    return yaml.safe_load(value if value.lstrip().startswith("[") else f"[{value}]")
+    return [int(item) if item.isdecimal() else item for item in _items(value)]
+
+
+def _items(text: str) -> list[str]:
+    """Return the items of a list that is written as a,b,c or as ['a', 'b', 'c']."""
+    items = (item.strip().strip("'\"") for item in text.strip().strip("[]").split(","))
+    return [item for item in items if item]
 
 
 def run_notebook(
@@ -268,9 +272,8 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
     except papermill.PapermillExecutionError as error:
         line = next(iter(error.source.strip().splitlines()), "")
         number = error.cell_index + 1 - (adds_cell and error.cell_index > place)  # in the notebook as it stands
-        problem = (
-            f"cell {number} failed with {error.ename}: {' '.join(error.evalue.split())}".rstrip(": ") + f" in: {line}"
-        )
+        said = f"{error.ename}: {' '.join(error.evalue.split())}".rstrip(": ")
+        problem = f"cell {number} failed with {said} in: {line}"
     except DeadKernelError as error:
         problem = f"the kernel died, often because of too little memory ({error})"
     raise NotebookError(problem, where=path.name, remedy=f"The notebook as far as it got: {folder / path.name}")

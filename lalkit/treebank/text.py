@@ -6,7 +6,7 @@ spaces between them, word_TAG pairs, or CoNLL-U, of which the words count.
 The tokens of raw English text are those of the English Web Treebank, of GUM and of CRAFT: don't is two tokens, an address or an
 emoticon is one, and a hyphen splits a word unless a prefix stands before it. The Penn Treebank keeps words with hyphens and
 slashes whole. Typographic apostrophes and quotes are read as the plain ones are. A token is a slice of the text: nothing is
-replaced. On the raw text of EWT's dev part, F1 of the tokens is 98.8. (The rules were chosen on its train part.)
+replaced. On the raw text of EWT's dev part, F1 of the words is 98.8. (The rules were chosen on its train part.)
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 import re
 import shlex
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +23,6 @@ def parse():
     return lalkit.load("en").parse(TELESCOPE)
 
 
-def test_the_second_structure_is_the_other_attachment(parse):
-    best, second, *_ = parse.alternatives(5)
-    assert best.spans == parse.spans and not best.reading.added
-    assert (set(map(str, second.reading.added)), set(map(str, second.reading.missing))) == ({"7->2"}, {"7->4"})
-    assert str(second.reading).startswith("# probability of these arcs ") and str(second.reading).endswith(
-        ": +7->2  -7->4"
-    )
-
-
 def test_probabilities_of_structures_add_up_to_those_of_arcs(parse):
     """Every structure has one head for each word, so the structures with an arc have its probability together."""
     found, arcs = parse.alternatives(60), parse.attachments("with the telescope")
@@ -38,6 +31,15 @@ def test_probabilities_of_structures_add_up_to_those_of_arcs(parse):
         assert total == pytest.approx(arcs.set_index("head")["probability"][head], rel=1e-3)
     scores = [result.score for result in found]
     assert scores == sorted(scores, reverse=True) and len({result.sentence.heads[:-1] for result in found}) == 60
+
+
+def test_one_temperature_for_both_layers_was_too_sure_of_arcs(parse):
+    """The number of RESULTS.md and notebook 12: before, the parser had one temperature, 0.2154."""
+    once = replace(parse, parser=copy(parse.parser))
+    once.parser.temperature = 0.2154
+    for result, probability in ((parse, 0.027), (once, 0.00004)):
+        arcs = result.attachments("telescope").set_index("head")["probability"]
+        assert arcs[2] == pytest.approx(probability, rel=0.15)
 
 
 def test_alternatives_of_labels_keep_the_arcs(parse):

@@ -110,16 +110,6 @@ def agree(attributions, attention):
     return pearson(a, b), jensen_shannon(a, b)
 
 
-def label_tie_loss(logits, labels, owned):
-    """logits [S][H], labels [S], owned [L][H]."""
-    losses = []
-    for row, label in zip(logits, labels):
-        if any(owned[label]):
-            sizes = [math.exp(z) for z in row]
-            losses.append(-math.log(sum(s for s, mine in zip(sizes, owned[label]) if mine) / sum(sizes)))
-    return fmean(losses)
-
-
 def removal(p, scores, share):
     """(comprehensiveness, sufficiency) of one text at one share. p: the set of the words that stay -> probability."""
     order = sorted(range(len(scores)), key=lambda t: (-scores[t], t))

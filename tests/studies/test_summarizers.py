@@ -85,17 +85,6 @@ def test_a_word_that_cannot_be_written_is_wanted_as_unknown():
 
 
 @torch.no_grad()
-def test_words_that_look_like_special_ones_can_be_copied():
-    """The document of a web page may have the word </s>. It does not end the summary."""
-    model = make()
-    batch = model.collate([Text(("</s>", "a"), summary=("</s>", "<s>"))])
-    assert batch.unknown == ("</s>",) and batch.target[0].tolist() == [len(model.vocabulary), UNKNOWN, STOP]
-    model.copy.bias.fill_(50.0)
-    first = Change(copy=torch.tensor([[[1.0, 0.0]]], dtype=torch.float64))
-    assert model.summarize(batch, 2, first) == [["</s>", "</s>"]]
-
-
-@torch.no_grad()
 def test_a_summary_has_the_likeliest_word_at_each_step_alone_and_in_a_batch():
     model = make(documents=(KNOWN, NEW))
     together = model.summarize(model.collate([NEW, KNOWN]), 6)
@@ -254,17 +243,6 @@ def test_a_few_articles_can_be_learned_by_heart(tmp_path):
 
 
 # ---------------------------------------------------------------- sparse normalisers
-
-
-def test_sparsemax_as_in_the_paper():
-    for scores, wanted in (
-        ([0, 0], [0.5, 0.5]), ([0.5, 0], [0.75, 0.25]), ([1, 0], [1, 0]), ([0.1, 1.1, 0.2], [0, 0.95, 0.05]),
-        ([1, 0.8, 0.1], [0.6, 0.4, 0]), ([0.2, 0.5, 0.3], [0.2, 0.5, 0.3]),
-    ):  # fmt: skip
-        z = torch.tensor(scores, dtype=torch.float64)
-        for shifted in (z, z + 5):
-            found = normalise(shifted, torch.ones_like(z, dtype=torch.bool), "sparsemax")
-            assert found.tolist() == pytest.approx(wanted, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", NORMALISERS)

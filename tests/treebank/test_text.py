@@ -16,6 +16,7 @@ from lalkit.treebank.text import (
     read_text,
     script,
     split_sentences,
+    splits_hyphens,
     tokenize,
 )
 from lalkit.treebank.tree import Sentence, Span
@@ -102,16 +103,16 @@ def test_ids_and_empty_lines():
     assert [[s and s.id for s in line] for line in lines] == [["f:1.1", "f:1.2"], [None], ["f:3.1"]]
 
 
-@pytest.mark.parametrize(
-    ("line", "form"),
-    [
-        ("The", "tagged"),
-        ("The_", "tagged"),
-        ("_DT", "tagged"),
-        ("我们住在同一条巷子。", "raw"),
-        ("我们 住在 巷子", "text"),
-    ],
-)
+WRONG = [
+    ("The", "tagged"),
+    ("The_", "tagged"),
+    ("_DT", "tagged"),
+    ("我们住在同一条巷子。", "raw"),
+    ("我们 住在 巷子", "text"),
+]
+
+
+@pytest.mark.parametrize(("line", "form"), WRONG)
 def test_wrong_lines_name_their_place(line, form):
     """A parser that learned words must not get Chinese characters, or whole Chinese sentences, for words."""
     with pytest.raises(TreebankError, match="f:1: "):
@@ -127,6 +128,11 @@ def test_running_text_is_split_into_sentences():
     assert [s.text for s in read_text(" ".join(parts))] == parts
 
 
+def test_a_treebank_says_whether_hyphens_split_words():
+    for words, split in ((["well-known"], False), (["well", "-", "known"], True), (["It"], True)):
+        assert splits_hyphens([Sentence(words)]) == split
+
+
 def test_words_of_one_sentence_are_asked_about():
     for texts in (["It", "rained", "."], ["Yes", ","], ("Why", "?", "So"), iter(["(", "It", ")"])):
         with pytest.raises(TreebankError, match="words of one sentence"):
@@ -138,14 +144,9 @@ def test_words_of_one_sentence_are_asked_about():
 
 def test_scripts():
     found = {
-        "It": "LATIN",
-        "caf\u00e9 \u043e": "LATIN",
-        "\u041e\u043d": "CYRILLIC",
-        "\uff21\uff22": "LATIN",
-        "5 .": "",
-        "\u6211": "CJK",
-        "\u05d0": "HEBREW",
-    }
+        "It": "LATIN", "caf\u00e9 \u043e": "LATIN", "\u041e\u043d": "CYRILLIC", "\uff21\uff22": "LATIN", "5 .": "",
+        "\u6211": "CJK", "\u05d0": "HEBREW",
+    }  # fmt: skip
     assert {text: script(text) for text in found} == found
 
 
