@@ -12,7 +12,6 @@ from lalkit.errors import LalkitError
 from lalkit.evaluation.scores import evaluate
 from lalkit.training.loop import train
 from lalkit.treebank import brackets, conllu
-from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 
 
@@ -75,12 +74,6 @@ def test_text_that_would_be_misread_is_refused(parser, text, form, problem):
     with pytest.raises(LalkitError, match=problem):
         parser.parse(text, form)
     assert len(parser.parse('He said "Go away!" to Dr. Brown.', "raw").sentence) == 11
-
-
-def test_gold_of_one_layer_is_no_gold_for_a_page(parser):
-    gold = load("sample", "test", task="constituents")[:2]
-    with pytest.raises(LalkitError, match="both layers"):
-        parser.parse(gold[0]).explore(gold=gold[0])
 
 
 def test_the_public_names():

@@ -40,13 +40,6 @@ def test_k_best_are_those_of_enumeration(kind):
         assert len(set(map(key, trees))) == len(trees), trial
 
 
-def test_all_trees_are_given_when_k_is_larger(caplog):
-    label_scores, arc_scores = random_chart(np.random.default_rng(5), 3, 3, "ties")
-    trees = k_best(weighted(label_scores, arc_scores), 1000)
-    assert set(map(key, trees)) == set(reference.labelled_trees(3, 3)) and len(trees) == 152
-    assert caplog.messages == ["1000 trees were asked for, but the sentence has only 152"]
-
-
 def test_the_best_is_the_decoders_and_there_are_no_duplicates():
     rng = np.random.default_rng(1000)
     for trial in range(300):

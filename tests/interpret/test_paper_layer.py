@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lalkit import bench
-from lalkit.api import Parser, ParseResult
+from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import LalkitError
 from lalkit.interpret.contributions import NORMS, contributions, normalise
@@ -130,16 +130,6 @@ def test_the_text_names_the_top_head_and_its_most_attended_word(parser, result, 
     text = parser.attribution.explain(seen, label, profile=counts)
     assert f"In sample train it is on top of {counts['led'][head][k] / counts['all'][k]:.0%} of {label}" in text
     assert "In sample" not in parser.attribution.explain(seen, label, norm="share", profile=counts), "of another norm"
-
-
-def test_wrong_questions_are_refused(parser, result):
-    for ask_it in (
-        lambda: result.explain("ZZ"), lambda: result.explain(top=0), lambda: result.explain(norm="most"),
-        lambda: ParseResult(result.prediction).explain(), lambda: parser.attribution.page([], title="", model=""),
-        lambda: result.explore(gold=result.sentence, beside=result),
-    ):  # fmt: skip
-        with pytest.raises(LalkitError):
-            ask_it()
 
 
 def test_a_page_of_a_result(parser, result, looks, sample, tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 from collections import Counter
 from dataclasses import replace
 
@@ -216,12 +215,6 @@ def test_tags_that_were_given_and_parsers_of_one_layer(parser, monkeypatch):
     ):  # fmt: skip
         with pytest.raises(LalkitError):
             ask()
-
-
-@pytest.mark.parametrize("temperature", [0, -1.0, math.inf, math.nan])
-def test_an_impossible_temperature_is_refused(parser, temperature):
-    with pytest.raises((ValueError, ParameterError), match="temperature must be a number from 0.01 to 100"):
-        parser.parse_all(["Yes"], temperature=temperature)
 
 
 def test_a_parser_is_saved_with_its_temperature(parser, tmp_path):

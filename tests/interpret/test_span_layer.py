@@ -95,9 +95,6 @@ def test_the_text_has_the_numbers_of_the_table(parser, sample):
             assert not second or text.endswith(f": {best['then']} {wanted.get(kind, third)}")
             endings.add(kind)
     assert "still" in endings and len(endings) > 1
-    for options in ({"label": "ZZ"}, {"top": 0}):
-        with pytest.raises(LalkitError):
-            parser.attribution.explain(terms, **options)
 
 
 def test_a_result_has_the_text_and_the_page(parser, tmp_path):
