@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import logging
 import sys
 import tempfile
 from pathlib import Path
@@ -13,9 +14,10 @@ from click.testing import CliRunner
 from lalkit import cli
 
 
-def lalkit(*arguments, stdin=b"", cwd="."):
+def lalkit(*arguments, stdin=b"", cwd=".", **streams):
     """Run `lalkit ARGUMENTS` in the folder `cwd` with these bytes as standard input.
 
+    streams: stdout=... puts another stream, or None, in its place. At the end it is flushed, as Python does.
     Returns (exit code, standard output, standard error).
     """
     threads, before = torch.get_num_threads(), sys.argv
@@ -23,7 +25,7 @@ def lalkit(*arguments, stdin=b"", cwd="."):
         file.write(stdin)
         file.seek(0)
         sys.stdin = io.TextIOWrapper(file)  # a real file: the command asks for its size
-        sys.argv = ["lalkit", *map(str, arguments)]
+        sys.argv, sys.stdout = ["lalkit", *map(str, arguments)], streams.get("stdout", sys.stdout)
         try:
             cli.main()
             code = 0
@@ -32,9 +34,22 @@ def lalkit(*arguments, stdin=b"", cwd="."):
         finally:
             sys.argv = before
             torch.set_num_threads(threads)
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in filter(None, (sys.stdout, sys.stderr)):
+                stream.flush()
         return code, out.getvalue().decode(), err.getvalue().decode()
+
+
+@contextlib.contextmanager
+def logged(name="lalkit"):
+    """Yield the list of the messages that are logged meanwhile. For fixtures of a module, which cannot ask for caplog."""
+    messages, handler, logger = [], logging.Handler(), logging.getLogger(name)
+    handler.emit = lambda record: messages.append(record.getMessage())
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    yield messages
+    logger.removeHandler(handler)
+    logger.setLevel(level)
 
 
 def commands(group=None, path="lalkit"):

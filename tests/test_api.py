@@ -56,26 +56,6 @@ def test_a_saved_parser_loads(tiny_parser, tmp_path):
     assert len(after) == 1 and not weights & after, "a kill must not leave new weights under the old model.json"
 
 
-def test_what_cannot_be_parsed_in_this_way_is_refused(parser):
-    with pytest.raises(LalkitError, match="typed in a text, not in Sentence"):
-        parser.parse(Sentence(("She", "works")), "brackets")
-    with pytest.raises(LalkitError, match="can be combined with constraints"):
-        parser.parse("She works.", require=["NP(1,1)"], temperature=1.0, nonsense=3)
-
-
-@pytest.mark.parametrize(
-    ("text", "form", "problem"),
-    [
-        ("It rained. We stayed in.", "raw", "2 sentences.*\n.*parse_text"), ("So? No!", "text", "2 sentences"),
-        ("It_PRP rained_FOO", "tagged", "no tag 'FOO'"),
-    ],
-)  # fmt: skip
-def test_text_that_would_be_misread_is_refused(parser, text, form, problem):
-    with pytest.raises(LalkitError, match=problem):
-        parser.parse(text, form)
-    assert len(parser.parse('He said "Go away!" to Dr. Brown.', "raw").sentence) == 11
-
-
 def test_the_public_names():
     for name in lalkit.__all__:
         assert getattr(lalkit, name)
@@ -93,10 +73,7 @@ def test_a_column_of_a_table_keeps_its_index(parser):
 
 
 def test_parsers_and_results_say_what_they_are(parser):
-    assert repr(parser).startswith(
-        "Parser(task: joint, label attention: paper's layer, label heads: 6, treebank: sample"
-    )
-    assert "<th>label heads</th>" in parser._repr_html_()
+    assert "label heads: 6, treebank: sample" in repr(parser) and "<th>label heads</th>" in parser._repr_html_()
     result = parser.parse("It works.")
     assert repr(result) == f"ParseResult({result.to_ptb()}, score {result.score:.2f})"
     assert len(repr(parser.parse("It works and " * 30))) < 130
@@ -117,17 +94,10 @@ def test_two_parses_are_compared(parser):
     differences = comparison.table.loc[0, ["only_first", "only_second"]].str.split().str.len().sum()
     page = comparison.picture()
     assert len(re.findall("≠[^<:]+</text>", page)) == differences > 0 and page.count("<svg") == 2
+    with pytest.raises(LalkitError, match="0 to 1"):
+        comparison.picture(2)
     same = lalkit.compare(first[0], parser)
     assert same.table.loc[0, "only_first"] == "" and "≠" not in same._repr_html_()
-
-
-def test_what_cannot_be_compared(parser):
-    result = parser.parse("It works.")
-    for sides in ((result, parser.parse("So it does.")), ([], []), ([result], [result, result]), (parser, parser)):
-        with pytest.raises(LalkitError, match="different sentences, or none"):
-            lalkit.compare(*sides)
-    with pytest.raises(LalkitError, match="sentence is 1\n.*0 to 0"):
-        lalkit.compare(result, result).picture(1)
 
 
 def test_what_a_parser_never_learned(caplog, monkeypatch):
@@ -135,12 +105,9 @@ def test_what_a_parser_never_learned(caplog, monkeypatch):
     parser = lalkit.load("zh-sinica")
     assert parser.unpunctuated and parser.scripts >= {"CJK"}
     rows = {
-
-    "\u6211\u5011 \u4f86 \u4e86 \u3002": 3, "\u6211\u5011 \uff0c \u4f86 \u4e86": 3,
-    "\u300c \u4f86 \u4e86 \uff01 \u300d": 2, "\u6211 \u3001 \u4ed6 .": 3,
-
-    "\u3002": 1, "\u4f86 \u4e86": 2, "\u4f86 \u2026 \u2026": 1,
-    "\u4f86 \u4e86 ?": 2, "\u4f86 \u2014\u2014 \u4e86": 2, "\u4ed6 3.5 \u3002": 2,
+        "\u6211\u5011 \u4f86 \u4e86 \u3002": 3, "\u6211\u5011 \uff0c \u4f86 \u4e86": 3,
+        "\u300c \u4f86 \u4e86 \uff01 \u300d": 2, "\u6211 \u3001 \u4ed6 .": 3, "\u3002": 1, "\u4f86 \u4e86": 2,
+        "\u4f86 \u2026 \u2026": 1, "\u4f86 \u4e86 ?": 2, "\u4f86 \u2014\u2014 \u4e86": 2, "\u4ed6 3.5 \u3002": 2,
     }  # fmt: skip
     for text, length in rows.items():
         result = parser.parse(text, "tokens")

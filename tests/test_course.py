@@ -98,11 +98,8 @@ def test_an_answer_nearly_right_is_told_apart_without_the_right_one(capsys):
 
 
 def test_a_cell_that_was_not_run_is_named(capsys):
-    for names, words in (
-        ({}, "no margin yet"),
-        ({"margin": 1.0}, "no student yet"),
-        ({"margin": 1.0, "student": 7}, "name"),
-    ):
+    rows = (({}, "no margin"), ({"margin": 1.0}, "no student"), ({"margin": 1.0, "student": 7}, "name"))
+    for names, words in rows:
         assert checks.check_margin(names) == 0 and words in capsys.readouterr().out
 
 

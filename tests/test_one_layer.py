@@ -1,6 +1,5 @@
 """Parsers of one layer: dependencies alone (UD), constituents alone. What cannot be had is said plainly."""
 
-import logging
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,21 +20,10 @@ from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import layers_of, load
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence, check_heads
-from tests.command import lalkit
+from tests.command import lalkit, logged
 from tools import en_recipe
 
 CROSSING = "".join(f"{i}\tw{i}\t_\tX\t_\t_\t{h}\tdep\t_\t_\n" for i, h in enumerate((3, 0, 2, 1), 1)) + "\n"
-
-
-class Messages(logging.Handler):
-    """Keeps what is logged while a fixture of the module is made."""
-
-    def __init__(self):
-        super().__init__()
-        self.lines = []
-
-    def emit(self, record):
-        self.lines.append(record.getMessage())
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +42,10 @@ def ud(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def dependency_parser(ud, tmp_path_factory):
-    out, messages = tmp_path_factory.mktemp("runs") / "dependencies", Messages()
-    config = override(tiny(), {"model.task": "dependencies", "train.epochs": 2})
-    logger = logging.getLogger("lalkit")
-    logger.addHandler(messages)
-    logger.setLevel("INFO")
-    train(config, str(ud), out)
-    logger.removeHandler(messages)
-    return out, messages.lines
+    out = tmp_path_factory.mktemp("runs") / "dependencies"
+    with logged() as messages:
+        train(override(tiny(), {"model.task": "dependencies", "train.epochs": 2}), str(ud), out)
+    return out, messages
 
 
 @pytest.fixture(scope="module")
@@ -188,9 +172,8 @@ def test_what_is_trained_on(sample):
     assert [len(trainable(alone, 99, task)[0]) for task in ("dependencies", "constituents")] == [1, 1]
     assert trainable(alone, 99, "constituents")[1].endswith("1 without a tree over all words")
     assert trainable(sample[:5], 99, "dependencies")[0][0].constituents is None
-    assert (
-        quality({"f1": None, "uas": 80.0, "las": None}) == 80 and quality({"f1": 70.0, "uas": None, "las": None}) == 70
-    )
+    assert quality({"f1": None, "uas": 80.0, "las": None}) == 80
+    assert quality({"f1": 70.0, "uas": None, "las": None}) == 70
     assert Vocab.build(alone[:1], task="dependencies").labels == ("", "<H>", "TOP")
     with pytest.raises(ModelError, match="no sentence.*constituents\n.*task=dependencies"):
         Vocab.build(alone[:1])

@@ -30,11 +30,8 @@ def test_text_is_read_as_the_type_of_the_setting(name, text, value):
 
 def test_an_error_names_the_setting_and_what_it_may_be():
     """Wrong values of every setting are in tests/hostile/test_settings.py."""
-    for name, value, remedy in (
-        ("train.epochs", 0, "greater than or equal to 1"),
-        ("train.decay", "cosine", "plateau"),
-        ("train.epoch", 1, "epochs"),
-    ):
+    rows = (("train.epochs", 0, "1"), ("train.decay", "cosine", "plateau"), ("train.epoch", 1, "epochs"))
+    for name, value, remedy in rows:
         with pytest.raises(ModelError, match=name) as caught:
             override(minilm(), {name: value})
         assert remedy in caught.value.remedy

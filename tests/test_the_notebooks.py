@@ -84,16 +84,11 @@ def test_no_output_has_a_sentence_of_a_corpus():
     fields = [{**output.get("data", {}), "text": output.get("text", "")} for output in outputs]
     shown = [tool.text(field) for parts in fields for kind, field in parts.items() if kind != "image/png"]
     shown = runs_of_words(" ".join(re.sub(r"<[^>]*>", " ", text) for text in shown))
-    ours = [
-        *(FOLDER.parent / "data" / "sample").glob("*"),
-        *(FOLDER.parent / "data" / "paper").glob("*"),
-        FOLDER.parent / "README.md",
-        *FOLDER.glob("*.md"),
-    ]
+    data = FOLDER.parent / "data"
+    ours = [*data.glob("sample/*"), *data.glob("paper/*"), FOLDER.parent / "README.md", *FOLDER.glob("*.md")]
     known = runs_of_words(" ".join(path.read_text(encoding="utf-8") for path in ours if path.is_file()))
-    suspect = (
-        shown - known - runs_of_words(" ".join(tool.text(cell["source"]) for book in books for cell in book["cells"]))
-    )
+    sources = runs_of_words(" ".join(tool.text(cell["source"]) for book in books for cell in book["cells"]))
+    suspect = shown - known - sources
     assert [run for text, form in texts for run in suspect & runs_of_words(" ".join(form.findall(text)))] == []
 
 

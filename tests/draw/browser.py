@@ -5,6 +5,14 @@ def box(page, index: int):
     return page.locator(f'.constituent[data-span="{index}"]')
 
 
+def watch(page, complaints: list, requests: list) -> None:
+    """Note what the page complains of, and what it requests."""
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda request: requests.append(request.url))
+
+
 def read(page, selector: str, function: str) -> list:
     """What a function says of every element, in one call to the browser."""
     return page.locator(selector).evaluate_all(f"items => items.map({function})")

@@ -4,6 +4,8 @@ import shutil
 
 import pytest
 
+from tests.draw.browser import watch
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
 
@@ -30,10 +32,7 @@ def open_page(browser, tmp_path):
         file.write_text(text, encoding="utf-8")
         page = context.new_page()
         page.set_default_timeout(10_000)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: requests.append(request.url))
+        watch(page, complaints, requests)
         page.goto(file.as_uri())
         return page
 

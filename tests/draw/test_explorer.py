@@ -48,9 +48,8 @@ def nasty() -> dict:
     first = data["sentences"][0]
     labels = tuple(c._replace(label="</svg><script>") for c in first["sentence"].constituents)
     texts, other = tuple(NASTY[i % len(NASTY)] for i in range(10)), ("</template><img/src=x>",) * 10
-    first["sentence"] = replace(
-        first["sentence"], words=texts, tags=other, arc_labels=other, constituents=labels, id="</option>&"
-    )
+    layers = {"words": texts, "tags": other, "arc_labels": other, "constituents": labels}
+    first["sentence"] = replace(first["sentence"], **layers, id="</option>&")
     for span in first["spans"]:
         span["label"] = "</svg><script>"
     return data
@@ -124,9 +123,8 @@ def test_nothing_overlaps_is_cut_off_or_crossed_out(n, seed, gold):
     root, boxes = read(drawn(data))
     width, height = float(root.get("width")), float(root.get("height"))
     assert sum(box.text == "100" for box in boxes) == n + 2 and {"START", "STOP"} <= {box.text for box in boxes}
-    assert all(
-        -SIDE <= box.left and box.right <= width - SIDE and 0 <= box.top and box.bottom <= height for box in boxes
-    )
+    assert all(-SIDE <= box.left and box.right <= width - SIDE for box in boxes)
+    assert all(0 <= box.top and box.bottom <= height for box in boxes)
     assert not [(a, b) for a, b in itertools.combinations(boxes, 2) if a.meets(b)]
     arcs = {mark.strip() for label in data["sentence"].arc_labels for mark in (label, f"{label} ×", f"{label} ≠")}
     boxes = [box for box in boxes if box.text not in arcs]

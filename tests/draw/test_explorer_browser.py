@@ -132,9 +132,8 @@ def test_a_label_head_shows_its_attention_on_the_words(page):
     assert line.get_attribute("aria-pressed") == "true"
     row = sentence["attention"][head]
     names = ["START", *sentence["sentence"].words, "STOP"]
-    tips = read(
-        page, ".heat", "item => [item.dataset.column, item.querySelector('title').textContent, item.style.fill]"
-    )
+    of_cell = "item => [item.dataset.column, item.querySelector('title').textContent, item.style.fill]"
+    tips = read(page, ".heat", of_cell)
     numbers = dict(read(page, ".parse .number", "item => [item.dataset.column, item.textContent]"))
     assert len(tips) == len(numbers) == len(row) == len(names)
     light = [0] * len(row)
@@ -201,11 +200,8 @@ def test_nasty_text_is_shown_as_it_is(open_page):
     assert page.locator("h1").text_content() == data["title"]
     box(page, 0).click()
     page.locator(".bar").first.click()
-    assert [name for _, name, _ in rows(page, "#attention")] == [
-        "START",
-        *data["sentences"][0]["sentence"].words,
-        "STOP",
-    ]
+    names = ["START", *data["sentences"][0]["sentence"].words, "STOP"]
+    assert [name for _, name, _ in rows(page, "#attention")] == names
     assert page.locator("img, b b, h1 *").count() == 0
 
 

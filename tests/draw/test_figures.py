@@ -39,9 +39,7 @@ def cut_off(figure):
 def test_bars():
     figure = head_bars(TABLE, "share", ["NP", "VP"], top=5, beside="overall")
     first, second = figure.axes
-    assert [bar.get_width() for bar in first.patches] == [40, 10] and [bar.get_width() for bar in second.patches] == [
-        25
-    ]
+    assert [[bar.get_width() for bar in axis.patches] for axis in (first, second)] == [[40, 10], [25]]
     assert {"NP (1,200 spans)", "head 3", "head 7", "VP (300 spans)", "head 5", "share"} <= texts(figure)
     (marks,) = [line for line in first.lines if len(line.get_xdata()) == 2]
     assert marks.get_xdata().tolist() == [20, 9]
@@ -84,11 +82,8 @@ def test_heat_of_attention():
 
 
 def test_heat_of_errors():
-    rows = (
-        [("relabelled", "S", "NP")] * 3
-        + [("missing", "PP", None)] * 2
-        + [("extra", None, "NP"), ("wrong arc", "X", "Y")]
-    )
+    rows = [("relabelled", "S", "NP")] * 3 + [("missing", "PP", None)] * 2
+    rows += [("extra", None, "NP"), ("wrong arc", "X", "Y")]
     figure = error_heat(pd.DataFrame(rows, columns=["class", "gold_label", "label"]))
     assert {"S", "PP", "NP", "nothing", "1", "2", "3", "gold label", "label in the parse"} == texts(figure)
     assert not cut_off(figure)

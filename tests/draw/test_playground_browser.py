@@ -5,6 +5,7 @@ from urllib.parse import quote
 import pytest
 
 import lalkit
+from tests.draw.browser import watch
 from tests.draw.local_clients import MARKUP
 
 pytestmark = pytest.mark.slow
@@ -25,10 +26,7 @@ def page(browser, server):
     complaints, requests = [], []
     page = context.new_page()
     page.set_default_timeout(60_000)
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-    page.on("request", lambda request: requests.append(request.url))
+    watch(page, complaints, requests)
     page.goto(server.address)
     yield page
     context.close()
@@ -91,9 +89,8 @@ def test_typing_forbidding_and_choosing_another_tree(page):
     page.goto("about:blank")
     page.goto(address)
     page.locator("#trees a[aria-current]").wait_for()
-    assert constituents(page) == shown and page.locator("[name=forbid]").input_value() == "NP(3,7)", (
-        "a link shows the same"
-    )
+    assert constituents(page) == shown, "a link shows the same"
+    assert page.locator("[name=forbid]").input_value() == "NP(3,7)"
 
 
 def test_heads_are_switched_off(page):
@@ -144,11 +141,8 @@ def test_a_phrase_shows_the_words_that_it_could_depend_on(page):
 
 def test_one_of_several_sentences_is_shown(page):
     submit(page, text=f"It rained. {TEXT} We left!", forbid="NP(1,1)")
-    assert page.locator("#sentence option").all_inner_texts() == [
-        "1 of 3: It rained.",
-        f"2 of 3: {TEXT}",
-        "3 of 3: We left!",
-    ]
+    options = ["1 of 3: It rained.", f"2 of 3: {TEXT}", "3 of 3: We left!"]
+    assert page.locator("#sentence option").all_inner_texts() == options
     with page.expect_navigation():
         page.select_option("#sentence", "2")
     page.locator("#trees a[aria-current]").wait_for()

@@ -3,11 +3,12 @@
 import warnings
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from matplotlib import rcParams
 from matplotlib.patches import PathPatch, Polygon
 
-from lalkit.draw import draw_joint, draw_tree
+from lalkit.draw import draw_joint
 from lalkit.draw import svg as fonts
 from lalkit.draw.figures import attention_heat
 from lalkit.draw.svg import NARROWER, as_figure, redraw
@@ -47,28 +48,15 @@ def test_every_text_line_and_arrow_is_where_the_svg_has_it(seed, monkeypatch):
     assert axis.get_xlim() == (0, float(root.get("width"))) and axis.get_ylim() == (float(root.get("height")), 0)
 
 
-def test_forms():
-    drawing = draw_tree(random_sentence(5, 1))
-    assert redraw(drawing, "png").startswith(b"\x89PNG") and redraw(drawing, "pdf").startswith(b"%PDF")
-
-
 def test_without_a_font_for_chinese_a_warning_says_what_to_install(monkeypatch, chinese):
     monkeypatch.setattr(fonts, "chinese", lambda: None)
-    for make in (
-        lambda: as_figure(draw_joint(chinese)),
-        lambda: attention_heat(chinese_attention(chinese), chinese.words, [0]),
-    ):
+    attention = np.full((2, len(chinese) + 2), 0.5)
+    for make in (lambda: as_figure(draw_joint(chinese)), lambda: attention_heat(attention, chinese.words, [0])):
         with pytest.warns(UserWarning, match="fonts-noto-cjk"):
             make()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         as_figure(draw_joint(load("sample", "dev").sentences[0]))  # English needs none
-
-
-def chinese_attention(sentence):
-    import numpy as np
-
-    return np.full((2, len(sentence) + 2), 0.5)
 
 
 def test_a_real_font_has_the_characters(chinese):

@@ -11,17 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lalkit.errors import LalkitError
+from lalkit.evaluation import scores
 from lalkit.evaluation.evalb import COLLINS, score_brackets
-from lalkit.evaluation.scores import (
-    COLUMNS,
-    REASONS,
-    attachment,
-    by_label,
-    by_length,
-    evaluate,
-    other_arc_labels,
-    universal_scores,
-)
+from lalkit.evaluation.scores import attachment, by_label, by_length, evaluate
 from lalkit.treebank.brackets import parse_tree, tree_to_sentence
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Node, Sentence, Span
@@ -30,7 +22,6 @@ from tests.reference.evalb import count_brackets
 ROWS = (Path(__file__).parent / "evalb_cases.txt").read_text(encoding="utf-8").splitlines()
 CASES = [row.split(" | ") for row in ROWS if not row.startswith("#")]
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))"
-LEFT = "(S (NP (NN a) (NN b)) (NN c))"
 
 
 def score(gold: str, predicted: str):
@@ -102,13 +93,9 @@ def test_the_slow_twin_agrees(pair):
 
 #            1    2    3      4    5      6
 WORDS = ("``", "the", "dog", "barks", "loudly", ".")
-GOLD = Sentence(
-    WORDS,
-    tags=("``", "DT", "NN", "VBZ", "RB", "."),
-    heads=(4, 3, 4, 0, 4, 4),
-    arc_labels=("punct", "det", "nsubj", "root", "advmod", "punct"),
-    id="g1",
-)
+TAGGED = ("``", "DT", "NN", "VBZ", "RB", ".")
+RELATIONS = ("punct", "det", "nsubj", "root", "advmod", "punct")
+GOLD = Sentence(WORDS, TAGGED, heads=(4, 3, 4, 0, 4, 4), arc_labels=RELATIONS, id="g1")
 
 
 def changed(**layers):
@@ -175,7 +162,7 @@ def test_table_has_a_row_per_sentence_and_adds_up_to_the_summary():
     evaluation = evaluate(*corpus())
     table, summary = evaluation.table(), evaluation.summary()
     columns = "length arcs arcs_right labels_right".split()
-    assert list(table.columns) == list(COLUMNS) and table["id"].tolist() == ["dog", "left", "go", "stay"]
+    assert list(table.columns) == list(scores.COLUMNS) and table["id"].tolist() == ["dog", "left", "go", "stay"]
     assert table[columns].values.tolist() == [[4, 3, 3, 3], [3, 3, 2, 1], [2, 1, 0, 0], [2, 1, 0, 0]]
     assert table["status"].tolist() == ["ok", "ok", "skipped: empty", "error: words"]
     columns = "matched gold predicted f1 exact tags_right".split()
@@ -226,7 +213,7 @@ def test_missing_tags_trees_and_sentences():
         evaluation = evaluate(*pair)
         assert list(evaluation.table()["status"]) == ["ok", status] and evaluation.summary()["f1"] == 100
         (reason,) = evaluation.left_out()
-        assert evaluation.left_out()[reason] == [gold[1].id] and reason in REASONS.values()
+        assert evaluation.left_out()[reason] == [gold[1].id] and reason in scores.REASONS.values()
     summary = evaluate(gold, [None] * 4).summary()
     assert (summary["skipped"], summary["f1"], summary["uas"], summary["las"]) == (4, 0.0, 0.0, 0.0)
     assert evaluate([], []).summary()["f1"] is None and len(evaluate([], []).table()) == 0
@@ -242,10 +229,8 @@ def test_by_label_and_by_length():
     gold = [joint("(S (NP (DT a) (NN b)) (VP (VB c) (NP (NN d))))"), joint("(NP (NP (NN a)) (, ,) (NP (NN b)))")]
     found = [joint("(S (NP (DT a) (NN b)) (VP (VB c) (PP (NN d))))"), joint("(NP (NN a) (, ,) (NP (NN b)))")]
     table = by_label(gold, found, least=0).set_index("label")
-    assert table.loc["NP"].tolist() == [5, 3, 3, 100, 60, 75] and table.loc["PP", ["gold", "predicted"]].tolist() == [
-        0,
-        1,
-    ]
+    assert table.loc["NP"].tolist() == [5, 3, 3, 100, 60, 75]
+    assert table.loc["PP", ["gold", "predicted"]].tolist() == [0, 1]
     assert by_label(gold, found, least=2).label.tolist() == ["NP"]
     table = by_length(evaluate(gold, found), lengths=(3,))
     assert table.words.tolist() == ["1 to 3", "over 3"] and table.f1.tolist() == [80, 75] and table.uas.isna().all()
@@ -253,9 +238,8 @@ def test_by_label_and_by_length():
     whole = evaluate(sample, [dataclasses.replace(s, constituents=s.constituents[:-1]) for s in sample])
     assert by_label(sample, sample).matched.sum() == whole.brackets.gold
     lengths = by_length(whole)
-    assert (
-        lengths.sentences.sum() == len(sample) and lengths.f1.min() <= whole.summary()["f1"] <= lengths.f1.max() < 100
-    )
+    assert lengths.sentences.sum() == len(sample)
+    assert lengths.f1.min() <= whole.summary()["f1"] <= lengths.f1.max() < 100
 
 
 # ------------------------------------------------------------------------------------------------- a real treebank
@@ -298,26 +282,18 @@ def test_universal_dependencies_by_their_own_conventions():
             heads = [0, *(rng.randint(1, i) for i in range(1, n))]
             labels = ["root", *rng.choices(["nsubj", "nsubj:pass", "punct", "obj"], k=n - 1)]
             # Tags that say nothing of punctuation: a full stop that is an object, and punctuation that is a noun.
-            side.append(
-                Sentence(
-                    ["w"] * n,
-                    rng.choices([".", "NN"], k=n),
-                    None,
-                    heads,
-                    labels,
-                    upos=rng.choices("XY", k=n),
-                    free_arcs=True,
-                )
-            )
+            tags, upos = rng.choices([".", "NN"], k=n), rng.choices("XY", k=n)
+            side.append(Sentence(["w"] * n, tags, None, heads, labels, upos=upos, free_arcs=True))
     found[3] = None
-    table = universal_scores(gold, found)
+    table = scores.universal_scores(gold, found)
     assert table[["arcs", "uas", "las"]].values.tolist() == [conll18(gold, found, True), conll18(gold, found, False)]
     assert list(table.words) == ["all (CoNLL 2018)", "without punctuation"] and "upos" not in table
-    table = universal_scores(gold[:3], found[:3])
+    table = scores.universal_scores(gold[:3], found[:3])
     rows = [row for a, b in zip(gold[:3], found[:3]) for row in zip(a.upos, b.upos, a.arc_labels)]
     for kept, upos in ((rows, table.upos[0]), ([row for row in rows if row[2] != "punct"], table.upos[1])):
         assert upos == 100 * sum(a == b for a, b, _ in kept) / len(kept)
-    assert len(universal_scores([dataclasses.replace(gold[0], arc_labels=["SBJ"] * len(gold[0]))], found[:1])) == 0
+    other = dataclasses.replace(gold[0], arc_labels=["SBJ"] * len(gold[0]))
+    assert len(scores.universal_scores([other], found[:1])) == 0
 
 
 OURS = "DET P NMOD PMOD SBJ ROOT OBJ COORD CC NUM".split()
@@ -344,6 +320,6 @@ def test_arcs_of_another_convention_are_not_scored(gold, parse, known, scored):
     pair = [with_labels(gold)], [with_labels(parse)]
     result = evaluate(*pair, arc_labels=known)
     summary = result.summary()
-    assert bool(result.other_arcs) != scored and result.other_arcs == other_arc_labels(*pair, known)
+    assert bool(result.other_arcs) != scored and result.other_arcs == scores.other_arc_labels(*pair, known)
     assert (summary["uas"] is not None) == (summary["las"] is not None) == scored and summary["f1"] == 100
     assert result.table()["arcs"].notna().all() == scored

@@ -4,7 +4,18 @@ import signal
 
 import pytest
 
+from tests.hostile.refusals import TREES
+
 SECONDS = 600  # far more than any test needs, because the cores may be busy with other work
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A folder with a treebank of two sentences, `small`."""
+    (tmp_path / "small").mkdir()
+    for part in ("train", "dev"):
+        (tmp_path / "small" / f"{part}.trees").write_text(TREES)
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)

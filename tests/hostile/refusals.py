@@ -16,6 +16,8 @@ import pytest
 from lalkit.errors import LalkitError
 from tests.command import lalkit
 
+TREES = "( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n( (S (NP (NN Time)) (VP (VBD went))) )\n"
+
 
 @contextmanager
 def refused(*places: str, error: type[LalkitError] = LalkitError) -> Iterator[None]:

@@ -61,7 +61,8 @@ NOT_MANY = [
 NAMES = [  # of parsers: (name, the place that the error names)
     ("", ""), ("en-nwes", "Did you mean en-news?"), (Path(__file__), "test_calls.py"),
     (Path(__file__).parent, "model.json"), ("../sample", "sample"), ("en\0news", "en"), ("\ud800", ""), ("x" * 5000, "xxx"),
-    ("hf:", "hf:"), ("hf:a/b/c", "hf:a/b/c"), ("https://example.org/parser", "https://example.org/parser"),
+    ("hf:", "hf:"), ("hf:a/b/c", "hf:a/b/c"), ("hf:someone/en-x", "hf:someone/en-x"), ("../models/en", "en"),
+    ("https://example.org/parser", "https://example.org/parser"),
 ]  # fmt: skip
 OTHER = Sentence(("a",), ("X",), (), (0,))
 PARSED = Sentence(WORDS, ("X",) * 3, ((0, 3, "S"),), (0, 1, 1), ("x",) * 3)
@@ -78,15 +79,15 @@ OF_PARSERS = {
     "parse": [
         *({"text": "One two.", "temperature": number} for number in (NAN, "1", 0, 1e-9, 1e9, HUGE, (1.0, HUGE), (1.0,))),
         *({"text": "One two.", "forbid": [item]} for item in NO_CONSTRAINTS), {"text": "One two.", "form": "tokns"},
+        {"text": "It rained. We stayed in."}, {"text": "So? No!", "form": "text"}, {"text": "It_PRP so_FOO", "form": "tagged"},
+        {"text": SENTENCE, "form": "brackets"}, {"text": "One two.", "require": ["NP(1,1)"], "temperature": 1.0},
     ],
     "sample": [{"text": "One two.", "k": k, "seed": 1} for k in (0, -1, 10**6, HUGE)]
     + [{"text": "One two.", "k": 1, "seed": seed} for seed in (-1, HUGE)],
     "top_heads": [{"texts": "One two.", **wrong} for wrong in ({"count": 0}, {"count": HUGE}, {"label": "ZZ"})],
 }  # fmt: skip
-OF_THE_PAPERS_LAYER = {
-    "look": [{"texts": [None]}, {"texts": [SENTENCE], "temperature": 0}],
-    "terms": [{"texts": [SENTENCE]}],
-}
+LOOKS = [{"texts": [None]}, {"texts": [SENTENCE], "temperature": 0}]
+OF_THE_PAPERS_LAYER = {"look": LOOKS, "terms": [{"texts": [SENTENCE]}]}
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,9 @@ def test_what_is_refused(parser, subtests):
     rows += [(parser.parse_all, (texts,), place) for texts, place in NOT_MANY]
     rows += [(parser.parse_text, (text,), "") for text in ("", " \n", "\u00a0\u2003")]
     rows += [(lalkit.load, (name,), place) for name, place in NAMES]
-    sides = ((None, None), (parser.parse("One."), "One two."), (["One"], ["Two"]))
+    one = parser.parse("One.")
+    sides = [(None, None), (one, "One two."), (["One"], ["Two"])]
+    sides += [(one, parser.parse("Two.")), ([one], [one] * 2), ([], [])]
     rows += [(lalkit.compare, pair, "") for pair in sides]
     for call, arguments, place in rows:
         with subtests.test(f"{call.__name__} {arguments}"[:80]), refused(place):

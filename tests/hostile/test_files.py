@@ -74,12 +74,8 @@ STATE = {
     "state/best": ["x"], "state/scale": [-1], "state/history": [None, [3], [{}]],
 }  # fmt: skip
 PROFILE = {
-    "corpus": [..., 3],
-    "labels": [None, [3]],
-    "led": [None, [[]], [["x"]]],
-    "spans": ["x", 0],
-    "norm": ["bogus"],
-}
+    "corpus": [..., 3], "labels": [None, [3]], "led": [None, [[]], [["x"]]], "spans": ["x", 0], "norm": ["bogus"],
+}  # fmt: skip
 CARD = {"licence": [None, "", ..., [1]]}
 BOOK = {
     "nbformat": [None, "4", 99, ...], "metadata": [None, [], ...], "cells": [None, {}, ...], "cells/0": [None, "x"],
@@ -120,9 +116,8 @@ def put(whole, path, value):
 def spoilt(whole, table):
     """Yield every damage of a file, and the file with every wrong value of a table."""
     yield from DAMAGES.items()
-    yield from (
-        (f"{path} {value!r}"[:80], put(whole, path, value)) for path, values in table.items() for value in values
-    )
+    for path, values in table.items():
+        yield from ((f"{path} {value!r}"[:80], put(whole, path, value)) for value in values)
 
 
 # What reads a file: its place, and a call or the arguments of a command; then the place that the error names.
@@ -158,10 +153,8 @@ def test_spoilt_json(folder, tmp_path, subtests, name):
 
 # ---------------------------------------------------------------- code
 
-CUSTOM = {
-    "model_type": "custom",
-    "auto_map": {f"Auto{kind}": f"code.{kind}" for kind in ("Config", "Model", "Tokenizer")},
-}
+AUTO = {f"Auto{kind}": f"code.{kind}" for kind in ("Config", "Model", "Tokenizer")}
+CUSTOM = {"model_type": "custom", "auto_map": AUTO}
 
 
 def test_the_code_of_an_encoder_never_runs(folder, tmp_path, subtests, monkeypatch):
@@ -247,9 +240,8 @@ def weights_of(folder, kind="model"):
 def harm(file, name, prefix=""):
     """Change the first matrix of the file whose name begins so."""
     tensors = load_file(file)
-    matrix = next(
-        n for n, x in sorted(tensors.items()) if x.ndim == 2 and x.is_floating_point() and n.startswith(prefix)
-    )
+    matrices = (n for n, x in sorted(tensors.items()) if x.ndim == 2 and x.is_floating_point())
+    matrix = next(n for n in matrices if n.startswith(prefix))
     HARMS[name](tensors, matrix)
     save_file(tensors, file)
 

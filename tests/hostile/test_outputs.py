@@ -1,7 +1,6 @@
 """Places that cannot be written, full disks and closed streams: one message with the place, and nothing half-written."""
 
 import contextlib
-import io
 import json
 import os
 import signal
@@ -10,9 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
-from lalkit import cli
 from lalkit.files import locked_folder, remove_parts, write_bytes, write_json
 from tests.command import lalkit
 from tests.hostile.refusals import check_refusal, command_refused, files_of, nothing_half_written, refused
@@ -29,20 +26,16 @@ WRITING = {  # commands that write files
 PRINTING = ["parse --model {parser} One. --to json", "evaluate {parser} --treebank small --json -", "models"]
 SWEEP = "{name: small, question: q, treebank: small, preset: tiny, seeds: [1], grid: {a: {b: {train.epochs: 1}}}}"
 CODES = ["\x1b[31m", "\x9b2J", "\a", "\b", "\x7f", "\u202e", "\u2028"]  # for a terminal
-TREES = "( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n" * 2
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A folder with a treebank of two sentences, a sweep, and things that stand in the way of output."""
-    (tmp_path / "small").mkdir()
-    for part in ("train", "dev"):
-        (tmp_path / "small" / f"{part}.trees").write_text(TREES)
-    (tmp_path / "small.yml").write_text(SWEEP)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "mine.txt").write_text("mine")
-    (tmp_path / "file").write_text("mine")
-    return tmp_path
+def place(small):
+    """The folder of `small`, with a sweep, and things that stand in the way of output."""
+    (small / "small.yml").write_text(SWEEP)
+    (small / "folder").mkdir()
+    (small / "folder" / "mine.txt").write_text("mine")
+    (small / "file").write_text("mine")
+    return small
 
 
 def words(text, parser, out=""):
@@ -136,34 +129,15 @@ def test_a_lock_leaves_nothing(tmp_path):
 # ---------------------------------------------------------------- standard output
 
 
-def run(arguments, stream, folder):
-    """Call the command line with this standard output; return exit code and standard error. At the end Python flushes it."""
-    threads, before, err = torch.get_num_threads(), (sys.argv, sys.stdout), io.StringIO()
-    sys.argv, sys.stdout = ["lalkit", *map(str, arguments)], stream
-    try:
-        with contextlib.chdir(folder), contextlib.redirect_stderr(err):
-            try:
-                cli.main()
-                code = 0
-            except SystemExit as end:
-                code = end.code or 0
-            if sys.stdout is not None:
-                sys.stdout.flush()
-    finally:
-        sys.argv, sys.stdout = before
-        torch.set_num_threads(threads)
-    return code, err.getvalue()
-
-
 @pytest.mark.parametrize("command", PRINTING)
 def test_standard_output_is_full_or_closed_or_its_reader_has_gone(tiny_parser, place, command):
     arguments = words(command, tiny_parser)
-    code, err = run(arguments, None, place)  # `lalkit ... >&-`: Python has no standard output then
+    code, _, err = lalkit(*arguments, cwd=place, stdout=None)  # `lalkit ... >&-`: Python has no standard output then
     check_refusal(code, err, "standard output")
     read, write = os.pipe()
     os.close(read)  # `lalkit ... | head -1`: the command ends without a word
     for stream in (open("/dev/full", "w"), os.fdopen(write, "w", buffering=1)):  # noqa: SIM115
-        code, err = run(arguments, stream, place)
+        code, _, err = lalkit(*arguments, cwd=place, stdout=stream)
         if stream.name == "/dev/full":
             check_refusal(code, err, "standard output")
         else:
@@ -183,7 +157,7 @@ def test_a_terminal(tiny_parser, tmp_path, text, encoding, shown):
     """A terminal is written in its encoding. What it cannot show, and what would control it, is an escape; files keep it."""
     master, slave = os.openpty()
     with os.fdopen(master, "rb", buffering=0) as screen, os.fdopen(slave, "w", encoding=encoding) as stream:
-        code, err = run(["parse", "--model", tiny_parser, "--form", "tokens", text], stream, tmp_path)
+        code, _, err = lalkit("parse", "--model", tiny_parser, "--form", "tokens", text, stdout=stream)
         assert code == 0, err
         assert shown in screen.read(4096)
     _, out, _ = lalkit("parse", "--model", tiny_parser, "--form", "tokens", text)
@@ -192,10 +166,8 @@ def test_a_terminal(tiny_parser, tmp_path, text, encoding, shown):
 
 def test_no_name_controls_the_terminal_or_forges_a_line(tiny_parser, tmp_path, subtests):
     rows = [("a parser", ["parse", "One.", "--model"]), ("a file", ["parse", "--model", tiny_parser, "--file"])]
-    rows += [
-        ("a constraint", ["parse", "One.", "--model", tiny_parser, "--forbid"]),
-        ("a form", ["parse", "One.", "--to"]),
-    ]
+    rows += [("a constraint", ["parse", "One.", "--model", tiny_parser, "--forbid"])]
+    rows += [("a form", ["parse", "One.", "--to"])]
     rows += [("a treebank", ["data", "check"]), ("a setting", [*words(WRITING["train"], "", "o"), "--set"])]
     rows += [("a sweep", ["sweep"]), ("a pattern", ["search", "--treebank", "sample"]), ("a study", ["study", "gates"])]
     for kind, arguments in rows:

@@ -151,9 +151,8 @@ def test_names_and_folders_of_treebanks(tmp_path, subtests):
             load(name, "train")
     check = ["data", "check", "."]
     train = ["train", "--preset", "tiny", "--out", "o", "--treebank", "."]
-    for number, (command, files, place) in enumerate(
-        [(check, *row) for row in FOLDERS] + [(train, *row) for row in TRAININGS]
-    ):
+    rows = [(check, *row) for row in FOLDERS] + [(train, *row) for row in TRAININGS]
+    for number, (command, files, place) in enumerate(rows):
         folder = tmp_path / str(number)
         folder.mkdir()
         for name, data in files.items():
@@ -188,13 +187,8 @@ def test_a_tree_of_3000_levels():
 
 HEADER = "document\tpart\n"
 SPLITS_OF_GUM = [
-    "GUM_one\ttrain\n",
-    "GUM_news_one\n",
-    "GUM_news_one\ttrain\tx\n",
-    "GUM_news_one\tall\n",
-    "\n",
-    "GUM_a_../b\ttrain\n",
-]
+    "GUM_one\ttrain\n", "GUM_news_one\n", "GUM_news_one\ttrain\tx\n", "GUM_news_one\tall\n", "\n", "GUM_a_../b\ttrain\n",
+]  # fmt: skip
 CLAUSES = "#1:1.[1] S(theme:NP(Head:Nh:a)|Head:VC1:b|goal:NP(Head:Nc:c))#x\n" * 20
 
 
@@ -240,14 +234,12 @@ for name in ("craft", "sinica", "caf\\udce9"):
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows always has a home")
 def test_without_a_home_a_user_name_and_a_locale():
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("HOME", "LALKIT_DATA", "NLTK_DATA")
-    }
+    gone = ("HOME", "LALKIT_DATA", "NLTK_DATA")
+    environment = {name: value for name, value in os.environ.items() if name not in gone}
     environment |= {"LC_ALL": "C", "PYTHONPATH": str(Path(lalkit.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", HOMELESS], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.count("not on this machine") == 2 and "'caf\\udce9'" in done.stdout, (
-        done
-    )
+    assert done.returncode == 0 and "'caf\\udce9'" in done.stdout, done
+    assert done.stdout.count("not on this machine") == 2
 
 
 def test_an_error_while_a_file_is_read_names_it(tmp_path, tiny_parser):

@@ -14,7 +14,6 @@ from lalkit.interpret.tables import profile
 from lalkit.network.parser import Network
 from lalkit.network.scores import SpanScorer
 from lalkit.probes.perturbation import ablate
-from lalkit.treebank.joint import GROUP
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +43,6 @@ def test_without_each_head_against_the_scorer_run_once_per_head():
     start, end = spans.T
     torch.testing.assert_close(chart[start, end], literal[start, end], rtol=0, atol=1e-5)  # the chart is in float32
     assert (found - literal[start, end][:, None]).abs().amax((0, 2)).min() > 1e-3, "every head has an effect"
-
-
-def test_a_look_has_the_usual_parse(parser, looks, sample):
-    for seen, result in zip(looks, parser.parse_all(sample[:12])):
-        assert seen.sentence == result.sentence
-        assert seen.spans == tuple((s.start, s.end, s.label) for s in result.spans if s.label != GROUP)
 
 
 def test_raw_sums_and_exact_effects(parser, looks, sample):

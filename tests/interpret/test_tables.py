@@ -74,12 +74,6 @@ def test_a_head_that_leads_one_span_has_no_interval_of_its_lift():
     assert table.loc[("NP", 1), "lift_low"] <= table.loc[("NP", 1), "lift"] <= table.loc[("NP", 1), "lift_high"]
 
 
-def test_the_profile_counts_every_span():
-    found = profile(made(LABELS, TOPS), "raw", "made up")
-    assert found["labels"] == ["NP", "VP"] and found["all"] == [6, 4] and found["spans"] == 10
-    assert found["led"] == [[3, 0], [2, 3], [1, 0], [0, 1]]
-
-
 def test_unknown_labels_and_heads_are_refused():
     found = made(LABELS, TOPS)
     with pytest.raises(LalkitError, match="no span is labelled 'QP'\n.*NP, VP"):

@@ -17,11 +17,8 @@ from tests.network.families import FAMILIES, tokenizer
 cached = cache(lambda: load_tokenizer("minilm"))
 
 CLS, SEP = 101, 102  # in the vocabulary of BERT
-WORDS = st.lists(
-    st.text(st.characters(blacklist_categories=("Cs", "Zs", "Cc", "Zl", "Zp")), min_size=1, max_size=9),
-    min_size=1,
-    max_size=60,
-)
+CHARACTERS = st.characters(blacklist_categories=("Cs", "Zs", "Cc", "Zl", "Zp"))
+WORDS = st.lists(st.text(CHARACTERS, min_size=1, max_size=9), min_size=1, max_size=60)
 
 
 @given(WORDS, st.sampled_from([16, 40, 512]))

@@ -73,9 +73,8 @@ def test_alone_in_a_batch_and_shuffled_are_the_same(encoder, sentences):
         together = parser(collator(sentences))
         for i, sentence in enumerate(sentences):
             alone, n = parser(collator([sentence])), len(sentence)
-            torch.testing.assert_close(
-                together.label_scores[i, : n + 1, : n + 1], alone.label_scores[0], atol=2e-4, rtol=1e-3
-            )
+            spans = together.label_scores[i, : n + 1, : n + 1]
+            torch.testing.assert_close(spans, alone.label_scores[0], atol=2e-4, rtol=1e-3)
             torch.testing.assert_close(together.arc_scores[i, :n, : n + 1], alone.arc_scores[0], atol=2e-4, rtol=1e-3)
 
 

@@ -13,11 +13,8 @@ from lalkit.network.label_attention import LabelAttention, Masks
 from lalkit.network.residual_norm import centred, residual_norm
 from tests.reference.label_attention_literal import literal
 
-VARIANTS = list(
-    itertools.product(
-        ("vector", "matrix"), ("concat", "project"), (True, False), ("softmax", "entmax15", "sparsemax"), (False, True)
-    )
-)
+NORMALISERS = ("softmax", "entmax15", "sparsemax")
+VARIANTS = [*itertools.product(("vector", "matrix"), ("concat", "project"), (True, False), NORMALISERS, (False, True))]
 FORMS = [("whole", True), ("partitioned", True), ("whole", False)]  # R, and whether the layer is partitioned
 
 
@@ -166,10 +163,8 @@ def test_hooks_change_the_layer_only_inside_their_block():
     expected = layer.norm(layer.reduce(x))[:, :, None].expand_as(y)
     torch.testing.assert_close(zero, expected, rtol=0, atol=1e-4)
     assert torch.equal(layer(x, mask)[0], y) and not layer.hooks
-    with (
-        torch.no_grad(),
-        layer.hooked(contexts=torch.zeros_like),
-    ):  # the products of weights that are kept are not used then
+    # The products of weights that are kept are not used then.
+    with torch.no_grad(), layer.hooked(contexts=torch.zeros_like):
         torch.testing.assert_close(layer(x, mask)[0], zero, rtol=0, atol=1e-4)
     with pytest.raises(ValueError, match="no hook point queries: the layer has attention, contexts, output"):
         with layer.hooked(queries=torch.zeros_like):

@@ -20,22 +20,12 @@ from lalkit.training.objective import losses
 from lalkit.treebank.joint import to_joint
 
 VARIANTS = [
-    {},
-    {"label_attention.query": "matrix"},
-    {"label_attention.combine": "project"},
-    {"label_attention.query": "matrix", "label_attention.combine": "project"},
-    {"label_attention.shared": "false"},
-    {"label_attention.normaliser": "entmax15"},
-    {"feedforward": "24"},
-    {"feedforward": "24", "label_attention": "none"},
-    {"label_attention.reduce": "partitioned"},
-    {"label_attention": None},
-    {"layers": "3"},
-    {"tag_input": "predicted"},
-    {"tag_input": "given"},
-    {"encoder.pretrained": "minilm"},
-    {"encoder.pretrained": "minilm", "encoder.mix_layers": "false"},
-]
+    {}, {"label_attention.query": "matrix"}, {"label_attention.combine": "project"},
+    {"label_attention.query": "matrix", "label_attention.combine": "project"}, {"label_attention.shared": "false"},
+    {"label_attention.normaliser": "entmax15"}, {"feedforward": "24"}, {"feedforward": "24", "label_attention": "none"},
+    {"label_attention.reduce": "partitioned"}, {"label_attention": None}, {"layers": "3"}, {"tag_input": "predicted"},
+    {"tag_input": "given"}, {"encoder.pretrained": "minilm"}, {"encoder.pretrained": "minilm", "encoder.mix_layers": "false"},
+]  # fmt: skip
 
 
 def build(changes, sample):
@@ -114,23 +104,16 @@ def test_spans_scored_a_few_at_a_time_and_only_up_to_a_sentences_length(monkeypa
 
 @pytest.mark.parametrize("training", [False, True])
 def test_spans_scored_again_are_those_of_the_chart(training):
-    """What training relies on: the loss reads a few spans, scored with gradients, where the chart has none."""
+    """What training relies on, with the same dropout. Their gradients: see the next test."""
     torch.manual_seed(0)
     scorer = SpanScorer(24, 10, 5, 0.5).double().train(training)
-    posts = torch.randn(2, 6, 3, 8, dtype=torch.float64, requires_grad=True)
+    posts = torch.randn(2, 6, 3, 8, dtype=torch.float64)
     parts = scorer.project(posts)
     chart = scorer.chart(parts)
     at = torch.tensor([[0, 0, 3, 0], [1, 2, 3, 4], [1, 0, 5, 1], [0, 0, 3, 2]]).T
     again = scorer.at(parts, *at)
     torch.testing.assert_close(again, chart[tuple(at)])
     assert again[0] == 0 and again[1:].abs().min() > 0
-    leaves = [posts, *scorer.parameters()]
-    weights = torch.tensor([1.0, 2.0, -1.0, 0.5])
-    for one, other in zip(
-        torch.autograd.grad((again * weights).sum(), leaves, retain_graph=True),
-        torch.autograd.grad((chart[tuple(at)] * weights).sum(), leaves),
-    ):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
 def test_losses_are_those_of_the_whole_chart(sample):
@@ -153,9 +136,8 @@ def test_self_attention_keeps_words_apart_at_first(initial, least, most):
     torch.manual_seed(0)
     encoder = Encoder(override(minilm(), {"model.layers": 8, "model.initial": initial}).model).eval()
     with torch.inference_mode():
-        words = torch.nn.functional.normalize(
-            encoder(torch.randn(4, 20, 256), torch.ones(4, 20, dtype=torch.bool)), dim=-1
-        )
+        words = encoder(torch.randn(4, 20, 256), torch.ones(4, 20, dtype=torch.bool))
+        words = torch.nn.functional.normalize(words, dim=-1)
     cosines = words @ words.transpose(1, 2)
     assert least < (cosines.sum() - 4 * 20) / (4 * 20 * 19) < most
 

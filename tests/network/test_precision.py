@@ -9,7 +9,6 @@ from lalkit.errors import LalkitError, ParameterError
 from lalkit.network import predict as precision
 from lalkit.network.predict import resolve_precision as resolve
 from lalkit.treebank.tree import Sentence
-from tests.command import lalkit as command
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +56,6 @@ def test_auto_is_fp32_without_bf16_and_for_probabilities(monkeypatch):
     assert resolve("auto", "cpu") == "fp32" and resolve("bf16", "cpu") == "bf16"
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_fp16": True, "amx_tile": True})
     assert resolve("auto", "cpu") == "bf16" and resolve("auto", "cpu", exact=True) == "fp32"
-
-
-def test_the_command_line_refuses_in_one_line(tiny_parser):
-    for arguments in (
-        ["parse", "It works.", "--model", tiny_parser],
-        ["evaluate", tiny_parser, "--treebank", "sample"],
-    ):
-        code, out, err = command(*arguments, "--precision", "bf16")
-        assert code == 2 and "this processor does not compute in bf16" in err and not out
 
 
 def test_a_parse_is_not_resumed_in_another_precision(tiny_parser, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Attributions: completeness, linear models, and agreement with attention written out."""
+"""Attributions of linear models, and agreement with attention written out. tests/studies/test_classifiers.py has completeness."""
 
 import math
 
@@ -8,29 +8,7 @@ import torch
 from lalkit.probes.attribution import agree, attribute, compact
 from tests.reference import probes_literal as literal
 
-
-def attended(x, through):
-    """A bilinear attention in small: [B, T, e] -> [B, 2 units, 3 classes]."""
-    torch.manual_seed(0)
-    score, read = torch.randn(4, dtype=x.dtype), torch.randn(4, 6, dtype=x.dtype)
-    weights = torch.softmax(torch.tanh(x) @ score, -1)
-    weights = weights if through else weights.detach()
-    return torch.softmax((torch.einsum("bt,bte->be", weights, torch.tanh(x)) @ read).unflatten(-1, (2, 3)), -1)
-
-
 X = torch.randn(5, 7, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-TARGET = torch.tensor([[0, 1], [2, 2], [1, 0], [0, 0], [2, 1]])
-
-
-def difference(through):
-    found = attribute(lambda x: attended(x, through), X, TARGET, "integrated")
-    ends = [attended(x, through).gather(2, TARGET[..., None])[..., 0] for x in (X, torch.zeros_like(X))]
-    return (found.sum(-1) - (ends[0] - ends[1])).abs().max()
-
-
-def test_integrated_gradients_add_up_and_without_the_attentions_part_they_do_not():
-    assert difference(True) < 1e-5
-    assert difference(False) > 1e-3
 
 
 def test_of_a_linear_function_both_methods_are_the_terms_themselves():

@@ -5,17 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lalkit.probes.perturbation import (
-    MODES,
-    ablate,
-    ask,
-    by_max_attention,
-    erasure_flip,
-    focus,
-    permutation_tvd,
-    summary,
-    uniform,
-)
+from lalkit.probes.perturbation import MODES, ablate, ask, erasure_flip, focus, permutation_tvd, summary, uniform
 from lalkit.probes.view import COLUMNS, AttentionView, tidy
 from lalkit.probes.weights import look_at
 from tests.probes.toys import H, Q, predict_alone, texts, view_of
@@ -79,11 +69,8 @@ def test_alone_shuffled_and_padded_all_probes_say_the_same():
     tags = torch.where(VIEW.key_mask, tags, -1)
 
     def tables(view, tags):
-        parts = [look_at(view, tags[:, : view.weights.shape[-1]], 4), ask(view, 25)]
-        parts = pd.concat(parts)
-        return (
-            parts[parts["example"].notna()].astype(dict.fromkeys(columns, str)).set_index(columns)["value"].sort_index()
-        )
+        parts = pd.concat([look_at(view, tags[:, : view.weights.shape[-1]], 4), ask(view, 25)]).dropna(subset="example")
+        return parts.astype(dict.fromkeys(columns, str)).set_index(columns)["value"].sort_index()
 
     whole = tables(VIEW, tags)
     alone = [tables(view_of([t], [i]), tags[k : k + 1]) for k, (t, i) in enumerate(zip(TEXTS, IDS))]
@@ -135,17 +122,6 @@ def test_a_view_refuses_attention_to_padding():
     for wrong in ({"key_mask": nothing}, {"weights": away}):
         with pytest.raises(ValueError, match="example 3"):
             AttentionView(**parts | wrong)
-
-
-def test_figure_4_keeps_empty_bins():
-    table = pd.DataFrame({
-        "system": "a", "length": [3, 3, 1, 5, 5], "max_attention": [0.3, 0.4, 1.0, 1.0, 0.25], "tvd": [0.1, 0.3, 0, 0.9, 0.2],
-    })  # fmt: skip
-    found = by_max_attention(table)
-    # The text of one word is left out; 0.25 and 1 are in the bins above and below.
-    assert found["n"].tolist() == [0, 3, 0, 1]
-    assert found["median"].isna().tolist() == [True, False, True, False]
-    assert found["median"][1] == pytest.approx(0.2) and found["bin"][3] == "[0.75, 1]"
 
 
 def test_summaries_count_what_is_not_defined():

@@ -59,9 +59,8 @@ def test_the_true_ranking_wins_and_good_measures_have_good_grades():
     assert found.loc[("truth", "agreement"), "value"] == pytest.approx(1)
     assert found.loc[("upside down", "agreement"), "value"] == pytest.approx(-1)
     whole = found["value"].unstack()
-    assert whole["comprehensiveness, normalised"].to_numpy() == pytest.approx(
-        whole["comprehensiveness"] / whole["all words"]
-    )
+    shares = whole["comprehensiveness"] / whole["all words"]
+    assert whole["comprehensiveness, normalised"].to_numpy() == pytest.approx(shares)
     graded = grades(table).set_index("measure")
     assert (graded.loc[["comprehensiveness", "sufficiency"], "low"] > 0.7).all() and (graded["texts"] == 20).all()
     wrong = table.assign(value=table["value"].where(table["measure"] != "agreement", -table["value"]))

@@ -52,9 +52,8 @@ def view_of(some, examples, size=0, queries=Q):
     def predict(given):
         return from_contexts(torch.einsum("...bhqt,bhtd->...bhqd", given, values))
 
-    return AttentionView(
-        weights, values, keys, query_mask, [f"head {h}" for h in range(H)], predict, examples, from_contexts
-    )
+    heads = [f"head {h}" for h in range(H)]
+    return AttentionView(weights, values, keys, query_mask, heads, predict, examples, from_contexts)
 
 
 def predict_alone(values):

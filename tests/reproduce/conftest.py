@@ -1,7 +1,6 @@
 """A treebank of a few sentences, a sweep of two runs over it, and that sweep done."""
 
 import json
-import logging
 from functools import cache
 
 import pytest
@@ -11,6 +10,7 @@ from lalkit.evaluation import provenance
 from lalkit.reproduce import sweep as sweeps
 from lalkit.reproduce.sweep import carry_out, plan, sweep
 from lalkit.treebank.corpora import shipped
+from tests.command import logged
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -55,15 +55,8 @@ def file(content, tmp_path_factory):
 @pytest.fixture(scope="session")
 def done(file, tmp_path_factory):
     """(folder, messages) of the sweep, one run at a time, in this process: that saves the imports of two others."""
-    out, messages = tmp_path_factory.mktemp("done"), []
-    handler, logger = logging.Handler(), logging.getLogger("lalkit.reproduce.sweep")
-    handler.emit = lambda record: messages.append(record.getMessage())
-    level = logger.level
-    logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
-    with pytest.MonkeyPatch.context() as patch:
+    out = tmp_path_factory.mktemp("done")
+    with pytest.MonkeyPatch.context() as patch, logged("lalkit.reproduce.sweep") as messages:
         patch.setattr(sweeps, "launch", lambda folder, task, _: carry_out(folder, json.loads(json.dumps(task))))
         sweep(plan(file), out, jobs=1)
-    logger.removeHandler(handler)
-    logger.setLevel(level)
     return out, messages

@@ -83,11 +83,9 @@ def same(cell, as_, within=0.3):
 
 
 SCORES = {
-    "good": {1: 80.0, 2: 80.2, 3: 80.4},
-    "equal": {1: 80.05, 2: 80.2, 3: 80.3},
-    "bad": {1: 60.0, 2: 60.2, 3: 60.4},
+    "good": {1: 80.0, 2: 80.2, 3: 80.4}, "equal": {1: 80.05, 2: 80.2, 3: 80.3}, "bad": {1: 60.0, 2: 60.2, 3: 60.4},
     "mixed": {1: 90.0, 2: 60.0, 3: 79.0},
-}
+}  # fmt: skip
 
 
 def test_one_run_of_a_cell_is_not_tested(make_sweep):

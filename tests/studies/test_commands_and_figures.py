@@ -87,8 +87,7 @@ def test_a_grid_has_a_square_for_each_head():
     assert first.get_title() == "POS-KL (nats)" and first.get_ylabel() == "one" and panels[4].get_ylabel() == "two"
     assert np.allclose(first.collections[0].get_array().filled(np.nan), [[0.0, 0.1], [1.0, np.nan]], equal_nan=True)
     texts = [[t.get_text() for t in axis.texts] for axis in (first, last)]
-    assert texts == [["0.00", "0.10", "1.00", "×"], ["-5.00", "5.00*", "-5.00", "×"]], (
-        "a cross: cut; a star: significant"
-    )
+    # A cross: cut; a star: significant.
+    assert texts == [["0.00", "0.10", "1.00", "×"], ["-5.00", "5.00*", "-5.00", "×"]]
     limits = [panels[i].collections[0].get_clim() for i in (0, 4)]
     assert limits[0] == limits[1] == (0.0, 2.0), "one scale for a panel's rows"

@@ -81,20 +81,15 @@ def test_a_study_is_repeated_from_its_parsers(tiny_parser, tmp_path, monkeypatch
         study(runs[:1], "sample", tmp_path, [GatesConfig(epochs=2)], "dev")
 
 
-def test_a_parser_without_the_layer_is_refused(tiny_span_parser, tmp_path):
-    code, _, messages = lalkit(
-        "study", "gates", tiny_span_parser, "--treebank", "sample", "--epochs", "1", "--out", tmp_path / "gates"
-    )
-    assert code == 2 and "has no layer of the paper" in messages and str(tiny_span_parser) in messages
-
-
-def test_the_command_writes_the_tables(tiny_parser, tmp_path):
+def test_the_command_writes_the_tables(tiny_parser, tiny_span_parser, tmp_path):
     given = ("--treebank", "sample", "--epochs", "1", "--prices", "5", "--closes", " output", "--split", "dev")
     code, printed, messages = lalkit("study", "gates", f"paper={tiny_parser}", *given, "--out", tmp_path / "gates")
     assert code == 0, messages
     assert [line.rpartition("/")[2] for line in printed.split()] == ["gates.csv", "gates-heads.csv", "gates-tests.csv"]
     parser = Parser.load(tmp_path / "gates" / "paper-1-output-5.0")  # an ordinary parser
     assert len(parser.parse("It rained .", "tokens").sentence) == 3 and len(parser.contributions("It rained ."))
+    code, _, messages = lalkit("study", "gates", tiny_span_parser, *given, "--out", tmp_path / "other")
+    assert code == 2 and str(tiny_span_parser) in messages
 
 
 @pytest.mark.parametrize(("log_a", "chance", "mean"), [(-3, 0.0990, 0.0506), (0, 0.6881, 0.5), (2, 0.9422, 0.8749)])

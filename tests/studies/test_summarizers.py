@@ -12,24 +12,10 @@ from lalkit.errors import CorpusError, ModelError
 from lalkit.network.label_attention import NORMALISERS, normalise
 from lalkit.probes.perturbation import permutation_tvd
 from lalkit.studies import summarizer_heads as heads
+from lalkit.studies import summarizers
 from lalkit.studies.frame import PADDING, UNKNOWN
 from lalkit.studies.summarizer_heads import ablate_heads, change_without, head_table, score, study, tag_table
-from lalkit.studies.summarizers import (
-    LEAST,
-    PAPER,
-    STOP,
-    UNCHANGED,
-    Change,
-    Sparse,
-    Summarizer,
-    SummarizerConfig,
-    Vocabulary,
-    likelihood,
-    load_summarizer,
-    normalisers,
-    train,
-    view,
-)
+from lalkit.studies.summarizers import STOP, Change, Summarizer, SummarizerConfig, Vocabulary, likelihood, train, view
 from lalkit.studies.texts import Text, news
 
 CONFIG = SummarizerConfig(layers=2, heads=2, d_model=8, d_ff=16, dropout=0.0, min_count=1)
@@ -71,7 +57,7 @@ def test_an_unknown_word_without_attention_costs_46_and_its_gradient_is_finite()
     batch = model.collate([Text(("a", "Zork"), summary=("Zork",))])
     copy = torch.tensor([1.0, 0.0], dtype=torch.float64).expand(1, 2, 2)
     probs = model(batch, Change(copy=copy)).probs[0, 0, len(model.vocabulary)]
-    assert float(-torch.log(probs.detach() + LEAST)) == pytest.approx(46.05, abs=0.01)
+    assert float(-torch.log(probs.detach() + summarizers.LEAST)) == pytest.approx(46.05, abs=0.01)
     model.loss(batch, Change(copy=copy)).backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
@@ -137,10 +123,10 @@ def test_a_gate_on_the_copy_heads_context_leaves_its_copying_and_given_weights_a
     assert not torch.allclose(model(batch, Change(weights={"enc.0": other})).probs, found.probs, atol=1e-6)
 
 
-@pytest.mark.parametrize("sparse", get_args(Sparse))
+@pytest.mark.parametrize("sparse", get_args(summarizers.Sparse))
 def test_sparse_heads_are_where_they_are_meant_to_be(sparse):
     model = make(replace(CONFIG, sparse=sparse), (KNOWN, NEW))
-    encoder, cross = normalisers(model.config)
+    encoder, cross = summarizers.normalisers(model.config)
     expected = {"none": (0, 0, 0), "encoder": (2, 0, 0), "but-top": (2, 2, 0), "but-copy": (2, 2, 1), "all": (2, 2, 2)}
     assert tuple(sum(kind == "sparsemax" for kind in kinds) for kinds in (encoder[0], *cross)) == expected[sparse]
     with torch.no_grad():
@@ -157,12 +143,9 @@ def test_the_papers_size_has_the_papers_heads():
     with pytest.raises(ModelError, match="8 units cannot be shared by 3 heads"):
         make(replace(CONFIG, heads=3))
     assert make(replace(CONFIG, source=3)).collate([NEW]).source.shape == (1, 3)
-    model = make(replace(PAPER, d_model=64, d_ff=64), (KNOWN, NEW))
-    assert len(model.heads) == 64 and (model.heads[0], model.heads[-1], model.copying) == (
-        "enc.0.0",
-        "cross.3.7",
-        "cross.3",
-    )
+    model = make(replace(summarizers.PAPER, d_model=64, d_ff=64), (KNOWN, NEW))
+    ends = model.heads[0], model.heads[-1], model.copying
+    assert len(model.heads) == 64 and ends == ("enc.0.0", "cross.3.7", "cross.3")
 
 
 # ---------------------------------------------------------------- the view of the probes
@@ -224,15 +207,15 @@ def test_a_seed_is_a_run_and_a_resumed_run_is_the_same_run(tmp_path, killed):
     with killed():
         train(SMALL, DATA, tmp_path / "b")
     assert train(SMALL, DATA, tmp_path / "b")["history"] == state["history"]
-    kept = load_summarizer(tmp_path / "a")
-    assert same(kept, load_summarizer(tmp_path / "b")) and likelihood(kept, DATA.dev) == state["best"]
+    kept = summarizers.load_summarizer(tmp_path / "a")
+    assert same(kept, summarizers.load_summarizer(tmp_path / "b")) and likelihood(kept, DATA.dev) == state["best"]
     for config, data in ((replace(SMALL, rate=1.0), DATA), (SMALL, replace(DATA, train=DATA.train[1:]))):
         with pytest.raises(ModelError):
             train(config, data, tmp_path / "a")
     moved = tuple(replace(d, id=f"elsewhere/{d.id}") for d in DATA.train)
     train(SMALL, replace(DATA, train=moved), tmp_path / "a")
     with pytest.raises(ModelError):
-        load_summarizer(tmp_path)
+        summarizers.load_summarizer(tmp_path)
 
 
 @pytest.mark.slow
@@ -351,7 +334,7 @@ def test_heads_are_taken_away_one_by_one(model):
     for head in f1:
         for d in few:
             batch = model.collate([d])
-            change = change_without(model, head, "context", batch) if head else UNCHANGED
+            change = change_without(model, head, "context", batch) if head else summarizers.UNCHANGED
             f1[head] += score([d], model.summarize(batch, 6, change), model.vocabulary)["rouge1"].item() / len(few)
     assert table.set_index("head").loc["enc.0.1", "difference"] == pytest.approx(f1["enc.0.1"] - f1[""]) != 0
 

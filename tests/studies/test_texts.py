@@ -2,28 +2,17 @@
 
 import json
 import re
+from itertools import product
 
 import pytest
 
 from lalkit.errors import CorpusError, LalkitError
+from lalkit.studies import texts
 from lalkit.studies.summarizers import SummarizerConfig, Vocabulary
-from lalkit.studies.texts import (
-    NEWS,
-    OF_PENN,
-    OF_UD,
-    UNIVERSAL,
-    VERBS,
-    Text,
-    Texts,
-    annotated,
-    load,
-    load_documents,
-    news,
-    split,
-)
+from lalkit.studies.texts import Text, Texts, annotated, load, load_documents, news, split
 from tests.studies.small import write_articles
 
-WEIGHT = {past: i for i, verb in enumerate(VERBS) for past in verb["past"]}
+WEIGHT = {past: i for i, verb in enumerate(texts.VERBS) for past in verb["past"]}
 
 
 def test_a_split_takes_doubles_once_and_a_shorter_set_has_another_name():
@@ -110,12 +99,7 @@ def test_documents_keep_their_tags_and_names_and_others_are_found(tmp_path, monk
 
 
 def test_what_is_not_there(tmp_path, monkeypatch):
-    for read, name in (
-        (load, "imdb"),
-        (load, str(tmp_path)),
-        (load_documents, "nothing"),
-        (load_documents, str(tmp_path)),
-    ):
+    for read, name in product((load, load_documents), ("nothing", str(tmp_path))):
         with pytest.raises(CorpusError, match="0 files for train"):
             read(name)
     import nltk.data
@@ -129,8 +113,9 @@ def test_what_is_not_there(tmp_path, monkeypatch):
 
 
 def test_every_tag_has_a_universal_one():
-    assert {*OF_PENN.values()} | {"X"} == {*OF_UD.values()} == set(UNIVERSAL)
-    assert (OF_PENN["NNPS"], OF_UD["PROPN"], OF_UD["AUX"], OF_UD["DET"]) == ("NOUN", "NOUN", "VERB", "DET")
+    assert {*texts.OF_PENN.values()} | {"X"} == {*texts.OF_UD.values()} == set(texts.UNIVERSAL)
+    assert texts.OF_PENN["NNPS"] == texts.OF_UD["PROPN"] == "NOUN"
+    assert texts.OF_UD["AUX"] == "VERB" and texts.OF_UD["DET"] == "DET"
 
 
 @pytest.mark.data
@@ -153,8 +138,8 @@ def headline(sentence):
     text = re.sub(r"^@\w+ | (?:on|in) \w+", "", text).replace(" ,", "").removesuffix(" .")
     past = next(word for word in text.split() if word in WEIGHT)
     who, whom = text.split(f" was {past} by ")[::-1] if f" was {past} by " in text else text.split(f" {past} ")
-    names = whom.split()[-2:] if whom.split()[-2] in NEWS["kinds"] else whom.split()[-1:]
-    return WEIGHT[past], (who.split()[-1], VERBS[WEIGHT[past]]["present"], *names, "in", at[1])
+    names = whom.split()[-2:] if whom.split()[-2] in texts.NEWS["kinds"] else whom.split()[-1:]
+    return WEIGHT[past], (who.split()[-1], texts.VERBS[WEIGHT[past]]["present"], *names, "in", at[1])
 
 
 def test_a_headline_is_the_event_of_most_weight_and_nothing_else():
@@ -187,7 +172,7 @@ def test_a_seed_is_a_data_set_with_tags_and_entities():
 def test_most_names_can_only_be_copied():
     found = news(1000, 0, 200)
     vocabulary = Vocabulary.build(found.train, SummarizerConfig())
-    assert set(NEWS["towns"]) <= set(vocabulary.words), "some are known, and could be written as well"
+    assert set(texts.NEWS["towns"]) <= set(vocabulary.words), "some are known, and could be written as well"
     words = [(w, d) for d in found.test for w in d.summary]
     unknown = [w in d.words for w, d in words if w not in vocabulary.index]
     assert 0.3 < len(unknown) / len(words) < 0.7 and all(unknown)

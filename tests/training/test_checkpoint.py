@@ -78,9 +78,8 @@ def test_starting_from_another_parser(tiny_parser, tmp_path, boundary):
     loaded, kept = load_model(tiny_parser), slice(2, None)
     known, config = loaded.vocab, loaded.config
     if boundary:
-        config = override(
-            config, {"model.label_attention": None, "model.span_attention": {"d_key": 4, "boundary": boundary}}
-        )
+        inside = {"d_key": 4, "boundary": boundary}
+        config = override(config, {"model.label_attention": None, "model.span_attention": inside})
     first = Network(config.model, known)
     save_model(tmp_path, first, config, known, "0", {})
     vocab = replace(

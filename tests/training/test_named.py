@@ -29,13 +29,6 @@ def test_by_name_by_folder_and_by_another_name(repository, tmp_path, monkeypatch
     assert named.find("x") == repository
 
 
-@pytest.mark.parametrize("name", ["nothing", "", "../models/en-x", "runs/none", "hf:someone/en-x"])
-def test_names_without_a_parser(repository, name):
-    """Tests are offline, so that the hub cannot be reached."""
-    with pytest.raises(ModelError):
-        named.find(name)
-
-
 @pytest.mark.parametrize("card", [None, "{}", '{"licence": ""}', "{", "[]"])
 def test_a_parser_without_a_licence_is_refused(repository, card):
     (repository / "card.json").unlink() if card is None else (repository / "card.json").write_text(card)

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -30,10 +29,8 @@ def result(folder):
 def still(**train):
     """A config without dropout."""
     names = ("", "encoder.word_", "label_attention.residual_")
-    settings = {f"model.{name}dropout": 0.0 for name in names} | {
-        f"train.{name}": value for name, value in train.items()
-    }
-    return override(tiny(), settings)
+    settings = {f"model.{name}dropout": 0.0 for name in names}
+    return override(tiny(), settings | {f"train.{name}": value for name, value in train.items()})
 
 
 @pytest.mark.parametrize("objective", ["margin", pytest.param("likelihood", marks=pytest.mark.slow)])
@@ -52,34 +49,11 @@ def test_it_learns_twenty_sentences_by_heart(tmp_path, sample, objective):
     assert right >= 18
 
 
-def test_a_run_is_not_overwritten_and_not_resumed_with_other_settings(tiny_parser):
-    with pytest.raises(ModelError, match="holds a run already"):
-        train(tiny(), "sample", tiny_parser)
-    with pytest.raises(ModelError, match="other settings"):
-        train(override(tiny(), {"train.seed": 2}), "sample", tiny_parser, resume=True)
-
-
-def test_a_run_goes_on_with_the_sentences_it_began_with(tmp_path):
-    for part in ("train", "dev"):
-        (tmp_path / f"{part}.trees").write_text("( (S (NP (DT The) (NN end)) (VP (VBD came))) )\n")
-    config = override(tiny(), {"train.epochs": 1})
-    train(config, str(tmp_path), tmp_path / "run")
-    train(config, str(tmp_path), tmp_path / "run", resume=True)
-    (tmp_path / "train.trees").write_text("( (S (NP (DT The) (NN start)) (VP (VBD came))) )\n")
-    with pytest.raises(ModelError, match="run: was started with other sentences"):
-        train(config, str(tmp_path), tmp_path / "run", resume=True)
-
-
-def test_a_parser_is_not_overwritten_and_a_damaged_run_is_named(tiny_parser, tmp_path):
+def test_a_parser_is_not_overwritten(tiny_parser, tmp_path):
     alone = Parser.load(tiny_parser).save(tmp_path / "alone")
     for resume in (False, True):
         with pytest.raises(ModelError, match="alone: holds a parser, but no run to continue"):
             train(tiny(), "sample", alone, resume=resume)
-    run = shutil.copytree(tiny_parser, tmp_path / "run")
-    content = json.loads((run / "resume.json").read_text())
-    (run / "resume.json").write_text(json.dumps({name: value for name, value in content.items() if name != "state"}))
-    with pytest.raises(ModelError, match="resume.json: does not say how far it is"):
-        train(override(tiny(), {"train.epochs": 2}), "sample", run, resume=True)
 
 
 @pytest.mark.parametrize("objective", ["margin", "span-likelihood", "likelihood"])

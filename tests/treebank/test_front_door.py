@@ -73,19 +73,9 @@ def test_conllu_is_read_as_conllu_and_not_cut():
 
 NAMES = ["notes.txt", "notes-2.txt", "a/b/c.conllu", "../x.md", "~/big.trees", "C:\\a.pdf", "é.html", "a.b.gz"]
 NO_NAMES = [
-    "notes",
-    "It.",
-    "Yes.No",
-    "see notes.txt",
-    "http://a.b/c.html",
-    "www.a.b/c.html",
-    "me@x.md",
-    "3.5",
-    "e.g.",
-    "and/or",
-    "U.S.",
+    "notes", "It.", "Yes.No", "see notes.txt", "http://a.b/c.html", "www.a.b/c.html", "me@x.md", "3.5", "e.g.", "and/or", "U.S.",
     "txt",
-]
+]  # fmt: skip
 
 
 def test_a_name_of_a_file_is_no_sentence(tmp_path):

@@ -104,9 +104,7 @@ def test_ids_and_empty_lines():
 
 
 WRONG = [
-    ("The", "tagged"),
-    ("The_", "tagged"),
-    ("_DT", "tagged"),
+    *((line, "tagged") for line in ("The", "The_", "_DT")),
     ("我们住在同一条巷子。", "raw"),
     ("我们 住在 巷子", "text"),
 ]
@@ -151,13 +149,8 @@ def test_scripts():
 
 
 def test_words_get_one_form():
-    forms = {
-        "ＡＢｃ１２％": "ABc12%",
-        "安妮‧白朗黛": "安妮·白朗黛",
-        "约翰・史密斯": "约翰·史密斯",
-        "\uf914": "樂",
-        "，": ",",
-    }
+    forms = {"ＡＢｃ１２％": "ABc12%", "安妮‧白朗黛": "安妮·白朗黛", "约翰・史密斯": "约翰·史密斯"}
+    forms |= {"\uf914": "樂", "，": ","}
     forms |= {word: word for word in ("。", "龍", "don't", "")}  # traditional stays traditional
     for word, one in forms.items():
         assert normalise(word) == one == normalise(one)
