@@ -11,16 +11,11 @@ from lalkit.errors import ModelError
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("train.epochs", "3", 3),
-        ("train.epochs", "3.0", 3),
-        ("train.rate", "1e-3", 0.001),
-        ("train.clip", 0, 0.0),
-        ("train.autocast", "false", False),
-        ("train.start", "none", None),
-        ("train.start", "en-news", "en-news"),
+        ("train.epochs", "3", 3), ("train.epochs", "3.0", 3), ("train.rate", "1e-3", 0.001), ("train.clip", 0, 0.0),
+        ("train.autocast", "false", False), ("train.start", "none", None), ("train.start", "en-news", "en-news"),
         ("model.label_attention", "none", None),
     ],
-)
+)  # fmt: skip
 def test_text_is_read_as_the_type_of_the_setting(name, text, value):
     found = override(minilm(), {name: text})
     for part in name.split("."):

@@ -1,6 +1,7 @@
 """The files of figures/ are listed in its README with their commands, and agree with their tables and parsers."""
 
 import io
+import json
 import re
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import lalkit
 from lalkit.draw.figures import calibration_figure, sweep_figure, top_heads_of_seeds
 from lalkit.interpret.contributions import contributions
 from lalkit.reproduce.report import COUNTED, curve_table, read_sweep
-from lalkit.training.named import names
+from lalkit.training.checkpoint import CALIBRATION
+from lalkit.training.named import find, names
 from lalkit.treebank.corpora import load
 from tests.draw.drawn import assert_drawn
 
@@ -70,7 +72,7 @@ def test_the_reliability_of_the_shipped_parsers_is_drawn_with_their_temperatures
     assert set(table["parser"]) == set(names())
     for name, rows in table[table["fitted"]].groupby("parser"):
         fitted = rows[["temperature", "arc_temperature"]].drop_duplicates().values.tolist()
-        assert fitted == [lalkit.load(name).temperature]
+        assert fitted == [json.loads((find(name) / CALIBRATION).read_text())["temperature"]]
     assert_drawn(calibration_figure(table), FOLDER / "calibration.png")
 
 

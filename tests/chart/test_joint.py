@@ -88,14 +88,12 @@ def test_wrong_scores_are_named(layer, place, value, problem):
 @pytest.mark.parametrize(
     ("labels", "arcs", "lam", "problem"),
     [
-        ((4, 4, 5), (3, 3), 0.5, "arc_scores must be"),
-        ((1, 1, 5), (0, 1), 0.5, "n >= 1"),
-        ((5, 5, 5), (3, 4), 0.5, r"label_scores must be \[4, 4, L\]"),
-        ((4, 4, 2), (3, 4), 0.5, "L >= 3"),
+        ((4, 4, 5), (3, 3), 0.5, "arc_scores must be"), ((1, 1, 5), (0, 1), 0.5, "n >= 1"),
+        ((5, 5, 5), (3, 4), 0.5, r"label_scores must be \[4, 4, L\]"), ((4, 4, 2), (3, 4), 0.5, "L >= 3"),
         ((4, 4), (3, 4), 0.5, "label_scores must be"),
         *(((4, 4, 5), (3, 4), lam, "lam must lie in") for lam in (-0.1, 1.5, float("nan"))),
     ],
-)
+)  # fmt: skip
 def test_wrong_shapes_and_weights(labels, arcs, lam, problem):
     with pytest.raises(ValueError, match=problem):
         decode(np.zeros(labels), np.zeros(arcs), lam)

@@ -101,16 +101,12 @@ def test_a_sentence_has_the_same_probabilities_alone_and_in_a_batch(dtype):
 
 
 WRONG = [
-    ("labels", (0, 2, 3), np.nan, r"label_scores\[0, 2, 3\]"),
-    ("labels", (1, 2, 3), np.inf, r"label_scores\[1, 2, 3\]"),
-    ("labels", (1, 2, 0), 0.5, r"label_scores\[1, 2, 0\]"),
-    ("labels", (0, 3), -np.inf, r"label_scores\[0, 3, 0\]"),
-    ("labels", (0, 3, slice(1, None)), -np.inf, "no joint tree"),
-    ("labels", (0, 3, 3), 1e308, "too large"),
-    ("arcs", (1, 0), np.nan, r"arc_scores\[1, 0\]"),
-    ("arcs", (1, 3), np.inf, r"arc_scores\[1, 3\]"),
+    ("labels", (0, 2, 3), np.nan, r"label_scores\[0, 2, 3\]"), ("labels", (1, 2, 3), np.inf, r"label_scores\[1, 2, 3\]"),
+    ("labels", (1, 2, 0), 0.5, r"label_scores\[1, 2, 0\]"), ("labels", (0, 3), -np.inf, r"label_scores\[0, 3, 0\]"),
+    ("labels", (0, 3, slice(1, None)), -np.inf, "no joint tree"), ("labels", (0, 3, 3), 1e308, "too large"),
+    ("arcs", (1, 0), np.nan, r"arc_scores\[1, 0\]"), ("arcs", (1, 3), np.inf, r"arc_scores\[1, 3\]"),
     ("arcs", (1,), -np.inf, "sentence 0: no joint tree"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("layer", "place", "value", "problem"), WRONG)

@@ -236,6 +236,16 @@ def test_every_control_changes_scores_inside_its_block_only(changed, sample):
     same(scores_of(changed, sample[:3]), uniform)  # as of a parser that was trained with it
 
 
+def test_removing_a_head_is_zero_evidence(changed, sample):
+    head, before = changed.vocab.label_index["NP"] - 1, scores_of(changed, sample[:3])
+    hooks = changed.attribution.without(head, torch.zeros(before.shape[-1] - 1))["head out"]
+    without = scores_of(changed, sample[:3], **hooks)
+    assert not torch.allclose(without, before, atol=1e-2)
+    with torch.no_grad():
+        changed.network.spans.evidence.weight[head] = 0
+    same(scores_of(changed, sample[:3]), without)
+
+
 def test_the_mean_is_over_all_spans_in_any_batches(changed, sample):
     """Against the terms of every span, summed one by one."""
     some, labels, sums = sorted(sample, key=len)[20:24], changed.vocab.labels, []

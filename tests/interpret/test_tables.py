@@ -6,14 +6,7 @@ import pytest
 
 from lalkit.errors import LalkitError
 from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.tables import (
-    agreement,
-    averages,
-    led_labels,
-    matched_by_chance,
-    profile,
-    top_shares,  # fmt: skip
-)
+from lalkit.interpret.tables import agreement, averages, led_labels, matched_by_chance, profile, top_shares
 
 
 def made(labels, tops, heads=4, sentences=None, seed=0):

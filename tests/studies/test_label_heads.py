@@ -183,7 +183,7 @@ def test_the_files(comparison, tmp_path):
 
 def test_kept_measurements_are_not_repeated(tmp_path, tiny_parser, tiny_span_parser, monkeypatch):
     runs = [HeadsRun("paper", 1, tiny_parser), HeadsRun("span", 1, tiny_span_parser)]
-    asked = {"treebank": "sample", "split": "dev", "sentences": 6, "labels": LABELS, "probed": 2, "rounds": 2}
+    asked = {"treebank": "sample", "split": "dev", "sentences": 3, "labels": ["NP"], "probed": 1, "rounds": 2}
     measured = []
     monkeypatch.setattr(label_heads, "measure", lambda parser, *others: measured.append(1) or measure(parser, *others))
     first = compare_heads(runs[:1], **asked, keep=tmp_path)
@@ -234,7 +234,8 @@ def test_what_serves_every_layer_names_none():
 # ---------------------------------------------------------------- figures/heads
 
 FOLDER = Path(__file__).resolve().parents[2] / "figures" / "heads"
-HEADS = sorted(path.parent for path in FOLDER.glob("*/table.csv"))
+HEADS = [pytest.param(path.parent, marks=[pytest.mark.slow] * (path.parent.name != "biomedical"))
+         for path in sorted(FOLDER.glob("*/table.csv"))]  # fmt: skip
 
 
 @pytest.mark.parametrize("folder", HEADS, ids=lambda folder: folder.name)
