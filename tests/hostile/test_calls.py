@@ -1,6 +1,6 @@
 """Calls of `load`, of `parse` and of the methods of a result: what has one meaning is accepted, the rest is refused.
 
-The process around a parser stays as it was, and results are explained only by the network that parsed.
+The process around a parser stays as it was. Networks that changed after a parse: tests/interpret/test_questions.py.
 """
 
 import copy
