@@ -557,21 +557,28 @@ class Parser(Questions):
         return self.parse_all(sentences)
 
     def parse_all(
-        self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw", **options
+        self,
+        texts: Iterable[str | Sequence[str] | Sentence],
+        form: Form = "raw",
+        errors: Literal["raise", "skip"] = "raise",
+        **options,
     ) -> list[ParseResult] | pd.Series:
         """Parse many sentences, in order: of a list, an array, a column of a table (a pandas Series) or an iterator.
 
         Returns a list; for a Series, a Series with the same index (`table["parse"] = parser.parse_all(table["text"])`).
-        options: those of `lalkit.network.predict.predict`. Raises LalkitError for a value that is not a sentence. The message
-        has its number and, for a Series, its row.
+        errors: "skip" puts None in the place of a value that is missing or has no words. options: those of
+        `lalkit.network.predict.predict`. Raises LalkitError for a value that is not a sentence. The message has its number and,
+        for a Series, its row.
         """
-        sentences = self.prepared(read_sentences(texts, form, self.hyphens))
+        entries = read_sentences(texts, form, self.hyphens, errors == "skip")
+        sentences = self.prepared([sentence for sentence in entries if sentence is not None])
         if form == "tagged":
             self.check_tags(sentences)
         options = {"precision": self.precision, **options}
         predictions = predict(self.network, self.collator, sentences, self.config.train.lam, **options)
         state = self.network.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
-        results = [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
+        parsed = (ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences))
+        results = [None if sentence is None else next(parsed) for sentence in entries]
         if not hasattr(texts, "iloc"):
             return results
         import pandas as pd

@@ -2,6 +2,7 @@
 
 import json
 import re
+from unittest.mock import ANY
 
 import pandas as pd
 import pytest
@@ -70,6 +71,12 @@ def test_a_column_of_a_table_keeps_its_index(parser):
     assert table.loc["b", "parse"].to_ptb() == parser.parse("So it does.").to_ptb()
     assert isinstance(parser.parse_all(list(table["text"])), list)
     assert parser.parse_all(table["text"][:0]).empty
+    table["text"] = [None, "So it does."]
+    assert parser.parse_all(table["text"], errors="skip").to_dict() == {"a": None, "b": ANY}
+    blank = ["", " \n", [], float("nan"), "Yes."]
+    assert [result is None for result in parser.parse_all(blank, errors="skip")] == [True] * 4 + [False]
+    with pytest.raises(LalkitError, match="sentence 1"):
+        parser.parse_all(blank)
 
 
 def test_parsers_and_results_say_what_they_are(parser):

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TextIO, get_args, get_origin, get_ty
 
 import typer
 from typer.core import TyperGroup
+from typer.models import OptionInfo
 
 from lalkit.config import MOST_THREADS
 from lalkit.errors import ParameterError, safe, whole_number
@@ -27,6 +28,14 @@ PANELS = {
     "Train, and score": ("data", "train", "evaluate"),
     "Experiments": ("run", "sweep", "study", "report", "bench"),
 }
+# Headings for the options of `parse`, which has many.
+HEADINGS = {
+    "What is read": ("model", "file", "form"),
+    "What is written": ("to", "pretty", "out", "svg", "confidence", "replace"),
+    "For one typed sentence": ("require", "forbid", "alternatives", "differ", "attach"),
+    "How it is computed": ("workers", "cluster", "precision"),
+}
+HEADING_OF = {option: heading for heading, options in HEADINGS.items() for option in options}
 
 
 class InOrder(TyperGroup):
@@ -69,6 +78,8 @@ def command(group: typer.Typer = app, name: str | None = None) -> Callable:
                 info = typer.Argument() if parameter.default is inspect.Parameter.empty else typer.Option(*flag)
             info = copy(info)
             info.help = info.help or texts[name_]
+            if function.__name__ == "parse" and isinstance(info, OptionInfo):
+                info.rich_help_panel = HEADING_OF[name_]
             hints[name_] = Annotated[kind, info]
         function.__annotations__ = hints
         group.command(name)(on_terminal(function))

@@ -155,8 +155,10 @@ def check_look(first: bytes, form: str, place: str) -> None:
 Form = Literal["text", "raw", "tokens", "tagged", "conllu"]
 
 
-def read_sentences(texts: Any, form: Form = "raw", hyphens: bool = True) -> list[Sentence]:
+def read_sentences(texts: Any, form: Form = "raw", hyphens: bool = True, skip: bool = False) -> list[Sentence | None]:
     """Return texts, lists of words or Sentences as Sentences: of a list, an array, a column of a table or an iterator.
+
+    skip: None stands for an entry that is missing or has no words.
 
     Raises TreebankError if an entry is no sentence (the message gives its number), or if the texts are words of one sentence.
     """
@@ -167,7 +169,17 @@ def read_sentences(texts: Any, form: Form = "raw", hyphens: bool = True) -> list
             raise TreebankError(
                 problem, "If so, put them into one more list: [words]. If not: [[word] for word in texts]."
             )
-    return [read_sentence(text, form, number, hyphens) for number, text in enumerate(items, 1)]
+    return [
+        None if skip and is_blank(text) else read_sentence(text, form, number, hyphens)
+        for number, text in enumerate(items, 1)
+    ]
+
+
+def is_blank(value: Any) -> bool:
+    """Return whether a value is missing, as None and the NaN of pandas are, or has no words."""
+    return (
+        value is None or value != value or (isinstance(value, str | list | tuple) and not "".join(value).strip(WHITE))
+    )
 
 
 def read_sentence(text: Any, form: Form = "raw", number: int = 1, hyphens: bool = True) -> Sentence:
