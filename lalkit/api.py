@@ -123,7 +123,7 @@ class ParseResult:
     @cached_property
     def _look(self) -> Look | Terms:
         """What the parser's own layer of label attention did."""
-        temperature = self._parser.temperature if self.parser.config.model.task == "joint" else None
+        temperature = self._parser.temperature if self._parser.config.model.task == "joint" else None
         return self._look_again(partial(self._parser.attribution.look, temperature=temperature))
 
     def _look_again(self, look: Callable) -> Any:
@@ -161,17 +161,25 @@ class ParseResult:
         return self.state is None or same_state(self.state, parser.network.state())
 
     def __getstate__(self) -> dict:
+        """Name a parser that is as it was loaded, instead of writing its weights. It is loaded again when it is asked."""
         current = self.parser is not None and self.state is not None and self._is_current(self.parser)
+        if current and self.parser.is_as_loaded():
+            named = (str(self.parser.folder), self.parser.precision)
+            return {**vars(self), "parser": None, "state": None, "named": named}
         return {**vars(self), "state": len(self.state) if current else 0}
 
     def __setstate__(self, attributes: dict) -> None:
         # A copy of a network has other tensors, which count their changes from the beginning, and no changes of label heads.
         vars(self).update(attributes)
-        state = self.parser.network.state() if self.parser else ()
-        vars(self).update(state=state if len(state) == self.state else ())
+        if self.parser is not None:
+            state = self.parser.network.state()
+            vars(self).update(state=state if len(state) == self.state else ())
 
     @property
     def _parser(self) -> Parser:
+        if self.parser is None and "named" in vars(self):
+            parser = _load_again(*vars(self)["named"])
+            vars(self).update(parser=parser, state=parser.network.state())
         if self.parser is None:
             remedy = "Parse the sentence with `Parser.parse`."
             raise LalkitError("this result has no parser attached", remedy=remedy)
@@ -255,7 +263,7 @@ class ParseResult:
         With the paper's layer: which label heads contributed most, by a norm, and to which words they attend. With label
         attention inside the span: which words added most to the score. These parts are exact, and there are no norms.
         """
-        return self._parser.attribution.explain(self._look, label, norm, top, self.parser.profile)
+        return self._parser.attribution.explain(self._look, label, norm, top, self._parser.profile)
 
     def explore(
         self,
@@ -397,6 +405,7 @@ class Parser(Questions):
         self.collator, self.info = loaded.collator, loaded.info
         self.calibration, self.temperature = loaded.calibration, loaded.temperature
         self.folder: Path | None = None  # the folder from which it was loaded
+        self.loaded: tuple = (), None  # its weights and its temperature, as they were then
 
     def __call__(self, texts: Any, form: Form = "raw", **options) -> Any:
         """Parse one sentence or many: a ParseResult for a text, a list of them for a list. options: those of `parse_all`."""
@@ -443,7 +452,7 @@ class Parser(Questions):
         """
         folder = models.find(name, **hub)
         parser = cls(load_model(folder), models.read_profile(folder), precision)
-        parser.folder = folder
+        parser.folder, parser.loaded = folder, (parser.network.weights(), parser.temperature)
         return parser
 
     @classmethod
@@ -454,6 +463,12 @@ class Parser(Questions):
         """
         on_hub = "/" in str(name) and not Path(name).exists() and not str(name).startswith(models.HUB)
         return cls.load(f"{models.HUB}{name}" if on_hub else name, **hub)
+
+    def is_as_loaded(self) -> bool:
+        """Return whether the folder of the parser has this parser: no weight has changed, and no label head is changed."""
+        weights, temperature = self.loaded
+        same = same_state(weights, self.network.weights()) and temperature == self.temperature
+        return same and not self.network.is_changed()
 
     def push_to_hub(self, repository: str, *, licence: str | None = None, language: str = "en", **options) -> str:
         """Put the parser, in 16 bits, and its card into a repository of the Hugging Face hub. Returns its address.
@@ -726,6 +741,12 @@ class Parser(Questions):
 def load(name: str | Path = "default", precision: Precision = "fp32") -> Parser:
     """Load a parser by name, from a folder, or from the hub: see `Parser.load`. Without a name, the usual English parser."""
     return Parser.load(name, precision)
+
+
+@cache
+def _load_again(folder: str, precision: Precision) -> Parser:
+    """Load the parser of results that were pickled, once for all of them."""
+    return Parser.load(folder, precision)
 
 
 @cache

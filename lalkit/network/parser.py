@@ -123,14 +123,21 @@ class Network(nn.Module):
         finally:
             self.train(mode)
 
+    def weights(self) -> list[tuple[object, object]]:
+        """Return each weight with its count of changes in place."""
+        weights = (*self.parameters(), *self.buffers())
+        return [(weight, 0 if weight.is_inference() else weight._version) for weight in weights]
+
+    def is_changed(self) -> bool:
+        """Return whether a change of label heads holds now, as inside `Parser.without`."""
+        return any(hooks for module in self.modules() for hooks in vars(module).get("changes", {}).values())
+
     def state(self) -> list[tuple[object, object]]:
         """Return what decides the scores besides the sentence: each weight with its count of changes, and each hook.
 
         torch counts the changes of a tensor in place, except those through `.data`.
         """
-        state: list[tuple[object, object]] = []
-        for weight in (*self.parameters(), *self.buffers()):
-            state.append((weight, 0 if weight.is_inference() else weight._version))
+        state: list[tuple[object, object]] = self.weights()
         for module in self.modules():
             changes = tuple(vars(module).get("changes", {}).values())
             for hooks in (module._forward_hooks, module._forward_pre_hooks, *changes):

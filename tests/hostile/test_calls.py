@@ -261,3 +261,36 @@ def test_the_first_load_and_the_first_parse_leave_no_trace(alarm):
     program = "import random, lalkit; s = random.getstate(); lalkit.load('en-news').parse('One.'); print(s == random.getstate())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def pickled(result):
+    data = pickle.dumps(result)
+    assert len(data) < 50_000, "the parser is named, not written"
+    return pickle.loads(data)
+
+
+def changed(result):
+    """Change a weight through `.data`, which torch does not count."""
+    result.parser.network.spans.second.weight.data.neg_()
+    return result
+
+
+def zeroed(result):
+    """Return the result of the same sentence, parsed inside a control."""
+    with result.parser.network.label_attention.hooked(contexts=torch.zeros_like):
+        return result.parser.parse(result.sentence)
+
+
+def test_a_result_is_explained_only_by_the_network_that_parsed(tiny_parser, subtests):
+    accepted = {
+        "as parsed": lambda result: result, "a control came and went": lambda result: (zeroed(result), result)[1],
+        "pickled": pickled, "copied": copy.deepcopy, "changed, pickled": lambda result: pickled(changed(result)),
+    }  # fmt: skip
+    for name, use in (accepted | {"parsed inside a control": zeroed, "changed": changed}).items():
+        with subtests.test(name):
+            result = use(lalkit.load(tiny_parser).parse("One two three."))
+            if name in accepted:
+                assert result.look.prediction == result.prediction
+            else:
+                with refused():
+                    result.explain()
