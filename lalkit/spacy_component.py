@@ -6,7 +6,8 @@
 
 Constituents are a group of spans in pre-order, `doc.spans["constituents"]`, so spaCy keeps them by itself: in bytes, in a
 DocBin and between processes. The label of a unary chain is S::VP. spaCy keeps white space as tokens. They are no words: a
-constituent neither begins nor ends with one, and their head is the word before them.
+constituent neither begins nor ends with one, and their head is the word before them. With
+`nlp.tokenizer = lalkit.spacy_component.Tokenizer(nlp.vocab)` the tokens are those of `lalkit parse`, which the parsers learned.
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,11 +21,12 @@ import torch
 from spacy.attrs import DEP, HEAD
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup, Token
-from spacy.util import minibatch
+from spacy.util import DummyTokenizer, get_words_and_spaces, minibatch
+from spacy.vocab import Vocab
 
 from lalkit.errors import LalkitError
 from lalkit.training.named import find
-from lalkit.treebank.text import split_sentences
+from lalkit.treebank.text import read_text, split_sentences
 from lalkit.treebank.tree import UNARY, Sentence, format_tree
 from lalkit.treebank.tree import Span as LabelledSpan
 
@@ -32,6 +34,17 @@ if TYPE_CHECKING:
     from lalkit.network.predict import Prediction
 
 KEY = "constituents"  # the name of the group of spans
+
+
+class Tokenizer(DummyTokenizer):
+    """Split English text into the tokens of `lalkit parse`. hyphens: whether they split words, as in the treebanks of `en`."""
+
+    def __init__(self, vocab: Vocab, hyphens: bool = True):
+        self.vocab, self.hyphens = vocab, hyphens
+
+    def __call__(self, text: str) -> Doc:
+        words = [word for sentence in read_text(text, hyphens=self.hyphens) for word in sentence.words]
+        return Doc(self.vocab, *get_words_and_spaces(words, text))
 
 
 @Language.factory(

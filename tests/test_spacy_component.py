@@ -15,6 +15,7 @@ spacy = pytest.importorskip("spacy", reason="spaCy is not installed: pip install
 from spacy.tokens import Doc, DocBin  # noqa: E402
 
 from lalkit import spacy_component  # noqa: E402
+from lalkit.treebank.text import read_text  # noqa: E402
 
 TEXT = " Dr. Smith counted the ballots (twice).  He came back\n and left.  \n"
 
@@ -127,6 +128,14 @@ def test_tokens_that_change_after_the_parse(nlp):
             with pytest.raises(LalkitError, match="merged or split after it was parsed\n"):
                 getattr(span._, name)
     assert next(nlp.get_pipe("lalkit")(doc).sents)._.labels
+
+
+def test_the_tokenizer_splits_as_lalkit_does(nlp):
+    split = spacy_component.Tokenizer(nlp.vocab)
+    for text in ("We didn\u2019t see Ann\u2019s  well-known car.\nIt rained :-)", " a@b.org ", ""):
+        doc = split(text)
+        words = [word for sentence in read_text(text) for word in sentence.words]
+        assert doc.text == text and [token.text for token in doc if not token.is_space] == words
 
 
 def test_nothing_to_parse_passes_through(nlp):

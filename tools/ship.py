@@ -273,7 +273,7 @@ def add_raw(name: str, treebank: str = "ewt", split: str = "dev") -> Path:
     """Add to the card of a shipped parser its scores from raw text, a sentence a line, on a part of a treebank.
 
     F1 in the manner of the CoNLL 2018 shared task: a word is right if gold has a word at the same characters, and an arc if both
-    of its words are. Labels count without subtypes. (The official program aligns the words of *don't* in another way.)
+    of its words are. Labels count without subtypes. (The official program gives the same figures.)
     """
     gold, counts, words = load(treebank, split, task="dependencies").sentences, Counter(), 0
     for wanted, result in zip(gold, Parser.load(name).parse_all([sentence.text for sentence in gold]), strict=True):
