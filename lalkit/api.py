@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 from lalkit import __version__
-from lalkit.chart.constraints import Constraints, Item, read_brackets
+from lalkit.chart.constraints import Constraints, Item
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES
 from lalkit.errors import LalkitError, ModelError, checked, shown
 from lalkit.files import write_bytes, write_json, write_text
@@ -164,8 +164,8 @@ class ParseResult:
         """Name a parser that is as it was loaded, instead of writing its weights. It is loaded again when it is asked."""
         current = self.parser is not None and self.state is not None and self._is_current(self.parser)
         if current and self.parser.is_as_loaded():
-            named = (str(self.parser.folder), self.parser.precision)
-            return {**vars(self), "parser": None, "state": None, "named": named}
+            named = str(self.parser.folder), self.parser.precision
+            return vars(self) | {"parser": None, "state": None, "named": named}
         return {**vars(self), "state": len(self.state) if current else 0}
 
     def __setstate__(self, attributes: dict) -> None:
@@ -177,12 +177,11 @@ class ParseResult:
 
     @property
     def _parser(self) -> Parser:
-        if self.parser is None and "named" in vars(self):
+        if self.parser is None:
+            if "named" not in vars(self):
+                raise LalkitError("this result has no parser attached", remedy="Parse the sentence again.")
             parser = _load_again(*vars(self)["named"])
             vars(self).update(parser=parser, state=parser.network.state())
-        if self.parser is None:
-            remedy = "Parse the sentence with `Parser.parse`."
-            raise LalkitError("this result has no parser attached", remedy=remedy)
         return self.parser
 
     @cached_property
@@ -468,7 +467,7 @@ class Parser(Questions):
         """Return whether the folder of the parser has this parser: no weight has changed, and no label head is changed."""
         weights, temperature = self.loaded
         same = same_state(weights, self.network.weights()) and temperature == self.temperature
-        return same and not self.network.is_changed()
+        return same and not self.network.changed
 
     def push_to_hub(self, repository: str, *, licence: str | None = None, language: str = "en", **options) -> str:
         """Put the parser, in 16 bits, and its card into a repository of the Hugging Face hub. Returns its address.
@@ -515,15 +514,14 @@ class Parser(Questions):
         return folder
 
     def parse(
-        self, text: str | Iterable[str] | Sentence, form: Form | Literal["brackets"] = "raw", *,
+        self, text: str | Iterable[str] | Sentence, form: Form = "raw", *,
         require: Iterable[str | Item] = (), forbid: Iterable[str | Item] = (), **options,
     ) -> ParseResult:  # fmt: skip
         """Parse one sentence.
 
         Args:
             text: Text, a list of words, or a Sentence.
-            form: The form of text: 'raw', 'tokens', 'tagged' or 'brackets'. The last one is raw text with some constituents,
-                which the tree must have: "She crossed [NP the old bridge]."
+            form: The form of text: 'raw', 'tokens' or 'tagged'.
             require: What the tree must have, such as "NP(3,5)" or "4->2", see `lalkit.chart.constraints`.
             forbid: What it must not have.
             options: Those of `parse_all`; with constraints, only precision.
@@ -532,14 +530,7 @@ class Parser(Questions):
             LalkitError: There are no words, or several sentences, or the constraints contradict each other.
         """
         constraints = Constraints.read(require, forbid)
-        if form == "brackets":
-            if not isinstance(text, str):
-                remedy = 'Give a str: "She crossed [NP the old bridge]."'
-                raise LalkitError(f"brackets are typed in a text, not in {shown(text)}", remedy=remedy)
-            text, typed = read_brackets(text, "1", self.hyphens)
-            form = "raw"
-            constraints = replace(constraints, require=constraints.require + tuple(typed))
-        elif isinstance(text, str) and form in ("raw", "text"):
+        if isinstance(text, str) and form in ("raw", "text"):
             one_sentence(text)
         if not constraints.items:
             return self.parse_all([text], form, **options)[0]
@@ -572,12 +563,9 @@ class Parser(Questions):
         return self.parse_all(sentences)
 
     def parse_all(
-        self,
-        texts: Iterable[str | Sequence[str] | Sentence],
-        form: Form = "raw",
-        errors: Literal["raise", "skip"] = "raise",
-        **options,
-    ) -> list[ParseResult] | pd.Series:
+        self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw",
+        errors: Literal["raise", "skip"] = "raise", **options,
+    ) -> list[ParseResult | None] | pd.Series:  # fmt: skip
         """Parse many sentences, in order: of a list, an array, a column of a table (a pandas Series) or an iterator.
 
         Returns a list; for a Series, a Series with the same index (`table["parse"] = parser.parse_all(table["text"])`).
@@ -632,9 +620,7 @@ class Parser(Questions):
         for sentence in sentences:
             known = self.scripts
             if known and (found := script("".join(sentence.words))) not in known:
-                _warn(
-                    f"most letters of {sentence.where} are {found}: the parser never learned this script, so it guesses"
-                )
+                _warn(f"most letters of {sentence.where} are {found}: the parser never learned this script")
             if self.unpunctuated and sentence.heads is None and sentence.constituents is None:
                 words = sentence.words
                 keep = [
@@ -743,10 +729,7 @@ def load(name: str | Path = "default", precision: Precision = "fp32") -> Parser:
     return Parser.load(name, precision)
 
 
-@cache
-def _load_again(folder: str, precision: Precision) -> Parser:
-    """Load the parser of results that were pickled, once for all of them."""
-    return Parser.load(folder, precision)
+_load_again = cache(Parser.load)  # the parser of results that were pickled, once for all of them
 
 
 @cache

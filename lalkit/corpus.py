@@ -171,18 +171,15 @@ class Job:
     """The parser and the options of a run, as other processes get them. The last three are set by `parse`.
 
     form: How a line is to be read, see `lalkit.treebank.text.read_line`. to: Forms of the output. pretty: Whether brackets go
-    over several lines. svg: A folder for drawings, which are named by the line (and in running text by the sentence of the line).
-    confidence: Whether conllu and json also say how
-    probable the parts of each parse are. precision: Of the scores, see `lalkit.network.predict`; if it is auto, the first process
-    chooses for all. prefix: The beginning of the ids of sentences. sha256: The fingerprint of the parser, which is compared.
-    temperature: That of the parser's probabilities.
+    over several lines. confidence: Whether conllu and json also say how probable the parts of each parse are. precision: Of the
+    scores, see `lalkit.network.predict`; if it is auto, the first process chooses for all. prefix: The beginning of the ids of
+    sentences. sha256: The fingerprint of the parser, which is compared. temperature: That of the parser's probabilities.
     """
 
     folder: str | Path
     form: Form = "raw"
     to: tuple[To, ...] = ("ptb",)
     pretty: bool = False
-    svg: Path | None = None
     confidence: bool = False
     precision: Precision = "fp32"
     prefix: str = ""
@@ -213,10 +210,6 @@ def parse_block(job: Job, block: Block, device: str = "cpu") -> dict[str, Any]:
         temperature = job.temperature if job.confidence else None
         results = iter(parser.parse_all(present, temperature=temperature))
         in_order = [None if sentence is None else next(results) for sentence in sentences]
-    for result in filter(None, in_order if job.svg else ()):
-        name = result.given.place or result.sentence.id
-        line, _, part = name.rpartition(":")[2].partition(".")  # big.txt:12.3 -> 0012-3.svg
-        result.save(job.svg / (f"{int(line):04d}" + (f"-{part}" if part else "") + ".svg"))
     texts = {to: "".join(write(result, to, job.pretty) for result in in_order) for to in job.to}
     give_back()
     counts = {"sentences": len(present), "words": sum(map(len, present)), "empty": len(sentences) - len(present)}
@@ -300,7 +293,7 @@ class Parts:
 
     def __init__(self, folder: Path, job: Job):
         self.folder = folder
-        self.settings = {name: value for name, value in asdict(job).items() if name not in ("folder", "svg")}
+        self.settings = {name: value for name, value in asdict(job).items() if name != "folder"}
 
     def check(self) -> None:
         """Raise LalkitError if the folder holds anything but the blocks of a run with the same settings."""
@@ -391,7 +384,7 @@ def parse(
         out: The output, with the form as a suffix if there are several forms; None for standard output.
         workers: The number of worker processes; None for this process.
         cluster: The address of a dask scheduler. Its workers need the parser under the same path.
-        replace_files: Replace files and drawings that are there, although `out` does not name them exactly.
+        replace_files: Replace files that are there, although `out` does not name them exactly.
 
     Raises:
         LalkitError: A text, a parser or an output cannot be used. The blocks that are finished are kept, and the same command
@@ -410,8 +403,6 @@ def parse(
         continues = bool(parts and parts.folder.exists())
         for path in outs.values() if len(outs) > 1 else ():
             files.check_new(path.parent, glob.escape(path.name), replace_files or continues)
-        if job.svg:
-            files.check_new(job.svg, "[0-9]*.svg", replace_files or continues)
         if parts:
             stack.enter_context(files.locked_folder(parts.folder))
             parts.check()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +24,7 @@ import numpy as np
 from lalkit.config import MOST_DIGITS
 from lalkit.errors import ParameterError, checked, shown
 from lalkit.treebank.joint import GROUP
-from lalkit.treebank.text import read_sentence, tokenize
-from lalkit.treebank.tree import UNARY, Sentence
+from lalkit.treebank.tree import UNARY
 
 ANY = "*"
 NUMBER = f"([0-9]{{1,{MOST_DIGITS}}})"
@@ -90,36 +89,6 @@ def read_item(item: str | Item) -> Item:
     if match := re.fullmatch(rf"{NUMBER}_(\S+)", text):
         return TagItem(int(match[1]), match[2])
     raise ParameterError("is no constraint", where=shown(item), remedy=NOTATION)
-
-
-def read_brackets(text: str, id: str = "", hyphens: bool = True) -> tuple[Sentence, list[SpanItem]]:
-    """Read a sentence with some brackets: She crossed [NP the old bridge]. Return its words and the constituents.
-
-    Raises ParameterError if the brackets do not balance, have no label, or divide a word.
-    """
-    plain, at, open_brackets, brackets = "", 0, [], []
-    for match in re.finditer(r"\[([^\s\[\]]+)\s+|\]", text):
-        plain, at = plain + text[at : match.start()], match.end()
-        if match[1]:
-            open_brackets.append((match[1], len(plain)))
-        elif open_brackets:
-            brackets.append((*open_brackets.pop(), len(plain)))
-        else:
-            raise ParameterError(f"a ] without its [ after {plain[-20:]!r}", where=id, remedy="Close what was opened.")
-    plain += text[at:]
-    if open_brackets or "[" in plain:
-        problem = f"the bracket [{open_brackets[-1][0] if open_brackets else ''} is not closed, or has no label"
-        raise ParameterError(problem, where=id, remedy="Write: [NP the old bridge], or [* the old bridge].")
-    sentence = replace(read_sentence(plain, "raw", 1, hyphens), id=id)
-    places = tokenize(plain, hyphens)
-    items = []
-    for label, start, end in sorted(brackets, key=lambda bracket: bracket[1:]):
-        inside = [number for number, place in enumerate(places, 1) if start < place[1] and place[0] < end]
-        if not inside or places[inside[0] - 1][0] < start or places[inside[-1] - 1][1] > end:
-            problem = f"[{label} {plain[start:end]}] does not hold whole words"
-            raise ParameterError(problem, where=id, remedy=f"The words are: {' '.join(sentence.words)}")
-        items.append(SpanItem(label, inside[0], inside[-1]))
-    return sentence, items
 
 
 @checked

@@ -31,11 +31,10 @@ PANELS = {
 # Headings for the options of `parse`, which has many.
 HEADINGS = {
     "What is read": ("model", "file", "form"),
-    "What is written": ("to", "pretty", "out", "svg", "confidence", "replace"),
+    "What is written": ("to", "pretty", "out", "confidence", "replace"),
     "For one typed sentence": ("require", "forbid", "alternatives", "differ", "attach"),
     "How it is computed": ("workers", "cluster", "precision"),
 }
-HEADING_OF = {option: heading for heading, options in HEADINGS.items() for option in options}
 
 
 class InOrder(TyperGroup):
@@ -79,7 +78,7 @@ def command(group: typer.Typer = app, name: str | None = None) -> Callable:
             info = copy(info)
             info.help = info.help or texts[name_]
             if function.__name__ == "parse" and isinstance(info, OptionInfo):
-                info.rich_help_panel = HEADING_OF[name_]
+                info.rich_help_panel = next(panel for panel, names in HEADINGS.items() if name_ in names)
             hints[name_] = Annotated[kind, info]
         function.__annotations__ = hints
         group.command(name)(on_terminal(function))

@@ -158,13 +158,12 @@ def parse(
     text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
     model: options.Model = "default",
     file: Path | None = None,
-    form: Literal["text", "raw", "tokens", "tagged", "conllu", "brackets"] = "raw",
+    form: Literal["text", "raw", "tokens", "tagged", "conllu"] = "raw",
     to: str = "ptb",
     pretty: bool = False,
     out: Path | None = None,
     workers: int | None = None,
     cluster: str | None = None,
-    svg: Annotated[Path | None, options.FOLDER] = None,
     require: list[str] | None = None,
     forbid: list[str] | None = None,
     alternatives: int | None = None,
@@ -178,21 +177,19 @@ def parse(
 
     Example: lalkit parse "Select the person driving." --to conllu
 
-    For one typed sentence: --require and --forbid, such as "NP(3,5)" or "4->2", --form brackets, --alternatives and --attach.
+    For one typed sentence: --require and --forbid, such as "NP(3,5)" or "4->2", --alternatives and --attach.
 
     Args:
         text: Sentences, or a file; by default standard input is read.
         file: Read this file, which must be UTF-8.
         form: What a line is: raw (one sentence), text (running text; a blank line ends a paragraph), tokens (words between
-            spaces), tagged (word_TAG pairs), conllu (a file, written back with our tags, heads and labels) or brackets (raw, with
-            some constituents: [NP the old bridge]).
+            spaces), tagged (word_TAG pairs) or conllu (a file, written back with our tags, heads and labels).
         to: The form of the output: ptb, conllu, json or parquet (a table), or several with commas between them.
         pretty: Print brackets over several lines.
         out: Write to this file; by default several forms of FILE are written beside it, to FILE.ptb and so on. If the
             command was interrupted, the same command continues.
         workers: The number of processes, one core each; by default this process uses all cores.
         cluster: Compute on the workers of this dask scheduler, e.g. tcp://host:8786.
-        svg: Write a drawing of every sentence into this folder.
         require: What the tree must have: NP(3,5), 4->2 (an arc) or 3_NN (a tag); words are counted from 1. Repeat it for more.
         forbid: What the tree must not have, in the same notation. Repeat it for more.
         alternatives: Print this many of the best readings, with their probabilities and with what differs from the best.
@@ -219,9 +216,9 @@ def parse(
     if confidence and "ptb" in forms:
         remedy = "Give --to conllu or --to json."
         raise ParameterError("brackets have no place for probabilities: --confidence is not for ptb", remedy=remedy)
-    if not (require or forbid or alternatives is not None or attach is not None or form == "brackets"):
+    if not (require or forbid or alternatives is not None or attach is not None):
         out = out or (file if file and len(forms) > 1 else None)
-        job = corpus.Job(find(model), form, forms, pretty, svg, confidence, precision)
+        job = corpus.Job(find(model), form, forms, pretty, confidence, precision)
         with ExitStack() as stack:
             if file:
                 lines = stack.enter_context(corpus.open_lines(file))
@@ -230,9 +227,9 @@ def parse(
             else:
                 lines = corpus.from_stream(sys.stdin.buffer, "standard input", "stdin")
             return corpus.parse(job, lines, out, workers, cluster, replace)
-    if not text or len(text) != 1 or any((out, workers is not None, cluster, svg, "parquet" in forms)):
+    if not text or len(text) != 1 or any((out, workers is not None, cluster, "parquet" in forms)):
         problem = "constraints and alternatives are for one typed sentence, and are printed"
-        without = "without --file, --out, --workers, --cluster, --svg or parquet"
+        without = "without --file, --out, --workers, --cluster or parquet"
         raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
     parser = Parser.load(model, resolve_precision(precision, "cpu", exact=True))
     result = parser.parse(text[0], form, require=require or (), forbid=forbid or ())

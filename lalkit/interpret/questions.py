@@ -18,7 +18,7 @@ explore out. The parameters, each a text:
 
     text      the sentence, or several sentences of raw text
     sentence  which of them to parse, from 1
-    form      raw, tokens, tagged or brackets
+    form      raw, tokens or tagged
     require   parts that the tree must have: NP(3,5); 4->2 (see `lalkit.chart.constraints`), with spaces or semicolons between
     forbid    parts that it must not have
     without   label heads that are switched off, by number or by label: 3, 7
@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from lalkit.chart.constraints import NUMBER, items_of, read_brackets
+from lalkit.chart.constraints import NUMBER, items_of
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES, PAGE_WORDS
 from lalkit.errors import LalkitError, ParameterError, checked, whole_number
 from lalkit.network.predict import check_joint
@@ -252,7 +252,7 @@ def _number(text: str) -> int | str:
 
 def check_length(text: str, form: str) -> None:
     """Raise ParameterError for a sentence that is too long to be parsed while someone waits."""
-    sentence = read_brackets(text)[0] if form == "brackets" else read_line(text, cast(Form, form))
+    sentence = read_line(text, cast(Form, form))
     if sentence is not None and len(sentence) > PAGE_WORDS:
         raise ParameterError(
             f"the sentence has {len(sentence)} words", remedy=f"Give sentences of at most {PAGE_WORDS} words."

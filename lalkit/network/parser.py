@@ -128,8 +128,9 @@ class Network(nn.Module):
         weights = (*self.parameters(), *self.buffers())
         return [(weight, 0 if weight.is_inference() else weight._version) for weight in weights]
 
-    def is_changed(self) -> bool:
-        """Return whether a change of label heads holds now, as inside `Parser.without`."""
+    @property
+    def changed(self) -> bool:
+        """Whether a change of label heads holds now, as inside `Parser.without`."""
         return any(hooks for module in self.modules() for hooks in vars(module).get("changes", {}).values())
 
     def state(self) -> list[tuple[object, object]]:

@@ -61,7 +61,6 @@ HOSTILE = [
     ("no constraint", parse("One.", forbid="NP(1"), {400}),
     ("a constraint on no word", parse("One.", require="NP(7,9)"), {400}),
     ("what is required and forbidden", parse("One.", require="1->2", forbid="1->2"), {400}),
-    ("brackets that do not close", parse("[NP One.", form="brackets"), {400}),
     ("a label head there is not", parse("One.", without="99999"), {400}),
     ("another page", get("/admin"), {404}),
     ("a folder above, escaped", get("/%2e%2e/%2e%2e/etc/passwd"), {404}),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lalkit
-from lalkit.chart.constraints import ArcItem, SpanItem, TagItem, read_brackets, read_item
+from lalkit.chart.constraints import ArcItem, SpanItem, TagItem, read_item
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.treebank.conllu import scan_conll
@@ -100,14 +100,7 @@ def test_a_constrained_parse_obeys_and_has_its_price(parser):
     assert sum(np.exp(chances)) == pytest.approx(1, rel=1e-4)
 
 
-def test_brackets_in_the_sentence_and_the_notation(parser):
-    text = 'She "saw" [NP the man [* with [NP the telescope]]], did n\'t she?'
-    sentence, items = read_brackets(text)
-    assert sentence.words[:7] == ("She", chr(34), "saw", chr(34), "the", "man", "with")
-    assert items == [SpanItem("NP", 5, 9), SpanItem("*", 7, 9), SpanItem("NP", 8, 9)]
-    result = parser.parse(text, "brackets")
-    spans = {(span.start, span.end): span.label for span in result.spans}
-    assert "NP" in spans[4, 9] and "NP" in spans[7, 9] and (6, 9) in spans and result.sentence.words == sentence.words
+def test_items_are_written_as_they_are_read():
     items = SpanItem("S::VP", 3, 12), SpanItem("*", 1, 2), ArcItem(4, 0), TagItem(3, "PRP$"), SpanItem("<H>", 2, 4)
     assert [read_item(str(item)) for item in items] == list(items)
     assert read_item(" (3, 5)") == SpanItem("*", 3, 5) and read_item("4 -> 2") == ArcItem(4, 2)
@@ -128,15 +121,6 @@ def test_impossible_constraints_are_refused(parser, require, forbid, where):
     with pytest.raises(ParameterError) as error:
         parser.parse(TEXT, require=require, forbid=forbid)
     assert where in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["She saw [NP the man", "She saw [the] man", "She saw NP the man]", "She saw [NP the m]an", "She saw [NP ] it"],
-)
-def test_wrong_brackets_are_refused(parser, text):
-    with pytest.raises(ParameterError):
-        parser.parse(text, "brackets")
 
 
 # ---------------------------------------------------------------- probabilities
@@ -239,7 +223,7 @@ def test_readings_on_the_command_line(tiny_parser, parser, caplog):
     parse = ["parse", "--model", tiny_parser]
     code, out, _ = command.lalkit(*parse, TEXT, "--alternatives", "3", "--to", "json", "--confidence")
     assert code == 0 and len([json.loads(line)["confidence"] for line in out.splitlines()]) == 3
-    code, out, err = command.lalkit(*parse, "She saw [NP the man with] it", "--form", "brackets", "--forbid", "1->2")
+    code, out, err = command.lalkit(*parse, TEXT, "--forbid", "1->2")
     assert code == 0 and out.startswith("(") and "the constraints cost" in err + caplog.text
     for wrong in (
         ["--require", "NP(1,2)", TEXT, TEXT], ["--alternatives", "2", TEXT, "--out", "x"], ["--alternatives", "0", TEXT],
