@@ -627,9 +627,7 @@ class Parser(Questions):
                     i for i, w in enumerate(words) if any(map(str.isalnum, w)) or normalise(w) in self.vocab.word_index
                 ]
                 if 0 < len(keep) < len(words):
-                    _warn(
-                        "this parser was trained without punctuation: marks that it does not know are left out of the tree"
-                    )
+                    _warn("the parser never learned punctuation: marks that it does not know are left out of the tree")
                     tags = sentence.tags and tuple(sentence.tags[i] for i in keep)
                     sentence = replace(sentence, words=tuple(words[i] for i in keep), tags=tags, upos=None)
             kept.append(sentence)

@@ -292,3 +292,12 @@ def test_a_sentence_that_cannot_be_decoded_is_named_by_its_file(tiny_parser, mon
         monkeypatch.setattr(machine, "available_bytes", lambda: 0)
     with refused("dev.trees, line "):
         predict(loaded.network, loaded.collator, sentences, threads=1)
+
+
+def test_a_pipe_or_a_device_in_a_treebank_is_not_read(tmp_path, alarm):
+    alarm(60)
+    os.mkfifo(tmp_path / "train.trees")
+    (tmp_path / "dev.conllu").symlink_to("/dev/zero")
+    for part in ("train", "dev"):
+        with refused(part):
+            load(str(tmp_path), part)

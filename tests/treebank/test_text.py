@@ -103,14 +103,11 @@ def test_ids_and_empty_lines():
     assert [[s and s.id for s in line] for line in lines] == [["f:1.1", "f:1.2"], [None], ["f:3.1"]]
 
 
-WRONG = [
-    *((line, "tagged") for line in ("The", "The_", "_DT")),
-    ("我们住在同一条巷子。", "raw"),
-    ("我们 住在 巷子", "text"),
-]
+TAGGED = [(line, "tagged") for line in ("The", "The_", "_DT")]
+CHINESE = [("我们住在同一条巷子。", "raw"), ("我们 住在 巷子", "text")]
 
 
-@pytest.mark.parametrize(("line", "form"), WRONG)
+@pytest.mark.parametrize(("line", "form"), TAGGED + CHINESE)
 def test_wrong_lines_name_their_place(line, form):
     """A parser that learned words must not get Chinese characters, or whole Chinese sentences, for words."""
     with pytest.raises(TreebankError, match="f:1: "):
