@@ -6,13 +6,19 @@
 """
 
 import os
+from contextlib import suppress
 from importlib import import_module
 from tempfile import gettempdir
 
-if (
-    os.name == "posix" and os.path.expanduser("~") == "~"
-):  # a container may have neither $HOME nor a name for its user; NLTK would not load
-    os.environ["HOME"] = os.path.join(gettempdir(), f"home-{os.getuid()}")
+# A container may have neither $HOME nor a name for its user; NLTK would not load. What is cached in a home is run as code, so a
+# folder that another user has made is not used.
+if os.name == "posix" and os.path.expanduser("~") == "~":
+    os.environ["HOME"] = os.devnull
+    with suppress(OSError):
+        home = os.path.join(gettempdir(), f"home-{os.getuid()}")
+        os.makedirs(home, 0o700, exist_ok=True)
+        if os.lstat(home).st_uid == os.getuid():
+            os.environ["HOME"] = home
 
 __version__ = "0.2.0"
 __all__ = ["LabelAttention", "ParseResult", "Parser", "SpanLabelAttention", "Treebank", "compare", "load"]

@@ -66,6 +66,8 @@ class ParseResult:
     state: Sequence | None = field(default=None, repr=False, compare=False)
     constraints: Constraints = Constraints()  # what the tree must have, and must not have
     reading: Reading | None = field(default=None, repr=False)  # for one of several trees: what differs from the best
+    # Of a result that was pickled: the folder and the precision of its parser, which is loaded again when it is asked.
+    named: tuple[str, Precision] | None = field(default=None, repr=False, compare=False)
 
     @property
     def sentence(self) -> Sentence:
@@ -161,12 +163,16 @@ class ParseResult:
         return self.state is None or same_state(self.state, parser.network.state())
 
     def __getstate__(self) -> dict:
-        """Name a parser that is as it was loaded, instead of writing its weights. It is loaded again when it is asked."""
+        """Name a parser that is as it was loaded, instead of writing its weights."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}  # not what is computed from them
         current = self.parser is not None and self.state is not None and self._is_current(self.parser)
         if current and self.parser.is_as_loaded():
             named = str(self.parser.folder), self.parser.precision
-            return vars(self) | {"parser": None, "state": None, "named": named}
-        return {**vars(self), "state": len(self.state) if current else 0}
+            return values | {"parser": None, "state": None, "named": named}
+        return values | {"state": len(self.state) if current else 0}
+
+    def __copy__(self) -> ParseResult:
+        return replace(self)  # with the same parser
 
     def __setstate__(self, attributes: dict) -> None:
         # A copy of a network has other tensors, which count their changes from the beginning, and no changes of label heads.
@@ -178,9 +184,9 @@ class ParseResult:
     @property
     def _parser(self) -> Parser:
         if self.parser is None:
-            if "named" not in vars(self):
+            if self.named is None:
                 raise LalkitError("this result has no parser attached", remedy="Parse the sentence again.")
-            parser = _load_again(*vars(self)["named"])
+            parser = _load_again(*self.named)
             vars(self).update(parser=parser, state=parser.network.state())
         return self.parser
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_t
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from lalkit.errors import ModelError
+from lalkit.errors import ModelError, shown
 from lalkit.files import parse_json
 
 C = TypeVar("C")
@@ -193,7 +193,7 @@ def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
     names = _forms(kind)
     if not isinstance(values, dict) or set(values) - set(names):
         unknown = set(values) - set(names) if isinstance(values, dict) else [values]
-        problem = f"{where} has unknown settings: {', '.join(map(_shown, unknown))}"
+        problem = f"{where} has unknown settings: {', '.join(map(shown, unknown))}"
         raise ModelError(problem, remedy=f"It has: {', '.join(names)}.")
     return kind(**{name: _read(kind, name, value, f"{where}.{name}") for name, value in values.items()})
 
@@ -275,16 +275,7 @@ def _read(config: type, name: str, value: Any, where: str) -> Any:
         problem = error.errors()[0]["msg"]
     except ValueError as error:
         problem = f'{error}. Give none, or JSON such as {{"d_key": 32}}'
-    raise ModelError(f"{where} is {_shown(value)}", remedy=f"{problem}.")
-
-
-def _shown(value: Any) -> str:
-    """Return a value as an error shows it: not longer than a line, and never with an error of its own."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # a number of thousands of digits, or deep nesting
-        return f"a very large {type(value).__name__}"
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    raise ModelError(f"{where} is {shown(value)}", remedy=f"{problem}.")
 
 
 # Sizes of the networks that are trained on a CPU.

@@ -93,17 +93,18 @@ def test_scores_of_documents_are_those_of_their_sweeps(document, text, sweep, la
 
 def test_the_trial_and_the_calibration_in_the_results_are_those_of_their_tables():
     results, readme = (" ".join((ROOT / page).read_text().split()) for page in ("RESULTS.md", "README.md"))
-    means = pd.read_csv(ROOT / "figures/sweeps/trial.csv").groupby("last layer")["f1"].mean()
-    places = {"none": "F1 is {:.2f} (88", "layer + PFL": "{:.2f} (89.51", "inside the span": "{:.2f} (89.36"}
-    for layer, place in places.items():
-        assert place.format(means[layer]) in results
-    best = means["layer + PFL"] - means["none"]
-    assert f"{best:.2f} ahead of none" in results and f"+{best:.2f} F1 over none" in readme
+    report = (ROOT / "figures/sweeps/trial.md").read_text(encoding="utf-8")
+    for cell in ("none", r"none \+ feed-forward", r"layer \+ PFL", "inside the span"):
+        assert re.search(rf"^\| {cell} \| 5 \| ([^|]+\)) ", report, re.MULTILINE)[1] in results
+    claims = re.findall(r"[a-z]\. \| \w+ \| [^|]+ \| [+-](\S+) \(\+?(\S+) to \+?(\S+)\) \| (\S+)", report)
+    for difference, low, high, p in claims[:7]:  # the two claims of equality are the same differences
+        assert re.search(rf"{difference} [^(]*\({low} to {high}", results) and (p > "0.2" or f"p = {p[1:]}" in results)
+    assert f"+{claims[0][0]} F1 over none ({claims[0][1]} to {claims[0][2]}, p = {claims[0][3][1:]})" in readme
     points = pd.read_csv(ROOT / "figures/calibration.csv").query("curve == 'ece'")
     table = points.pivot_table("y", ["parser", "kind"], "fitted")
     for parser in ("en", "en-news", "zh-sinica"):
-        kinds = (table.loc[parser, kind] for kind in ("span", "arc", "tree"))
-        cells = " | ".join(f"{row[False]:.1f} to {row[True]:.1f}" for row in kinds)
+        rows = table.loc[parser].loc[["span", "arc", "tree"]].to_numpy()
+        cells = " | ".join(f"{before:.1f} to {fitted:.1f}" for before, fitted in rows)
         assert f"| {parser} | {cells} |" in results
 
 

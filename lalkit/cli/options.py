@@ -28,13 +28,6 @@ PANELS = {
     "Train, and score": ("data", "train", "evaluate"),
     "Experiments": ("run", "sweep", "study", "report", "bench"),
 }
-# Headings for the options of `parse`, which has many.
-HEADINGS = {
-    "What is read": ("model", "file", "form"),
-    "What is written": ("to", "pretty", "out", "confidence", "replace"),
-    "For one typed sentence": ("require", "forbid", "alternatives", "differ", "attach"),
-    "How it is computed": ("workers", "cluster", "precision"),
-}
 
 
 class InOrder(TyperGroup):
@@ -57,11 +50,12 @@ def group(name: str, help: str, **options) -> typer.Typer:
     return made
 
 
-def command(group: typer.Typer = app, name: str | None = None) -> Callable:
+def command(group: typer.Typer = app, name: str | None = None, headings: dict[str, tuple] | None = None) -> Callable:
     """Add a function to a group of commands. The help of its options is the `Args:` section at the end of its docstring.
 
     A parameter without a default becomes an argument, any other an option. A flag has no opposite: there is --resume, but
-    no --no-resume. Raises KeyError for a parameter that the docstring does not explain.
+    no --no-resume. headings: for a help with headings, the options under each. Raises KeyError for a parameter that the
+    docstring does not explain.
     """
 
     def add(function: Callable) -> Callable:
@@ -77,8 +71,8 @@ def command(group: typer.Typer = app, name: str | None = None) -> Callable:
                 info = typer.Argument() if parameter.default is inspect.Parameter.empty else typer.Option(*flag)
             info = copy(info)
             info.help = info.help or texts[name_]
-            if function.__name__ == "parse" and isinstance(info, OptionInfo):
-                info.rich_help_panel = next(panel for panel, names in HEADINGS.items() if name_ in names)
+            if headings and isinstance(info, OptionInfo):
+                info.rich_help_panel = next(heading for heading, names in headings.items() if name_ in names)
             hints[name_] = Annotated[kind, info]
         function.__annotations__ = hints
         group.command(name)(on_terminal(function))

@@ -153,7 +153,15 @@ def evaluate(
             print(table.to_string(index=False, float_format="%.2f"))
 
 
-@command()
+HEADINGS = {
+    "What is read": ("model", "file", "form"),
+    "What is written": ("to", "pretty", "out", "confidence", "replace"),
+    "For one typed sentence": ("require", "forbid", "alternatives", "differ", "attach"),
+    "How it is computed": ("workers", "cluster", "precision"),
+}
+
+
+@command(headings=HEADINGS)
 def parse(
     text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
     model: options.Model = "default",

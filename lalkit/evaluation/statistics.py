@@ -53,9 +53,8 @@ def welch(first: ArrayLike, second: ArrayLike, margin: float) -> Welch:
     difference = float(a.mean() - b.mean())
     if min(len(a), len(b)) < 2:
         return Welch(difference, *[float("nan")] * 4)
-    if (
-        a.std() == b.std() == 0
-    ):  # all runs of a system are equal, so that there is no spread to measure the difference by
+    # All runs of a system are equal, so that there is no spread to measure the difference by.
+    if a.std() == b.std() == 0:
         return Welch(difference, difference, difference, float(difference == 0), float(abs(difference) >= margin))
     test = stats.ttest_ind(a, b, equal_var=False)
     interval = test.confidence_interval(0.95)

@@ -37,6 +37,7 @@ from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
 from lalkit.files import find_json, locked_folder, parse_json, remove_parts, write_bytes, write_json, write_text
 from lalkit.reproduce.notebook import suggest
+from lalkit.treebank.brackets import read_text
 
 logger = logging.getLogger(__name__)
 
@@ -254,9 +255,8 @@ class _Loader(yaml.SafeLoader):
     """YAML that refuses two keys of one name, instead of taking the last."""
 
     def construct_mapping(self, node, deep=False):
-        names = [
-            str(self.construct_object(key, deep=True)) for key, _ in node.value
-        ]  # 1 and '1' would be one name in a table
+        # As texts: 1 and '1' would be one name in a table.
+        names = [str(self.construct_object(key, deep=True)) for key, _ in node.value]
         if len(set(names)) < len(names):
             raise yaml.constructor.ConstructorError(None, None, f"a key is there twice: {names}", node.start_mark)
         return super().construct_mapping(node, deep)
@@ -265,7 +265,7 @@ class _Loader(yaml.SafeLoader):
 def _read(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises ParameterError if it is not YAML, or does not fit into JSON."""
     try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        content = yaml.load(read_text(Path(path)), _Loader)
         parse_json(json.dumps(content))  # it must fit into sweep.json
         return content
     except (OSError, yaml.YAMLError, RecursionError, TypeError, ValueError) as error:

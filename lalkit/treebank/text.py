@@ -176,10 +176,12 @@ def read_sentences(texts: Any, form: Form = "raw", hyphens: bool = True, skip: b
 
 
 def is_blank(value: Any) -> bool:
-    """Return whether a value is missing, as None and the NaN of pandas are, or has no words."""
-    return (
-        value is None or value != value or (isinstance(value, str | list | tuple) and not "".join(value).strip(WHITE))
-    )
+    """Return whether a value is missing, as None and the NaN and NA of pandas are, or has no words."""
+    import pandas as pd
+
+    if hasattr(value, "__len__"):
+        return not len(value.strip(WHITE) if isinstance(value, str) else value)
+    return bool(pd.isna(value))
 
 
 def read_sentence(text: Any, form: Form = "raw", number: int = 1, hyphens: bool = True) -> Sentence:

@@ -21,6 +21,7 @@ from lalkit.files import read_json
 from lalkit.network.alignment import load_tokenizer
 from lalkit.network.predict import predict
 from lalkit.network.word_vectors import load_encoder
+from lalkit.reproduce.sweep import plan
 from lalkit.training.checkpoint import load_model
 from lalkit.training.named import read_card
 from lalkit.treebank.corpora import load
@@ -294,10 +295,11 @@ def test_a_sentence_that_cannot_be_decoded_is_named_by_its_file(tiny_parser, mon
         predict(loaded.network, loaded.collator, sentences, threads=1)
 
 
-def test_a_pipe_or_a_device_in_a_treebank_is_not_read(tmp_path, alarm):
+def test_a_pipe_or_a_device_as_a_treebank_or_a_sweep_is_not_read(tmp_path, alarm):
     alarm(60)
     os.mkfifo(tmp_path / "train.trees")
     (tmp_path / "dev.conllu").symlink_to("/dev/zero")
-    for part in ("train", "dev"):
-        with refused(part):
-            load(str(tmp_path), part)
+    for part, name in (("train", "train.trees"), ("dev", "dev.conllu")):
+        for read in (partial(load, str(tmp_path), part), partial(plan, tmp_path / name)):
+            with refused(name):
+                read()

@@ -219,27 +219,29 @@ def test_damaged_tables_and_archives_of_named_corpora(tmp_path, subtests, monkey
 
 
 HOMELESS = """
-import pwd
-def nobody(uid): raise KeyError(uid)
-pwd.getpwuid = nobody
-import lalkit
+import os, pwd, sys
+os.getuid = lambda: int(sys.argv[1])
+pwd.getpwuid = {}.__getitem__  # nobody has a name
 from lalkit.treebank.corpora import CorpusError, load
 for name in ("craft", "sinica", "caf\\udce9"):
     try:
         load(name, "train")
     except CorpusError as error:
         print(error)
+print(os.environ["HOME"])
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows always has a home")
-def test_without_a_home_a_user_name_and_a_locale():
-    gone = ("HOME", "LALKIT_DATA", "NLTK_DATA")
-    environment = {name: value for name, value in os.environ.items() if name not in gone}
-    environment |= {"LC_ALL": "C", "PYTHONPATH": str(Path(lalkit.__file__).parents[1])}
-    done = subprocess.run([sys.executable, "-c", HOMELESS], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0 and "'caf\\udce9'" in done.stdout, done
-    assert done.stdout.count("not on this machine") == 2
+def test_without_a_home_a_user_name_and_a_locale(tmp_path):
+    """A home that another user has made is not used: what numba has cached in it would be run."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("HOME", "LALKIT_DATA", "NLTK_DATA")}
+    environment |= {"LC_ALL": "C", "PYTHONPATH": str(Path(lalkit.__file__).parents[1]), "TMPDIR": str(tmp_path)}
+    for user, home in ((os.getuid(), tmp_path / f"home-{os.getuid()}"), (os.getuid() + 1, os.devnull)):
+        command = [sys.executable, "-c", HOMELESS, str(user)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0 and "'caf\\udce9'" in done.stdout, done
+        assert done.stdout.count("not on this machine") == 2 and done.stdout.endswith(f"\n{home}\n")
 
 
 def test_an_error_while_a_file_is_read_names_it(tmp_path, tiny_parser):

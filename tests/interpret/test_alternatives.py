@@ -38,8 +38,8 @@ def test_one_temperature_for_both_layers_was_too_sure_of_arcs(parse):
     once = replace(parse, parser=copy(parse.parser))
     once.parser.temperature = 0.2154
     for result, probability in ((parse, 0.027), (once, 0.00004)):
-        arcs = result.attachments("telescope").set_index("head")["probability"]
-        assert arcs[2] == pytest.approx(probability, rel=0.15)
+        of_head = result.attachments("telescope").set_index("head")["probability"]
+        assert of_head[2] == pytest.approx(probability, rel=0.15)
 
 
 def test_alternatives_of_labels_keep_the_arcs(parse):

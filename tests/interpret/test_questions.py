@@ -307,12 +307,11 @@ def test_there_is_one_server_for_a_parser(tiny_parser):
 def requests(count):
     """A third of them is hostile, and of the rest one in eight asks for a page."""
     texts = ("She saw the man.", TEXT, "Yes", "It rained, and we stayed in.")
-    usual = (
-        row
+    rounds = (
+        [("a sentence", parse(text, k=1 + len(text) % 4), {200})] * 7 + [("a page", parse(text, "/explore"), {200})]
         for text in cycle(texts)
-        for row in [("a sentence", parse(text, k=1 + len(text) % 4), {200})] * 7
-        + [("a page", parse(text, "/explore"), {200})]
     )
+    usual = chain.from_iterable(rounds)
     return list(islice(chain.from_iterable(zip(usual, usual, cycle(HOSTILE))), count))
 
 

@@ -185,6 +185,12 @@ def test_the_view_has_the_decisions_of_the_parser(probed, some, seen, parts):
         probed.view([])
 
 
+def test_a_view_is_the_same_alone_and_in_a_batch(probed, some, seen):
+    alone, place = probed.view(some[3:], spans=[spans_of(some[3])], examples=[3]), len(spans_of(some[3]))
+    torch.testing.assert_close(alone.weights, seen.weights[-place:, ..., : alone.weights.shape[-1]], rtol=0, atol=1e-9)
+    assert alone.examples == seen.examples[-place:]
+
+
 def test_ablations_are_sums_without_a_head(probed, seen, parts):
     head = probed.vocab.label_index["NP"] - 1
     mean = torch.randn(len(seen.heads), 1, dtype=torch.float64)

@@ -141,8 +141,7 @@ def test_a_parser_without_label_attention_has_scores_alone(tmp_path, gold, model
     table, counts = measured(Parser.load(tmp_path), gold)
     assert {what for what, *_ in table} == {TRAINED} == set(counts["what"])
     assert table[TRAINED, "", "head_parameters"] == 0
-    (run,) = read_runs([str(tmp_path)])
-    assert run.system == system
+    assert [run.system for run in read_runs([str(tmp_path)])] == [system]
 
 
 def test_tests_are_over_the_runs():
@@ -201,10 +200,8 @@ def test_runs_by_name_by_config_and_of_a_sweep(tiny_parser, tiny_span_parser, tm
     runs = read_runs([f"the paper's={tiny_parser}", str(tiny_span_parser)])
     assert [(run.system, run.seed) for run in runs] == [("the paper's", 1), ("span glass", 1)]
     config = override(Parser.load(tiny_span_parser).config, {"model.span_attention.attention": "uniform"})
-    assert (
-        label_heads.system_of(config) == "span glass, uniform attention"
-        and label_heads.system_of(tiny()) == "paper's layer"
-    )
+    assert label_heads.system_of(config) == "span glass, uniform attention"
+    assert label_heads.system_of(tiny()) == "paper's layer"
     (tmp_path / "lr=2").symlink_to(tiny_span_parser)
     assert read_runs([str(tmp_path / "lr=2")]) == [("span glass", 1, tmp_path / "lr=2")]
     for places in ([str(tiny_span_parser)] * 2, ["nowhere"], []):
