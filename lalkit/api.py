@@ -547,11 +547,6 @@ class Parser(Questions):
         readings = self.readings(*self.prepared([read_sentence(text, form, 1, self.hyphens)]), constraints)
         return replace(self.result(readings, readings.readings([readings.best])[0]), reading=None)
 
-    def sample(self, text: str | Iterable[str] | Sentence, k: int, seed: int, form: Form = "raw") -> list[ParseResult]:
-        """Draw k joint trees of a sentence by their probability, with replacement. The seed alone decides which."""
-        readings = self.readings(*self.prepared([read_sentence(text, form, 1, self.hyphens)]))
-        return [self.result(readings, reading) for reading in readings.readings(readings.sample(k, seed))]
-
     def readings(self, sentence: Sentence, constraints: Constraints = Constraints()) -> Readings:  # noqa: B008
         """Return the joint trees of a sentence that obey the constraints, with their scores and probabilities."""
         lam = self.config.train.lam

@@ -29,13 +29,12 @@ Layers = Annotated[int, Field(ge=1, le=256)]
 LayersOrZero = Annotated[int, Field(ge=0, le=256)]
 Count = Annotated[int, Field(ge=1, le=10**9)]  # of epochs, words, steps or evaluations
 CountOrZero = Annotated[int, Field(ge=0, le=10**9)]
-MOST_SEED = 2**31 - 1
-Seed = Annotated[int, Field(ge=0, le=MOST_SEED)]
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Number = Annotated[float, Field(ge=0, le=10**12)]
 # The bounds of what people ask of a parser. errors.MOST is that of any other whole number.
 MOST_PROCESSES, MOST_THREADS = 256, 1024
-MOST_TREES = 10_000  # best trees, or samples, of a sentence
+MOST_TREES = 10_000  # best trees of a sentence
 MOST_DIGITS = 9  # of the number of a word
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
 Temperature = Annotated[float, Field(ge=LEAST_TEMPERATURE, le=MOST_TEMPERATURE, allow_inf_nan=False)]

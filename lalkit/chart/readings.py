@@ -1,8 +1,8 @@
-"""Find the k best joint trees of a sentence, and the best ones under constraints; draw joint trees by their probability.
+"""Find the k best joint trees of a sentence, and the best ones under constraints.
 
 A joint tree can have several derivations in the chart of `joint`, because left and right dependents may be added in different
-orders. In the charts of `sums` every joint tree has exactly one. Here they hold the best of several cases, or their sum; the
-names N, D, R, L and U are those of that file.
+orders. In the charts of `sums` every joint tree has exactly one. Here they hold the best of several cases; the names
+N, D, R, L and U are those of that file.
 
 The k best trees. A derivation is a list of choices, from the sentence down, the left part first. The chart of the best scores
 tells how much every other choice costs. The best tree that differs from a known one for the first time at a certain choice
@@ -38,8 +38,8 @@ from lalkit.chart.cky import FIRST_REAL, SUBHEAD
 from lalkit.chart.joint import JointTree, as_arrays, check_scores, check_weight
 from lalkit.chart.machine import compiled
 from lalkit.chart.sums import Temperature, inside, temperatures
-from lalkit.config import MOST_SEED, MOST_TREES
-from lalkit.errors import ParameterError, whole_number
+from lalkit.config import MOST_TREES
+from lalkit.errors import whole_number
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ def k_best(scores: Scores, k: int) -> list[JointTree]:
     while queue and len(trees) < k:
         lost, _, ranks, place, rank = heapq.heappop(queue)
         ranks = np.append(ranks[:place], rank)
-        spans, heads, gaps, possible = _unwind(*scores, chart, node, ranks, np.empty(0))
+        spans, heads, gaps, possible = _unwind(*scores, chart, node, ranks)
         if not possible:
             break  # the constraints leave no tree
         trees.append(_tree(scores, spans, heads))
@@ -157,36 +157,13 @@ def _best(scores: Scores) -> JointTree | None:
     n = len(scores.arcs)
     chart, node = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n))
     _fill_best(scores.labels.max(-1), scores.arcs, scores.closed, chart, node)
-    spans, heads, _, possible = _unwind(*scores, chart, node, np.empty(0, np.int64), np.empty(0))
+    spans, heads, _, possible = _unwind(*scores, chart, node, np.empty(0, np.int64))
     return _tree(scores, spans, heads) if possible else None
-
-
-def samples(scores: Scores, k: int, seed: int) -> list[JointTree]:
-    """Draw k joint trees with replacement, each with probability exp(score - log_partition). The seed alone decides which.
-
-    Raises ParameterError if k is below 1 or if constraints leave no tree.
-    """
-    k = whole_number("the number of trees", k, 1, MOST_TREES)
-    random = np.random.default_rng(whole_number("seed", seed, 0, MOST_SEED))
-    log_z, *charts = _sums(scores)
-    if log_z == -np.inf:
-        raise ParameterError("the constraints leave no tree to draw", remedy="Leave out one of them.")
-    draws = random.random((k, 5 * len(scores.arcs)))
-    return [_tree(scores, *_unwind(*scores, *charts, np.empty(0, np.int64), row)[:2]) for row in draws]
 
 
 def log_partition(scores: Scores) -> float:
     """Return the logarithm of the sum over all joint trees of exp(score); -inf if there is no tree."""
     return inside(np.logaddexp.reduce(scores.labels, axis=-1), scores.arcs, scores.closed)[0]
-
-
-def _sums(scores: Scores) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the log-partition and the charts of `_fill_best` with sums instead of maxima."""
-    names = np.logaddexp.reduce(scores.labels, axis=-1)
-    log_z, chart, _, _ = inside(names, scores.arcs, scores.closed)
-    all_children = scores.closed | np.eye(len(names), k=1, dtype=bool)  # where L has no other case than N
-    children = np.where(all_children, 0, names - np.logaddexp(0, names))
-    return log_z, chart, chart.transpose(1, 0, 2) + children[..., None]
 
 
 def tree_score(scores: Scores, spans, heads) -> float:
@@ -280,12 +257,11 @@ def _push(rows, count, a, b, c, d):
 
 
 @compiled
-def _unwind(labels, arcs, closed, chart, node, ranks, draws):
+def _unwind(labels, arcs, closed, chart, node, ranks):
     """Build one tree from filled charts. Return (spans [m, 4], heads [n], gaps [choices], whether there is a tree).
 
-    ranks: the rank of each of the first choices, 0 for the best case; all others are the best. draws: if not empty, numbers
-    in [0, 1), one a choice: draw the cases by their values, which are then logarithms of weights. gaps: what the tree would
-    lose if a choice were the next best case; inf if there is none, and before the last of the ranks.
+    ranks: the rank of each of the first choices, 0 for the best case; all others are the best. gaps: what the
+    tree would lose if a choice were the next best case; inf if there is none, and before the last of the ranks.
     """
     n = arcs.shape[0]
     heads = np.zeros(n, np.int64)
@@ -302,16 +278,12 @@ def _unwind(labels, arcs, closed, chart, node, ranks, draws):
         case = _following(values, cases, np.inf, -1)
         if case < 0:
             return spans[:count], heads, gaps[:step], False
-        if draws.shape[0] > 0:
-            sums = np.cumsum(np.exp(values[:cases] - values[case]))
-            case = np.searchsorted(sums, draws[step] * sums[-1], side="right")
-        else:
-            for _ in range(ranks[step] if step < ranks.shape[0] else 0):
-                case = _following(values, cases, values[case], case)
-            if step >= ranks.shape[0] - 1:
-                other = _following(values, cases, values[case], case)
-                if other >= 0:
-                    gaps[step] = values[case] - values[other]
+        for _ in range(ranks[step] if step < ranks.shape[0] else 0):
+            case = _following(values, cases, values[case], case)
+        if step >= ranks.shape[0] - 1:
+            other = _following(values, cases, values[case], case)
+            if other >= 0:
+                gaps[step] = values[case] - values[other]
         step += 1
         choice = choices[case]
         if item == DEPENDENT:

@@ -18,7 +18,7 @@ import torch
 
 from lalkit.chart.constraints import ArcItem, Constraints, Item, TagItem, items_of
 from lalkit.chart.joint import JointTree
-from lalkit.chart.readings import k_best, log_partition, samples, structures, tree_score, weighted
+from lalkit.chart.readings import k_best, log_partition, structures, tree_score, weighted
 from lalkit.chart.sums import Temperature, marginals_batch
 from lalkit.config import MOST_TREES
 from lalkit.errors import ParameterError, checked, whole_number
@@ -289,8 +289,3 @@ class Readings:
         if not first <= last <= n:
             raise ParameterError("there is no such phrase", where=str(phrase), remedy=f"The words are 1 to {n}.")
         return first, last
-
-    def sample(self, k: int, seed: int) -> list[JointTree]:
-        """Draw k trees by their probability, with replacement; see `lalkit.chart.readings.samples`."""
-        trees = samples(self.scores.divided(self.temperature), k, seed)
-        return [tree._replace(score=tree_score(self.scores, tree.spans, tree.heads)) for tree in trees]

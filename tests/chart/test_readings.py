@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from lalkit.chart.constraints import ArcItem, Constraints, SpanItem
 from lalkit.chart.joint import decode
-from lalkit.chart.readings import k_best, log_partition, samples, structures, weighted
+from lalkit.chart.readings import k_best, log_partition, structures, weighted
 from lalkit.errors import ParameterError
 from tests.chart.charts import LAMBDAS, check_joint_tree, random_chart
 from tests.reference import joint_enumeration as reference
@@ -102,23 +101,6 @@ def test_log_partition_is_that_of_enumeration():
         assert total == pytest.approx(expected, abs=1e-9), trial
     big = 1e4 * label_scores, 1e4 * arc_scores
     assert log_partition(weighted(*big)) >= k_best(weighted(*big), 1)[0].score
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_samples_have_the_probabilities_of_enumeration(seed):
-    """A chi-square test on 4,000 samples, with trees of few expected samples put together."""
-    n, temperature = 2 + seed % 2, (0.5, 1.0, 2.0)[seed % 3]
-    label_scores, arc_scores = random_chart(np.random.default_rng(seed), n, 3, "real")
-    trees = list(reference.labelled_trees(n, 3))
-    scores = np.array([reference.score_of(tree, label_scores, arc_scores, 0.4) for tree in trees]) / temperature
-    expected = 4000 * np.exp(scores - np.logaddexp.reduce(scores))
-    place = {tree: i for i, tree in enumerate(trees)}
-    draws = samples(weighted(label_scores, arc_scores, 0.4).divided(temperature), 4000, seed)
-    counts = np.bincount([place[key(tree)] for tree in draws], minlength=len(trees))
-    often = expected >= 8
-    assert often.sum() > 5
-    together = lambda values: np.append(values[often], values[~often].sum() + 1e-9)  # noqa: E731
-    assert chisquare(together(counts), together(expected)).pvalue > 0.001
 
 
 # ---------------------------------------------------------------- constraints

@@ -82,8 +82,6 @@ OF_PARSERS = {
         {"text": "It rained. We stayed in."}, {"text": "So? No!", "form": "text"}, {"text": "It_PRP so_FOO", "form": "tagged"},
         {"text": "One two.", "require": ["NP(1,1)"], "temperature": 1.0},
     ],
-    "sample": [{"text": "One two.", "k": k, "seed": 1} for k in (0, -1, 10**6, HUGE)]
-    + [{"text": "One two.", "k": 1, "seed": seed} for seed in (-1, HUGE)],
     "top_heads": [{"texts": "One two.", **wrong} for wrong in ({"count": 0}, {"count": HUGE}, {"label": "ZZ"})],
 }  # fmt: skip
 LOOKS = [{"texts": [None]}, {"texts": [SENTENCE], "temperature": 0}]

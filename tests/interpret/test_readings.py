@@ -1,4 +1,4 @@
-"""Alternatives, samples, constraints, and the probabilities of the parts of a parse."""
+"""Alternatives, constraints, and the probabilities of the parts of a parse."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ def parser(tiny_parser):
     return lalkit.load(tiny_parser)
 
 
-# ---------------------------------------------------------------- alternatives and samples
+# ---------------------------------------------------------------- alternatives
 
 
 def test_alternatives_begin_with_the_parse_and_mark_what_differs(parser):
@@ -69,12 +69,10 @@ def test_every_tree_that_was_chosen_is_explained(request, kind):
         replace(forbidden).explain()
 
 
-def test_samples_and_the_trees_of_one_word(parser, caplog):
+def test_the_trees_of_one_word(parser, caplog):
     results = parser.parse("Yes").alternatives(10_000, "any")
     assert len(results) == len(parser.vocab.labels) - 2 and "10000 trees were asked for" in caplog.text
     assert sum(result.reading.probability for result in results) == pytest.approx(1)
-    first, again, other = ([str(tree) for tree in parser.sample(TEXT, 4, seed)] for seed in (1, 1, 2))
-    assert first == again != other and len(first) == 4
 
 
 # ---------------------------------------------------------------- constraints
