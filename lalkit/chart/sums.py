@@ -158,9 +158,8 @@ def _label_weights(label_scores, weight, shares, names):
             first = FIRST_REAL if j - i == 1 or j - i == n else SUBHEAD
             top, total = LOWEST, 0.0 if row[0] == 0 else np.nan
             for k in range(first, row.shape[0]):
-                top = max(
-                    top, weight * row[k] if row[k] != -np.inf else -np.inf
-                )  # -inf forbids, even if the weight is 0
+                # -inf forbids, even if the weight is 0
+                top = max(top, weight * row[k] if row[k] != -np.inf else -np.inf)
             for k in range(first, row.shape[0]):
                 value = math.exp((weight * row[k] if row[k] != -np.inf else -np.inf) - top)
                 total += value

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Annotated
 
 # These must be set before torch and transformers are loaded.
-os.environ.setdefault(
-    "OMP_WAIT_POLICY", "passive"
-)  # threads that spin while they wait are 3-7 times slower on shared cores
+# Threads that spin while they wait are 3-7 times slower on shared cores
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")

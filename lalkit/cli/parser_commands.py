@@ -263,19 +263,17 @@ def explain(
     text: list[str],
     model: options.Model = "default",
     label: str | None = None,
-    norm: str = "exact",
     html: Annotated[Path | None, options.FILE] = None,
 ) -> None:
     """Explain which label heads made a constituent, and what they attend to: in words, and with --html as a page.
 
-    A parser with label attention inside the span is explained word by word. Its terms are exact, and it has no --norm.
+    A parser with label attention inside the span is explained word by word. The sums are exact.
 
     Example: lalkit explain "She saw the man with the telescope." --html page.html
 
     Args:
         text: Sentences to explain.
         label: Explain only constituents of this label, e.g. NP.
-        norm: How contributions are scaled: raw, minmax (the paper's), softmax, share or exact.
         html: Write an interactive page to this file.
     """
     from lalkit.api import Parser
@@ -288,17 +286,14 @@ def explain(
     parser = Parser.load(model)
     sentences = read_sentences(text, "raw", parser.hyphens)
     source = parser.attribution
-    if not source.norms and norm != "exact":
-        problem = "this parser has no norms: what words add is exact, and every head has one label"
-        raise ParameterError(problem, remedy="Leave --norm out.")
     temperature = parser.temperature if html and parser.config.model.task == "joint" else None
     looks = source.look(sentences, temperature=temperature)
     for look in looks:
         if len(looks) > 1:
             print(f"# {' '.join(look.prediction.sentence.words)}")
-        print(source.explain(look, label, norm, TOP, parser.profile), end="\n\n")
+        print(source.explain(look, label, "exact", TOP, parser.profile), end="\n\n")
     if html:
-        data = source.page(looks, title=source.question, model=str(model), norm=norm, profile=parser.profile)
+        data = source.page(looks, title=source.question, model=str(model), norm="exact", profile=parser.profile)
         logger.info("to explore: %s", write_text(html, explorer(data)))
 
 

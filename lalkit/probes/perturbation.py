@@ -22,11 +22,8 @@ from lalkit.probes.weights import entropy, isotropic, look_at
 MOST = 2**22  # numbers in a chunk of weights
 DRAWS = 5  # random rankings of an example
 BINS = (0.0, 0.25, 0.5, 0.75, 1.0)
-MODES = (
-    "context",
-    "mean",
-    "uniform",
-)  # what a head attended to is at zero, or at a given mean; or it attends to all alike
+# What a head attended to is at zero, or at a given mean; or it attends to all alike
+MODES = ("context", "mean", "uniform")
 
 
 class Erasure(NamedTuple):

@@ -48,10 +48,8 @@ ATTRIBUTIONS = (
     ("integrated", "integrated", True), ("integrated_fixed", "integrated", False),
 )  # fmt: skip
 ROUNDS = 100  # permutations
-ATTRIBUTED = {
-    "gradient": 300,
-    "integrated": 100,
-}  # texts for which each method computes gradients, which takes the most time
+# Texts for which each method computes gradients, which takes the most time
+ATTRIBUTED = {"gradient": 300, "integrated": 100}
 
 
 @dataclass(frozen=True)

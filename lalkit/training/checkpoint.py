@@ -1,8 +1,9 @@
 """Parsers on disk: a folder with `model.json` (config, vocabulary, encoder, results) and the file of weights that it names.
 
 Weights (safetensors) are written under a new name first. The new checkpoint counts from the moment at which `model.json` is
-renamed. If the process is killed at any time, the old or the new checkpoint is left, complete. Frozen weights of the encoder
-are not stored: they come from the encoder itself, and their hash is checked.
+renamed. If the process is killed at any time, the old or the new checkpoint is left, complete. Frozen weights of an encoder that
+has a name of ours, such as minilm, are not stored: they come from the encoder itself, and their hash is checked. Any other
+encoder travels with its parser: the folder `encoder` has its config and its tokenizer, and all its weights are stored.
 """
 
 from __future__ import annotations
@@ -20,24 +21,21 @@ from safetensors import SafetensorError
 from safetensors.torch import load, load_file, save
 from torch import Tensor, nn
 
-from lalkit.config import Config, Temperature, read_saved, to_dict
+from lalkit.config import Config, EncoderConfig, Temperature, override, read_saved, to_dict
 from lalkit.errors import ModelError
 from lalkit.files import check_form, in_utf8, read_json, regular, remove_parts, write_bytes, write_json
+from lalkit.network.alignment import NAMED, files_of
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 
 FORMAT = "lalkit-parser-1"
-MOMENTS = (
-    "step",
-    "exp_avg",
-    "exp_avg_sq",
-    "max_exp_avg_sq",
-)  # what Adam remembers of a parameter; the last only by amsgrad
+# What Adam remembers of a parameter; the last only by amsgrad
+MOMENTS = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LARGEST = 1e6  # no weight of a parser that has learned something comes near it
 BUILDING = threading.RLock()  # held while a network is built
-CALIBRATION = "calibration.json"
+CALIBRATION, ENCODER = "calibration.json", "encoder"
 RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, copy or train it again."
 
 
@@ -85,6 +83,9 @@ def save_model(
         "vocab": (vocab.without_words() if config.model.encoder.pretrained else vocab).to_dict(),
         "info": info,
     }
+    if travels(config.model.encoder):
+        for name, data in files_of(config.model.encoder.pretrained).items():
+            write_bytes(Path(folder) / ENCODER / name, data)
     tensors = {k: v.half() if half and v.is_floating_point() else v for k, v in trained(network).items()}
     save_tensors(folder, "model", tag, tensors, content)
 
@@ -118,7 +119,9 @@ def load_model(folder: str | Path) -> Loaded:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem = f"has no whole vocabulary, or no results: {error}"
         raise ModelError(problem, where=file, remedy=RETRAIN) from None
-    network = Network(config.model, vocab, weights=config.model.encoder.keeps_weights)
+    if moved := travels(config.model.encoder) and (Path(folder) / ENCODER).is_dir():
+        config = override(config, {"model.encoder.pretrained": str(Path(folder) / ENCODER)})
+    network = Network(config.model, vocab, weights=not moved)
     if content.get("frozen_sha256") != frozen_hash(network):
         problem = f"the encoder {config.model.encoder.pretrained!r} is not the one this parser was trained with"
         remedy = "Install the encoder's version named in constraints.txt."
@@ -162,15 +165,22 @@ def fingerprint(folder: str | Path) -> str:
     return digest.hexdigest()
 
 
+def travels(encoder: EncoderConfig) -> bool:
+    """Return whether a parser's folder holds its whole encoder: if there is one, and it has no name of ours."""
+    return encoder.pretrained is not None and encoder.pretrained not in NAMED
+
+
 def trained(network: Network) -> dict[str, Tensor]:
-    """Return the tensors to save: everything except frozen parameters."""
-    frozen = {name for name, p in network.named_parameters() if not p.requires_grad}
+    """Return the tensors to save: everything except the frozen parameters of an encoder with a name of ours."""
+    whole = travels(network.config.encoder)
+    frozen = {name for name, p in network.named_parameters() if not (whole or p.requires_grad)}
     return {k: v.detach().cpu().contiguous() for k, v in network.state_dict().items() if k not in frozen}
 
 
 def frozen_hash(network: Network) -> str | None:
-    """Return the SHA-256 of the frozen parameters, which are those of the encoder; None if there are none."""
-    frozen = sorted((name, p) for name, p in network.named_parameters() if not p.requires_grad)
+    """Return the SHA-256 of the parameters that are not saved, which are those of the encoder; None if there are none."""
+    saved = trained(network)
+    frozen = sorted((name, p) for name, p in network.named_parameters() if name not in saved)
     digest = hashlib.sha256()
     for name, p in frozen:
         digest.update(f"{name} {p.dtype} {[*p.shape]}".encode())

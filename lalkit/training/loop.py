@@ -33,7 +33,7 @@ from lalkit.training import checkpoint
 from lalkit.training.named import find
 from lalkit.training.objective import MAX_LENGTH, Learner, rate_factor, terms_of
 from lalkit.treebank.check import lessons, subset
-from lalkit.treebank.text import splits_hyphens
+from lalkit.treebank.text import habits
 from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
@@ -225,7 +225,7 @@ class Run(Learner):
         if quality(scores) > state.best:
             state.best, state.stale = quality(scores), 0
             info = {"treebank": self.treebank, "lalkit": __version__, "dev": scores, "epoch": state.epoch}
-            info |= {"threads": torch.get_num_threads(), "hyphens": splits_hyphens(self.train)}
+            info |= {"threads": torch.get_num_threads(), **habits(self.train)}
             with self._averaged():
                 checkpoint.save_model(self.out, self.network, self.config, self.vocab, f"{state.step:07d}", info)
         else:

@@ -19,10 +19,8 @@ from lalkit.treebank.tree import UNARY, Node, Sentence, Span, escape, format_tre
 TOKEN = re.compile(r"[()]|[^ \t\r\n\f\v()]+")
 TOPS = ("", "TOP", "ROOT", "S1", "VROOT")  # labels of a top bracket that is layout, not syntax
 ESCAPES = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
-ENCODINGS = {
-    "gb18030": "的一是不了在人有我他这个们中来",
-    "big5": "的一是不了在人有我他這個們中來",
-}  # with frequent characters
+# With frequent characters
+ENCODINGS = {"gb18030": "的一是不了在人有我他这个们中来", "big5": "的一是不了在人有我他這個們中來"}
 # What reading a file may raise, also one in an archive that is damaged.
 UNREADABLE = (OSError, EOFError, BadZipFile, zlib.error, KeyError, RuntimeError, ValueError)
 # What a file is that is no text, by its first bytes, and what to do with it.

@@ -32,9 +32,8 @@ if TYPE_CHECKING:  # it loads slowly
 
 REMEDY = 'A pattern looks like SBAR < (IN < that). Signs stand between quotes: ",". See notebooks/patterns.md.'
 QUOTED = r'"(?:\\.|[^"\\])*"|/(?:\\.|[^/\\])*/'
-NODE = re.compile(
-    rf"(@?)((?:i@)?(?:{QUOTED})|\*|[^][\s;:.,&|<>()$!@%'^=]+)(=[A-Za-z0-9]+)?"
-)  # mark of a macro, node, name
+# Mark of a macro, node, name
+NODE = re.compile(rf"(@?)((?:i@)?(?:{QUOTED})|\*|[^][\s;:.,&|<>()$!@%'^=]+)(=[A-Za-z0-9]+)?")
 MOST_BRACKETS = 50
 COLUMNS = "sentence id start end label text head head_word".split()
 SHOWN = 50  # lines of a concordance in a notebook

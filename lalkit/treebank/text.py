@@ -306,10 +306,14 @@ def with_text(sentence: Sentence, text: str | None) -> Sentence:
         return sentence
 
 
-def splits_hyphens(sentences: Iterable[Sentence]) -> bool:
-    """Return whether hyphens are tokens of their own in a treebank: well - known, and not well-known."""
-    words = [word for sentence in sentences for word in sentence.words]
-    return words.count("-") >= sum(re.fullmatch(r"\w+(-\w+)+", word) is not None for word in words)
+def habits(sentences: Iterable[Sentence]) -> dict[str, bool]:
+    """Return what a treebank does with two kinds of signs.
+
+    hyphens: whether they are tokens of their own: well - known, and not well-known. unpunctuated: whether there is no full stop.
+    """
+    words = Counter(word for sentence in sentences for word in sentence.words)
+    inside = sum(count for word, count in words.items() if re.fullmatch(r"\w+(-\w+)+", word))
+    return {"hyphens": words["-"] >= inside, "unpunctuated": not words["."] + words["。"]}
 
 
 def one_sentence(text: str) -> str:

@@ -286,9 +286,8 @@ def test_a_result_is_explained_only_by_the_network_that_parsed(tiny_parser, subt
         "used, pickled": lambda result: pickled((result.readings, result.look, result)[-1]),
         "changed, pickled": lambda result: pickled(changed(result)),
     }  # fmt: skip
-    again = torch.no_grad()(
-        lambda result: (result.parser.network.spans.second.weight.mul_(1), result)[1]
-    )  # torch counts it
+    # Torch counts it
+    again = torch.no_grad()(lambda result: (result.parser.network.spans.second.weight.mul_(1), result)[1])
     for name, use in (accepted | {"inside a control": zeroed, "changed": changed, "written again": again}).items():
         with subtests.test(name):
             result = use(lalkit.load(tiny_parser).parse("One two three."))

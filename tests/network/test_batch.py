@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lalkit.errors import ModelError
-from lalkit.network.alignment import align, load_tokenizer, special_tokens, surface, wants_space
+from lalkit.network.alignment import after_space, align, load_tokenizer, special_tokens, surface
 from lalkit.network.batches import PAD, UNK, batches, parts
 from lalkit.network.vocabulary import PADDING, UNKNOWN, Vocab
 from lalkit.treebank.tree import Sentence
@@ -53,10 +53,9 @@ def test_odd_words():
 @given(words=WORDS)
 def test_the_sub_words_are_those_of_the_words_cut_by_any_tokenizer(family, words):
     made = tokenizer(family)
-    space = " " if wants_space(made) else ""
     aligned = align(tuple(words), made, 100_000)
     (row,), places = aligned.rows, aligned.places[1:-1]
-    texts = [space + surface(word) for word in words]
+    texts = [after_space(word, made) for word in words]
     given = made(texts, is_split_into_words=True, add_special_tokens=False)
     for i, (_, first, last) in enumerate(places):
         mine = [id for id, owner in zip(given["input_ids"], given.word_ids()) if owner == i]

@@ -1,17 +1,22 @@
-"""Pretrained encoders of three kinds, tiny and of random weights; maps of low rank; and MiniLM without transformers."""
+"""Pretrained encoders of three kinds, tiny and of random weights; maps of low rank; and ours, without transformers."""
+
+import json
+from itertools import product
+from pathlib import Path
 
 import pytest
 import torch
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from lalkit.config import override, tiny
 from lalkit.network import word_vectors
-from lalkit.network.alignment import resolve
+from lalkit.network.alignment import align, load_tokenizer, resolve
 from lalkit.network.batches import Collator, parts
-from lalkit.network.minilm import MiniLM, WordPieces
+from lalkit.network.minilm import Bert, Pieces, whole
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.network.vocabulary import Vocab
@@ -142,18 +147,26 @@ def test_only_what_was_to_be_trained_learns_and_only_where_it_is_less():
     assert not learning(whole) and all(p.requires_grad for p in whole.parameters())
 
 
-# ---------------------------------------------------------------- MiniLM
-
-FOLDER = resolve("minilm")
-OURS, THEIRS = WordPieces(FOLDER), AutoTokenizer.from_pretrained(FOLDER)
+# ---------------------------------------------------------------- encoders with a name of ours
 
 
+def theirs(name):
+    """Return the network of transformers with the weights of an encoder of ours."""
+    if name == "minilm":
+        return AutoModel.from_pretrained(resolve(name), dtype=torch.float32)
+    config = json.loads(Path(resolve(name), "config.json").read_text()) | {"model_type": "bert"}
+    model = BertModel(BertConfig(**config), add_pooling_layer=False)
+    model.load_state_dict(whole(load_file(Path(resolve(name), "model.safetensors"))))
+    return model
+
+
+@pytest.mark.parametrize("name", ["minilm", "e5-han"])
 @pytest.mark.parametrize(("lengths", "training"), [((9, 9), False), ((9, 4, 1), False), ((9, 4, 1), True)])
-def test_minilm_has_the_bits_of_transformers(lengths, training):
-    models = MiniLM(FOLDER), AutoModel.from_pretrained(FOLDER, dtype=torch.float32)
+def test_our_encoders_have_the_bits_of_transformers(name, lengths, training):
+    models = Bert(resolve(name)), theirs(name)
     models[1].pooler = None
     torch.manual_seed(0)
-    words = torch.randint(1000, 30000, (len(lengths), max(lengths)))
+    words = torch.randint(1000, 20000, (len(lengths), max(lengths)))
     mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
     results = []
     for model in models:
@@ -163,6 +176,27 @@ def test_minilm_has_the_bits_of_transformers(lengths, training):
         results.append([*output.hidden_states, *(p.grad for p in model.parameters())])
     names = [[name for name, _ in model.named_parameters()] for model in models]
     assert names[0] == names[1] and all(map(torch.equal, *results))
+
+
+def test_blocks_of_4_bits():
+    pairs, scale = torch.randint(0, 256, (3, 2, 16), dtype=torch.uint8), torch.rand(3, 2, 1).half()
+    matrix = whole({"a:pairs": pairs, "a:scale": scale, "b": scale})["a"]
+    for row, column in product(range(3), range(64)):
+        block, place = divmod(column, 32)
+        byte = int(pairs[row, block, place % 16])
+        assert matrix[row, column] == ((byte >> 4 if place > 15 else byte & 15) - 8) * scale[row, block].float()
+
+
+@pytest.mark.parametrize(("space", "rest"), [("auto", "▁A B,▁2017,▁ 。"), ("never", "A B,2017,。"), ("always", "")])
+def test_chinese_words_have_no_space_before_them(space, rest):
+    tokenizer = load_tokenizer("e5-han")
+    aligned = align(("北京", "我们", "ＡＢ", "2017", "。"), tokenizer, space=space)
+    pieces = [tokenizer.backend.id_to_token(id) for id in aligned.rows[0]]
+    words = ",".join(" ".join(pieces[first : last + 1]) for _, first, last in aligned.places[1:-1])
+    assert words == (f"北京,我们,{rest}" if rest else "▁ 北京,▁我们,▁A B,▁2017,▁ 。")
+
+
+OURS, THEIRS = Pieces(resolve("minilm")), AutoTokenizer.from_pretrained(resolve("minilm"))
 
 
 @given(st.lists(st.text(max_size=9), min_size=1, max_size=5))

@@ -8,6 +8,7 @@ from lalkit.errors import TreebankError
 from lalkit.network.batches import Collator
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.text import (
+    habits,
     is_chinese,
     normalise,
     read_line,
@@ -16,7 +17,6 @@ from lalkit.treebank.text import (
     read_text,
     script,
     split_sentences,
-    splits_hyphens,
     tokenize,
 )
 from lalkit.treebank.tree import Sentence, Span
@@ -125,7 +125,7 @@ def test_running_text_is_split_into_sentences():
 
 def test_a_treebank_says_whether_hyphens_split_words():
     for words, split in ((["well-known"], False), (["well", "-", "known"], True), (["It"], True)):
-        assert splits_hyphens([Sentence(words)]) == split
+        assert habits([Sentence(words)])["hyphens"] == split
 
 
 def test_words_of_one_sentence_are_asked_about():
