@@ -250,7 +250,7 @@ def study_heads(
     treebank: str = "ptb-sample",
     split: options.Split = "test",
     sentences: Sentences = 0,
-    probed: Annotated[int, typer.Option(min=1)] = 40,
+    probed: Annotated[int, typer.Option(min=0)] = 40,
     rounds: Annotated[int, typer.Option(min=1)] = 20,
     threads: options.Threads = 1,
     out: Annotated[Path, options.FOLDER] = Path("runs/heads"),
@@ -266,7 +266,7 @@ def study_heads(
     Args:
         runs: Trained runs (FOLDER or NAME=FOLDER) and folders of sweeps; the others are compared with the first.
         treebank: The treebank to parse under controls.
-        probed: The number of sentences for the probes.
+        probed: The number of sentences for the probes; 0 means the controls alone.
         rounds: The number of random permutations of each attention.
         out: The folder for the tables and the figure.
     """

@@ -166,7 +166,8 @@ def heads_figure(table: pd.DataFrame) -> Figure:
 
     The first panel shows how much F1 changes under each control at test. The next two show how much the F1 of a label changes
     with its label head at its mean, and without its label head; crosses are the F1 of all other labels. The last panel shows how
-    often the label's head attends most to the span's head word, and a bar for chance.
+    often the label's head attends most to the span's head word, and a bar for chance. Without labels, the first panel
+    stands alone.
 
     table: the columns system, seed, what, label, measure and value, as `lalkit study heads` writes them.
     """
@@ -180,7 +181,7 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     changed = of["f1"][of["f1"]["what"] != TRAINED]
     controls = list(changed["what"].unique())
     height = 1.9 + (0.2 + 0.1 * len(systems)) * max(len(controls), len(labels))  # a lane for each system
-    figure, panels = side_by_side(4, 14, height, words=labels)
+    figure, panels = side_by_side(4 if labels else 1, 14 if labels else 7, height, words=labels)
     colours = sns.color_palette(PALETTE, len(systems))
 
     def points(axis: Axes, rows: pd.DataFrame, x: str, y: str, order: list, marker: str = "o") -> None:
@@ -193,22 +194,22 @@ def heads_figure(table: pd.DataFrame) -> Figure:
     for axis, removed in zip(panels[1:3], REMOVED):
         for measure, marker in (("label_f1_of_others", "x"), ("label_f1", "o")):
             points(axis, of[measure][of[measure]["what"] == removed], "change", "label", labels, marker)
-    points(panels[3], of["on_head_word"], "value", "label", labels)
     chance = of["on_head_word_chance"].groupby("label")["value"].mean()
-    panels[3].plot(chance.reindex(labels), range(len(labels)), "|", color="black", ms=22, mew=2)
+    for axis in panels[3:]:
+        points(axis, of["on_head_word"], "value", "label", labels)
+        axis.plot(chance.reindex(labels), range(len(labels)), "|", color="black", ms=22, mew=2)
     captions = [
         "F1, change in points: contexts, or A,\nchanged at test",
         *(f"F1 of the label, change in points, {what}\n(crosses: of all other labels)" for what in REMOVED),
         "percent of spans whose most attended word\nis the head word (bar: chance)",
     ]
+    for axis in panels[:3]:
+        axis.axvline(0, color="black", lw=0.8)
     for axis, names, caption in zip(panels, (controls, labels, labels, labels), captions):
-        if axis is not panels[3]:
-            axis.axvline(0, color="black", lw=0.8)
         _small_labels(axis, caption)
         for y in range(1, len(names)):
             axis.axhline(y - 0.5, color="#DDDDDD", lw=0.6)
-    marks = [plt.Line2D([], [], ls="", marker="o", color=colour) for colour in colours]
-    _legend_below(figure, marks, systems)
+    _legend_below(figure, [plt.Line2D([], [], ls="", marker="o", color=colour) for colour in colours], systems)
     return figure
 
 

@@ -53,7 +53,7 @@ class AttributionSource(ABC):
 
     A layer sets these attributes. question: the title of the page to explore. content: the content of a look, in words. norms:
     the ways to measure a contribution, if there are several. top_norm: the norm that decides which head leads a span. needs:
-    options of `Network.forward` for a look.
+    options of `Network.forward` for a look. mixed: whether the part of one head in the score of a span cannot be separated.
     """
 
     question: str
@@ -61,6 +61,7 @@ class AttributionSource(ABC):
     norms: Sequence[str] = ()
     top_norm: str
     needs: Mapping[str, Any] = {}
+    mixed: bool = False
 
     def __init__(self, network: Network, collator: Collator, lam: float = 0.5):
         """lam: the weight of label scores in the score of a tree."""

@@ -85,11 +85,9 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
     for name, folder in map(name_and_place, places):
         if (Path(folder) / "sweep.json").exists():
             sweep = read_sweep(folder)
-            cells = sweep.runs[list(sweep.axes)].agg(", ".join, axis=1)
-            pairs = zip(cells, sweep.runs["run"])
-            found = [
-                (f"{name}: {cell}" if name else cell, Path(folder) / "runs" / run / "parser") for cell, run in pairs
-            ]
+            before = f"{name}: " if name else ""
+            cells = before + sweep.runs[list(sweep.axes)].agg(", ".join, axis=1)
+            found = [(cell, Path(folder) / "runs" / run / "parser") for cell, run in zip(cells, sweep.runs["run"])]
         else:
             found = [(name, Path(folder))]
         for system, parser in found:
@@ -131,10 +129,13 @@ def measure(
 ) -> tuple[list[Row], pd.DataFrame]:
     """Measure a parser as trained, under all controls, without the head of each label, and with the probes.
 
+    The heads of labels and the probes are left out where the parts of heads are mixed, such as by a feed-forward after them.
+
     Args: gold: the sentences to parse. train: the sentences over which means are taken. labels: those whose head is taken out.
-        probed: the number of sentences for the probes, spread evenly. rounds: permutations of each attention.
+        probed: the number of sentences for the probes, spread evenly; 0: the controls alone. rounds: permutations of each
+        attention.
     Returns: the rows; and for the parser as trained and for every control the counts of every sentence (what, `COUNTED`).
-    Raises: ModelError for a parser whose heads are mixed, so that none can be taken out.
+    Raises: ModelError for a parser whose heads do not have one context each for a sentence.
     """
     _parse(parser, gold[:2])  # Kernels are compiled now, before the time is taken.
     start = time.process_time()  # Other work on the machine does not count here.
@@ -152,19 +153,19 @@ def measure(
             for name, hooks in source.controls(mean).items():
                 with source.layer.hooked(**hooks):
                     evaluations[name] = evaluate(gold, _parse(parser, gold))
-            attribution = source.measure(gold, mean)
-            known = [label for label in labels if label in parser.vocab.label_index]
-            heads = {label: source.head_of(label, attribution) for label in known}
-            before = by_label(gold, trained, APART, least=0)
-            for label, head in heads.items():
-                rows += _of_label(TRAINED, label, before)
-                for name, hooks in source.without(head, mean).items():
-                    with source.layer.hooked(**hooks):
-                        counts = by_label(gold, _parse(parser, gold), APART, least=0)
-                        rows += _of_label(name, label, counts)
-        rows += _tops(source, attribution, heads)
-        rows += _head_words(gold, attribution, heads)
-        rows += _probes(source, subset(gold, probed), rounds)
+            if probed and not source.mixed:
+                attribution = source.measure(gold, mean)
+                heads = {name: source.head_of(name, attribution) for name in labels if name in parser.vocab.label_index}
+                before = by_label(gold, trained, APART, least=0)
+                for label, head in heads.items():
+                    rows += _of_label(TRAINED, label, before)
+                    for name, hooks in source.without(head, mean).items():
+                        with source.layer.hooked(**hooks):
+                            counts = by_label(gold, _parse(parser, gold), APART, least=0)
+                            rows += _of_label(name, label, counts)
+                rows += _tops(source, attribution, heads)
+                rows += _head_words(gold, attribution, heads)
+                rows += _probes(source, subset(gold, probed), rounds)
     for name, evaluation in evaluations.items():
         summary = evaluation.summary()
         rows += [(name, "", key, summary[key]) for key in ("f1", "uas", "las") if summary[key] is not None]
@@ -278,8 +279,8 @@ def compare_heads(
     Args: runs: the first run's system is the one that the others are tested against. sentences: the number of sentences, spread
         evenly over the split; 0 means all. labels: those whose heads are taken out; None: the most frequent. probed: the number
         of sentences for the probes. rounds: permutations of each attention. keep: a folder for what was measured of each run.
-    Raises: LalkitError, with the run's folder, if its heads are mixed; for a label that the sentences do not have; and for
-        sentences without constituents.
+    Raises: LalkitError, with the run's folder, if its heads do not have one context each; for a label that the sentences do not
+        have; and for sentences without constituents.
     """
     gold = with_constituents(treebank, split, sentences)
     train = subset(load(treebank, "train").sentences, MEANS)
@@ -304,8 +305,9 @@ def compare_heads(
             except LalkitError as error:
                 raise error.at(str(run.folder)) from None
             if keep:
-                values = [(*row[:3], float(row[3])) for row in measured]
-                write_json(file, {"rows": values, "counts": table.to_dict("list")})
+                write_json(
+                    file, {"rows": [(*row[:3], float(row[3])) for row in measured], "counts": table.to_dict("list")}
+                )
         rows += [(run.system, run.seed, *row) for row in measured]
         counts.append(table.assign(system=run.system, seed=run.seed))
     table = pd.DataFrame(rows, columns=list(COLUMNS))
