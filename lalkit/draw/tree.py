@@ -27,11 +27,13 @@ LINE_GAP = 5  # between a label and the line below it
 NOTE_LINE = 13  # how much higher a level is if there are notes below the labels
 TAG_TO_WORD = 19
 GAP = 14  # between neighbouring boxes
+LONG = 25  # words; in a longer sentence, words and arcs stand closer
 MARGIN = 16
 UNDER_WORDS = 8  # from the words' baseline to where the arcs begin
 FIRST = 24  # from there to the first level of arcs
 STEP = 21  # from one level of arcs to the next
 LEG = 7  # between arcs that meet the same word
+CLOSE = 5  # both gaps in a long sentence
 CORNER = 6
 ARROW = 7
 PAD = 3  # white around the label of an arc
@@ -199,12 +201,13 @@ def read_arcs(sentence: Sentence) -> list[Arc]:
         arc.level += max(inside, default=0)
         arcs.append(arc)
     root = sentence.heads.index(0) + 1
+    leg = min(LEG, gap_of(sentence.words))
     for word in range(1, len(sentence) + 1):
-        first = LEG if word == root else LEG / 2  # the root's own line stands in the centre
+        first = leg if word == root else leg / 2  # the root's own line stands in the centre
         for side in (-1, 1):
             meeting = [arc for arc in arcs if (arc.right if side < 0 else arc.left) == word]
             for k, arc in enumerate(sorted(meeting, key=lambda arc: arc.left - arc.right)):
-                arc.offsets[word] = side * (first + k * LEG)
+                arc.offsets[word] = side * (first + k * leg)
     level = 1 + max((arc.level for arc in arcs), default=0)
     return [*arcs, Arc(root, 0, labels[root - 1] or "root", level, {root: 0.0})]
 
@@ -214,6 +217,11 @@ def _tagged(words: Sequence[str], tags: Sequence[str] | None) -> Iterator[tuple[
 
 
 # ---------------------------------------------------------------- where it is drawn
+
+
+def gap_of(words: Sequence[str]) -> int:
+    """Return the gap between the boxes of neighbouring words; in a long sentence also that between arcs."""
+    return GAP if len(words) <= LONG else CLOSE
 
 
 def lay_out(
@@ -229,13 +237,14 @@ def lay_out(
     """
     items = list(walk(layers.root))
     level = LEVEL + NOTE_LINE if any(item.note for item in items) else LEVEL
+    gap = gap_of(layers.words)
     slots = [
-        max(svg.text_width(svg.shorten(word), WORD), svg.text_width(tag, TAG)) + GAP
+        max(svg.text_width(svg.shorten(word), WORD), svg.text_width(tag, TAG)) + gap
         for word, tag in _tagged(layers.words, layers.tags)
     ]
     wide = list(slots)  # the ends of the arcs of a word stand within its slot
     for word, offset in (pair for arc in arcs for pair in arc.offsets.items()):
-        wide[word - 1] = max(wide[word - 1], 2 * abs(offset) + GAP)
+        wide[word - 1] = max(wide[word - 1], 2 * abs(offset) + gap)
     xs = spread(layers.root, wide, arcs)
     base = MARGIN + (LABEL + layers.root.level * level if layers.root.level else TAG)
     height, width = base + TAG_TO_WORD + MARGIN - 4, 0.0

@@ -10,6 +10,10 @@ from tests.draw.local_clients import MARKUP
 
 pytestmark = pytest.mark.slow
 TEXT = "She saw the man with the telescope."
+LONG = (
+    "The engineers who repaired the old bridge near the harbour say that it will carry heavier trucks by spring, although the "
+    "mayor, who visited the site on Monday with two reporters, still doubts their plans."
+)  # with its punctuation 38 words and more
 
 
 @pytest.fixture(scope="module")
@@ -153,15 +157,24 @@ def test_one_of_several_sentences_is_shown(page):
     assert page.locator("#choose").is_hidden() and "sentence" not in page.url
 
 
-@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
-def test_a_usual_sentence_needs_no_scrolling(page, size):
-    page.set_viewport_size(dict(zip(("width", "height"), size)))
-    submit(page, text=TEXT)
+@pytest.mark.parametrize(
+    ("text", "width", "height"), [(TEXT, 1280, 720), (TEXT, 1920, 1080), (LONG, 1280, 720), (LONG, 1920, 1080)]
+)
+def test_a_sentence_needs_no_scrolling(page, text, width, height):
+    page.set_viewport_size({"width": width, "height": height})
+    submit(page, text=text)
     constituents(page)
-    whole = "[document.documentElement, ...document.querySelectorAll('.drawing')]"
+    assert explorer(page).locator("body.wide").count() == (text == LONG and width == 1280), (
+        "its panel stands below the tree"
+    )
+    cut = "x.scrollWidth > x.clientWidth || (x.scrollHeight > x.clientHeight && !x.querySelector('body.wide'))"
     for frame in page.frames:
-        cut = f"{whole}.filter(x => x.scrollHeight > x.clientHeight || x.scrollWidth > x.clientWidth).length"
-        assert frame.evaluate(cut) == 0
+        assert not frame.evaluate(
+            f"[document.documentElement, ...document.querySelectorAll('.drawing')].some(x => {cut})"
+        )
+    explorer(page).locator(".constituent").nth(2).click()
+    panel = explorer(page).locator("#panel").bounding_box()
+    assert panel["y"] > 0 and panel["y"] + panel["height"] < height, "what a click asks for is in view"
     assert explorer(page).locator("#place").is_hidden() and explorer(page).locator("h1").is_hidden()
     page.set_viewport_size({"width": 390, "height": 844})
     assert all(frame.evaluate("document.documentElement.scrollWidth <= innerWidth") for frame in page.frames)

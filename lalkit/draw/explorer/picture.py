@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lalkit.draw import svg
-from lalkit.draw.tree import GAP, LABEL, LEVEL, MARGIN, TAG_TO_WORD, WORD, Placed, lay_out, read, read_arcs, walk
+from lalkit.draw.tree import LABEL, LEVEL, MARGIN, TAG_TO_WORD, WORD, Placed, gap_of, lay_out, read, read_arcs, walk
 from lalkit.treebank.tree import Node, Sentence
 
 # These symbols follow the label; they repeat what colours and dashes say.
@@ -98,7 +98,7 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
     shade = svg.element("rect", class_="shade", x=0, y=drawing.base - 16, width=0, height=TAG_TO_WORD + 24)
     cells = []
     for i, (x, slot) in enumerate(zip(drawing.xs, drawing.slots), 1):  # column 0 is START
-        cells += _cell(str(i), x, slot - GAP + 8, y)
+        cells += _cell(str(i), x, slot - gap_of(layers.words) / 2 + 1, y)
     beyond = SIDE / 2 + 4 - MARGIN  # from the edges of the joint drawing to the centres of START and STOP
     for column, name, x in (("0", "START", -beyond), ("last", "STOP", drawing.width + beyond)):
         cells += _cell(column, x, svg.text_width(name, NUMBER) + 8, y)

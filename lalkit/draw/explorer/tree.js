@@ -28,7 +28,8 @@ function markSure() {
   }
 }
 
-// Fit the width. Words stay at least as large as READABLE. A small tree is not made taller than its frame.
+// Fit the width. Words stay at least as large as READABLE. A small tree is not made taller than its frame. In the page on which
+// sentences are typed, a wide tree has the whole frame. Its panel stands below it, and on it while a constituent is pinned.
 function resize() {
   const [left, , whole, height] = numbers(picture().dataset.view);
   const side = picture().matches(".attended:not(.inside)") ? 0 : -left; // the room of START and STOP, if nothing looks at them
@@ -36,12 +37,20 @@ function resize() {
   picture().setAttribute("viewBox", `${left + side} 0 ${width} ${height}`);
   const size = find("size").value;
   const above = drawing.querySelector(".pane")?.offsetHeight ?? 0;
-  const tallest = (parseFloat(getComputedStyle(drawing).maxHeight) || Infinity) - above - 2; // on paper there is no limit
   const framed = document.body.matches(".framed") && matchMedia("(min-width: 1081px)").matches; // without scrolling
-  const room = tallest < Infinity ? tallest : drawing.clientHeight - 2;
-  const most = framed ? room / height : Math.max(1, tallest / height);
-  const fit = Math.min((drawing.clientWidth - 2) / width, most);
-  const scale = size === "fit" ? Math.max(READABLE[page.large() ? "large" : "small"] / 15, fit) : Number(size);
+  const fit = () => {
+    const tallest = (parseFloat(getComputedStyle(drawing).maxHeight) || Infinity) - above - 2; // on paper there is no limit
+    const room = tallest < Infinity ? tallest : drawing.clientHeight - 2;
+    return Math.min((drawing.clientWidth - 2) / width, framed ? room / height : Math.max(1, tallest / height));
+  };
+  const smallest = (name) => READABLE[page.large() ? "large" : name] / 15;
+  document.body.classList.remove("wide");
+  let least = smallest("small");
+  if (framed && fit() < least) {
+    document.body.classList.add("wide");
+    least = smallest("wide");
+  }
+  const scale = size === "fit" ? Math.max(least, fit()) : Number(size);
   picture().style.width = `${width * scale}px`;
   picture().style.height = `${height * scale}px`;
 }
@@ -63,6 +72,7 @@ function markSpan() {
     box.classList.toggle("pointed", here && !state.pinned);
     box.classList.toggle("pinned", here && state.pinned);
     box.setAttribute("aria-selected", String(here && state.pinned));
+    if (here) document.body.classList.toggle("right", box.getBoundingClientRect().left > innerWidth / 2);
   }
   if (pane === page.pane) for (const one of page.panes) one.shade(span(), "pointed"); // the same words in the other pane, too
 }

@@ -1,7 +1,7 @@
 // What all panes of the page share: how elements and numbers are written, and what is shown in all of them.
 const data = JSON.parse(document.getElementById("data").textContent);
 const FEW = 10; // bars listed before more are asked for
-const READABLE = { small: 10.5, large: 18 }; // the smallest font of words, in pixels
+const READABLE = { small: 10.5, large: 18, wide: 8 }; // the smallest font of words, in pixels; wide: without a panel beside them
 // sentence: its place; folded: constituents by their places, "start-end"; least: the slider's probability, in percent
 const shown = { sentence: 0, folded: new Set(), least: 0 };
 
