@@ -155,9 +155,7 @@ class ParseResult:
 
     def _changed(self) -> ModelError:
         problem = "the network has changed since it parsed this sentence, or this is not its best tree"
-        remedy = (
-            "Parse it again, and ask for the explanation before a weight or a hook changes (inside the `with` block)."
-        )
+        remedy = "Parse it again, and explain it before a weight or a hook changes (inside the `with` block)."
         return ModelError(problem, where=f"sentence {self.sentence.id}", remedy=remedy)
 
     def _is_current(self, parser: Parser) -> bool:
@@ -296,9 +294,7 @@ class ParseResult:
         both_layers = gold is not None and gold.constituents is not None and gold.heads is not None
         fits = gold is None or (both_layers and beside is None and gold.words == self.sentence.words)
         if not fits:
-            problem = (
-                "gold needs the same words and both layers, and cannot stand with `beside`, a result or a Sentence"
-            )
+            problem = "gold needs the same words and both layers, and cannot stand with `beside`, results or Sentences"
             raise LalkitError(problem, remedy="Leave one of them out.")
         data = {**self._page(norm, gold, constrain), "constrain": constrain}
         if isinstance(beside, Sentence):

@@ -44,6 +44,7 @@ from lalkit.network.predict import bf16_is_fast, resolve_precision
 from lalkit.network.scores import SpanScorer
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import PretrainedEncoder
+from lalkit.reproduce.notebook import read_list
 from lalkit.training.objective import MAX_LENGTH, losses, make_optimizer
 from lalkit.treebank.check import trainable
 from lalkit.treebank.corpora import find, load
@@ -71,11 +72,12 @@ class Settings:
         return replace(self, repeats=min(self.repeats, repeats))
 
 
-def bench(names: Sequence[str], settings: Settings) -> list[dict]:
-    """Return the rows of the named routines, or of all if no name is given.
+def bench(names: Sequence[str] | str, settings: Settings) -> list[dict]:
+    """Return the rows of the named routines, or of all if no name is given. A text is read as papermill writes a list.
 
     Raises ParameterError for an unknown routine, for a device that is not there, and for fewer than one round.
     """
+    names = read_list(names)
     if unknown := sorted(set(names) - set(ROUTINES)):
         raise ParameterError(f"there is no routine {unknown[0]!r}", remedy=f"Routines: {', '.join(ROUTINES)}.")
     if settings.device != "cpu" and not torch.cuda.is_available():

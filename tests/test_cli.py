@@ -151,11 +151,6 @@ def test_conllu_in_and_out(tiny_parser, tmp_path, monkeypatch):
     assert (tmp_path / "p.conllu").read_text().count("\t10 000\t") == 4
 
 
-def test_doctor():
-    code, out, _ = lalkit("doctor")
-    assert code == 0 and "corpus sample" in out and "torch" in out
-
-
 def test_train_and_resume_from_the_command_line(tmp_path):
     common = ["train", "--treebank", "sample", "--preset", "tiny", "--epochs", "1", "--threads", "1", "--set",
               "train.dev_sentences=5", "--set", "model.label_attention.heads=4", "--set", "model.label_attention=none",

@@ -1,4 +1,4 @@
-"""The Python blocks and the cheap lalkit commands of README run. The links of all pages lead somewhere."""
+"""The Python blocks and the cheap lalkit commands of README and the course run. The links of all pages lead somewhere."""
 
 import re
 import shlex
@@ -14,7 +14,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted(ROOT.glob("*.md")) + sorted(
     path for room in ("book", "data", "figures", "notebooks") for path in (ROOT / room).rglob("*.md")
 )
-COMMANDS = [
+TEACHING = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
+COMMANDS = re.findall("`(lalkit [^`]+)`", TEACHING) + [
     line.split("  #")[0].strip()
     for block in re.findall(r"```sh\n(.*?)```", README, re.S)
     for line in block.splitlines()
@@ -25,14 +26,28 @@ LONG = (
     "bench", "serve", "parse big.txt", "parse notes.txt",
 )  # fmt: skip
 EXPENSIVE = tuple(f"lalkit {name}" for name in LONG)
+# A part of a command of the course, and what its page promises: both readings, their probabilities, what is installed, why.
+PROMISED = {
+    "--alternatives 5": "(NP (NP (DT the) (NN man)) (PP (IN with)|(NP (DT the) (NN man)) (PP (IN with)|+7->2  -7->4",
+    "--attach": "-> man (4)|-> saw (2)", "doctor": "ok torch|ok corpus sample", "explain": "most by", "demo": "done",
+}  # fmt: skip
+DEMO = pytest.param("lalkit demo", marks=pytest.mark.slow)
+# The course's other commands: `make demo` is `lalkit demo`; test_the_book.py makes slides, test_course.py the assignments.
+OTHERS = "make demo|make slides|make course|nbgrader autograde|nbgrader export|source .venv|pip install"
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith(EXPENSIVE)])
+@pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith(EXPENSIVE)] + [DEMO])
 def test_cheap_commands_run(command, tiny_parser, tiny_span_parser, tmp_path):
     command = command.replace("runs/ptb", str(tiny_parser)).replace("runs/span", str(tiny_span_parser))
     code, out, err = lalkit(*shlex.split(command)[1:], cwd=tmp_path)
     assert code == 0, err
-    assert out
+    assert out and all(words in out for part in PROMISED if part in command for words in PROMISED[part].split("|"))
+
+
+def test_the_other_commands_of_the_course_are_known():
+    assert set(re.findall(r"(?:^|`)((?:make|nbgrader|source|pip) (?!is)[\w.]+)", TEACHING, re.M)) == set(
+        OTHERS.split("|")
+    )
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith(EXPENSIVE)])

@@ -122,16 +122,18 @@ class Constraints:
         Constraints that contradict each other leave no tree, which is found later.
         """
         for item in self.items:
+            known, names = True, [label for label in labels[1:] if UNARY not in label]
             if isinstance(item, ArcItem):
-                fits = 1 <= item.dependent <= n and 0 <= item.head <= n
+                inside = 1 <= item.dependent <= n and 0 <= item.head <= n
             elif isinstance(item, TagItem):
-                fits = 1 <= item.word <= n and item.tag in tags
+                inside, known, names = 1 <= item.word <= n, item.tag in tags, tags
             else:
-                fits = 1 <= item.first <= item.last <= n and any(map(item.matches, labels))
-            if not fits:
-                problem = "is not in the sentence, or the parser does not know the name"
-                remedy = f"The words are 1 to {n}. Labels: {' '.join(labels[1:])}. Tags: {' '.join(tags) or 'none'}."
-                raise ParameterError(problem, where=str(item), remedy=remedy)
+                inside, known = 1 <= item.first <= item.last <= n, any(map(item.matches, labels))
+            if not inside:
+                raise ParameterError("is not in the sentence", where=str(item), remedy=f"The words are 1 to {n}.")
+            if not known:
+                remedy = f"It knows: {' '.join(names) or 'none'}."
+                raise ParameterError("the parser does not know this name", where=str(item), remedy=remedy)
 
     def apply(
         self, label_scores: np.ndarray, arc_scores: np.ndarray, labels: Sequence[str]

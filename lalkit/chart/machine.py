@@ -141,9 +141,7 @@ def chart_bytes(n: int, itemsize: int) -> int:
     return itemsize * (n + 1) * (n + 1) * n + (itemsize + 8) * (n + 1) * (n + 1) + itemsize * n * (n + 1)
 
 
-NOT_FINITE = (
-    "The weights are damaged, or the training diverged: copy the parser again, or train with a lower train.rate."
-)
+NOT_FINITE = "The weights are damaged, or the training diverged: copy the parser again, or lower train.rate."
 
 
 def check_fits(n: int, needed: int, limit: int | None, where: str = "") -> None:

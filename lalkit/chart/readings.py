@@ -118,7 +118,7 @@ def k_best(scores: Scores, k: int) -> list[JointTree]:
             if gaps[other] < np.inf:
                 number += 1
                 heapq.heappush(queue, (lost + gaps[other], number, ranks, other, ranks[other] + 1))
-    if len(trees) < k:
+    if 0 < len(trees) < k:
         logger.warning("%d trees were asked for, but the sentence has only %d", k, len(trees))
     return sorted(trees, key=lambda tree: -tree.score)  # the queue adds in another order
 

@@ -29,6 +29,7 @@ from lalkit.errors import LalkitError, whole_number
 LOOPBACK = "127.0.0.1"
 WAITING = 32  # requests that may wait for the thread
 LONGEST = 8_192  # characters of an address
+TOO_LONG = f"the address is longer than {LONGEST:,} characters: shorten the text"
 SECONDS = 30  # in which a request must arrive, to its last line
 Arguments = Mapping[str, list[str]]
 Answer = Callable[[Arguments], str | dict]  # an HTML page, or what becomes JSON
@@ -136,7 +137,7 @@ class Handler(BaseHTTPRequestHandler):
         if not self._is_known():
             return self.send_error(400, "this server does not answer for the host of this request")
         if len(self.path) > LONGEST:
-            return self.send_error(414, f"the address is longer than {LONGEST:,} characters: shorten the text")
+            return self.send_error(414)
         if page is None:
             return self.send_error(404, "there is no such page")
         if isinstance(page, str):
@@ -188,7 +189,8 @@ class Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Refuse the request, for one of our reasons or for one that Python's server found."""
         self.request_version = "HTTP/1.0"  # the request may have none that can be read
-        self._send(code, message or "the request is not understood", "text/plain")
+        problem = TOO_LONG if code == 414 else "the request is not understood"
+        self._send(code, message or problem, "text/plain")
 
     def _send(self, status: int, text: str, kind: str, policy: str = ANSWER) -> None:
         self.late.cancel()

@@ -260,9 +260,7 @@ class Readings:
         first, last = self._place(phrase)
         outside = [word for word in range(first, last + 1) if not first <= heads[word - 1] <= last]
         if len(outside) != 1:
-            problem = (
-                f"words {first} to {last} are not one phrase in this parse: {len(outside)} of them have a head outside"
-            )
+            problem = f"words {first} to {last} are not one phrase in this parse: {len(outside)} have a head outside"
             raise ParameterError(problem, where=str(phrase), remedy="Give one word, or a phrase of the parse.")
         row = self.arc_probabilities[outside[0] - 1]
         rows = [

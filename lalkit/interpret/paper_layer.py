@@ -84,9 +84,7 @@ class PaperLayer(AttributionSource):
                 "contributions of label heads are defined only for the paper's layer, with constituents, "
                 "model.feedforward=0 and model.label_attention.combine=concat"
             )
-            remedy = (
-                "Use a parser such as en-news; with label attention inside the span, use its terms (`Parser.terms`)."
-            )
+            remedy = "Use a parser such as en-news; with label attention inside the span, use `Parser.terms`."
             raise ModelError(problem, remedy=remedy)
 
     def check_contexts(self) -> None:
@@ -128,7 +126,7 @@ class PaperLayer(AttributionSource):
         if profile and profile["norm"] == norm and span[2] in profile["labels"]:
             k = profile["labels"].index(span[2])
             part, overall = profile["led"][first][k] / profile["all"][k], sum(profile["led"][first]) / profile["spans"]
-            text += f" In {profile['corpus']} it is on top of {part:.0%} of {span[2]}"
+            text += f" Over many sentences it is on top of {part:.0%} of {span[2]}"
             text += f", {part / overall:.1f} times its share of all spans ({overall:.0%})." if overall else "."
         return text
 

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from lalkit.chart.constraints import NUMBER, items_of
+from lalkit.chart.constraints import items_of
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES, PAGE_WORDS
 from lalkit.errors import LalkitError, ParameterError, checked, whole_number
 from lalkit.network.predict import check_joint
@@ -247,16 +247,14 @@ class TypedSentences:
 
 
 def _number(text: str) -> int | str:
-    return int(text) if re.fullmatch(NUMBER, text) else text
+    return int(text) if re.fullmatch("-?[0-9]{1,20}", text) else text
 
 
 def check_length(text: str, form: str) -> None:
     """Raise ParameterError for a sentence that is too long to be parsed while someone waits."""
     sentence = read_line(text, cast(Form, form))
     if sentence is not None and len(sentence) > PAGE_WORDS:
-        raise ParameterError(
-            f"the sentence has {len(sentence)} words", remedy=f"Give sentences of at most {PAGE_WORDS} words."
-        )
+        raise ParameterError(f"the sentence has {len(sentence)} words", remedy=f"Give at most {PAGE_WORDS} words.")
 
 
 def check_columns(columns: Collection[str]) -> None:

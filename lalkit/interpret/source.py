@@ -171,6 +171,8 @@ class AttributionSource(ABC):
             )
             reasons = self.reasons(look, span, norm, top, profile)
             paragraphs.append(f"{text}, score {self.score(look, span):.2f}: {reasons}")
+        if profile and profile["norm"] == norm:
+            paragraphs.append(f"The many sentences are those of {profile['corpus']}.")
         return "\n\n".join(paragraphs)
 
     def page(

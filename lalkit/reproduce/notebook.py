@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -166,7 +166,7 @@ def find_root(start: Path) -> Path:
     return next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").exists()), start)
 
 
-def read_list(value: str | list) -> list:
+def read_list(value: str | Sequence) -> Sequence:
     """Return a parameter that is a list. Plain papermill (`papermill -p`) passes it as a text: '["NP", "VP"]', or NP,VP."""
     if not isinstance(value, str):
         return value

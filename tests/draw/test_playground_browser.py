@@ -10,10 +10,7 @@ from tests.draw.local_clients import MARKUP
 
 pytestmark = pytest.mark.slow
 TEXT = "She saw the man with the telescope."
-LONG = (
-    "The engineers who repaired the old bridge near the harbour say that it will carry heavier trucks by spring, although the "
-    "mayor, who visited the site on Monday with two reporters, still doubts their plans."
-)  # with its punctuation 38 words and more
+LONG = " and ".join([TEXT[:-1]] * 5) + "."  # 40 words
 
 
 @pytest.fixture(scope="module")
