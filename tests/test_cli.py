@@ -129,9 +129,8 @@ def test_conllu_in_and_out(tiny_parser, tmp_path, monkeypatch):
         row.format(i, w, h, a, h) for i, (w, h, a) in enumerate(words, 1)
     )
     (tmp_path / "test.conllu").write_text(f"{block}\n" * 5)
-    (tmp_path / "test.trees").write_text(
-        "(S (NP (X The) (X end)) (X 10\u00a0000))\n" * 4 + "(S (NP (. ,) (. ,)) (. .))\n"
-    )
+    trees = "(S (NP (X The) (X end)) (X 10\u00a0000))\n" * 4 + "(S (NP (. ,) (. ,)) (. .))\n"
+    (tmp_path / "test.trees").write_text(trees)
     text = (tmp_path / "test.conllu").read_text()
     parse = ["parse", "--model", tiny_parser, "--form", "conllu", "--to", "conllu", "test.conllu"]
     code, out, err = lalkit(*parse, cwd=tmp_path)

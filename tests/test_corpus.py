@@ -152,12 +152,13 @@ def test_a_parquet_table_holds_what_json_holds(tiny_parser, tmp_path):
     """A word that looks like a time stays a word."""
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'lalkit[parquet]'")
     (tmp_path / "text").write_text("2026-01-01\n\nIt works .\n" * 40)
-    parse(tiny_parser, tmp_path / "text", tmp_path / "out", to=("json", "parquet"), confidence=True)
+    parse(tiny_parser, tmp_path / "text", tmp_path / "out", to=("json", "parquet"), confidence=True, form="raw")
     table = pd.read_parquet(tmp_path / "out.parquet")
     rows = [json.loads(line) for line in (tmp_path / "out.json").read_text().splitlines()]
     assert len(table) == len(rows) == 80
     for row, told in zip(rows, table.to_dict("records")):
-        assert all(row[name] == told[name] for name in ("id", "tree", "score"))
+        assert all(row[name] == told[name] for name in ("id", "text", "tree", "score"))
+        assert row["offsets"] == [list(place) for place in told["offsets"]]
         assert all(row[name] == list(told[name]) for name in ("words", "tags", "heads", "arc_labels", "spans"))
         assert row["confidence"]["arcs"] == list(told["confidence"]["arcs"])
 

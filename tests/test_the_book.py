@@ -43,9 +43,7 @@ def test_sphinx_makes_the_pages_without_a_warning(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not importlib.util.find_spec("docutils"), reason="docutils is not installed: pip install -e .[book]"
-)
+@pytest.mark.skipif(not importlib.util.find_spec("docutils"), reason="no docutils: pip install -e .[book]")
 def test_slides_load_nothing_from_a_network(tmp_path):
     command = ["-m", "nbconvert", "--config", "book/slides.py", "--to", "slides", "--output-dir", tmp_path]
     subprocess.run([sys.executable, *command, "notebooks/05_decoding_by_hand.ipynb"], cwd=ROOT, check=True)

@@ -58,6 +58,8 @@ def test_errors_are_plain_text(server, caplog):
         status, headers, body = ask(server, "/answer?text=broken")
     assert status == 500 and "secret" not in body and "Traceback" not in body and "a secret" in caplog.text
     assert ask(server, "/answer?text=right")[0] == 200
+    for length in (9_000, 99_000):  # also where Python's server refuses the line
+        assert ask(server, f"/answer?text={'a' * length}")[::2] == (414, local_server.TOO_LONG)
 
 
 @pytest.mark.parametrize(
@@ -118,10 +120,14 @@ def test_what_nobody_waits_for_is_not_computed():
 
 
 @pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True), ("", True)])
-def test_a_warning_says_who_else_can_reach_the_page(host, warns, caplog):
+def test_a_warning_says_who_else_can_reach_the_page_and_it_ends_twice(host, warns, caplog):
     server = LocalServer({"/": "first"}, host)
     assert ("other machines" in caplog.text) == warns and ask(server, "/")[0] == 200
+    assert server.address in server._repr_html_() and "height: 900px" in server._repr_html_()
     server.close()
+    server.close()
+    with pytest.raises(OSError, match="refused"):
+        ask(server, "/")
 
 
 def test_one_is_computed_at_a_time_and_the_rest_waits(monkeypatch):
@@ -161,12 +167,3 @@ def test_a_port_in_use_and_other_places_that_cannot_be(server):
             LocalServer({}, **place)
     with pytest.raises(LalkitError, match="--port is 65536\n.*0 to 65535"):
         LocalServer({}, port=65_536)
-
-
-def test_it_ends_and_ends_again():
-    server = LocalServer({"/": "first"})
-    assert server.address in server._repr_html_() and "height: 900px" in server._repr_html_()
-    server.close()
-    server.close()
-    with pytest.raises(OSError, match="refused"):
-        ask(server, "/")

@@ -154,21 +154,19 @@ def test_one_of_several_sentences_is_shown(page):
     assert page.locator("#choose").is_hidden() and "sentence" not in page.url
 
 
-@pytest.mark.parametrize(
-    ("text", "width", "height"), [(TEXT, 1280, 720), (TEXT, 1920, 1080), (LONG, 1280, 720), (LONG, 1920, 1080)]
-)
+SIZES = [(TEXT, 1280, 720), (TEXT, 1920, 1080), (LONG, 1280, 720), (LONG, 1920, 1080)]
+
+
+@pytest.mark.parametrize(("text", "width", "height"), SIZES)
 def test_a_sentence_needs_no_scrolling(page, text, width, height):
+    """A long one has the whole frame in a small window. Its panel stands below it, and on it while a constituent is pinned."""
     page.set_viewport_size({"width": width, "height": height})
     submit(page, text=text)
     constituents(page)
-    assert explorer(page).locator("body.wide").count() == (text == LONG and width == 1280), (
-        "its panel stands below the tree"
-    )
+    assert explorer(page).locator("body.wide").count() == (text == LONG and width == 1280)
     cut = "x.scrollWidth > x.clientWidth || (x.scrollHeight > x.clientHeight && !x.querySelector('body.wide'))"
-    for frame in page.frames:
-        assert not frame.evaluate(
-            f"[document.documentElement, ...document.querySelectorAll('.drawing')].some(x => {cut})"
-        )
+    whole = "[document.documentElement, ...document.querySelectorAll('.drawing')]"
+    assert not any(frame.evaluate(f"{whole}.some(x => {cut})") for frame in page.frames)
     explorer(page).locator(".constituent").nth(2).click()
     panel = explorer(page).locator("#panel").bounding_box()
     assert panel["y"] > 0 and panel["y"] + panel["height"] < height, "what a click asks for is in view"

@@ -1,11 +1,14 @@
 """CoNLL-U in and out: what lalkit does not know is kept, and only its own columns change."""
 
+import random
 from dataclasses import replace
 
 import pytest
 
 from lalkit.errors import TreebankError
+from lalkit.treebank.brackets import unescape
 from lalkit.treebank.conllu import format_conllu, scan_conll
+from lalkit.treebank.corpora import read_dependencies
 from lalkit.treebank.text import read_conllu, read_line
 from lalkit.treebank.tree import Span
 
@@ -71,6 +74,20 @@ def test_only_our_columns_change(text):
         assert [new[i] for i in (0, 1, 2, 5, 9)] == [old[i] for i in (0, 1, 2, 5, 9)]
     (again,) = read_conllu(format_conllu([parsed]))
     assert again.words == sentence.words and again.tags == parsed.tags and again.text == sentence.text
+
+
+def test_500_raw_sentences_keep_their_offsets_and_constituents(sample, tmp_path):
+    pick, parsed = random.Random(1), []
+    for number in range(500):
+        words = map(unescape, sample[number % len(sample)].words)
+        sentence = read_line("".join(word + pick.choice(["", " ", " ", "  ", "\u00a0"]) for word in words).strip())
+        n = len(sentence)
+        spans = dict.fromkeys([Span(0, n, "S"), Span(pick.randrange(1, n), n, "VP")])
+        parsed.append(replace(sentence, tags=("X",) * n, heads=(0, *[1] * (n - 1)), constituents=tuple(spans)))
+    (tmp_path / "f.conllu").write_text(format_conllu(parsed), encoding="utf-8")
+    for before, after in zip(parsed, read_dependencies(tmp_path / "f.conllu", "f"), strict=True):
+        assert (after.text, after.offsets, after.tree) == (before.text, before.offsets, before.tree)
+        assert after.words == tuple(after.text[start:end] for start, end in after.offsets)
 
 
 def test_probabilities_join_what_misc_has():
