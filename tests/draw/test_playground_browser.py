@@ -108,18 +108,14 @@ def test_heads_are_switched_off(page):
 
 
 def test_what_is_clicked_in_the_explorer_becomes_a_constraint(page):
-    submit(page, text=TEXT)
-    constituents(page)
-    explorer(page).locator('.constituent[aria-label^="NP, words 3 to 7"]').click()
-    with page.expect_navigation():
-        explorer(page).locator("#constrain #forbid-label").click()
-    page.locator("#trees a[aria-current]").wait_for()
-    assert page.locator("[name=forbid]").input_value() == "NP(3,7)" and LONG_NP not in constituents(page)
-    submit(page, forbid="")
-    explorer(page).locator('.constituent[aria-label^="NP, words 3 to 7"]').click()
-    with page.expect_navigation():
-        explorer(page).locator("#constrain #forbid").click()
-    page.locator("#trees a[aria-current]").wait_for()
+    for button, constraint in (("forbid-label", "NP(3,7)"), ("forbid", "*(3,7)")):
+        submit(page, text=TEXT, forbid="")
+        constituents(page)
+        explorer(page).locator('.constituent[aria-label^="NP, words 3 to 7"]').click()
+        with page.expect_navigation():
+            explorer(page).locator(f"#constrain #{button}").click()
+        page.locator("#trees a[aria-current]").wait_for()
+        assert page.locator("[name=forbid]").input_value() == constraint and LONG_NP not in constituents(page)
     assert not any("words 3 to 7" in name for name in constituents(page)), "whatever its label"
     assert "whatever its label: *(3,7)" in page.locator("#facts").inner_text()
     page.evaluate("window.postMessage({forbid: 'S(1,8)'}, '*')")
@@ -191,6 +187,5 @@ def test_nothing_that_is_typed_is_executed(page, server):
         page.locator("#trees a[aria-current], #status.problem").first.wait_for()
         if name == "text":
             assert any("<script>" in text or "script" in text for text in constituents(page))
-    frame = page.goto(f"{server.address}explore?text={quote(MARKUP)}") and page
-    assert frame.evaluate("self.origin") == "null", "a page by itself is in a box, too"
-    assert frame.locator("img").count() == 0
+    page.goto(f"{server.address}explore?text={quote(MARKUP)}")
+    assert page.evaluate("self.origin") == "null" and page.locator("img").count() == 0, "alone, it is in a box, too"

@@ -52,9 +52,10 @@ def test_attachments_of_a_phrase(parse, phrase):
     assert "root" in set(table["head word"]) and 7 not in set(table["head"])
 
 
-@pytest.mark.parametrize(
-    ("phrase", "words"), [("the", "2 times"), ("a dog", "not in the sentence"), ((4, 5), "2 have a head outside")]
-)
+WRONG = {"the": "2 times", "a dog": "not in the sentence", (4, 5): "2 have a head outside"}
+
+
+@pytest.mark.parametrize(("phrase", "words"), WRONG.items())
 def test_wrong_phrases(parse, phrase, words):
     with pytest.raises(ParameterError, match=words):
         parse.attachments(phrase)

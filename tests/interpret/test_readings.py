@@ -4,6 +4,7 @@ import json
 import logging
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -191,10 +192,8 @@ def test_tags_that_were_given_and_parsers_of_one_layer(parser, monkeypatch):
     (kept,) = parser.parse_all(["Select_VB it_PRP"], "tagged", temperature=1.0)
     assert "tag" in set(result.confidence()["kind"]) and "tag" not in set(kept.confidence()["kind"])
     monkeypatch.setattr(parser.network, "config", replace(given, task="dependencies"))
-    for ask in (
-        lambda: parser.parse_all(["Yes"], temperature=1.0), lambda: parser.parse(TEXT).margin,
-        parser.playground,
-    ):  # fmt: skip
+    parse = partial(parser.parse_all, ["Yes"], temperature=1.0)
+    for ask in (parse, lambda: parser.parse(TEXT).margin, parser.playground):
         with pytest.raises(LalkitError):
             ask()
 
