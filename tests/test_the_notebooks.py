@@ -4,7 +4,6 @@ import importlib.util
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -194,16 +193,23 @@ def test_every_notebook_is_run():
     assert set(RUNS) == {path.stem for path in BOOKS}
 
 
-@pytest.mark.parametrize("name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in RUNS])
-def test_a_notebook_runs_and_saves_its_pictures_beside_their_tables(name, tiny_parser, tiny_span_parser, tmp_path):
-    parameters, names = RUNS[name]
+@pytest.fixture
+def fast(name, tiny_parser, tiny_span_parser, tmp_path):
+    """The parameters that make the notebook of a test fast."""
+    parameters = json.dumps(RUNS[name][0])
     for word, path in (("PAPER", tiny_parser), ("SPAN", tiny_span_parser), ("TMP", tmp_path)):
-        parameters = json.loads(json.dumps(parameters).replace(word, str(path)))
+        parameters = parameters.replace(word, str(path))
     if name == "15_ablation_tables":  # two of the four systems of a sweep
         control = yaml.safe_load((FOLDER / "sweeps" / "control.yml").read_text(encoding="utf-8"))
         axis = control["grid"]["last layer"]
         control["grid"]["last layer"] = {name: axis[name] for name in ("label attention", "none")}
         (tmp_path / "two.yml").write_text(yaml.safe_dump(control, sort_keys=False), encoding="utf-8")
+    return json.loads(parameters)
+
+
+@pytest.mark.parametrize("name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in RUNS])
+def test_a_notebook_runs_and_saves_its_pictures_beside_their_tables(name, fast, tmp_path):
+    parameters, names = fast, RUNS[name][1]
     try:
         result = run_notebook(FOLDER / f"{name}.ipynb", parameters, tmp_path / "run", progress=False)
     except NotebookError as error:
@@ -236,21 +242,20 @@ def test_a_notebook_stops_where_its_answer_is_another(name, right, wrong, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "elsewhere", "program"),
-    [
-        ("12_how_sure_is_it", True, "papermill {book} {out} -p k 2 -p texts '[\"She saw stars.\"]' -p parsers en-span"),
-        ("16_results_vs_paper", False, "jupyter nbconvert --to notebook --execute {book} --output {out}"),
-    ],
-)
-def test_a_notebook_runs_as_jupyter_runs_it(name, elsewhere, program, tmp_path):
-    """In its own folder, or as a copy in another one; a list is passed as text."""
-    book = FOLDER / f"{name}.ipynb"
-    if elsewhere:
-        book = Path(shutil.copy(book, tmp_path))
-    command = [sys.executable, "-m", *shlex.split(program.format(book=book.name, out=tmp_path / "done.ipynb"))]
+@pytest.mark.parametrize("way", ["nbconvert", "papermill"])
+@pytest.mark.parametrize("name", RUNS)
+def test_a_notebook_runs_as_jupyter_runs_it(name, way, fast, tmp_path):
+    """With its defaults in its own folder; as a copy in another one, where a list is passed as text."""
+    book, done = FOLDER / f"{name}.ipynb", tmp_path / "done.ipynb"
+    command = ["jupyter", "nbconvert", "--to", "notebook", "--execute", book.name, "--output", done]
+    if way == "papermill":
+        book, command = Path(shutil.copy(book, tmp_path)), ["papermill", book.name, done]
+        for key, value in fast.items():
+            command += ["-p", key, json.dumps(value) if isinstance(value, list) else str(value)]
     environment = {**os.environ, "LALKIT_RUN_DIR": str(tmp_path / "run"), "PYTHONPATH": str(FOLDER.parent)}
-    done = subprocess.run(command, cwd=book.parent, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    cells = nbformat.read(tmp_path / "done.ipynb", as_version=4).cells
-    assert all(output.output_type != "error" for cell in cells for output in cell.get("outputs", ()))
+    ended = subprocess.run(
+        [sys.executable, "-m", *command], cwd=book.parent, env=environment, capture_output=True, text=True
+    )
+    if "is not on this machine" in ended.stderr:
+        pytest.skip("it needs a corpus that is not here")
+    assert ended.returncode == 0, ended.stderr[-2000:]
