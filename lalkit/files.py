@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -57,13 +58,14 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
 
 
 def remove_parts(folder: Path, name: str = "") -> None:
-    """Remove the part files of `write_bytes` that killed processes left behind: those of one file, or of all in a folder."""
+    """Remove the part files and part folders that killed processes left behind in a folder: those of one name, or all."""
     from psutil import pid_exists
 
     for part in folder.glob(f".{glob.escape(name) or '*'}.*.part"):
         pid = part.name.split(".")[-2]
         if re.fullmatch("[0-9]{1,9}", pid) and (int(pid) == os.getpid() or not pid_exists(int(pid))):
-            part.unlink(missing_ok=True)
+            with suppress(OSError):  # it has gone, or is another user's
+                shutil.rmtree(part) if part.is_dir() else part.unlink()
 
 
 def write_text(path: str | Path, text: str) -> Path:

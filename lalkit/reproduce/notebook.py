@@ -32,7 +32,7 @@ from pydantic import AllowInfNan, TypeAdapter, ValidationError
 
 from lalkit.errors import LalkitError, ParameterError, did_you_mean
 from lalkit.evaluation import provenance
-from lalkit.files import find_json, read_json, write_json, writing
+from lalkit.files import find_json, read_json, remove_parts, write_json, writing
 
 TAG = "parameters"
 FORM = "Write each line like: epochs: int = 3  # help. Types: str, int, float, bool, list[...]."
@@ -73,9 +73,7 @@ class Parameter:
             return TypeAdapter(TYPES[self.type]).validate_python(value, strict=not text)
         except ValidationError:
             problem = f"parameter {self.name} is declared as {self.type}, but was given {given!r}"
-            raise ParameterError(
-                problem, where=notebook, remedy="Give a value of this type; a list is a,b,c."
-            ) from None
+            raise ParameterError(problem, where=notebook, remedy="Give such a value; a list is a,b,c.") from None
 
 
 def read_parameters(path: str | Path) -> dict[str, Parameter]:
@@ -258,7 +256,8 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
     adds_cell = bool(changed) and not any("injected-parameters" in names for names in tags)
 
     try:
-        with _environment(folder):
+        with _environment(folder) as jupyter:
+            manager = {"shutdown_wait_time": PATIENCE, "connection_file": f"{jupyter}/connection.json"}
             papermill.execute_notebook(
                 node,
                 str(output).replace("{", "{{").replace("}", "}}"),  # papermill expands braces in paths
@@ -266,7 +265,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
                 kernel_name="python3",
                 progress_bar={"ascii": True, "desc": path.stem, "file": sys.stderr} if progress else False,
                 cwd=str(root),
-                config=Config({"KernelManager": {"shutdown_wait_time": PATIENCE}}),
+                config=Config({"KernelManager": manager}),
             )
         return
     except papermill.PapermillExecutionError as error:
@@ -298,9 +297,10 @@ def _stopped_by_signals() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _environment(folder: Path) -> Iterator[None]:
-    """Tell the notebook its folder, and describe a kernel that is this very Python."""
-    with tempfile.TemporaryDirectory(prefix="lalkit-kernel-") as jupyter:
+def _environment(folder: Path) -> Iterator[str]:
+    """Tell the notebook its folder, and describe a kernel that is this very Python in a temporary folder, which is yielded."""
+    remove_parts(Path(tempfile.gettempdir()), "lalkit-kernel")
+    with tempfile.TemporaryDirectory(prefix=".lalkit-kernel.", suffix=f".{os.getpid()}.part") as jupyter:
         argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         # It would warn that others could listen (it is reached from this machine only), and report its own interruption.
         kernel = {"argv": [*argv, "--log-level=CRITICAL"], "display_name": "Python 3", "language": "python"}
@@ -312,4 +312,4 @@ def _environment(folder: Path) -> Iterator[None]:
             "PYTHONWARNINGS": "ignore:IProgress not found",  # bars are text here
         }
         with patch.dict(os.environ, changes):
-            yield
+            yield jupyter

@@ -139,9 +139,8 @@ def public(parser):
     yield from (lalkit.load, lalkit.compare)
     for thing in (parser, parser.parse("One."), parser.parse("One.").explore(), lalkit.Treebank.load("sample", "dev")):
         kinds = {name: getattr(type(thing), name) for name in dir(type(thing)) if name[0] != "_"}
-        yield from (
-            getattr(thing, n) for n, kind in kinds.items() if isinstance(kind, FUNCTIONS) and n not in NOT_TYPED
-        )
+        names = (name for name, kind in kinds.items() if isinstance(kind, FUNCTIONS) and name not in NOT_TYPED)
+        yield from (getattr(thing, name) for name in names)
 
 
 def test_wrong_types_and_unknown_options_of_every_call(parser, subtests):

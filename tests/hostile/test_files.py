@@ -175,8 +175,8 @@ def test_the_code_of_an_encoder_never_runs(folder, tmp_path, subtests, monkeypat
         with pytest.raises((ModelError, ValueError)):
             load_part(str(encoder))
     (encoder / "config.json").unlink()
-    os.mkfifo(encoder / "config.json")  # nobody will write into it
-    with refused("encoder"):
+    os.mkfifo(encoder / "config.json")
+    with refused("it is a pipe or a device"):
         load_tokenizer(str(encoder))
     assert not (tmp_path / "ran").exists()
 
@@ -191,17 +191,17 @@ SAYS = {
 }  # fmt: skip
 YAML = {
     **{name: CLAIM.replace("SAYS", says) for name, says in SAYS.items()},
-    "2,000 lists in lists": "- " * 2_000 + "x",
+    "2,000 lists in lists": "- " * 2_000 + "x", "an open list": "name: [",
+    "1 and '1'": SWEEP.replace("{b: {}}", "{1: {}, '1': {}}"),
     "a key twice": SWEEP + "name: b\n", "a NUL": SWEEP + "\0", "empty": "", "a text": "text",
 }  # fmt: skip
 
 
-@pytest.mark.slow
 def test_yaml_of_a_sweep(tmp_path, subtests):
     for name, text in YAML.items():
         (tmp_path / "a.yml").write_text(text)
-        with subtests.test(name):
-            command_refused(tmp_path, ["sweep", "a.yml", "--out", "o"], "a.yml")
+        with subtests.test(name), refused("a.yml"):
+            plan(tmp_path / "a.yml")
 
 
 # ---------------------------------------------------------------- weights
@@ -262,8 +262,10 @@ def test_weights_of_a_parser(folder, subtests):
     for make in (os.mkfifo, partial(os.symlink, "/dev/zero")):
         file.unlink()
         make(file)
-        with subtests.test(str(make)), refused("copy"):
+        end = os.open(file, os.O_RDWR)  # safetensors would wait for a writer, and hear no alarm
+        with subtests.test(str(make)), refused("copy", "it is a pipe or a device"):
             lalkit.load(folder)
+        os.close(end)
     file.unlink()
     save_file({name: x.to(torch.bfloat16) for name, x in harmless.items()}, file)
     parser = lalkit.load(folder)

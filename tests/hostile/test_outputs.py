@@ -107,8 +107,8 @@ def test_a_file_that_was_there_is_still_whole(tmp_path):
 def test_what_a_live_process_writes_is_left_alone(tmp_path, monkeypatch):
     """On every system, also where there is no /proc."""
     stays = {f".a.{pid}.part": pid in (os.getppid(), "x") for pid in (os.getppid(), os.getpid(), 4194305, "x")}
-    for name in stays:
-        (tmp_path / name).touch()
+    for make, name in zip((Path.touch, Path.mkdir) * 2, stays, strict=True):
+        make(tmp_path / name)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "exists", lambda path: False)
         remove_parts(tmp_path)
@@ -166,8 +166,7 @@ def test_a_terminal(tiny_parser, tmp_path, text, encoding, shown):
 
 def test_no_name_controls_the_terminal_or_forges_a_line(tiny_parser, tmp_path, subtests):
     rows = [("a parser", ["parse", "One.", "--model"]), ("a file", ["parse", "--model", tiny_parser, "--file"])]
-    rows += [("a constraint", ["parse", "One.", "--model", tiny_parser, "--forbid"])]
-    rows += [("a form", ["parse", "One.", "--to"])]
+    rows += [("a form", ["parse", "One.", "--to"]), ("a rule", ["parse", "One.", "--model", tiny_parser, "--forbid"])]
     rows += [("a treebank", ["data", "check"]), ("a setting", [*words(WRITING["train"], "", "o"), "--set"])]
     rows += [("a sweep", ["sweep"]), ("a pattern", ["search", "--treebank", "sample"]), ("a study", ["study", "gates"])]
     for kind, arguments in rows:
@@ -176,9 +175,8 @@ def test_no_name_controls_the_terminal_or_forges_a_line(tiny_parser, tmp_path, s
                 status, out, err = lalkit(*arguments, f"x{code}y", cwd=tmp_path)
                 assert code not in out + err and "Traceback" not in err, (status, out, err)
     (tmp_path / "x\x1b[2J\ny").write_text("One.\n")
-    code, _, err = lalkit(
-        "parse", "--model", tiny_parser, "--file", "x\x1b[2J\ny", "--out", "z\x1b[2J\ny", cwd=tmp_path
-    )
+    arguments = ["parse", "--model", tiny_parser, "--file", "x\x1b[2J\ny", "--out", "z\x1b[2J\ny"]
+    code, _, err = lalkit(*arguments, cwd=tmp_path)
     assert code == 0 and "\x1b" not in err and "\ny" not in err
 
 

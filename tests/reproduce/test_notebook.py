@@ -97,7 +97,9 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_a_run_leaves_the_notebook_its_files_and_a_complete_record(root, capfd):
+def test_a_run_leaves_the_notebook_its_files_and_a_complete_record(root, capfd, monkeypatch):
+    (root / "tmp" / ".lalkit-kernel.x.4194305.part").mkdir(parents=True)  # of a run that was killed
+    monkeypatch.setattr("tempfile.tempdir", str(root / "tmp"))
     # Braces in the name: papermill would read them as a format field.
     declared = "name: str = 'a'\ntimes: int = 2\nrate: float = 0.5"
     book = write_notebook(root / "notebooks" / "demo{x}.ipynb", "1", declared, GOOD, SLOW_END)
@@ -105,6 +107,7 @@ def test_a_run_leaves_the_notebook_its_files_and_a_complete_record(root, capfd):
     result = run_notebook(book, {"times": "21"}, progress=False)
     assert "WARNING" not in capfd.readouterr().err and dict(os.environ) == environment
     assert result.folder.parent == root / "runs" / "demo{x}"
+    assert list((root / "tmp").iterdir()) == []
     # The default, the given one, the root, this Python.
     assert (result.folder / "figure.txt").read_text() == f"a 42 {root} {sys.executable}"
     assert {p.name for p in result.folder.iterdir()} == {"demo{x}.ipynb", "run.json", "figure.txt"}  # nothing partial
@@ -141,17 +144,23 @@ def test_a_signal_ends_a_run_and_the_record_says_so(root):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    runs = {number: subprocess.Popen([*command, root / number.name], **pipes, preexec_fn=heard) for number in signals}
+    (root / "tmp").mkdir()
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True,
+             "env": dict(os.environ, TMPDIR=str(root / "tmp")), "preexec_fn": heard}  # fmt: skip
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+    runs = {number: subprocess.Popen([*command, root / number.name], **pipes) for number in signals}
     for number, run in runs.items():
         until((root / number.name / "begun").exists, 300)
         os.killpg(run.pid, number)
+    killed = runs.pop(signal.SIGKILL)
+    assert killed.wait(300) == -9
     for number, run in runs.items():
         said, folder = run.communicate(timeout=300)[0], root / number.name
         assert run.returncode == 130 and "Traceback" not in said and "interrupted; the notebook as far as it" in said
         assert {p.name for p in folder.iterdir()} == {"slow.ipynb", "run.json", "begun"}
         assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
+    # The next run removes it.
+    assert [path.name.split(".")[-2] for path in (root / "tmp").iterdir()] == [str(killed.pid)]
 
 
 def test_wrong_parameters_stop_a_run_before_anything_is_written(root):

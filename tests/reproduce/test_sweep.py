@@ -119,14 +119,6 @@ def test_the_error_for_a_mistake_names_its_place(write, changes, profile, place)
     assert "a.yml" in str(error.value) or profile == "othr"
 
 
-@pytest.mark.parametrize("text", ["name: [", "", "name: a\nname: b", "grid: {a: {1: {}, '1': {}}}", None])
-def test_a_file_that_is_not_the_yaml_of_a_sweep_is_an_error(tmp_path, text):
-    if text is not None:
-        (tmp_path / "a.yml").write_text(text)
-    with pytest.raises(ParameterError, match=r"a\.yml"):
-        plan(tmp_path / "a.yml")
-
-
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_a_shipped_sweep_can_be_planned_in_every_profile(path, without_data):
     content = yaml.safe_load(path.read_text())
