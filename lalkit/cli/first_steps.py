@@ -119,6 +119,7 @@ def run(
     try:
         result = run_notebook(notebook, options.pairs(parameter), out)
     except KeyboardInterrupt as error:
+        logging.getLogger("asyncio").disabled = True  # at the end it would show a traceback of a kernel that died
         logger.info("interrupted; %s", error)
         raise typer.Exit(130) from None
     logger.info("done in %.0f s: %s", result.record["seconds"], result.folder)
