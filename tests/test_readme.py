@@ -45,9 +45,8 @@ def test_cheap_commands_run(command, tiny_parser, tiny_span_parser, tmp_path):
 
 
 def test_the_other_commands_of_the_course_are_known():
-    assert set(re.findall(r"(?:^|`)((?:make|nbgrader|source|pip) (?!is)[\w.]+)", TEACHING, re.M)) == set(
-        OTHERS.split("|")
-    )
+    found = re.findall(r"(?:^|`)((?:make|nbgrader|source|pip) (?!is)[\w.]+)", TEACHING, re.M)
+    assert set(found) == set(OTHERS.split("|"))
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith(EXPENSIVE)])

@@ -53,9 +53,7 @@ MARGIN = 0.3  # points: cells that differ by less are called equal
 COMPARED = ["seeds", "difference", "low", "high", "p", "equal_p", "boot_low", "boot_high"]
 HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "not significant at this size", "not in this sweep"
 FEW = "too few runs to test"
-REMEDY = (
-    "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/ablation-1-sample, or the NAME.csv of a report."
-)
+REMEDY = "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/trial-sample, or the NAME.csv of a report."
 
 
 JUDGED = """*Better*: Welch's t test over seeds. *The same*: the equivalence test, with the margin that the claim states. p is

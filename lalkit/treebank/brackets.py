@@ -154,9 +154,8 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1)
         at, problem = error.start, f"byte 0x{raw[error.start]:02x} is not {encoding}"
         line = raw.count(b"\n", 0, at)
     if at >= 0:
-        remedy = (
-            f"Convert the file first. It may be {(guess := guess_encoding(raw))}: iconv -f {guess} -t utf-8 FILE > NEW"
-        )
+        guess = guess_encoding(raw)
+        remedy = f"Convert the file first. It may be {guess}: iconv -f {guess} -t utf-8 FILE > NEW"
         raise TreebankError(problem, remedy, where=f"{place}, line {line + first_line}")
     return text.removeprefix("\ufeff") if first_line == 1 else text
 

@@ -314,10 +314,8 @@ def _of_nltk(folder: Path, corpus: str) -> Path:
     try:
         return zipfile.Path(folder / f"{corpus}.zip", f"{corpus}/")
     except brackets.UNREADABLE as error:
-        where = str(folder / f"{corpus}.zip")
-        raise CorpusError(
-            f"is not a whole zip archive ({error})", "Delete it and fetch it again.", where=where
-        ) from None
+        problem, where = f"is not a whole zip archive ({error})", str(folder / f"{corpus}.zip")
+        raise CorpusError(problem, "Delete it and fetch it again.", where=where) from None
 
 
 def _ptb_sample(folder: Path, split: str, task: str, genres: str) -> Sentences:

@@ -38,9 +38,10 @@ def compare(device, batches, size, longest, seed):
             assert same_tree(one, two), (trial, b, kind, dtype, lam, one, two)
 
 
-@pytest.mark.parametrize(
-    ("device", "batches", "longest"), [("cpu", 20, 40), pytest.param("cuda", 40, 80, marks=pytest.mark.gpu)]
-)
+ON = [("cpu", 20, 40), pytest.param("cuda", 40, 80, marks=pytest.mark.gpu)]
+
+
+@pytest.mark.parametrize(("device", "batches", "longest"), ON)
 def test_same_as_numba(device, batches, longest):
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")

@@ -166,9 +166,8 @@ def test_gradients_agree_with_finite_differences():
     real = torch.ones_like(labels)
     real[..., 0] = 0  # the empty label is always 0
     assert torch.autograd.gradcheck(lambda x, y: log_partition(x * real, y, lengths, 0.4, 0.6), (labels, arcs))
-    assert torch.autograd.gradcheck(
-        lambda x, y: joint_likelihood_loss(x * real, y, lengths, gold, heads, 0.4, 0.6), (labels, arcs)
-    )
+    given = (lengths, gold, heads, 0.4, 0.6)
+    assert torch.autograd.gradcheck(lambda x, y: joint_likelihood_loss(x * real, y, *given), (labels, arcs))
 
 
 @pytest.mark.parametrize("lengths", [[1, 2, 3], [4, 5, 2]])

@@ -314,9 +314,8 @@ def sums_over_structures(
     arc_values[np.arange(n), np.arange(1, n + 1)] = 0  # no tree has these arcs
 
     with np.errstate(invalid="ignore"):
-        scores = _product(spans, np.array([totals[i, j] for i, j, _ in every_span])) + _product(
-            arcs, arc_values.ravel()
-        )
+        of_spans = _product(spans, np.array([totals[i, j] for i, j, _ in every_span]))
+        scores = of_spans + _product(arcs, arc_values.ravel())
         log_partition = _log_sum(scores)
         probabilities = np.exp(scores - log_partition)
     arc_sums = (probabilities @ arcs).reshape(n, n + 1)

@@ -43,9 +43,8 @@ def make_sweep(tmp_path):
                 key = f"{kind}{seed}".ljust(12, "0")
                 folder = tmp_path / "made" / "runs" / key
                 folder.mkdir(parents=True)
-                table = pd.DataFrame(
-                    {"matched": rng.binomial(10, percent / 100, SENTENCES), "gold": 10, "predicted": 10}
-                )
+                right = rng.binomial(10, percent / 100, SENTENCES)
+                table = pd.DataFrame({"matched": right, "gold": 10, "predicted": 10})
                 table["arcs"], table["arcs_right"], table["labels_right"] = 12, table["matched"] + 1, table["matched"]
                 table.to_csv(folder / "dev.csv", index=False)
                 values = {"f1": percent, "exact": 1.0, "uas": percent, "las": percent, "tag_accuracy": 90.0}

@@ -205,9 +205,8 @@ def test_texts_of_one_word():
 
 def test_tables_of_the_study_on_known_numbers():
     def long(seed, **values):
-        rows = [
-            ("d", "vanilla", seed, 9, 1, name, i, v) for name, several in values.items() for i, v in enumerate(several)
-        ]
+        cells = ((name, i, v) for name, several in values.items() for i, v in enumerate(several))
+        rows = [("d", "vanilla", seed, 9, 1, *cell) for cell in cells]
         return pd.DataFrame(rows, columns=["data", "system", "seed", "train", "epochs", "measure", "example", "value"])
 
     table = pd.concat([

@@ -197,9 +197,8 @@ DATA = news(40, 10, 10)
 
 
 def same(first, second):
-    return all(
-        torch.equal(p, q) for p, q in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
-    )
+    pairs = zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    return all(torch.equal(*pair) for pair in pairs)
 
 
 def test_a_seed_is_a_run_and_a_resumed_run_is_the_same_run(tmp_path, killed):
