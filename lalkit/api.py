@@ -541,7 +541,10 @@ class Parser(Questions):
         if options:
             remedy = "Leave the options out. For probabilities, call .with_confidence() of the result."
             raise LalkitError("only the option precision can be combined with constraints", remedy=remedy)
-        readings = self.readings(*self.prepared([read_sentence(text, form, 1, self.hyphens)]), constraints)
+        sentences = self.prepared([read_sentence(text, form, 1, self.hyphens)])
+        if form == "tagged":
+            self.check_tags(sentences)
+        readings = self.readings(*sentences, constraints)
         return replace(self.result(readings, readings.readings([readings.best])[0]), reading=None)
 
     def readings(self, sentence: Sentence, constraints: Constraints = Constraints()) -> Readings:  # noqa: B008
@@ -628,7 +631,8 @@ class Parser(Questions):
                 if 0 < len(keep) < len(words):
                     _warn("the parser never learned punctuation: marks that it does not know are left out of the tree")
                     tags = sentence.tags and tuple(sentence.tags[i] for i in keep)
-                    sentence = replace(sentence, words=tuple(words[i] for i in keep), tags=tags, upos=None)
+                    kept_words = tuple(words[i] for i in keep)
+                    sentence = replace(sentence, words=kept_words, tags=tags, upos=None, text=None)
             kept.append(sentence)
         return kept
 
@@ -699,25 +703,24 @@ class Parser(Questions):
         server.height = height
         return server
 
+    def _read(self, texts: Texts) -> list[Sentence]:
+        return self.prepared(sentences_of(texts, self.hyphens))
+
     def look(self, texts: Texts, **options) -> list[Look]:
         """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.source.AttributionSource.look`."""
         from lalkit.interpret.paper_layer import PaperLayer
 
-        return PaperLayer(self.network, self.collator, self.config.train.lam).look(
-            sentences_of(texts, self.hyphens), **options
-        )
+        return PaperLayer(self.network, self.collator, self.config.train.lam).look(self._read(texts), **options)
 
     def terms(self, texts: Texts, **options) -> list[Terms]:
         """Parse, and keep the terms of every score. options: those of `AttributionSource.look`."""
         from lalkit.interpret.span_layer import SpanLayer
 
-        return SpanLayer(self.network, self.collator, self.config.train.lam).look(
-            sentences_of(texts, self.hyphens), **options
-        )
+        return SpanLayer(self.network, self.collator, self.config.train.lam).look(self._read(texts), **options)
 
     def view(self, texts: Texts, **options) -> AttentionView:
         """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`."""
-        return self.attribution.view(sentences_of(texts, self.hyphens), **options)
+        return self.attribution.view(self._read(texts), **options)
 
 
 @checked

@@ -34,7 +34,6 @@ from lalkit.config import LabelAttentionConfig, preset
 from lalkit.errors import ParameterError, whole_number
 from lalkit.interpret import source_of
 from lalkit.interpret.contributions import contributions as contributions_of
-from lalkit.interpret.paper_layer import without_heads
 from lalkit.network import parser as assembly
 from lalkit.network import predict as predicting
 from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
@@ -48,7 +47,6 @@ from lalkit.reproduce.notebook import read_list
 from lalkit.training.objective import MAX_LENGTH, losses, make_optimizer
 from lalkit.treebank.check import trainable
 from lalkit.treebank.corpora import find, load
-from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
@@ -66,10 +64,6 @@ class Settings:
     device: str = "cpu"
     repeats: int = 7
     preset: str = "minilm"
-
-    def at_most(self, repeats: int) -> Settings:
-        """Return the same settings with fewer rounds, for comparisons that take long."""
-        return replace(self, repeats=min(self.repeats, repeats))
 
 
 def bench(names: Sequence[str] | str, settings: Settings) -> list[dict]:
@@ -226,27 +220,6 @@ def probabilities(settings: Settings) -> list[dict]:
     return rows
 
 
-def contributions(settings: Settings) -> list[dict]:
-    """Compare what each label head adds to span scores, from one pass, with running the scorer once without each head.
-
-    The sentence has 20 words and the sizes are the paper's. 'parse' takes the labelled spans of one tree of our sample, 'chart'
-    takes every span. The baseline always scores the whole chart, as one must who has nothing but the scorer.
-    """
-    torch.manual_seed(0)
-    sentence = next(s for s in load("sample", "train").sentences if len(s) == 20)
-    scorer = SpanScorer(HEADS * 128, 250, LABELS, 0.0).to(settings.device).eval()
-    posts = torch.randn(21, HEADS, 128, device=settings.device)
-    tree = torch.tensor([(span.start, span.end) for span in to_joint(sentence)], device=settings.device)
-    everything = torch.triu_indices(21, 21, 1, device=settings.device).T
-    cases = {f"20 words, the {len(tree)} spans of a parse": tree, "20 words, every span": everything}
-    common = "all heads, all labels", "the chart scored without each head"
-    twin = torch.no_grad()(partial(span_scores_without_heads_twin, scorer, posts))
-    return [
-        compare(settings.at_most(3), "contributions", case, *common, partial(without_heads, scorer, posts, spans), twin)
-        for case, spans in cases.items()
-    ]
-
-
 # ---------------------------------------------------------------- the whole parser
 
 
@@ -339,7 +312,7 @@ def clocks(network: Network, device: str) -> Iterator[dict[str, float]]:
 def start(settings: Settings) -> list[dict]:
     """Compare one sentence on the command line with `import torch`: the processor time of new processes, in turn."""
     commands = ("-m", "lalkit", "parse", "It works."), ("-c", "import torch")
-    _, *pairs = [tuple(map(process_time, commands)) for _ in range(settings.at_most(5).repeats + 1)]
+    _, *pairs = [tuple(map(process_time, commands)) for _ in range(min(settings.repeats, 5) + 1)]
     return [row(settings, "start", "one sentence", "lalkit parse, processor time", "import torch", pairs)]
 
 
@@ -369,7 +342,9 @@ def look(settings: Settings) -> list[dict]:
 
     both = explain, partial(predicting.predict, network, collator, sentences)
     case = f"{len(sentences)} sentences, {name}"
-    return [compare(settings.at_most(3), "look", case, source.content, "parsing", *both)]
+    return [
+        compare(replace(settings, repeats=min(settings.repeats, 3)), "look", case, source.content, "parsing", *both)
+    ]
 
 
 def train(settings: Settings) -> list[dict]:
@@ -415,7 +390,7 @@ def train(settings: Settings) -> list[dict]:
 
 
 # In the order of the rows.
-ROUTINES = {f.__name__: f for f in (layer, spans, decode, probabilities, contributions, look, parse, start, train)}
+ROUTINES = {f.__name__: f for f in (layer, spans, decode, probabilities, look, parse, start, train)}
 
 
 # ---------------------------------------------------------------- the slow twins
@@ -437,28 +412,14 @@ def label_attention_twin(layer, x, mask):
 
 
 def span_scores_twin(scorer, posts):
-    """Score all spans, [B, F, H, d] -> [B, F, F, L], by forming every span vector s = f_j - f_i first (equation 5)."""
+    """Score all spans, [B, F, H, d] -> [B, F, F, L]: every span vector s = f_j - f_i (equation 5), then equation 6.
+
+    Equation 6 is W2 ReLU(LN(W1 s + b1)) + b2. The empty label scores 0.
+    """
     flat = posts.flatten(-2)
-    return score_vectors(scorer, flat[:, None] - flat[:, :, None])
-
-
-def score_vectors(scorer, vectors):
-    """Score any span vectors [..., H d] by equation 6, W2 ReLU(LN(W1 s + b1)) + b2. The empty label scores 0: [..., L]."""
+    vectors = flat[:, None] - flat[:, :, None]
     hidden = torch.relu(scorer.norm(vectors @ scorer.first.weight.T + scorer.bias))
     return F.pad(scorer.second(hidden), (1, 0))
-
-
-def span_scores_without_heads_twin(scorer, posts):
-    """Score all spans once for each label head, with the head's slice of every span vector set to zero.
-
-    [F, H, d] -> [H, F, F, L].
-    """
-    charts = []
-    for h in range(posts.shape[1]):
-        kept = posts.clone()
-        kept[:, h] = 0
-        charts.append(span_scores_twin(scorer, kept[None])[0])
-    return torch.stack(charts)
 
 
 def best_score_twin(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5) -> float:

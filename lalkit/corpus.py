@@ -170,8 +170,8 @@ def blocks(text: Text, size: int, form: Form = "raw") -> Iterator[Block]:
 class Job:
     """The parser and the options of a run, as other processes get them. The last three are set by `parse`.
 
-    form: How a line is to be read, see `lalkit.treebank.text.read_line`. to: Forms of the output. pretty: Whether brackets go
-    over several lines. confidence: Whether conllu and json also say how probable the parts of each parse are. precision: Of the
+    form: How a line is to be read, see `lalkit.treebank.text.read_line`. to: Forms of the output.
+    confidence: Whether conllu and json also say how probable the parts of each parse are. precision: Of the
     scores, see `lalkit.network.predict`; if it is auto, the first process chooses for all. prefix: The beginning of the ids of
     sentences. sha256: The fingerprint of the parser, which is compared. temperature: That of the parser's probabilities.
     """
@@ -179,7 +179,6 @@ class Job:
     folder: str | Path
     form: Form = "raw"
     to: tuple[To, ...] = ("ptb",)
-    pretty: bool = False
     confidence: bool = False
     precision: Precision = "fp32"
     prefix: str = ""
@@ -210,19 +209,19 @@ def parse_block(job: Job, block: Block, device: str = "cpu") -> dict[str, Any]:
         temperature = job.temperature if job.confidence else None
         results = iter(parser.parse_all(present, temperature=temperature))
         in_order = [None if sentence is None else next(results) for sentence in sentences]
-    texts = {to: "".join(write(result, to, job.pretty) for result in in_order) for to in job.to}
+    texts = {to: "".join(write(result, to) for result in in_order) for to in job.to}
     give_back()
     counts = {"sentences": len(present), "words": sum(map(len, present)), "empty": len(sentences) - len(present)}
     return {"sha256": block.sha256, "counts": counts, "texts": texts}
 
 
-def write(result: ParseResult | None, to: To, pretty: bool) -> str:
+def write(result: ParseResult | None, to: To) -> str:
     """Return a result as text. None stands for an empty line, which only bracket output keeps."""
     if result is None:
         return "\n" if to == "ptb" else ""
     if to == "conllu":
         return result.to_conllu()
-    return (result.to_ptb(pretty) if to == "ptb" else result.to_json()) + "\n"
+    return (result.to_ptb() if to == "ptb" else result.to_json()) + "\n"
 
 
 # ---------------------------------------------------------------- several processes

@@ -43,7 +43,13 @@ class Tokenizer(DummyTokenizer):
         self.vocab, self.hyphens = vocab, hyphens
 
     def __call__(self, text: str) -> Doc:
-        words = [word for sentence in read_text(text, hyphens=self.hyphens) for word in sentence.words]
+        """Characters between two tokens that are not white space belong to the first of the two: some are invisible."""
+        starts, place = [], 0
+        for word in (word for sentence in read_text(text, hyphens=self.hyphens) for word in sentence.words):
+            starts.append(place := text.index(word, place))
+            place += len(word)
+        ends = [*starts[1:], len(text)]
+        words = [text[start:end].rstrip() for start, end in zip([0, *starts[1:]], ends)]
         return Doc(self.vocab, *get_words_and_spaces(words, text))
 
 
@@ -158,7 +164,7 @@ def annotate(doc: Doc, parses: "list[tuple[Span, list[Token], Prediction | None]
     if kind.heads:  # with both columns, spaCy also sets the boundaries of sentences
         values: Any = np.stack([heads.astype(np.uint64), doc.to_array(DEP)], axis=1)
         doc.from_array([HEAD, DEP], values)
-    doc.spans[KEY] = SpanGroup(doc, name=KEY, attrs={"tokens": len(doc)}, spans=spans)
+    doc.spans[KEY] = SpanGroup(doc, name=KEY, attrs={"places": [token.idx for token in doc]}, spans=spans)
 
 
 def words_of(tokens: Iterable[Token]) -> list[Token]:
@@ -187,10 +193,11 @@ def constituents(span: Span) -> list[Span]:
     if KEY not in span.doc.spans:
         remedy = 'Put lalkit into the pipeline, nlp.add_pipe("lalkit"), and make the Doc again.'
         raise LalkitError(f"the Doc of {span.text!r} was not parsed by lalkit", remedy=remedy)
-    if span.doc.spans[KEY].attrs.get("tokens", len(span.doc)) != len(span.doc):
+    group, whole = span.doc.spans[KEY], span.doc[words[0].i : words[-1].i + 1]
+    places = group.attrs.get("places")  # Doc.from_docs drops them
+    if places and (len(places) != len(span.doc) or any(places[token.i] != token.idx for token in whole)):
         problem = f"the tokens of the Doc of {span.text!r} were merged or split after it was parsed"
         raise LalkitError(problem, remedy='Parse it again: nlp.get_pipe("lalkit")(doc).')
-    group, whole = span.doc.spans[KEY], span.doc[words[0].i : words[-1].i + 1]
     place = bisect_left(group, order(whole), key=order)
     inside = []
     while place < len(group) and group[place].start < whole.end:

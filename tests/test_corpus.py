@@ -141,9 +141,9 @@ def test_several_forms_at_once(tiny_parser, big, expected, tmp_path, capsys):
 
 
 def test_running_text(tiny_parser, capsys):
-    corpus.parse(Job(tiny_parser, "text", pretty=True), from_arguments(["One. Two.", "", "Three."]))
+    corpus.parse(Job(tiny_parser, "text"), from_arguments(["One. Two.", "", "Three."]))
     one, two, three = Parser.load(tiny_parser).parse_all(["One.", "Two.", "Three."])
-    shown = [r.to_ptb(pretty=True) if r else "" for r in (one, two, None, three)]
+    shown = [r.to_ptb() if r else "" for r in (one, two, None, three)]
     assert capsys.readouterr().out == "\n".join(shown) + "\n"
 
 

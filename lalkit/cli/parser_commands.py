@@ -155,7 +155,7 @@ def evaluate(
 
 HEADINGS = {
     "What is read": ("model", "file", "form"),
-    "What is written": ("to", "pretty", "out", "confidence", "replace"),
+    "What is written": ("to", "out", "confidence", "replace"),
     "For one typed sentence": ("require", "forbid", "alternatives", "differ", "attach"),
     "How it is computed": ("workers", "cluster", "precision"),
 }
@@ -168,7 +168,6 @@ def parse(
     file: Path | None = None,
     form: Literal["text", "raw", "tokens", "tagged", "conllu"] = "raw",
     to: str = "ptb",
-    pretty: bool = False,
     out: Path | None = None,
     workers: int | None = None,
     cluster: str | None = None,
@@ -193,7 +192,6 @@ def parse(
         form: What a line is: raw (one sentence), text (running text; a blank line ends a paragraph), tokens (words between
             spaces), tagged (word_TAG pairs) or conllu (a file, written back with our tags, heads and labels).
         to: The form of the output: ptb, conllu, json or parquet (a table), or several with commas between them.
-        pretty: Print brackets over several lines.
         out: Write to this file; by default several forms of FILE are written beside it, to FILE.ptb and so on. If the
             command was interrupted, the same command continues.
         workers: The number of processes, one core each; by default this process uses all cores.
@@ -226,7 +224,7 @@ def parse(
         raise ParameterError("brackets have no place for probabilities: --confidence is not for ptb", remedy=remedy)
     if not (require or forbid or alternatives is not None or attach is not None):
         out = out or (file if file and len(forms) > 1 else None)
-        job = corpus.Job(find(model), form, forms, pretty, confidence, precision)
+        job = corpus.Job(find(model), form, forms, confidence, precision)
         with ExitStack() as stack:
             if file:
                 lines = stack.enter_context(corpus.open_lines(file))
@@ -250,7 +248,7 @@ def parse(
         tree = tree.with_confidence() if confidence else tree
         for to in forms:
             reading = f"{tree.reading}\n" if tree.reading and to != "json" else ""
-            print(reading, corpus.write(tree, to, pretty), sep="", end="")
+            print(reading, corpus.write(tree, to), sep="", end="")
     if alternatives is not None:
         share = sum(tree.reading.probability for tree in trees)
         logger.info("these %d have %.4g of the probability; %.2g is left", len(trees), share, max(0.0, 1 - share))

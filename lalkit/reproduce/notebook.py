@@ -14,6 +14,7 @@ import ast
 import contextlib
 import hashlib
 import io
+import logging
 import os
 import signal
 import sys
@@ -249,6 +250,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
     from nbclient.exceptions import DeadKernelError
     from traitlets.config import Config
 
+    logging.getLogger("papermill").setLevel(logging.ERROR)  # it warns of parameters whose comment it cannot read
     node = nbformat.read(path, as_version=4)
     tags = [cell.get("metadata", {}).get("tags", []) for cell in node.cells]
     place = next(i for i, names in enumerate(tags) if TAG in names)
@@ -263,6 +265,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
                 str(output).replace("{", "{{").replace("}", "}}"),  # papermill expands braces in paths
                 parameters=changed or None,
                 kernel_name="python3",
+                language="python",
                 progress_bar={"ascii": True, "desc": path.stem, "file": sys.stderr} if progress else False,
                 cwd=str(root),
                 config=Config({"KernelManager": manager}),

@@ -6,6 +6,7 @@ Only ASCII space, tab and newline separate tokens: CRAFT has words that contain 
 from __future__ import annotations
 
 import codecs
+import logging
 import re
 import zlib
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ NO_TEXT = {
 BALANCE = (
     "Every ( needs a label or word and its ). Brackets in words are -LRB- and -RRB-. Indent a line that goes on a tree."
 )
+logger = logging.getLogger(__name__)
 UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
 
@@ -62,7 +64,7 @@ def scan_trees(text: str, place: str = "", plain: bool = True) -> Iterator[tuple
 
     place: the name of the file, for error messages. plain: read the Penn Treebank's 1\\/2 as 1/2.
     """
-    strict = _starts_trees(text)
+    strict = _starts_trees(text, place)
     open_phrases: list[tuple[list[str], list[Node | str]]] = []  # labels (none or one), children or words
     line, start, number, skipping = 1, 1, 0, False
     previous = 0
@@ -104,13 +106,16 @@ def scan_trees(text: str, place: str = "", plain: bool = True) -> Iterator[tuple
         yield start, _unclosed(open_phrases).at(here())
 
 
-def _starts_trees(text: str) -> bool:
-    """Return whether '(' in the first column starts a tree: if the text does not balance, or if it mostly does so."""
+def _starts_trees(text: str, place: str) -> bool:
+    """Return whether '(' in the first column starts a tree: if the text does not balance, or if it mostly does so. Else warn."""
     depth, outside, inside = 0, 0, 0
     for number, piece in enumerate(re.split(r"^\(", text, flags=re.M)):
         if number:
             outside, inside, depth = outside + (depth <= 0), inside + (depth > 0), depth + 1
         depth += piece.count("(") - piece.count(")")
+    if depth == 0 and inside > outside:
+        problem = "lines that begin with ( go on the tree before. Or does one tree lack a ), and another have"
+        logger.warning(f"{place + ': ' if place else ''}{inside} {problem} one too many?")
     return depth != 0 or inside <= outside
 
 
@@ -155,18 +160,25 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1)
         line = raw.count(b"\n", 0, at)
     if at >= 0:
         guess = guess_encoding(raw)
-        remedy = f"Convert the file first. It may be {guess}: iconv -f {guess} -t utf-8 FILE > NEW"
+        why = f". It may be {guess}" if guess else ""
+        remedy = f"Convert the file first{why}: iconv -f {guess or 'ENCODING'} -t utf-8 FILE > NEW"
         raise TreebankError(problem, remedy, where=f"{place}, line {line + first_line}")
     return text.removeprefix("\ufeff") if first_line == 1 else text
 
 
 def guess_encoding(raw: bytes) -> str:
-    """Return the likely encoding of bytes that are not UTF-8: of Chinese by its frequent characters."""
+    """Return the likely encoding of bytes that are not UTF-8; "" for none. Chinese is known by its frequent characters.
+
+    In Western European text, letters with accents stand between ASCII characters.
+    """
     if b"\0" in raw or raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return "utf-32" if b"\0\0" in raw else "utf-16"
     found = {name: sum(map(raw.decode(name, "ignore").count, often)) for name, often in ENCODINGS.items()}
     best = max(found, key=found.__getitem__)
-    return best if 50 * found[best] > sum(byte > 0x7F for byte in raw) else "latin1"
+    if 50 * found[best] > sum(byte > 0x7F for byte in raw):
+        return best
+    runs = re.findall(rb"[\x80-\xff]+", raw)
+    return "cp1252" if 4 * sum(len(run) == 1 for run in runs) > 3 * len(runs) else ""
 
 
 def indent_tree(tree: Node, width: int = 88) -> str:

@@ -81,7 +81,7 @@ def scan_conll(
     # Only \n ends a line: str.splitlines would also cut at U+2028 and U+0085 inside a word.
     for line_number, line in enumerate([*text.split("\n"), ""], first):
         line = line.rstrip("\r")
-        if line.startswith("#") and not rows and "\t" not in line:
+        if is_comment(line) and not rows:
             key, _, value = line[1:].partition("=")
             comments[key.strip()] = value.strip()
             lines.append(line)
@@ -100,6 +100,11 @@ def scan_conll(
             except TreebankError as error:
                 yield error.at(f"{place + ', ' if place else ''}line {rows[0][0]}, sentence {number}")
             rows, lines, comments = [], [], {}
+
+
+def is_comment(line: str) -> bool:
+    """Return whether a line is a comment. In files without numbers a row may begin with the word #."""
+    return line.startswith("# ") or (line.startswith("#") and "\t" not in line)
 
 
 def _read_rows(
@@ -193,7 +198,7 @@ def _rewritten(sentence: Sentence, comments: Sequence[str], notes: Sequence[Sequ
     heads = [numbers[head - 1] if head else 0 for head in sentence.heads]
     layers = {UPOS_AT: sentence.upos, XPOS_AT: sentence.tags, HEAD_AT: heads, DEPREL_AT: sentence.arc_labels}
     for line in sentence.rows:
-        if line.startswith("#") and "\t" not in line:
+        if is_comment(line):
             if line[1:].partition("=")[0].strip() != CONSTITUENCY:
                 yield line
             continue

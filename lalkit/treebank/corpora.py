@@ -209,6 +209,8 @@ def build(
     heads, labels = rules(cleaned) if rules and not (gold and gold.labels) else (None, None)
     if gold:
         _check_same_words(sentence, gold)
+        if gold.heads is None:
+            raise TreebankError("its dependencies have no heads", "Leave the .conllu file out.", where=f"sentence {id}")
         heads = gold.heads
         if labels and not gold.labels:
             labels = ["ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in zip(heads, labels)]

@@ -91,7 +91,7 @@ BESIDE_TREES = [  # files of dependencies that do not agree with two trees
     conllu(*GOOD), conllu(*GOOD) * 3, conllu(GOOD[0].replace("The", "An"), *GOOD[1:]) * 2,
     conllu(GOOD[0].replace("\t2\tdet", "\t0\tdet")) * 2, conllu(GOOD[0], GOOD[1].replace("\t3\t", "\t1\t"), GOOD[2]) * 2,
     conllu(GOOD[0].replace("\t2\tdet", "\t3\tSPEC"), GOOD[1].replace("\t3\t", "\t0\t"), GOOD[2].replace("\t0\t", "\t2\t")) * 2,
-    "\0",
+    "\0", conllu(*("\t".join([*row.split("\t")[:6], "_\t_\t_\t_"]) for row in GOOD)) * 2,
 ]  # fmt: skip
 NO_TREEBANKS = [
     "sample+", "+", "sample*0", "sample*-1", "sample*nan", "sample*two", "sample*2*2", "sample:trees", "sample:", "nowhere",
@@ -114,7 +114,7 @@ NO_SENTENCES = [  # layers that do not fit the words "One two ."
 ]  # fmt: skip
 
 
-def test_files_of_trees(tmp_path, subtests):
+def test_files_of_trees(tmp_path, subtests, caplog):
     file = tmp_path / "train.trees"
     for text, place in BRACKETS:
         file.write_bytes(text)
@@ -126,6 +126,7 @@ def test_files_of_trees(tmp_path, subtests):
             said = [str(tree) if isinstance(tree, TreebankError) else "" for tree in found]
             assert len(said) == len(expected) and all(place in told for place, told in zip(expected, said)), said
             assert [place == "" for place in expected] == [told == "" for told in said]
+    assert "3 lines that begin with (" in caplog.text, "a file of MOVED may be four trees"
     for text, words in UNUSUAL:
         file.write_bytes(text)
         with subtests.test(f"{text[:40]!r} is read"):

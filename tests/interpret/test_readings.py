@@ -190,6 +190,8 @@ def test_tags_that_were_given_and_parsers_of_one_layer(parser, monkeypatch):
     given = replace(parser.network.config, tag_input="given")
     monkeypatch.setattr(parser.network, "config", given)
     (kept,) = parser.parse_all(["Select_VB it_PRP"], "tagged", temperature=1.0)
+    with pytest.raises(LalkitError, match="no tag 'XX'"):
+        parser.parse("Select_XX it_PRP", "tagged", require=["1->2"])
     assert "tag" in set(result.confidence()["kind"]) and "tag" not in set(kept.confidence()["kind"])
     monkeypatch.setattr(parser.network, "config", replace(given, task="dependencies"))
     parse = partial(parser.parse_all, ["Yes"], temperature=1.0)

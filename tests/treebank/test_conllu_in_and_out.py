@@ -19,7 +19,7 @@ EMPTY = "2.1\tgeht\tgehen\tVERB\t_\t_\t_\t_\t0:root\tCopyOf=3"
 KEPT = {
     "a comment": (0, "# newdoc id = a b"), "the text": (0, "# text = Im Haus ."),
     "a comment without =": (0, "# free words"), "a translation": (0, "# text_en = In the house."),
-    "a comment with a hash": (0, "#text=#1"), "a global one": (0, "# global.Entity = a"),
+    "a comment with a tab": (0, "# a\tb"), "a comment with a hash": (0, "#text=#1"), "a global one": (0, "# global.Entity = a"),
     "our columns": (0, "# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC"),
     "a range": (0, "1-2\tIm\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No"),
     "a range at the end": (2, "3-4\tHaus.\t_\t_\t_\t_\t_\t_\t_\t_"), "an empty node": (2, EMPTY),

@@ -27,7 +27,7 @@ RAW = r"""
 "|It|'s| |(|almost|)| |5|%|,|"| |he| |said|.
 We| |did|n't| |see| |Ann|'s| |car|.
 I| |ca|n't|;| |can|not|!| |gon|na| |go|?!
-dogs|'| |toys| |in| |the| |'90s
+dogs|'| |toys| |in| |the| |'90s| |DO|N'T| |HTTP://X.COM| |#1Day| |bit.ly/a| |>:(| |-_-| |(|7|,| |8|)| |I.B.M.
 rock'n'roll| |O'Neil
 well|-|known| |e-mail| |co-op| |non-human| |20|-|30| |and|/|or
 http://a.b/c?d=1|,| |x.y@z.org|,| |www.u.com| |and| |notes.txt|.
