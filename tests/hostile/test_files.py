@@ -176,7 +176,7 @@ def test_the_code_of_an_encoder_never_runs(folder, tmp_path, subtests, monkeypat
             load_part(str(encoder))
     (encoder / "config.json").unlink()
     os.mkfifo(encoder / "config.json")
-    with refused("it is a pipe or a device"):
+    with refused("encoder"):
         load_tokenizer(str(encoder))
     assert not (tmp_path / "ran").exists()
 
