@@ -77,7 +77,7 @@ def test_explaining(tiny_parser, tiny_span_parser, tmp_path):
         code, out, err = lalkit("explain", "One two.", "--model", parser, "--html", "page.html", cwd=tmp_path)
         assert code == 0 and words in out and "page.html" in err, err
         assert "<!doctype html>" in (tmp_path / "page.html").read_text(encoding="utf-8").lower()
-    code, out, err = lalkit("explain", "One two.", "Three.", "--model", tiny_parser)
+    code, out, err = lalkit("explain", "One two. Three.", "--model", tiny_parser)
     assert code == 0 and out.count("# ") == 2, err
 
 

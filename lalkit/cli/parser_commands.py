@@ -270,19 +270,19 @@ def explain(
     Example: lalkit explain "She saw the man with the telescope." --html page.html
 
     Args:
-        text: Sentences to explain.
+        text: Text to explain, sentence by sentence.
         label: Explain only constituents of this label, e.g. NP.
         html: Write an interactive page to this file.
     """
     from lalkit.api import Parser
     from lalkit.draw.explorer import explorer
     from lalkit.files import write_text
-    from lalkit.treebank.text import check_names, read_sentences
+    from lalkit.treebank.text import check_names, read_sentence, read_text
 
     check_names(text)
     options.set_threads(None)
     parser = Parser.load(model)
-    sentences = read_sentences(text, "raw", parser.hyphens)
+    sentences = [sentence for part in text for sentence in read_text(part, parser.hyphens) or [read_sentence(part)]]
     source = parser.attribution
     temperature = parser.temperature if html and parser.config.model.task == "joint" else None
     looks = source.look(sentences, temperature=temperature)
