@@ -49,7 +49,7 @@ class Tokenizer(DummyTokenizer):
             starts.append(place := text.index(word, place))
             place += len(word)
         ends = [*starts[1:], len(text)]
-        words = [text[start:end].rstrip() for start, end in zip([0, *starts[1:]], ends)]
+        words = [text[start:end].strip() for start, end in zip([0, *ends], ends)] if starts else []
         return Doc(self.vocab, *get_words_and_spaces(words, text))
 
 

@@ -107,7 +107,7 @@ MISUSE = [  # a command, its standard input, and the place that its one message 
     ("data stats nowhere", b"", "nowhere"), ("study heads nowhere --sentences -1", b"", "--sentences"),
     ("parse It --model PARSER --precision bf16", b"", "bf16"),
     ("evaluate PARSER --treebank sample --precision bf16", b"", "bf16"),
-    ("study heads nowhere --probed 0", b"", "--probed"), ("study heads nowhere --rounds 0", b"", "--rounds"),
+    ("study heads nowhere --probed -1", b"", "--probed"), ("study heads nowhere --rounds 0", b"", "--rounds"),
 ]  # fmt: skip
 
 
