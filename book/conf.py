@@ -19,6 +19,9 @@ from myst_nb.core.render import NbElementRenderer
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+importlib.import_module(
+    "lalkit.spacy_component"
+)  # before autodoc does it with TYPE_CHECKING set, which fails inside spaCy
 
 SECTION = re.compile(r"(Args|Returns|Raises|Yields|Attributes|Example|Examples|Note):\s*$")
 
@@ -29,6 +32,7 @@ root_doc = "book/index"
 include_patterns = [
     "book/*.md", "book/reference/*.rst", "notebooks/*.ipynb", "notebooks/*.md", "data/models/**.md", "data/README.md",
     "data/sample*/README.md", "figures/**.md", "tests/hostile/README.md", "README.md", "CHANGELOG.md", "CONTRIBUTING.md",
+    "RESULTS.md",
 ]  # fmt: skip
 exclude_patterns = [".venv", "runs"]
 templates_path = []
@@ -43,6 +47,7 @@ autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 default_role = "literal"
 add_module_names = False
+suppress_warnings = ["ref.python"]  # two classes have a field `set`, and two rooms a class `Text`
 
 html_theme = "furo"
 pygments_dark_style = "monokai"
