@@ -19,9 +19,8 @@ from myst_nb.core.render import NbElementRenderer
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-importlib.import_module(
-    "lalkit.spacy_component"
-)  # before autodoc does it with TYPE_CHECKING set, which fails inside spaCy
+# Before autodoc does it with TYPE_CHECKING set, which fails inside spaCy.
+importlib.import_module("lalkit.spacy_component")
 
 SECTION = re.compile(r"(Args|Returns|Raises|Yields|Attributes|Example|Examples|Note):\s*$")
 

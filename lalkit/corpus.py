@@ -333,7 +333,7 @@ class Parts:
                     write_parquet(stream, texts)
                 else:
                     stream.writelines(text.encode() for text in texts)
-        # In this order
+        # RUN comes last: without it the blocks would be of unknown settings.
         for path in [*sorted(self.folder.glob("[0-9]*")), *self.folder.glob(".*.part"), self.folder / RUN]:
             path.unlink(missing_ok=True)
         return totals

@@ -119,7 +119,8 @@ def main() -> None:
             remedy = "Check the path, its rights and the free space on the disk."
             problem = LalkitError(error.strerror or str(error), where=str(where), remedy=remedy)
         with suppress(OSError):
-            for bar in list(tqdm._instances):  # papermill leaves its own open: the message gets a line of its own
+            # papermill leaves its bar open: the message gets a line of its own.
+            for bar in list(getattr(tqdm, "_instances", ())):
                 bar.close()
             print(f"lalkit: {problem}", file=sys.stderr)
         sys.exit(2)

@@ -49,10 +49,8 @@ def is_ours(name: str) -> bool:
     folder = resolve(name)
     if name == MINILM or not isdir(folder):
         return isdir(folder)
-    return (
-        read_json(Path(folder) / "config.json", "Give the folder of an encoder.", ModelError).get("model_type")
-        == FOUR_BITS
-    )
+    config = read_json(Path(folder) / "config.json", "Give the folder of an encoder.", ModelError)
+    return config.get("model_type") == FOUR_BITS
 
 
 def load_tokenizer(name: str):
@@ -159,8 +157,8 @@ def align(words: tuple[str, ...], tokenizer, window: int = WINDOW, space: Space 
 
 def after_space(word: str, tokenizer, space: Space = "auto") -> str:
     """Return a word as the tokenizer is to read it: with a space before it, if that makes a difference and is wanted."""
-    wanted = space == "always" or (space == "auto" and not is_chinese(word))
-    return " " * (wanted and knows_spaces(tokenizer)) + surface(word)
+    wanted = knows_spaces(tokenizer) and (space == "always" or (space == "auto" and not is_chinese(word)))
+    return " " * wanted + surface(word)
 
 
 @lru_cache(maxsize=8)

@@ -6,7 +6,6 @@ importing torch, which is most of what one sentence on the command line takes. A
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,8 @@ from jaxtyping import Bool, Float, Int
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
+
+from lalkit.files import read_json, regular
 
 
 class Linear(nn.Linear):
@@ -65,7 +66,9 @@ class Bert(nn.Module):
 
     def __init__(self, folder: str | Path):
         super().__init__()
-        self.config = config = SimpleNamespace(**json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")))
+        self.config = config = SimpleNamespace(**read_json(Path(folder) / "config.json", "Give an encoder's folder."))
+        if config.hidden_size % config.num_attention_heads:
+            raise ValueError(f"{config.num_attention_heads} heads do not divide {config.hidden_size} numbers")
         tables = {
             name: nn.Embedding.from_pretrained(
                 torch.empty(rows, config.hidden_size), freeze=False, padding_idx=padding_idx
@@ -81,7 +84,7 @@ class Bert(nn.Module):
         layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
         self.encoder, self.dropout = nn.ModuleDict({"layer": layers}), nn.Dropout(config.hidden_dropout_prob)
         if (file := Path(folder) / "model.safetensors").exists():  # else they are in the parser's own file
-            weights = whole(load_file(file))
+            weights = whole(load_file(regular(file)))
             self.load_state_dict({name: weights[name] for name in self.state_dict()})
 
     def get_input_embeddings(self) -> nn.Module:
@@ -118,7 +121,7 @@ class Pieces:
     """What `lalkit.network.alignment` asks a tokenizer, by the library tokenizers alone."""
 
     def __init__(self, folder: str | Path):
-        self.backend = Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
+        self.backend = Tokenizer.from_file(str(regular(Path(folder) / "tokenizer.json")))
         self.backend.no_truncation()
         self.backend.no_padding()
         vocab = self.backend.get_vocab()

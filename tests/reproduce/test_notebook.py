@@ -67,9 +67,7 @@ def write_notebook(path, *sources, tagged=(1,)):
     cells = [nbformat.v4.new_code_cell(source) for source in sources]
     for number in tagged:
         cells[number].metadata["tags"] = ["parameters"]
-    book = nbformat.v4.new_notebook(cells=cells)
-    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, path)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)  # without a language, which papermill would ask for
     return path
 
 
