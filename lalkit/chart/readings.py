@@ -134,7 +134,7 @@ def structures(scores: Scores, words: Sequence[int]) -> Iterator[tuple[JointTree
     number = count()
 
     def push(arcs: np.ndarray, place: int) -> None:
-        if tree := _best(scores._replace(arcs=arcs)):
+        for tree in k_best(scores._replace(arcs=arcs), 1):
             heapq.heappush(queue, (-tree.score, next(number), tree, arcs, place))
 
     push(scores.arcs, 0)
@@ -149,15 +149,6 @@ def structures(scores: Scores, words: Sequence[int]) -> Iterator[tuple[JointTree
             arcs = arcs.copy()
             arcs[word] = np.where(np.arange(arcs.shape[1]) == head, arcs[word], -np.inf)
         yield tree, scores._replace(arcs=arcs)
-
-
-def _best(scores: Scores) -> JointTree | None:
-    """Return the best joint tree; None if there is no tree."""
-    n = len(scores.arcs)
-    chart, node = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n))
-    _fill_best(scores.labels.max(-1), scores.arcs, scores.closed, chart, node)
-    spans, heads, _, possible = _unwind(*scores, chart, node, np.empty(0, np.int64))
-    return _tree(scores, spans, heads) if possible else None
 
 
 def log_partition(scores: Scores) -> float:

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -129,15 +130,9 @@ def evaluate(
     tables = {"universal": scores.universal_scores(gold, parsed)}
     if by:
         tables[by] = scores.by_length(result) if by == "length" else scores.by_label(gold, parsed)
-    record = {
-        **summary,
-        "left_out": {reason: len(ids) for reason, ids in left_out.items()},
-        "treebank": treebank,
-        "split": split,
-        "parser": parser,
-        "lam": lam,
-        "computed_in": precision,
-    }
+    counts = {reason: len(ids) for reason, ids in left_out.items()}
+    record = {**summary, "left_out": counts, "treebank": treebank, "split": split, "parser": parser}
+    record |= {"lam": lam, "computed_in": precision}
     record |= {name: table.to_dict(orient="records") for name, table in tables.items() if len(table)}
     if json_ == Path("-"):
         return print(json.dumps(record))
@@ -361,10 +356,7 @@ def search(
 
     sentences, conditions = load(treebank, split), {"head": head, "arc": arc, "word": word, "tag": tag}
     options.set_threads(None)
-    hits = (
-        Parser.load(model).search(sentences, pattern, **conditions)
-        if model
-        else sentences.search(pattern, **conditions)
-    )
+    find = partial(Parser.load(model).search, sentences) if model else sentences.search
+    hits = find(pattern, **conditions)
     logger.info("%r", hits)
     print(hits, end="")

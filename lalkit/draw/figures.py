@@ -43,9 +43,8 @@ def head_bars(
     figure, panels = side_by_side(len(labels), 2.3 * len(labels) + 0.6, 0.27 * top + 1.3, words=labels)
     for axis, label in zip(panels, labels):
         rows = table[table["label"] == label].nlargest(top, value).reset_index(drop=True)
-        sns.barplot(
-            rows, x=value, y=[f"head {head}" for head in rows["head"]], color=BLUE, width=0.7, errorbar=None, ax=axis
-        )
+        names = "head " + rows["head"].astype(str)
+        sns.barplot(rows, x=value, y=names, color=BLUE, width=0.7, errorbar=None, ax=axis)
         axis.hlines(rows.index, rows["low"], rows["high"], color="black", lw=1)
         if beside:
             axis.plot(rows[beside], rows.index, "D", color=ORANGE, ms=5, label=f"{beside} (all spans)")
@@ -249,23 +248,17 @@ def calibration_figure(table: pd.DataFrame) -> Figure:
     """
     figure, panels = panels_of(2, 3, 10.8, 7.4)
     parsers = list(table["parser"].unique())
-    style = {
-        "x": "x",
-        "y": "y",
-        "hue": "parser",
-        "hue_order": parsers,
-        "palette": sns.color_palette(PALETTE, len(parsers)),
-    }
+    colours = sns.color_palette(PALETTE, len(parsers))
+    style = {"x": "x", "y": "y", "hue": "parser", "hue_order": parsers, "palette": colours}
     style |= {"style": "parser", "style_order": parsers, "dashes": False, "errorbar": None, "estimator": None, "ms": 5}
     markers = dict(zip(parsers, MARKERS * len(parsers)))
     for (above, below), (kind, title) in zip(panels.T, CALIBRATED.items()):
         rows = table[table["kind"] == kind]
         shown = rows[(rows["curve"] == "reliability") & (rows["parts"] >= FEW_PARTS)]
         above.plot([0, 1], [0, 1], color="black", lw=0.8)
-        sns.lineplot(
-            shown[~shown["fitted"]], markers=markers, legend=False, lw=0.7, ls=":", alpha=0.6, ax=above, **style
-        )
-        sns.lineplot(shown[shown["fitted"]], markers=markers, lw=1.3, ax=above, **style)
+        before, after = shown[~shown["fitted"]], shown[shown["fitted"]]
+        sns.lineplot(before, markers=markers, legend=False, lw=0.7, ls=":", alpha=0.6, ax=above, **style)
+        sns.lineplot(after, markers=markers, lw=1.3, ax=above, **style)
         handles = above.get_legend_handles_labels()
         above.get_legend().remove()
         risk = rows[(rows["curve"] == "risk") & rows["fitted"]]
@@ -289,21 +282,10 @@ def readings_figure(table: pd.DataFrame) -> Figure:
     table: the columns sentence, reading (a text that says how it differs from the first), and probability.
     """
     use_fonts(table["sentence"])
-    percent, height = (
-        table.assign(percent=100 * table["probability"]),
-        0.3 * len(table) / table["sentence"].nunique() + 0.8,
-    )
-    grid = sns.catplot(
-        percent,
-        kind="bar",
-        x="percent",
-        y="reading",
-        row="sentence",
-        sharey=False,
-        color=BLUE,
-        height=height,
-        aspect=10 / height,
-    )
+    percent = table.assign(percent=100 * table["probability"])
+    height = 0.3 * len(table) / table["sentence"].nunique() + 0.8
+    style = {"kind": "bar", "sharey": False, "color": BLUE, "height": height, "aspect": 10 / height}
+    grid = sns.catplot(percent, x="percent", y="reading", row="sentence", **style)
     grid.set_titles("").set(ylabel="", xlim=(0, 1.15 * percent["percent"].max()))
     for axis, sentence in zip(grid.axes.flat, grid.row_names):
         axis.set_title(sentence, loc="left", fontsize=10)

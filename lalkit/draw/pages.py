@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,14 +20,14 @@ def render(template: str, **values) -> str:
 
     Args:
         template: its path in the package, such as "models/card.md.jinja". HTML is escaped if the name says .html.
-        values: what the template names. A name that it uses and that is not given is an error. Its filters are `markdown`
-            (`markdown_table`) and `base64`, which encodes the bytes of a picture.
+        values: what the template names. A name that it uses and that is not given is an error. Its filter `markdown` is
+            `markdown_table`.
     """
     environment = Environment(
         loader=FileSystemLoader(PACKAGE), autoescape=".html" in template, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters |= {"markdown": markdown_table, "base64": b64encode}
+    environment.filters["markdown"] = markdown_table
     return environment.get_template(template).render(values)
 
 

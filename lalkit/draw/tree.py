@@ -360,12 +360,8 @@ def _arc_parts(arcs: Sequence[Arc], xs: Sequence[float], base: float, kinds: Map
     n = svg.number
     for arc in arcs:
         words: dict[str, Any] = {} if kinds is None else {"data_arc": arc.dependent, "data_head": arc.head}
-        tip_x, tip_y, far = (
-            xs[arc.dependent - 1] + arc.offsets[arc.dependent],
-            base + 2,
-            base + FIRST + (arc.level - 1) * STEP,
-        )
-        neck = tip_y + ARROW
+        tip_x, tip_y = xs[arc.dependent - 1] + arc.offsets[arc.dependent], base + 2
+        neck, far = tip_y + ARROW, base + FIRST + (arc.level - 1) * STEP
         if arc.head:
             colour, text_colour, from_x = svg.BLUE, svg.BLACK, xs[arc.head - 1] + arc.offsets[arc.head]
             turn, way, middle = far - CORNER, CORNER if tip_x > from_x else -CORNER, (from_x + tip_x) / 2

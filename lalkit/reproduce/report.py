@@ -29,16 +29,8 @@ import pandas as pd
 from lalkit.draw.figures import sweep_figure
 from lalkit.draw.pages import png, render
 from lalkit.errors import ParameterError
-from lalkit.evaluation.statistics import (
-    COUNTS,
-    bootstrap_interval,
-    f1_test,
-    holm,
-    mean_of_runs,
-    resampled_scores,
-    split_tests,
-    welch,
-)
+from lalkit.evaluation import statistics
+from lalkit.evaluation.statistics import COUNTS
 from lalkit.files import check_new, read_json, write_bytes, write_json, write_text
 from lalkit.reproduce.sweep import ALL_OTHERS, Description, Same, check_description, describe, finished, read_result
 from lalkit.treebank.corpora import shipped
@@ -100,7 +92,10 @@ class Sweep:
             remedy = "Delete the result.json of the run that differs, and run `lalkit sweep` again."
             raise ParameterError("the runs do not have equally many sentences", where=self.name, remedy=remedy)
         runs, measures = list(self.counts), COUNTED if self.counts else ()
-        return {name: pd.DataFrame(resampled_scores(self.counts_of(runs, name)), columns=runs) for name in measures}
+        return {
+            name: pd.DataFrame(statistics.resampled_scores(self.counts_of(runs, name)), columns=runs)
+            for name in measures
+        }
 
     def counts_of(self, runs: Iterable[str], measure: str) -> np.ndarray:
         """Return (right, in gold, predicted) of every sentence of some runs: [runs, N, 3]."""
@@ -186,7 +181,7 @@ def cell_table(sweep: Sweep) -> pd.DataFrame:
         row = {**runs.iloc[0][sweep.axes], "seeds": len(runs)}
         for score in SCORES:
             values = runs[score].astype(float)
-            row[score], row[f"{score} low"], row[f"{score} high"] = mean_of_runs(values)
+            row[score], row[f"{score} low"], row[f"{score} high"] = statistics.mean_of_runs(values)
             row[f"{score} sd"] = values.std(ddof=1)
         row |= {size: runs[size].astype(float).mean() for size in ("parameters", "minutes", "peak_mb")}
         rows.append(row | paper_scores(sweep.description, row))
@@ -224,9 +219,9 @@ def compare(sweep: Sweep, first: str, second: str, measure: str, margin: float =
     sides = [sweep.cells.get(cell, sweep.runs[:0]).dropna(subset=[measure]) for cell in (first, second)]
     if not all(map(len, sides)):
         return None
-    test, boot = welch(*(side[measure].astype(float) for side in sides), margin), (np.nan, np.nan)
+    test, boot = statistics.welch(*(side[measure].astype(float) for side in sides), margin), (np.nan, np.nan)
     if sweep.samples:
-        boot = bootstrap_interval(*(sweep.samples[measure][list(side["run"])].to_numpy() for side in sides))
+        boot = statistics.bootstrap_interval(*(sweep.samples[measure][list(side["run"])].to_numpy() for side in sides))
     return {"seeds": min(map(len, sides)), **asdict(test), "boot_low": boot[0], "boot_high": boot[1]}
 
 
@@ -245,7 +240,7 @@ def pair_table(sweep: Sweep) -> pd.DataFrame:
 def _corrected(p: pd.Series) -> pd.Series:
     """Return the p values corrected for their number; a missing one stays missing and does not count."""
     corrected, known = p.astype(float), p.notna()
-    corrected[known] = holm(p[known])
+    corrected[known] = statistics.holm(p[known])
     return corrected
 
 
@@ -299,10 +294,10 @@ def false_alarms(sweep: Sweep, measure: str = "f1", rounds: int = 1000) -> tuple
     over_seeds, over_sentences = [], []
     for runs in sweep.cells.values():
         runs = runs.dropna(subset=[measure])
-        over_seeds += [p < LEVEL for p in split_tests(runs[measure].astype(float))]
+        over_seeds += [p < LEVEL for p in statistics.split_tests(runs[measure].astype(float))]
         if sweep.counts and len(runs):
             pairs = combinations(sweep.counts_of(runs["run"], measure), 2)
-            over_sentences += [f1_test(first, second, rounds).p < LEVEL for first, second in pairs]
+            over_sentences += [statistics.f1_test(first, second, rounds).p < LEVEL for first, second in pairs]
     return over_seeds, over_sentences
 
 

@@ -7,7 +7,6 @@ read and not repeated. Each run has a folder with its weights, its config and it
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import logging
 import time
@@ -24,6 +23,7 @@ from torch import Tensor, nn
 from lalkit import __version__
 from lalkit.chart.machine import progress
 from lalkit.errors import ModelError
+from lalkit.evaluation.provenance import json_hash
 from lalkit.files import write_json, write_text
 from lalkit.training import checkpoint
 
@@ -127,10 +127,8 @@ def fit(
         state["history"].append({"epoch": state["epoch"], "loss": loss, "dev": dev})
         numbers = out, state["epoch"], epochs, loss, 100 * dev, state["seconds"]
         logger.info("%s: epoch %d/%d, loss %.3f, dev %.1f%%, %.0f s", *numbers)
-        tag, tensors = (
-            f"{state['epoch']:03d}",
-            {name: t.detach().contiguous() for name, t in model.state_dict().items()},
-        )
+        tag = f"{state['epoch']:03d}"
+        tensors = {name: t.detach().contiguous() for name, t in model.state_dict().items()}
         if dev > state["best"]:
             state["best"] = dev
             checkpoint.save_tensors(out, "model", tag, tensors, {**task, "dev": dev, "epoch": state["epoch"], **kept})
@@ -197,7 +195,7 @@ def kept_tables(run: Path, task: list, measure: Callable[[], dict[str, pd.DataFr
         task: All settings and hashes of data that the tables depend on, as JSON values.
         measure: Computes the tables, by their names.
     """
-    key = hashlib.sha256(json.dumps([checkpoint.fingerprint(run), *task]).encode()).hexdigest()[:12]
+    key = json_hash([checkpoint.fingerprint(run), *task])[:12]
     folder = run / f"tables-{key}"
     if not (folder / "complete.json").exists():
         logger.info("measuring %s", run)

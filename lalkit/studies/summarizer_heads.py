@@ -24,20 +24,9 @@ from lalkit.errors import CorpusError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.evaluation.statistics import holm, paired_test
 from lalkit.probes import weights as measures
-from lalkit.studies import frame
+from lalkit.studies import frame, summarizers
 from lalkit.studies.frame import in_order, pad
-from lalkit.studies.summarizers import (
-    GROUP,
-    SMALL,
-    UNCHANGED,
-    Batch,
-    Change,
-    Summarizer,
-    SummarizerConfig,
-    Vocabulary,
-    load_summarizer,
-    train,
-)
+from lalkit.studies.summarizers import Batch, Change, Summarizer, SummarizerConfig, Vocabulary
 from lalkit.studies.texts import Text, Texts, annotated, load_documents
 
 Tables = dict[str, pd.DataFrame]
@@ -215,9 +204,9 @@ def summaries(
 ) -> list[list[str]]:
     """Return the words of every document's summary, at most `most`. without: the head that is taken away, if any."""
     written: list[list[str]] = []
-    for group in in_order(documents, GROUP):
+    for group in in_order(documents, summarizers.GROUP):
         batch = model.collate(group)
-        change = change_without(model, without, mode, batch) if without else UNCHANGED
+        change = change_without(model, without, mode, batch) if without else summarizers.UNCHANGED
         written += model.summarize(batch, most, change)
     return written
 
@@ -262,7 +251,7 @@ def study(
     test: int = 0,
     ablated: int = 0,
     settings: dict[str, str] | None = None,
-    config: SummarizerConfig = SMALL,
+    config: SummarizerConfig = summarizers.SMALL,
 ) -> Tables:
     """Train and measure every variant with every seed. Runs are in FOLDER/DATA/VARIANT-SEED.
 
@@ -301,13 +290,16 @@ def study(
 def trained(folder: str | Path, data: Texts, variant: str, seed: int, config: SummarizerConfig) -> Path:
     """Train a summarizer of the study, unless that is done already, and return its folder."""
     run = frame.run_folder(folder, data.name, variant, seed)
-    train(replace(config, seed=seed, **VARIANTS[variant]), data, run)
+    summarizers.train(replace(config, seed=seed, **VARIANTS[variant]), data, run)
     return run
 
 
 def _measured(run: Path, test: Sequence[Text], ablated: int | None) -> Tables:
     """Return the tables of one run. ablated: the number of documents for `ablate_heads` (0: all); None: no head is taken away."""
-    model, most = load_summarizer(run), 2 * max(len(d.summary) for d in test)  # a summary without an end is cut there
+    model, most = (
+        summarizers.load_summarizer(run),
+        2 * max(len(d.summary) for d in test),
+    )  # a summary without an end is cut there
     written = score(test, summaries(model, test, most), model.vocabulary)
     tables, heads = {"tags": tag_table(model, test), "documents": written}, head_table(model, test)
     if ablated is not None:

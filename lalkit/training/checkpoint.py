@@ -76,13 +76,9 @@ def save_model(
         info: Results and provenance, as JSON values.
         half: Save the weights in 16 bits. They are loaded as 32 bits.
     """
-    content = {
-        "format": FORMAT,
-        "config": to_dict(config),
-        "frozen_sha256": frozen_hash(network),
-        "vocab": (vocab.without_words() if config.model.encoder.pretrained else vocab).to_dict(),
-        "info": info,
-    }
+    names = (vocab.without_words() if config.model.encoder.pretrained else vocab).to_dict()
+    content = {"format": FORMAT, "config": to_dict(config), "frozen_sha256": frozen_hash(network)}
+    content |= {"vocab": names, "info": info}
     if travels(config.model.encoder):
         for name, data in files_of(config.model.encoder.pretrained).items():
             write_bytes(Path(folder) / ENCODER / name, data)
@@ -202,10 +198,8 @@ def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
     Raises ModelError if a tensor is missing, unknown or of another shape, or holds numbers that are no weights.
     """
     expected = trained(network)
-    wrong = sorted(set(expected) ^ set(tensors)) or sorted(
-        k for k, v in tensors.items() if v.shape != expected[k].shape
-    )
-    if wrong:
+    others = set(expected) ^ set(tensors)
+    if wrong := sorted(others or (k for k, v in tensors.items() if v.shape != expected[k].shape)):
         raise ModelError(f"the weights do not fit the config: {', '.join(wrong[:4])}", where=where, remedy=RETRAIN)
     check_numbers(tensors, LARGEST, where)
     network.load_state_dict(tensors, strict=False)

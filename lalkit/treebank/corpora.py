@@ -342,10 +342,7 @@ def _gum(folder: Path, split: str, task: str, genres: str) -> Sentences:
     rows = [line.split("\t") for line in brackets.read_text(folder / "splits.tsv").splitlines()[1:]]
     for number, row in enumerate(rows, 2):
         if len(row) != 2 or not re.fullmatch("[^_/]+_[^_/]+_[^/]+", row[0]) or row[1] not in SPLITS:
-            place, remedy = (
-                f"{folder / 'splits.tsv'}, line {number}",
-                "A line is GUM_GENRE_NAME, a tab, and train, dev or test.",
-            )
+            place, remedy = f"{folder}/splits.tsv, line {number}", "A line is GUM_GENRE_NAME, a tab, and the part."
             raise TreebankError(f"{row} is not a document and its part", remedy, where=place)
     known = sorted({document.split("_")[1] for document, _ in rows})  # GUM_GENRE_name
     chosen = genres.split(",") if genres else known
@@ -433,10 +430,8 @@ def find(name: str) -> Path | None:
         folders = [Path(folder) / base for folder in (*_folders_of("LALKIT_DATA"), str(cache_folder()))]
     else:
         folders = [Path(name)]
-    for folder in folders:
-        if os.path.isdir(folder) and all(
-            (folder / part).exists() or (folder / f"{part}.zip").is_file() for part in needs
-        ):
+    for folder in filter(os.path.isdir, folders):
+        if all((folder / part).exists() or (folder / f"{part}.zip").is_file() for part in needs):
             return folder
     return None
 
