@@ -77,18 +77,13 @@ def document(width: float, height: float, parts: Iterable[str], title: str) -> s
 
 
 def text(
-    x: float,
-    y: float,
-    string: str,
-    size: float,
-    *,
-    colour: str = BLACK,
-    bold: bool = False,
-    tooltip: str = "",
-    **more: Any,
+    x: float, y: float, string: str, size: float, *, colour: str = BLACK, bold: bool = False, tip: str = "", **more: Any
 ) -> str:
-    """Return text that is centred at x and has its baseline at y. more: attributes, as `element` takes them."""
-    title = element("title", escape(tooltip)) if tooltip else ""
+    """Return text that is centred at x and has its baseline at y. tip: shown where a pointer rests.
+
+    more: attributes, as `element` takes them.
+    """
+    title = element("title", escape(tip)) if tip else ""
     weight = "bold" if bold else None
     return element(
         "text", title, escape(string), x=x, y=y, font_size=size, fill=colour, font_weight=weight, text_anchor="middle",

@@ -319,7 +319,7 @@ def _tree_parts(layers: Layers, base: float, level: float) -> list[str]:
         y = base - item.level * level
         start = y + LINE_GAP
         tooltip = f"{item.node.label or 'unlabelled'}: words {item.start + 1} to {item.end}"
-        labels.append(svg.text(item.x, y, item.node.label, LABEL, bold=True, tooltip=tooltip, data_of=item.key))
+        labels.append(svg.text(item.x, y, item.node.label, LABEL, bold=True, tip=tooltip, data_of=item.key))
         if item.note:
             start += NOTE_LINE
             labels.append(svg.text(item.x, start - 2, item.note, NOTE, colour=svg.GREY))
@@ -346,7 +346,7 @@ def _word_parts(layers: Layers, xs: Sequence[float], base: float) -> list[str]:
         if layers.tags:
             parts.append(svg.text(x, base, layers.tags[i], TAG, colour=svg.GREY))
         y, short = base + TAG_TO_WORD, svg.shorten(word)
-        parts.append(svg.text(x, y, short, WORD, bold=is_root, colour=colour, tooltip=f"{i + 1}: {word}"))
+        parts.append(svg.text(x, y, short, WORD, bold=is_root, colour=colour, tip=f"{i + 1}: {word}"))
         if is_root:
             half = svg.text_width(short, WORD) / 2 - 2
             line = f"M{svg.number(x - half)} {svg.number(y + 4)} H{svg.number(x + half)}"

@@ -179,11 +179,7 @@ def _items(text: str) -> list[str]:
 
 
 def run_notebook(
-    path: str | Path,
-    parameters: Mapping[str, object] | None = None,
-    out: str | Path | None = None,
-    *,
-    progress: bool = True,
+    path: str | Path, parameters: Mapping | None = None, out: str | Path | None = None, *, progress: bool = True
 ) -> RunResult:
     """Execute a notebook with papermill in this Python and this environment, in the repository root.
 

@@ -88,9 +88,6 @@ class Sweep:
     @cached_property
     def samples(self) -> dict[str, pd.DataFrame]:
         """Return measure -> the score of every run (a column) in bootstrap samples of the sentences; nothing without counts."""
-        if len({len(table) for table in self.counts.values()}) > 1:
-            remedy = "Delete the result.json of the run that differs, and run `lalkit sweep` again."
-            raise ParameterError("the runs do not have equally many sentences", where=self.name, remedy=remedy)
         runs, measures = list(self.counts), COUNTED if self.counts else ()
         return {
             name: pd.DataFrame(statistics.resampled_scores(self.counts_of(runs, name)), columns=runs)
@@ -318,10 +315,8 @@ def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) 
     for name, sweep in sweeps.items():
         parts = _parts(sweep)
         picture = png(sweep_figure(sweep.runs, curve_table(sweep), sweep.axes, COUNTED))
-        alt = "F1, UAS and LAS of every run with the interval of each cell, and the scores on dev by epoch"
-        page = render(
-            "reproduce/report.md.jinja", title=sweep.description.question, first=f"![{alt}]({name}.png)", parts=parts
-        )
+        first = f"![F1, UAS and LAS of every run with the interval of each cell, and the scores on dev by epoch]({name}.png)"
+        page = render("reproduce/report.md.jinja", title=sweep.description.question, first=first, parts=parts)
         written += [
             write_text(out / f"{name}.csv", sweep.runs.to_csv(index=False, float_format="%.6g")),
             write_json(out / f"{name}.json", sweep.record),
@@ -360,19 +355,15 @@ def _parts(sweep: Sweep) -> dict[str, pd.DataFrame | str]:
     if len(claims := claim_table(sweep)):
         shown = pd.DataFrame({"claim": claims["says"], "by": claims["by"].map(NAMES), "closest": claims["against"]})
         shown["difference (95 %)"] = _text(claims, "difference", "low", "high", "+.2f")
-        parts["Claims, as they were written before the runs"] = shown.assign(
-            **{"p (Holm)": _text(claims, "p_holm", form=".3f"), "verdict": claims["verdict"]}
-        )
+        shown["p (Holm)"], shown["verdict"] = _text(claims, "p_holm", form=".3f"), claims["verdict"]
+        parts["Claims, as they were written before the runs"] = shown
         parts["How claims are judged"] = JUDGED
     for measure, pairs in pair_table(sweep).groupby("measure", sort=False):
-        shown = pairs[["first", "second"]].assign(
-            **{
-                "difference (95 %)": _text(pairs, "difference", "low", "high", "+.2f"),
-                "bootstrap (95 %)": _text(pairs, "difference", "boot_low", "boot_high", "+.2f"),
-                "p": _text(pairs, "p", form=".3f"), "p (Holm)": _text(pairs, "p_holm", form=".3f"),
-                f"p (equal within {MARGIN})": _text(pairs, "equal_p", form=".3f"),
-            }
-        )  # fmt: skip
+        shown = pairs[["first", "second"]].copy()
+        for name, ends in (("difference", ("low", "high")), ("bootstrap", ("boot_low", "boot_high"))):
+            shown[f"{name} (95 %)"] = _text(pairs, "difference", *ends, "+.2f")
+        for name, p in (("p", "p"), ("p (Holm)", "p_holm"), (f"p (equal within {MARGIN})", "equal_p")):
+            shown[name] = _text(pairs, p, form=".3f")
         parts[f"Every pair, by {NAMES[measure]}"] = shown
     alarms = [
         (NAMES[measure], *(f"{sum(tests)} of {len(tests)}" for tests in false_alarms(sweep, measure)))
@@ -381,14 +372,10 @@ def _parts(sweep: Sweep) -> dict[str, pd.DataFrame | str]:
     columns = ["by", "over seeds: significant", "over sentences: significant"]
     parts["False alarms"] = pd.DataFrame(alarms, columns=columns)
     parts["How false alarms are counted"] = COUNTED_ALARMS
-    rows = [(axis, value, _settings(cell)) for axis, cells in description.grid.items() for value, cell in cells.items()]
+    rows = [(axis, value, describe(cell)) for axis, cells in description.grid.items() for value, cell in cells.items()]
     parts["Settings of the cells"] = pd.DataFrame(rows, columns=["axis", "value", "settings"])
-    parts["Settings of all cells"] = f"preset: {description.preset}, {_settings(description.set)}"
+    parts["Settings of all cells"] = f"preset: {description.preset}, {describe(description.set)}"
     return parts
-
-
-def _settings(settings: dict) -> str:
-    return ", ".join(f"{name}: {value}" for name, value in settings.items())
 
 
 def _text(table: pd.DataFrame, name: str, low: str = "", high: str = "", form: str = ".2f") -> list[str]:

@@ -193,7 +193,7 @@ class Plan:
 
 
 def describe(cell: dict[str, Any]) -> str:
-    """Return the values of a cell in words."""
+    """Return the values of a cell, or its settings, in words."""
     return ", ".join(f"{axis}: {value}" for axis, value in cell.items())
 
 

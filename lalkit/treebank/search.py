@@ -36,6 +36,7 @@ QUOTED = r'"(?:\\.|[^"\\])*"|/(?:\\.|[^/\\])*/'
 NODE = re.compile(rf"(@?)((?:i@)?(?:{QUOTED})|\*|[^][\s;:.,&|<>()$!@%'^=]+)(=[A-Za-z0-9]+)?")
 MOST_BRACKETS = 50
 COLUMNS = "sentence id start end label text head head_word".split()
+Condition = str | None  # a text, or a regular expression between slashes
 SHOWN = 50  # lines of a concordance in a notebook
 NAME = 16  # characters of a sentence's id in a concordance
 
@@ -90,13 +91,7 @@ class Pattern:
 
     @checked
     def __init__(
-        self,
-        text: str,
-        *,
-        head: str | None = None,
-        arc: str | None = None,
-        word: str | None = None,
-        tag: str | None = None,
+        self, text: str, *, head: Condition = None, arc: Condition = None, word: Condition = None, tag: Condition = None
     ):
         """Compile a pattern.
 
