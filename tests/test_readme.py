@@ -4,6 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
+import nbformat
 import pandas as pd
 import pytest
 
@@ -11,9 +12,8 @@ from tests.command import lalkit
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = sorted(ROOT.glob("*.md")) + sorted(
-    path for room in ("book", "data", "figures", "notebooks") for path in (ROOT / room).rglob("*.md")
-)
+PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "notebooks").glob("*.ipynb"))
+PAGES += sorted(path for room in ("book", "data", "figures", "notebooks") for path in (ROOT / room).rglob("*.md"))
 TEACHING = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
 COMMANDS = re.findall("`(lalkit [^`]+)`", TEACHING) + [
     line.split("  #")[0].strip()
@@ -71,7 +71,12 @@ def test_the_python_blocks_run(tiny_parser, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
-    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".ipynb":
+        text = "\n".join(cell.source for cell in nbformat.reads(text, 4).cells if cell.cell_type == "markdown")
+        for name in re.findall(r"`((?:lalkit|tests|data|figures|notebooks)/[^`\s]+)`", text):
+            assert any(ROOT.glob(name)), f"there is no {name}"
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S)
     for name, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)", text):
         target = page.parent / name if name else page
         assert target.exists(), name

@@ -10,21 +10,7 @@ import pytest
 from scipy import stats
 
 from lalkit.errors import ParameterError
-from lalkit.reproduce.report import (
-    ABSENT,
-    COUNTED,
-    FEW,
-    HOLDS,
-    NOT,
-    UNKNOWN,
-    cell_table,
-    claim_table,
-    curve_table,
-    false_alarms,
-    pair_table,
-    read_sweep,
-    report,
-)
+from lalkit.reproduce import report as reports
 from lalkit.treebank.corpora import repository
 from tests.command import lalkit
 
@@ -89,7 +75,7 @@ SCORES = {
 
 def test_one_run_of_a_cell_is_not_tested(make_sweep):
     sweep = make_sweep({"once": {1: 80.0}, "twice": {1: 60.0, 2: 60.1}}, claims=[better("once", "twice")])
-    assert list(claim_table(read_sweep(sweep))["verdict"]) == [FEW]
+    assert list(reports.claim_table(reports.read_sweep(sweep))["verdict"]) == [reports.FEW]
 
 
 def test_claims_are_judged_over_seeds(make_sweep):
@@ -98,8 +84,18 @@ def test_claims_are_judged_over_seeds(make_sweep):
         better("bad", "all others"), better("good", "no such"), same("good", "equal", 1.0), same("good", "equal", 0.05),
         same("good", "bad"),
     ]  # fmt: skip
-    table = claim_table(read_sweep(make_sweep(SCORES, claims=claims)))
-    assert list(table["verdict"]) == [HOLDS, NOT, UNKNOWN, UNKNOWN, NOT, ABSENT, HOLDS, UNKNOWN, NOT]
+    table = reports.claim_table(reports.read_sweep(make_sweep(SCORES, claims=claims)))
+    assert list(table["verdict"]) == [
+        reports.HOLDS,
+        reports.NOT,
+        reports.UNKNOWN,
+        reports.UNKNOWN,
+        reports.NOT,
+        reports.ABSENT,
+        reports.HOLDS,
+        reports.UNKNOWN,
+        reports.NOT,
+    ]
     values = [list(SCORES[kind].values()) for kind in ("good", "bad")]
     first = table.iloc[0]
     assert first["p"] == pytest.approx(stats.ttest_ind(*values, equal_var=False).pvalue)
@@ -109,8 +105,8 @@ def test_claims_are_judged_over_seeds(make_sweep):
 
 
 def test_every_pair_is_tested_with_intervals(make_sweep):
-    sweep = read_sweep(make_sweep(SCORES))
-    pairs = pair_table(sweep)
+    sweep = reports.read_sweep(make_sweep(SCORES))
+    pairs = reports.pair_table(sweep)
     assert list(pairs["measure"].value_counts()) == [6, 6, 6]
     assert (pairs["p_holm"] >= pairs["p"]).all() and (pairs["low"] < pairs["high"]).all()
     row = pairs[(pairs["first"] == "kind: good") & (pairs["second"] == "kind: bad")].iloc[0]
@@ -122,7 +118,7 @@ def test_every_pair_is_tested_with_intervals(make_sweep):
 def test_cells_have_means_intervals_and_the_scores_of_the_paper(make_sweep):
     paper = {"table": "table5", "rows": {"kind": {"column": "layers", "values": {"a": "3"}}}}
     folder = make_sweep({"a": {1: 80.0, 2: 60.0}, "b": {1: 60.0}}, paper=paper)
-    cells = cell_table(read_sweep(folder)).set_index("kind")
+    cells = reports.cell_table(reports.read_sweep(folder)).set_index("kind")
     assert list(cells.loc["a", ["f1", "f1 sd", "paper f1", "paper las"]]) == pytest.approx([70, 200**0.5, 96.34, 96.29])
     assert (cells.loc["a", "f1 low"], cells.loc["a", "f1 high"]) == pytest.approx(stats.t.interval(0.95, 1, 70, 10))
     assert cells.loc["b", ["paper f1", "f1 sd", "f1 low"]].isna().all()
@@ -130,17 +126,17 @@ def test_cells_have_means_intervals_and_the_scores_of_the_paper(make_sweep):
     plan["file"]["paper"]["table"] = "table3"
     (folder / "sweep.json").write_text(json.dumps(plan))
     with pytest.raises(ParameterError, match="table3"):
-        cell_table(read_sweep(folder))
+        reports.cell_table(reports.read_sweep(folder))
 
 
 def test_a_real_sweep_becomes_files_from_which_the_same_report_is_made(done, tmp_path):
     folder, _ = done
     before = plt.get_fignums()
-    written = report([folder], tmp_path / "first")
+    written = reports.report([folder], tmp_path / "first")
     assert plt.get_fignums() == before  # it has closed its own
     names = ["two.csv", "two.json", "two-sentences.csv.gz", "two.png", "two.md"]
     assert [path.name for path in written] == names
-    sweep = read_sweep(folder)
+    sweep = reports.read_sweep(folder)
     runs = pd.read_csv(tmp_path / "first" / "two.csv")
     for row in runs.to_dict("records"):
         result = json.loads((folder / "runs" / row["run"] / "result.json").read_text())
@@ -148,12 +144,12 @@ def test_a_real_sweep_becomes_files_from_which_the_same_report_is_made(done, tmp
         curve = json.loads(row["curve"])
         assert len(curve) == result["epochs"]
         assert curve[row["best_epoch"] - 1]["las"] == pytest.approx(result["scores"]["dev"]["las"], abs=1e-3)
-    assert len(curve_table(sweep)) == runs["epochs"].sum()
+    assert len(reports.curve_table(sweep)) == runs["epochs"].sum()
     sentences = pd.read_csv(tmp_path / "first" / "two-sentences.csv.gz")
     sums = sentences.groupby("run", sort=False)[["matched", "gold", "predicted"]].sum()
     f1 = 200 * sums["matched"] / (sums["gold"] + sums["predicted"])
     assert f1.to_numpy() == pytest.approx(runs["f1"].to_numpy(), abs=1e-3)
-    report([tmp_path / "first" / "two.csv"], tmp_path / "again")
+    reports.report([tmp_path / "first" / "two.csv"], tmp_path / "again")
     for name in names:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
 
@@ -162,24 +158,24 @@ def test_the_report_names_missing_runs(make_sweep):
     folder = make_sweep({"a": {1: 80.0, 2: 80.0}, "b": {1: 60.0}})
     change(folder, "b1", status="failed")
     next(folder.glob("runs/a2*/result.json")).unlink()
-    report([folder], folder / "report")
+    reports.report([folder], folder / "report")
     text = (folder / "report" / "made-small.md").read_text()
     assert "kind: a, seed 2: not run; kind: b, seed 1: failed." in text and "nan" not in text
 
 
 def test_a_folder_without_a_sound_sweep_is_an_error(make_sweep, tmp_path):
     with pytest.raises(ParameterError, match="holds no sweep"):
-        read_sweep(tmp_path)
+        reports.read_sweep(tmp_path)
     folder = make_sweep({"a": {1: 80.0}})
     again = shutil.copytree(folder, tmp_path / "again")
     with pytest.raises(ParameterError, match="two sweeps are called made-small"):
-        report([folder, again], tmp_path / "out")
+        reports.report([folder, again], tmp_path / "out")
     (again / "runs" / "a10000000000" / "dev.csv").write_text("matched\nmany\n")
     with pytest.raises(ParameterError, match="damaged"):
-        read_sweep(again)
+        reports.read_sweep(again)
     next(folder.glob("runs/*/result.json")).unlink()
     with pytest.raises(ParameterError, match="no run of it has ended well"):
-        report([folder], tmp_path / "out")
+        reports.report([folder], tmp_path / "out")
     assert not (tmp_path / "out").exists()
     code, _, err = lalkit("report", "sweeps", str(tmp_path / "none"))
     assert code == 2 and "holds no sweep" in err
@@ -191,13 +187,13 @@ def test_a_folder_without_a_sound_sweep_is_an_error(make_sweep, tmp_path):
 @pytest.mark.slow
 def test_over_all_committed_runs_the_test_over_seeds_seldom_calls_noise_significant():
     """At most 8 %, by F1, UAS and LAS; the test over sentences does so far more often on the larger treebanks."""
-    sweeps = [read_sweep(path) for path in COMMITTED]
+    sweeps = [reports.read_sweep(path) for path in COMMITTED]
     assert len(sweeps) >= 12
-    for measure in COUNTED:
-        tests = [test for sweep in sweeps for test in false_alarms(sweep, measure, rounds=1)[0]]
+    for measure in reports.COUNTED:
+        tests = [test for sweep in sweeps for test in reports.false_alarms(sweep, measure, rounds=1)[0]]
         assert len(tests) > 140 and np.mean(tests) <= 0.08, measure
     large = [sweep for sweep in sweeps if sweep.counts and sweep.name in ("control-biomedical", "control-chinese")]
-    tests = [test for sweep in large for test in false_alarms(sweep, rounds=200)[1]]
+    tests = [test for sweep in large for test in reports.false_alarms(sweep, rounds=200)[1]]
     assert len(tests) == 18 and np.mean(tests) > 0.2
 
 
@@ -205,12 +201,12 @@ def test_over_all_committed_runs_the_test_over_seeds_seldom_calls_noise_signific
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
 def test_a_committed_report_belongs_to_its_runs(path):
     """The scores of every run are those of its sentences, and the page has the means of the cells and the verdicts."""
-    sweep, page = read_sweep(path), path.with_suffix(".md").read_text(encoding="utf-8")
-    for measure in COUNTED if sweep.counts else ():
+    sweep, page = reports.read_sweep(path), path.with_suffix(".md").read_text(encoding="utf-8")
+    for measure in reports.COUNTED if sweep.counts else ():
         counts = sweep.counts_of(sweep.runs["run"], measure).sum(1)
         scores = 200 * counts[:, 0] / (counts[:, 1] + counts[:, 2])
         assert sweep.runs[measure].astype(float).to_numpy() == pytest.approx(scores, abs=1e-3)
-    for row in cell_table(sweep).to_dict("records"):
+    for row in reports.cell_table(sweep).to_dict("records"):
         assert f"{row['f1']:.2f}" in page and f"{row['las']:.2f}" in page
-    for row in claim_table(sweep).to_dict("records"):
+    for row in reports.claim_table(sweep).to_dict("records"):
         assert any(line.startswith(f"| {row['says']} |") and row["verdict"] in line for line in page.splitlines())

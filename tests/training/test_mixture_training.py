@@ -14,8 +14,8 @@ from lalkit.network.vocabulary import Vocab
 from lalkit.training.loop import Run, estimate
 from lalkit.training.objective import MAX_LENGTH, losses
 from lalkit.treebank.check import lessons
+from tests.hostile.test_kills import result_of
 from tests.mixed import mixed  # noqa: F401
-from tests.training.test_training import result
 
 MIXTURE = "sample:constituents*0.2+ewt*2+gum"
 OBJECTIVES = ("margin", "span-likelihood", "likelihood")
@@ -108,12 +108,9 @@ def test_a_killed_run_is_resumed_with_the_same_bits(tmp_path, mixed):  # noqa: F
     resumed = Run(*small(tmp_path / "killed"), resume=True)
     assert resumed.state.epoch == 1
     resumed.finish()
-    for ours, theirs in zip(result(tmp_path / "killed"), result(tmp_path / "whole")):
-        if isinstance(ours, dict):
-            assert ours.keys() == theirs.keys() and all(torch.equal(ours[k], theirs[k]) for k in ours)
-        else:
-            assert ours == theirs
-    row = result(tmp_path / "whole")[2][-1]
+    whole = result_of(tmp_path / "whole")
+    assert result_of(tmp_path / "killed") == whole
+    row = whole["resume.json"]["state"]["history"][-1]
     assert row["f1"] is not None and row["las"] is not None and row["sentences"] == 20
 
 

@@ -19,13 +19,6 @@ from lalkit.training.objective import losses, rate_factor
 from tests.command import lalkit
 
 
-def result(folder):
-    content = json.loads((folder / "model.json").read_text())
-    resume = json.loads((folder / "resume.json").read_text())
-    history = [{k: v for k, v in row.items() if k != "seconds"} for row in resume["state"]["history"]]
-    return load_file(folder / content["weights"]), load_file(folder / resume["weights"]), history
-
-
 def still(**train):
     """A config without dropout."""
     names = ("", "encoder.word_", "label_attention.residual_")
