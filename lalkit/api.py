@@ -606,28 +606,20 @@ class Parser(Questions):
         chars = self.vocab.chars[len(FIRST["chars"]) :]
         return {"", *map(script, chars)} if chars else set()
 
-    @cached_property
-    def unpunctuated(self) -> bool:
-        """Whether the parser learned from sentences without full stops, as those of Sinica are."""
-        known = {*self.vocab.words[len(FIRST["words"]) :]}  # empty with a pretrained encoder
-        return self.info.get("unpunctuated", bool(known) and not {".", "。"} & known)
-
     def prepared(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """Return sentences as the parser can read them, and warn of what it never learned.
 
         A parser that learned from sentences without punctuation would take a full stop for a verb: punctuation that it does not
         know is left out of the tree. (In CoNLL-U that was read it hangs on the root.) Sentences with trees stay as they are.
         """
-        kept = []
+        kept, marks = [], self.info.get("marks")
         for sentence in sentences:
             known = self.scripts
             if known and (found := script("".join(sentence.words))) not in known:
                 _warn(f"most letters of {sentence.where} are {found}: the parser never learned this script")
-            if self.unpunctuated and sentence.heads is None and sentence.constituents is None:
+            if marks is not None and sentence.heads is None and sentence.constituents is None:
                 words = sentence.words
-                keep = [
-                    i for i, w in enumerate(words) if any(map(str.isalnum, w)) or normalise(w) in self.vocab.word_index
-                ]
+                keep = [i for i, word in enumerate(words) if any(map(str.isalnum, word)) or normalise(word) in marks]
                 if 0 < len(keep) < len(words):
                     _warn("the parser never learned punctuation: marks that it does not know are left out of the tree")
                     tags = sentence.tags and tuple(sentence.tags[i] for i in keep)

@@ -11,15 +11,12 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
 from lalkit.network.alignment import encoder_error, from_transformers, is_ours, resolve
 from lalkit.network.batches import PAD, UNK, Batch, parts
 from lalkit.network.minilm import Bert
-
-LSTM_LAYERS = 2  # [D]
 
 
 class PretrainedEncoder(nn.Module):
@@ -137,18 +134,8 @@ def learn_low_rank(module: nn.Module, rank: int) -> None:
 class ScratchEncoder(nn.Module):
     """Words and characters -> [B, T, d_content], without a pretrained encoder.
 
-    A word's vector is its embedding beside a convolution of width 3 over its characters, of which the maximum is taken. If
-    the config asks for it, a bidirectional LSTM reads these vectors, and its states stand beside them [D].
-
-    What was tried on 8,000 sentences of Chinese: with the LSTM, dev F1 is 65.8 after 4 epochs (`lalkit train --preset
-    chinese --treebank sinica --epochs 4`, seed 1), and 58.5 without it (`--set model.encoder.lstm=0`). The norm after the
-    LSTM is needed because new states are a tenth of the size of positions. With the LSTM, embeddings start small: Adam
-    moves embeddings of unit variance too little in a few thousand steps. After 2 epochs 62 % of the tags were right, but 70
-    % with a tenth of the variance; the most frequent tag of each word gives 79 %. Without the LSTM and its norm, small
-    embeddings would be too small beside positions.
+    A word's vector is its embedding beside a convolution of width 3 over its characters, of which the maximum is taken.
     """
-
-    INITIAL = 0.05  # standard deviation of new embeddings before an LSTM
 
     def __init__(self, config: EncoderConfig, d_content: int, words: int, chars: int):
         """words, chars: the sizes of the vocabularies."""
@@ -157,18 +144,8 @@ class ScratchEncoder(nn.Module):
         self.word = nn.Embedding(words, config.word_dim, padding_idx=PAD)
         self.char = nn.Embedding(chars, config.char_dim, padding_idx=PAD)
         self.convolution = nn.Conv1d(config.char_dim, config.char_hidden, kernel_size=3, padding=1)
-        if config.lstm:
-            for embedding in (self.word, self.char):
-                nn.init.normal_(embedding.weight, std=self.INITIAL)
-                nn.init.zeros_(embedding.weight[PAD])
         size = config.word_dim + config.char_hidden
         self.edges = nn.Parameter(torch.randn(2, size) * 0.1)  # START and STOP
-        self.lstm = None
-        if config.lstm:
-            self.lstm = nn.LSTM(size, config.lstm, LSTM_LAYERS, batch_first=True, bidirectional=True)
-            size += 2 * config.lstm
-            self.norm = nn.LayerNorm(size)
-        self.dropout = nn.Dropout(config.word_dropout)
         self.project = nn.Linear(size, d_content, bias=False)
 
     def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
@@ -187,17 +164,4 @@ class ScratchEncoder(nn.Module):
         out[:, 1:-1] = vectors
         out[:, 0] = self.edges[0]
         out[torch.arange(b, device=out.device), batch.lengths + 1] = self.edges[1].to(out.dtype)
-        return self.project(out if self.lstm is None else self._in_context(out, batch.lengths + 2))
-
-    def _in_context(self, vectors: Float[Tensor, "b t v"], lengths: Tensor) -> Float[Tensor, "b t w"]:
-        """Put the LSTM's states beside the vectors. Packed, so that the backward direction never reads padding.
-
-        It computes in 32 bits, because an LSTM is not faster in bf16.
-        """
-        with torch.autocast(vectors.device.type, enabled=False):
-            packed = pack_padded_sequence(
-                self.dropout(vectors.float()), lengths.cpu(), batch_first=True, enforce_sorted=False
-            )
-            states, _ = self.lstm(packed)
-            padded, _ = pad_packed_sequence(states, batch_first=True, total_length=vectors.shape[1])
-        return self.dropout(self.norm(torch.cat([vectors, padded], dim=-1)))
+        return self.project(out)

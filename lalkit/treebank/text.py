@@ -307,14 +307,17 @@ def with_text(sentence: Sentence, text: str | None) -> Sentence:
         return sentence
 
 
-def habits(sentences: Iterable[Sentence]) -> dict[str, bool]:
+def habits(sentences: Iterable[Sentence]) -> dict[str, Any]:
     """Return what a treebank does with two kinds of signs.
 
-    hyphens: whether they are tokens of their own: well - known, and not well-known. unpunctuated: whether there is no full stop.
+    hyphens: whether they are tokens of their own: well - known, and not well-known. marks: None, but where there is no full stop,
+    as in Sinica, the signs that occur five times and more.
     """
     words = Counter(word for sentence in sentences for word in sentence.words)
     inside = sum(count for word, count in words.items() if re.fullmatch(r"\w+(-\w+)+", word))
-    return {"hyphens": words["-"] >= inside, "unpunctuated": not words["."] + words["。"]}
+    often = (word for word, count in words.items() if count >= 5)
+    marks = sorted({normalise(word) for word in often if not any(map(str.isalnum, word))})
+    return {"hyphens": words["-"] >= inside, "marks": None if words["."] + words["。"] else marks}
 
 
 def one_sentence(text: str) -> str:

@@ -121,9 +121,13 @@ def test_running_text_is_split_into_sentences():
     assert [s.text for s in read_text(" ".join(parts))] == parts
 
 
-def test_a_treebank_says_whether_hyphens_split_words():
-    for words, split in ((["well-known"], False), (["well", "-", "known"], True), (["It"], True)):
-        assert habits([Sentence(words)])["hyphens"] == split
+def test_a_treebank_says_whether_hyphens_split_words_and_which_marks_it_has_without_full_stops():
+    for words, hyphens, marks in (
+        (["well-known"], False, []),
+        (["a", "-", "b"] * 5, True, ["-"]),
+        (["It", "."], True, None),
+    ):
+        assert habits([Sentence(words)]) == {"hyphens": hyphens, "marks": marks}
 
 
 def test_words_of_one_sentence_are_asked_about():
