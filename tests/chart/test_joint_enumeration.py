@@ -1,17 +1,23 @@
-"""The two slow twins agree with each other, and the decoder with both, ties included."""
+"""Enumeration has every joint tree, and the decoder finds the first of the best ones, ties included."""
 
 import numpy as np
 import pytest
 
-from lalkit.chart.joint import decode
-from tests.chart.charts import LAMBDAS, random_chart
+from lalkit.chart.joint import JointTree, decode
+from lalkit.treebank.tree import check_heads
+from tests.chart.charts import LAMBDAS, check_joint_tree, random_chart
 from tests.reference import joint_enumeration as reference
 
 
-@pytest.mark.parametrize("n", range(1, 6))
-def test_the_two_enumerations_have_the_same_trees(n):
-    derived = {(tuple(reference.heads_of(arcs)), frozenset(spans)) for spans, arcs in reference.derivations(n)}
-    assert derived == reference.tree_set(n)
+@pytest.mark.parametrize(("n", "number"), [(1, 1), (2, 8), (3, 88), (4, 1_184), (5, 17_792)])
+def test_enumeration_has_all_joint_trees_and_nothing_else(n, number):
+    """As many as projective trees times chains of labelled projections; 143 of 5 words without labels (OEIS A006013)."""
+    trees = reference.tree_set(n)
+    assert len(trees) == number and len({heads for heads, _ in trees}) == (1, 2, 7, 30, 143)[n - 1]
+    for heads, spans in trees:
+        check_heads(heads)
+        named = [(i, j, 2, h + 1) for i, j, h in spans]
+        check_joint_tree(JointTree(0.0, reference.in_preorder(named), np.array(heads)), n)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -23,11 +29,6 @@ def test_scores_are_added_in_the_documented_order(dtype):
         assert decode(label_scores, arc_scores, 0.3).score == reference.rounded(label_scores, arc_scores, 0.3), trial
 
 
-def test_numbers_of_trees():
-    assert [len(reference.joint_trees(n)) for n in range(1, 6)] == [1, 2, 7, 30, 143]  # OEIS A006013
-    assert [len(reference.tree_set(n)) for n in range(1, 6)] == [1, 8, 88, 1_184, 17_792]
-
-
 @pytest.mark.parametrize("kind", ["ties", "exact"])
 def test_decode_is_the_first_maximum_of_the_enumeration(kind):
     rng = np.random.default_rng(20200 + len(kind))
@@ -37,7 +38,7 @@ def test_decode_is_the_first_maximum_of_the_enumeration(kind):
         label_scores, arc_scores = random_chart(rng, n, int(rng.integers(3, 6)), kind)
         tree = decode(label_scores, arc_scores, lam)
         score, spans, heads = reference.first_best(label_scores, arc_scores, lam)
-        assert tree.score == score == reference.maximum(label_scores, arc_scores, lam), trial
+        assert tree.score == score, trial
         assert tree.spans == spans, trial
         assert tree.heads.tolist() == heads, trial
         key = tuple(heads), frozenset((i, j, h - 1) for i, j, _, h in tree.spans)
@@ -71,16 +72,3 @@ def test_labelled_trees_are_different_and_the_best_one_is_the_decoders():
         best = max(trees, key=lambda tree: reference.score_of(tree, label_scores, arc_scores, 0.25))
         assert best == (tuple(tree.spans), tuple(tree.heads.tolist()))
         assert reference.score_of(best, label_scores, arc_scores, 0.25) == tree.score
-
-
-def test_sums_over_trees_and_over_structures_agree():
-    rng = np.random.default_rng(12)
-    for trial in range(12):
-        n = 1 + trial % 3
-        label_scores, arc_scores = random_chart(rng, n, 4, "real")
-        if trial > 5:
-            label_scores[0, 1, 2] = arc_scores[0, 0] = -np.inf if n > 1 else 0
-        found = reference.sums_over_structures(label_scores, arc_scores, 0.3, 0.7)
-        expected = reference.sums_over_trees(label_scores, arc_scores, 0.3, 0.7)
-        for name, a, b in zip(found._fields, found, expected):
-            np.testing.assert_allclose(a, b, rtol=0, atol=1e-12, err_msg=name)

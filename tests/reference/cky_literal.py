@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from itertools import product
 
 import numpy as np
 
@@ -26,13 +24,6 @@ def admissible(i: int, j: int, n: int, labels: int) -> list[int]:
     if (i, j) == (0, n):
         return list(range(2, labels))
     return [label for label in range(labels) if not (label == 1 and j - i == 1)]
-
-
-def labelled_trees(n: int, labels: int) -> Iterator[tuple[tuple[int, int, int], ...]]:
-    """Every tree with every label, empty ones included: 2n - 1 (start, end, label) each. For n <= 3."""
-    for spans in bracketings(0, n):
-        for names in product(*(admissible(i, j, n, labels) for i, j in spans)):
-            yield tuple((i, j, name) for (i, j), name in zip(spans, names))
 
 
 def first_best(chart: np.ndarray) -> tuple[float, list[tuple[int, int, int]]]:
