@@ -37,7 +37,9 @@ from lalkit.treebank.text import Form, normalise, one_sentence, read_sentence, r
 from lalkit.treebank.tree import Node, Sentence, in_order
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from nltk.tree import Tree
 
     from lalkit.draw.local_server import LocalServer
     from lalkit.draw.side_by_side import Comparison
@@ -307,6 +309,40 @@ class ParseResult:
             table = self.attachments((span["start"] + 1, span["end"]))
             span["attachments"] = table[["head", "head word", "probability"]].head(5).round(6).values.tolist()
         return page
+
+    def arc_probabilities(self) -> np.ndarray:
+        """Return the exact probability of every arc: row i is word i + 1, column h is its head word h, and column 0 the root.
+
+        Each row adds up to 1. Probabilities are among all joint trees of the sentence, also under constraints.
+
+        >>> parser.parse("It works.").arc_probabilities().shape  # doctest: +SKIP
+        (3, 4)
+        """
+        return self.readings.arc_probabilities
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return a row for each word: id, length, position, word, tag, head, head_word, arc_label, depth.
+
+        See `interpret.tables.words`. For many sentences: `pd.concat(result.to_dataframe() for result in results)`.
+        """
+        from lalkit.interpret import tables
+
+        return tables.words([self.sentence]).drop(columns="sentence")
+
+    def to_nltk(self) -> Tree:
+        """Return the constituents as a tree of NLTK, whose leaves are the words as they are.
+
+        >>> parser.parse("It works.").to_nltk().leaves()  # doctest: +SKIP
+        ['It', 'works', '.']
+        """
+        from nltk.tree import Tree
+
+        built: list[
+            Tree
+        ] = []  # subtrees that have no parent yet, the leftmost last; no recursion, for a tree may be very deep
+        for node in reversed([*self.tree.nodes()]):
+            built.append(Tree(node.label, [node.word] if node.is_leaf else [built.pop() for _ in node.children]))
+        return built[0]
 
     def to_ptb(self, pretty: bool = False) -> str:
         return indent_tree(self.tree) if pretty else format_tree(self.tree)

@@ -29,6 +29,15 @@ def test_one_result_many_forms(parser, tmp_path):
     assert record["heads"].count(0) == 1 and record["spans"][0]["end"] == 6
     assert [d[1] for d in result.dependencies] == list(result.sentence.words)
     assert result._repr_svg_() == result.draw()
+    assert result.to_nltk().leaves() == list(result.sentence.words)
+    assert result.to_nltk()[0].label() == result.tree.children[0].label
+    table = result.to_dataframe()
+    columns = zip(*(table[name] for name in ("position", "word", "tag", "head", "arc_label")))
+    assert list(columns) == result.dependencies and table["head_word"].isna().sum() == 1
+    sums = result.arc_probabilities()
+    assert sums.shape == (6, 7) and sums.sum(1) == pytest.approx(1, abs=1e-5)
+    chosen = [sums[i, head] for i, head in enumerate(result.sentence.heads)]
+    assert chosen == pytest.approx(result.with_confidence().prediction.confidence.arcs, abs=1e-5)
     for suffix in (".svg", ".png", ".pdf", ".json", ".conllu", ".ptb", ".txt"):
         assert result.save(tmp_path / f"x{suffix}").stat().st_size > 20
     with pytest.raises(LalkitError, match="as '.doc'.*\n.*png"):

@@ -59,7 +59,7 @@ def test_the_parses_of_a_shipped_parser_are_those_of_its_card(name):
     """Sentences alone and in a batch; then the checksum of the machine that wrote the card."""
     words = [list(s.words) for s in load("sample", "test").sentences[:9]]
     parser = Parser.load(name)
-    together = [r.to_dict() for r in parser.parse_all(words, budget=10_000)]
+    together = [r.to_dict() for r in parser.parse_all(words, batch_words=10_000)]
     for number in range(0, len(words), 8):
         alone = parser.parse(words[number]).to_dict()
         assert alone["tree"] == together[number]["tree"] and alone["heads"] == together[number]["heads"]

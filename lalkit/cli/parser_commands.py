@@ -90,7 +90,6 @@ def evaluate(
         by: Also give scores by sentence length or by label.
         parses: Write the parses to this file: as CoNLL-U if its name ends with .conllu, else as brackets.
     """
-    from lalkit.chart.machine import progress
     from lalkit.evaluation import scores
     from lalkit.files import write_json, write_text
     from lalkit.network.predict import predict, resolve_precision
@@ -106,8 +105,7 @@ def evaluate(
     gold = corpora.layers_of(corpus.sentences, loaded.config.model.task)
     if by == "label" and any(sentence.constituents is None for sentence in gold):
         raise ParameterError("--by label needs constituents", remedy="Leave it out: arcs are scored without it.")
-    with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
-        predictions = predict(loaded.network, loaded.collator, gold, lam=lam, tick=bar.update, precision=precision)
+    predictions = predict(loaded.network, loaded.collator, gold, lam, precision=precision, progress=True)
     parsed = [p.sentence for p in predictions]
     result = scores.evaluate(gold, parsed, arc_labels=loaded.vocab.arc_labels)
     if parses:

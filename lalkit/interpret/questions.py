@@ -28,11 +28,12 @@ explore out. The parameters, each a text:
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy, deepcopy
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from lalkit.interpret.source import AttributionSource
     from lalkit.treebank.search import Hits
 
+logger = logging.getLogger(__name__)
 CONTEXTS = {"uniform": "uniform attention", "mean": "mean", "swapped": "swapped sentences"}  # the names of the controls
 EXAMPLE = "Give of=, some tens of sentences such as those of lalkit.Treebank.load('sample', 'train'); for swapped, one."
 Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
@@ -66,46 +68,79 @@ class Questions:
     """The part of `lalkit.Parser` that answers questions about its label heads.
 
     texts: a treebank, a list of texts, of lists of words or of Sentences, a column of a table, or one text. It is parsed, and the
-    tables describe the constituents of the parses; `lalkit.interpret.tables` describes their columns.
+    tables describe the constituents of the parses; `lalkit.interpret.tables` describes their columns. options: batch_words= and
+    progress=, as for `lalkit.Parser.parse_all`.
     """
 
     parse_all: Callable
     network: Any
     vocab: Any
+    info: dict
 
     @property
     def attribution(self) -> AttributionSource:
         """The object that answers for the parser's label attention."""
 
-    def contributions(self, texts: Texts, norm: str = "exact") -> pd.DataFrame:
+    def contributions(self, texts: Texts, norm: str = "exact", **options) -> pd.DataFrame:
         """Return the parts of each constituent's score, by label head: see `tables.contributions_with_words`."""
         from lalkit.interpret import tables
 
-        return tables.contributions_with_words(self.attribution, *self._looks(texts), norm)
+        return tables.contributions_with_words(self.attribution, *self._looks(texts, options), norm)
 
-    def attention(self, texts: Texts, label: str | None = None) -> pd.DataFrame:
+    def attention(self, texts: Texts, label: str | None = None, **options) -> pd.DataFrame:
         """Return the words to which label heads attend: see `tables.attention_with_words`.
 
         label: look at the words of the constituents of this label.
         """
         from lalkit.interpret import tables
 
-        return tables.attention_with_words(self.attribution, *self._looks(texts), label)
+        return tables.attention_with_words(self.attribution, *self._looks(texts, options), label)
 
     def top_heads(
-        self, texts: Texts, label: str | None = None, norm: str | None = None, count: int = 1
+        self, texts: Texts, label: str | None = None, norm: str | None = None, count: int = 1, **options
     ) -> pd.DataFrame:
         """Return the `count` label heads that contribute most to each constituent: see `tables.top_heads_with_words`."""
         from lalkit.interpret import tables
 
-        return tables.top_heads_with_words(self.attribution, *self._looks(texts), label, norm, count)
+        return tables.top_heads_with_words(self.attribution, *self._looks(texts, options), label, norm, count)
 
-    def errors(self, gold: Iterable[Sentence]) -> pd.DataFrame:
+    def errors(self, gold: Iterable[Sentence], **options) -> pd.DataFrame:
         """Return a row for each error in the parses of a treebank: see `lalkit.interpret.errors.errors`."""
         from lalkit.interpret import errors
 
+        return errors.errors(*self._with_gold(gold, options), self.vocab.arc_labels)
+
+    def evaluate(
+        self, gold: Iterable[Sentence], by: Literal["all", "sentence", "length", "label"] = "all", **options
+    ) -> pd.DataFrame:
+        """Score the parses of a treebank: see `lalkit.evaluation.scores`.
+
+        >>> parser.evaluate(lalkit.Treebank.load("own.conllu"))  # doctest: +SKIP
+
+        by: "all" gives one row with the name of the parser (`Evaluation.summary`). The others give a row for each sentence, for
+            each group of lengths, or for each label of constituents.
+        Raises: LalkitError for a sentence without a gold tree.
+        """
+        import pandas as pd
+
+        from lalkit.evaluation import scores
+
+        trees, parses = self._with_gold(gold, options)
+        if by == "label":
+            return scores.by_label(trees, parses)
+        found = scores.evaluate(trees, parses, arc_labels=self.vocab.arc_labels)
+        if found.other_arcs:
+            logger.warning(found.other_arcs)
+        if by != "all":
+            return found.table() if by == "sentence" else scores.by_length(found)
+        return pd.DataFrame(found.summary(), [self.info.get("name", "")])
+
+    def _with_gold(self, gold: Iterable[Sentence], options: dict) -> tuple[list[Sentence], list[Sentence]]:
+        """Return gold sentences and their parses."""
         gold = read_sentences(gold)
-        return errors.errors(gold, [result.sentence for result in self.parse_all(gold)], self.vocab.arc_labels)
+        if bare := [sentence for sentence in gold if sentence.constituents is None and sentence.heads is None]:
+            raise LalkitError("has no gold tree", where=bare[0].where, remedy="Give the sentences of a treebank.")
+        return gold, [result.sentence for result in self.parse_all(gold, **options)]
 
     @contextmanager
     def without(self, heads: int | str | Iterable[int | str]) -> Iterator[Questions]:
@@ -151,11 +186,11 @@ class Questions:
         with source.layer.hooked(**hooks):
             yield self
 
-    def _looks(self, texts: Texts) -> tuple[list, list[Sentence]]:
+    def _looks(self, texts: Texts, options: dict) -> tuple[list, list[Sentence]]:
         sentences = sentences_of(texts, self.hyphens)
         if not sentences:
             raise LalkitError("there is nothing to parse", remedy="Give at least one sentence.")
-        return self.attribution.look(sentences), sentences
+        return self.attribution.look(sentences, **options), sentences
 
 
 def sentences_of(texts: Texts, hyphens: bool = True) -> list[Sentence]:

@@ -105,17 +105,19 @@ class AttributionSource(ABC):
         besides: Spans | None = None,
         temperature: Temperature | None = None,
         decode: Decode | None = None,
+        batch_words: int | None = None,
+        progress: bool = False,
     ) -> list:
         """Parse sentences, in order, and keep a look at each; the same alone and in any batch.
 
         Args: besides: more spans of each sentence to look at. temperature: also compute probabilities, which the page then
-            shows. decode: the function that finds the trees, as in `predict`.
+            shows. decode, batch_words, progress: as in `lalkit.network.predict.predict_batches`.
         Raises: ModelError as `check` does.
         """
         self.check()
-        looks = [None] * len(sentences)
+        looks, options = [None] * len(sentences), {"batch_words": batch_words, "progress": progress, **self.needs}
         for group, predictions, output in predict_batches(
-            self.network, self.collator, sentences, self.lam, decode=decode, temperature=temperature, **self.needs
+            self.network, self.collator, sentences, self.lam, decode=decode, temperature=temperature, **options
         ):
             for b, (place, prediction) in enumerate(zip(group, predictions)):
                 looks[place] = self.look_at(prediction, output, b, besides[place] if besides else ())

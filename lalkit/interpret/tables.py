@@ -10,11 +10,17 @@ The tables `contributions_with_words`, `attention_with_words` and `top_heads_wit
 its head word as columns, so that a question such as "which head leads an SBAR that begins with *that*?" is a filter of a table.
 They begin with
 
-    sentence, id   the place of the sentence (from 0), and its id
-    start, end     the words of the constituent, as words[start:end]
-    label, text    of the constituent
-    head_word      the word of the constituent whose own head word lies outside; None without dependencies
-    gold           is it also in the given tree? <NA> if the sentence was given without a tree
+    sentence, id     the place of the sentence (from 0), and its id
+    length           the number of words of the sentence
+    start, end       the words of the constituent, as words[start:end]
+    label, text      of the constituent
+    depth            the number of larger constituents around it in the parse
+    head_word        the word of the constituent whose own head word lies outside; None without dependencies
+    tag, arc_label   of this head word
+    gold             is it also in the given tree? <NA> if the sentence was given without a tree
+
+Tables with a row for each word (`position`, from 1) have, too, word_tag, word_arc_label and word_head (its head word; None for
+the root). `with_words` adds all these columns to any table of constituents.
 
 Their arguments: source answers for the parser's label attention, looks are of its parses, given are the sentences as they were
 given.
@@ -32,7 +38,7 @@ from scipy.stats import random_table, rankdata
 from lalkit.errors import LalkitError, whole_number
 from lalkit.interpret.contributions import Contributions
 from lalkit.interpret.source import AttributionSource
-from lalkit.treebank.joint import head_word
+from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Sentence
 
 Given = Sequence[Sentence | None]
@@ -40,7 +46,7 @@ ROUNDS = 1000
 INTERVAL = (2.5, 97.5)  # percent
 LEAST = 20  # A label with fewer spans stands in a table only if it is named.
 PLACE = ["sentence", "start", "end"]
-FIRST = ["sentence", "id", "start", "end", "label", "text", "head_word", "gold"]
+FIRST = "sentence id length start end label depth text head_word tag arc_label gold".split()
 
 
 def averages(contributions: Contributions, norm: str, labels: Sequence[str] | None = None) -> pd.DataFrame:
@@ -178,7 +184,7 @@ def contributions_with_words(
     span: only the head of the constituent's own label makes its score, so there is a row for each term of the score (term,
     position, word, attention, evidence), and the values of a constituent add up to its score.
     """
-    return _with_words(source.contributions_table(looks, norm), looks, given)
+    return with_words(source.contributions_table(looks, norm), _parses(looks), given)
 
 
 def attention_with_words(
@@ -191,7 +197,7 @@ def attention_with_words(
     Label attention inside the span: for each constituent (of this label), the attention of its label's head, which adds up to 1.
     """
     table = source.attention_table(looks, label)
-    return _with_words(table if label is None else _of_label(table, label, looks), looks, given)
+    return with_words(table if label is None else _of_label(table, label, looks), _parses(looks), given)
 
 
 def top_heads_with_words(
@@ -220,7 +226,11 @@ def top_heads_with_words(
     if labels := list(source.head_labels):
         table["head_label"] = [labels[head] for head in heads.ravel()]
     table["norm"], table["value"] = norm, np.take_along_axis(values, heads, 1).ravel()
-    return _with_words(table, looks, given)
+    return with_words(table, _parses(looks), given)
+
+
+def _parses(looks: Sequence) -> list[Sentence]:
+    return [look.prediction.sentence for look in looks]
 
 
 def _of_label(table: pd.DataFrame, label: str, looks: Sequence) -> pd.DataFrame:
@@ -232,17 +242,57 @@ def _of_label(table: pd.DataFrame, label: str, looks: Sequence) -> pd.DataFrame:
     return rows
 
 
-def _with_words(table: pd.DataFrame, looks: Sequence, given: Given) -> pd.DataFrame:
-    """Add id, text, head_word and gold to a table of constituents, with a row or many for each."""
-    rows = []
+def with_words(table: pd.DataFrame, sentences: Sequence[Sentence], given: Given = ()) -> pd.DataFrame:
+    """Add the columns of words to a table with sentence, start, end and label, a row or many for each constituent.
+
+    Args:
+        table: with `position`, from 1, it also gets the columns of this word.
+        sentences: the parses, by their places.
+        given: the same sentences as they were given, perhaps with gold trees.
+    """
+    rows, of_words = [], words(sentences)
     for place, start, end, label in table[[*PLACE, "label"]].drop_duplicates().itertuples(index=False):
-        parse, tree = looks[place].prediction.sentence, given[place] and given[place].constituents
+        parse, tree = sentences[place], given[place].constituents if given and given[place] else None
         right = None if tree is None or label is None else (start, end, label) in tree
-        text = " ".join(parse.words[start:end])
-        rows.append((place, start, end, parse.id, text, head_word(parse, start, end), right))
-    words = pd.DataFrame(rows, columns=[*PLACE, "id", "text", "head_word", "gold"]).astype({"gold": "boolean"})
-    table = table.merge(words, on=PLACE, how="left")
+        head = external_head(parse.heads, start, end) if parse.heads else None
+        text, number = " ".join(parse.words[start:end]), None if head is None else head + 1
+        rows.append((place, start, end, label, parse.id, len(parse), _depth(parse, start, end), text, number, right))
+    columns = [*PLACE, "label", "id", "length", "depth", "text", "number", "gold"]
+    spans = pd.DataFrame(rows, columns=columns).astype({"depth": "Int64", "number": "Int64", "gold": "boolean"})
+    of_head = of_words[["sentence", "position", "word", "tag", "arc_label"]]
+    of_head = of_head.rename(columns={"position": "number", "word": "head_word"})
+    spans = spans.merge(of_head, on=["sentence", "number"], how="left").drop(columns="number")
+    table = table.merge(spans, on=[*PLACE, "label"], how="left")
+    if "position" in table:
+        names = {"tag": "word_tag", "arc_label": "word_arc_label", "head_word": "word_head"}
+        of_words = of_words[["sentence", "position", *names]].rename(columns=names)
+        of_words = of_words.astype({"position": table["position"].dtype})
+        table = table.merge(of_words, on=["sentence", "position"], how="left")
     return table[[*FIRST, *(name for name in table.columns if name not in FIRST)]]
+
+
+def words(sentences: Sequence[Sentence]) -> pd.DataFrame:
+    """Return a row for each word, with all that a parse says of it.
+
+    Returns: sentence, id, length, position (from 1), word, tag, head (the position of its head word, 0 for the root), head_word
+        (None for the root), arc_label, depth (the number of larger constituents around it).
+    """
+    rows = []
+    for place, s in enumerate(sentences):
+        blank = (None,) * len(s)
+        layers = zip(s.words, s.tags or blank, s.heads or blank, s.arc_labels or blank)
+        for i, (word, tag, head, arc_label) in enumerate(layers):
+            head_word = s.words[head - 1] if head else None
+            rows.append((place, s.id, len(s), i + 1, word, tag, head, head_word, arc_label, _depth(s, i, i + 1)))
+    columns = "sentence id length position word tag head head_word arc_label depth".split()
+    return pd.DataFrame(rows, columns=columns).astype({"head": "Int64", "depth": "Int64"})
+
+
+def _depth(sentence: Sentence, start: int, end: int) -> int | None:
+    """Return how many constituents have all words of a span, and more words; None without constituents."""
+    if sentence.constituents is None:
+        return None
+    return sum(c.start <= start and end <= c.end and (c.start, c.end) != (start, end) for c in sentence.constituents)
 
 
 def chosen(contributions: Contributions, labels: Sequence[str] | None) -> list[str]:

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lalkit.chart import machine
 from lalkit.chart.cky import cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
@@ -149,13 +150,7 @@ class Prediction:
 
 @checked
 def predict(
-    network: Network,
-    collator: Collator,
-    sentences: Sequence[Sentence],
-    lam: float = 0.5,
-    *,
-    tick: Callable[[int], object] = lambda done: None,
-    **options,
+    network: Network, collator: Collator, sentences: Sequence[Sentence], lam: float = 0.5, **options
 ) -> list[Prediction]:
     """Parse every sentence. The trees are in order, and in fp32 the same alone and in any batch.
 
@@ -164,14 +159,12 @@ def predict(
         collator: It makes batches for this network.
         sentences: The sentences; only their words count, and their tags if the network reads given tags.
         lam: The weight of labels against arcs in decoding.
-        tick: It is called with the number of sentences that each batch has finished.
         options: Those of `predict_batches`.
     """
     parses: list[Prediction | None] = [None] * len(sentences)
     for group, predictions, _ in predict_batches(network, collator, sentences, lam, **options):
         for index, prediction in zip(group, predictions):
             parses[index] = prediction
-        tick(len(group))
     return parses
 
 
@@ -182,26 +175,28 @@ def predict_batches(
     sentences: Sequence[Sentence],
     lam: float = 0.5,
     *,
-    budget: int | None = None,
+    batch_words: int | None = None,
     threads: int | None = None,
     decode: Decode | None = None,
     temperature: Temperature | None = None,
     precision: Precision = "fp32",
     attention: bool = False,
     posts: bool = False,
+    progress: bool = False,
 ) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:
     """Yield groups of indices with their predictions and the network's output, longest sentences first.
 
     Args:
         network, collator, sentences: As `predict` has them.
         lam: The weight of labels against arcs in decoding.
-        budget: Words of a batch; None: the usual number for the device.
+        batch_words: Words of a batch; None: the usual number for the device.
         threads: Threads of the decoder; None: as many as torch uses.
         decode: What finds the trees; None: the best trees.
         temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number (or two:
             of labels, of arcs); None: do not.
         precision: Of the scores: auto, fp32 or bf16.
         attention, posts: Options of `Network.forward`, which add to the output.
+        progress: Show a bar: live in a terminal and in a notebook, else a new line now and then.
     """
     if temperature is not None:
         check_joint(network.config.task)
@@ -211,11 +206,12 @@ def predict_batches(
             raise ParameterError(str(error), remedy="Leave it out, or give a number such as 1.") from None
     device = next(network.parameters()).device
     precision = resolve_precision(precision, device.type, exact=temperature is not None)
-    budget = usual(device.type) if budget is None else whole_number("budget", budget, 1)
+    most = usual(device.type) if batch_words is None else whole_number("batch_words", batch_words, 1)
     threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
     find, task = decode or decode_output, network.config.task
-    with network.parsing():
-        for group in batches([len(s) for s in sentences], budget):
+    bar = machine.progress(total=len(sentences), desc="parsing", unit=" sentences") if progress else nullcontext()
+    with network.parsing(), bar as shown:
+        for group in batches([len(s) for s in sentences], most):
             chosen = [sentences[i] for i in group]
             lengths, names = [len(s) for s in chosen], [s.where for s in chosen]
             with undisturbed(device, precision == "bf16"):
@@ -233,6 +229,8 @@ def predict_batches(
                 predictions = [
                     with_confidence(*pair, network.config.tag_input) for pair in zip(predictions, chosen, sums)
                 ]
+            if progress:
+                shown.update(len(group))
             yield group, predictions, output
 
 

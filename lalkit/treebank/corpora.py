@@ -66,8 +66,11 @@ class Treebank:
     problems: tuple[TreebankError, ...] = ()
 
     @classmethod
-    def load(cls, name: str | Path, split: str, *, task: str = "joint", lenient: bool = False) -> Treebank:
-        """Load one split of a named treebank, or of a folder. The arguments are those of `lalkit.treebank.corpora.load`."""
+    def load(cls, name: str | Path, split: str = "", *, task: str = "joint", lenient: bool = False) -> Treebank:
+        """Load one split of a named treebank or of a folder; or one file, `Treebank.load("own.conllu")` or `("own.trees")`.
+
+        The arguments are those of `lalkit.treebank.corpora.load`.
+        """
         return load(str(name), split, task=task, lenient=lenient)
 
     def __len__(self) -> int:
@@ -95,7 +98,8 @@ class Treebank:
     def __repr__(self) -> str:
         problems = f", {len(self.problems)} problems" if self.problems else ""
         words = sum(map(len, self.sentences))
-        return f"Treebank {self.name!r}, {self.split}: {len(self)} sentences, {words} words{problems}"
+        split = self.split and f", {self.split}"
+        return f"Treebank {self.name!r}{split}: {len(self)} sentences, {words} words{problems}"
 
     def _repr_html_(self) -> str:
         """Show the first sentences in a notebook."""
@@ -105,11 +109,11 @@ class Treebank:
 
 
 def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -> Treebank:
-    """Load one split of a named corpus, or of a folder of treebank files.
+    """Load one split of a named corpus, or of a folder of treebank files; or one file.
 
     Args:
-        name: a name of the table above, a folder, or a mixture of them.
-        split: train, dev or test.
+        name: a name of the table above, a folder, or a mixture of them; or a file: .conllu has dependencies, any other one trees.
+        split: train, dev or test; none for a file.
         task: 'constituents' reads trees only. 'joint' reads both layers. 'dependencies' leaves out each sentence that cannot be
             read, and adds it to the problems.
         lenient: collect problems instead of raising the first one.
@@ -118,14 +122,16 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
         CorpusError: the corpus or the split is missing or empty, or a genre is unknown.
         TreebankError: the first problem. For 'dependencies' only if no sentence is left.
     """
-    if split not in SPLITS:
-        raise CorpusError(f"there is no split {split!r}", remedy=f"The splits are {', '.join(SPLITS)}.")
+    one_file = not split and os.path.isfile(name)
+    if split not in SPLITS and not one_file:
+        remedy = f"The splits are {', '.join(SPLITS)}. Only one file has none: Treebank.load('own.conllu')."
+        raise CorpusError(f"there is no split {split!r}", where=name, remedy=remedy)
     sentences, problems = [], []
-    for part in parts_of(name, task):
-        folder = find(part.name)
+    for part in [Part(name, task, 1.0)] if one_file else parts_of(name, task):
+        folder = Path(name) if one_file else find(part.name)
         if folder is None:
             raise missing(part.name)
-        for item in _read(part.name, folder, split, part.task):
+        for item in read_file(folder, task) if one_file else _read(part.name, folder, split, part.task):
             if isinstance(item, Sentence):
                 sentences += [item] if part.task == task else layers_of([item], part.task)
             elif lenient or part.task == "dependencies":
@@ -134,7 +140,7 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
                 raise item
     if problems and not sentences and not lenient:
         first = problems[0]
-        problem = f"no sentence of the {split} part can be read; the first problem: {first.problem}"
+        problem = f"no sentence of the {split or 'only'} part can be read; the first problem: {first.problem}"
         raise TreebankError(problem, where=first.where, remedy=first.remedy)
     if not sentences and not problems:
         raise CorpusError(f"the {split} part of {name} is empty", remedy="Give another part or another treebank.")
@@ -284,6 +290,13 @@ def read_dependencies(file: Path, prefix: str) -> Sentences:
             yield with_text(replace(sentence, rows=item.rows), item.comments.get("text"))
         except TreebankError as error:
             yield error.at(place)
+
+
+def read_file(file: Path, task: str) -> Sentences:
+    """Yield the sentences of one file: of dependencies if its name ends with .conllu or .conll, else of trees."""
+    prefix, arcs = in_utf8(file.stem), file.suffix in (".conllu", ".conll")
+    items = read_dependencies(file, prefix) if arcs else read_trees(file, None, prefix, task)
+    yield from [*items] or [TreebankError("is empty", "Write at least one sentence into it.", where=str(file))]
 
 
 # ---------------------------------------------------------------------------------------------------- named treebanks
@@ -445,6 +458,8 @@ def missing(name: str) -> CorpusError:
     base, _ = _base_and_genres(name)
     if base not in CORPORA:
         remedy = f"Give one of {', '.join(NAMES)}, or a folder with train.trees, dev.trees, test.trees."
+        if os.path.isfile(name):
+            remedy = "One file has no parts: leave the split out, or put the file into a folder as test.trees."
         return CorpusError(f"there is no treebank {name!r}", remedy=remedy)
     remedy = f"Get it with: lalkit data fetch {name}   (or set NLTK_DATA / LALKIT_DATA to the folder that has it)"
     if base in BY_HAND:

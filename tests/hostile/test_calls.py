@@ -128,7 +128,7 @@ WRONG = [
 ]  # fmt: skip
 GOOD = {  # arguments that must be given
     "text": "One.", "texts": ["One."], "k": 1, "seed": 1, "phrase": 1, "path": "x.ptb", "folder": "x", "name": "sample",
-    "repository": "a/b", "pattern": "NP", "gold": [SENTENCE], "heads": [0], "contexts": "uniform", "split": "dev",
+    "repository": "a/b", "pattern": "NP", "gold": [PARSED], "heads": [0], "contexts": "uniform", "split": "dev",
     "first": [], "second": [], "sentence": SENTENCE, "sentences": [SENTENCE],
 }  # fmt: skip
 NOT_TYPED, FUNCTIONS = {"result"}, (FunctionType, MethodType)  # the first takes what only lalkit makes
@@ -163,13 +163,13 @@ def test_wrong_types_and_unknown_options_of_every_call(parser, subtests):
         parser.parse("One.", fobid=["NP(1,1)"])
 
 
-def test_budget_and_threads(parser, subtests):
+def test_words_of_a_batch_and_threads(parser, subtests):
     plain = parser.parse_all(TEXTS)
-    for options in ({"budget": 1}, {"budget": np.int64(40)}, {"threads": 64}):
+    for options in ({"batch_words": 1}, {"batch_words": np.int64(40)}, {"threads": 64}, {"progress": True}):
         with subtests.test(repr(options)):
             for one, other in zip(parser.parse_all(TEXTS, **options), plain, strict=True):
                 assert one.sentence == other.sentence and one.score == pytest.approx(other.score, rel=1e-5)
-    for name, value in product(("budget", "threads"), (0, 1.5, NAN, "2", [2])):
+    for name, value in product(("batch_words", "threads"), (0, 1.5, NAN, "2", [2])):
         with subtests.test(f"{name} {value!r}"), refused(name, str(value)):
             parser.parse_all(TEXTS, **{name: value})
 

@@ -12,9 +12,11 @@ import torch
 
 import lalkit
 from lalkit.chart.constraints import SpanItem
-from lalkit.errors import ModelError, ParameterError
+from lalkit.errors import LalkitError, ModelError, ParameterError
+from lalkit.evaluation.scores import evaluate
 from lalkit.interpret.questions import TypedSentences
 from lalkit.interpret.source import parsed_spans
+from lalkit.interpret.tables import FIRST
 from tests.draw.local_clients import HOSTILE, get, parse, send
 
 TEXT = "She saw the man with the telescope ."
@@ -49,18 +51,38 @@ def tables(parser, texts):
 def test_every_table_has_the_words(parser, treebank):
     results = parser.parse_all(treebank)
     for table in tables(parser, treebank):
-        assert list(table.columns[:8]) == [*PLACE[:1], "id", *PLACE[1:], "label", "text", "head_word", "gold"]
+        assert list(table.columns[: len(FIRST)]) == FIRST
+        assert ("position" in table) == ("word_tag" in table)
         for row in table.drop_duplicates(PLACE).itertuples():
             sentence, gold = results[row.sentence].sentence, treebank[row.sentence]
             assert row.id == gold.id and row.text == " ".join(gold.words[row.start : row.end])
             heads = [i for i in range(row.start, row.end) if not row.start < sentence.heads[i] <= row.end]
-            assert row.head_word == gold.words[heads[0]]
+            assert row.head_word == gold.words[heads[0]] and row.length == len(gold)
+            assert (row.tag, row.arc_label) == (sentence.tags[heads[0]], sentence.arc_labels[heads[0]])
+            larger = [c for c in sentence.constituents if c.start <= row.start and row.end <= c.end]
+            assert row.depth == sum((c.start, c.end) != (row.start, row.end) for c in larger)
+            if "position" in table and 0 < row.position <= len(gold):
+                head = sentence.heads[row.position - 1]
+                assert (row.word, row.word_tag) == (gold.words[row.position - 1], sentence.tags[row.position - 1])
+                assert row.word_head == gold.words[head - 1] if head else pd.isna(row.word_head)
             if row.label is not None:
                 assert row.gold == ((row.start, row.end, row.label) in gold.constituents)
     assert tables(parser, TEXT)[0]["gold"].isna().all(), "no tree was given"
     result = parser.parse(treebank[0])
     pd.testing.assert_frame_equal(result.contributions(), parser.contributions(treebank[:1]))
     pd.testing.assert_frame_equal(result.attention(), parser.attention(treebank[0]))
+
+
+def test_a_parser_is_evaluated_in_one_line(parser, treebank):
+    parses = [result.sentence for result in parser.parse_all(treebank)]
+    wanted = evaluate(treebank, parses)
+    table = parser.evaluate(treebank, batch_words=30, progress=True)
+    assert table.iloc[0].to_dict() == pytest.approx(wanted.summary()) and table.index[0] == parser.info.get("name", "")
+    pd.testing.assert_frame_equal(parser.evaluate(treebank, "sentence"), wanted.table())
+    assert parser.evaluate(treebank, "length")["sentences"].sum() == len(treebank)
+    assert "NP" in set(parser.evaluate(treebank, "label")["label"])
+    with pytest.raises(LalkitError, match="no gold tree"):
+        parser.evaluate(["It rained ."])
 
 
 def test_the_values_are_those_of_the_layer(parsers, treebank):

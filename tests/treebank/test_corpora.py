@@ -50,6 +50,23 @@ def test_one_layer_is_read_without_the_other(tmp_path):
     assert stats(load(str(tmp_path), "train", lenient=True))["unread"] == 2
 
 
+def test_one_file_is_a_treebank(tmp_path):
+    whole = load(folder(tmp_path), "train", task="constituents")[0]
+    trees, arcs = (Treebank.load(tmp_path / f"train.{suffix}") for suffix in ("trees", "conllu"))
+    assert trees[0].constituents == whole.constituents and arcs[0].heads == (2, 3, 0) and arcs[0].constituents is None
+    assert repr(arcs).endswith("train.conllu': 1 sentences, 3 words")
+    for name, split, error in (
+        (tmp_path / "train.trees", "dev", "One file has no parts"),
+        ("sample", "", "Treebank.load"),
+        (tmp_path / "no.trees", "", "splits"),
+    ):
+        with pytest.raises(CorpusError, match=error):
+            Treebank.load(name, split)
+    (tmp_path / "train.trees").write_text("\n")
+    with pytest.raises(LalkitError, match="is empty"):
+        Treebank.load(tmp_path / "train.trees")
+
+
 def test_check_names_every_problem(tmp_path):
     trees = TREE + TREE.replace("(DT The)", "(DT The") + TREE
     rows = ROWS + ROWS + ROWS.replace("\t2\tDET", "\t3\tDET")  # both words of the last NP hang outside it
