@@ -53,6 +53,14 @@ def tiny_parser(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def parser(tiny_parser):
+    """The tiny parser, loaded once for each file, so that its changes stay there."""
+    import lalkit
+
+    return lalkit.load(tiny_parser)
+
+
 @pytest.fixture(scope="session")
 def tiny_span_parser(tmp_path_factory):
     """As `tiny_parser`, with label attention inside the span, its boundaries linear.

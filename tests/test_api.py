@@ -15,11 +15,6 @@ from lalkit.treebank import brackets, conllu
 from lalkit.treebank.tree import Sentence
 
 
-@pytest.fixture(scope="module")
-def parser(tiny_parser):
-    return lalkit.load(tiny_parser)
-
-
 def test_one_result_many_forms(parser, tmp_path):
     result = parser.parse(["The", "end", "(", "came", ")", "."])
     assert brackets.parse_tree(result.to_ptb()).words() == ["The", "end", "-LRB-", "came", "-RRB-", "."]

@@ -89,11 +89,6 @@ OF_THE_PAPERS_LAYER = {"look": LOOKS, "terms": [{"texts": [SENTENCE]}]}
 
 
 @pytest.fixture(scope="module")
-def parser(tiny_parser):
-    return lalkit.load(tiny_parser)
-
-
-@pytest.fixture(scope="module")
 def trees(parser):
     return [result.prediction for result in parser.parse_all(TEXTS)]
 

@@ -264,11 +264,6 @@ def answered(function, *arguments):
         return function(*arguments)
 
 
-@pytest.fixture(scope="module")
-def parser(tiny_parser):
-    return lalkit.load(tiny_parser)
-
-
 @FUZZ
 @given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_any_text_is_parsed_and_written_in_every_form(parser, text):

@@ -14,11 +14,6 @@ from lalkit.network.parser import Network
 
 
 @pytest.fixture(scope="module")
-def parser(tiny_parser):
-    return Parser.load(tiny_parser)
-
-
-@pytest.fixture(scope="module")
 def controls(parser, sample):
     return parser.attribution.controls(parser.attribution.mean(sample[:20]))
 

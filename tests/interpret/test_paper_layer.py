@@ -17,11 +17,6 @@ from lalkit.probes.perturbation import ablate
 
 
 @pytest.fixture(scope="module")
-def parser(tiny_parser):
-    return Parser.load(tiny_parser)
-
-
-@pytest.fixture(scope="module")
 def looks(parser, sample):
     return parser.look(sample[:12])
 

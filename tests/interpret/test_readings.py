@@ -20,11 +20,6 @@ TEXT = "She saw the man with the telescope."
 TEXTS = [TEXT, "Select the person driving", "Yes"]
 
 
-@pytest.fixture(scope="module")
-def parser(tiny_parser):
-    return lalkit.load(tiny_parser)
-
-
 # ---------------------------------------------------------------- alternatives
 
 
