@@ -1,4 +1,4 @@
-"""Put what a wheel needs of data/ into the package: our own treebanks, the paper's tables, and one small parser.
+"""Put what a wheel needs of data/ into the package: our treebanks, the paper's tables, a small parser, the encoder for Chinese.
 
 The rest of the project is described in pyproject.toml.
 """
@@ -9,7 +9,7 @@ from shutil import copytree
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-IN_THE_WHEEL = ("sample", "sample-zh", "paper", "models/en-span")
+IN_THE_WHEEL = ("sample", "sample-zh", "paper", "models/en-span", "encoders/e5-han")
 
 
 class BuildWithData(build_py):
