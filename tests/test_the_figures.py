@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 
 import lalkit
-from lalkit.draw.figures import calibration_figure, sweep_figure, top_heads_of_seeds
+from lalkit.draw.figures import calibration_figure, top_heads_of_seeds
 from lalkit.interpret.contributions import contributions
-from lalkit.reproduce.report import COUNTED, curve_table, read_sweep
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.training.named import find, names
 from lalkit.treebank.corpora import load
@@ -19,7 +18,6 @@ from tests.draw.drawn import assert_drawn
 
 FOLDER = Path(__file__).resolve().parent.parent / "figures"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
-SWEEPS = sorted(path.with_suffix(".csv") for path in FOLDER.glob("*/*.json"))
 
 
 def test_readme_lists_every_file():
@@ -80,10 +78,3 @@ def test_the_heads_of_seeds_are_drawn_from_their_table():
     table = pd.read_csv(FOLDER / "seeds" / "heads.csv", keep_default_na=False)
     assert list(table["model"].unique()) == [f"seed {n}" for n in range(1, 6)]
     assert_drawn(top_heads_of_seeds(table, list(table["label"].unique())[:6]), FOLDER / "seeds" / "seeds.png")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
-def test_the_figure_of_a_sweep_is_drawn_from_its_table(path):
-    sweep = read_sweep(path)
-    assert_drawn(sweep_figure(sweep.runs, curve_table(sweep), sweep.axes, COUNTED), path.with_suffix(".png"))

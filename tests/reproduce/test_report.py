@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from lalkit.draw.figures import sweep_figure
 from lalkit.errors import ParameterError
 from lalkit.reproduce import report as reports
 from lalkit.treebank.corpora import repository
 from tests.command import lalkit
+from tests.draw.drawn import assert_drawn
 
 SENTENCES = 60
 COMMITTED = sorted(path.with_suffix(".csv") for path in (repository() / "figures").glob("*/*.json"))
@@ -200,7 +202,7 @@ def test_over_all_committed_runs_the_test_over_seeds_seldom_calls_noise_signific
 @pytest.mark.slow
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
 def test_a_committed_report_belongs_to_its_runs(path):
-    """The scores of every run are those of its sentences, and the page has the means of the cells and the verdicts."""
+    """Scores are those of the sentences, the page has the means of the cells and the verdicts, and the figure is of the table."""
     sweep, page = reports.read_sweep(path), path.with_suffix(".md").read_text(encoding="utf-8")
     for measure in reports.COUNTED if sweep.counts else ():
         counts = sweep.counts_of(sweep.runs["run"], measure).sum(1)
@@ -210,3 +212,5 @@ def test_a_committed_report_belongs_to_its_runs(path):
         assert f"{row['f1']:.2f}" in page and f"{row['las']:.2f}" in page
     for row in reports.claim_table(sweep).to_dict("records"):
         assert any(line.startswith(f"| {row['says']} |") and row["verdict"] in line for line in page.splitlines())
+    figure = sweep_figure(sweep.runs, reports.curve_table(sweep), sweep.axes, reports.COUNTED)
+    assert_drawn(figure, path.with_suffix(".png"))
