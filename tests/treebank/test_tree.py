@@ -9,6 +9,7 @@ from lalkit.treebank import brackets
 from lalkit.treebank.joint import GROUP, from_joint, to_joint
 from lalkit.treebank.tree import Node, Sentence, Span, check_heads, find_crossing
 from tests.corpora import needs
+from tests.draw.sentences import random_sentence
 
 
 def test_tree_expands_chains_and_may_be_deep():
@@ -102,38 +103,13 @@ def test_what_has_no_joint_form(spans, heads):
         to_joint(Sentence(words(len(heads)), constituents=spans, heads=heads))
 
 
-@st.composite
-def joint_sentences(draw, most=12):
-    """A projective tree grown from derivations: a head takes left and right dependents; some partial spans are labelled."""
-    n = draw(st.integers(1, most))
-    heads, spans = [0] * n, {(0, n): "TOP"}
-
-    def grow(start, end, parent):
-        head = draw(st.integers(start, end - 1))
-        heads[head] = parent
-        left, right = head, head + 1
-        while left > start or right < end:
-            if right == end or (left > start and draw(st.booleans())):
-                cut = draw(st.integers(start, left - 1))
-                grow(cut, left, head + 1)
-                left = cut
-            else:
-                cut = draw(st.integers(right + 1, end))
-                grow(right, cut, head + 1)
-                right = cut
-            if draw(st.booleans()):
-                spans[left, right] = draw(st.sampled_from(["A", "B", "A::B"]))
-        if end - start == 1 and draw(st.booleans()):
-            spans[start, end] = "C"
-
-    grow(0, n, 0)
-    return Sentence(words(n), constituents=tuple(Span(*k, v) for k, v in spans.items()), heads=tuple(heads))
-
-
-@given(joint_sentences())
-def test_joint_spans_there_and_back(sentence):
+@given(st.integers(1, 12), st.integers())
+def test_joint_spans_there_and_back(n, seed):
+    sentence = random_sentence(n, seed)
     joint = to_joint(sentence)
-    assert from_joint(sentence.words, joint, sentence.heads) == sentence
+    assert (
+        from_joint(sentence.words, joint, sentence.heads, sentence.tags, sentence.arc_labels, sentence.id) == sentence
+    )
     for start, end, _, head in joint:  # every span has exactly this one word whose head is outside
         assert [i for i in range(start, end) if not start < sentence.heads[i] <= end] == [head - 1]
 
