@@ -342,9 +342,8 @@ def look(settings: Settings) -> list[dict]:
 
     both = explain, partial(predicting.predict, network, collator, sentences)
     case = f"{len(sentences)} sentences, {name}"
-    return [
-        compare(replace(settings, repeats=min(settings.repeats, 3)), "look", case, source.content, "parsing", *both)
-    ]
+    settings = replace(settings, repeats=min(settings.repeats, 3))
+    return [compare(settings, "look", case, source.content, "parsing", *both)]
 
 
 def train(settings: Settings) -> list[dict]:

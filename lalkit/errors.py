@@ -162,9 +162,8 @@ class _Names(dict):
 def hints_of(function: Callable) -> dict[str, Any]:
     """Return the type hints of the parameters of a function, except those of * and **."""
     names = _Names(vars(sys.modules[inspect.unwrap(function).__module__]))
-    known = [
-        p for p in inspect.signature(function).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    ]
+    parameters = inspect.signature(function).parameters.values()
+    known = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     hints = {p.name: Any if p.annotation is p.empty else p.annotation for p in known}
     return {name: eval(hint, {}, names) if isinstance(hint, str) else hint for name, hint in hints.items()}
 

@@ -22,7 +22,6 @@ import typer
 
 from lalkit import __version__
 from lalkit.chart.joint import JointTree
-from lalkit.chart.machine import progress
 from lalkit.config import PRESETS, override
 from lalkit.errors import LalkitError
 from lalkit.files import write_json, write_text
@@ -103,9 +102,8 @@ def constituents(
     check_joint(parser.config.model.task)
     dev = load(treebank, "dev").sentences
     gold, line = trainable(load(treebank, "train").sentences, 10_000, "dependencies")
-    with progress(total=len(gold), desc="parsing", unit=" sentences") as bar:
-        lam = parser.config.train.lam
-        parses = predict(parser.network, parser.collator, gold, lam=lam, tick=bar.update, decode=with_arcs(gold))
+    options = {"lam": parser.config.train.lam, "decode": with_arcs(gold), "progress": True}
+    parses = predict(parser.network, parser.collator, gold, **options)
     silver = [penn_form(replace(p.sentence, tags=g.tags)) for p, g in zip(parses, gold)]
     write_text(out / "train.trees", "".join(f"{format_tree(s.tree)}\n" for s in silver))
     write_text(out / "train.conllu", format_conllu(gold))

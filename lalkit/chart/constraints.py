@@ -43,9 +43,9 @@ class SpanItem(NamedTuple):
 
     def matches(self, label: str) -> bool:
         """Return whether this label of the parser is meant."""
-        return (
-            label not in ("", GROUP) if self.label == ANY else f"{UNARY}{self.label}{UNARY}" in f"{UNARY}{label}{UNARY}"
-        )
+        if self.label == ANY:
+            return label not in ("", GROUP)
+        return f"{UNARY}{self.label}{UNARY}" in f"{UNARY}{label}{UNARY}"
 
 
 class ArcItem(NamedTuple):

@@ -238,10 +238,8 @@ def lay_out(
     items = list(walk(layers.root))
     level = LEVEL + NOTE_LINE if any(item.note for item in items) else LEVEL
     gap = gap_of(layers.words)
-    slots = [
-        max(svg.text_width(svg.shorten(word), WORD), svg.text_width(tag, TAG)) + gap
-        for word, tag in _tagged(layers.words, layers.tags)
-    ]
+    tagged = _tagged(layers.words, layers.tags)
+    slots = [max(svg.text_width(svg.shorten(word), WORD), svg.text_width(tag, TAG)) + gap for word, tag in tagged]
     wide = list(slots)  # the ends of the arcs of a word stand within its slot
     for word, offset in (pair for arc in arcs for pair in arc.offsets.items()):
         wide[word - 1] = max(wide[word - 1], 2 * abs(offset) + gap)

@@ -111,11 +111,9 @@ def split_tests(scores: ArrayLike) -> list[float]:
         for group in combinations(range(len(a)), size):
             if 2 * size == len(a) and 0 not in group:
                 continue  # the same split was seen from its other side
-            sides = [
-                (side.mean(), side.std(ddof=1) if len(side) > 1 else 0.0, len(side))
-                for side in (a[list(group)], np.delete(a, group))
-            ]
-            test = stats.ttest_ind_from_stats(*sides[0], *sides[1], equal_var=len(a) == 3)
+            sides = a[list(group)], np.delete(a, group)
+            facts = [(side.mean(), side.std(ddof=1) if len(side) > 1 else 0.0, len(side)) for side in sides]
+            test = stats.ttest_ind_from_stats(*facts[0], *facts[1], equal_var=len(a) == 3)
             found.append(float(test.pvalue))
     return found
 
@@ -190,13 +188,10 @@ def paired_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed:
     d = (a - b)[~np.isnan(a - b)]
     if len(d) < 2:
         raise ValueError(f"{len(d)} pairs: at least two are needed")
-    mean, error = float(d.mean()), float(d.std(ddof=1) / np.sqrt(len(d)))
-    if error > 0:
-        half, p = stats.t.ppf(0.975, len(d) - 1) * error, float(2 * stats.t.sf(abs(mean) / error, len(d) - 1))
-    else:
-        half, p = 0.0, 1.0 if mean == 0 else 0.0
-    permutation_p = _share(lambda swaps: (swaps * 2 - 1) @ d, d.sum(), len(d), rounds, seed)
-    return Paired(mean, mean - half, mean + half, p, permutation_p)
+    mean, low, high = mean_of_runs(d)
+    error = d.std(ddof=1) / np.sqrt(len(d))
+    p = float(2 * stats.t.sf(abs(mean) / error, len(d) - 1)) if error > 0 else float(mean == 0)
+    return Paired(mean, low, high, p, _share(lambda swaps: (swaps * 2 - 1) @ d, d.sum(), len(d), rounds, seed))
 
 
 def _share(statistic: Callable, observed: float, n: int, rounds: int, seed: int) -> float:

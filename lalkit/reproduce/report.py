@@ -89,10 +89,8 @@ class Sweep:
     def samples(self) -> dict[str, pd.DataFrame]:
         """Return measure -> the score of every run (a column) in bootstrap samples of the sentences; nothing without counts."""
         runs, measures = list(self.counts), COUNTED if self.counts else ()
-        return {
-            name: pd.DataFrame(statistics.resampled_scores(self.counts_of(runs, name)), columns=runs)
-            for name in measures
-        }
+        samples = {name: statistics.resampled_scores(self.counts_of(runs, name)) for name in measures}
+        return {name: pd.DataFrame(scores, columns=runs) for name, scores in samples.items()}
 
     def counts_of(self, runs: Iterable[str], measure: str) -> np.ndarray:
         """Return (right, in gold, predicted) of every sentence of some runs: [runs, N, 3]."""
@@ -317,10 +315,8 @@ def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) 
         picture = png(sweep_figure(sweep.runs, curve_table(sweep), sweep.axes, COUNTED))
         first = f"![F1, UAS and LAS of every run with the interval of each cell, and the scores on dev by epoch]({name}.png)"
         page = render("reproduce/report.md.jinja", title=sweep.description.question, first=first, parts=parts)
-        written += [
-            write_text(out / f"{name}.csv", sweep.runs.to_csv(index=False, float_format="%.6g")),
-            write_json(out / f"{name}.json", sweep.record),
-        ]
+        written.append(write_text(out / f"{name}.csv", sweep.runs.to_csv(index=False, float_format="%.6g")))
+        written.append(write_json(out / f"{name}.json", sweep.record))
         if sweep.counts:
             tables = [table.assign(run=run, sentence=range(len(table))) for run, table in sweep.counts.items()]
             text = pd.concat(tables)[["run", "sentence", *KEPT]].to_csv(index=False)
@@ -365,10 +361,8 @@ def _parts(sweep: Sweep) -> dict[str, pd.DataFrame | str]:
         for name, p in (("p", "p"), ("p (Holm)", "p_holm"), (f"p (equal within {MARGIN})", "equal_p")):
             shown[name] = _text(pairs, p, form=".3f")
         parts[f"Every pair, by {NAMES[measure]}"] = shown
-    alarms = [
-        (NAMES[measure], *(f"{sum(tests)} of {len(tests)}" for tests in false_alarms(sweep, measure)))
-        for measure in COUNTED
-    ]
+    found = {NAMES[measure]: false_alarms(sweep, measure) for measure in COUNTED}
+    alarms = [(name, *(f"{sum(tests)} of {len(tests)}" for tests in kinds)) for name, kinds in found.items()]
     columns = ["by", "over seeds: significant", "over sentences: significant"]
     parts["False alarms"] = pd.DataFrame(alarms, columns=columns)
     parts["How false alarms are counted"] = COUNTED_ALARMS

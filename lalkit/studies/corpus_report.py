@@ -163,8 +163,6 @@ def _write(title: str, parts: Sequence[Tables], out: Path) -> list[Path]:
             first = [column for column in ("model", "norm", tables[name].columns[0]) if column in tables[name]]
             rows = tables[name].groupby(first, sort=False).head(SHOWN).head(40)
             texts.append(f"{heading}: {name}.csv\n\n{rows.to_string(index=False, float_format='{:.2f}'.format)}")
-    files = [
-        write_text(out / f"{name}.csv", table.to_csv(index=False, float_format="%.6g"))
-        for name, table in tables.items()
-    ]
+    csv = {name: table.to_csv(index=False, float_format="%.6g") for name, table in tables.items()}
+    files = [write_text(out / f"{name}.csv", text) for name, text in csv.items()]
     return [*files, write_text(out / "report.txt", "\n\n\n".join(texts) + "\n")]

@@ -220,10 +220,8 @@ def change_without(model: Summarizer, head: str, mode: str, batch: Batch) -> Cha
     gate = model.say.weight.new_ones(model.config.heads)
     gate[int(number)] = 0.0
     even = batch.mask[:, None].to(gate.dtype)
-    return Change(
-        gates={block: gate} if mode != "copy" else None,
-        copy=even / even.sum(-1, keepdim=True) if mode != "context" else None,
-    )
+    copy = even / even.sum(-1, keepdim=True) if mode != "context" else None
+    return Change(gates={block: gate} if mode != "copy" else None, copy=copy)
 
 
 # ---------------------------------------------------------------- the study
@@ -272,9 +270,8 @@ def study(
     """
     documents = load_documents(data).shortened(train, dev, test)
     if not all(documents.parts.values()) or not all(d.summary for d in documents.test):  # checked before any training
-        raise CorpusError(
-            "a part is empty, or test has no summaries", where=data, remedy="Give other documents, such as news."
-        )
+        problem = "a part is empty, or test has no summaries"
+        raise CorpusError(problem, where=data, remedy="Give other documents, such as news.")
     config = override(config, settings or {})
     documents = replace(documents, test=annotated(documents.test))
     tables: dict[str, list[pd.DataFrame]] = {}

@@ -265,10 +265,8 @@ class Summarizer(nn.Module):
         extended = [[ids[w] for w in words] for words in sources]
         before = [[START, *(index.get(w, UNKNOWN) for w in words)] for words in targets]
         # An unknown word that is not in this document cannot be written. The target is then <unk>.
-        wanted = [
-            [*(ids[w] if w in index or w in source else UNKNOWN for w in words), STOP]
-            for words, source in zip(targets, map(set, sources))
-        ]
+        pairs = zip(targets, map(set, sources))
+        wanted = [[*(ids[w] if w in index or w in source else UNKNOWN for w in words), STOP] for words, source in pairs]
         device = self.say.weight.device
         source, places, words, target = (pad(rows, device=device) for rows in (known, extended, before, wanted))
         return Batch(source, places, source != PADDING, words, target, unknown)

@@ -155,13 +155,9 @@ def _of_nltk(name: str) -> Texts:
 def split(name: str, texts: Iterable[Text], most: int | None = None) -> Texts:
     """Split texts 8 : 1 : 1 at random, always in the same way. A repeated text counts once. most: words that are kept of each."""
     once = list(dict.fromkeys(texts))
-    order = np.random.default_rng(0).permutation(len(once))
-    tenth = round(0.1 * len(once))
-    parts = [
-        tuple(replace(once[i], words=once[i].words[:most]) for i in part)
-        for part in np.split(order, [tenth, 2 * tenth])
-    ]
-    return Texts(name, parts[2], parts[1], parts[0])
+    order, tenth = np.random.default_rng(0).permutation(len(once)), round(0.1 * len(once))
+    mixed = tuple(replace(once[i], words=once[i].words[:most]) for i in order)
+    return Texts(name, mixed[2 * tenth :], mixed[tenth : 2 * tenth], mixed[:tenth])
 
 
 def _folder(name: str, make: Callable[[dict], Text], known: Sequence[str]) -> Texts:
@@ -170,9 +166,8 @@ def _folder(name: str, make: Callable[[dict], Text], known: Sequence[str]) -> Te
     for part, names in FILES.items():
         files = [file for stem in names for end in ("csv", "tsv", "jsonl") for file in Path(name).glob(f"{stem}.{end}")]
         if len(files) != 1:
-            remedy = (
-                f"Give {', '.join(known)}, or a folder with train, dev and test, each as one .csv, .tsv or .jsonl file."
-            )
+            folder = "a folder with train, dev and test, each as one .csv, .tsv or .jsonl file"
+            remedy = f"Give {', '.join(known)}, or {folder}."
             raise CorpusError(f"has {len(files)} files for {part}", where=name, remedy=remedy)
         parts[part] = _texts(files[0], make)
     return Texts(Path(name).name, **parts)
@@ -181,9 +176,8 @@ def _folder(name: str, make: Callable[[dict], Text], known: Sequence[str]) -> Te
 def _texts(file: Path, make: Callable[[dict], Text]) -> tuple[Text, ...]:
     texts, rows = [], None
     try:
-        if (
-            file.suffix == ".jsonl"
-        ):  # only \n ends a line: `splitlines` also cuts inside of texts, for example at U+2028
+        if file.suffix == ".jsonl":
+            # Only \n ends a line: `splitlines` also cuts inside of texts, for example at U+2028.
             rows = map(json.loads, filter(str.strip, read_text(file).split("\n")))
         else:
             table = pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
@@ -212,9 +206,8 @@ def _document(row: dict) -> Text:
         raise ValueError("no lists of tags and of entities")
     if not all(isinstance(value, str) for value in (row["text"], row["summary"], *tags)):
         raise ValueError("no texts")
-    words, summary = (
-        tuple(row[key].split()) if tags or names else read_line(row[key]).words for key in ("text", "summary")
-    )
+    texts = row["text"], row["summary"]
+    words, summary = (tuple(text.split()) if tags or names else read_line(text).words for text in texts)
     return Text(words, "", summary, tuple(tags), tuple(names), str(row.get("id", "")))
 
 

@@ -212,9 +212,8 @@ def _rewritten(sentence: Sentence, comments: Sequence[str], notes: Sequence[Sequ
             else:
                 for place, layer in layers.items():
                     columns[place] = str(layer[word]) if layer else columns[place]
-                columns[MISC_AT] = (
-                    "|".join([*([] if columns[MISC_AT] == "_" else [columns[MISC_AT]]), *notes[word]]) or "_"
-                )
+                before = [] if columns[MISC_AT] == "_" else [columns[MISC_AT]]
+                columns[MISC_AT] = "|".join([*before, *notes[word]]) or "_"
         yield "\t".join(columns)
 
 

@@ -257,9 +257,8 @@ def read_trees(
     both = task != "constituents"
     items = list(brackets.scan_trees(brackets.read_text(trees), str(trees), plain))
     arcs = list(conllu.scan_conll(brackets.read_text(gold), str(gold))) if gold and both else [None] * len(items)
-    free_arcs |= conllu.is_universal(
-        label for item in arcs if isinstance(item, conllu.Dependencies) for label in item.labels or ()
-    )
+    read = [item for item in arcs if isinstance(item, conllu.Dependencies)]
+    free_arcs |= conllu.is_universal(label for item in read for label in item.labels or ())
     for number, ((line, tree), given) in enumerate(zip(items, arcs), 1):
         place = f"{trees}, line {line}"
         try:

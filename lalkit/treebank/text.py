@@ -88,10 +88,9 @@ RULES = {
 
 def script(text: str) -> str:
     """Return the script of most letters of a text: LATIN, CJK, CYRILLIC and so on; "" without letters."""
-    letters = Counter(
-        unicodedata.name(c, "").partition(" ")[0] for c in unicodedata.normalize("NFKC", text) if c.isalpha()
-    )
-    return max(letters, key=letters.__getitem__, default="")
+    letters = filter(str.isalpha, unicodedata.normalize("NFKC", text))
+    scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in letters)
+    return max(scripts, key=scripts.__getitem__, default="")
 
 
 def is_chinese(text: str) -> bool:
@@ -167,13 +166,10 @@ def read_sentences(texts: Any, form: Form = "raw", hyphens: bool = True, skip: b
     if form == "raw" and signs and not hasattr(texts, "iloc"):
         if len(items) > 1 and all(isinstance(item, str) and len(item.split()) == 1 for item in items):
             problem = f"are these {len(items)} texts of one word each the words of one sentence? {reprlib.repr(items)}"
-            raise TreebankError(
-                problem, "If so, put them into one more list: [words]. If not: [[word] for word in texts]."
-            )
-    return [
-        None if skip and is_blank(text) else read_sentence(text, form, number, hyphens)
-        for number, text in enumerate(items, 1)
-    ]
+            remedy = "If so, put them into one more list: [words]. If not: [[word] for word in texts]."
+            raise TreebankError(problem, remedy)
+    numbered = enumerate(items, 1)
+    return [None if skip and is_blank(text) else read_sentence(text, form, n, hyphens) for n, text in numbered]
 
 
 def is_blank(value: Any) -> bool:

@@ -79,9 +79,8 @@ def explorer(data: dict, beside: dict | None = None) -> str:
         payload.append({"kind": kind, "model": pane["model"], "other": other, **fields, "sentences": sentences})
     kinds = {pane["kind"]: KINDS[pane["kind"]] for pane in payload}
     panels = [f'<template id="panel-{kind}">\n{asset(FOLDER + file)}</template>' for kind, (file, *_) in kinds.items()]
-    text = json.dumps(
-        {"constrain": bool(data.get("constrain")), "panes": payload}, separators=(",", ":"), allow_nan=False
-    )
+    content = {"constrain": bool(data.get("constrain")), "panes": payload}
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     parts = {
         "title": svg.escape(data["title"]),
         "model": svg.escape(" | ".join(pane["model"] for pane in panes)),
