@@ -9,6 +9,7 @@ import os
 from contextlib import suppress
 from importlib import import_module
 from tempfile import gettempdir
+from typing import TYPE_CHECKING
 
 # A container may have neither $HOME nor a name for its user; NLTK would not load. What is cached in a home is run as code, so a
 # folder that another user has made is not used.
@@ -34,11 +35,18 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str):
-    """Load a public name when it is first used, so that `import lalkit.treebank` does not load torch."""
-    if name in _PLACES:
-        return getattr(import_module(f"lalkit.{_PLACES[name]}"), name)
-    raise AttributeError(f"module 'lalkit' has no attribute {name!r}")
+if TYPE_CHECKING:  # a type checker reads the names here, and refuses all others
+    from lalkit.api import Parser, ParseResult, compare, load
+    from lalkit.network.label_attention import LabelAttention
+    from lalkit.network.span_attention import SpanLabelAttention
+    from lalkit.treebank.corpora import Treebank
+else:
+
+    def __getattr__(name: str):
+        """Load a public name when it is first used, so that `import lalkit.treebank` does not load torch."""
+        if name in _PLACES:
+            return getattr(import_module(f"lalkit.{_PLACES[name]}"), name)
+        raise AttributeError(f"module 'lalkit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -26,7 +26,7 @@ from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, give
 from lalkit.interpret.questions import Questions, Texts, TypedSentences, sentences_of
 from lalkit.network.alignment import SCRIPTS
 from lalkit.network.parser import same_state
-from lalkit.network.predict import Precision, Prediction, predict, resolve_precision, with_confidence
+from lalkit.network.predict import Precision, Prediction, find_device, predict, resolve_precision, with_confidence
 from lalkit.network.vocabulary import FIRST
 from lalkit.training import named as models
 from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_content, save_model
@@ -39,6 +39,7 @@ from lalkit.treebank.tree import Node, Sentence, in_order
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    import torch
     from nltk.tree import Tree
 
     from lalkit.draw.local_server import LocalServer
@@ -115,7 +116,7 @@ class ParseResult:
 
         Raises ModelError for a parser whose label heads cannot be told apart.
         """
-        return self._look_again(self._parser.look)
+        return self._look_again(partial(self._parser.look, vectors=True))
 
     @cached_property
     def terms(self) -> Terms:
@@ -480,18 +481,18 @@ class Parser(Questions):
         return self.info.get("hyphens", True)
 
     @classmethod
-    def load(cls, name: str | Path, precision: Precision = "fp32", **hub) -> Parser:
+    def load(cls, name: str | Path, precision: Precision = "fp32", device: str = "cpu", **hub) -> Parser:
         """Load a parser by the name of a shipped one, from a folder, or from the hub with 'hf:owner/name'.
 
         A folder is one that `lalkit train` or `save` wrote. Raises ModelError if there is no parser, if it is incomplete, or
         if its encoder is missing or a different one. precision: fp32, bf16 or auto. bf16 is faster on some hardware, but its
-        results cannot be explained. auto means bf16 where that is faster, else fp32. hub: options of
+        results cannot be explained. auto means bf16 where that is faster, else fp32. device: see `to`. hub: options of
         `huggingface_hub.snapshot_download`.
         """
         folder = models.find(name, **hub)
         parser = cls(load_model(folder), models.read_profile(folder), precision)
         parser.folder, parser.loaded = folder, (parser.network.weights(), parser.temperature)
-        return parser
+        return parser.to(device)
 
     @classmethod
     def from_pretrained(cls, name: str | Path, **hub) -> Parser:
@@ -501,6 +502,30 @@ class Parser(Questions):
         """
         on_hub = "/" in str(name) and not Path(name).exists() and not str(name).startswith(models.HUB)
         return cls.load(f"{models.HUB}{name}" if on_hub else name, **hub)
+
+    @property
+    def device(self) -> torch.device:
+        """The device on which the parser computes."""
+        return next(self.network.parameters()).device
+
+    def to(self, device: str) -> Parser:
+        """Move the parser to a device, on which it then parses and explains, and return it.
+
+        >>> parser = lalkit.load().to("auto")  # doctest: +SKIP
+
+        device: "cpu", "cuda", "cuda:1" or "mps"; "auto" is cuda if there is one, else cpu. Scores on another device can differ in
+        their last digits. Trees are found on the device with cuda, otherwise on the CPU.
+
+        Raises: ParameterError for a device that is not here. ModelError for "mps" if label attention is inside the span: it adds
+            up in float64, which mps does not have.
+        """
+        place = find_device(device)
+        if place.type == "mps" and self.config.model.span_attention:
+            raise ModelError(
+                "label attention inside the span needs float64, and mps has none", remedy="Use cpu or cuda."
+            )
+        self.network.to(place)
+        return self
 
     def is_as_loaded(self) -> bool:
         """Return whether the folder of the parser has this parser: no weight has changed, and no label head is changed."""
@@ -752,9 +777,9 @@ class Parser(Questions):
 
 
 @checked
-def load(name: str | Path = "default", precision: Precision = "fp32") -> Parser:
+def load(name: str | Path = "default", precision: Precision = "fp32", device: str = "cpu") -> Parser:
     """Load a parser by name, from a folder, or from the hub: see `Parser.load`. Without a name, the usual English parser."""
-    return Parser.load(name, precision)
+    return Parser.load(name, precision, device)
 
 
 _load_again = cache(Parser.load)  # the parser of results that were pickled, once for all of them

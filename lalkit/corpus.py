@@ -189,11 +189,10 @@ class Job:
 @lru_cache(maxsize=1)
 def load(job: Job, device: str) -> Parser:
     """Load the parser, once in each process. Raises ModelError if it is not the one with which the run started."""
-    parser = Parser.load(job.folder, job.precision)
+    parser = Parser.load(job.folder, job.precision, device)
     if job.sha256 and fingerprint(job.folder) != job.sha256:
         remedy = "Perhaps it was trained in the meantime. Copy a parser before you parse with it, and start again."
         raise ModelError("is not the parser that this run started with", where=str(job.folder), remedy=remedy)
-    parser.network.to(device)
     return parser
 
 

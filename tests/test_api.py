@@ -2,14 +2,17 @@
 
 import json
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 
 import lalkit
 from lalkit.config import override, tiny
-from lalkit.errors import LalkitError
+from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluation.scores import evaluate
+from lalkit.network.predict import DEVICES
 from lalkit.training.loop import train
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.tree import Sentence
@@ -66,6 +69,68 @@ def test_the_public_names():
     assert set(dir(lalkit)) == {*lalkit.__all__, "__version__"}
     with pytest.raises(AttributeError):
         lalkit.nothing  # noqa: B018
+
+
+CHECKED = """import lalkit
+reveal_type(lalkit.load())
+reveal_type(lalkit.load().parse("It works."))
+lalkit.loud()
+lalkit.load(devise="cpu")
+lalkit.load().evaluate([], by="lenght")
+"""
+SKIPPED = "[mypy]\nfollow_imports = silent\n[mypy-torch.*,numpy.*,pandas.*,nltk.*,scipy.*,transformers.*]\nfollow_imports = skip"
+
+
+def test_a_type_checker_knows_the_public_names(tmp_path, monkeypatch):
+    mypy = pytest.importorskip("mypy.api", reason="mypy is not installed: pip install -e '.[dev]'")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MYPYPATH", str(Path(lalkit.__file__).parents[1]))
+    Path("program.py").write_text(CHECKED)
+    Path("mypy.ini").write_text(SKIPPED)
+    lines = mypy.run(["program.py"])[0].splitlines()
+    told = [re.sub(r"program.py:(\d): \w+: ", r"\1 ", line) for line in lines if ': note: "' not in line]
+    assert told[:3] == [
+        '2 Revealed type is "lalkit.api.Parser"', '3 Revealed type is "lalkit.api.ParseResult"',
+        '4 Module has no attribute "loud"  [attr-defined]',
+    ]  # fmt: skip
+    assert "5 Unexpected keyword argument" in told[3] and "6 Argument" in told[4] and len(told) == 6
+
+
+def test_a_parser_moves_to_a_device(tiny_parser, tiny_span_parser, monkeypatch):
+    """The device meta stands for a GPU: what moves is seen there, though nothing can be computed."""
+    monkeypatch.setitem(DEVICES, "meta", lambda: True)
+    parser = lalkit.load(tiny_parser, device="meta")
+    tensors = [*parser.network.parameters(), *parser.network.buffers()]
+    assert {tensor.device.type for tensor in tensors} == {parser.device.type} == {"meta"}
+    contexts, values = parser.attribution.vectors(
+        torch.ones(2, 5, sum(parser.network.label_attention.sizes), device="meta")
+    )
+    assert contexts.device.type == values.device.type == "meta" and values.shape[:3] == (2, 6, 5)
+    assert lalkit.load(tiny_parser, device="auto").device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+    monkeypatch.setitem(DEVICES, "mps", lambda: True)
+    with pytest.raises(ModelError, match="float64"):
+        lalkit.load(tiny_span_parser, device="mps")
+    for name in ("gpu", "", "cpu:1", "cuda:99", "cuda:x"):
+        with pytest.raises(LalkitError, match=f"no device '{name}' here"):
+            parser.to(name)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("kind", ["tiny_parser", "tiny_span_parser"])
+def test_everything_works_on_a_gpu(request, kind, sample):
+    here, there = (lalkit.load(request.getfixturevalue(kind), device=device) for device in ("cpu", "cuda"))
+    one, other = (parser.parse(sample[0]) for parser in (here, there))
+    assert one.sentence == other.sentence and one.score == pytest.approx(other.score, rel=1e-4)
+    assert other.explain() and other.explore().html and len(other.alternatives(2)) == 2
+    assert there.parse("One two.", forbid=["1->2"]).price.score >= 0
+    assert one.arc_probabilities() == pytest.approx(other.arc_probabilities(), abs=1e-3)
+    for ask in (lalkit.Parser.contributions, lalkit.Parser.attention, lalkit.Parser.top_heads):
+        assert len(ask(here, sample[:5])) == len(ask(there, sample[:5]))
+    for at in ("word", "boundary", "span"):
+        assert here.vectors(sample[:5], at).array == pytest.approx(there.vectors(sample[:5], at).array, abs=1e-3)
+    with there.with_contexts("mean", of=sample[:5]), there.without([0]):
+        assert there.parse(sample[0]).look if kind == "tiny_parser" else there.parse(sample[0]).terms
 
 
 def test_a_column_of_a_table_keeps_its_index(parser):

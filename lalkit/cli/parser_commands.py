@@ -90,23 +90,22 @@ def evaluate(
         by: Also give scores by sentence length or by label.
         parses: Write the parses to this file: as CoNLL-U if its name ends with .conllu, else as brackets.
     """
+    from lalkit.api import Parser
     from lalkit.evaluation import scores
     from lalkit.files import write_json, write_text
-    from lalkit.network.predict import predict, resolve_precision
-    from lalkit.training import checkpoint, named
+    from lalkit.network.predict import resolve_precision
     from lalkit.treebank import conllu, corpora
 
     start = time.perf_counter()
-    loaded = checkpoint.load_model(named.find(parser))
-    precision, lam = resolve_precision(precision, "cpu"), loaded.config.train.lam
+    precision = resolve_precision(precision, "cpu")
+    loaded = Parser.load(parser, precision)
     corpus = corpora.load(treebank, split, task=loaded.config.model.task)
     if problems := len(corpus.problems):
         logger.info("%d sentences cannot be read and are left out: lalkit data check %s", problems, treebank)
     gold = corpora.layers_of(corpus.sentences, loaded.config.model.task)
     if by == "label" and any(sentence.constituents is None for sentence in gold):
         raise ParameterError("--by label needs constituents", remedy="Leave it out: arcs are scored without it.")
-    predictions = predict(loaded.network, loaded.collator, gold, lam, precision=precision, progress=True)
-    parsed = [p.sentence for p in predictions]
+    parsed = [result.sentence for result in loaded.parse_all(gold, progress=True)]
     result = scores.evaluate(gold, parsed, arc_labels=loaded.vocab.arc_labels)
     if parses:
         arcs = parses.suffix == ".conllu"
@@ -130,7 +129,7 @@ def evaluate(
         tables[by] = scores.by_length(result) if by == "length" else scores.by_label(gold, parsed)
     counts = {reason: len(ids) for reason, ids in left_out.items()}
     record = {**summary, "left_out": counts, "treebank": treebank, "split": split, "parser": parser}
-    record |= {"lam": lam, "computed_in": precision}
+    record |= {"lam": loaded.config.train.lam, "computed_in": precision}
     record |= {name: table.to_dict(orient="records") for name, table in tables.items() if len(table)}
     if json_ == Path("-"):
         return print(json.dumps(record))

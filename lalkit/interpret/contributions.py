@@ -34,7 +34,8 @@ class Look:
 
     spans: the constituents of the parse, then those asked for besides. attention: [H, n + 2], over START, words, STOP.
     raw: [m, H], the sum of each head's slice of each span vector. scores [m] and exact [m, H] are for the spans' own labels; they
-    are nan for a label that the parser does not know.
+    are nan for a label that the parser does not know. Of `look(..., vectors=True)`, and of `ParseResult.look`: contexts [H, d],
+    the vector that each head passes on (equations 3 and 4); values [H, n + 2, d], of which the attention makes it.
     """
 
     prediction: Prediction
@@ -43,6 +44,8 @@ class Look:
     raw: np.ndarray = field(repr=False)
     scores: np.ndarray = field(repr=False)
     exact: np.ndarray = field(repr=False)
+    contexts: np.ndarray | None = field(default=None, repr=False)
+    values: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def sentence(self) -> Sentence:

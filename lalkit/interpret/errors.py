@@ -158,14 +158,9 @@ def missed(
 
 
 def trace(
-    looks: Sequence[Look],
-    contributions: Contributions,
-    norm: str,
-    sentence: int,
-    span: Span,
-    count: int = 9,
+    looks: Sequence[Look], contributions: Contributions, norm: str, sentence: int, span: Span, count: int = 9,
     gold: Sequence[Sentence] | None = None,
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """Return the label heads that contribute most to one span.
 
     Args: gold: the same sentences with gold trees, to take the root and the tags from these, as the paper does in its example

@@ -24,6 +24,7 @@ same x. It computes only once all that comes before the label attention.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -109,6 +110,20 @@ class PaperLayer(AttributionSource):
         sums, attention = posts.sum(-1), output.attention[b, :, : n + 2]
         parts = (attention, sums[end] - sums[start], scores, scores[:, None] - without)
         return Look(prediction, tuple(spans), *(part.float().cpu().numpy().copy() for part in parts))
+
+    def with_vectors(self, look: Look, output: ParserOutput, b: int) -> Look:
+        contexts, values = self.vectors(output.x[b : b + 1, : len(look.sentence) + 2])
+        return replace(look, contexts=contexts[0].cpu().numpy(), values=values[0].cpu().numpy())
+
+    @torch.inference_mode()
+    def vectors(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the contexts [B, H, d_kv] and the values [B, H, T, d_kv] of sentences of one length, as hooks change them.
+
+        x: the vectors [B, T, d] that the layer reads.
+        """
+        layer, mask = self.layer, torch.ones_like(x[..., 0], dtype=torch.bool)
+        attention = layer.hook("attention", layer.attend(x, mask), mask)
+        return layer.hook("contexts", layer.contexts(x, attention)), layer.value(x).transpose(1, 2)
 
     def score(self, look: Look, span: Span) -> float:
         return look.scores[look.spans.index(span)]
@@ -236,13 +251,13 @@ class PaperLayer(AttributionSource):
 
         def remember(contexts: Tensor) -> Tensor:
             nonlocal total
-            total = total + contexts.double().sum(0)
+            total = total + contexts.cpu().double().sum(0)  # mps has no float64
             return contexts
 
         with self.layer.hooked(contexts=remember):
             for _ in predict_batches(self.network, self.collator, sentences):
                 pass
-        return (total / len(sentences)).to(next(self.layer.parameters()).dtype)
+        return (total / len(sentences)).to(next(self.layer.parameters()))
 
     def controls(self, mean: Tensor) -> dict[str, dict]:
         """The heads' outputs can be shuffled only if each head has its own slice of the output (combine=concat)."""

@@ -33,15 +33,16 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy, deepcopy
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lalkit.chart.constraints import items_of
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES, PAGE_WORDS
 from lalkit.errors import LalkitError, ParameterError, checked, whole_number
-from lalkit.network.predict import check_joint
+from lalkit.network.predict import check_joint, predict_batches
 from lalkit.treebank.text import Form, read_line, read_sentence, read_sentences, split_sentences
 from lalkit.treebank.tree import Sentence
 
@@ -63,6 +64,13 @@ DEFAULTS |= {"without": "", "k": "5", "tree": "1"}
 BETWEEN = re.compile(r"[;\s]+(?![^(]*\))")  # constraints: not the spaces inside NP( 3, 5 )
 
 
+class Vectors(NamedTuple):
+    """Vectors, one in each row of `array`, and the table `index` with the same rows."""
+
+    array: np.ndarray
+    index: pd.DataFrame
+
+
 @checked
 class Questions:
     """The part of `lalkit.Parser` that answers questions about its label heads.
@@ -76,6 +84,8 @@ class Questions:
     network: Any
     vocab: Any
     info: dict
+    config: Any
+    collator: Any
 
     @property
     def attribution(self) -> AttributionSource:
@@ -134,6 +144,63 @@ class Questions:
         if by != "all":
             return found.table() if by == "sentence" else scores.by_length(found)
         return pd.DataFrame(found.summary(), [self.info.get("name", "")])
+
+    def vectors(self, texts: Texts, at: Literal["word", "boundary", "span", "head"] = "word", **options) -> Vectors:
+        """Return the vectors of the network at many places, and a table that says what each of them stands for.
+
+        >>> array, index = parser.vectors(treebank, at="head")  # doctest: +SKIP
+        >>> array[index["head"] == 3]                           # doctest: +SKIP
+
+        Args:
+            texts: what is parsed.
+            at: "word": what the last layer reads of each word. "boundary": the vectors of the places between words, before the
+                first and after the last among them, of all heads together. "span": of each constituent of the parse, the last
+                boundary less the first: what is scored. "head": the context of each label head of the paper's layer.
+
+        Raises:
+            ModelError: "head", and the parser does not have the paper's layer.
+            LalkitError: "span", and the parser has no constituents.
+        """
+        import pandas as pd
+
+        from lalkit.interpret import tables
+        from lalkit.interpret.paper_layer import PaperLayer
+        from lalkit.interpret.source import parsed_spans
+
+        layer, sentences = PaperLayer(self.network, self.collator), sentences_of(texts, self.hyphens)
+        if at == "head":
+            layer.check_contexts()
+        if not sentences or (at == "span" and self.network.config.task == "dependencies"):
+            raise LalkitError(
+                "there is nothing to have a vector", remedy="Give sentences; for spans, use another parser."
+            )
+        seen: list[Any] = [None] * len(sentences)
+        options = {"posts": True, **options}
+        for group, predictions, output in predict_batches(
+            self.network, self.collator, sentences, self.config.train.lam, **options
+        ):
+            for b, (place, prediction) in enumerate(zip(group, predictions)):
+                n, spans = len(prediction.sentence), parsed_spans(prediction)
+                x, posts = output.x[b : b + 1, : n + 2], output.posts[b, : n + 1].flatten(1)
+                found = {"word": x[0, 1:-1], "boundary": posts}.get(at)
+                if at == "head":
+                    found = layer.vectors(x)[0][0]
+                if at == "span":
+                    found = posts[[end for _, end, _ in spans]] - posts[[start for start, _, _ in spans]]
+                seen[place] = prediction.sentence, spans, found.float().cpu().numpy()
+        parses, spans_of, arrays = zip(*seen)
+        if at == "word":
+            index = tables.words(parses)
+        elif at == "span":
+            rows = [(place, *span) for place, spans in enumerate(spans_of) for span in spans]
+            index = tables.with_words(pd.DataFrame(rows, columns=[*tables.PLACE, "label"]), parses, sentences)
+        else:
+            rows = [(place, s.id, len(s), k) for place, s in enumerate(parses) for k in range(len(arrays[place]))]
+            index = pd.DataFrame(rows, columns=["sentence", "id", "length", at])
+        if at == "boundary":
+            index["before"] = [word for s in parses for word in (None, *s.words)]
+            index["after"] = [word for s in parses for word in (*s.words, None)]
+        return Vectors(np.concatenate(arrays), index)
 
     def _with_gold(self, gold: Iterable[Sentence], options: dict) -> tuple[list[Sentence], list[Sentence]]:
         """Return gold sentences and their parses."""

@@ -100,18 +100,14 @@ class AttributionSource(ABC):
 
     @checked
     def look(
-        self,
-        sentences: Sentences,
-        besides: Spans | None = None,
-        temperature: Temperature | None = None,
-        decode: Decode | None = None,
-        batch_words: int | None = None,
-        progress: bool = False,
-    ) -> list:
+        self, sentences: Sentences, besides: Spans | None = None, temperature: Temperature | None = None,
+        decode: Decode | None = None, batch_words: int | None = None, progress: bool = False, vectors: bool = False,
+    ) -> list:  # fmt: skip
         """Parse sentences, in order, and keep a look at each; the same alone and in any batch.
 
         Args: besides: more spans of each sentence to look at. temperature: also compute probabilities, which the page then
-            shows. decode, batch_words, progress: as in `lalkit.network.predict.predict_batches`.
+            shows. decode, batch_words, progress: as in `lalkit.network.predict.predict_batches`. vectors: also keep the contexts
+            and the values of the heads of the paper's layer.
         Raises: ModelError as `check` does.
         """
         self.check()
@@ -120,7 +116,8 @@ class AttributionSource(ABC):
             self.network, self.collator, sentences, self.lam, decode=decode, temperature=temperature, **options
         ):
             for b, (place, prediction) in enumerate(zip(group, predictions)):
-                looks[place] = self.look_at(prediction, output, b, besides[place] if besides else ())
+                look = self.look_at(prediction, output, b, besides[place] if besides else ())
+                looks[place] = self.with_vectors(look, output, b) if vectors else look
         return looks
 
     @abstractmethod
@@ -130,6 +127,10 @@ class AttributionSource(ABC):
     @abstractmethod
     def look_at(self, prediction: Prediction, output: ParserOutput, b: int, besides: Sequence[Span]) -> Any:
         """Return the look at sentence b of a batch. besides: more spans to look at."""
+
+    def with_vectors(self, look: Any, output: ParserOutput, b: int) -> Any:
+        """Return the look with the vectors of its heads, if it has any."""
+        return look
 
     @abstractmethod
     def reasons(self, look, span: Span, norm: str, top: int, profile: dict | None) -> str:
@@ -178,14 +179,9 @@ class AttributionSource(ABC):
         return "\n\n".join(paragraphs)
 
     def page(
-        self,
-        looks: Sequence,
-        title: str,
-        model: str,
-        gold: Sentences | None = None,
-        norm: str = "exact",
+        self, looks: Sequence, title: str, model: str, gold: Sentences | None = None, norm: str = "exact",
         profile: dict | None = None,
-    ) -> dict:
+    ) -> dict:  # fmt: skip
         """Return the data that `draw.explorer` shows.
 
         Args: title and model are texts for the top of the page. gold: the same sentences with their gold trees. norm and

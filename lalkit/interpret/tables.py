@@ -201,13 +201,9 @@ def attention_with_words(
 
 
 def top_heads_with_words(
-    source: AttributionSource,
-    looks: Sequence,
-    given: Given,
-    label: str | None = None,
-    norm: str | None = None,
+    source: AttributionSource, looks: Sequence, given: Given, label: str | None = None, norm: str | None = None,
     count: int = 1,
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """Return the label heads that contribute most to each constituent: rank (from 1), head, norm, value.
 
     Paper's layer: value is the contribution by a norm. Label attention inside the span: value is the sum that the head's

@@ -26,7 +26,8 @@ class ParserOutput:
     """What the network says about a batch.
 
     label_scores: [B, N+1, N+1, L], 0 beyond the end of a sentence. arc_scores: [B, N, N+1], log-probabilities over heads.
-    tag_scores: [B, N, tags]. attention: [B, H, T] and posts, the fenceposts of spans: [B, N+1, H, d_out], only on request.
+    tag_scores: [B, N, tags]. Only on request: attention [B, H, T]; posts, the fenceposts of spans [B, N+1, H, d_out]; x, the
+    vectors that the last layer reads [B, T, d].
 
     Arc labels need heads: `Network.arc_labels(output, heads)`. If label_scores were computed without gradients,
     `Network.spans.at(output.span_parts, ...)` computes some of them again with gradients.
@@ -39,6 +40,7 @@ class ParserOutput:
     span_parts: Parts = field(repr=False)
     attention: Tensor | None = None
     posts: Tensor | None = None
+    x: Tensor | None = None
 
 
 class Network(nn.Module):
@@ -84,8 +86,9 @@ class Network(nn.Module):
     ) -> ParserOutput:
         """Score a batch.
 
-        attention, posts: also return these. chart_gradient False: compute label_scores without gradients, so that nothing is
-        kept for a backward pass through all spans. chart False: leave label_scores empty, for a loss of arcs alone.
+        attention, posts: also return these; with posts also x. chart_gradient False: compute label_scores without gradients, so
+        that nothing is kept for a backward pass through all spans. chart False: leave label_scores empty, for a loss of arcs
+        alone.
         """
         content = self.words(batch)
         tag_scores = self.tag_scorer(content[:, 1:-1]).float()
@@ -107,8 +110,8 @@ class Network(nn.Module):
             scores = self.spans.chart(spans, batch.lengths) if chart else x.new_empty(0)
         parts = self.arcs.parts(y.flatten(-2))
         arcs = arc_log_probabilities(self.arcs.arcs(parts), batch.word_mask)
-        weights, fences = weights if attention else None, fences if posts else None
-        return ParserOutput(scores, arcs, tag_scores, parts, spans, weights, fences)
+        weights, fences, x = weights if attention else None, *((fences, x) if posts else (None, None))
+        return ParserOutput(scores, arcs, tag_scores, parts, spans, weights, fences, x)
 
     @contextmanager
     def parsing(self) -> Iterator[None]:

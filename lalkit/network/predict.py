@@ -43,10 +43,29 @@ Precision = Literal["auto", "fp32", "bf16"]
 Decode = Callable[..., list[JointTree]]
 
 
+DEVICES = {"cpu": lambda: True, "cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+
+
+def find_device(name: str) -> torch.device:
+    """Return the device of a name: cpu, cuda, cuda:1, mps; auto is cuda if there is one, else cpu.
+
+    Raises ParameterError for another name, and for a device that this machine does not have.
+    """
+    here = [kind for kind, there in DEVICES.items() if there()]
+    name = "cuda" * (name == "auto" and "cuda" in here) or name.replace("auto", "cpu")
+    kind, _, number = name.partition(":")
+    most = torch.cuda.device_count() if kind == "cuda" else 1
+    if kind not in here or not (name == kind or (number.isdecimal() and int(number) < most)):
+        raise ParameterError(f"there is no device {name!r} here", remedy=f"Give one of auto, {', '.join(here)}.")
+    return torch.device(name)
+
+
 def has_bf16(device: str) -> bool:
     """Return whether the hardware computes bf16. Where it is emulated, a step takes 15 times as long as in float32."""
     if device == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device == "mps":
+        return False
     x86 = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return x86 if platform.machine() in ("x86_64", "AMD64") else torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
@@ -170,20 +189,11 @@ def predict(
 
 @checked
 def predict_batches(
-    network: Network,
-    collator: Collator,
-    sentences: Sequence[Sentence],
-    lam: float = 0.5,
-    *,
-    batch_words: int | None = None,
-    threads: int | None = None,
-    decode: Decode | None = None,
-    temperature: Temperature | None = None,
-    precision: Precision = "fp32",
-    attention: bool = False,
-    posts: bool = False,
-    progress: bool = False,
-) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:
+    network: Network, collator: Collator, sentences: Sequence[Sentence], lam: float = 0.5, *,
+    batch_words: int | None = None, threads: int | None = None, progress: bool = False,
+    decode: Decode | None = None, temperature: Temperature | None = None, precision: Precision = "fp32",
+    attention: bool = False, posts: bool = False,
+) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:  # fmt: skip
     """Yield groups of indices with their predictions and the network's output, longest sentences first.
 
     Args:
@@ -246,13 +256,9 @@ def undisturbed(device: torch.device, bf16: bool = False) -> Iterator[None]:
 
 
 def decode_output(
-    output: ParserOutput,
-    lengths: Sequence[int],
-    lam: float,
-    threads: int | None = None,
-    task: str = "joint",
-    names: Sequence[str] | None = None,
-) -> list[JointTree]:
+    output: ParserOutput, lengths: Sequence[int], lam: float, threads: int | None = None,
+    task: str = "joint", names: Sequence[str] | None = None,
+) -> list[JointTree]:  # fmt: skip
     """Return the joint trees of a batch's scores: batched on a GPU, over threads on a CPU. Both give the same trees.
 
     Args:
@@ -307,14 +313,9 @@ def arc_label_scores(network: Network, output: ParserOutput, trees: Sequence[Joi
 
 
 def assemble(
-    sentence: Sentence,
-    tree: JointTree,
-    vocab: Vocab,
-    labels: Sequence[int],
-    tags: Sequence[int],
-    config: ModelConfig,
-    precision: Precision = "fp32",
-) -> Prediction:
+    sentence: Sentence, tree: JointTree, vocab: Vocab, labels: Sequence[int], tags: Sequence[int],
+    config: ModelConfig, precision: Precision = "fp32",
+) -> Prediction:  # fmt: skip
     """Turn indices into names. A parser of one layer returns that layer only. Tags that the network was given are kept."""
     n, keep_tags = len(sentence), config.tag_input == "given"
     names = tuple(vocab.tags[t] for t in tags[:n]) if vocab.tags else None
@@ -335,15 +336,10 @@ def assemble(
 
 
 def confidences(
-    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
-    trees: Sequence[JointTree],
-    arc_label_scores: Tensor | None,
-    tag_scores: Tensor | None,
-    lam: float,
-    temperature: Temperature,
-    threads: int | None = None,
-    names: Sequence[str] | None = None,
-) -> list[Confidence]:
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]], trees: Sequence[JointTree],
+    arc_label_scores: Tensor | None, tag_scores: Tensor | None,
+    lam: float, temperature: Temperature, threads: int | None = None, names: Sequence[str] | None = None,
+) -> list[Confidence]:  # fmt: skip
     """Return the probabilities of one tree of every sentence of a batch.
 
     Args:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy, deepcopy
 from itertools import chain, cycle, islice
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -71,6 +72,33 @@ def test_every_table_has_the_words(parser, treebank):
     result = parser.parse(treebank[0])
     pd.testing.assert_frame_equal(result.contributions(), parser.contributions(treebank[:1]))
     pd.testing.assert_frame_equal(result.attention(), parser.attention(treebank[0]))
+
+
+@pytest.mark.parametrize("at", ["word", "boundary", "span", "head"])
+def test_vectors_have_a_table_that_says_whose_they_are(parser, treebank, at):
+    if at == "head" and parser.attribution.head_labels:
+        with pytest.raises(ModelError, match="one context for a sentence"):
+            parser.vectors(treebank, at)
+        return
+    (array, index), (alone, its) = parser.vectors(treebank, at, batch_words=60), parser.vectors(treebank[2], at)
+    here = (index["sentence"] == 2).to_numpy()
+    assert array[here] == pytest.approx(alone, abs=1e-4) and len(array) == len(index)
+    assert its.drop(columns="sentence").equals(index[here].drop(columns="sentence").reset_index(drop=True))
+    results = parser.parse_all(treebank)
+    if at == "word":
+        assert index["word"].tolist() == [word for sentence in treebank for word in sentence.words]
+    elif at == "head":
+        assert alone == pytest.approx(results[2].look.contexts, abs=1e-4)
+        look = results[2].look
+        assert np.einsum("ht,htd->hd", look.attention, look.values) == pytest.approx(look.contexts, abs=1e-4)
+    else:
+        boundaries, of_boundaries = parser.vectors(treebank, "boundary")
+        rows = {key: i for i, key in enumerate(zip(of_boundaries["sentence"], of_boundaries["boundary"]))}
+        assert len(rows) == sum(len(sentence) + 1 for sentence in treebank)
+        for k, row in enumerate(index.itertuples() if at == "span" else ()):
+            wanted = boundaries[rows[row.sentence, row.end]] - boundaries[rows[row.sentence, row.start]]
+            assert array[k] == pytest.approx(wanted, abs=1e-4)
+            assert (row.start, row.end, row.label) in results[row.sentence].sentence.constituents
 
 
 def test_a_parser_is_evaluated_in_one_line(parser, treebank):
