@@ -29,9 +29,9 @@ copyright = "The lalkit authors, Apache-2.0"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 root_doc = "book/index"
 include_patterns = [
-    "book/*.md", "book/reference/*.rst", "notebooks/*.ipynb", "notebooks/*.md", "data/models/**.md", "data/README.md",
-    "data/sample*/README.md", "figures/**.md", "tests/hostile/README.md", "README.md", "CHANGELOG.md", "CONTRIBUTING.md",
-    "RESULTS.md",
+    "book/*.md", "book/reference/*.rst", "book/solutions/*.ipynb", "notebooks/*.ipynb", "notebooks/*.md", "data/README.md",
+    "data/models/**.md", "data/sample*/README.md", "figures/**.md", "tests/hostile/README.md", "README.md", "CHANGELOG.md",
+    "CONTRIBUTING.md", "RESULTS.md",
 ]  # fmt: skip
 exclude_patterns = [".venv", "runs"]
 templates_path = []

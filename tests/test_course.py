@@ -1,6 +1,6 @@
 """The graded exercises: the solutions get all points, the student version gets none, and no wrong answer breaks a check."""
 
-import importlib.util
+import importlib
 import os
 import re
 import shutil
@@ -10,12 +10,14 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+import torch
 
 COURSE = Path(__file__).parents[1] / "book" / "course"
 ASSIGNMENTS = sorted(path.stem for path in COURSE.glob("source/*/*.ipynb"))
-SPECIFICATION = importlib.util.spec_from_file_location("checks", COURSE / "checks.py")
-checks = sys.modules["checks"] = importlib.util.module_from_spec(SPECIFICATION)  # the notebooks import it by this name
-SPECIFICATION.loader.exec_module(checks)
+SOLUTIONS = sorted((COURSE.parent / "solutions").glob("*.ipynb"))
+sys.path.append(str(COURSE))  # the notebooks import both by these names
+checks, lessons = map(importlib.import_module, ("checks", "lessons"))
+sys.path.pop()
 CHECKS = {
     name.removeprefix("check_"): check
     for name, check in vars(checks).items()
@@ -78,12 +80,32 @@ WRONG = [None, ..., "NP", "", [1, [2, 3]], [(1, [2]), (3, 4)], np.zeros((2, 3, 1
          True, dict, Strange(), stops, lambda: 1, lambda *a: NAN, lambda *a: Strange(), lambda *a: [1]]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("name", [*CHECKS, *lessons.EXERCISES])
 def test_a_wrong_answer_gets_one_line_that_helps_and_does_not_tell(name, capsys):
     for answer in WRONG:
-        assert CHECKS[name]({"student": "Ada", name: answer}) == 0
+        if name in CHECKS:
+            assert CHECKS[name]({"student": "Ada", name: answer}) == 0
+        else:
+            lessons.check(name, answer)
         (line,) = capsys.readouterr().out.splitlines()
         assert line.startswith("Not yet: ") and len(line) < 200 and line.endswith(".")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_the_solutions_of_a_lesson_try_all_its_checks_and_are_right(path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    code = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    names = {}
+    with torch.enable_grad():
+        for source in code:
+            exec(source, names)
+    numbers = [number for number in lessons.EXERCISES if number.startswith(path.stem.split("_")[0] + ".")]
+    assert re.findall(r'^check\("(.+?)"', "\n".join(code), re.M) == numbers
+    said = capsys.readouterr().out
+    assert "Not yet" not in said and all(f"{number} is right." in said for number in numbers)
+    lesson = nbformat.read(COURSE.parents[1] / "notebooks" / path.name, as_version=4).cells[-1].source
+    assert f"](../book/solutions/{path.name})" in lesson and all(f'check("{number}"' in lesson for number in numbers)
 
 
 def test_an_answer_nearly_right_is_told_apart_without_the_right_one(capsys):

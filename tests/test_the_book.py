@@ -28,7 +28,7 @@ def named_in_contents():
 
 def test_the_contents_name_every_notebook_card_and_page():
     wanted = [*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "notebooks").glob("*.md"), *BOOK.glob("*.md")]
-    wanted += [*(ROOT / "data").rglob("README.md"), *(ROOT / "figures").rglob("*.md")]
+    wanted += [*BOOK.glob("solutions/*"), *(ROOT / "data").rglob("README.md"), *(ROOT / "figures").rglob("*.md")]
     assert {path.relative_to(ROOT).as_posix() for path in {*wanted} - named_in_contents()} == {"book/index.md"}
 
 

@@ -1,7 +1,7 @@
 """Execute the notebooks with their defaults, and write the outputs into them.
 
     python tools/run_notebooks.py             those whose code, or whose tables, changed since they were executed
-    python tools/run_notebooks.py 09 primer   these of them (a part of the name is enough); --all: changed or not
+    python tools/run_notebooks.py 09 primer   these of them (a part of the name is enough), and their solutions; --all: all
     python tools/run_notebooks.py --check     execute nothing; list what is wrong (then exit code 1)
 
 A notebook records, in its metadata under "lalkit", the hash of the code that was executed, the processor's seconds that it took
@@ -148,7 +148,7 @@ def describe(figure) -> str:
 
 def execute(path: Path) -> dict:
     """Return the notebook with the outputs of a new run of it."""
-    folder = ROOT / "runs" / "notebooks" / path.stem
+    folder = ROOT / "runs" / path.parent.name / path.stem
     shutil.rmtree(folder, ignore_errors=True)  # a training refuses the folder of another one
     before = os.times()
     with tempfile.TemporaryDirectory() as profile:
@@ -204,7 +204,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="execute also those that did not change")
     parser.add_argument("--check", action="store_true", help="execute nothing; exit with 1 if something is wrong")
     options = parser.parse_args(arguments)
-    paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    paths = sorted([*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("book/solutions/*.ipynb")])
     for name in options.names:
         if not any(name in path.stem for path in paths):
             parser.error(f"no notebook is called {name!r}")

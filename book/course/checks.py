@@ -102,6 +102,18 @@ def _of(notebook: Mapping[str, Any], data: Callable[[str], Any]) -> Any:
     return data(look_up(notebook, "student", NAME_CELL))
 
 
+def report(name: str, judge: Callable[[], None]) -> int:
+    """Run a judge, which raises Mistake for a wrong answer. Print one line, and return the points: 1 or 0."""
+    try:
+        judge()
+    except Exception as error:
+        strange = f"{name} contains values of a kind that does not belong there."
+        print("Not yet:", f"{error.problem} {error.remedy}" if isinstance(error, LalkitError) else strange)
+        return 0
+    print(f"{name} is right.")
+    return 1
+
+
 def check_of(name: str, step: str) -> Callable[[Callable[[Any, Mapping[str, Any]], None]], Callable[..., int]]:
     """Make a check of a function that raises Mistake for a wrong answer. name: of the answer; step: the cell that defines it."""
 
@@ -109,14 +121,7 @@ def check_of(name: str, step: str) -> Callable[[Callable[[Any, Mapping[str, Any]
         @wraps(judge)
         def check(notebook: Mapping[str, Any] | None = None) -> int:
             names = sys._getframe(1).f_globals if notebook is None else notebook
-            try:
-                judge(look_up(names, name, step), names)
-            except Exception as error:
-                strange = f"{name} contains values of a kind that does not belong there."
-                print("Not yet:", f"{error.problem} {error.remedy}" if isinstance(error, LalkitError) else strange)
-                return 0
-            print(f"{name} is right.")
-            return 1
+            return report(name, lambda: judge(look_up(names, name, step), names))
 
         return check
 
