@@ -104,10 +104,9 @@ MISUSE = [  # a command, its standard input, and the place that its one message 
     ("evaluate PARSER --treebank sample --split tset", b"", "tset"),
     ("evaluate PARSER --treebank sample --json .", b"", "folder"), ("data fetch nowhere", b"", "nowhere"),
     ("train --treebank sample --preset tiny --out PARSER/model.json", b"", "model.json"), ("bench nothing", b"", "nothing"),
-    ("data stats nowhere", b"", "nowhere"), ("study heads nowhere --sentences -1", b"", "--sentences"),
+    ("study heads nowhere --sentences -1", b"", "--sentences"),
     ("parse It --model PARSER --precision bf16", b"", "bf16"),
     ("evaluate PARSER --treebank sample --precision bf16", b"", "bf16"),
-    ("study heads nowhere --probed -1", b"", "--probed"), ("study heads nowhere --rounds 0", b"", "--rounds"),
 ]  # fmt: skip
 
 

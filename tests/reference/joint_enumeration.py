@@ -119,35 +119,6 @@ def heads_of(arcs: tuple) -> list[int]:
     return [h + 1 for _, h in sorted(arcs)]
 
 
-def rounded(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float) -> float:
-    """The best score by the equations of `lalkit.chart.joint`, every addition rounded to the type of the scores."""
-    n, number = len(arc_scores), arc_scores.dtype.type
-    labels, arcs = number(lam) * label_scores, number(1 - lam) * arc_scores
-
-    @cache
-    def content(i: int, j: int, h: int):
-        if j - i == 1:
-            return number(0)
-        return max(
-            with_head(i, k, h) + dependent(k, j, h) if h < k else with_head(k, j, h) + dependent(i, k, h)
-            for k in range(i + 1, j)
-        )
-
-    @cache
-    def with_head(i: int, j: int, h: int):
-        return content(i, j, h) + max(number(0), labels[i, j, best_label(labels, i, j)])
-
-    @cache
-    def dependent(i: int, j: int, h: int):
-        label = labels[i, j, best_label(labels, i, j)]
-        if j - i == 1:
-            label = max(number(0), label)
-        return max((content(i, j, d) + label) + arcs[d, h + 1] for d in range(i, j))
-
-    label = labels[0, n, best_label(labels, 0, n)]
-    return float(max((content(0, n, h) + label) + arcs[h, 0] for h in range(n)))
-
-
 @cache
 def tree_set(n: int) -> frozenset:
     """Every (heads 1-based, set of labelled spans)."""

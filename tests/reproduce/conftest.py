@@ -34,15 +34,10 @@ def few(tmp_path_factory):
 @pytest.fixture(scope="session")
 def content(few):
     return {
-        "name": "two",
-        "question": "One layer or two?",
-        "treebank": str(few),
-        "preset": "tiny",
-        "seeds": [1],
-        "set": {"train.epochs": 2},
-        "grid": {"layers": {1: {"model.layers": 1}, 2: {"model.layers": 2}}},
+        "name": "two", "question": "One layer or two?", "treebank": str(few), "preset": "tiny", "seeds": [1],
+        "set": {"train.epochs": 2}, "grid": {"layers": {1: {"model.layers": 1}, 2: {"model.layers": 2}}},
         "profiles": {"other": {"seeds": [3, 4], "set": {"train.epochs": 1}}},
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="session")

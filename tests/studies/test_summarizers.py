@@ -208,13 +208,10 @@ def test_a_seed_is_a_run_and_a_resumed_run_is_the_same_run(tmp_path, killed):
     assert train(SMALL, DATA, tmp_path / "b")["history"] == state["history"]
     kept = summarizers.load_summarizer(tmp_path / "a")
     assert same(kept, summarizers.load_summarizer(tmp_path / "b")) and likelihood(kept, DATA.dev) == state["best"]
-    for config, data in ((replace(SMALL, rate=1.0), DATA), (SMALL, replace(DATA, train=DATA.train[1:]))):
-        with pytest.raises(ModelError):
-            train(config, data, tmp_path / "a")
+    with pytest.raises(ModelError):
+        train(SMALL, replace(DATA, train=DATA.train[1:]), tmp_path / "a")
     moved = tuple(replace(d, id=f"elsewhere/{d.id}") for d in DATA.train)
     train(SMALL, replace(DATA, train=moved), tmp_path / "a")
-    with pytest.raises(ModelError):
-        summarizers.load_summarizer(tmp_path)
 
 
 @pytest.mark.slow
