@@ -6,6 +6,7 @@
 """
 
 import os
+import sys
 from contextlib import suppress
 from importlib import import_module
 from tempfile import gettempdir
@@ -46,7 +47,8 @@ else:
         """Load a public name when it is first used, so that `import lalkit.treebank` does not load torch."""
         if name in _PLACES:
             return getattr(import_module(f"lalkit.{_PLACES[name]}"), name)
-        raise AttributeError(f"module 'lalkit' has no attribute {name!r}")
+        known = sys.modules[__name__]  # Python names the nearest of its names
+        raise AttributeError(f"module 'lalkit' has no attribute {name!r}", name=name, obj=known)
 
 
 def __dir__() -> list[str]:

@@ -65,10 +65,10 @@ def map_threads(function: Callable, items: Iterable, threads: int | None) -> lis
 
 
 def progress(iterable: Iterable | None = None, *, total: int | None = None, desc: str = "", unit: str = "it") -> tqdm:
-    """Return a progress bar on standard error: live on a terminal, else one new line about every 15 seconds."""
-    from tqdm import tqdm
+    """Return a progress bar: live in a notebook or a terminal, else one new line on standard error about every 15 seconds."""
+    from tqdm.auto import notebook_tqdm, std_tqdm, tqdm
 
-    live = sys.stderr.isatty()
+    live = notebook_tqdm is not std_tqdm or sys.stderr.isatty()
     options = {"mininterval": 0.5} if live else {"mininterval": 15, "delay": 15, "file": _Lines()}
     return tqdm(
         iterable, desc, total, unit=unit, leave=False, ascii=True, miniters=1, dynamic_ncols=live,

@@ -145,7 +145,10 @@ class Questions:
             return found.table() if by == "sentence" else scores.by_length(found)
         return pd.DataFrame(found.summary(), [self.info.get("name", "")])
 
-    def vectors(self, texts: Texts, at: Literal["word", "boundary", "span", "head"] = "word", **options) -> Vectors:
+    def vectors(
+        self, texts: Texts, at: Literal["word", "boundary", "span", "head"] = "word", *, batch_words: int | None = None,
+        progress: bool = False,
+    ) -> Vectors:  # fmt: skip
         """Return the vectors of the network at many places, and a table that says what each of them stands for.
 
         >>> array, index = parser.vectors(treebank, at="head")  # doctest: +SKIP
@@ -156,6 +159,7 @@ class Questions:
             at: "word": what the last layer reads of each word. "boundary": the vectors of the places between words, before the
                 first and after the last among them, of all heads together. "span": of each constituent of the parse, the last
                 boundary less the first: what is scored. "head": the context of each label head of the paper's layer.
+            batch_words, progress: as in `lalkit.network.predict.predict_batches`.
 
         Raises:
             ModelError: "head", and the parser does not have the paper's layer.
@@ -175,10 +179,10 @@ class Questions:
                 "there is nothing to have a vector", remedy="Give sentences; for spans, use another parser."
             )
         seen: list[Any] = [None] * len(sentences)
-        options = {"posts": True, **options}
         for group, predictions, output in predict_batches(
-            self.network, self.collator, sentences, self.config.train.lam, **options
-        ):
+            self.network, self.collator, sentences, self.config.train.lam,
+            posts=True, batch_words=batch_words, progress=progress,
+        ):  # fmt: skip
             for b, (place, prediction) in enumerate(zip(group, predictions)):
                 n, spans = len(prediction.sentence), parsed_spans(prediction)
                 x, posts = output.x[b : b + 1, : n + 2], output.posts[b, : n + 1].flatten(1)
