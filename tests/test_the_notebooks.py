@@ -121,7 +121,7 @@ RUNS = {
     "08_speed": ({"routines": ["spans", "decode"], "repeats": 1}, "speed.csv saved.png growth.png parts.png"),
     "09_head_contributions": ({"model": "PAPER", "corpus": "sample", "split": "dev", "labels": ["NP", "VP"], "sentences": 12},
                               "top_heads.csv led_labels.csv agreement.csv controls.csv"),
-    "10_ask_the_parses": ({"parser": "PAPER", "other": "SPAN", "label": "NP", "word": "the", "heads": [0, 1],
+    "10_ask_the_parses": ({"parser": "PAPER", "other": "SPAN", "universal": "SPAN", "label": "NP", "word": "the", "heads": [0, 1],
                            "text": "It rained all night."}, "top_heads.csv contributions.csv comparison.csv hits.csv"),
     "11_error_tracing": ({"model": "PAPER", "corpus": "sample", "split": "dev", "count": 3, "error": 1},
                          "errors.csv classes.csv traced.csv"),
