@@ -124,9 +124,8 @@ def test_conllu_in_and_out(tiny_parser, tmp_path, monkeypatch):
     monkeypatch.setattr(corpus, "usual", lambda device: 1)
     row = "{}\t{}\tlemma\tX\tX\tA=b\t{}\t{}\t{}:x\tC=d\n"
     words = (("The", 2, "DET"), ("end", 3, "SBJ"), ("10 000", 0, "ROOT"))
-    block = "# a = b\n1-2\tThend\t_\t_\t_\t_\t_\t_\t_\t_\n" + "".join(
-        row.format(i, w, h, a, h) for i, (w, h, a) in enumerate(words, 1)
-    )
+    rows = [row.format(i, w, h, a, h) for i, (w, h, a) in enumerate(words, 1)]
+    block = "".join(["# a = b\n1-2\tThend\t_\t_\t_\t_\t_\t_\t_\t_\n", *rows])
     (tmp_path / "test.conllu").write_text(f"{block}\n" * 5)
     trees = "(S (NP (X The) (X end)) (X 10\u00a0000))\n" * 4 + "(S (NP (. ,) (. ,)) (. .))\n"
     (tmp_path / "test.trees").write_text(trees)

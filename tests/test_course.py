@@ -18,11 +18,8 @@ SOLUTIONS = sorted((COURSE.parent / "solutions").glob("*.ipynb"))
 sys.path.append(str(COURSE))  # the notebooks import both by these names
 checks, lessons = map(importlib.import_module, ("checks", "lessons"))
 sys.path.pop()
-CHECKS = {
-    name.removeprefix("check_"): check
-    for name, check in vars(checks).items()
-    if name.startswith("check_") and hasattr(check, "__wrapped__")
-}
+NAMES = [name for name, check in vars(checks).items() if name.startswith("check_") and hasattr(check, "__wrapped__")]
+CHECKS = {name.removeprefix("check_"): getattr(checks, name) for name in NAMES}
 
 
 def cells_of(assignment):

@@ -127,9 +127,8 @@ def test_tokens_that_change_after_the_parse(nlp):
             retokenizer.merge(doc[0:2])
             if parts:
                 retokenizer.split(doc[3], parts, heads=[doc[2], doc[2]])
-        for span, name in product(
-            (doc[0:2], next(doc.sents)), "labels constituents parse_string children parent".split()
-        ):
+        names = "labels constituents parse_string children parent".split()
+        for span, name in product((doc[0:2], next(doc.sents)), names):
             with pytest.raises(LalkitError, match="merged or split after it was parsed\n"):
                 getattr(span._, name)
     assert next(nlp.get_pipe("lalkit")(doc).sents)._.labels

@@ -214,9 +214,8 @@ def test_a_notebook_runs_as_jupyter_runs_it(name, way, fast, tmp_path):
         for key, value in fast.items():
             command += ["-p", key, json.dumps(value) if isinstance(value, list) else str(value)]
     environment = {**os.environ, "LALKIT_RUN_DIR": str(tmp_path / "run"), "PYTHONPATH": str(FOLDER.parent)}
-    ended = subprocess.run(
-        [sys.executable, "-m", *command], cwd=book.parent, env=environment, capture_output=True, text=True
-    )
+    options = {"cwd": book.parent, "env": environment, "capture_output": True, "text": True}
+    ended = subprocess.run([sys.executable, "-m", *command], **options)
     if "is not on this machine" in ended.stderr:
         pytest.skip("it needs a corpus that is not here")
     assert ended.returncode == 0, ended.stderr[-2000:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 
@@ -30,11 +31,9 @@ def first_best(chart: np.ndarray) -> tuple[float, list[tuple[int, int, int]]]:
     """Score and labelled spans of the first best tree. Needs scores that add up exactly in any order."""
     n, labels = len(chart) - 1, chart.shape[2]
     chart = chart.astype(np.float64)
-    name = {
-        (i, j): max(admissible(i, j, n, labels), key=lambda label: (chart[i, j, label], -label))
-        for i in range(n)
-        for j in range(i + 1, n + 1)
-    }
+    name = {}
+    for i, j in combinations(range(n + 1), 2):
+        name[i, j] = max(admissible(i, j, n, labels), key=lambda label: (chart[i, j, label], -label))
     totals = [sum(chart[i, j, name[i, j]] for i, j in spans) for spans in bracketings(0, n)]
     at = int(np.argmax(totals))
     return totals[at], [(i, j, name[i, j]) for i, j in bracketings(0, n)[at] if name[i, j]]

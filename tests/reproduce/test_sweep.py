@@ -4,6 +4,7 @@ import json
 import shutil
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -52,9 +53,8 @@ def test_a_plan_has_every_combination_with_every_seed(write, without_data):
         "label attention": {"yes": {}, "no": {"model.label_attention": None}},
     }
     runs = plan(write(grid=grid, seeds=[3, 1])).runs
-    assert [(run.cell["dropout"], run.cell["label attention"], run.seed) for run in runs] == [
-        (a, b, seed) for seed in (3, 1) for a in ("none", "half") for b in ("yes", "no")
-    ]
+    found = [(run.seed, run.cell["dropout"], run.cell["label attention"]) for run in runs]
+    assert found == [*product((3, 1), ("none", "half"), ("yes", "no"))]
     assert runs[0].config == override(tiny(), {"train.epochs": 2, "train.seed": 3, "model.dropout": 0.0})
     assert runs[-1].config.model.label_attention is None and runs[-1].config.model.dropout == 0.5
 

@@ -107,9 +107,8 @@ def test_what_has_no_joint_form(spans, heads):
 def test_joint_spans_there_and_back(n, seed):
     sentence = random_sentence(n, seed)
     joint = to_joint(sentence)
-    assert (
-        from_joint(sentence.words, joint, sentence.heads, sentence.tags, sentence.arc_labels, sentence.id) == sentence
-    )
+    others = sentence.heads, sentence.tags, sentence.arc_labels, sentence.id
+    assert from_joint(sentence.words, joint, *others) == sentence
     for start, end, _, head in joint:  # every span has exactly this one word whose head is outside
         assert [i for i in range(start, end) if not start < sentence.heads[i] <= end] == [head - 1]
 
