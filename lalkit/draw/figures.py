@@ -23,8 +23,9 @@ PALETTE = "colorblind"
 BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = sns.color_palette(PALETTE).as_hex()
 HEAT = "cividis"
 NOTHING = "nothing"  # beside a missing span, and beside an extra one
-TRAINED, REMOVED = "as trained", ("head at its mean", "head out")
-OF_HEADS = ["f1", "label_f1", "label_f1_of_others", "on_head_word", "on_head_word_chance"]  # measures of label heads
+TRAINED = "as trained"
+CHANGED = ["uniform attention", "zeroed", "swapped sentences"]  # controls that every layer has
+OF_LABELS = {"label_f1": "this label", "label_f1_of_others": "all other labels"}  # measures, and their names
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
 MARKERS = ["o", "s", "^", "D", "v", "<", "P", ">", "X", "p"]
@@ -161,54 +162,36 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
 
 
 def heads_figure(table: pd.DataFrame) -> Figure:
-    """Draw how much label heads matter, in four panels; every point is one seed.
+    """Draw how much F1 a parser loses if what its label heads attend to is changed, a row for each system.
 
-    The first panel shows how much F1 changes under each control at test. The next two show how much the F1 of a label changes
-    with its label head at its mean, and without its label head; crosses are the F1 of all other labels. The last panel shows how
-    often the label's head attends most to the span's head word, and a bar for chance. Without labels, the first panel
-    stands alone.
+    On the left the whole parse, under the controls CHANGED; every point is one seed. On the right each label with its head at
+    its mean, beside all other labels; every point is a label, the mean over seeds. Without labels, the left panel stands alone.
+    The axis is linear up to 1 point, and then logarithmic.
 
     table: the columns system, seed, what, label, measure and value, as `lalkit study heads` writes them.
     """
     keys = ["system", "seed", "label", "measure"]
     table = table.merge(table.loc[table["what"] == TRAINED, [*keys, "value"]], "left", keys, suffixes=("", "_trained"))
-    table["change"] = table["value"] - table["value_trained"]
-    systems = list(table[table["what"] != TRAINED]["system"].unique())  # the others have no label heads
-    table = table[table["system"].isin(systems)]
-    of = {measure: table[table["measure"] == measure] for measure in OF_HEADS}
-    labels = [label for label in table["label"].unique() if label]
-    changed = of["f1"][of["f1"]["what"] != TRAINED]
-    controls = list(changed["what"].unique())
-    height = 1.9 + (0.2 + 0.1 * len(systems)) * max(len(controls), len(labels))  # a lane for each system
-    figure, panels = side_by_side(4 if labels else 1, 14 if labels else 7, height, words=labels)
-    colours = sns.color_palette(PALETTE, len(systems))
-
-    def points(axis: Axes, rows: pd.DataFrame, x: str, y: str, order: list, marker: str = "o") -> None:
-        sns.stripplot(
-            rows, x=x, y=y, hue="system", order=order, hue_order=systems, palette=colours, dodge=len(systems) > 1,
-            jitter=False, size=5.5, marker=marker, linewidth=1.2 if marker == "x" else 0, alpha=0.8, legend=False, ax=axis,
-        )  # fmt: skip
-
-    points(panels[0], changed, "change", "what", controls)
-    for axis, removed in zip(panels[1:3], REMOVED):
-        for measure, marker in (("label_f1_of_others", "x"), ("label_f1", "o")):
-            points(axis, of[measure][of[measure]["what"] == removed], "change", "label", labels, marker)
-    chance = of["on_head_word_chance"].groupby("label")["value"].mean()
-    for axis in panels[3:]:
-        points(axis, of["on_head_word"], "value", "label", labels)
-        axis.plot(chance.reindex(labels), range(len(labels)), "|", color="black", ms=22, mew=2)
-    captions = [
-        "F1, change in points: contexts, or A,\nchanged at test",
-        *(f"F1 of the label, change in points, {what}\n(crosses: of all other labels)" for what in REMOVED),
-        "percent of spans whose most attended word\nis the head word (bar: chance)",
-    ]
-    for axis in panels[:3]:
+    table["lost"] = table["value_trained"] - table["value"]
+    parses = table[(table["measure"] == "f1") & table["what"].isin(CHANGED)]
+    labels = table[(table["what"] == "head at its mean") & table["measure"].isin(OF_LABELS)]
+    labels = labels.groupby(["system", "label", "measure"], sort=False)["lost"].mean().reset_index()
+    labels["measure"] = labels["measure"].map(OF_LABELS)
+    systems = list(parses["system"].unique())  # the others have no label heads
+    count = 2 if len(labels) else 1
+    figure, panels = side_by_side(count, 5.5 * count + 1, 0.5 * len(systems) + 1.7, sharex=True, sharey=True)
+    parts = [(parses, "what", CHANGED, "the parse, with other attention or contexts"),
+             (labels, "measure", list(OF_LABELS.values()), "a label, with its head at its mean")]  # fmt: skip
+    for axis, (rows, hue, names, title) in zip(panels, parts):
+        sns.stripplot(rows, x="lost", y="system", order=systems, hue=hue, hue_order=names, palette=PALETTE, dodge=True,
+                      jitter=False, size=6, alpha=0.8, ax=axis)  # fmt: skip
         axis.axvline(0, color="black", lw=0.8)
-    for axis, names, caption in zip(panels, (controls, labels, labels, labels), captions):
-        _small_labels(axis, caption)
-        for y in range(1, len(names)):
-            axis.axhline(y - 0.5, color="#DDDDDD", lw=0.6)
-    _legend_below(figure, [plt.Line2D([], [], ls="", marker="o", color=colour) for colour in colours], systems)
+        axis.set_xscale("symlog", linthresh=1)
+        axis.set_xlim(min(-1, 1.2 * table["lost"].min()), 100)
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.hlines(np.arange(1, len(systems)) - 0.5, *axis.get_xlim(), color="#DDDDDD", lw=0.6)
+        sns.move_legend(axis, "lower center", bbox_to_anchor=(0.5, 1), ncols=3, title=title, frameon=False)
+        _small_labels(axis, "points of F1 lost (from 1 on, a logarithmic axis)")
     return figure
 
 
@@ -238,40 +221,29 @@ def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
 
 
 def calibration_figure(table: pd.DataFrame) -> Figure:
-    """Draw whether probabilities are right, a column for each kind of parts: constituents, arcs and whole trees.
+    """Draw whether probabilities are right, before and after the temperatures were fitted: on the diagonal they are.
 
-    Above: the share of right parts by their probability (reliability), before (thin, dotted) and after the temperature was
-    fitted. On the diagonal a probability is right. Bins of fewer than FEW_PARTS parts are left out. Below: the errors that are
-    left if only the parts with the highest probabilities count, after the fit.
+    A panel for each kind of parts: constituents, arcs and whole trees. A line is the mean over the parsers, and a band reaches
+    from the lowest parser to the highest. A bin of fewer than FEW_PARTS parts of a parser is left out.
 
-    table: the columns parser, kind, fitted, curve ("reliability" or "risk"), x, y, parts.
+    table: the columns parser, kind, fitted, curve (only "reliability" is drawn), x, y, parts.
     """
-    figure, panels = panels_of(2, 3, 10.8, 7.4)
-    parsers = list(table["parser"].unique())
-    colours = sns.color_palette(PALETTE, len(parsers))
-    style = {"x": "x", "y": "y", "hue": "parser", "hue_order": parsers, "palette": colours}
-    style |= {"style": "parser", "style_order": parsers, "dashes": False, "errorbar": None, "estimator": None, "ms": 5}
-    markers = dict(zip(parsers, MARKERS * len(parsers)))
-    for (above, below), (kind, title) in zip(panels.T, CALIBRATED.items()):
-        rows = table[table["kind"] == kind]
-        shown = rows[(rows["curve"] == "reliability") & (rows["parts"] >= FEW_PARTS)]
-        above.plot([0, 1], [0, 1], color="black", lw=0.8)
-        before, after = shown[~shown["fitted"]], shown[shown["fitted"]]
-        sns.lineplot(before, markers=markers, legend=False, lw=0.7, ls=":", alpha=0.6, ax=above, **style)
-        sns.lineplot(after, markers=markers, lw=1.3, ax=above, **style)
-        handles = above.get_legend_handles_labels()
-        above.get_legend().remove()
-        risk = rows[(rows["curve"] == "risk") & rows["fitted"]]
-        percent = risk.assign(x=100 * risk["x"], y=100 * risk["y"])
-        sns.lineplot(percent, markers=False, legend=False, lw=1.4, ax=below, **style)
-        above.set(title=title, xlabel="probability", ylabel="")
-        below.set(xlabel="coverage: percent of parts, highest probability first", ylabel="", ylim=(0, None))
-        for axis in (above, below):
-            axis.grid(alpha=0.3)
-            axis.tick_params(labelsize=8)
-            axis.xaxis.label.set_size(8)
-    panels[0, 0].set_ylabel("share that is right (dotted: before the fit)", fontsize=8)
-    panels[1, 0].set_ylabel("risk: percent of errors among them", fontsize=8)
+    rows = table[(table["curve"] == "reliability") & (table["parts"] >= FEW_PARTS)]
+    rows = rows.assign(x=10 * np.floor(10 * rows["x"].clip(upper=0.999)) + 5, y=100 * rows["y"])  # the middle of a bin
+    rows["when"] = np.where(rows["fitted"], "after the fit", "before")
+    figure, panels = side_by_side(3, 10.8, 4.2, sharey=True)
+    times = ["before", "after the fit"]
+    style = {"x": "x", "y": "y", "hue": "when", "hue_order": times, "palette": [ORANGE, BLUE], "style": "when"}
+    style |= {"style_order": times, "markers": ["o", "s"], "dashes": False, "errorbar": ("pi", 100)}
+    for axis, (kind, title) in zip(panels, CALIBRATED.items()):
+        axis.plot([0, 100], [0, 100], color="black", lw=0.8)
+        sns.lineplot(rows[rows["kind"] == kind], ax=axis, **style)
+        handles = axis.get_legend_handles_labels()
+        axis.get_legend().remove()
+        axis.set(
+            title=title, xlabel="probability (percent)", ylabel="percent that is right", xlim=(0, 100), ylim=(0, 103)
+        )
+        axis.grid(alpha=0.3)
     _legend_below(figure, *handles)
     return figure
 
@@ -329,7 +301,7 @@ def span_triangle(
 
 def drawn(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a table of label heads that `heads_figure` draws."""
-    return table[table["measure"].isin(OF_HEADS)]
+    return table[table["measure"].isin(["f1", *OF_LABELS])]
 
 
 def side_by_side(
