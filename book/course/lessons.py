@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ from lalkit.chart.joint import decode
 from lalkit.chart.loss import span_likelihood_loss, span_margin_loss
 from lalkit.config import LabelAttentionConfig
 from lalkit.evaluation.scores import evaluate
+from lalkit.treebank.brackets import parse_tree, tree_to_sentence
+from lalkit.treebank.corpora import load
+from lalkit.treebank.joint import GROUP, to_joint
 from lalkit.treebank.tree import Sentence
 
 ANSWER = "your answer"
@@ -237,3 +241,162 @@ def check_contradiction(answer):
     opposite = {item for one in (0, 1) for item in asked[one] - asked[1 - one] if item[:2] in pairs[1 - one]}
     need(isinstance(answer, tuple) and len(answer) == 3, "it must be a tuple.", "Give (first word, last word, label).")
     need(answer in opposite, "these weights can satisfy all trees there.", "Which words begin and end a span in both?")
+
+
+# ---------------------------------------------------------------- primer
+
+
+@exercise("primer.1")
+def check_old_people(answer):
+    """Check the brackets of "The old fed the ducks"."""
+    need(
+        isinstance(answer, str),
+        f"{ANSWER} is a value of type {type(answer).__name__}.",
+        "It must be text with brackets.",
+    )
+    found = tree_to_sentence(parse_tree(answer))
+    need(found.words == tuple("The old fed the ducks".split()), "the words are others.", "Five words, in their order.")
+    spans = {tuple(span) for span in found.constituents}
+    remedy = "There are four boxes. Draw it, and replace each box by one word."
+    need(spans == {(0, 5, "S"), (0, 2, "NP"), (2, 5, "VP"), (3, 5, "NP")}, "the boxes are others.", remedy)
+    need(found.tags[1].startswith("NN"), "the tag of a word has not changed.", "What is the word class of *old* now?")
+
+
+@exercise("primer.2")
+def check_two_readings(answer):
+    """Check two joint trees of "Time flies like an arrow"."""
+    readings = pair(answer, "first reading, second reading")
+    for reading, which, verb in zip(readings, ("first", "second"), (2, 3)):
+        need_sentence(reading, tuple("Time flies like an arrow".split()))
+        to_joint(reading)
+        need(
+            reading.heads[verb - 1] == 0, f"in the {which} reading another word is the root.", "Which word is its verb?"
+        )
+    first, second = readings
+    need(first.heads[2] == 2, "in the first reading, *like* hangs on another word.", "What flies, and how?")
+    box = (3, 5, "NP")
+    need(
+        {(2, 5, "PP"), box} <= {*map(tuple, first.constituents)},
+        "a box is missing in the first reading.",
+        "Name the PP, and the NP in it.",
+    )
+    need(
+        {(0, 2, "NP"), (2, 5, "VP"), box} <= {*map(tuple, second.constituents)},
+        "a box is missing in the second reading.",
+        "Who likes what?",
+    )
+    need(
+        second.heads[1] == 3 and second.heads[0] == 2,
+        "in the second reading, the subject hangs wrongly.",
+        "Which word leads *Time flies*?",
+    )
+
+
+@exercise("primer.3")
+def check_queries(answer):
+    """Check a query with most weight on "fed", and one with nearly equal weights."""
+    words = np.array([[3.0, 0], [0, 3], [2, 1]])  # man, fed, ducks
+    both = []
+    for query in pair(answer, "first query, second query"):
+        compare(np.array(query, dtype=float), np.zeros(2) + np.array(query, dtype=float), "a query")
+        weights = np.exp(words @ np.array(query, dtype=float))
+        both.append(weights / weights.sum())
+    need(
+        both[0][1] > 0.9, f"the first query gives *fed* the weight {both[0][1]:.2f}.", "Ask for an action, and louder."
+    )
+    need(
+        np.ptp(both[1]) < 0.05,
+        f"the second query's weights differ by {np.ptp(both[1]):.2f}.",
+        "Make comparisons alike.",
+    )
+
+
+# ---------------------------------------------------------------- 00, 01: parses and spans
+
+
+@exercise("00.1")
+def check_attachments(answer):
+    """Check the words on which the phrases with "with" hang in two sentences, as the default parser finds them."""
+    parser = lalkit.load()
+    given = pair(answer, "head word, head word")
+    for word, text in zip(given, ("I saw the man with the telescope", "I ate the pizza with the fork")):
+        need(isinstance(word, str), "a head word is no text.", "Write each head word in quotation marks.")
+        result = parser.parse(text)
+        found = result.sentence.words[result.sentence.heads[-1] - 1]
+        need(
+            word.strip() == found, f"the phrase hangs elsewhere in {text!r}.", "Look up the head of the phrase's noun."
+        )
+
+
+@exercise("00.3")
+def check_alone(answer):
+    """Check the trees of the sentences of dev, parsed one by one."""
+    gold = load("sample", "dev").sentences
+    need(
+        isinstance(answer, list), f"{ANSWER} is a value of type {type(answer).__name__}.", "It must be a list of trees."
+    )
+    need(len(answer) == len(gold), f"there are {len(answer)} trees for {len(gold)} sentences.", "Parse all of gold.")
+    texts = [["".join(str(tree).split()) for tree in trees] for trees in (answer, lalkit.load().parse_all(gold))]
+    equal = sum(one == other for one, other in zip(*texts))
+    need(
+        equal == len(gold), f"{equal} of {len(gold)} trees are those of parse_all.", "Give results or result.to_ptb()."
+    )
+
+
+POOL = Sentence(
+    ("the", "very", "old", "swimming", "pool"), ("DT", "RB", "JJ", "NN", "NN"), ((0, 5, "NP"),), (5, 3, 5, 5, 0)
+)
+
+
+@exercise("01.1")
+def check_groups(answer):
+    """Check the places of the groups after two changes of heads."""
+    for given, heads, which in zip(
+        pair(answer, "groups, groups"), ((5, 5, 5, 5, 0), (3, 3, 5, 5, 0)), ("first", "second")
+    ):
+        groups = {(span.start, span.end) for span in to_joint(replace(POOL, heads=heads)) if span.label == GROUP}
+        compare(given, groups, f"the list of groups after the {which} change")
+
+
+@exercise("01.2")
+def check_chain(answer):
+    """Check the labels of a unary chain of our treebank, the outer one first."""
+    sentences = [s for part in ("train", "dev", "test") for s in load("sample", part).sentences]
+    chains = {tuple(span.label.split("::")) for s in sentences for span in s.constituents if "::" in span.label}
+    need(
+        isinstance(answer, tuple) and all(isinstance(x, str) for x in answer),
+        "it must be labels.",
+        "Give (outer, inner).",
+    )
+    need(
+        answer in chains,
+        "our treebank has no such chain.",
+        "Read the label from left to right: the outer one is first.",
+    )
+
+
+# ---------------------------------------------------------------- 03: scores
+
+COOK = "The cook tasted the soup"
+
+
+@exercise("03.2")
+def check_without_waves(answer):
+    """Check the constituents that the parser finds without positions."""
+    parser = lalkit.load("en-news-span")
+    with torch.no_grad():
+        parser.network.encoder.position.weight.zero_()
+    compare(answer, {tuple(span) for span in parser.parse(COOK).sentence.constituents}, "the list of constituents")
+
+
+@exercise("03.3")
+def check_equal_weights(answer):
+    """Check by how much the score of NP for the whole sentence changes with equal weights."""
+    parser = lalkit.load("en-news-span")
+    batch = parser.collator([Sentence(tuple(COOK.split()))])
+    network, place = parser.network.eval(), (0, 0, 5, parser.vocab.label_index["NP"])
+    with torch.no_grad():
+        before = network(batch).label_scores[place].item()
+        with network.spans.hooked(logits=lambda logits, lengths: torch.zeros_like(logits)):
+            after = network(batch).label_scores[place].item()
+    compare(answer, after - before, ANSWER)
