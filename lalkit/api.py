@@ -461,7 +461,7 @@ class Parser(Questions):
             "task": self.config.model.task,
             "label attention": layer.system(self.config.model) if layer else "none",
             "label heads": str(self.attribution.heads) if layer else "",
-            "changed at": ", ".join(self.attribution.layer.hooks) if layer else "",
+            "changed at": ", ".join(self.network.changed),
             "treebank": self.info.get("treebank", ""),
             "scores on dev": ", ".join(f"{name} {score:.2f}" for name, score in known.items() if score is not None),
         }

@@ -129,7 +129,7 @@ def test_everything_works_on_a_gpu(request, kind, sample):
         assert len(ask(here, sample[:5])) == len(ask(there, sample[:5]))
     for at in ("word", "boundary", "span"):
         assert here.vectors(sample[:5], at).array == pytest.approx(there.vectors(sample[:5], at).array, abs=1e-3)
-    with there.with_contexts("mean", of=sample[:5]), there.without([0]):
+    with there.patched({"encoder.0.output": lambda value: -value}, words=1), there.without([0]):
         assert there.parse(sample[0]).look if kind == "tiny_parser" else there.parse(sample[0]).terms
 
 

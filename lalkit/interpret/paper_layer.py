@@ -40,10 +40,9 @@ from lalkit.interpret.source import AttributionSource, Sentences, SpanAttributio
 from lalkit.network.batches import Batch
 from lalkit.network.label_attention import LabelAttention
 from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.predict import Prediction, predict_batches
+from lalkit.network.predict import Prediction, predict
 from lalkit.network.scores import SpanScorer, fenceposts
 from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
-from lalkit.treebank.tree import Sentence
 
 
 class PaperLayer(AttributionSource):
@@ -55,6 +54,7 @@ class PaperLayer(AttributionSource):
 
     question = "Which label heads made this?"
     content = "contributions of all spans, every norm"
+    removed, passed = "output", "contexts"
     norms = tuple(NORMS)
     top_norm = "exact"
     needs = {"attention": True, "posts": True}
@@ -247,17 +247,10 @@ class PaperLayer(AttributionSource):
     def mean(self, sentences: Sentences) -> Float[Tensor, "h d"]:
         """Return the mean of each head's context c_h over sentences."""
         self.check_contexts()
-        total = torch.zeros(())
-
-        def remember(contexts: Tensor) -> Tensor:
-            nonlocal total
-            total = total + contexts.cpu().double().sum(0)  # mps has no float64
-            return contexts
-
-        with self.layer.hooked(contexts=remember):
-            for _ in predict_batches(self.network, self.collator, sentences):
-                pass
-        return (total / len(sentences)).to(next(self.layer.parameters()))
+        seen: list[Tensor] = []
+        with self.layer.hooked(contexts=lambda contexts: seen.append(contexts) or contexts):
+            predict(self.network, self.collator, sentences)
+        return torch.cat(seen).cpu().double().mean(0).to(seen[0])  # mps has no float64
 
     def controls(self, mean: Tensor) -> dict[str, dict]:
         """The heads' outputs can be shuffled only if each head has its own slice of the output (combine=concat)."""
@@ -267,7 +260,7 @@ class PaperLayer(AttributionSource):
         def uniform(attention: Tensor, mask: Tensor) -> Tensor:
             return (mask / mask.sum(-1, keepdim=True)).to(attention)[:, None].expand_as(attention)
 
-        shuffled = {"contexts": unchanged, "output": lambda y, attention: (y[:, :, order], attention)}
+        shuffled = {"contexts": unchanged, "output": lambda y, attention: y[:, :, order]}
         return {
             "uniform attention": {"attention": uniform},
             "zeroed": {"contexts": torch.zeros_like},
@@ -284,14 +277,7 @@ class PaperLayer(AttributionSource):
         """
         if self.layer is None or self.layer.config.combine == "project":
             self.check()
-        this = self.chosen(heads)
-        return {
-            "head out": {"output": lambda y, attention: (y.masked_fill(this, 0), attention)},
-            "head at its mean": {"contexts": lambda contexts: torch.where(this, mean.to(contexts), contexts)},
-        }
-
-    def of_sentence(self, sentence: Sentence) -> dict:
-        return self.controls(self.mean([sentence]))["mean"]
+        return super().without(heads, mean)
 
     def chosen(self, heads: Heads) -> Bool[Tensor, "h 1"]:
         return super().chosen(heads)[:, None]
@@ -323,13 +309,7 @@ def without_heads(
 
 def layer_input(network: Network, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the inputs of the label attention: the vectors x and the mask."""
-    inputs: list[tuple[Tensor, Tensor]] = []
-    hook = network.label_attention.register_forward_pre_hook(lambda module, arguments: inputs.append(arguments[:2]))
-    try:
-        network(batch, chart_gradient=False)
-    finally:
-        hook.remove()
-    return inputs[0]
+    return network(batch, posts=True, chart=False).x, batch.mask
 
 
 def _with_empty(scores: Tensor) -> Tensor:

@@ -31,8 +31,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from copy import copy, deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -41,8 +42,10 @@ from torch import Tensor
 
 from lalkit.chart.constraints import items_of
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES, PAGE_WORDS
-from lalkit.errors import LalkitError, ParameterError, checked, whole_number
-from lalkit.network.predict import check_joint, predict_batches
+from lalkit.errors import LalkitError, ModelError, ParameterError, checked, whole_number
+from lalkit.interpret.source import Heads, chosen
+from lalkit.network.batches import subwords_of_words
+from lalkit.network.predict import Prediction, check_joint, predict, predict_batches
 from lalkit.treebank.text import Form, read_line, read_sentence, read_sentences, split_sentences
 from lalkit.treebank.tree import Sentence
 
@@ -50,11 +53,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lalkit.interpret.source import AttributionSource
+    from lalkit.interpret.tables import SelfAttention
     from lalkit.treebank.search import Hits
 
 logger = logging.getLogger(__name__)
-CONTEXTS = {"uniform": "uniform attention", "mean": "mean", "swapped": "swapped sentences"}  # the names of the controls
-EXAMPLE = "Give of=, some tens of sentences such as those of lalkit.Treebank.load('sample', 'train'); for swapped, one."
+WORD_AXES, HEAD_AXES = ("word", "position", "place", "sub-word"), ("head", "label")  # of which words= and heads= choose
 Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
 
 CAUSES = ("top_head", "probability", "gold")
@@ -225,43 +228,92 @@ class Questions:
         with source.layer.hooked(**source.without(heads, torch.zeros(source.heads))["head out"]):
             yield self
 
+    def hooks(self) -> pd.DataFrame:
+        """Return the points where `activations` reads values and `patched` changes them: point, axes of the value.
+
+        pretrained.K and encoder.K are layers of self-attention. words= chooses on the axis position (0 is START), word, place
+        (between words) or sub-word (the word's), and heads= on the axis head or label.
+        """
+        import pandas as pd
+
+        rows = [(name, axes) for name, (*_, axes) in self.network.hook_points().items()]
+        return pd.DataFrame(rows, columns=["point", "axes"])
+
+    def activations(self, texts: Texts, points: str | Iterable[str]) -> list[dict[str, Tensor]]:
+        """Return the values at these hook points, for each sentence alone: `patched` puts them into another sentence."""
+        names = [points] if isinstance(points, str) else list(points)
+        return [self._record(sentence, names)[1] for sentence in self._sentences(texts)]
+
     @contextmanager
-    def with_contexts(
-        self, contexts: str, heads: int | str | Iterable[int | str] | None = None, of: Texts = ()
+    def patched(
+        self, points: Mapping[str, Any], words: int | Iterable[int] | None = None, heads: Heads | None = None
     ) -> Iterator[Questions]:
-        """Replace the values that label heads pass on inside the `with` block, of all heads or of some.
+        """Change values inside the `with` block, at the hook points that `hooks` lists (activation patching).
+
+            saved = parser.activations(other, "encoder.0.contexts")[0]
+            with parser.patched(saved, heads=3):
+                parser.parse(text)
 
         Args:
-            contexts: "uniform": the heads attend to all words alike. "mean": they pass on their mean over the sentences `of`.
-                "swapped": they pass on their values of another sentence, the first of `of`.
-            heads: as in `without`; None: all.
-            of: other sentences, for "mean" and "swapped".
+            points: At each point a function of the value, or a tensor to put there, such as a value that `activations` saved.
+            words: Change only these words, by their numbers from 1; None: all.
+            heads: Change only these heads, by number, or by label if each label has its own head; None: all.
 
         Raises:
-            ParameterError: another name, or a head that the layer does not have.
-            LalkitError: sentences are needed.
+            ParameterError: There is no such point, word or head, or the tensor has another shape than the value.
         """
-        source, others = self.attribution, sentences_of(of, self.hyphens)
-        chosen = None if heads is None else source.chosen(heads)
-        if contexts not in CONTEXTS:
-            raise ParameterError(f"there are no contexts {contexts!r}", remedy=f"Give one of {', '.join(CONTEXTS)}.")
-        if contexts != "uniform" and not others:
-            raise LalkitError(f"{contexts} contexts need sentences to take them from", remedy=EXAMPLE)
-        if contexts == "swapped":
-            hooks = source.of_sentence(others[0])
-        else:
-            mean = source.mean(others) if contexts == "mean" else torch.zeros(source.heads)
-            hooks = source.controls(mean)[CONTEXTS[contexts]]
-        if chosen is not None:
-            hooks = {point: _only(chosen, change) for point, change in hooks.items()}
-        with source.layer.hooked(**hooks):
+        known, batches = self.network.hook_points(), []
+        if unknown := [name for name in points if name not in known]:
+            raise ParameterError(f"there is no hook point {unknown[0]!r}", remedy="`parser.hooks()` lists them.")
+        choose = partial(_patch, partial(_chosen, batches, self.vocab.labels[1:]), words, heads)
+        with ExitStack() as stack:
+            if words is not None:
+                stack.callback(self.network.words.register_forward_pre_hook(partial(_see, batches)).remove)
+            for name, change in points.items():
+                layer, point, axes = known[name]
+                stack.enter_context(layer.hooked(**{point: partial(choose, axes, change)}))
             yield self
 
+    def self_attention(self, texts: Texts, layer: Literal["encoder", "pretrained"] = "encoder") -> SelfAttention:
+        """Return the attention between words of every self-attention head: see `tables.SelfAttention`.
+
+        layer: the encoder of the parser, or the pretrained encoder before it (as the parser has trained it).
+
+        Raises:
+            ModelError: The parser has no such layers, or they give no attention.
+            LalkitError: There is no sentence, or one is too long for the pretrained encoder.
+        """
+        from lalkit.interpret.tables import SelfAttention
+
+        given, parses, arrays = self._sentences(texts), [], []
+        names = [name for name in self.network.hook_points() if re.fullmatch(rf"{layer}\.\d+\.attention", name)]
+        if not names:
+            raise ModelError(f"there is no self-attention to show at {layer!r}", remedy="Choose the other layer.")
+        for sentence in given:
+            of_word = subwords_of_words(self.collator([sentence])).float() if layer == "pretrained" else None
+            prediction, values = self._record(sentence, names)
+            attention = torch.cat(list(values.values())).cpu()
+            if of_word is not None:
+                attention = (of_word / of_word.sum(1, keepdim=True)) @ attention @ of_word.T
+            parses.append(prediction.sentence)
+            arrays.append(attention.numpy())
+        return SelfAttention(parses, given, arrays)
+
+    def _record(self, sentence: Sentence, names: Iterable[str]) -> tuple[Prediction, dict[str, Tensor]]:
+        """Parse a sentence, and keep the values at hook points."""
+        values: dict[str, Tensor] = {}
+        with self.patched({name: lambda value, name=name: values.update({name: value}) or value for name in names}):
+            (prediction,) = predict(self.network, self.collator, [sentence], self.config.train.lam)
+        return prediction, {name: value.clone() for name, value in values.items()}
+
     def _looks(self, texts: Texts, options: dict) -> tuple[list, list[Sentence]]:
-        sentences = sentences_of(texts, self.hyphens)
-        if not sentences:
-            raise LalkitError("there is nothing to parse", remedy="Give at least one sentence.")
+        sentences = self._sentences(texts)
         return self.attribution.look(sentences, **options), sentences
+
+    def _sentences(self, texts: Texts) -> list[Sentence]:
+        if sentences := sentences_of(texts, self.hyphens):
+            return sentences
+        raise LalkitError("there is nothing to parse", remedy="Give at least one sentence.")
 
 
 def sentences_of(texts: Texts, hyphens: bool = True) -> list[Sentence]:
@@ -269,8 +321,34 @@ def sentences_of(texts: Texts, hyphens: bool = True) -> list[Sentence]:
     return read_sentences([texts] if isinstance(texts, str | Sentence) else texts, "raw", hyphens)
 
 
-def _only(chosen: Tensor, change: Callable) -> Callable:
-    return lambda value, *context: torch.where(chosen.to(value.device), change(value, *context), value)
+def _see(batches: list, module: Any, inputs: tuple) -> None:
+    batches.append(inputs[0])
+
+
+def _patch(choose: Callable, words: Any, heads: Any, axes: str, change: Any, value: Tensor, *context: Tensor) -> Tensor:
+    """Return a value with a change in the chosen words and heads."""
+    new = torch.as_tensor(change(value) if callable(change) else change).to(value)
+    try:
+        new = new.expand_as(value)
+    except RuntimeError:
+        problem = f"a value of shape {list(new.shape)} does not fit where {list(value.shape)} stands"
+        raise ParameterError(problem, remedy="Take it from a sentence with as many words and sub-words.") from None
+    for kinds, items in ((WORD_AXES, words), (HEAD_AXES, heads)):
+        if items is not None:
+            axis = next((k for k, kind in enumerate(axes.split()) if kind in kinds), None)
+            if axis is None:
+                raise ParameterError(f"there is no {kinds[0]} to choose here", remedy="See `parser.hooks()`.")
+            here = choose(axes.split()[axis], items, value.shape[axis]).to(value.device)
+            new = torch.where(here.view(-1, *[1] * (value.dim() - axis - 1)), new, value)
+    return new
+
+
+def _chosen(batches: Sequence, labels: Sequence[str], kind: str, items: Any, size: int) -> Tensor:
+    """Return which places of an axis are chosen, [size]. batches: what the network has read; the last one counts."""
+    if kind == "sub-word":
+        of_words = subwords_of_words(batches[-1])
+        return of_words[chosen(items, len(of_words), "word")].any(0)
+    return chosen(items, size, kind, int(kind == "word"), labels if kind == "label" else ())
 
 
 class TypedSentences:

@@ -53,13 +53,15 @@ class AttributionSource(ABC):
 
     A layer sets these attributes. question: the title of the page to explore. content: the content of a look, in words. norms:
     the ways to measure a contribution, if there are several. top_norm: the norm that decides which head leads a span. needs:
-    options of `Network.forward` for a look. mixed: whether the part of one head in the score of a span cannot be separated.
+    options of `Network.forward` for a look. removed, passed: the hook points where a head can be set to zero, and to its mean.
+    mixed: whether the part of one head in the score of a span cannot be separated.
     """
 
     question: str
     content: str
     norms: Sequence[str] = ()
     top_norm: str
+    removed = passed = ""
     needs: Mapping[str, Any] = {}
     mixed: bool = False
 
@@ -264,32 +266,37 @@ class AttributionSource(ABC):
     def controls(self, mean: Tensor) -> dict[str, Hooks]:
         """Return the controls by name, for `with source.layer.hooked(**hooks):`. mean: see `mean`."""
 
-    @abstractmethod
     def without(self, heads: Heads, mean: Tensor) -> dict[str, Hooks]:
         """Return, as `controls` does, the ways to remove heads: `head out` and `head at its mean`.
 
         Raises: ParameterError for a head that the layer does not have.
         """
-
-    @abstractmethod
-    def of_sentence(self, sentence: Sentence) -> Hooks:
-        """Return hooks that replace, in every sentence, the values that the heads pass on by the values of this sentence."""
+        this = self.chosen(heads)
+        return {
+            "head out": {self.removed: lambda value, *_: value.masked_fill(this, 0)},
+            "head at its mean": {self.passed: lambda value, *_: torch.where(this, mean.to(value), value)},
+        }
 
     def chosen(self, heads: Heads) -> Tensor:
         """Return which heads are chosen, [heads], bool. A head with a fixed label can be named by its label.
 
         Raises: ParameterError for a head that the layer does not have.
         """
-        last, labels, chosen = self.heads - 1, list(self.head_labels), torch.zeros(self.heads, dtype=torch.bool)
-        several = isinstance(heads, Iterable) and not isinstance(heads, str) and getattr(heads, "ndim", 1) > 0
-        for head in cast(Iterable, heads) if several else [heads]:
-            chosen[labels.index(head) if head in labels else whole_number("head", head, 0, last)] = True
-        return chosen.to(next(self.layer.parameters()).device)
+        return chosen(heads, self.heads, labels=self.head_labels).to(next(self.layer.parameters()).device)
 
     def parsed(self, sentences: Sentences) -> Spans:
         """Parse sentences, and return the spans of each parse, <H> included."""
         predictions = predict(self.network, self.collator, sentences, lam=self.lam)
         return [[span[:3] for span in prediction.spans] for prediction in predictions]
+
+
+def chosen(items: Heads, size: int, kind: str = "head", first: int = 0, labels: Sequence[str] = ()) -> Tensor:
+    """Return which items of an axis are chosen, [size], bool: heads, or words. The numbers begin at `first`."""
+    mask, names = torch.zeros(size, dtype=torch.bool), list(labels)
+    several = isinstance(items, Iterable) and not isinstance(items, str) and getattr(items, "ndim", 1) > 0
+    for item in cast(Iterable, items) if several else [items]:
+        mask[names.index(item) if item in names else whole_number(kind, item, first, first + size - 1) - first] = True
+    return mask
 
 
 def gold_spans(sentences: Sentences) -> list[list[Span]]:

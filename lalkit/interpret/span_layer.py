@@ -13,7 +13,7 @@ contexts plus boundaries. So a probe changes weights within the span, and only t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -26,14 +26,13 @@ from torch import Tensor
 
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError, checked
-from lalkit.interpret.contributions import Contributions, Heads, Span
+from lalkit.interpret.contributions import Contributions, Span
 from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.parser import ParserOutput
 from lalkit.network.predict import Prediction, predict_batches
 from lalkit.network.span_attention import EdgeScorer, SpanLabelAttention
 from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
 from lalkit.treebank.joint import GROUP
-from lalkit.treebank.tree import Sentence
 
 COLUMNS = "start end label role term position word attention evidence value score then then_score".split()
 EDGES = {"first": "its first word", "last": "its last word", "constant": "a constant", "boundary": "its boundaries"}
@@ -82,6 +81,7 @@ class SpanLayer(AttributionSource):
 
     question = "Which words made this?"
     content = "terms of all constituents"
+    removed = passed = "evidence"
     top_norm = "raw"
 
     @staticmethod
@@ -325,24 +325,6 @@ class SpanLayer(AttributionSource):
             "mean": {"evidence": lambda evidence, lengths: mean.to(evidence).expand_as(evidence)},
             "zeroed": {"evidence": lambda evidence, lengths: torch.zeros_like(evidence)},
         }
-
-    def without(self, heads: Heads, mean: Tensor) -> dict[str, dict]:
-        """`head out` sets the head's evidence to zero. With its mean, the head adds the same to every span."""
-        this = self.chosen(heads)
-        return {
-            "head out": {"evidence": lambda evidence, lengths: evidence.masked_fill(this, 0)},
-            "head at its mean": {"evidence": lambda evidence, lengths: torch.where(this, mean.to(evidence), evidence)},
-        }
-
-    def of_sentence(self, sentence: Sentence) -> dict:
-        """A shorter sentence is repeated, as in `of_next`."""
-        ((_, _, output),) = predict_batches(self.network, self.collator, [sentence], self.lam)
-
-        def put(other: Tensor) -> Callable:
-            return lambda x, lengths: other[0, torch.arange(x.shape[1]) % len(sentence)].expand_as(x)
-
-        logits, evidence, *_ = output.span_parts
-        return {"logits": put(logits), "evidence": put(evidence)}
 
 
 def of_next(x: Float[Tensor, "b n h"], lengths: Tensor) -> Float[Tensor, "b n h"]:

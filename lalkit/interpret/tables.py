@@ -29,9 +29,11 @@ given.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import random_table, rankdata
 
@@ -227,6 +229,34 @@ def top_heads_with_words(
 
 def _parses(looks: Sequence) -> list[Sentence]:
     return [look.prediction.sentence for look in looks]
+
+
+class SelfAttention(NamedTuple):
+    """The attention between words of every self-attention head, in each sentence alone.
+
+    arrays: of each sentence [layers, heads, T, T], from a row to a column, over START, the words and STOP. The attention *to* the
+    sub-words of a word is summed, and that *from* them is averaged (Clark et al. 2019), so each row adds up to 1.
+    """
+
+    parses: Sequence[Sentence]
+    given: Given
+    arrays: Sequence[np.ndarray]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The columns of `attention_with_words`, and layer. start, end and text are of the word that attends; label is None."""
+        tables, names = [], ["layer", "head", "start", "position"]
+        for place, (parse, array) in enumerate(zip(self.parses, self.arrays)):
+            attention = array[:, :, 1:-1]
+            table = pd.DataFrame(np.ndindex(attention.shape), columns=names).assign(sentence=place, label=None)
+            word = np.array(["<START>", *parse.words, "<STOP>"], object)[table["position"]]
+            tables.append(table.assign(end=table["start"] + 1, word=word, attention=attention.ravel()))
+        return with_words(pd.concat(tables, ignore_index=True), self.parses, self.given)
+
+    def bertviz(self, sentence: int = 0) -> dict:
+        """Return what bertviz draws: `bertviz.head_view(**attention.bertviz())`. sentence: its place, from 0."""
+        attention = [torch.from_numpy(layer)[None] for layer in self.arrays[sentence]]
+        return {"attention": attention, "tokens": ["<START>", *self.parses[sentence].words, "<STOP>"]}
 
 
 def _of_label(table: pd.DataFrame, label: str, looks: Sequence) -> pd.DataFrame:

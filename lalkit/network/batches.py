@@ -15,7 +15,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from lalkit.config import EncoderConfig
-from lalkit.errors import ModelError
+from lalkit.errors import ModelError, ParameterError
 from lalkit.network.alignment import Aligned, align, load_tokenizer
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.joint import to_joint
@@ -194,6 +194,17 @@ class Collator:
             remedy = "Train on a treebank with the same labels, or start a new run."
             raise ModelError(problem, where=sentence.where, remedy=remedy)
         return index[name]
+
+
+def subwords_of_words(batch: Batch) -> Bool[Tensor, "t s"]:
+    """Return which sub-words stand for each word of the one sentence of a batch.
+
+    Raises ParameterError for several sentences, and for a sentence that the encoder reads in several rows.
+    """
+    if len(batch.places) > 1 or len(batch.subwords) > 1:
+        raise ParameterError("words need one sentence, in one row of sub-words", remedy="Give them one by one.")
+    places, column = batch.places[0], torch.arange(batch.subwords.shape[1], device=batch.places.device)
+    return (column >= places[:, 1:2]) & (column <= places[:, 2:])
 
 
 def pad(rows: Sequence[Sequence[int]], width: int, value: int) -> Tensor:

@@ -6,10 +6,9 @@ Partitioned (Kitaev and Klein 2018): a word's vector has two halves, content and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -28,9 +27,12 @@ class HookedModule(nn.Module):
 
     Several changes may hold at the same time, and end in any order: each removes only its own. A copy or a pickle of a layer has
     none of them. Without changes the layer computes what it always does.
+
+    `points` has the names of a layer's points, each with the axes of its value. A function gets the value, and at some points
+    more, as the layer's docstring says. position: START, the words and STOP. word: the words alone. place: between words.
     """
 
-    points: tuple[str, ...] = ()  # the names of a layer's points; its docstring says what a function gets there
+    points: Mapping[str, str] = {}
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,31 +53,19 @@ class HookedModule(nn.Module):
             del self.changes[id(functions)]
 
     @property
-    def hooks(self) -> dict[str, Callable]:
-        """The functions that are set, by the names of their points; of two at one point, the earlier comes first."""
-        hooks: dict[str, Callable] = {}
-        for change in tuple(self.changes.values()):
-            for point, function in change.items():
-                hooks[point] = _after(hooks[point], function) if point in hooks else function
-        return hooks
+    def hooks(self) -> set[str]:
+        """The points at which functions are set."""
+        return {point for functions in tuple(self.changes.values()) for point in functions}
 
     def hook(self, point: str, value: Tensor, *context: Tensor | None) -> Tensor:
-        """Return the value as the functions at this point change it, or as it is."""
-        function = self.hooks.get(point)
-        return function(value, *context) if function else value
+        """Return the value as the functions at this point change it, the earlier ones first; or as it is."""
+        for functions in tuple(self.changes.values()):
+            if point in functions:
+                value = functions[point](value, *context)
+        return value
 
     def __getstate__(self) -> dict:
         return {**vars(self), "changes": {}}
-
-
-def _after(first: Callable, second: Callable) -> Callable:
-    """Return the function that gives what the first returns to the second, with the same context."""
-
-    def both(*values: Tensor | None) -> Any:
-        result = first(*values)
-        return second(*result) if isinstance(result, tuple) else second(result, *values[1:])
-
-    return both
 
 
 class PartitionedLinear(nn.Module):
@@ -140,8 +130,12 @@ def halve(size: int) -> tuple[int, int]:
     return size - size // 2, size // 2
 
 
-class PartitionedLayer(nn.Module):
+class PartitionedLayer(HookedModule):
     """One layer: self-attention with logits content.content + position.position, then a feed-forward map in two blocks."""
+
+    points = {
+        "attention": "batch head position key", "contexts": "batch position head dim", "output": "batch position dim",
+    }  # fmt: skip
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -158,11 +152,11 @@ class PartitionedLayer(nn.Module):
     def forward(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
         query, key, value = (layer(x).transpose(1, 2) for layer in (self.query, self.key, self.value))
         logits = (query @ key.transpose(-1, -2)) * self.scale
-        attention = torch.softmax(logits.masked_fill(~mask[:, None, None], -torch.inf), dim=-1)
-        heads = (self.dropout(attention) @ value).transpose(1, 2)  # [b t heads d_head]
+        attention = self.hook("attention", torch.softmax(logits.masked_fill(~mask[:, None, None], -torch.inf), dim=-1))
+        heads = self.hook("contexts", (self.dropout(attention) @ value).transpose(1, 2))  # [b t heads d_head]
         joined = torch.cat([part.flatten(-2) for part in heads.split(self.inner, dim=-1)], dim=-1)
         x = self.attention_norm(x + self.dropout(self.output(joined)))
-        return self.norm(x + self.dropout(self.down(self.dropout(torch.relu(self.up(x))))))
+        return self.hook("output", self.norm(x + self.dropout(self.down(self.dropout(torch.relu(self.up(x)))))))
 
 
 class Encoder(nn.Module):

@@ -83,10 +83,10 @@ class LabelAttention(HookedModule):
     in place under `torch.no_grad()`: the layer does not notice a change through `.data`.
 
     Hook points: attention(attention, mask) -> attention, before dropout; contexts(contexts [B, H, d_kv]) -> contexts;
-    output(y, attention) -> (y, attention).
+    output(y, attention) -> y.
     """
 
-    points = ("attention", "contexts", "output")
+    points = {"attention": "batch head position", "contexts": "batch head dim", "output": "batch position head dim"}
     query: Any  # a parameter; with query='matrix' a `PartitionedLinear`
 
     def __init__(self, config: LabelAttentionConfig, d_content: int, d_position: int):
@@ -132,7 +132,7 @@ class LabelAttention(HookedModule):
             attention = self.hook("attention", self.attend(x, mask), mask)
             kept = attention if dropout.attention is None else attention * dropout.attention
             y = self.combine(x, self.hook("contexts", self.contexts(x, kept)), dropout.residual)
-        return hooks["output"](y, attention) if "output" in hooks else (y, attention)
+        return self.hook("output", y, attention), attention
 
     def _infer(self, x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> tuple[Tensor, Tensor]:
         """Do the same as `forward` with the cached products of weights."""

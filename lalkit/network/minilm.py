@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from lalkit.files import read_json, regular
+from lalkit.network.encoder import HookedModule
 
 
 class Linear(nn.Linear):
@@ -28,11 +29,12 @@ class Linear(nn.Linear):
         pass
 
 
-class BertLayer(nn.Module):
+class BertLayer(HookedModule):
     """Self-attention, then a feed-forward map. The names are those of the files of weights."""
 
     attention: Any
     output: Any
+    points = {"attention": "row head sub-word key", "contexts": "row head sub-word dim", "output": "row sub-word dim"}
 
     def __init__(self, config: SimpleNamespace):
         super().__init__()
@@ -52,10 +54,17 @@ class BertLayer(nn.Module):
             maps[name](x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for name in ("query", "key", "value")
         )
         dropout = self.attention_dropout if self.training else 0.0
-        heads = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+        attend = partial(F.scaled_dot_product_attention, query, key, attn_mask=mask, dropout_p=dropout)
+        if "attention" in self.hooks:
+            # This function gives no weights, but mixes what it gets: here the rows of a unit matrix.
+            unit = torch.eye(key.shape[2], dtype=key.dtype, device=key.device).expand(*key.shape[:3], -1)
+            heads = self.hook("attention", attend(unit)) @ value
+        else:
+            heads = attend(value)
+        heads = self.hook("contexts", heads)
         x = output["LayerNorm"](self.dropout(output["dense"](heads.transpose(1, 2).flatten(-2))) + x)
         inner = F.gelu(self.intermediate["dense"](x))
-        return self.output["LayerNorm"](self.dropout(self.output["dense"](inner)) + x)
+        return self.hook("output", self.output["LayerNorm"](self.dropout(self.output["dense"](inner)) + x))
 
 
 class Bert(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from lalkit.config import ModelConfig
 from lalkit.errors import ModelError
 from lalkit.network.batches import Batch
-from lalkit.network.encoder import Encoder, PartitionedLinear, halve
+from lalkit.network.encoder import Encoder, HookedModule, PartitionedLinear, halve
 from lalkit.network.label_attention import LabelAttention
 from lalkit.network.scores import ArcScorer, Parts, SpanScorer, fenceposts
 from lalkit.network.span_attention import SpanLabelAttention
@@ -43,9 +44,14 @@ class ParserOutput:
     x: Tensor | None = None
 
 
-class Network(nn.Module):
-    """The whole parser as one differentiable function of a `Batch`. Decoding is done in `lalkit.chart`."""
+class Network(HookedModule):
+    """The whole parser as one differentiable function of a `Batch`. Decoding is done in `lalkit.chart`.
 
+    Hook points: words (vectors, before tags are added), fenceposts (whose differences are span vectors), and arcs (scores before
+    they become log-probabilities).
+    """
+
+    points = {"words": "batch position dim", "fenceposts": "batch place head dim", "arcs": "batch word key"}
     words: PretrainedEncoder | ScratchEncoder
     spans: SpanLabelAttention | SpanScorer
 
@@ -90,7 +96,7 @@ class Network(nn.Module):
         that nothing is kept for a backward pass through all spans. chart False: leave label_scores empty, for a loss of arcs
         alone.
         """
-        content = self.words(batch)
+        content = self.hook("words", self.words(batch))
         tag_scores = self.tag_scorer(content[:, 1:-1]).float()
         if self.tags is not None:
             # Only words have tags. In a batch, the STOP of a short sentence has the place of a word of a longer one.
@@ -101,7 +107,7 @@ class Network(nn.Module):
         y, weights = layer(x, batch.mask) if layer is not None else (x[:, :, None], None)
         if self.feedforward is not None:
             y = self.feedforward(y)
-        fences = fenceposts(y, self.slice)
+        fences = self.hook("fenceposts", fenceposts(y, self.slice))
         if isinstance(self.spans, SpanLabelAttention):
             spans = self.spans.project(x, fences, batch.lengths)
         else:
@@ -109,7 +115,7 @@ class Network(nn.Module):
         with torch.set_grad_enabled(chart_gradient and torch.is_grad_enabled()):
             scores = self.spans.chart(spans, batch.lengths) if chart else x.new_empty(0)
         parts = self.arcs.parts(y.flatten(-2))
-        arcs = arc_log_probabilities(self.arcs.arcs(parts), batch.word_mask)
+        arcs = arc_log_probabilities(self.hook("arcs", self.arcs.arcs(parts)), batch.word_mask)
         weights, fences, x = weights if attention else None, *((fences, x) if posts else (None, None))
         return ParserOutput(scores, arcs, tag_scores, parts, spans, weights, fences, x)
 
@@ -131,10 +137,24 @@ class Network(nn.Module):
         weights = (*self.parameters(), *self.buffers())
         return [(weight, 0 if weight.is_inference() else weight._version) for weight in weights]
 
+    def hook_points(self) -> dict[str, tuple[HookedModule, str, str]]:
+        """Return the hook points of all layers by name: the layer, its own name of the point, and the axes of the value.
+
+        pretrained.K and encoder.K are the layers of self-attention, of the pretrained encoder (if `lalkit.network.minilm` has it)
+        and of the encoder after it.
+        """
+        found = {}
+        for name, layer in self.named_modules():
+            if isinstance(layer, HookedModule):
+                name = re.sub("words.transformer.encoder.layer|(encoder).layers", lambda m: m[1] or "pretrained", name)
+                for point, axes in layer.points.items():
+                    found[f"{name}.{point}".lstrip(".")] = layer, point, axes
+        return found
+
     @property
-    def changed(self) -> bool:
-        """Whether a change of label heads holds now, as inside `Parser.without`."""
-        return any(hooks for module in self.modules() for hooks in vars(module).get("changes", {}).values())
+    def changed(self) -> list[str]:
+        """The hook points at which a change holds now, as inside `Parser.without`."""
+        return [name for name, (layer, point, _) in self.hook_points().items() if point in layer.hooks]
 
     def state(self) -> list[tuple[object, object]]:
         """Return what decides the scores besides the sentence: each weight with its count of changes, and each hook.

@@ -64,7 +64,7 @@ class SpanLabelAttention(HookedModule):
     Hook points: logits(logits [B, N, L - 1], lengths [B]) -> logits; evidence(evidence [B, N, L - 1], lengths) -> evidence.
     """
 
-    points = ("logits", "evidence")
+    points = {"logits": "batch word label", "evidence": "batch word label"}
     boundary: SpanScorer | EdgeScorer
 
     def __init__(self, config: SpanAttentionConfig, features: int, hidden: int, labels: int, dropout: float):

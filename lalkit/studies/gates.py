@@ -171,7 +171,7 @@ def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) ->
 def gated(network: Network, closes: str, gates: Tensor) -> AbstractContextManager:
     """Multiply the contexts or the outputs of all label heads by their gates [heads], inside the `with` block only."""
     if closes == "output":
-        return network.label_attention.hooked(output=lambda y, attention: (y * gates[:, None], attention))
+        return network.label_attention.hooked(output=lambda y, attention: y * gates[:, None])
     return network.label_attention.hooked(contexts=lambda contexts: contexts * gates[:, None])
 
 

@@ -184,8 +184,8 @@ def test_methods_of_results(parser, tiny_span_parser, layer, subtests):
     for head in (999, -1, 1.5, "two", NAN, None, HUGE):
         with subtests.test(f"without head {shown(head)}"), refused(), result.parser.without(heads=[0, head]):
             pass
-    for options in ({"contexts": "bogus"}, {"contexts": "mean"}, {"contexts": "uniform", "heads": -1}):
-        with subtests.test(f"contexts {options}"), refused(), result.parser.with_contexts(**options):
+    for options in ({"points": {"bogus": 0}}, {"points": {"arcs": 0}, "heads": 1}, {"points": "arcs"}):
+        with subtests.test(f"points {options}"), refused(), result.parser.patched(**options):
             pass
 
 

@@ -124,7 +124,7 @@ def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, 
     other = Parser.load(parser.folder)
     other.network = network
     before = other.parse(sample[3]).score
-    with other.with_contexts("mean", of=sample[:5]):
+    with other.patched({"label_attention.contexts": PaperLayer(network, parser.collator).mean(sample[:5])}):
         assert other.parse(sample[3]).score != before
     if not missing:  # its heads have slices, which can be removed
         with other.without(heads=[0, 1, 2]):

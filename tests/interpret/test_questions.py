@@ -154,10 +154,16 @@ def test_top_heads_lead(parser, treebank):
 
 # ---------------------------------------------------------------- changes of label heads
 
+
+def passed(parser):
+    """The hook point of what the label heads pass on."""
+    return "spans.evidence" if parser.attribution.head_labels else "label_attention.contexts"
+
+
 CHANGES = {
     "without": lambda parser, others: parser.without(heads=range(parser.attribution.heads)),
-    "mean": lambda parser, others: parser.with_contexts("mean", of=others),
-    "uniform": lambda parser, others: parser.with_contexts("uniform"),
+    "mean": lambda parser, others: parser.patched({passed(parser): parser.attribution.mean(others)}),
+    "self-attention": lambda parser, others: parser.patched({"encoder.0.contexts": torch.zeros_like}, words=2, heads=0),
 }
 EXPLAINED = {
     "explain": lambda r: r.explain(),
@@ -204,7 +210,10 @@ def test_nested_changes_all_hold(parser):
 
 
 def test_changes_that_overlap_end_in_any_order_and_copies_have_none(parser):
-    usual, (first, second) = parser.parse(TEXT), (parser.without(heads=[0, 1, 2, 3]), parser.with_contexts("uniform"))
+    usual, (first, second) = (
+        parser.parse(TEXT),
+        (parser.without(heads=[0, 1, 2, 3]), parser.patched({"words": torch.zeros_like})),
+    )
     first.__enter__()
     alone = parser.parse(TEXT)
     with ThreadPoolExecutor(1) as other:
@@ -214,7 +223,7 @@ def test_changes_that_overlap_end_in_any_order_and_copies_have_none(parser):
         first.__exit__(None, None, None)
         only = parser.parse(TEXT).score
         other.submit(second.__exit__, None, None, None).result()
-    with parser.with_contexts("uniform"):
+    with parser.patched({"words": torch.zeros_like}):
         assert parser.parse(TEXT).score == only != alone.score
         refused(deepcopy(parser.parse(TEXT)))
     for one in (parser, *copies):
@@ -232,23 +241,61 @@ def generate(parser, heads):
         yield parser.parse(TEXT)
 
 
-def test_only_the_chosen_heads_change(parser, treebank):
-    seen, (point, axis) = [], ("evidence", 2) if parser.attribution.head_labels else ("contexts", 1)
-    hooks = {point: lambda value, *context: seen.append(value.clone()) or value}
-    for change in (lambda: parser.with_contexts("mean", heads=[1, 3], of=treebank), lambda: parser.without([])):
-        with change(), parser.attribution.layer.hooked(**hooks):
-            parser.parse(TEXT)
-    different = (seen[0] != seen[1]).movedim(axis, 0).flatten(1).any(1)
-    assert different.nonzero().flatten().tolist() == [1, 3]
-    put = seen[0].select(axis, 3)[0]
-    torch.testing.assert_close(put, parser.attribution.mean(treebank)[3].to(put).expand_as(put))
-    usual = parser.parse(TEXT).score
-    for change in (parser.with_contexts("uniform"), parser.with_contexts("swapped", of="It rained all night .")):
-        with change:
-            assert parser.parse(TEXT).score != usual
-    with parser.with_contexts("swapped", of=TEXT):  # a sentence swapped with itself
-        there = parser.contributions(TEXT)["value"].sum()
-    assert there == pytest.approx(parser.contributions(TEXT)["value"].sum(), abs=1e-3)
+@pytest.fixture(scope="module")
+def pretrained():
+    return lalkit.load("en-news-span")
+
+
+def test_only_the_chosen_words_and_heads_change(parsers, pretrained):
+    """At every point: nothing changes by putting back what was there, and a patch changes what it names, and no more."""
+    wanted = {"word": [1, 2], "position": [2, 3], "sub-word": [2, 3], "place": [2, 3]}
+    for parser in (*parsers.values(), pretrained):
+        score = parser.parse(TEXT).score
+        points = parser.hooks().query("not point.str.contains('pretrained.[1-4]')")
+        for point, axes in points.itertuples(index=False):
+            before, put, axes = parser.activations(TEXT, point)[0][point], {point: lambda v: 1 - v}, axes.split()
+            words = [2, 3] if wanted.keys() & {*axes} else None
+            kind = "label" if "label" in axes else "head"
+            head = min(1, before.shape[axes.index(kind)] - 1) if kind in axes else None
+            with parser.patched({point: before}):
+                assert parser.parse(TEXT).score == pytest.approx(score, abs=1e-4)
+            with parser.patched(put, words, head):
+                changed = parser.activations(TEXT, point)[0][point] != before
+                assert (
+                    parser.parse(TEXT).score != score or point == "fenceposts"
+                )  # a boundary "glass" does not read them
+            for axis, name in enumerate(axes):
+                places = changed.movedim(axis, 0).flatten(1).any(1).nonzero().flatten().tolist()
+                assert places == {**wanted, kind: [head]}.get(name, places)
+            for wrong in ({"words": 99}, {"heads": -1}, {"points": {point: torch.zeros(1, 77, 77)}}):
+                with pytest.raises(ParameterError), parser.patched(**{"points": put, **wrong}):
+                    parser.parse(TEXT)
+    with pytest.raises(ParameterError, match="in one row"), parser.patched({"pretrained.0.output": 0.0}, words=1):
+        parser.parse_all([TEXT, "It rained ."])
+
+
+def test_self_attention_is_between_words(parser, treebank, pretrained):
+    for one, layer in ((parser, "encoder"), (pretrained, "encoder"), (pretrained, "pretrained")):
+        found, usual = one.self_attention(treebank, layer), [*one.attention(treebank).columns]
+        table, array, drawn = found.table, found.arrays[0], found.bertviz()
+        place = usual.index("head")
+        assert list(table.columns) == [*usual[:place], "layer", *usual[place:]]
+        assert table.groupby(["layer", "head", *PLACE])["attention"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
+        row = table.query("sentence == 0 and layer == 0 and head == 1 and start == 2")
+        assert row["attention"].to_numpy() == pytest.approx(array[0, 1, 3]) and list(row["word"]) == drawn["tokens"]
+        assert torch.stack(drawn["attention"])[:, 0].numpy() == pytest.approx(array)
+    text, point = "No antidisestablishmentarianism", "pretrained.0.attention"
+    (array,), (values,) = pretrained.self_attention(text, "pretrained").arrays, pretrained.activations(text, point)
+    pieces = values[point][0, :, 1:-1, 1:-1]
+    assert array[0, :, 1, 2] == pytest.approx(pieces[:, 0, 1:].sum(-1).numpy(), abs=1e-6)
+    assert array[0, :, 2, 1] == pytest.approx(pieces[:, 1:, 0].mean(-1).numpy(), abs=1e-6)
+    for one, texts, message in (
+        (parser, TEXT, "no self-att"),
+        (pretrained, [["word"] * 600], "one row"),
+        (parser, [], None),
+    ):
+        with pytest.raises(LalkitError, match=message):
+            one.self_attention(texts, "pretrained")
 
 
 # ---------------------------------------------------------------- a sentence that is typed into a page
