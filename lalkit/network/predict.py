@@ -43,7 +43,7 @@ Precision = Literal["auto", "fp32", "bf16"]
 Decode = Callable[..., list[JointTree]]
 
 
-DEVICES = {"cpu": lambda: True, "cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+DEVICES: dict[str, Callable] = {"cpu": lambda: True, "cuda": torch.cuda.is_available, "mps": torch.mps.is_available}
 
 
 def find_device(name: str) -> torch.device:
@@ -84,7 +84,7 @@ def bf16_is_fast(device: str) -> bool:
 def resolve_precision(precision: Precision, device: str, exact: bool = False) -> Precision:
     """Return fp32 or bf16. 'auto' is bf16 where it is faster than fp32, else fp32.
 
-    device: cpu or cuda. exact: probabilities or constraints are asked for, so that 'auto' is fp32. Raises ParameterError for
+    device: cpu, cuda or mps. exact: probabilities or constraints are asked for, so that 'auto' is fp32. Raises ParameterError for
     an unknown precision, for one that the hardware does not have, and for a lower one than fp32 where exact is set.
     """
     if precision == "auto":
