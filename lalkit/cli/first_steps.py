@@ -37,7 +37,6 @@ def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: option
         out: The folder for trees and drawings.
     """
     from lalkit.api import Parser
-    from lalkit.evaluation.scores import evaluate
     from lalkit.files import write_text
     from lalkit.reproduce.notebook import run_notebook
     from lalkit.treebank import corpora
@@ -52,7 +51,7 @@ def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: option
     write_text(out / "trees.conllu", "".join(r.to_conllu() for r in results))
 
     logger.info("\n==> 2/3 scores on the test part of our own treebank (six registers; the parser has never seen it)")
-    scores = evaluate(sample, [result.sentence for result in parser.parse_all([s.words for s in sample])]).summary()
+    scores = parser.evaluate(sample).iloc[0]
     logger.info("    %d sentences: F1 %.1f, exact %.1f", scores["sentences"], scores["f1"], scores["exact"])
 
     notebook = corpora.repository() / "notebooks" / "00_quickstart.ipynb"

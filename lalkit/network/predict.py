@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import torch
 from torch import Tensor
+from torch.backends import mps
 
 from lalkit.chart import machine
 from lalkit.chart.cky import cky_batch
@@ -43,7 +44,7 @@ Precision = Literal["auto", "fp32", "bf16"]
 Decode = Callable[..., list[JointTree]]
 
 
-DEVICES: dict[str, Callable] = {"cpu": lambda: True, "cuda": torch.cuda.is_available, "mps": torch.mps.is_available}
+DEVICES: dict[str, Callable] = {"cpu": lambda: True, "cuda": torch.cuda.is_available, "mps": mps.is_available}
 
 
 def find_device(name: str) -> torch.device:
