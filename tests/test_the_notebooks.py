@@ -144,6 +144,9 @@ RUNS = {
                           "classifier_data": "subjectivity", "summarizers": ["soft"], "seeds": [2], "train": 60, "epochs": 1,
                           "texts": 2, "rounds": 2, "folder": "TMP/runs"}, "systems.csv"),
     "20_layer_in_your_model": ({"epochs": 4}, "controls.png controls.csv costs.csv"),
+    "21_ordinary_heads": (
+        {"parser": "PAPER", "inside": "SPAN", "sentences": 9, "least": 3, "pairs": 2}, "heads.png arcs.csv patched_words.csv",
+    ),
     "23_relations_between_labels": ({"rounds": 20, "norm": "minmax"}, "relations.png relations.csv units.csv"),
 }  # fmt: skip
 FAST = ("00_quickstart",)
