@@ -7,6 +7,7 @@ parse, scores, a query), the check tries out what was asked for.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable
@@ -16,13 +17,18 @@ from typing import Any
 import numpy as np
 import torch
 from checks import GOLD, LABELS, WORDS, Mistake, _best_sum, compare, compare_calls, report
+from scipy import stats
 
 import lalkit
-from lalkit.chart.cky import cky_batch
+from lalkit.chart.cky import FIRST_REAL, cky_batch
 from lalkit.chart.joint import decode
 from lalkit.chart.loss import span_likelihood_loss, span_margin_loss
+from lalkit.chart.sums import marginals
 from lalkit.config import LabelAttentionConfig
 from lalkit.evaluation.scores import evaluate
+from lalkit.probes.perturbation import erasure_flip, permutation_tvd
+from lalkit.probes.view import AttentionView, linear_view
+from lalkit.training import named as models
 from lalkit.treebank.brackets import parse_tree, tree_to_sentence
 from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import GROUP, to_joint
@@ -400,3 +406,132 @@ def check_equal_weights(answer):
         with network.spans.hooked(logits=lambda logits, lengths: torch.zeros_like(logits)):
             after = network(batch).label_scores[place].item()
     compare(answer, after - before, ANSWER)
+
+
+# ---------------------------------------------------------------- 10, 12: parses and their probabilities
+
+
+def changed_trees(parser: lalkit.Parser, *blocks) -> int:
+    """Return how many sentences of our test part get another tree inside some blocks, the outer one first."""
+    gold = lalkit.Treebank.load("sample", "test")
+    before = parser.parse_all(gold)
+    with contextlib.ExitStack() as stack:
+        for block in blocks:
+            stack.enter_context(block())
+        after = parser.parse_all(gold)
+    table = lalkit.compare(before, after).table
+    return int((table["only_first"] + table["only_second"] != "").sum())
+
+
+@exercise("10.1")
+def check_other_heads(answer):
+    """Check the number of clauses whose top head belongs to another label."""
+    top = lalkit.load("en-news-glass").top_heads(lalkit.Treebank.load("sample", "test"), "SBAR")
+    compare(answer, int((top["head_label"] != "SBAR").sum()), ANSWER)
+
+
+@exercise("10.2")
+def check_one_head(answer):
+    """Check the number of sentences that get another tree with one head."""
+    need_number(answer)
+    parser = lalkit.load("en-news")
+    others = [head for head in range(64) if head != 3]
+    compare(answer, changed_trees(parser, lambda: parser.without(heads=others)), ANSWER)
+
+
+@exercise("10.3")
+def check_nested(answer):
+    """Check the numbers of sentences with another tree: the outer block alone, the inner one alone, both."""
+    need(
+        isinstance(answer, (list, tuple)) and len(answer) == 3,
+        "it must be three numbers.",
+        "Give (outer, inner, both).",
+    )
+    for number in answer:
+        need_number(number)
+    parser = lalkit.load("en-news")
+    outer, inner = lambda: parser.with_contexts("uniform"), lambda: parser.without(heads=[3])
+    names = ("the outer block alone", "the inner block alone", "both blocks")
+    for given, blocks, name in zip(answer, ((outer,), (inner,), (outer, inner)), names):
+        compare(given, changed_trees(parser, *blocks), f"the number for {name}")
+
+
+def need_number(answer: Any) -> None:
+    """Raise Mistake unless an answer is a whole number of sentences."""
+    whole = isinstance(answer, (int, np.integer)) and not isinstance(answer, bool)
+    need(whole, f"there is a value of type {type(answer).__name__}.", "It must be a number of sentences.")
+    need(0 <= answer <= 44, "the test part has 44 sentences.", "Count sentences.")
+
+
+@exercise("10.5")
+def check_errors_of(answer):
+    """Check the number of errors with the head word "of"."""
+    errors = lalkit.load("en-news").errors(lalkit.Treebank.load("sample", "test"))
+    compare(answer, int((errors["head_word"] == "of").sum()), ANSWER)
+
+
+@exercise("12.2")
+def check_numbers_of_trees(answer):
+    """Check how many joint trees three words have, with three labels and with four."""
+    truths = []
+    for labels in (3, 4):
+        equal = marginals(np.zeros((4, 4, FIRST_REAL + labels)), np.zeros((3, 4)), 0.5)  # every tree weighs the same
+        truths.append(math.exp(equal.log_partition))
+    for given, truth, name in zip(pair(answer, "with three labels, with four"), truths, ("three", "four")):
+        compare(given, truth, f"the number of trees with {name} labels")
+
+
+# ---------------------------------------------------------------- 14, 16: probes and scores
+
+
+def three_words(answer: Any) -> AttentionView:
+    """Return the system of notebook 14 with three words, +1, +1 and -1, and these weights."""
+    weights = np.array(answer, dtype=float)
+    need(weights.shape == (3,), "there are not three weights.", "Give one weight for each word: (a, b, c).")
+    need(
+        (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6,
+        "they are no weights.",
+        "They must be 0 or more, with the sum 1.",
+    )
+    values, read = torch.tensor([1.0, 1, -1]).double()[None, None, :, None], torch.tensor([[1.0, 0.0]]).double()
+    return linear_view(torch.tensor(weights)[None, None, None], values, read)
+
+
+@exercise("14.1")
+def check_erasures(answer):
+    """Check weights whose order is the fastest way to change the decision, and weights whose order is not."""
+    for weights, fast in zip(pair(answer, "weights, weights"), (True, False)):
+        view = three_words(weights)
+        orders = [torch.tensor(order).double()[None, None, None] for order in itertools.permutations(range(3))]
+        shares = [float(erasure_flip(view, order).fraction) for order in orders]
+        mine = float(erasure_flip(view).fraction)
+        which = "first" if fast else "second"
+        need(
+            min(shares) < max(shares),
+            f"all orders are alike for the {which} weights.",
+            "Which erasures change the decision?",
+        )
+        faster = f"another order is {'' if fast else 'not '}faster for the {which} weights."
+        need((mine == min(shares)) == fast, faster, "Try all six orders.")
+
+
+@exercise("14.2")
+def check_largest_change(answer):
+    """Check weights that a permutation changes as much as possible."""
+    found = float(permutation_tvd(three_words(answer), 401, seed=0))
+    bound = math.tanh(0.5)  # sigma(1) - sigma(-1)
+    need(found > bound - 1e-6, f"these weights give a median TVD of {found:.2f}.", "There are weights with more.")
+
+
+@exercise("16.1")
+def check_seeds(answer):
+    """Check the number of seeds for a standard error below a tenth of a point."""
+    seeds = models.read_card(models.find("en-craft")).facts["seeds"]
+    spread = np.std([seed["dev"]["f1"] for seed in seeds], ddof=1)
+    compare(answer, math.floor((spread / 0.1) ** 2) + 1, ANSWER)
+
+
+@exercise("16.2")
+def check_coin(answer):
+    """Check how often a coin shows heads at least 161 times in 300 throws."""
+    compare(answer, stats.binomtest(161, 300, alternative="greater").pvalue, ANSWER)
