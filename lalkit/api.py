@@ -751,7 +751,8 @@ class Parser(Questions):
                 characters=PAGE_CHARACTERS, trees=PAGE_TREES,
             )  # fmt: skip
             files = {f"/{name}": asset(name) for name in ("playground.css", "playground.js")}
-            server = LocalServer({"/": first, **files, "/parse": typed.trees, "/explore": typed.page}, host, port)
+            answers = {"/parse": typed.trees, "/explore": typed.page, "POST /v1/parse": typed.data}
+            server = LocalServer({"/": first, **files, **answers}, host, port)
             PLAYGROUNDS[self] = server
         server.height = height
         return server

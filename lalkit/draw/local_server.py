@@ -21,6 +21,7 @@ from http.server import BaseHTTPRequestHandler
 from socket import MSG_PEEK, SHUT_RDWR, SOCK_STREAM, getaddrinfo
 from socketserver import ThreadingTCPServer
 from threading import BoundedSemaphore, Thread, Timer
+from typing import Any
 from urllib.parse import parse_qs
 
 from lalkit.draw import svg
@@ -28,11 +29,10 @@ from lalkit.errors import LalkitError, whole_number
 
 LOOPBACK = "127.0.0.1"
 WAITING = 32  # requests that may wait for the thread
-LONGEST = 8_192  # characters of an address
+LONGEST, LARGEST = 8_192, 65_536  # characters of an address; bytes of a request's body
 TOO_LONG = f"the address is longer than {LONGEST:,} characters: shorten the text"
 SECONDS = 30  # in which a request must arrive, to its last line
-Arguments = Mapping[str, list[str]]
-Answer = Callable[[Arguments], str | dict]  # an HTML page, or what becomes JSON
+Answer = Callable[[Any], str | dict]  # parameters of an address, or a body -> an HTML page, or what becomes JSON
 
 logger = logging.getLogger(__name__)
 HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
@@ -59,14 +59,16 @@ class LocalServer(ThreadingTCPServer):
     allow_reuse_address = daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, pages: Mapping[str, str | Answer], host: str = LOOPBACK, port: int = 0, height: int = 900):
+    height = 900  # of the frame in a notebook, in pixels
+
+    def __init__(self, pages: Mapping[str, str | Answer], host: str = LOOPBACK, port: int = 0):
         """Begin to serve.
 
         Args:
             pages: The path of each page or file that stands ready, with its text, and of each answer, with its function.
+                "POST /path" answers a body of JSON.
             host: The address to listen to; a warning says if other machines can reach it.
             port: Its port; 0 means any free one.
-            height: Of the frame in a notebook, in pixels.
 
         Raises:
             LalkitError: The port is in use or no port, or there is no such address.
@@ -83,7 +85,7 @@ class LocalServer(ThreadingTCPServer):
         if not ipaddress.ip_address(self.server_address[0].partition("%")[0]).is_loopback:
             text = "other machines that reach %s can use this page; --host %s keeps it to this one"
             logger.warning(text, host, LOOPBACK)
-        self.pages, self.host, self.height = pages, host, height
+        self.pages, self.host = pages, host
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.server_address[1]}/"
         self.computing, self.places = ThreadPoolExecutor(1), BoundedSemaphore(WAITING)
         self.thread = Thread(target=self.serve_forever, args=(0.1,), daemon=True)
@@ -130,10 +132,27 @@ class Handler(BaseHTTPRequestHandler):
         self.late.cancel()
         super().finish()
 
+    def do_POST(self) -> None:
+        """Answer JSON with JSON. A page of another site cannot send this type of content without being asked first."""
+        size = self.headers.get("Content-Length", "")
+        if self.headers.get_content_type() != "application/json" or not size.isdigit() or int(size) > LARGEST:
+            problem = f"send JSON of at most {LARGEST:,} bytes, with Content-Type: application/json and its Content-Length"
+            return self.send_error(400, problem)
+        try:
+            self._answer("POST ", json.loads(self.rfile.read(int(size))))
+        except (ValueError, RecursionError):
+            self.send_error(400, "the body is not JSON")
+
     def do_GET(self) -> None:
+        try:
+            self._answer("", parse_qs(self.path.partition("?")[2], keep_blank_values=True, errors="strict"))
+        except ValueError:
+            self.send_error(400, "the address is not UTF-8")
+
+    def _answer(self, method: str, arguments: Any) -> None:
         self.late.cancel()
-        path, _, query = self.path.partition("?")
-        page = self.server.pages.get(path)
+        path = self.path.partition("?")[0]
+        page = self.server.pages.get(method + path)
         if not self._is_known():
             return self.send_error(400, "this server does not answer for the host of this request")
         if len(self.path) > LONGEST:
@@ -144,10 +163,6 @@ class Handler(BaseHTTPRequestHandler):
             return self._send(200, page, mimetypes.guess_type(path)[0] or "text/html", PAGE)
         if not self._is_ours():
             return self.send_error(403, "another page of the web asks: open the address of the page itself")
-        try:
-            arguments = parse_qs(query, keep_blank_values=True, errors="strict")
-        except ValueError:
-            return self.send_error(400, "the address is not UTF-8")
         if not self.server.places.acquire(blocking=False):
             return self.send_error(503, f"the parser is busy, and {WAITING} sentences wait: try again in a moment")
         try:
@@ -165,7 +180,7 @@ class Handler(BaseHTTPRequestHandler):
         kind, text = ("text/html", answer) if isinstance(answer, str) else ("application/json", json.dumps(answer))
         return self._send(200, text, kind)
 
-    def _compute(self, page: Answer, arguments: Arguments) -> str | dict:
+    def _compute(self, page: Answer, arguments: Any) -> str | dict:
         """Return the answer. Raises CancelledError if nobody waits for it any more."""
         ready, *_ = select.select([self.connection], [], [], 0)
         if ready and not self.connection.recv(1, MSG_PEEK):

@@ -395,6 +395,17 @@ class TypedSentences:
         with self._parsed(arguments) as (usual, results, number, _):
             return self._explored(usual, results[number])
 
+    def data(self, request: Any) -> dict:
+        """Answer {"texts": [a text or a list of words, ...], "form": "raw"} with {"results": [...]}, each as `to_dict` gives it."""
+        texts, form = (request.get("texts"), request.get("form", "raw")) if isinstance(request, dict) else (None, "")
+        right = isinstance(texts, list) and all(isinstance(text, str | list) for text in texts)
+        if not right or not 0 < len(texts) <= PAGE_TREES or request.keys() - {"texts", "form"}:
+            problem = f'the request is not {{"texts": [...], "form": ...}} with 1 to {PAGE_TREES} texts'
+            raise ParameterError(problem, remedy='Send for example {"texts": ["It works."]}.')
+        for text in texts:
+            check_length(text if isinstance(text, str) else " ".join(map(str, text)), form)
+        return {"results": [result.to_dict() for result in self.parser.parse_all(texts, form)]}
+
     def _explored(self, usual: Any, shown: Any) -> str:
         return (usual or shown).explore(beside=usual and shown, constrain=True).html
 
