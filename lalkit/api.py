@@ -340,7 +340,7 @@ class ParseResult:
 
         built: list[
             Tree
-        ] = []  # subtrees that have no parent yet, the leftmost last; no recursion, for a tree may be very deep
+        ] = []  # subtrees without a parent yet, the leftmost last; no recursion: a tree may be very deep
         for node in reversed([*self.tree.nodes()]):
             built.append(Tree(node.label, [node.word] if node.is_leaf else [built.pop() for _ in node.children]))
         return built[0]
@@ -521,9 +521,7 @@ class Parser(Questions):
         """
         place = find_device(device)
         if place.type == "mps" and self.config.model.span_attention:
-            raise ModelError(
-                "label attention inside the span needs float64, and mps has none", remedy="Use cpu or cuda."
-            )
+            raise ModelError("label attention inside the span needs float64: mps has none", "Use cpu or cuda.")
         self.network.to(place)
         return self
 

@@ -14,7 +14,6 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from scipy.cluster.hierarchy import leaves_list, linkage
 
 from lalkit.draw.svg import use_fonts
 from lalkit.evaluation.statistics import mean_of_runs
@@ -54,21 +53,6 @@ def head_bars(
     if beside:
         handles = panels[0].get_legend_handles_labels()
         figure.legend(*handles, fontsize=7, loc="outside lower right", frameon=False)
-    return figure
-
-
-def label_by_head(table: pd.DataFrame, value: str, title: str = "") -> Figure:
-    """Draw labels by label heads as a heat map. A clustering orders both, so that similar rows and columns are neighbours.
-
-    table: the columns label, head and `value`. A label head that a label does not have counts as 0.
-    """
-    grid = table.pivot_table(index="label", columns="head", values=value, fill_value=0.0).astype(float)
-    grid = grid.iloc[_order(grid.to_numpy()), _order(grid.to_numpy().T)]
-    figure, (axis,) = side_by_side(1, min(0.16 * grid.shape[1] + 2.2, 13), 0.24 * len(grid) + 1.6, words=grid.index)
-    sns.heatmap(grid, cmap=HEAT, ax=axis, xticklabels=1, yticklabels=1, cbar_kws={"label": value, "shrink": 0.9})
-    axis.tick_params(axis="x", labelsize=6, rotation=90)
-    axis.tick_params(axis="y", labelsize=8, rotation=0)
-    axis.set(xlabel="label head", ylabel="", title=title)
     return figure
 
 
@@ -329,11 +313,3 @@ def _small_labels(axis: Axes, measure: str) -> None:
     axis.set_ylabel("")
     axis.tick_params(labelsize=8)
     axis.grid(axis="x", alpha=0.3)
-
-
-def _order(values: np.ndarray) -> np.ndarray:
-    """Return an order of the rows in which similar rows are neighbours."""
-    if len(values) < 3:
-        return np.arange(len(values))
-    sizes = np.linalg.norm(values, axis=1, keepdims=True)
-    return leaves_list(linkage(values / np.maximum(sizes, 1e-12), "average", optimal_ordering=True))

@@ -22,21 +22,10 @@ from lalkit.chart.readings import k_best, log_partition, structures, tree_score,
 from lalkit.chart.sums import Temperature, marginals_batch
 from lalkit.config import MOST_TREES
 from lalkit.errors import ParameterError, checked, whole_number
+from lalkit.network import predict as predicting
 from lalkit.network.batches import Collator
 from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.predict import (
-    Decode,
-    Prediction,
-    arc_label_scores,
-    assemble,
-    check_joint,
-    confidences,
-    decode_output,
-    joint_score,
-    predict_batches,
-    scores_of,
-    with_confidence,
-)
+from lalkit.network.predict import Decode, Prediction, check_joint, joint_score, predict_batches
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.tree import Sentence
 
@@ -100,7 +89,7 @@ def given_tree(prediction: Prediction, vocab: Vocab) -> Decode:
     tree = tree_of(prediction, vocab)
 
     def decode(output: ParserOutput, lengths: Sequence[int], lam: float, *_) -> list[JointTree]:
-        (scores,) = scores_of(output, lengths)
+        (scores,) = predicting.scores_of(output, lengths)
         return [tree._replace(score=joint_score(*scores, tree.spans, tree.heads, lam))]
 
     return decode
@@ -136,7 +125,7 @@ class Readings:
         self.lam, self.temperature, self.constraints = lam, temperature, constraints
         ((_, _, self.output),) = predict_batches(network, collator, [sentence], lam)
         self.state = network.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
-        (scores,) = scores_of(self.output, [n])
+        (scores,) = predicting.scores_of(self.output, [n])
         self.free = weighted(*scores, lam, where=sentence.where)
         labels, arcs, closed = constraints.apply(*scores, vocab.labels)
         self.scores = weighted(labels, arcs, lam, closed, sentence.where)
@@ -172,7 +161,7 @@ class Readings:
     @cached_property
     def arc_probabilities(self) -> np.ndarray:
         """The probability [words, words + 1] of every head of every word, among all trees; head 0 is the root."""
-        pairs = scores_of(self.output, [len(self.sentence)])
+        pairs = predicting.scores_of(self.output, [len(self.sentence)])
         return marginals_batch(pairs, self.lam, self.temperature, threads=1)[0].arcs
 
     @property
@@ -190,16 +179,18 @@ class Readings:
             raise ParameterError(problem, where=str(self.constraints), remedy="Leave out one of them.")
         if self.constraints.items:
             return trees
-        (first,) = decode_output(self.output, [len(self.sentence)], self.lam)
+        (first,) = predicting.decode_output(self.output, [len(self.sentence)], self.lam)
         first = first._replace(score=tree_score(self.scores, first.spans, first.heads))
         same = [(tree.spans, tree.heads.tolist()) == (first.spans, first.heads.tolist()) for tree in trees]
         return [first, *(tree for tree, is_first in zip(trees, same) if not is_first)][:k]
 
     def prediction(self, tree: JointTree) -> Prediction:
         with torch.inference_mode():
-            arc_labels = arc_label_scores(self.network, self.output, [tree], self.vocab.root)[0].argmax(-1).tolist()
+            arc_labels = (
+                predicting.arc_label_scores(self.network, self.output, [tree], self.vocab.root)[0].argmax(-1).tolist()
+            )
             tags = self.output.tag_scores[0].argmax(-1).tolist()
-        return assemble(self.sentence, tree, self.vocab, arc_labels, tags, self.network.config)
+        return predicting.assemble(self.sentence, tree, self.vocab, arc_labels, tags, self.network.config)
 
     def score(self, prediction: Prediction) -> float:
         """Score the tree of a prediction."""
@@ -210,10 +201,10 @@ class Readings:
         """Add to a tree the probabilities of its parts. They are among all trees, also those that break the constraints."""
         tree = tree_of(prediction, self.vocab)
         with torch.inference_mode():
-            arc_labels = arc_label_scores(self.network, self.output, [tree], self.vocab.root)
-            pairs, tags = scores_of(self.output, [len(self.sentence)]), self.output.tag_scores
-            (confidence,) = confidences(pairs, [tree], arc_labels, tags, self.lam, self.temperature)
-        return with_confidence(prediction, self.sentence, confidence, self.network.config.tag_input)
+            arc_labels = predicting.arc_label_scores(self.network, self.output, [tree], self.vocab.root)
+            pairs, tags = predicting.scores_of(self.output, [len(self.sentence)]), self.output.tag_scores
+            (confidence,) = predicting.confidences(pairs, [tree], arc_labels, tags, self.lam, self.temperature)
+        return predicting.with_confidence(prediction, self.sentence, confidence, self.network.config.tag_input)
 
     def readings(self, trees: Sequence[JointTree]) -> list[Reading]:
         """Return trees with their probabilities, and with what differs from the best tree."""

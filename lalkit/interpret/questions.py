@@ -178,9 +178,7 @@ class Questions:
         if at == "head":
             layer.check_contexts()
         if not sentences or (at == "span" and self.network.config.task == "dependencies"):
-            raise LalkitError(
-                "there is nothing to have a vector", remedy="Give sentences; for spans, use another parser."
-            )
+            raise LalkitError("there is nothing to have a vector", "Give sentences; for spans, use another parser.")
         seen: list[Any] = [None] * len(sentences)
         for group, predictions, output in predict_batches(
             self.network, self.collator, sentences, self.config.train.lam,
@@ -396,7 +394,7 @@ class TypedSentences:
             return self._explored(usual, results[number])
 
     def data(self, request: Any) -> dict:
-        """Answer {"texts": [a text or a list of words, ...], "form": "raw"} with {"results": [...]}, each as `to_dict` gives it."""
+        """Answer {"texts": [text or list of words, ...], "form": "raw"} with {"results": [...]}, each as `to_dict` gives it."""
         texts, form = (request.get("texts"), request.get("form", "raw")) if isinstance(request, dict) else (None, "")
         right = isinstance(texts, list) and all(isinstance(text, str | list) for text in texts)
         if not right or not 0 < len(texts) <= PAGE_TREES or request.keys() - {"texts", "form"}:

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lalkit.draw.figures import attention_heat, error_heat, head_bars, label_by_head, span_triangle, sweep_figure
+from lalkit.draw.figures import attention_heat, error_heat, head_bars, span_triangle, sweep_figure
 from lalkit.evaluation.statistics import mean_of_runs
 
 
@@ -60,18 +60,6 @@ def test_a_sweep_has_its_points_intervals_and_curves(cells):
     assert len(sweep_figure(runs, curves[:0], ["heads"], ["f1"]).axes) == 1
     interval = next(line for line in above.lines if [*line.get_ydata()] == [0, 0])
     assert interval.get_xdata() == pytest.approx(mean_of_runs(runs["f1"][:3])[1:])
-
-
-def test_heat_of_labels_puts_like_beside_like():
-    rows = [(label, h, 90.0 if h % 2 == k % 2 else 1.0) for k, label in enumerate("ABCD") for h in range(6)]
-    figure = label_by_head(pd.DataFrame(rows, columns=["label", "head", "share"]), "share", "title")
-    axis = figure.axes[0]
-    shown = axis.collections[0].get_array()
-    assert shown.shape == (4, 6) and sorted(np.unique(shown)) == [1, 90]
-    order = "".join(t.get_text() for t in axis.get_yticklabels())
-    assert {order[:2], order[2:]} <= {"AC", "CA", "BD", "DB"}, "labels with the same heads are neighbours"
-    assert (shown[0] == shown[1]).all() and not (shown[1] == shown[2]).any()
-    assert not cut_off(figure)
 
 
 def test_heat_of_attention():

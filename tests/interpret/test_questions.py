@@ -377,6 +377,18 @@ def server(tiny_span_parser):
     server.close()
 
 
+def test_programs_send_json(server, tiny_span_parser):
+    usual = [json.loads(r.to_json()) for r in lalkit.load(tiny_span_parser).parse_all([TEXT, ["We", "left"]])]
+    for body, expected in (
+        ({"texts": [TEXT, ["We", "left"]]}, {"results": usual}), ({"texts": []}, 400), ({"texts": [1]}, 400), ([], 400),
+        ({"texts": ["a " * 151]}, 400), ({"texts": ["a"], "form": "x"}, 400), ({"k": 1}, 400), ("x" * 66_000, 400),
+    ):  # fmt: skip
+        for kind in ("application/json", "text/plain"):
+            head = f"Content-Type: {kind}\r\nContent-Length: {len(data := json.dumps(body).encode())}\r\n"
+            status, _, answer = send(server.address, get("/v1/parse", method="POST", more=head) + data)
+            assert (json.loads(answer) if status == 200 else status) == (400 if kind == "text/plain" else expected)
+
+
 def check(name, request, allowed, address):
     status, headers, body = send(address, request)
     assert status in allowed, (name, status, body[:300])
