@@ -43,7 +43,6 @@ from torch import Tensor
 from lalkit.chart.constraints import items_of
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES, PAGE_WORDS
 from lalkit.errors import LalkitError, ModelError, ParameterError, checked, whole_number
-from lalkit.interpret.source import Heads, chosen
 from lalkit.network.batches import subwords_of_words
 from lalkit.network.predict import Prediction, check_joint, predict, predict_batches
 from lalkit.treebank.text import Form, read_line, read_sentence, read_sentences, split_sentences
@@ -52,7 +51,7 @@ from lalkit.treebank.tree import Sentence
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lalkit.interpret.source import AttributionSource
+    from lalkit.interpret.source import AttributionSource, Heads
     from lalkit.interpret.tables import SelfAttention
     from lalkit.treebank.search import Hits
 
@@ -343,6 +342,8 @@ def _patch(choose: Callable, words: Any, heads: Any, axes: str, change: Any, val
 
 def _chosen(batches: Sequence, labels: Sequence[str], kind: str, items: Any, size: int) -> Tensor:
     """Return which places of an axis are chosen, [size]. batches: what the network has read; the last one counts."""
+    from lalkit.interpret.source import chosen
+
     if kind == "sub-word":
         of_words = subwords_of_words(batches[-1])
         return of_words[chosen(items, len(of_words), "word")].any(0)
