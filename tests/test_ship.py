@@ -406,9 +406,8 @@ def test_the_importer_of_e5_cuts_layers_and_pieces_and_rounds_nothing(tmp_path, 
 
 
 def test_e5_han_is_the_file_that_the_importer_made():
-    file = repository() / "data" / "encoders" / "e5-han" / "model.safetensors"
     digest = "76bd9fcd959c82fdae0c033fc809aef240f30dcf2b843786437c3c9ebccd1b30"
-    assert hashlib.sha256(file.read_bytes()).hexdigest() == digest
+    assert hashlib.sha256((ROOT / "data/encoders/e5-han/model.safetensors").read_bytes()).hexdigest() == digest
 
 
 @pytest.mark.data

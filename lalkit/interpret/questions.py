@@ -262,6 +262,9 @@ class Questions:
         known, batches = self.network.hook_points(), []
         if unknown := [name for name in points if name not in known]:
             raise ParameterError(f"there is no hook point {unknown[0]!r}", remedy="`parser.hooks()` lists them.")
+        for kinds, items in ((WORD_AXES, words), (HEAD_AXES, heads)):
+            if items is not None and (bare := [name for name in points if not {*kinds} & {*known[name][-1].split()}]):
+                raise ParameterError(f"there is no {kinds[0]} to choose at {bare[0]!r}", remedy="See `parser.hooks()`.")
         choose = partial(_patch, partial(_chosen, batches, self.vocab.labels[1:]), words, heads)
         with ExitStack() as stack:
             if words is not None:
@@ -332,9 +335,7 @@ def _patch(choose: Callable, words: Any, heads: Any, axes: str, change: Any, val
         raise ParameterError(problem, remedy="Take it from a sentence with as many words and sub-words.") from None
     for kinds, items in ((WORD_AXES, words), (HEAD_AXES, heads)):
         if items is not None:
-            axis = next((k for k, kind in enumerate(axes.split()) if kind in kinds), None)
-            if axis is None:
-                raise ParameterError(f"there is no {kinds[0]} to choose here", remedy="See `parser.hooks()`.")
+            axis = next(k for k, kind in enumerate(axes.split()) if kind in kinds)
             here = choose(axes.split()[axis], items, value.shape[axis]).to(value.device)
             new = torch.where(here.view(-1, *[1] * (value.dim() - axis - 1)), new, value)
     return new
