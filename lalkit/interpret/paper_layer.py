@@ -91,8 +91,7 @@ class PaperLayer(AttributionSource):
     def check_contexts(self) -> None:
         """Raise ModelError for a parser whose heads do not have one context each for a whole sentence."""
         if self.layer is None or self.layer.config.query != "vector":
-            remedy = "Use a parser with the paper's layer and query=vector, such as en-news."
-            raise ModelError("this parser has no label heads with one context for a sentence", remedy=remedy)
+            super().check_contexts()
 
     def weights(self) -> list[Tensor]:
         return list(self.layer.parameters())

@@ -170,11 +170,10 @@ class Questions:
         import pandas as pd
 
         from lalkit.interpret import tables
-        from lalkit.interpret.paper_layer import PaperLayer
         from lalkit.interpret.source import parsed_spans
 
-        layer, sentences = PaperLayer(self.network, self.collator), sentences_of(texts, self.hyphens)
-        if at == "head":
+        layer, sentences = self.attribution if at == "head" else None, sentences_of(texts, self.hyphens)
+        if layer:
             layer.check_contexts()
         if not sentences or (at == "span" and self.network.config.task == "dependencies"):
             raise LalkitError("there is nothing to have a vector", "Give sentences; for spans, use another parser.")
@@ -187,7 +186,7 @@ class Questions:
                 n, spans = len(prediction.sentence), parsed_spans(prediction)
                 x, posts = output.x[b : b + 1, : n + 2], output.posts[b, : n + 1].flatten(1)
                 found = {"word": x[0, 1:-1], "boundary": posts}.get(at)
-                if at == "head":
+                if layer:
                     found = layer.vectors(x)[0][0]
                 if at == "span":
                     found = posts[[end for _, end, _ in spans]] - posts[[start for start, _, _ in spans]]

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from lalkit.chart.sums import Temperature
 from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError, checked, whole_number
+from lalkit.errors import LalkitError, ModelError, checked, whole_number
 from lalkit.interpret.contributions import Contributions, Heads, Span
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import HookedModule
@@ -129,6 +129,11 @@ class AttributionSource(ABC):
     @abstractmethod
     def look_at(self, prediction: Prediction, output: ParserOutput, b: int, besides: Sequence[Span]) -> Any:
         """Return the look at sentence b of a batch. besides: more spans to look at."""
+
+    def check_contexts(self) -> None:
+        """Raise ModelError for a parser whose heads do not have one context each for a whole sentence."""
+        remedy = "Use a parser with the paper's layer and query=vector, such as en-news."
+        raise ModelError("this parser has no label heads with one context for a sentence", remedy=remedy)
 
     def with_vectors(self, look: Any, output: ParserOutput, b: int) -> Any:
         """Return the look with the vectors of its heads, if it has any."""

@@ -175,9 +175,8 @@ def test_the_files(comparison, tmp_path):
     assert 200 * one["matched"] / (one["gold"] + one["predicted"]) == pytest.approx(f1)
     for title in ("Systems", "F1 with other attention", "Label heads", "A label without", "Probes", "Tests"):
         assert f"## {title}" in text
-    axes = heads_figure(drawn(comparison.table)).axes
-    systems = [[tick.get_text() for tick in axis.get_yticklabels()] for axis in axes]
-    assert systems == [["paper", "span"]] * 2
+    axis = heads_figure(drawn(comparison.table)).axes[0]  # the second panel has the same rows
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == ["paper", "span"]
 
 
 def test_kept_measurements_are_not_repeated(tmp_path, tiny_parser, tiny_span_parser, monkeypatch):
