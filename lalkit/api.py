@@ -338,9 +338,7 @@ class ParseResult:
         """
         from nltk.tree import Tree
 
-        built: list[
-            Tree
-        ] = []  # subtrees without a parent yet, the leftmost last; no recursion: a tree may be very deep
+        built: list[Tree] = []  # subtrees without a parent yet, the leftmost last; a tree may be too deep to recur
         for node in reversed([*self.tree.nodes()]):
             built.append(Tree(node.label, [node.word] if node.is_leaf else [built.pop() for _ in node.children]))
         return built[0]

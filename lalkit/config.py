@@ -310,10 +310,7 @@ def minilm_span() -> Config:
 def chinese() -> Config:
     """Return `minilm` with e5-han, an encoder that knows Chinese, and with what was best on the dev part of Sinica [D].
 
-    Of twelve trainings inside the span (seed 1, 6 epochs; F1 / UAS): 77.5 / 84.5 at rates of 0.002 and 0.0003, 78.5 / 85.7 with
-    `space=always`, 77.7 / 85.2 at a rate of 0.004, 77.5 / 84.9 with tags as input, 76.1 / 83.7 at an encoder_rate of 0.001,
-    76.3 / 84.1 with 120 words in a batch (stopped after 4 epochs), 77.9 / 85.0 with sub-word embeddings that are trained, and
-    79.1 / 85.8 with 12 layers of the encoder and tags as input.
+    data/models/README.md has the trainings that were compared.
     """
     model = replace(minilm().model, encoder=EncoderConfig("e5-han", space="always"), tag_input="predicted")
     return Config(model, TrainConfig(batch_tokens=250, epochs=10, rate=4e-3, encoder_rate=3e-4, warmup_share=0.1))

@@ -186,9 +186,8 @@ class Readings:
 
     def prediction(self, tree: JointTree) -> Prediction:
         with torch.inference_mode():
-            arc_labels = (
-                predicting.arc_label_scores(self.network, self.output, [tree], self.vocab.root)[0].argmax(-1).tolist()
-            )
+            (scores,) = predicting.arc_label_scores(self.network, self.output, [tree], self.vocab.root)
+            arc_labels = scores.argmax(-1).tolist()
             tags = self.output.tag_scores[0].argmax(-1).tolist()
         return predicting.assemble(self.sentence, tree, self.vocab, arc_labels, tags, self.network.config)
 

@@ -236,7 +236,10 @@ class Questions:
         return pd.DataFrame(rows, columns=["point", "axes"])
 
     def activations(self, texts: Texts, points: str | Iterable[str]) -> list[dict[str, Tensor]]:
-        """Return the values at these hook points, for each sentence alone: `patched` puts them into another sentence."""
+        """Return the values at these hook points, for each sentence alone: `patched` puts them into another sentence.
+
+        Raises ParameterError for an unknown point, and at `pretrained` for a sentence that this encoder reads in parts.
+        """
         names = [points] if isinstance(points, str) else list(points)
         return [self._record(sentence, names)[1] for sentence in self._sentences(texts)]
 
@@ -301,6 +304,8 @@ class Questions:
     def _record(self, sentence: Sentence, names: Iterable[str]) -> tuple[Prediction, dict[str, Tensor]]:
         """Parse a sentence, and keep the values at hook points."""
         values: dict[str, Tensor] = {}
+        if any(name.startswith("pretrained.") for name in names):
+            subwords_of_words(self.collator([sentence]))  # refuses a sentence that this encoder reads in parts
         with self.patched({name: lambda value, name=name: values.update({name: value}) or value for name in names}):
             (prediction,) = predict(self.network, self.collator, [sentence], self.config.train.lam)
         return prediction, {name: value.clone() for name, value in values.items()}

@@ -289,13 +289,12 @@ def test_self_attention_is_between_words(parser, treebank, pretrained):
     pieces = values[point][0, :, 1:-1, 1:-1]
     assert array[0, :, 1, 2] == pytest.approx(pieces[:, 0, 1:].sum(-1).numpy(), abs=1e-6)
     assert array[0, :, 2, 1] == pytest.approx(pieces[:, 1:, 0].mean(-1).numpy(), abs=1e-6)
-    for one, texts, message in (
-        (parser, TEXT, "no self-att"),
-        (pretrained, [["word"] * 600], "one row"),
-        (parser, [], None),
-    ):
+    long = [["word"] * 600]
+    for one, texts, message in ((parser, TEXT, "no self-att"), (pretrained, long, "one row"), (parser, [], None)):
         with pytest.raises(LalkitError, match=message):
             one.self_attention(texts, "pretrained")
+    with pytest.raises(LalkitError, match="one row"):
+        pretrained.activations(long, point)
 
 
 # ---------------------------------------------------------------- a sentence that is typed into a page
