@@ -4,37 +4,29 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lalkit.chart.constraints import NUMBER
 from lalkit.cli import options
 from lalkit.cli.options import command, group
 from lalkit.config import override
-from lalkit.errors import ParameterError, shown
-from lalkit.files import check_new, write_json, write_text
-
-if TYPE_CHECKING:  # it loads slowly
-    import pandas as pd
+from lalkit.errors import ParameterError
+from lalkit.files import check_new, write_json
 
 logger = logging.getLogger(__name__)
 reports = group("report", "Write reports: of sweeps, of label heads, of errors.", no_args_is_help=True)
-ABOUT = "Study attention in parsers, LSTM classifiers and summarizers; every study writes its tables to --out."
-studies = group("study", ABOUT, no_args_is_help=True)
+studies = group(
+    "study", "Study the label heads of parsers; every study writes its tables to --out.", no_args_is_help=True
+)
 
 MODELS = "Trained parsers: names, folders or NAME=FOLDER, such as one for each seed."
-OUT = "The folder of runs and tables. After an interruption the same command continues."
 Models = Annotated[list[str], typer.Argument(help=MODELS)]
 Sentences = Annotated[
     int, typer.Option(min=0, help="The number of sentences of the split, evenly spread; 0 means all.")
 ]
-Out = Annotated[Path, typer.Option(parser=options.output_folder, metavar="FOLDER", help=OUT)]
-Seeds = Annotated[str, typer.Option(help="Seeds of the trainings, between commas.")]
-Epochs = Annotated[int, typer.Option(min=0, help="The number of training epochs; 0 means the usual number.")]
 
 
 @command()
@@ -168,80 +160,6 @@ def between_commas(text: str) -> list[str]:
     if parts := [part.strip() for part in text.split(",") if part.strip()]:
         return parts
     raise ParameterError(f"{text!r} names nothing", remedy="Give a list between commas.")
-
-
-def numbers(text: str) -> list[int]:
-    """Return the numbers of a list between commas. Raises ParameterError for anything else."""
-    if all(re.fullmatch(NUMBER, part) for part in between_commas(text)):
-        return [int(part) for part in between_commas(text)]
-    raise ParameterError(f"{shown(text)} is not a list of whole numbers", remedy="Give e.g. --seeds 1,2,3")
-
-
-def save(tables: dict[str, pd.DataFrame], folder: Path, form: str) -> None:
-    """Write tables as .csv files. form: that of their numbers."""
-    for name, table in tables.items():
-        file = write_text(folder / f"{name}.csv", table.to_csv(index=False, float_format=form))
-        logger.info("%d rows in %s", len(table), file)
-
-
-@command(studies, "transparent")
-def study_classifiers(
-    data: Annotated[str, typer.Option()],
-    out: Out,
-    models: str = "vanilla,diversity,orthogonal",
-    seeds: Seeds = "1,2,3",
-    epochs: Epochs = 0,
-    threads: options.Threads = 1,
-    set_: options.Set = None,
-) -> None:
-    """Train LSTM classifiers, and measure how far their attention explains them (Mohankumar et al. 2020).
-
-    Example: lalkit study transparent --data subjectivity --out runs/transparent
-
-    Args:
-        data: Between commas: sentence_polarity, subjectivity, movie_reviews, or folders with train, dev and test, each as one
-            .csv, .tsv or .jsonl file with the columns text and label.
-        models: Kinds of classifiers, between commas: vanilla, diversity, orthogonal, mlp, sparsemax.
-    """
-    from lalkit.studies.classifiers import quantiles, runs, study
-
-    settings = ({"epochs": str(epochs)} if epochs else {}) | options.pairs(set_)
-    measures, tags = study(between_commas(data), between_commas(models), numbers(seeds), out, settings=settings)
-    tables = {"transparent": runs(measures), "transparent-quantiles": quantiles(measures), "transparent-tags": tags}
-    save(tables, out, "%.4f")
-
-
-@command(studies, "summarize")
-def study_summarizers(
-    out: Out,
-    data: str = "news",
-    variants: str = "soft,sparse-enc,sparse-tl,sparse-ch,sparse-all,entmax-all",
-    seeds: Seeds = "1,2,3",
-    test: Annotated[int, typer.Option(min=0)] = 0,
-    epochs: Epochs = 0,
-    ablated: int = 0,
-    paper: bool = False,
-    threads: options.Threads = 1,
-    set_: options.Set = None,
-) -> None:
-    """Train summarizers that copy, measure their heads, and take them away (Baan et al. 2019).
-
-    Example: lalkit study summarize --variants soft --seeds 1 --out runs/summarize
-
-    Args:
-        data: news, or a folder with train, dev and test, each as one .jsonl, .csv or .tsv file with article and highlights.
-        variants: Where attention is sparse, between commas.
-        test: The number of documents of the test part; 0 means all.
-        ablated: The number of test documents on which heads are taken away; 0 means all.
-        paper: Give the summarizers the paper's size. --set changes single settings, e.g. d_model=128.
-    """
-    from lalkit.studies.summarizer_heads import study
-    from lalkit.studies.summarizers import PAPER, SMALL
-
-    settings = ({"epochs": str(epochs)} if epochs else {}) | options.pairs(set_)
-    sizes = {"test": test, "ablated": ablated, "config": PAPER if paper else SMALL}
-    tables = study(data, between_commas(variants), numbers(seeds), out, settings=settings, **sizes)
-    save({f"summarize-{name}": table for name, table in tables.items()}, out, "%.6g")
 
 
 @command(studies, "heads")

@@ -287,7 +287,7 @@ def by_words(model: Classifier, batch: Batch) -> Kept:
 def train(config: ClassifierConfig, data: Texts, out: str | Path) -> dict:
     """Leave the classifier in `out` that is best on dev, and return the state and history of the run (see `frame.fit`).
 
-    A run that is there continues. Raises ModelError if `out` holds a run with other settings or data.
+    A finished run is not repeated. Raises ModelError if `out` holds a run with other settings or data.
     """
     torch.manual_seed(config.seed)
     vocabulary = Vocabulary.build(data, config)
@@ -306,7 +306,7 @@ def train(config: ClassifierConfig, data: Texts, out: str | Path) -> dict:
     known = parts_hash([("train", data.train), ("dev", data.dev)])
     task = {"format": FORMAT, "data": data.name, "data_sha256": known, "config": to_dict(config)}
     return frame.fit(
-        model, optimizer, out, task, epochs=config.epochs, run_epoch=run_epoch, score=lambda: accuracy(model, data.dev),
+        model, out, task, epochs=config.epochs, run_epoch=run_epoch, score=lambda: accuracy(model, data.dev),
         kept={"vocabulary": {"words": vocabulary.words, "classes": vocabulary.classes}}, stop_at=config.stop_at,
     )  # fmt: skip
 

@@ -82,7 +82,6 @@ def one_epoch(
 
 def fit(
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
     out: str | Path,
     task: dict,
     *,
@@ -92,60 +91,44 @@ def fit(
     kept: dict,
     stop_at: float = float("inf"),
 ) -> dict:
-    """Train epoch by epoch and leave the best model in `out`: model.json, its weights, config.json and resume.json.
+    """Train epoch by epoch and leave the best model in `out`: model.json, and its weights.
 
-    A run that was stopped continues with the same bits, because everything random in an epoch depends on its seed and number
-    alone. So weights, Adam's moments and a few numbers are all that must be saved after an epoch.
+    A finished run is not repeated. A run that was stopped begins again: it takes minutes.
 
     Args:
-        task: What must be equal for a run to continue: its format, config, data (the name) and data_sha256 (a hash of all
+        task: What must be equal for a finished run to count: its format, config, data (the name) and data_sha256 (a hash of all
             texts that the run learns from or is chosen by).
         run_epoch: Trains the epoch of this number (the first is 0) and returns the mean loss.
         score: Returns the score on dev, from 0 to 1.
         kept: The entries that model.json has besides.
         stop_at: Training ends when the score reaches this.
 
-    Returns: the state of the run: epoch, best, seconds, and history (epoch, loss, dev).
+    Returns: the state of the run: epoch, best, and history (epoch, loss, dev).
 
     Raises: ModelError if `out` holds another run, or if a loss is not a number.
     """
-    out, task = Path(out), {"lalkit": __version__, **task}
-    state = {"epoch": 0, "best": -1.0, "seconds": 0.0, "history": []}
-    if (out / "resume.json").exists():
-        state = _resume(out, task, model, optimizer)
-    else:
-        write_json(out / "config.json", task)
+    if (Path(out) / "model.json").exists():
+        content, _ = read_run(out, task["format"])
+        if "state" not in content or any(content.get(key) != task[key] for key in ("config", "data_sha256")):
+            problem = "is a run of other settings or data, or of an older lalkit"
+            raise ModelError(problem, where=str(out), remedy="Give another --out, or move this folder away.")
+        return content["state"]
+    state, start, weights = {"epoch": 0, "best": -1.0, "history": []}, time.perf_counter(), {}
     while state["epoch"] < epochs and state["best"] < stop_at:
-        start = time.perf_counter()
         model.train()
         loss = run_epoch(state["epoch"])
         if not loss < float("inf"):
             raise ModelError(f"the loss is {loss} in epoch {state['epoch'] + 1}", remedy="Lower the rate.")
         dev = score()
         state["epoch"] += 1
-        state["seconds"] += time.perf_counter() - start
         state["history"].append({"epoch": state["epoch"], "loss": loss, "dev": dev})
-        numbers = out, state["epoch"], epochs, loss, 100 * dev, state["seconds"]
+        numbers = out, state["epoch"], epochs, loss, 100 * dev, time.perf_counter() - start
         logger.info("%s: epoch %d/%d, loss %.3f, dev %.1f%%, %.0f s", *numbers)
-        tag = f"{state['epoch']:03d}"
-        tensors = {name: t.detach().contiguous() for name, t in model.state_dict().items()}
         if dev > state["best"]:
             state["best"] = dev
-            checkpoint.save_tensors(out, "model", tag, tensors, {**task, "dev": dev, "epoch": state["epoch"], **kept})
-        moments = checkpoint.adam_tensors(model, optimizer)
-        checkpoint.save_tensors(out, "resume", tag, tensors | moments, {**task, "state": state})
+            weights = {name: t.detach().clone() for name, t in model.state_dict().items()}
+    checkpoint.save_tensors(out, "model", "best", weights, {"lalkit": __version__, **task, "state": state, **kept})
     return state
-
-
-def _resume(out: Path, task: dict, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict:
-    """Fill the model and the optimizer from resume.json, and return the state of the run."""
-    content, tensors = read_run(out, task["format"], "resume")
-    if any(content.get(key) != task.get(key) for key in ("config", "data_sha256")):
-        problem = "is a run of other settings or data, or of an older lalkit"
-        raise ModelError(problem, where=str(out), remedy="Give another --out, or move this folder away.")
-    fill(model, {name: tensor for name, tensor in tensors.items() if not name.startswith("adam.")}, out)
-    checkpoint.restore_adam(model, optimizer, tensors, f"{out}/{content['weights']}")
-    return content["state"]
 
 
 # ---------------------------------------------------------------- runs and their tables

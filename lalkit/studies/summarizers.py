@@ -407,7 +407,7 @@ def views(model: Summarizer, batch: Batch) -> Iterator[tuple[str, AttentionView]
 def train(config: SummarizerConfig, data: Texts, out: str | Path) -> dict:
     """Leave the best summarizer in `out`, and return the state and history of the run (see `frame.fit`).
 
-    It is chosen on dev by the probabilities of the words of true summaries. A run that is there continues. Raises ModelError if
+    It is chosen on dev by the probabilities of the words of true summaries. A finished run is not repeated. Raises ModelError if
     `out` holds a run with other settings or documents.
     """
     # What must be equal for a run to continue does not depend on where the documents are kept.
@@ -423,7 +423,7 @@ def train(config: SummarizerConfig, data: Texts, out: str | Path) -> dict:
         return frame.one_epoch(optimizer, batches, lambda group: model.loss(model.collate(group)), clip)
 
     return frame.fit(
-        model, optimizer, out, task, epochs=config.epochs, run_epoch=run_epoch, score=lambda: likelihood(model, data.dev),
+        model, out, task, epochs=config.epochs, run_epoch=run_epoch, score=lambda: likelihood(model, data.dev),
         kept={"vocabulary": model.vocabulary.words},
     )  # fmt: skip
 

@@ -186,7 +186,7 @@ def _texts(file: Path, make: Callable[[dict], Text]) -> tuple[Text, ...]:
             texts.append(make({NAMES.get(name, name): value for name, value in row.items()}))
     except (ValueError, KeyError, TypeError, AttributeError, OSError, CorpusError):
         where = str(file) if rows is None else f"{file}, row {len(texts) + 1}"
-        remedy = "Give a complete table in UTF-8; `lalkit study transparent --help` and `... summarize --help` name its columns."
+        remedy = "Give a complete table in UTF-8, with text and label, or article and highlights: see data/README.md."
         raise CorpusError("is not a text with its class or summary", where=where, remedy=remedy) from None
     return tuple(texts)
 

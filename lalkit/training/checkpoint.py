@@ -30,8 +30,7 @@ from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 
 FORMAT = "lalkit-parser-1"
-# What Adam remembers of a parameter; the last only by amsgrad
-MOMENTS = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what Adam remembers of a parameter
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LARGEST = 1e6  # no weight of a parser that has learned something comes near it
 BUILDING = threading.RLock()  # held while a network is built
@@ -259,12 +258,11 @@ def restore_adam(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: di
     """
     left = {name: values for name, values in tensors.items() if name.startswith("adam.")}
     check_numbers(left, math.inf, where)
-    keys = MOMENTS if optimizer.defaults["amsgrad"] else MOMENTS[:-1]
     for name, p in model.named_parameters():
-        saved = {key: left.pop(f"adam.{key}.{name}") for key in keys if f"adam.{key}.{name}" in left}
+        saved = {key: left.pop(f"adam.{key}.{name}") for key in MOMENTS if f"adam.{key}.{name}" in left}
         shapes = {key: values.shape for key, values in saved.items()}
         negative = any((values < 0).any() for key, values in saved.items() if key != "exp_avg")
-        if saved and (negative or shapes != dict.fromkeys(keys, p.shape) | {"step": ()}):
+        if saved and (negative or shapes != dict.fromkeys(MOMENTS, p.shape) | {"step": ()}):
             left[name] = p
         elif saved:
             steps = saved["step"].to(p.device if optimizer.defaults["fused"] else "cpu")

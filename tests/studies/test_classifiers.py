@@ -1,6 +1,5 @@
 """The classifiers: their equations, their training, and the measures of the study."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -135,16 +134,14 @@ def same(first, second):
 
 
 @pytest.mark.parametrize("kind", ["vanilla", "orthogonal"])
-def test_a_seed_is_a_run_and_a_resumed_run_is_the_same_run(kind, tmp_path, killed):
+def test_a_seed_is_a_run(kind, tmp_path):
     asked = config(kind, rate=0.01, epochs=3)
     state = train(asked, DATA, tmp_path / "a")
     assert train(replace(asked, seed=2), DATA, tmp_path / "b")["history"][0]["loss"] != state["history"][0]["loss"]
-    with killed():
-        train(asked, DATA, tmp_path / "c")
     assert train(asked, DATA, tmp_path / "c")["history"] == state["history"] and same(tmp_path / "a", tmp_path / "c")
     kept = load_classifier(tmp_path / "a")
     assert classifiers.accuracy(kept, DATA.dev) == state["best"] == max(row["dev"] for row in state["history"])
-    assert json.loads((tmp_path / "a" / "config.json").read_text())["config"]["rate"] == 0.01 and kept.config == asked
+    assert kept.config == asked
 
 
 def test_texts_can_be_learned_and_training_ends_when_dev_is_good_enough(tmp_path):

@@ -1,62 +1,48 @@
-"""`lalkit study` as a person uses it, and misuses it; and the two figures of the studies."""
+"""The study of classifiers as a person uses it, and misuses it; and the two figures of the studies."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from lalkit.cli import app
 from lalkit.errors import CorpusError, ModelError, ParameterError
+from lalkit.studies import classifiers
 from lalkit.studies.figures import head_grids, word_heat
-from lalkit.studies.texts import news
-from tests.studies.small import write_articles, write_films
+from tests.studies.small import write_films
 
 
-def call(*arguments):
-    return CliRunner().invoke(app, ["study", *map(str, arguments)])
+def films(folder, out, **changed):
+    given = {"names": [str(folder)], "kinds": ["vanilla", "mlp"], "seeds": [1]} | changed
+    settings = {"epochs": "1", "hidden": "8", "embedding": "8"} | given.pop("settings", {})
+    return classifiers.study(*given.values(), out, settings=settings)
 
 
-def test_study_transparent(tmp_path):
+def test_a_study_of_classifiers_does_nothing_twice(tmp_path, caplog):
     data, out = write_films(tmp_path / "films"), tmp_path / "all"
-    given = ["transparent", "--data", data, "--out", out, "--models", "vanilla,mlp", "--seeds", "1,"]
-    given += ["--epochs", 1, "--set", "hidden=8", "--set", "embedding=8"]
-    done = call(*given)
-    assert done.exit_code == 0, done.output
-    runs = pd.read_csv(out / "transparent.csv")
+    runs = classifiers.runs(films(data, out)[0])
     assert {*zip(runs["system"], runs["seed"])} == {("vanilla", 1), ("mlp", 1)}
-    assert (out / "transparent-quantiles.csv").exists() and (runs[["train", "epochs"]] == [10, 1]).all(axis=None)
-    kept = {p: p.stat().st_mtime_ns for p in (out / "films").rglob("*.*") if p.is_file()}
-    assert call(*given).exit_code == 0
+    assert (runs[["train", "epochs"]] == [10, 1]).all(axis=None)
+    kept = {p: p.stat().st_mtime_ns for p in out.rglob("*.*") if p.is_file()}
+    films(data, out)
     assert kept == {p: p.stat().st_mtime_ns for p in kept}, "what was finished was done again"
     (data / "test.tsv").write_text("label\ttext\n1\tgood news\n0\tbad news\n")
-    again = call(*given)
-    assert again.exit_code == 0 and "measuring" in again.output and "epoch" not in again.output
-    assert isinstance(call(*given, "--set", "hidden=6").exception, ModelError)
-
-
-@pytest.mark.slow
-def test_study_summarize_of_a_folder(tmp_path, monkeypatch):
-    tagger = type("Tagger", (), {"tag": lambda self, words: [(word, "NN") for word in words]})
-    monkeypatch.setattr("nltk.tag.PerceptronTagger", tagger)
-    data, out = write_articles(tmp_path / "own", news(30, 8, 8)), tmp_path / "study"
-    given = ["--data", data, "--out", out, "--variants", "soft,sparse-ch", "--seeds", 1, "--ablated", 2, "--test", 3]
-    done = call("summarize", *given, "--set", "d_model=16", "--set", "heads=2", "--epochs", 1)
-    assert done.exit_code == 0, done.output
-    names = {"runs", "heads", "tags", "ablation", "documents"}
-    assert {file.stem for file in out.glob("*.csv")} == {f"summarize-{name}" for name in names}
-    assert len(pd.read_csv(out / "summarize-heads.csv")) == 2 * 8
+    caplog.set_level("INFO", "lalkit")
+    caplog.clear()
+    films(data, out)
+    assert "measuring" in caplog.text and "epoch" not in caplog.text
+    with pytest.raises(ModelError):
+        films(data, out, settings={"hidden": "6"})
 
 
 @pytest.mark.parametrize(("kind", "changed"), [
-    (CorpusError, {"--data": "imdb"}), (ModelError, {"--models": "vanila"}), (ModelError, {"--set": "wide=1"}),
-    (ModelError, {"--set": "batch=0"}), (ParameterError, {"--seeds": "one"}), (ParameterError, {"--data": "films,films"}),
+    (CorpusError, {"names": ["imdb"]}), (ModelError, {"kinds": ["vanila"]}), (ModelError, {"settings": {"wide": "1"}}),
+    (ModelError, {"settings": {"batch": "0"}}), (ParameterError, {"names": ["films", "films"]}),
 ])  # fmt: skip
 def test_what_is_refused(tmp_path, monkeypatch, kind, changed):
     write_films(tmp_path / "films")
     monkeypatch.chdir(tmp_path)
-    given = {"--data": "films", "--out": tmp_path / "a", "--epochs": 1} | changed
-    assert isinstance(call("transparent", *(word for pair in given.items() for word in pair)).exception, kind)
+    with pytest.raises(kind):
+        films("films", tmp_path / "a", **changed)
     assert not (tmp_path / "a").exists()
 
 
