@@ -6,6 +6,7 @@ import pytest
 
 from lalkit.config import PRESETS, Config, from_dict, minilm, override, preset, to_dict
 from lalkit.errors import ModelError
+from lalkit.treebank.corpora import repository
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,16 @@ def test_an_error_names_the_setting_and_what_it_may_be():
 def test_there_and_back_through_json(name):
     config = preset(name)
     assert from_dict(Config, json.loads(json.dumps(to_dict(config)))) == config
+
+
+def test_the_preset_for_chinese_trains_as_the_shipped_parser_was_trained():
+    shipped = json.loads((repository() / "data/models/zh-sinica/model.json").read_text())["config"]
+    usual = to_dict(preset("chinese"))
+    assert shipped["train"] == usual["train"]
+    assert {key for key, value in usual["model"].items() if shipped["model"][key] != value} == {
+        "label_attention",
+        "span_attention",
+    }
 
 
 def test_the_paper_presets_are_rows_of_its_tables():

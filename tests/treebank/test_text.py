@@ -122,7 +122,7 @@ def test_running_text_is_split_into_sentences():
 
 
 def test_a_treebank_says_whether_hyphens_split_words_and_which_marks_it_has_without_full_stops():
-    rows = (["well-known"], False, []), (["a", "-", "b"] * 5, True, ["-"]), (["It", "."], True, None)
+    rows = (["well-known", *"、、、、"], False, []), (["a", "-", "b"] * 5, True, ["-"]), (["It", "."], True, None)
     for words, hyphens, marks in rows:
         assert habits([Sentence(words)]) == {"hyphens": hyphens, "marks": marks}
 
