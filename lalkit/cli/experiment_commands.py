@@ -106,22 +106,24 @@ def report_errors(
     treebank: str = "ptb-sample",
     split: options.Split = "test",
     sentences: Sentences = 0,
+    trace: str | None = None,
     threads: options.Threads = 1,
     out: Annotated[Path, options.FOLDER] = Path("runs/report-errors"),
     replace: options.Replace = False,
 ) -> None:
-    """Report where parsers are wrong, by class of error, label and length: tables and a text.
+    """Report where parsers are wrong, by class of error, label, length and label head: tables and a text.
 
-    Example: lalkit report errors en-news --treebank sample
+    Example: lalkit report errors en-news --treebank sample --trace "Fed Ready to Inject Big Funds"
 
     Args:
         treebank: The treebank to parse; it needs both layers.
+        trace: Also trace this sentence to its label heads: words and punctuation marks with spaces between them.
         out: The folder of the report.
     """
     from lalkit.studies import corpus_report
 
     check_new(out, "report.txt", replace)
-    paths = corpus_report.report_errors(models, treebank, split, out, sentences=sentences)
+    paths = corpus_report.report_errors(models, treebank, split, out, sentences=sentences, typed=trace or "")
     print(*paths, sep="\n")
 
 

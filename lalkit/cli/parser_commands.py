@@ -75,6 +75,7 @@ def evaluate(
     split: options.Split = "dev",
     json_: options.Json = None,
     by: Literal["length", "label"] | None = None,
+    parses: Annotated[Path | None, options.FILE] = None,
     precision: options.Precision = "fp32",
     threads: options.Threads = None,
 ) -> None:
@@ -87,12 +88,13 @@ def evaluate(
     Args:
         json_: Write all scores as one JSON object to this file; - prints the object.
         by: Also give scores by sentence length or by label.
+        parses: Write the parses to this file: as CoNLL-U if its name ends with .conllu, else as brackets.
     """
     from lalkit.api import Parser
     from lalkit.evaluation import scores
-    from lalkit.files import write_json
+    from lalkit.files import write_json, write_text
     from lalkit.network.predict import resolve_precision
-    from lalkit.treebank import corpora
+    from lalkit.treebank import conllu, corpora
 
     start = time.perf_counter()
     precision = resolve_precision(precision, "cpu")
@@ -105,6 +107,10 @@ def evaluate(
         raise ParameterError("--by label needs constituents", remedy="Leave it out: arcs are scored without it.")
     parsed = [result.sentence for result in loaded.parse_all(gold, progress=True)]
     result = scores.evaluate(gold, parsed, arc_labels=loaded.vocab.arc_labels)
+    if parses:
+        arcs = parses.suffix == ".conllu"
+        text = conllu.format_conllu(parsed) if arcs else "".join(f"{sentence.tree}\n" for sentence in parsed)
+        logger.info("parses: %s", write_text(parses, text))
     left_out = result.left_out()
     for reason, ids in left_out.items():
         shown = ", ".join(ids[:SHOWN]) + (", ..." if len(ids) > SHOWN else "")

@@ -1,8 +1,8 @@
 """Report sweeps: one tidy table with a row for each run, the tests of every pair of cells, the claims, and a figure.
 
 A cell is one combination of the grid's values. Its runs differ only in their seed, so the unit of every test of cells is the
-run: Welch's t test over the seeds, with the 95 % interval of the difference, corrected by Holm within a table. Beside it stands
-an equivalence test, because "not significant" does not mean "equal".
+run: Welch's t test over the seeds, with the 95 % interval of the difference, corrected by Holm within a table. Beside it stand a
+hierarchical bootstrap (seeds, then sentences) and an equivalence test, because "not significant" does not mean "equal".
 
 A report has these files; `read_sweep` reads a sweep from them as well as from the folder of its runs:
 
@@ -42,7 +42,7 @@ NAMES = {"f1": "F1", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
 LEVEL = 0.05
 SHOWN = 6  # of the runs that are missing
 MARGIN = 0.3  # points: cells that differ by less are called equal
-COMPARED = ["seeds", "difference", "low", "high", "p", "equal_p"]
+COMPARED = ["seeds", "difference", "low", "high", "p", "equal_p", "boot_low", "boot_high"]
 HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "not significant at this size", "not in this sweep"
 FEW = "too few runs to test"
 REMEDY = "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/trial-sample, or the NAME.csv of a report."
@@ -84,6 +84,13 @@ class Sweep:
         """Return the runs of every cell that has one, in the plan's order, by the description of the cell."""
         names = self.runs[self.axes].apply(lambda row: describe(dict(row)), axis=1)
         return dict(list(self.runs.groupby(names, sort=False)))
+
+    @cached_property
+    def samples(self) -> dict[str, pd.DataFrame]:
+        """Return measure -> the score of every run (a column) in bootstrap samples of the sentences; nothing without counts."""
+        runs, measures = list(self.counts), COUNTED if self.counts else ()
+        samples = {name: statistics.resampled_scores(self.counts_of(runs, name)) for name in measures}
+        return {name: pd.DataFrame(scores, columns=runs) for name, scores in samples.items()}
 
     def counts_of(self, runs: Iterable[str], measure: str) -> np.ndarray:
         """Return (right, in gold, predicted) of every sentence of some runs: [runs, N, 3]."""
@@ -200,14 +207,17 @@ def compare(sweep: Sweep, first: str, second: str, measure: str, margin: float =
 
     Returns:
         seeds (of the cell that has fewer); difference (of the means in points, first minus second), low, high and p of Welch's
-        test; equal_p of the equivalence test with this margin. None if one of the cells has no such score: a parser of one layer
-        lacks the scores of the other.
+        test; equal_p of the equivalence test with this margin; boot_low and boot_high, the interval of the hierarchical
+        bootstrap, missing where the counts of sentences were not kept. None if one of the cells has no such score: a parser of
+        one layer lacks the scores of the other.
     """
     sides = [sweep.cells.get(cell, sweep.runs[:0]).dropna(subset=[measure]) for cell in (first, second)]
     if not all(map(len, sides)):
         return None
-    test = statistics.welch(*(side[measure].astype(float) for side in sides), margin)
-    return {"seeds": min(map(len, sides)), **asdict(test)}
+    test, boot = statistics.welch(*(side[measure].astype(float) for side in sides), margin), (np.nan, np.nan)
+    if sweep.samples:
+        boot = statistics.bootstrap_interval(*(sweep.samples[measure][list(side["run"])].to_numpy() for side in sides))
+    return {"seeds": min(map(len, sides)), **asdict(test), "boot_low": boot[0], "boot_high": boot[1]}
 
 
 def pair_table(sweep: Sweep) -> pd.DataFrame:
@@ -346,7 +356,8 @@ def _parts(sweep: Sweep) -> dict[str, pd.DataFrame | str]:
         parts["How claims are judged"] = JUDGED
     for measure, pairs in pair_table(sweep).groupby("measure", sort=False):
         shown = pairs[["first", "second"]].copy()
-        shown["difference (95 %)"] = _text(pairs, "difference", "low", "high", "+.2f")
+        for name, ends in (("difference", ("low", "high")), ("bootstrap", ("boot_low", "boot_high"))):
+            shown[f"{name} (95 %)"] = _text(pairs, "difference", *ends, "+.2f")
         for name, p in (("p", "p"), ("p (Holm)", "p_holm"), (f"p (equal within {MARGIN})", "equal_p")):
             shown[name] = _text(pairs, p, form=".3f")
         parts[f"Every pair, by {NAMES[measure]}"] = shown

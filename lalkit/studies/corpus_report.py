@@ -15,12 +15,15 @@ from lalkit.api import Parser
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.scores import by_label, by_length, evaluate
 from lalkit.files import write_text
-from lalkit.interpret.errors import errors
-from lalkit.interpret.source import AttributionSource
+from lalkit.interpret.contributions import contributions
+from lalkit.interpret.errors import at_root_and_nouns, errors, missed, trace
+from lalkit.interpret.paper_layer import PaperLayer
+from lalkit.interpret.source import AttributionSource, gold_spans
 from lalkit.interpret.tables import averages, chosen, led_labels, top_shares
 from lalkit.studies.label_heads import name_and_place, with_constituents
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
+from lalkit.treebank.tree import Sentence
 
 SHOWN = 3  # rows of each label or head in the text; the tables have all
 REPORTED = ("minmax", "exact")  # the paper's measure, and the exact one; a layer may have one measure alone
@@ -32,6 +35,9 @@ HEADINGS = {
     "classes": "Kinds of errors",
     "by_label": "Constituents by label (percent)",
     "lengths": "Sentences by their number of words (percent)",
+    "missed": "Gold constituents with another label in the parse, or missed, that a top head of their label leads (percent)",
+    "roots": "How many of the nine top heads of right and wrong spans attend most to the root of the gold tree, or to a noun",
+    "traced": "The top heads of the typed sentence, and the word to which each attends most",
 }
 Tables = dict[str, pd.DataFrame]
 
@@ -91,15 +97,17 @@ def attention_by_tag(source: AttributionSource, looks: Sequence, tops: pd.Series
 
 
 def report_errors(
-    models: Sequence[str], treebank: str, split: str, out: str | Path, *, sentences: int = 0
+    models: Sequence[str], treebank: str, split: str, out: str | Path, *, sentences: int = 0, typed: str = ""
 ) -> list[Path]:
-    """Report where parsers are wrong: by class of error, by label, and by the length of the sentence.
+    """Report where parsers are wrong: by class of error, by label, by the length of the sentence, and by label head.
 
-    Notebook 11 goes on from these to the label heads (section 4.6 of the paper).
+    The part about label heads is section 4.6 of the paper. It is for parsers whose heads stay apart.
 
     Args:
         models, treebank, split, sentences: as in `report_heads`.
-        out: the folder for the tables errors (a row for each error), classes, by_label and lengths, and for report.txt.
+        out: the folder for the tables errors (a row for each error), classes, by_label, lengths, missed, roots and traced, and
+            for report.txt.
+        typed: a sentence, its words separated by spaces, whose whole span is traced to its top heads.
 
     Returns: the files.
     """
@@ -112,8 +120,29 @@ def report_errors(
         found = {"classes": every["class"].value_counts().rename_axis("class").reset_index(name="errors")}
         found |= {"by_label": by_label(gold, parses), "errors": every}
         found["lengths"] = by_length(evaluate(gold, parses, arc_labels=arc_labels))
+        source = PaperLayer(parser.network, parser.collator, parser.config.train.lam)
+        if not source.mixed:
+            found |= _heads_of_errors(source, gold, tuple(typed.split()))
         tables.append({table: part.assign(model=name) for table, part in found.items()})
     return _write(f"Errors on {treebank} {split}", tables, Path(out))
+
+
+def _heads_of_errors(source: PaperLayer, gold: Sequence[Sentence], typed: tuple[str, ...]) -> Tables:
+    """Return the tables of section 4.6, by the paper's measure and by the exact one."""
+    parts: dict[str, list[pd.DataFrame]] = {"missed": [], "roots": [], "traced": []}
+    looks = source.look(gold, besides=gold_spans(gold))
+    parsed = contributions(looks, gold)
+    traced = source.look([Sentence(id="typed", words=typed)]) if typed else []
+    for norm in REPORTED:
+        for among in ("relabelled", "missed"):
+            parts["missed"].append(missed(parsed, norm, among=among))
+        spans = at_root_and_nouns(looks, parsed, norm, gold=gold).assign(norm=norm)
+        numbers = ["root", "root_by_chance", "noun", "noun_by_chance"]
+        parts["roots"].append(spans.groupby(["norm", "gold"], as_index=False)[numbers].mean())
+        for look in traced:
+            span = next(span for span in look.spans if span[:2] == (0, len(typed)))
+            parts["traced"].append(trace(traced, contributions(traced), norm, 0, span).assign(norm=norm, label=span[2]))
+    return {name: pd.concat(tables, ignore_index=True) for name, tables in parts.items() if tables}
 
 
 def _named(models: Sequence[str]) -> dict[str, str]:

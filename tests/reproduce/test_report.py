@@ -112,9 +112,9 @@ def test_every_pair_is_tested_with_intervals(make_sweep):
     assert list(pairs["measure"].value_counts()) == [6, 6, 6]
     assert (pairs["p_holm"] >= pairs["p"]).all() and (pairs["low"] < pairs["high"]).all()
     row = pairs[(pairs["first"] == "kind: good") & (pairs["second"] == "kind: bad")].iloc[0]
-    assert row["equal_p"] > 0.9 and row["p"] < 0.001
+    assert row["boot_low"] < row["difference"] < row["boot_high"] and row["equal_p"] > 0.9 and row["p"] < 0.001
     row = pairs[(pairs["first"] == "kind: good") & (pairs["second"] == "kind: equal")].iloc[0]
-    assert row["p"] > 0.5
+    assert row["p"] > 0.5 and row["boot_low"] < 0 < row["boot_high"]
 
 
 def test_cells_have_means_intervals_and_the_scores_of_the_paper(make_sweep):

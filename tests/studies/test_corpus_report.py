@@ -5,6 +5,9 @@ import pytest
 
 from lalkit.api import Parser
 from lalkit.evaluation.scores import evaluate
+from lalkit.interpret.contributions import contributions
+from lalkit.interpret.errors import missed
+from lalkit.interpret.source import gold_spans
 from lalkit.interpret.tables import top_shares
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
@@ -51,17 +54,26 @@ def test_the_report_of_several_parsers(tiny_parser, tiny_span_parser, tmp_path):
 
 def test_the_report_of_errors(tiny_parser, tiny_span_parser, tmp_path):
     command = ["report", "errors", tiny_parser, tiny_span_parser, "--treebank", "sample", "--split", "dev"]
-    code, _, err = lalkit(*command, "--out", tmp_path)
+    code, _, err = lalkit(*command, "--trace", "The dog saw a cat", "--out", tmp_path)
     assert code == 0, err
     gold, parser = load("sample", "dev").sentences, Parser.load(tiny_parser)
     parses = [result.sentence for result in parser.parse_all(gold)]
     tables = {path.stem: pd.read_csv(path) for path in tmp_path.glob("*.csv")}
-    assert set(tables) == {"errors", "classes", "by_label", "lengths"}
+    assert set(tables) == {"errors", "classes", "by_label", "lengths", "missed", "roots", "traced"}
     both = {tiny_parser.name, tiny_span_parser.name}
-    assert all(set(table["model"]) == both for table in tables.values())
+    assert all(set(tables[name]["model"]) == both for name in ("errors", "classes", "by_label", "lengths"))
+    for name in ("missed", "roots", "traced"):
+        assert set(tables[name]["model"]) == {tiny_parser.name}, "heads stay apart"
     own = {name: table[table["model"] == tiny_parser.name] for name, table in tables.items()}
     assert own["classes"]["errors"].sum() == len(own["errors"]) > 0
     totals = evaluate(gold, parses).brackets
     assert own["by_label"][["gold", "matched"]].sum().tolist() == [totals.gold, totals.matched]
     assert own["lengths"]["sentences"].sum() == len(gold)
+    looks = parser.look(gold, besides=gold_spans(gold))
+    found = contributions(looks, gold)
+    expected = missed(found, "minmax").set_index("label")["still"].to_dict()
+    rows = own["missed"].query("norm == 'minmax' and among == 'relabelled'")
+    assert rows.set_index("label")["still"].to_dict() == expected
+    traced = own["traced"].query("norm == 'exact'")
+    assert traced["rank"].tolist() == list(range(1, len(traced) + 1)) and traced["contribution"].is_monotonic_decreasing
     assert "Kinds of errors: classes.csv" in (tmp_path / "report.txt").read_text()
