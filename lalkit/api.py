@@ -127,10 +127,16 @@ class ParseResult:
         return self._look_again(self._parser.terms)
 
     @cached_property
-    def _look(self) -> Look | Terms:
-        """What the parser's own layer of label attention did."""
-        temperature = self._parser.temperature if self._parser.config.model.task == "joint" else None
-        return self._look_again(partial(self._parser.attribution.look, temperature=temperature))
+    def _seen(self) -> dict[str | None, Look | Terms]:
+        return {}
+
+    def _look(self, against: str | None = None) -> Look | Terms:
+        """Return what the parser's own layer of label attention did."""
+        if against not in self._seen:
+            temperature = self._parser.temperature if self._parser.config.model.task == "joint" else None
+            look = partial(self._parser.attribution.look, temperature=temperature, against=against)
+            self._seen[against] = self._look_again(look)
+        return self._seen[against]
 
     def _look_again(self, look: Callable) -> Any:
         """Parse the sentence again, and keep what the layer did. Raises ModelError if the network is not the same any more.
@@ -252,25 +258,32 @@ class ParseResult:
             return self
         return replace(self, prediction=self.readings.with_confidence(self.prediction))
 
-    def contributions(self, norm: str = "exact") -> pd.DataFrame:
-        """Return the parts of each constituent's score, by label head: see `interpret.tables.contributions_with_words`."""
+    def contributions(self, norm: str = "exact", against: str | None = None) -> pd.DataFrame:
+        """Return the parts of each constituent's score, by label head: see `interpret.tables.contributions_with_words`.
+
+        against: compare with this label: why NP and not S?
+        """
         from lalkit.interpret import tables
 
-        return tables.contributions_with_words(self._parser.attribution, [self._look], [self.given], norm)
+        look = self._look(against)
+        return tables.contributions_with_words(self._parser.attribution, [look], [self.given], norm, against)
 
     def attention(self, label: str | None = None) -> pd.DataFrame:
         """Return the words to which label heads attend: see `interpret.tables.attention_with_words`."""
         from lalkit.interpret import tables
 
-        return tables.attention_with_words(self._parser.attribution, [self._look], [self.given], label)
+        return tables.attention_with_words(self._parser.attribution, [self._look()], [self.given], label)
 
-    def explain(self, label: str | None = None, norm: str = "exact", top: int = 3) -> str:
+    def explain(self, label: str | None = None, norm: str = "exact", top: int = 3, against: str | None = None) -> str:
         """Say in words what made the constituents of a label (None: all constituents).
 
         With the paper's layer: which label heads contributed most, by a norm, and to which words they attend. With label
         attention inside the span: which words added most to the score. These parts are exact, and there are no norms.
+
+        against: say why the constituents do not have this label. The parts of label heads, or of words, add up to the difference
+        of the two scores. No norm counts.
         """
-        return self._parser.attribution.explain(self._look, label, norm, top, self._parser.profile)
+        return self._parser.attribution.explain(self._look(against), label, norm, top, self._parser.profile, against)
 
     def explore(
         self,
@@ -278,6 +291,7 @@ class ParseResult:
         norm: str = "exact",
         beside: ParseResult | Sentence | None = None,
         constrain: bool = False,
+        against: str | None = None,
     ) -> Exploration:
         """Return a page to explore: point at a constituent to see its label heads, or its words.
 
@@ -288,6 +302,7 @@ class ParseResult:
                 two label heads, or gold. Each pane marks what the other does not have.
             constrain: show the heads that each phrase could have, and offer to forbid or require constituents. The page sends
                 these to the page around its frame.
+            against: compare the label of each constituent with this label.
 
         Raises:
             LalkitError: another sentence, one without constituents, or both gold and beside.
@@ -299,13 +314,16 @@ class ParseResult:
         if not fits:
             problem = "gold needs the same words and both layers, and cannot stand with `beside`, results or Sentences"
             raise LalkitError(problem, remedy="Leave one of them out.")
-        data = {**self._page(norm, gold, constrain), "constrain": constrain}
+        data = {**self._page(norm, gold, constrain, against), "constrain": constrain}
         if isinstance(beside, Sentence):
             return Exploration(explorer(data, tree_page([beside], data["title"], "gold")))
-        return Exploration(explorer(data, beside._page(norm, None, constrain) if beside else None))
+        return Exploration(explorer(data, beside._page(norm, None, constrain, against) if beside else None))
 
-    def _page(self, norm: str, gold: Sentence | None = None, attachments: bool = False) -> dict:
-        page = self._parser._page([self._look], " ".join(self.sentence.words[:12]), [gold] if gold else None, norm)
+    def _page(self, norm: str, gold: Sentence | None, attachments: bool, against: str | None) -> dict:
+        page = self._parser.attribution.page(
+            [self._look(against)], " ".join(self.sentence.words[:12]), self._parser.info.get("name", "a parser"),
+            [gold] if gold else None, norm, self._parser.profile, against,
+        )  # fmt: skip
         for span in page["sentences"][0]["spans"] if attachments else ():
             table = self.attachments((span["start"] + 1, span["end"]))
             span["attachments"] = table[["head", "head word", "probability"]].head(5).round(6).values.tolist()
@@ -711,11 +729,6 @@ class Parser(Questions):
         given = {number: result.given for number, result in results.items()}
         table = causes(hits, matched, given, lambda: self.attribution, columns) if columns else None
         return Hits(compiled, hits.matches, table, matched)
-
-    def _page(self, looks: Sequence, title: str, gold: Sequence[Sentence | None] | None, norm: str) -> dict:
-        """Return the data of a page to explore, as `lalkit.draw.explorer` describes them."""
-        model = self.info.get("name", "a parser")
-        return self.attribution.page(looks, title=title, model=model, gold=gold, norm=norm, profile=self.profile)
 
     @cached_property
     def attribution(self) -> AttributionSource:

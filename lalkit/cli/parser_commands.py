@@ -253,6 +253,7 @@ def explain(
     text: list[str],
     model: options.Model = "default",
     label: str | None = None,
+    against: str | None = None,
     html: Annotated[Path | None, options.FILE] = None,
 ) -> None:
     """Explain which label heads made a constituent, and what they attend to: in words, and with --html as a page.
@@ -260,10 +261,12 @@ def explain(
     A parser with label attention inside the span is explained word by word. The sums are exact.
 
     Example: lalkit explain "She saw the man with the telescope." --html page.html
+    Why NP and not S? lalkit explain "She saw the man with the telescope." --label NP --against S
 
     Args:
         text: Text to explain, sentence by sentence.
         label: Explain only constituents of this label, e.g. NP.
+        against: Explain why they do not have this other label. The parts add up to the difference of both scores.
         html: Write an interactive page to this file.
     """
     from lalkit.api import Parser
@@ -277,13 +280,13 @@ def explain(
     sentences = [sentence for part in text for sentence in read_text(part, parser.hyphens) or [read_sentence(part)]]
     source = parser.attribution
     temperature = parser.temperature if html and parser.config.model.task == "joint" else None
-    looks = source.look(sentences, temperature=temperature)
+    looks = source.look(sentences, temperature=temperature, against=against)
     for look in looks:
         if len(looks) > 1:
             print(f"# {' '.join(look.prediction.sentence.words)}")
-        print(source.explain(look, label, "exact", TOP, parser.profile), end="\n\n")
+        print(source.explain(look, label, "exact", TOP, parser.profile, against), end="\n\n")
     if html:
-        data = source.page(looks, title=source.question, model=str(model), norm="exact", profile=parser.profile)
+        data = source.page(looks, source.question, str(model), profile=parser.profile, against=against)
         logger.info("to explore: %s", write_text(html, explorer(data)))
 
 

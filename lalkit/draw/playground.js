@@ -112,7 +112,7 @@ window.addEventListener("message", ({ source, data }) => {
   }
 });
 
-byId("options").open = [...asked.keys()].some((name) => ["form", "require", "forbid", "without", "k"].includes(name));
+byId("options").open = [...asked.keys()].some((name) => ["form", "require", "forbid", "without", "against", "k"].includes(name));
 for (const [name, value] of asked) if (form.elements.namedItem(name)) form.elements[name].value = value;
 if (asked.get("text")) show();
 else byId("text").focus();

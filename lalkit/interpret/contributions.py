@@ -33,9 +33,10 @@ class Look:
     """Hold what the layer did in one parsed sentence: H label heads, n words, m spans.
 
     spans: the constituents of the parse, then those asked for besides. attention: [H, n + 2], over START, words, STOP.
-    raw: [m, H], the sum of each head's slice of each span vector. scores [m] and exact [m, H] are for the spans' own labels; they
-    are nan for a label that the parser does not know. Of `look(..., vectors=True)`, and of `ParseResult.look`: contexts [H, d],
-    the vector that each head passes on (equations 3 and 4); values [H, n + 2, d], of which the attention makes it.
+    raw: [m, H], the sum of each head's slice of each span vector. scores [m], exact [m, H] and parts [m, H + 1] are for the
+    spans' own labels; they are nan for a label that the parser does not know. The parts add up to the score, see
+    `paper_layer.parts_of`. Of `look(..., vectors=True)`, and of `ParseResult.look`: contexts [H, d], the vector that each head
+    passes on (equations 3 and 4); values [H, n + 2, d], of which the attention makes it.
     """
 
     prediction: Prediction
@@ -44,6 +45,7 @@ class Look:
     raw: np.ndarray = field(repr=False)
     scores: np.ndarray = field(repr=False)
     exact: np.ndarray = field(repr=False)
+    parts: np.ndarray = field(repr=False)
     contexts: np.ndarray | None = field(default=None, repr=False)
     values: np.ndarray | None = field(default=None, repr=False)
 
@@ -115,12 +117,6 @@ class Contributions:
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         exact = None if self.exact is None else self.exact[rows]
         return Contributions(self.spans.iloc[rows].reset_index(drop=True), self.raw[rows], exact)
-
-    def common(self, other: Contributions) -> tuple[Contributions, Contributions]:
-        """Return the contributions of both to the spans that both have, in one order."""
-        keys = ["sentence", "start", "end", "label"]
-        both = self.spans[keys].reset_index().merge(other.spans[keys].reset_index(), on=keys)
-        return self.where(both["index_x"].to_numpy()), other.where(both["index_y"].to_numpy())
 
     def table(self, norm: str) -> pd.DataFrame:
         """Return a row for each span and head: the columns of the span, head, norm, value."""

@@ -14,7 +14,9 @@ The span scorer is Linear, LN, ReLU, Linear (eq. 6), and its first step adds up 
 
 So removing head h is one subtraction after that step. Each head makes its own slice only; a head has no influence on the slices
 of other heads. A feed-forward after the label attention mixes the slices. Then there are no contributions, but the contexts of
-the heads can still be changed: all controls are defined.
+the heads can still be changed: all controls are defined. A head has one context c_h for a whole sentence, and R P c_h would
+cancel in a difference of fenceposts: the attention of a head acts on a span through the norm alone. So controls ask how much it
+does.
 
 The probes see the layer as an `AttentionView`: an example is a sentence, and each head has one query for it. y_h[t] = LN(R (x_t +
 P c_h)), so other weights give other contexts c_h. The view computes the outputs, the fenceposts and the scores again from the
@@ -37,9 +39,8 @@ from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError, checked
 from lalkit.interpret.contributions import NORMS, UNITS, Contributions, Heads, Look, Span, contributions, normalise
 from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
-from lalkit.network.batches import Batch
 from lalkit.network.label_attention import LabelAttention
-from lalkit.network.parser import Network, ParserOutput
+from lalkit.network.parser import ParserOutput
 from lalkit.network.predict import Prediction, predict
 from lalkit.network.scores import SpanScorer, fenceposts
 from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
@@ -57,7 +58,6 @@ class PaperLayer(AttributionSource):
     removed, passed = "output", "contexts"
     norms = tuple(NORMS)
     top_norm = "exact"
-    needs = {"attention": True, "posts": True}
 
     @staticmethod
     def system(config: ModelConfig) -> str:
@@ -104,10 +104,11 @@ class PaperLayer(AttributionSource):
         rows = [(start, end, index.get(label, 0)) for start, end, label in spans]
         start, end, label = torch.tensor(rows, device=posts.device, dtype=torch.long).reshape(-1, 3).T
         scores = output.label_scores[b, start, end, label].masked_fill(label == 0, torch.nan)
-        without = without_heads(cast(SpanScorer, self.network.spans), posts, torch.stack([start, end], 1))
+        scorer, sums, attention = cast(SpanScorer, self.network.spans), posts.sum(-1), output.attention[b, :, : n + 2]
+        without = without_heads(scorer, posts, torch.stack([start, end], 1))
         without = without.gather(2, label[:, None, None].expand(-1, without.shape[1], 1))[..., 0]
-        sums, attention = posts.sum(-1), output.attention[b, :, : n + 2]
-        parts = (attention, sums[end] - sums[start], scores, scores[:, None] - without)
+        of_heads = parts_of(scorer, posts[end] - posts[start], label).masked_fill(label[:, None] == 0, torch.nan)
+        parts = (attention, sums[end] - sums[start], scores, scores[:, None] - without, of_heads)
         return Look(prediction, tuple(spans), *(part.float().cpu().numpy().copy() for part in parts))
 
     def with_vectors(self, look: Look, output: ParserOutput, b: int) -> Look:
@@ -123,6 +124,11 @@ class PaperLayer(AttributionSource):
         layer, mask = self.layer, torch.ones_like(x[..., 0], dtype=torch.bool)
         attention = layer.hook("attention", layer.attend(x, mask), mask)
         return layer.hook("contexts", layer.contexts(x, attention)), layer.value(x).transpose(1, 2)
+
+    def parts(self, look: Look, span: Span) -> pd.DataFrame:
+        names = [*(f"label head {head}" for head in range(self.heads)), "no head"]
+        heads = pd.array([*range(self.heads), None], dtype="Int64")
+        return pd.DataFrame({"head": heads, "part": names, "value": look.parts[look.spans.index(span)]})
 
     def score(self, look: Look, span: Span) -> float:
         return look.scores[look.spans.index(span)]
@@ -187,7 +193,8 @@ class PaperLayer(AttributionSource):
             raise LalkitError("there is no sentence to look at", remedy="Give at least one.")
         self.check_contexts()
         network, layer = self.network.eval(), self.layer
-        x, mask = layer_input(network, self.collator(sentences).to(next(network.parameters()).device))
+        batch = self.collator(sentences).to(next(network.parameters()).device)
+        x, mask = network(batch, chart=False).x, batch.mask
         weights, values = layer.attend(x, mask)[:, :, None], layer.value(x).transpose(1, 2)
         decisions = self.span_decisions(self.parsed(sentences) if spans is None else spans)
 
@@ -306,9 +313,21 @@ def without_heads(
     return _with_empty(scorer.second(torch.relu_(scorer.norm(before))).transpose(0, 1))
 
 
-def layer_input(network: Network, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the inputs of the label attention: the vectors x and the mask."""
-    return network(batch, posts=True, chart=False).x, batch.mask
+@torch.no_grad()
+def parts_of(scorer: SpanScorer, slices: Float[Tensor, "m h d"], label: Int[Tensor, "m"]) -> Float[Tensor, "m parts"]:
+    """Split the score of each span for a label into a part of each head and, the last, a part that no head makes.
+
+    The parts add up to the score: the division of the layer norm and the choice of the ReLU stay as they are for the whole
+    span, and then the score is a sum over slices. slices: the span vectors, f_j - f_i.
+    """
+    each = torch.einsum("mhd,khd->mhk", slices, scorer.first.weight.unflatten(1, slices.shape[1:]))
+    each = torch.cat([each, scorer.bias.expand(len(each), 1, -1)], 1)
+    each = each - each.mean(-1, keepdim=True)
+    gain = scorer.norm.weight * (each.sum(1).square().mean(-1, keepdim=True) + scorer.norm.eps).rsqrt()
+    passed = scorer.second.weight[label - 1] * (each.sum(1) * gain + scorer.norm.bias > 0)
+    parts = torch.einsum("mhk,mk->mh", each, passed * gain)
+    parts[:, -1] += (passed * scorer.norm.bias).sum(-1) + scorer.second.bias[label - 1]
+    return parts
 
 
 def _with_empty(scores: Tensor) -> Tensor:

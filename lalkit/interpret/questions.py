@@ -24,6 +24,7 @@ explore out. The parameters, each a text:
     without   label heads that are switched off, by number or by label: 3, 7
     k         how many of the best structures to list
     tree      which of them to show, from 1
+    against   the label with which the page compares that of each constituent
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
 CAUSES = ("top_head", "probability", "gold")
 
 DEFAULTS = {"text": "", "sentence": "1", "form": "raw", "require": "", "forbid": ""}
-DEFAULTS |= {"without": "", "k": "5", "tree": "1"}
+DEFAULTS |= {"without": "", "k": "5", "tree": "1", "against": ""}
 BETWEEN = re.compile(r"[;\s]+(?![^(]*\))")  # constraints: not the spaces inside NP( 3, 5 )
 
 
@@ -93,11 +94,15 @@ class Questions:
     def attribution(self) -> AttributionSource:
         """The object that answers for the parser's label attention."""
 
-    def contributions(self, texts: Texts, norm: str = "exact", **options) -> pd.DataFrame:
-        """Return the parts of each constituent's score, by label head: see `tables.contributions_with_words`."""
+    def contributions(self, texts: Texts, norm: str = "exact", against: str | None = None, **options) -> pd.DataFrame:
+        """Return the parts of each constituent's score, by label head: see `tables.contributions_with_words`.
+
+        against: compare with this label: why NP and not S?
+        """
         from lalkit.interpret import tables
 
-        return tables.contributions_with_words(self.attribution, *self._looks(texts, options), norm)
+        looks = self._looks(texts, {**options, "against": against})
+        return tables.contributions_with_words(self.attribution, *looks, norm, against)
 
     def attention(self, texts: Texts, label: str | None = None, **options) -> pd.DataFrame:
         """Return the words to which label heads attend: see `tables.attention_with_words`.
@@ -180,7 +185,7 @@ class Questions:
         seen: list[Any] = [None] * len(sentences)
         for group, predictions, output in predict_batches(
             self.network, self.collator, sentences, self.config.train.lam,
-            posts=True, batch_words=batch_words, progress=progress,
+            batch_words=batch_words, progress=progress,
         ):  # fmt: skip
             for b, (place, prediction) in enumerate(zip(group, predictions)):
                 n, spans = len(prediction.sentence), parsed_spans(prediction)
@@ -383,7 +388,7 @@ class TypedSentences:
             if usual:
                 before, after = (items_of(r.spans, r.sentence.heads) for r in (usual, results[0]))
                 changed = {"added": sorted(map(str, after - before)), "missing": sorted(map(str, before - after))}
-            self.ready = arguments, self._explored(usual, shown)
+            self.ready = arguments, self._explored(usual, shown, arguments)
             return {
                 "sentences": parts,
                 "trees": [result.to_dict() for result in results],
@@ -397,7 +402,7 @@ class TypedSentences:
         if self.ready and self.ready[0] == arguments:
             return self.ready[1]
         with self._parsed(arguments) as (usual, results, number, _):
-            return self._explored(usual, results[number])
+            return self._explored(usual, results[number], arguments)
 
     def data(self, request: Any) -> dict:
         """Answer {"texts": [text or list of words, ...], "form": "raw"} with {"results": [...]}, each as `to_dict` gives it."""
@@ -410,8 +415,9 @@ class TypedSentences:
             check_length(text if isinstance(text, str) else " ".join(map(str, text)), form)
         return {"results": [result.to_dict() for result in self.parser.parse_all(texts, form)]}
 
-    def _explored(self, usual: Any, shown: Any) -> str:
-        return (usual or shown).explore(beside=usual and shown, constrain=True).html
+    def _explored(self, usual: Any, shown: Any, arguments: Mapping[str, Sequence[str]]) -> str:
+        against = arguments.get("against", [""])[-1].strip() or None
+        return (usual or shown).explore(beside=usual and shown, constrain=True, against=against).html
 
     @contextmanager
     def _parsed(self, arguments: Mapping[str, Sequence[str]]) -> Iterator[tuple[Any, list, int, list[str]]]:
@@ -436,7 +442,9 @@ class TypedSentences:
         parser = self.parser
         usual = parser.parse(text, form, **lists) if heads else None
         if usual:
-            usual.explore(constrain=True)  # now: its explanation belongs to the network as it is
+            usual.explore(
+                constrain=True, against=values["against"].strip() or None
+            )  # now: its explanation belongs to the network as it is
             parser = copy(parser)
             what = f"without head{'s' * (len(heads) > 1)} {', '.join(map(str, heads))}"
             parser.info = {**parser.info, "name": f"{parser.info.get('name', 'a parser')} {what}"}

@@ -8,7 +8,7 @@ and comparisons use both of them in the same way. A third layer needs one file w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from lalkit.chart.sums import Temperature
 from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError, ModelError, checked, whole_number
+from lalkit.errors import LalkitError, ModelError, ParameterError, checked, did_you_mean, whole_number
 from lalkit.interpret.contributions import Contributions, Heads, Span
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import HookedModule
@@ -52,9 +52,9 @@ class AttributionSource(ABC):
     `prediction` and `spans`, the spans to explain.
 
     A layer sets these attributes. question: the title of the page to explore. content: the content of a look, in words. norms:
-    the ways to measure a contribution, if there are several. top_norm: the norm that decides which head leads a span. needs:
-    options of `Network.forward` for a look. removed, passed: the hook points where a head can be set to zero, and to its mean.
-    mixed: whether the part of one head in the score of a span cannot be separated.
+    the ways to measure a contribution, if there are several. top_norm: the norm that decides which head leads a span. removed,
+    passed: the hook points where a head can be set to zero, and to its mean. mixed: whether the part of one head in the score
+    of a span cannot be separated.
     """
 
     question: str
@@ -62,7 +62,6 @@ class AttributionSource(ABC):
     norms: Sequence[str] = ()
     top_norm: str
     removed = passed = ""
-    needs: Mapping[str, Any] = {}
     mixed: bool = False
 
     def __init__(self, network: Network, collator: Collator, lam: float = 0.5):
@@ -104,21 +103,28 @@ class AttributionSource(ABC):
     def look(
         self, sentences: Sentences, besides: Spans | None = None, temperature: Temperature | None = None,
         decode: Decode | None = None, batch_words: int | None = None, progress: bool = False, vectors: bool = False,
+        against: str | None = None,
     ) -> list:  # fmt: skip
         """Parse sentences, in order, and keep a look at each; the same alone and in any batch.
 
         Args: besides: more spans of each sentence to look at. temperature: also compute probabilities, which the page then
             shows. decode, batch_words, progress: as in `lalkit.network.predict.predict_batches`. vectors: also keep the contexts
-            and the values of the heads of the paper's layer.
-        Raises: ModelError as `check` does.
+            and the values of the heads of the paper's layer. against: also look at each constituent under this label, as
+            `contrast` needs it.
+        Raises: ModelError as `check` does. ParameterError for a label that the parser does not know.
         """
         self.check()
-        looks, options = [None] * len(sentences), {"batch_words": batch_words, "progress": progress, **self.needs}
+        if against is not None:
+            self.check_label(against)
+        looks = [None] * len(sentences)
         for group, predictions, output in predict_batches(
-            self.network, self.collator, sentences, self.lam, decode=decode, temperature=temperature, **options
-        ):
+            self.network, self.collator, sentences, self.lam, decode=decode, temperature=temperature,
+            batch_words=batch_words, progress=progress,
+        ):  # fmt: skip
             for b, (place, prediction) in enumerate(zip(group, predictions)):
-                look = self.look_at(prediction, output, b, besides[place] if besides else ())
+                asked = [*besides[place]] if besides else []
+                asked += [(*span[:2], against) for span in parsed_spans(prediction)] if against else []
+                look = self.look_at(prediction, output, b, asked)
                 looks[place] = self.with_vectors(look, output, b) if vectors else look
         return looks
 
@@ -129,6 +135,13 @@ class AttributionSource(ABC):
     @abstractmethod
     def look_at(self, prediction: Prediction, output: ParserOutput, b: int, besides: Sequence[Span]) -> Any:
         """Return the look at sentence b of a batch. besides: more spans to look at."""
+
+    def check_label(self, label: str) -> None:
+        """Raise ParameterError for a label that the parser does not know."""
+        known = self.collator.vocab.labels[2:]
+        if label not in known:
+            remedy = f"{did_you_mean(label, known)}Labels: {', '.join(known)}."
+            raise ParameterError(f"there is no label {label!r}", remedy=remedy)
 
     def check_contexts(self) -> None:
         """Raise ModelError for a parser whose heads do not have one context each for a whole sentence."""
@@ -148,6 +161,21 @@ class AttributionSource(ABC):
         """Return the score of one span for its label."""
 
     @abstractmethod
+    def parts(self, look, span: Span) -> pd.DataFrame:
+        """Return the parts that add up to the score of a span: value, part (in words), and which head or word it belongs to."""
+
+    def contrast(self, look, span: Span, against: str) -> pd.DataFrame:
+        """Compare the label of a span with another label: the parts of both scores, and their differences.
+
+        look: one that was made with this `against`.
+        Returns: the columns of `parts`; against, of_label, of_against, value (their difference). The values add up to the
+            difference of both scores.
+        """
+        first, other = (self.parts(look, (*span[:2], label)) for label in (span[2], against))
+        columns = {"against": against, "of_label": first["value"], "of_against": other["value"]}
+        return first.assign(**columns, value=first["value"] - other["value"])
+
+    @abstractmethod
     def page_fields(self, norm: str, profile: dict | None) -> dict:
         """Return the data that the page to explore shows once, beside the title."""
 
@@ -160,39 +188,57 @@ class AttributionSource(ABC):
         """Return the data that the page to explore shows for one constituent."""
 
     def explain(
-        self, look, label: str | None = None, norm: str = "exact", top: int = 3, profile: dict | None = None
-    ) -> str:
+        self, look, label: str | None = None, norm: str = "exact", top: int = 3, profile: dict | None = None,
+        against: str | None = None,
+    ) -> str:  # fmt: skip
         """Explain each constituent of a label (None: all constituents) in words, one paragraph each.
 
         Args: norm and profile are for layers with `norms`: the measure of contributions, and how often each head leads each
-            label in a corpus (`tables.profile`). top: the number of heads, or words, to name.
+            label in a corpus (`tables.profile`). top: the number of heads, or words, to name. against: say why these are not
+            constituents of this label; the look was made with it.
         Raises: LalkitError for a label that the parse does not have, and if top is not a whole number of at least 1.
         """
         top = whole_number("top", top, 1)
-        spans = [span for span in look.spans if label in (None, span[2])]
+        everything = parsed_spans(look.prediction)
+        spans = [span for span in everything if label in (None, span[2]) and span[2] != against]
         if not spans:
-            there = ", ".join(dict.fromkeys(name for *_, name in look.spans))
-            raise LalkitError(f"there is no {label} in this parse", remedy=f"It has: {there}.")
+            what = f"{label or 'constituent'}{f' that is not {against}' if against else ''}"
+            there = ", ".join(dict.fromkeys(name for *_, name in everything))
+            raise LalkitError(f"there is no {what} in this parse", remedy=f"It has: {there}.")
         paragraphs = []
         for span in spans:
             words, head = look.prediction.sentence.words, _head_word(look.prediction, span)
             text = f"{span[2]} “{' '.join(words[slice(*span[:2])])}”" + (
                 f", head word “{words[head - 1]}”" if head else ""
             )
-            reasons = self.reasons(look, span, norm, top, profile)
+            if against:
+                reasons = self._why_not(look, span, against, top)
+            else:
+                reasons = self.reasons(look, span, norm, top, profile)
             paragraphs.append(f"{text}, score {self.score(look, span):.2f}: {reasons}")
-        if profile and profile["norm"] == norm:
+        if not against and profile and profile["norm"] == norm:
             paragraphs.append(f"The many sentences are those of {profile['corpus']}.")
         return "\n\n".join(paragraphs)
 
+    def _why_not(self, look, span: Span, against: str, top: int) -> str:
+        """Name the parts that differ most between two labels. With the rest, they add up to the difference."""
+        table = self.contrast(look, span, against)
+        largest = table.loc[table["value"].abs().nlargest(top).index]
+        names = [f"{row.part} {row.value:+.2f}" for row in largest.itertuples()]
+        if count := len(table) - len(largest):
+            rest = table["value"].sum() - largest["value"].sum()
+            names.append(f"{count} other part{'s' * (count > 1)} {rest:+.2f}")
+        text = f"{against} would score {table['of_against'].sum():.2f}. The difference of {table['value'].sum():+.2f}"
+        return f"{text} is the sum of: {', '.join(names)}."
+
     def page(
         self, looks: Sequence, title: str, model: str, gold: Sentences | None = None, norm: str = "exact",
-        profile: dict | None = None,
+        profile: dict | None = None, against: str | None = None,
     ) -> dict:  # fmt: skip
         """Return the data that `draw.explorer` shows.
 
-        Args: title and model are texts for the top of the page. gold: the same sentences with their gold trees. norm and
-            profile as in `explain`.
+        Args: title and model are texts for the top of the page. gold: the same sentences with their gold trees. norm, profile
+            and against as in `explain`.
         Raises: LalkitError if there is no sentence, or a parse has no dependencies.
         """
         if not looks:
@@ -211,11 +257,13 @@ class AttributionSource(ABC):
                 {"start": span[0], "end": span[1], "label": span[2], "head": _head_word(look.prediction, span)}
                 | {"score": round(float(self.score(look, span)), 4)}
                 | self.page_span(look, span)
+                | ({"against": self.contrast(look, span, against)["value"].tolist()} if against else {})
                 | ({"probability": probabilities[span]} if confidence else {})
                 for span in parsed_spans(look.prediction)
             ]
             sentences.append(shown)
-        return {"title": title, "model": model, **self.page_fields(norm, profile), "sentences": sentences}
+        fields = {**self.page_fields(norm, profile), "against": against}
+        return {"title": title, "model": model, **fields, "sentences": sentences}
 
     # Measure many sentences
 

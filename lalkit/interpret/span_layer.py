@@ -120,8 +120,8 @@ class SpanLayer(AttributionSource):
     def look_at(self, prediction: Prediction, output: ParserOutput, b: int, besides: Sequence[Span]) -> Terms:
         """Keep the terms of the scores of one sentence.
 
-        Each constituent has the terms of its own label and of the label that comes second there. Raises ModelError for a label
-        that the parser does not know.
+        Each constituent has the terms of its own label and of the label that comes second there. Raises
+        ParameterError for a label that the parser does not know.
         """
         roles = self._roles(prediction, output.label_scores[b], besides)
         rows = self._rows(output, b, prediction.sentence.words, roles) if roles else ()
@@ -138,8 +138,7 @@ class SpanLayer(AttributionSource):
             if others.max() > -torch.inf:
                 roles[start, end, names[int(others.argmax())]] = "second"
         for start, end, label in besides:
-            if label not in index:
-                raise ModelError(f"there is no label {label!r}", remedy=f"Labels: {', '.join(names[2:])}.")
+            self.check_label(label)
             roles.setdefault((start, end, label), "asked")
         return roles
 
@@ -192,6 +191,11 @@ class SpanLayer(AttributionSource):
         boundary = self.layer.boundary.at(tuple(edges), *spans, head + 1).unflatten(0, (len(b), -1))
         return attention, values, boundary, inside
 
+    def parts(self, look: Terms, span: Span) -> pd.DataFrame:
+        table = look.table[(look.table[["start", "end", "label"]] == list(span)).all(axis=1)]
+        names = [EDGES.get(row.term) or f"“{row.word}”" for row in table.itertuples()]
+        return table[["term", "position", "word", "value"]].assign(part=names).reset_index(drop=True)
+
     def score(self, look: Terms, span: Span) -> float:
         return look.of(span)[0]["score"].iloc[0]
 
@@ -219,15 +223,15 @@ class SpanLayer(AttributionSource):
         return {"boundary": self.layer.config.boundary}
 
     def page_span(self, look: Terms, span: Span) -> dict:
-        """Return two readings of the span: its own label, and the label that comes second."""
+        """Return two readings of the span: its own label, and one that was asked besides, or comes second."""
         readings = []
-        for words, rest in (look.of(span), look.of(span, "second")):
+        for words, rest in (look.of(span), look.of(span, "asked"), look.of(span, "second")):
             if len(words):
                 reading = {"label": words["label"].iloc[0], "score": _rounded(words["score"])[0]}
                 reading |= {key: _rounded(words[key]) for key in ("attention", "evidence", "value")}
                 readings.append({**reading, "rest": dict(zip(rest["term"], _rounded(rest["value"])))})
         words, _ = look.of(span)
-        return {"readings": readings, "then": list(zip(words["then"], _rounded(words["then_score"])))}
+        return {"readings": readings[:2], "then": list(zip(words["then"], _rounded(words["then_score"])))}
 
     def contributions_table(self, looks: Sequence[Terms], norm: str) -> pd.DataFrame:
         """Return the terms of each score: also term, position, word, attention and evidence. They are exact: no other norms."""

@@ -39,7 +39,7 @@ from scipy.stats import random_table, rankdata
 
 from lalkit.errors import LalkitError, whole_number
 from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.source import AttributionSource
+from lalkit.interpret.source import AttributionSource, parsed_spans
 from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Sentence
 
@@ -178,15 +178,27 @@ def _same(a: np.ndarray, b: np.ndarray) -> int:
 
 
 def contributions_with_words(
-    source: AttributionSource, looks: Sequence, given: Given, norm: str = "exact"
+    source: AttributionSource, looks: Sequence, given: Given, norm: str = "exact", against: str | None = None
 ) -> pd.DataFrame:
     """Return the parts of the score of each constituent of the parses, by label head.
 
     Paper's layer: a row for each constituent and label head; value is the contribution by a norm. Label attention inside the
     span: only the head of the constituent's own label makes its score, so there is a row for each term of the score (term,
     position, word, attention, evidence), and the values of a constituent add up to its score.
+
+    against: compare each constituent with this label over its words, as `AttributionSource.contrast` does; no norm counts.
     """
-    return with_words(source.contributions_table(looks, norm), _parses(looks), given)
+    if against is None:
+        return with_words(source.contributions_table(looks, norm), _parses(looks), given)
+    tables = [
+        source.contrast(look, span, against).assign(sentence=place, start=span[0], end=span[1], label=span[2])
+        for place, look in enumerate(looks)
+        for span in parsed_spans(look.prediction)
+        if span[2] != against
+    ]
+    if not tables:
+        raise LalkitError(f"every constituent is {against}", remedy="Compare with another label.")
+    return with_words(pd.concat(tables, ignore_index=True), _parses(looks), given)
 
 
 def attention_with_words(

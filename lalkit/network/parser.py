@@ -27,8 +27,8 @@ class ParserOutput:
     """What the network says about a batch.
 
     label_scores: [B, N+1, N+1, L], 0 beyond the end of a sentence. arc_scores: [B, N, N+1], log-probabilities over heads.
-    tag_scores: [B, N, tags]. Only on request: attention [B, H, T]; posts, the fenceposts of spans [B, N+1, H, d_out]; x, the
-    vectors that the last layer reads [B, T, d].
+    tag_scores: [B, N, tags]. posts: the fenceposts of spans [B, N+1, H, d_out]. x: the vectors that the last layer reads
+    [B, T, d]. attention: [B, H, T], of the paper's layer.
 
     Arc labels need heads: `Network.arc_labels(output, heads)`. If label_scores were computed without gradients,
     `Network.spans.at(output.span_parts, ...)` computes some of them again with gradients.
@@ -39,9 +39,9 @@ class ParserOutput:
     tag_scores: Tensor
     arc_parts: list[Tensor] = field(repr=False)
     span_parts: Parts = field(repr=False)
-    attention: Tensor | None = None
-    posts: Tensor | None = None
-    x: Tensor | None = None
+    posts: Tensor = field(repr=False)
+    x: Tensor = field(repr=False)
+    attention: Tensor | None = field(repr=False)
 
 
 class Network(HookedModule):
@@ -82,19 +82,11 @@ class Network(HookedModule):
             heads * size, config.arc_hidden, config.arc_label_hidden, len(vocab.arc_labels), config.dropout
         )
 
-    def forward(
-        self,
-        batch: Batch,
-        attention: bool = False,
-        posts: bool = False,
-        chart_gradient: bool = True,
-        chart: bool = True,
-    ) -> ParserOutput:
+    def forward(self, batch: Batch, chart_gradient: bool = True, chart: bool = True) -> ParserOutput:
         """Score a batch.
 
-        attention, posts: also return these; with posts also x. chart_gradient False: compute label_scores without gradients, so
-        that nothing is kept for a backward pass through all spans. chart False: leave label_scores empty, for a loss of arcs
-        alone.
+        chart_gradient False: compute label_scores without gradients, so that nothing is kept for a backward pass through all
+        spans. chart False: leave label_scores empty, for a loss of arcs alone.
         """
         content = self.hook("words", self.words(batch))
         tag_scores = self.tag_scorer(content[:, 1:-1]).float()
@@ -116,8 +108,7 @@ class Network(HookedModule):
             scores = self.spans.chart(spans, batch.lengths) if chart else x.new_empty(0)
         parts = self.arcs.parts(y.flatten(-2))
         arcs = arc_log_probabilities(self.hook("arcs", self.arcs.arcs(parts)), batch.word_mask)
-        weights, fences, x = weights if attention else None, *((fences, x) if posts else (None, None))
-        return ParserOutput(scores, arcs, tag_scores, parts, spans, weights, fences, x)
+        return ParserOutput(scores, arcs, tag_scores, parts, spans, fences, x, weights)
 
     @contextmanager
     def parsing(self) -> Iterator[None]:

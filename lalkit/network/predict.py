@@ -193,7 +193,6 @@ def predict_batches(
     network: Network, collator: Collator, sentences: Sequence[Sentence], lam: float = 0.5, *,
     batch_words: int | None = None, threads: int | None = None, progress: bool = False,
     decode: Decode | None = None, temperature: Temperature | None = None, precision: Precision = "fp32",
-    attention: bool = False, posts: bool = False,
 ) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:  # fmt: skip
     """Yield groups of indices with their predictions and the network's output, longest sentences first.
 
@@ -206,7 +205,6 @@ def predict_batches(
         temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number (or two:
             of labels, of arcs); None: do not.
         precision: Of the scores: auto, fp32 or bf16.
-        attention, posts: Options of `Network.forward`, which add to the output.
         progress: Show a bar: live in a terminal and in a notebook, else a new line now and then.
     """
     if temperature is not None:
@@ -226,7 +224,7 @@ def predict_batches(
             chosen = [sentences[i] for i in group]
             lengths, names = [len(s) for s in chosen], [s.where for s in chosen]
             with undisturbed(device, precision == "bf16"):
-                output = network(collator(chosen).to(device), attention=attention, posts=posts)
+                output = network(collator(chosen).to(device))
                 trees = find(output, lengths, lam, threads, task, names)
                 arc_labels = arc_label_scores(network, output, trees, collator.vocab.root)
                 labels, tags = arc_labels.argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()

@@ -32,13 +32,12 @@ from lalkit.evaluation.provenance import parts_hash
 from lalkit.evaluation.scores import evaluate
 from lalkit.files import write_text
 from lalkit.interpret import source_of
-from lalkit.interpret.controls import words_kept
 from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.network.batches import batches
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.studies.frame import one_epoch
-from lalkit.studies.label_heads import COLUMNS, TRAINED, HeadsRun, tests
+from lalkit.studies.label_heads import COLUMNS, TRAINED, HeadsRun, tests, words_kept
 from lalkit.training.checkpoint import Loaded, fingerprint, load_model, save_model
 from lalkit.training.objective import MAX_LENGTH, losses
 from lalkit.treebank.corpora import load

@@ -10,13 +10,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+from torch import Tensor
 
 from lalkit.api import Parser
 from lalkit.config import Config, read_saved
@@ -29,8 +32,9 @@ from lalkit.evaluation.scores import by_label, evaluate
 from lalkit.evaluation.statistics import COUNTS, holm, paired_test, welch
 from lalkit.files import find_json, write_bytes, write_json, write_text
 from lalkit.interpret import layer_of
-from lalkit.interpret.controls import TESTED, words_kept
 from lalkit.interpret.source import AttributionSource, SpanAttribution
+from lalkit.network.batches import Batch
+from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.probes.perturbation import ask
 from lalkit.reproduce.report import read_sweep
@@ -43,6 +47,7 @@ from lalkit.treebank.tree import Sentence
 logger = logging.getLogger(__name__)
 
 TRAINED = "as trained"
+TESTED = ("f1", "uas")  # the scores that are tested
 MARGIN = 0.3  # points: two means that differ by less count as equal, see `lalkit.evaluation.statistics.welch`
 MEANS = 200  # training sentences over which means are taken
 LABELS = 6  # the number of labels to look at, the most frequent ones, if none are named
@@ -421,3 +426,20 @@ def _cell(values: pd.Series) -> str:
         return ""
     digits = 0 if abs(mean) >= 1000 else 1 if abs(mean) >= 10 else 2
     return f"{mean:,.{digits}f}" + (f" ± {sd:,.{digits}f}" if sd > 1e-9 else "")
+
+
+@contextmanager
+def words_kept(network: Network) -> Iterator[None]:
+    """Compute the vectors of a batch's words only once inside the `with` block. Controls change only the steps after them."""
+    compute = network.words.forward
+    kept: dict[tuple, Tensor] = {}
+
+    def forward(batch: Batch) -> Tensor:
+        inputs = [x for x in (batch.lengths, batch.subwords, batch.places, batch.words, batch.chars) if x is not None]
+        key = tuple(x.cpu().numpy().tobytes() for x in inputs)
+        if key not in kept:
+            kept[key] = compute(batch)
+        return kept[key]
+
+    with patch.object(network.words, "forward", forward):
+        yield

@@ -68,7 +68,7 @@ OTHER = Sentence(("a",), ("X",), (), (0,))
 PARSED = Sentence(WORDS, ("X",) * 3, ((0, 3, "S"),), (0, 1, 1), ("x",) * 3)
 # Arguments that are refused, by the method: of a result, of its parser, and of its parser if the layer is the paper's.
 OF_RESULTS = {
-    "explain": [{"label": "ZZ"}, {"label": ""}, {"top": 0}, {"top": -1}, {"top": HUGE}],
+    "explain": [{"label": "ZZ"}, {"label": ""}, {"top": 0}, {"top": -1}, {"top": HUGE}, {"against": "ZZ"}],
     "explore": [{"gold": OTHER}, {"beside": OTHER}, {"gold": SENTENCE}, {"gold": PARSED, "beside": PARSED}],
     "attachments": [{"phrase": 0}, {"phrase": HUGE}, {"phrase": (1, HUGE)}],
     "alternatives": [{"k": 0}, {"k": HUGE}],

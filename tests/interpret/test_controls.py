@@ -1,16 +1,14 @@
 """Controls change the contexts as their names say, inside their block only; and the algebra of contexts holds."""
 
-import numpy as np
 import pytest
 import torch
 
 from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import ModelError
-from lalkit.evaluation.scores import evaluate
-from lalkit.interpret.controls import CONTROLS, compare, words_kept
 from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.network.parser import Network
+from lalkit.studies.label_heads import words_kept
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +66,7 @@ def test_uniform_attention_is_what_equal_keys_give(parser, sample, controls):
 
 def test_without_a_head_its_slice_is_zero_inside_the_block(parser, sample):
     with torch.inference_mode():
-        posts = parser.network(parser.collator(sample[:1]), posts=True).posts.clone()
+        posts = parser.network(parser.collator(sample[:1])).posts.clone()
         posts[:, :, 2] = 0
         expected = parser.network.spans(posts)
     with hooked(parser, parser.attribution.without(2, parser.attribution.mean(sample[:5]))["head out"]):
@@ -86,39 +84,14 @@ def test_word_vectors_are_computed_once_and_stay_the_same(parser, sample, monkey
     close(scores(parser, sample[:3]), before)
 
 
-def test_all_controls_in_one_table(parser, sample):
-    table, counts = compare(parser.network, parser.collator, sample[:30], ("share", "exact"))
-    table = table.set_index("contexts")
-    assert list(table.index) == list(CONTROLS)
-    trained = [f"{what}_{norm}" for norm in ("share", "exact") for what in ("same_top", "rho")]
-    assert table.loc["as trained", trained].tolist() == pytest.approx([100, 1, 100, 1])
-    assert table.loc["as trained", ["f1_p", "uas_p"]].tolist() == [1, 1]
-    assert table["f1_p"].between(0, 1, inclusive="right").all() and table["f1_p"].min() < 1
-    expected = evaluate(sample[:30], [r.sentence for r in parser.parse_all(sample[:30])])
-    names = ["f1", "uas", "las"]
-    assert table.loc["as trained", names].tolist() == pytest.approx([expected.summary()[k] for k in names])
-    same = [table.loc[name].drop("meaning").tolist() for name in ("swapped heads", "shuffled heads")]
-    assert same[0] == pytest.approx(same[1], abs=1e-6)
-    assert np.isnan(table.loc["zeroed", "rho_share"]), "all heads are alike: there is no ranking"
-    # The counts of every sentence under every control give the scores again.
-    assert len(counts) == 30 * len(CONTROLS)
-    sums = counts.groupby("contexts")[["matched", "gold", "predicted"]].sum()
-    f1 = 200 * sums["matched"] / (sums["gold"] + sums["predicted"])
-    assert f1[table.index].to_numpy(float) == pytest.approx(table["f1"].to_numpy())
-    assert counts.loc[counts["contexts"] == "as trained", "matched"].tolist() == expected.table()["matched"].tolist()
-
-
 @pytest.mark.parametrize(
-    ("change", "missing"),
-    [({"model.feedforward": 16}, set()), ({"model.label_attention.combine": "project"}, {"shuffled heads"})],
+    ("change", "slices"), [({"model.feedforward": 16}, True), ({"model.label_attention.combine": "project"}, False)]
 )
-def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, sample, change, missing):
+def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, sample, change, slices):
     torch.manual_seed(0)
     network = Network(override(parser.config, change).model, parser.vocab)
     source = PaperLayer(network, parser.collator)
-    table, counts = compare(network, parser.collator, sample[:12])
-    assert set(table["contexts"]) == set(CONTROLS) - missing == set(counts["contexts"])
-    assert table["f1"].between(0, 100).all() and not [name for name in table if name.startswith(("same_top", "rho"))]
+    assert ("shuffled heads" in source.controls(source.mean(sample[:5]))) == slices
     with pytest.raises(ModelError):
         source.look(sample[:1])
     other = Parser.load(parser.folder)
@@ -126,7 +99,7 @@ def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, 
     before = other.parse(sample[3]).score
     with other.patched({"label_attention.contexts": PaperLayer(network, parser.collator).mean(sample[:5])}):
         assert other.parse(sample[3]).score != before
-    if not missing:  # its heads have slices, which can be removed
+    if slices:  # its heads have slices, which can be removed
         with other.without(heads=[0, 1, 2]):
             assert other.parse(sample[3]).score != before
     else:

@@ -9,7 +9,7 @@ from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import LalkitError
 from lalkit.interpret.contributions import NORMS, contributions, normalise
-from lalkit.interpret.paper_layer import PaperLayer, without_heads
+from lalkit.interpret.paper_layer import PaperLayer, parts_of, without_heads
 from lalkit.interpret.tables import profile
 from lalkit.network.parser import Network
 from lalkit.network.scores import SpanScorer
@@ -39,12 +39,17 @@ def test_without_each_head_against_the_scorer_run_once_per_head():
     start, end = spans.T
     torch.testing.assert_close(chart[start, end], literal[start, end], rtol=0, atol=1e-5)  # the chart is in float32
     assert (found - literal[start, end][:, None]).abs().amax((0, 2)).min() > 1e-3, "every head has an effect"
+    slices, label = posts[end] - posts[start], torch.arange(len(spans)) % 6 + 1
+    parts = parts_of(scorer, slices, label)
+    torch.testing.assert_close(parts.sum(1), literal[start, end, label], rtol=0, atol=1e-12)
+    without_third = parts_of(scorer, torch.where(torch.arange(5)[:, None] == 2, 0.0, slices), label)
+    assert without_third[:, 2].abs().max() == 0 and parts[:, :5].abs().min() > 0, "each part is of its own slice"
 
 
 def test_raw_sums_and_exact_effects(parser, looks, sample):
     """Against really taking the head's slice out of every fencepost and scoring the whole chart again."""
     with torch.inference_mode():
-        output = parser.network(parser.collator(sample[:1]), posts=True)
+        output = parser.network(parser.collator(sample[:1]))
         posts, charts = output.posts[0], []
         for head in range(6):
             changed = output.posts.clone()
@@ -164,7 +169,7 @@ def spans_of(sentence):
 def test_the_view_has_the_decisions_of_the_parser(larger, some):
     seen = larger.view(some, spans=[spans_of(s) for s in some])
     with torch.no_grad():
-        output = larger.network(larger.collator(some), attention=True)
+        output = larger.network(larger.collator(some))
     assert torch.allclose(seen.weights[:, :, 0], output.attention)
     outcome = seen.predict(seen.weights)
     for b, sentence in enumerate(some):

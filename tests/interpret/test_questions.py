@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy, deepcopy
 from itertools import chain, cycle, islice
@@ -126,6 +127,28 @@ def test_the_values_are_those_of_the_layer(parsers, treebank):
         for place, look in enumerate(terms) for span in look.spans
     }  # fmt: skip
     assert sums.to_dict() == pytest.approx(wanted, abs=1e-4)
+
+
+def test_the_parts_of_two_labels_add_up_to_the_difference_of_their_scores(parser, treebank):
+    other, index = parser.vocab.labels[-1], parser.vocab.label_index
+    table = parser.contributions(treebank, against=other)
+    with torch.inference_mode():
+        charts = [parser.network(parser.collator([sentence])).label_scores[0] for sentence in treebank]
+    sums = table.groupby([*PLACE, "label"])[["of_label", "of_against", "value"]].sum()
+    scores = [[float(charts[k][i, j, index[name]]) for name in (label, other)] for k, i, j, label in sums.index]
+    assert sums.to_numpy() == pytest.approx(np.array([(a, b, a - b) for a, b in scores]), abs=1e-3)
+    result = parser.parse(TEXT)
+    (page,), label = parser.attribution.page([result._look(other)], "", "", against=other)["sentences"], other
+    for span, text in zip(page["spans"], result.explain(against=other).split("\n\n"), strict=True):
+        difference, parts = re.search(r"difference of (\S+) is the sum of: (.*)\.$", text).groups()
+        numbers = list(map(float, re.findall(r"[+-]\d+\.\d\d", parts)))
+        assert sum(numbers) == pytest.approx(float(difference), abs=0.03)
+        assert sum(span["against"]) == pytest.approx(float(difference), abs=0.01)
+        assert label == span.get("readings", [None, {"label": other}])[1]["label"]
+    html = TypedSentences(parser).page({"text": [TEXT], "against": [f" {other}"]})
+    assert html == result.alternatives(1)[0].explore(constrain=True, against=other).html
+    with pytest.raises(LalkitError, match="that is not"):
+        result.explain(other, against=other)
 
 
 def test_the_attention_is_of_sentences_or_of_spans(parsers, treebank):
@@ -358,6 +381,7 @@ def test_heads_are_switched_off_here_and_nowhere_else(parser):
         {"text": "One. Two.", "sentence": "3"}, {"text": "One. " * 10_000}, {"text": "One.", "sentence": "0"},
         {"text": "One.", "k": "21"}, {"text": "One.", "k": "all"}, {"text": "One.", "tree": "6"},
         {"text": "One.", "without": "9" * 5000}, {"text": "One.", "forbid": "NP(1"}, {"text": "One.", "k": "9" * 5000},
+        {"text": "One.", "against": "ZZ"},
         *({"text": "One.", "require": f"{a}{'9' * 5000}{b}"} for a, b in (("NP(1,", ")"), ("", "->1"), ("", "_NN"))),
     ],
 )  # fmt: skip

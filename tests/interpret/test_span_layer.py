@@ -7,7 +7,7 @@ import torch
 from lalkit.api import Parser
 from lalkit.config import override, tiny
 from lalkit.draw import explorer
-from lalkit.errors import LalkitError, ModelError
+from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.network.parser import Network
 from lalkit.probes.perturbation import ablate
 from lalkit.training.loop import train
@@ -113,7 +113,7 @@ def test_a_result_has_the_text_and_the_page(parser, tmp_path):
 
 
 def test_unknown_labels_are_refused(parser, sample):
-    with pytest.raises(ModelError, match="'ZZ'"):
+    with pytest.raises(ParameterError, match="'ZZ'"):
         parser.terms([sample[0]], besides=[[(0, 1, "ZZ")]])
 
 

@@ -6,14 +6,16 @@ nothing from the network; a policy in its head forbids it. What it shows was com
 The data are plain dicts, lists and numbers, and Sentences; those marked with * may be missing.
 
 - A page: title, model, sentences; *norm (the one shown first), *norms (those that can be chosen: name -> what it says),
-  *profile (corpus, spans, labels, led [label heads][labels], all [labels], norm), *boundary (full, lean or glass), *constrain.
+  *profile (corpus, spans, labels, led [label heads][labels], all [labels], norm), *boundary (full, lean or glass), *constrain,
+  *against (the label with which that of each constituent is compared).
   Without norms and without a boundary it shows trees alone (`tree_page`).
 - A sentence of n words: sentence (both layers), gold (both layers, or None), spans; *attention (of each label head, over START,
   the words and STOP; the sum is 1), *arc_probabilities.
 - A span, which is a constituent: start, end, label; *head, *probability (what is unsure is drawn faint, and a slider hides it),
   *score. The paper's layer gives values (norm -> a number for each label head). Label attention inside the span gives readings
-  (of the span's own label, and of the label with the second best score) and then (for each word: the best label, and its score,
-  without the word's evidence).
+  (of the span's own label, and of `against` or of the label with the second best score) and then (for each word: the best label,
+  and its score, without the word's evidence). *against: what each part (head or word, then the rest) adds to the label, less
+  what it adds to the label `against`; the sum is the difference of both scores.
 - A reading, the terms of one label's score for k words: label, score, attention, evidence and value (k numbers each; value =
   attention * evidence), rest (boundary; or, for the boundary `glass`, first, last and constant). Value and rest add up to score.
 
@@ -68,7 +70,7 @@ def explorer(data: dict, beside: dict | None = None) -> str:
     payload, drawings = [], []
     for p, pane in enumerate(panes):
         kind = "terms" if "boundary" in pane else "heads" if "norms" in pane else "plain"
-        fields = {key: pane[key] for key in ("norm", "norms", "profile", "boundary") if key in pane}
+        fields = {key: pane[key] for key in ("norm", "norms", "profile", "boundary", "against") if key in pane}
         sentences = []
         for i, shown in enumerate(pane["sentences"]):
             spans = in_order(shown["spans"])
@@ -152,6 +154,7 @@ def _sentence(shown: dict, spans: list[dict], comparison: dict | None) -> dict:
         row.setdefault("head", None)
         if "values" in row:
             row["values"] = {norm: _rounded(values) for norm, values in row["values"].items()}
+            row |= {"against": _rounded(row["against"])} if "against" in row else {}
     return {
         "id": shown["sentence"].id,
         "words": [unescape(word) for word in shown["sentence"].words],

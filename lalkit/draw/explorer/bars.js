@@ -1,6 +1,13 @@
 // The label heads behind the constituent, as bars around a zero line.
 // head: the label head whose attention is shown.
 // word: the column of the word whose label heads are listed.
+// A page that compares with another label begins with the differences: a norm of its own. Their last part is that of no head.
+const AGAINST = `against ${data.against}`;
+if (data.against) {
+  data.norm = AGAINST;
+  data.norms = { [AGAINST]: `what the head adds to the score of the label, less what it adds to that of ${data.against}`, ...data.norms };
+  for (const { spans } of data.sentences) for (const of of spans) of.values[AGAINST] = of.against?.slice(0, -1) ?? of.values.exact.map(() => 0);
+}
 Object.assign(state, { head: null, norm: data.norm, order: "value", word: null, allHeads: false, allLabels: false });
 const kept = { head: (text) => wholeFrom(0, sentence().attention.length)(text), norm: oneOf(Object.keys(data.norms)), word: (text) => wholeFrom(1, sentence().words.length + 1)(text) };
 const values = (of) => of.values[state.norm];
@@ -38,10 +45,15 @@ function showBars() {
   if (!showTitle(of, "label heads")) return;
   const heads = ranked(of);
   const scored = state.norm === "exact" && of.score !== undefined; // only this norm is a part of the score
-  const ends = [0, ...values(of)];
+  const ends = [0, ...values(of), ...(state.norm === AGAINST ? (of.against ?? []) : [])];
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const listed = state.allHeads ? heads : heads.slice(0, FEW);
   byId("bars").append(...(scored ? scoreLine(of.label, of.score) : []));
+  if (state.norm === AGAINST && of.against) {
+    const [rest] = of.against.slice(-1);
+    byId("bars").append(...scoreLine(`${of.label} minus ${data.against}`, sum(of.against)));
+    byId("bars").append(make("li", {}, bar("div", { name: "no head", value: rest, number: show(rest), spoken: `no head: ${show(rest)}` }, low, high)));
+  }
   byId("bars").append(...listed.map((item) => make("li", {}, headBar(item, low, high))));
   byId("more-heads").hidden = heads.length <= FEW;
   byId("more-heads").textContent = state.allHeads ? `Show the first ${FEW} only` : `Show all ${heads.length} label heads`;

@@ -1,7 +1,7 @@
 // The terms of a constituent's score as bars: for every word its attention times its evidence, and what the edges add.
-// reading: 0 for the parse's own label, 1 for the label that comes second, 2 for the difference between the two.
+// reading: 0 for the parse's own label, 1 for the label that comes second or is compared, 2 for the difference between the two.
 // word: the word whose evidence is taken out.
-Object.assign(state, { reading: 0, order: "size", shading: "value", word: null, allTerms: false });
+Object.assign(state, { reading: data.against ? 2 : 0, order: "size", shading: "value", word: null, allTerms: false });
 const kept = { reading: wholeFrom(0, 3), word: (text) => wholeFrom(1, sentence().words.length + 1)(text), shading: oneOf(["value", "attention"]) };
 const EDGES = { first: "first word", last: "last word", constant: "constant", boundary: "boundaries" };
 const BOUNDARY = {
@@ -43,7 +43,8 @@ function behind(of) {
   return `score ${plain(score)}, most by ${wordAt(best.position)} (${signed(best.value)})${runnerUp(of)}`;
 }
 
-const runnerUp = (of) => (of.readings[1] ? `; ${of.readings[1].label} comes second with ${plain(of.readings[1].score)}` : "");
+const compared = (of) => data.against && of.label !== data.against;
+const runnerUp = (of) => (of.readings[1] ? `; ${of.readings[1].label} ${compared(of) ? "would score" : "comes second with"} ${plain(of.readings[1].score)}` : "");
 
 function showPanel() {
   const of = span();
@@ -76,7 +77,7 @@ function showTerms(of) {
 
 function choices(of) {
   const [own, second] = of.readings.map((one) => one.label);
-  return second ? [own, `${second}, the second`, `${own} minus ${second}`] : [own];
+  return second ? [own, compared(of) ? second : `${second}, the second`, `${own} minus ${second}`] : [own];
 }
 
 function nameOf(of, term) {
