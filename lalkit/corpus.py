@@ -41,7 +41,7 @@ from lalkit.chart.sums import Temperature
 from lalkit.config import MOST_PROCESSES
 from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError, whole_number
 from lalkit.network.batches import usual
-from lalkit.network.predict import Precision, resolve_precision
+from lalkit.network.predict import Precision, find_device, resolve_precision
 from lalkit.training.checkpoint import fingerprint, read_calibration
 from lalkit.treebank.brackets import decode as decode_bytes
 from lalkit.treebank.text import Form, check_look, read_lines
@@ -369,7 +369,7 @@ def forms(text: str) -> tuple[To, ...]:
 
 def parse(
     job: Job, text: Text, out: str | Path | None = None, workers: int | None = None, cluster: str | None = None,
-    replace_files: bool = False,
+    replace_files: bool = False, device: str = "auto",
 ) -> None:  # fmt: skip
     """Parse a text and write every result in its place.
 
@@ -380,6 +380,7 @@ def parse(
         workers: The number of worker processes; None for this process.
         cluster: The address of a dask scheduler. Its workers need the parser under the same path.
         replace_files: Replace files that are there, although `out` does not name them exactly.
+        device: Where this process computes, see `find_device`. Worker processes compute on the CPU.
 
     Raises:
         LalkitError: A text, a parser or an output cannot be used. The blocks that are finished are kept, and the same command
@@ -387,11 +388,12 @@ def parse(
     """
     outs = places(job, text, out, workers, cluster)
     with ExitStack() as stack:
-        here = "cuda" if torch.cuda.is_available() and not (workers or cluster) else "cpu"
+        here = find_device("cpu" if workers or cluster else device)
         found = (read_calibration(job.folder) or {}).get("temperature", 1.0)
         job = replace(
-            job, folder=str(Path(job.folder).resolve()), precision=resolve_precision(job.precision, here, exact=job.confidence),
-            prefix=text.prefix, sha256=fingerprint(job.folder) if out else None,
+            job, folder=str(Path(job.folder).resolve()), prefix=text.prefix,
+            precision=resolve_precision(job.precision, here.type, exact=job.confidence),
+            sha256=fingerprint(job.folder) if out else None,
             temperature=tuple(found) if isinstance(found, list) else found,  # a job is the key of a cache
         )  # fmt: skip
         parts = Parts(Path(f"{out}.parts"), job) if out else None
@@ -407,7 +409,7 @@ def parse(
         def todo() -> Iterator[Block]:
             """Yield the blocks that are not finished."""
             nonlocal last
-            for block in blocks(text, BATCHES * WORD * usual(here), job.form):
+            for block in blocks(text, BATCHES * WORD * usual(here.type), job.form):
                 last = block.number
                 if parts and parts.has(block):
                     bar.update(block.bytes)
@@ -415,7 +417,7 @@ def parse(
                     yield block
 
         try:
-            alone = ((block, parse_block(job, block, here)) for block in todo())
+            alone = ((block, parse_block(job, block, str(here))) for block in todo())
             for block, record in computed(job, todo(), workers, cluster) if workers or cluster else alone:
                 if parts:
                     parts.add(block, record)

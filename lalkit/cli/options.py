@@ -142,6 +142,7 @@ TREEBANK = (
 )
 PARSER = "A trained parser: a shipped one by name, default for the usual one, a folder, or hf:owner/name."
 PRECISION = "The precision of the computation: fp32 (exact), bf16, or auto (bf16 where it is faster, else fp32)."
+DEVICE = "Where to compute: cpu, cuda, cuda:1 (the second GPU) or mps; auto is cuda if there is one, else cpu."
 SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more settings."
 
 Treebank = Annotated[str, typer.Option("--treebank", help=TREEBANK)]
@@ -153,6 +154,7 @@ Threads = Annotated[
     int | None, typer.Option(callback=set_threads, help="The number of processor threads; 0 means one per core.")
 ]
 Precision = Annotated[Literal["auto", "fp32", "bf16"], typer.Option(help=PRECISION)]
+Device = Annotated[str, typer.Option(help=DEVICE)]
 # Places that a command writes.
 FILE, FOLDER = typer.Option(parser=output_file, metavar="FILE"), typer.Option(parser=output_folder, metavar="FOLDER")
 Json = Annotated[Path | None, typer.Option("--json", parser=json_file, metavar="FILE")]

@@ -77,6 +77,7 @@ def evaluate(
     by: Literal["length", "label"] | None = None,
     parses: Annotated[Path | None, options.FILE] = None,
     precision: options.Precision = "fp32",
+    device: options.Device = "cpu",
     threads: options.Threads = None,
 ) -> None:
     """Score a parser on a treebank: brackets as EVALB counts them, UAS and LAS.
@@ -93,12 +94,12 @@ def evaluate(
     from lalkit.api import Parser
     from lalkit.evaluation import scores
     from lalkit.files import write_json, write_text
-    from lalkit.network.predict import resolve_precision
+    from lalkit.network.predict import find_device, resolve_precision
     from lalkit.treebank import conllu, corpora
 
     start = time.perf_counter()
-    precision = resolve_precision(precision, "cpu")
-    loaded = Parser.load(parser, precision)
+    precision = resolve_precision(precision, find_device(device).type)
+    loaded = Parser.load(parser, precision, device)
     corpus = corpora.load(treebank, split, task=loaded.config.model.task)
     if problems := len(corpus.problems):
         logger.info("%d sentences cannot be read and are left out: lalkit data check %s", problems, treebank)
@@ -149,7 +150,7 @@ HEADINGS = {
     "What is read": ("model", "file", "form"),
     "What is written": ("to", "out", "confidence", "replace"),
     "For one typed sentence": ("require", "forbid", "alternatives", "differ", "attach"),
-    "How it is computed": ("workers", "cluster", "precision"),
+    "How it is computed": ("device", "workers", "cluster", "precision"),
 }
 
 
@@ -170,6 +171,7 @@ def parse(
     attach: str | None = None,
     confidence: bool = False,
     precision: options.Precision = "auto",
+    device: options.Device = "auto",
     replace: options.Replace = False,
 ) -> None:
     """Parse text of any size. An empty line stays an empty line in PTB output; other forms leave it out.
@@ -224,12 +226,12 @@ def parse(
                 lines = corpus.from_arguments(text)
             else:
                 lines = corpus.from_stream(sys.stdin.buffer, "standard input", "stdin")
-            return corpus.parse(job, lines, out, workers, cluster, replace)
+            return corpus.parse(job, lines, out, workers, cluster, replace, device)
     if not text or len(text) != 1 or any((out, workers is not None, cluster, "parquet" in forms)):
         problem = "constraints and alternatives are for one typed sentence, and are printed"
         without = "without --file, --out, --workers, --cluster or parquet"
         raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
-    parser = Parser.load(model, resolve_precision(precision, "cpu", exact=True))
+    parser = Parser.load(model, resolve_precision(precision, "cpu", exact=True), device)
     result = parser.parse(text[0], form, require=require or (), forbid=forbid or ())
     if attach is not None:
         for row in result.attachments(attach).head(5).itertuples():
@@ -255,6 +257,7 @@ def explain(
     label: str | None = None,
     against: str | None = None,
     html: Annotated[Path | None, options.FILE] = None,
+    device: options.Device = "cpu",
 ) -> None:
     """Explain which label heads made a constituent, and what they attend to: in words, and with --html as a page.
 
@@ -276,7 +279,7 @@ def explain(
 
     check_names(text)
     options.set_threads(None)
-    parser = Parser.load(model)
+    parser = Parser.load(model, device=device)
     sentences = [sentence for part in text for sentence in read_text(part, parser.hyphens) or [read_sentence(part)]]
     source = parser.attribution
     temperature = parser.temperature if html and parser.config.model.task == "joint" else None
@@ -296,6 +299,7 @@ def serve(
     port: int = 8642,
     host: str = "127.0.0.1",
     open_: Annotated[bool, typer.Option("--open")] = False,
+    device: options.Device = "cpu",
     threads: options.Threads = None,
 ) -> None:
     """Serve a page on which you type a sentence, explore its tree, and change what the parser may do. Ctrl-C ends it.
@@ -313,7 +317,7 @@ def serve(
     from lalkit.chart.machine import is_compiled
     from lalkit.chart.sums import outside
 
-    server = Parser.load(model).playground(host=host, port=port)
+    server = Parser.load(model, device=device).playground(host=host, port=port)
     if not is_compiled(outside):
         logger.info("compiling once, about %d seconds", COMPILING)
     for page in ("/parse", "/explore"):  # so that the first sentence that is typed need not wait
@@ -335,6 +339,7 @@ def search(
     arc: str | None = None,
     word: str | None = None,
     tag: str | None = None,
+    device: options.Device = "cpu",
 ) -> None:
     """Search trees for a pattern of tgrep, and print each match between its neighbouring words.
 
@@ -356,7 +361,7 @@ def search(
 
     sentences, conditions = load(treebank, split), {"head": head, "arc": arc, "word": word, "tag": tag}
     options.set_threads(None)
-    find = partial(Parser.load(model).search, sentences) if model else sentences.search
+    find = partial(Parser.load(model, device=device).search, sentences) if model else sentences.search
     hits = find(pattern, **conditions)
     logger.info("%r", hits)
     print(hits, end="")
