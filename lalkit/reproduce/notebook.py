@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import hashlib
-import io
 import logging
 import os
 import signal
@@ -21,7 +20,6 @@ import sys
 import tempfile
 import threading
 import time
-import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -58,7 +56,6 @@ class Parameter:
     name: str
     type: str
     default: object
-    help: str = ""
 
     def convert(self, value: object, notebook: str = "") -> object:
         """Return the value as the declared type. Text from a command line is read: 3, 5e-5, true, or a,b,c for a list.
@@ -105,8 +102,6 @@ def parse_declarations(source: str, where: str = "") -> dict[str, Parameter]:
     parameters: dict[str, Parameter] = {}
     line = 1
     try:
-        tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-        comments = {t.start[0]: t.string.lstrip("#").strip() for t in tokens if t.type == tokenize.COMMENT}
         for statement in ast.parse(source).body:
             line = statement.lineno
             match statement:
@@ -117,8 +112,8 @@ def parse_declarations(source: str, where: str = "") -> dict[str, Parameter]:
                     raise ValueError
             if name in parameters:
                 raise ValueError
-            parameters[name] = Parameter(name, kind, default, comments.get(statement.end_lineno, ""))
-    except (SyntaxError, tokenize.TokenError, ValueError, KeyError):  # pydantic's errors are ValueErrors, too
+            parameters[name] = Parameter(name, kind, default)
+    except (SyntaxError, ValueError, KeyError):  # pydantic's errors are ValueErrors, too
         problem = f"line {line} declares no parameter, or one twice, or with a wrong type"
         raise ParameterError(problem, where=where, remedy=FORM) from None
     return parameters
