@@ -107,7 +107,7 @@ def prepare_kernel() -> None:
     opened: set[str] = set()
 
     def note(event: str, arguments: tuple) -> None:
-        if event == "open" and isinstance(arguments[0], str) and arguments[1] in ("r", "rb"):
+        if event == "open" and arguments[1] in ("r", "rb") and arguments[0] and isinstance(arguments[0], str):
             opened.add(os.path.relpath(arguments[0], ROOT))
 
     def write() -> None:
@@ -161,7 +161,8 @@ def execute(path: Path) -> dict:
     for cell, done in zip(notebook["cells"], executed["cells"], strict=True):
         if cell["cell_type"] == "code":
             outputs = [compact(output) for output in done["outputs"]]
-            cell["outputs"] = [output for output in outputs if output.get("text") != []]
+            bars = [output for output in outputs if any("widget" in kind for kind in output.get("data", {}))]
+            cell["outputs"] = [output for output in outputs if output.get("text") != [] and output not in bars]
     after, title = os.times(), notebook["cells"][0]
     seconds = round(sum(after[2:4]) - sum(before[2:4]))  # of the kernel, which has ended
     title["source"] = MINUTES.sub(minutes(seconds), text(title["source"])).splitlines(keepends=True)

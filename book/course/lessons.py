@@ -13,9 +13,11 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from checks import GOLD, LABELS, WORDS, Mistake, _best_sum, compare, compare_calls, report
 from scipy import stats
@@ -26,12 +28,20 @@ from lalkit.chart.joint import decode
 from lalkit.chart.loss import span_likelihood_loss, span_margin_loss
 from lalkit.chart.sums import marginals
 from lalkit.config import LabelAttentionConfig
-from lalkit.evaluation.scores import evaluate
+from lalkit.evaluation.scores import by_label, evaluate
+from lalkit.evaluation.statistics import welch
+from lalkit.interpret.contributions import contributions
+from lalkit.interpret.tables import top_shares
 from lalkit.probes.perturbation import erasure_flip, permutation_tvd
 from lalkit.probes.view import AttentionView, linear_view
+from lalkit.probes.weights import conicity
+from lalkit.reproduce.report import read_sweep
+from lalkit.reproduce.sweep import plan
+from lalkit.studies.gates import HardConcreteGate
 from lalkit.training import named as models
 from lalkit.treebank.brackets import parse_tree, tree_to_sentence
-from lalkit.treebank.corpora import load
+from lalkit.treebank.check import subset
+from lalkit.treebank.corpora import load, repository
 from lalkit.treebank.joint import GROUP, to_joint
 from lalkit.treebank.tree import Sentence
 
@@ -550,3 +560,256 @@ def check_seeds(answer):
 def check_coin(answer):
     """Check how often a coin shows heads at least 161 times in 300 throws."""
     compare(answer, stats.binomtest(161, 300, alternative="greater").pvalue, ANSWER)
+
+
+# ---------------------------------------------------------------- 07, 08: training and speed
+
+
+@exercise("07.1")
+def check_twice(answer):
+    """Check a function of some scores that returns twice their standard deviation."""
+    cases = [((scores,), 2 * np.std(scores, ddof=1)) for scores in ([63.5, 61.0, 62.2], [50.0, 50.0, 53.0, 58.5])]
+    compare_calls(answer, ANSWER, cases)
+
+
+@exercise("08.2")
+def check_amdahl(answer):
+    """Check a function of (share of a part, how much faster it becomes) that returns how much faster the whole becomes."""
+    compare_calls(answer, ANSWER, [((p, s), 1 / (1 - p + p / s)) for p, s in ((0.5, 2.0), (0.8, 4.0), (0.25, 100.0))])
+
+
+@exercise("08.3")
+def check_summed_first(answer):
+    """Check a function of (layer, x, mask) that returns the output and the attention of the label attention layer."""
+    need(callable(answer), f"{ANSWER} is a value of type {type(answer).__name__}.", "It must be a function.")
+    random = torch.random.get_rng_state()
+    torch.manual_seed(1)
+    layer = lalkit.LabelAttention(LabelAttentionConfig(heads=3, d_kv=4, d_out=4), 8, 4).double().eval()
+    x, mask = torch.randn(2, 5, 8, dtype=torch.float64), torch.arange(5) < torch.tensor([[5], [3]])
+    torch.random.set_rng_state(random)
+    with torch.no_grad():
+        truths, given = layer(x, mask), pair(answer(layer, x, mask), "y, attention")
+    for one, truth, name in zip(given, truths, ("y", "attention")):
+        need(isinstance(one, torch.Tensor), f"{name} is no tensor.", "Begin with a copy of label_attention_twin.")
+        need(one.shape == truth.shape, f"{name} has the shape {list(one.shape)}.", "Name its axes in your einsum.")
+        right = (
+            torch.where(mask[(..., *[None] * (truth.dim() - 2))], (one - truth).abs(), 0)
+            if name == "y"
+            else one - truth
+        )
+        need(right.abs().max() < 1e-6, f"{name} has other numbers.", "What is summed, and over which axis?")
+
+
+# ---------------------------------------------------------------- 09, 11: heads and errors
+
+
+@cache
+def without_the_head_of_s() -> tuple[int, int]:
+    """Return the head with the highest lift for S in our test part, and how many S the parser finds less without it."""
+    parser, gold = lalkit.load("en-news-x"), load("sample", "test").sentences
+    exact = top_shares(contributions(parser.look(gold), gold), "exact", ["S"])
+    head = int(exact[exact["led"] >= 20].sort_values("lift", ascending=False)["head"].iloc[0])
+    found = []
+    for heads in ([], [head]):
+        with parser.without(heads=heads) if heads else contextlib.nullcontext():
+            table = by_label(gold, [result.sentence for result in parser.parse_all(gold)])
+        found.append(int(table.set_index("label").loc["S", "matched"]))
+    return head, found[0] - found[1]
+
+
+@exercise("09.2")
+def check_head_of_s(answer):
+    """Check the head with the highest lift for S, and how many right S the parser loses without it."""
+    for given, truth, name in zip(pair(answer, "head, lost S"), without_the_head_of_s(), ("head", "number of lost S")):
+        compare(given, truth, f"the {name}")
+
+
+@exercise("11.1")
+def check_missing_s(answer):
+    """Check the number of missing S in our test part."""
+    need_number(answer, "errors")
+    errors = lalkit.load("en-news-x").errors(lalkit.Treebank.load("sample", "test"))
+    compare(answer, int(((errors["class"] == "missing") & (errors["gold_label"] == "S")).sum()), ANSWER)
+
+
+@exercise("11.3")
+def check_interval(answer):
+    """Check a function of (a proportion, a number of spans) that returns the two ends of an interval."""
+    need(callable(answer), f"{ANSWER} is a value of type {type(answer).__name__}.", "It must be a function.")
+    cases = [((p, n), p + 2 * np.sqrt(p * (1 - p) / n) * np.array([-1, 1])) for p, n in ((0.5, 100), (0.1, 36))]
+    compare_calls(lambda p, n: np.array(answer(p, n)), ANSWER, cases)
+
+
+# ---------------------------------------------------------------- 13, 13b: what the heads mean
+
+
+@exercise("13.3")
+def check_sinica(answer):
+    """Check how many points of F1 the layer of the paper loses with uniform attention on Sinica."""
+    table = pd.read_csv(repository() / "figures/heads/chinese/table.csv", keep_default_na=False)
+    f1 = table[(table["measure"] == "f1") & (table["system"] == "paper's layer")].astype({"value": float})
+    means = f1.groupby("what")["value"].mean()
+    compare(answer, means["as trained"] - means["uniform attention"], ANSWER)
+
+
+@exercise("13b.1")
+def check_phrases_left(answer):
+    """Check how many VPs the parser finds as trained, and with the heads of VP and S at their means."""
+    for given, truth, name in zip(pair(answer, "VPs before, VPs after"), verb_phrases(), ("first", "second")):
+        compare(given, truth, f"the {name} number")
+
+
+@cache
+def verb_phrases() -> tuple[int, int]:
+    """Return how many VPs the parser finds in our test part: as trained, and with the heads of VP and S at their means."""
+    parser, gold = lalkit.load("en-news-span"), load("sample", "test").sentences
+    mean = parser.attribution.mean(subset(load("sample", "train").sentences, 200))
+    counts = []
+    for block in (contextlib.nullcontext(), parser.patched({"spans.evidence": mean}, heads=["VP", "S"])):
+        with block:
+            spans = [span for result in parser.parse_all(gold) for span in result.sentence.constituents]
+        counts.append(sum(span.label == "VP" for span in spans))
+    return counts[0], counts[1]
+
+
+ENGINEERS = "The engineers who repaired the old bridge say that it will carry trucks ."
+
+
+@exercise("13b.2")
+def check_other_words(answer):
+    """Check the spans of the lesson's sentence whose most attended word is not their head word, as (start, end)."""
+    compare(answer, other_words(), "the list of spans")
+
+
+@cache
+def other_words() -> set[tuple[int, int]]:
+    """Return the spans of the lesson's sentence whose most attended word is not their head word."""
+    result = lalkit.load("en-news-span").parse(ENGINEERS, "tokens")
+    terms = result.terms.table.query("role == 'parse' and term == 'word' and end - start > 1")
+    most = terms.loc[terms.groupby(["start", "end", "label"])["attention"].idxmax()]
+    head_words = {(span.start, span.end): result.sentence.words[span.head - 1] for span in result.spans}
+    return {(r.start, r.end) for r in most.itertuples() if r.word != head_words[r.start, r.end]}
+
+
+# ---------------------------------------------------------------- 15: tables of runs
+
+
+@exercise("15.1")
+def check_differences(answer):
+    """Check how large a difference must be to be significant: with two seeds of each cell, and with five."""
+    for given, seeds, name in zip(pair(answer, "with two seeds, with five"), (2, 5), ("two", "five")):
+        compare(given, given, f"the difference with {name} seeds")
+        one = np.resize([90.0, 90.3], seeds)
+        for d, right in ((given, True), (given - 0.05, False)):
+            p = welch(one, one + float(d), margin=0.3).p if d else 1.0
+            remedy = "Take 90.0 and 90.3 in turn as the scores of one cell, and the smallest d, to 0.05."
+            need(
+                (p < 0.05) == right, f"the difference with {name} seeds is too {'small' if right else 'large'}.", remedy
+            )
+
+
+@exercise("15.2")
+def check_spread_of_seeds(answer):
+    """Check how far the seeds of one cell lie apart in F1, at most."""
+    runs = read_sweep(repository() / "figures/sweeps/ablation-1-longer.csv")
+    compare(answer, runs.runs.groupby(runs.axes)["f1"].agg(np.ptp).max(), ANSWER)
+
+
+@exercise("15.3")
+def check_sweep_file(answer):
+    """Check the file of a sweep: it can be read, has several cells, and a claim that two cells are the same."""
+    need(isinstance(answer, (str, Path)) and answer, "there is no file.", "Give the path of your .yml file.")
+    need(Path(answer).is_file(), "there is no such file.", "Give its path from the folder of the notebook.")
+    planned = plan(answer)
+    need(len(planned.runs) > 1, "it has one run only.", "Give the axis of the grid at least two values.")
+    kinds = {kind for claim in planned.content.get("claims", []) for kind in ("better", "same") if claim.get(kind)}
+    need(kinds == {"better", "same"}, "a claim is missing.", "Write one with better, and one with same.")
+
+
+# ---------------------------------------------------------------- 17 to 19: classifiers, summarizers, all systems
+
+
+@exercise("17.2")
+def check_signed_conicity(answer):
+    """Check a function of states [words, size] that returns the mean of their signed cosines with their mean."""
+    cases = []
+    for words, size in ((3, 2), (5, 4)):
+        states = torch.randn(words, size, generator=torch.Generator().manual_seed(words), dtype=torch.float64)
+        truth = conicity(states[None, None], torch.ones(1, words, dtype=torch.bool)).item()
+        cases.append(((states.numpy(),), truth))
+    compare_calls(answer, ANSWER, cases)
+
+
+@exercise("17.3")
+def check_supported(answer):
+    """Check the name of the model that attends most to the facts of bAbI 1."""
+    need(isinstance(answer, str), f"{ANSWER} is a value of type {type(answer).__name__}.", "Give the name as text.")
+    runs = pd.read_csv(repository() / "figures/transparent.csv").query("study == 'main' and data == 'babi-1'")
+    means = runs.groupby("system")["supported"].mean()
+    need(answer in means.index, "there is no such model.", f"Choose from: {', '.join(means.index)}.")
+    need(answer == means.idxmax(), "another model attends to them more.", "Take means over the seeds.")
+
+
+@exercise("18.1")
+def check_copying(answer):
+    """Check the ROUGE-1 points that soft, seed 1, loses without the context of its copy head, and without its copying."""
+    table = pd.read_csv(repository() / "figures/summarize-ablation.csv")
+    table = table[
+        (table["study"] == "main") & (table["variant"] == "soft") & (table["seed"] == 1) & table["price"].isna()
+    ]
+    lost = -100 * table.set_index("mode")["difference"]
+    for given, mode in zip(pair(answer, "without context, without copying"), ("context", "copy")):
+        compare(given, lost[mode], f"the loss without the {mode}")
+
+
+@exercise("18.4")
+def check_open(answer):
+    """Check the probability that a gate is open at log a = 0."""
+    gate = HardConcreteGate(1)
+    torch.nn.init.zeros_(gate.log_a)
+    compare(answer, gate.open().item(), ANSWER)
+
+
+@exercise("19.2")
+def check_exhausted(answer):
+    """Check the mean of erased_exhausted in the first layer of the encoder of sparse-tl."""
+    table = pd.read_csv(repository() / "figures/systems.csv").query("system == 'summarizer, sparse-tl, enc.0'")
+    compare(answer, table["erased_exhausted"].mean(), ANSWER)
+
+
+# ---------------------------------------------------------------- 21, 23: other heads, and relations of labels
+
+
+@exercise("21.3")
+def check_pairs(answer):
+    """Check five minimal pairs: sentences of the same length, in words and sub-words, that differ in one word."""
+    need(isinstance(answer, (list, tuple)), "it must be a list of pairs.", "Give [(sentence, sentence), ...].")
+    parser = lalkit.load("en-news")
+    for number, texts in enumerate(answer, 1):
+        first, second = pair(texts, "sentence, sentence")
+        need(isinstance(first, str) and isinstance(second, str), f"pair {number} is no text.", "Write sentences.")
+        one, other = first.split(), second.split()
+        need(one and len(one) == len(other), f"the lengths in pair {number} differ.", "Count words, and the full stop.")
+        differ = sum(a != b for a, b in zip(one, other))
+        need(differ == 1, f"{differ} words differ in pair {number}.", "In a minimal pair, one word differs.")
+        sizes = {
+            parser.activations([Sentence(tuple(words))], "pretrained.0.output")[0]["pretrained.0.output"].shape
+            for words in (one, other)
+        }
+        need(len(sizes) == 1, f"pair {number} has two numbers of sub-words.", "Take more frequent words.")
+    need(len({*map(tuple, answer)}) == 5, "there are not five pairs.", "Write five different pairs.")
+
+
+@exercise("23.3")
+def check_most_alike(answer):
+    """Check the pair of labels whose profiles are most alike in the worst of the five parsers."""
+    table = pd.read_csv(repository() / "figures/seeds/heads.csv", keep_default_na=False).query("norm == 'exact'")
+    spans = table.groupby(["label", "model"])["spans"].max().unstack()
+    table = table[table["label"].isin(spans.index[spans.min(axis=1, skipna=False) >= 20])]
+    profiles = [part.pivot_table("share", "label", "head", fill_value=0) for _, part in table.groupby("model")]
+    least = np.minimum.reduce([np.corrcoef(profile) for profile in profiles])
+    place = np.unravel_index(np.where(np.eye(len(least)), -2, least).argmax(), least.shape)
+    labels = profiles[0].index
+    given = pair(answer, "label, label")
+    need({*given} <= {*labels}, "there is no such label.", "Take labels with at least 20 spans.")
+    need({*given} == {*labels[[*place]]}, "another pair is more alike.", "Take the smallest of the five values.")

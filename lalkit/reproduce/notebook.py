@@ -160,6 +160,26 @@ def find_root(start: Path) -> Path:
     return next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").exists()), start)
 
 
+def read_profile(profile: str, *tables: str) -> str:
+    """Check the profile of a notebook, and return a sentence about it: what it reads and when that was made.
+
+    Args:
+        profile: committed (read our results), five-minutes (compute small ones), or full (compute ours again).
+        tables: the files, as the first column of book/reproduce.md names them.
+
+    Raises: ParameterError for an unknown profile.
+    """
+    known = {"five-minutes": "computes small results now, in a few minutes", "full": "computes all results again, in hours"}
+    if profile == "committed":
+        page = (find_root(Path.cwd()) / "book" / "reproduce.md").read_text(encoding="utf-8")
+        rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
+        made = {name.strip("`"): row[-1] for row in rows for name in row[0].split(", ")}
+        known[profile] = "reads " + ", ".join(f"figures/{name} (made on {made[name]})" for name in tables)
+    if profile not in known:
+        raise ParameterError(f"there is no profile {profile!r}", remedy=f"Profiles: committed, {', '.join(known)}.")
+    return f"Profile {profile}: this notebook {known[profile]}. book/reproduce.md has the commands."
+
+
 def read_list(value: str | Sequence) -> Sequence:
     """Return a parameter that is a list. Plain papermill (`papermill -p`) passes it as a text: '["NP", "VP"]', or NP,VP."""
     if not isinstance(value, str):
