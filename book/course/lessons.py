@@ -585,7 +585,7 @@ def check_summed_first(answer):
     random = torch.random.get_rng_state()
     torch.manual_seed(1)
     layer = lalkit.LabelAttention(LabelAttentionConfig(heads=3, d_kv=4, d_out=4), 8, 4).double().eval()
-    x, mask = torch.randn(2, 5, 8, dtype=torch.float64), torch.arange(5) < torch.tensor([[5], [3]])
+    x, mask = torch.randn(2, 5, 12, dtype=torch.float64), torch.arange(5) < torch.tensor([[5], [3]])
     torch.random.set_rng_state(random)
     with torch.no_grad():
         truths, given = layer(x, mask), pair(answer(layer, x, mask), "y, attention")

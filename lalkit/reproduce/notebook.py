@@ -169,7 +169,10 @@ def read_profile(profile: str, *tables: str) -> str:
 
     Raises: ParameterError for an unknown profile.
     """
-    known = {"five-minutes": "computes small results now, in a few minutes", "full": "computes all results again, in hours"}
+    known = {
+        "five-minutes": "computes small results now, in a few minutes",
+        "full": "computes all results again, in hours",
+    }
     if profile == "committed":
         page = (find_root(Path.cwd()) / "book" / "reproduce.md").read_text(encoding="utf-8")
         rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
