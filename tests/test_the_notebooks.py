@@ -102,25 +102,10 @@ def test_a_notebook_asks_before_it_shows_and_ends_with_exercises(path):
     assert numbered == [str(k + 1) for k in range(len(numbered))] and len(numbered) >= 3
     hints = re.findall(r"\n\n<details><summary>Hint</summary>\n\n\S.*?\n\n</details>", exercises, re.DOTALL)
     assert len(hints) == len(numbered) == exercises.count("<details>")
-
-
-READING = [
-    path for path in BOOKS if re.match(r"09|1[135789]|23", path.stem)
-]  # their results depend on a profile or a parser
-
-
-@pytest.mark.parametrize("path", READING, ids=lambda path: path.stem)
-def test_a_lesson_claims_nothing_that_its_cells_did_not_write(path):
-    cells = nbformat.read(path, as_version=4).cells
-    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    seen = text.split("## What was seen")[1].split("## Exercises")[0]
-    assert not re.findall(r"\d+(?:\.\d+)?%|\b\d+\.\d\b|\b(?:NP|VP|PP|S|SBAR)\b", seen.replace("head 52 is S", ""))
-    profile = read_parameters(path).get("profile")
-    assert (
-        profile is None
-        or profile.default == "committed"
-        and "read_profile(profile, " in "".join(c.source for c in cells)
-    )
+    if re.match(r"09|1[135789]|23", path.stem):  # what was seen depends on a profile or a parser: the cells write it
+        text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        seen = text.split("## What was seen")[1].split("## Exercises")[0].replace("head 52 is S", "")
+        assert not re.findall(r"\d+(?:\.\d+)?%|\b\d+\.\d\b|\b(?:NP|VP|PP|S|SBAR)\b", seen)
 
 
 # Parameters that make every notebook fast, and some files that it saves. PAPER and SPAN are trained parsers, TMP is a new folder.
@@ -146,21 +131,22 @@ RUNS = {
                          "errors.csv classes.csv traced.csv"),
     "12_how_sure_is_it": ({"parser": "PAPER", "texts": ["She slept."], "k": 3, "words": "She saw stars", "labels": ["NP"]},
                           "alternatives.png calibration.png confidence.csv temperatures.csv"),
-    "13_heads_that_mean_it": ({"papers": "PAPER", "split": "dev", "sentences": 8, "labels": ["NP", "VP"],
-                               "profile": "five-minutes", "runs": ["paper=PAPER", "inside=SPAN"], "probed": 2, "rounds": 2, "measured": "TMP/measured"},
-                              "cancellation.csv gradients.csv table.csv heads.png cost.csv without.csv"),
+    "13_heads_that_mean_it": ({"profile": "five-minutes", "papers": "PAPER", "split": "dev", "sentences": 8,
+                               "labels": ["NP", "VP"], "runs": ["paper=PAPER", "inside=SPAN"], "probed": 2, "rounds": 2,
+                               "measured": "TMP/measured"}, "cancellation.csv gradients.csv table.csv heads.png without.csv"),
     "13b_heads_made_to_mean_it": ({"inside": "SPAN", "split": "dev", "sentences": 8, "label": "SBAR"},
                                   "terms.csv where.png balance.csv"),
     "14_probe_reference": ({"parser": "", "rounds": 40}, "curves.png known.csv"),
     "15_ablation_tables": ({"table": "TMP/two.yml", "profile": "five-minutes", "folder": "TMP/sweep"},
                            "cells.csv runs.csv seeds.png claims.csv"),
     "16_results_vs_paper": ({}, "scores.csv spread.csv seeds.png tests.csv"),
-    "17_transparent_lstm": ({"profile": "five-minutes", "data": ["subjectivity"], "models": ["vanilla", "diversity"], "seeds": [1],
-                             "train": 120, "test": 30, "epochs": 1, "folder": "TMP/runs"}, ""),
+    "17_transparent_lstm": ({"profile": "five-minutes", "data": ["subjectivity"], "models": ["vanilla", "diversity"],
+                             "seeds": [1], "train": 120, "test": 30, "epochs": 1, "folder": "TMP/runs"}, ""),
     "18_summarization_heads": ({"profile": "five-minutes", "variants": ["soft", "sparse-tl"], "seeds": [1], "train": 50, "dev": 5,
                                 "test": 6, "epochs": 1, "ablated": 3, "folder": "TMP/runs"}, ""),
-    "19_three_systems": ({"profile": "five-minutes", "parsers": ["tiny=PAPER"], "sentences": 2, "classifiers": ["vanilla", "sparsemax"],
-                          "classifier_data": "subjectivity", "summarizers": ["soft"], "seeds": [2], "train": 60, "epochs": 1,
+    "19_three_systems": ({"profile": "five-minutes", "parsers": ["tiny=PAPER"], "sentences": 2,
+                          "classifiers": ["vanilla", "sparsemax"], "classifier_data": "subjectivity",
+                          "summarizers": ["soft"], "seeds": [2], "train": 60, "epochs": 1,
                           "texts": 2, "rounds": 2, "folder": "TMP/runs"}, "systems.csv"),
     "20_layer_in_your_model": ({"epochs": 4}, "controls.png controls.csv costs.csv"),
     "21_ordinary_heads": (
@@ -202,16 +188,13 @@ def test_a_notebook_runs_and_saves_its_pictures_beside_their_tables(name, fast, 
         if "is not on this machine" not in str(error):
             raise
         pytest.skip(str(error))  # a corpus of NLTK
-    outputs = [
-        output for cell in nbformat.read(result.notebook, as_version=4).cells for output in cell.get("outputs", [])
-    ]
-    written = [output.get("text") or output.get("data", {}).get("text/html", "") for output in outputs]
+    done = json.loads(result.notebook.read_text(encoding="utf-8"))["cells"]
+    outputs = [output for cell in done for output in cell.get("outputs", [])]
+    written = [tool.text(output.get("text") or output.get("data", {}).get("text/html", "")) for output in outputs]
     assert not tool.WARNING.search("\n".join(written))
-    rows = [
-        [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>.*?</tr>", text, re.S)] for text in written
-    ]
-    columns = [set(column) for table in rows for column in zip(*filter(None, table))]
-    assert all(column - {"NaN", "nan", "<NA>", ""} for column in columns)
+    for table in written:
+        rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>.*?</tr>", table, re.S)]
+        assert all({*column} - {"NaN", "nan", "<NA>", ""} for column in zip(*filter(None, rows)))
     files = [path for path in result.folder.iterdir() if path.is_file() and path != result.notebook]
     pictures = [path for path in files if path.suffix in PICTURES]
     assert pictures and set(names.split()) <= {path.name for path in files}
