@@ -59,7 +59,11 @@ close = partial(math.isclose, rel_tol=1e-3, abs_tol=1e-3)  # of the scores of on
 @checked
 @dataclass(frozen=True, repr=False)
 class ParseResult:
-    """A parsed sentence: its `.tree`, `.dependencies` and `.score`, its explanations, its texts and its pictures."""
+    """A parsed sentence: its `.tree`, `.dependencies` and `.score`, its explanations, its texts and its pictures.
+
+    >>> parser.parse("It rained.")
+    ParseResult((S (NP (PRP It)) (VP (VBD rained)) (. .)), score 2.21)
+    """
 
     prediction: Prediction
     # The parser that made it, and can explain it.
@@ -75,11 +79,20 @@ class ParseResult:
 
     @property
     def sentence(self) -> Sentence:
+        """The words with their tags and both layers.
+
+        >>> result.sentence.words
+        ('She', 'saw', 'the', 'man', '.')
+        """
         return self.prediction.sentence
 
     @property
     def tree(self) -> Node:
-        """The constituency tree. Raises LalkitError for a parser of dependencies alone."""
+        """The constituency tree. Raises LalkitError for a parser of dependencies alone.
+
+        >>> print(result.tree)
+        (S (NP (PRP She)) (VP (VBD saw) (NP (DT the) (NN man))) (. .))
+        """
         if self.sentence.constituents is None:
             remedy = "Use .dependencies and .to_conllu(), or --to conllu."
             raise LalkitError("this parser was trained on dependencies alone: it gives no constituents", remedy=remedy)
@@ -87,22 +100,37 @@ class ParseResult:
 
     @property
     def offsets(self) -> tuple[tuple[int, int], ...] | None:
-        """The first character of each word in the text that was typed, and the one after its last; None for a list of words."""
+        """The first character of each word in the text that was typed, and the one after its last; None for a list of words.
+
+        >>> result.offsets[:2]
+        ((0, 3), (4, 7))
+        """
         return self.sentence.offsets
 
     @property
     def spans(self) -> tuple[JointSpan, ...]:
-        """The joint spans with their head words, including those with the group label <H>."""
+        """The joint spans with their head words, including those with the group label <H>.
+
+        >>> result.spans[0]
+        JointSpan(start=0, end=5, label='S', head=2)
+        """
         return self.prediction.spans
 
     @property
     def score(self) -> float:
-        """lambda * (label scores) + (1 - lambda) * (arc log-probabilities) of the tree: the maximum over joint trees."""
+        """lambda * (label scores) + (1 - lambda) * (arc log-probabilities) of the tree: the maximum over joint trees.
+
+        >>> round(result.score, 2)
+        3.27
+        """
         return self.prediction.score
 
     @cached_property
     def dependencies(self) -> list[tuple[int, str, str, int, str]]:
         """(number, word, tag, head, arc label) of every word. Numbers start from 1; head 0 is the root.
+
+        >>> result.dependencies[0]
+        (1, 'She', 'PRP', 2, 'SBJ')
 
         Raises LalkitError for a parser of constituents alone.
         """
@@ -114,6 +142,9 @@ class ParseResult:
     def look(self) -> Look:
         """The attention of the paper's layer in this parse, and the contributions of its label heads.
 
+        >>> result.look.spans[0], result.look.attention.shape
+        ((0, 5, 'S'), (64, 7))
+
         Raises ModelError for a parser whose label heads cannot be told apart.
         """
         return self._look_again(partial(self._parser.look, vectors=True))
@@ -121,6 +152,10 @@ class ParseResult:
     @cached_property
     def terms(self) -> Terms:
         """The score of every constituent, word by word (`.terms.table`).
+
+        >>> terms = lalkit.load("en-news-span").parse("It rained.").terms
+        >>> terms.spans
+        ((0, 3, 'S'), (0, 1, 'NP'), (1, 2, 'VP'))
 
         Raises ModelError for a parser without label attention inside the span.
         """
@@ -200,7 +235,11 @@ class ParseResult:
 
     @cached_property
     def readings(self) -> Readings:
-        """All joint trees of the sentence, with their scores and probabilities; under constraints, those that obey."""
+        """All joint trees of the sentence, with their scores and probabilities; under constraints, those that obey.
+
+        >>> result.readings.best.heads.tolist()
+        [2, 0, 4, 2, 2]
+        """
         readings = self._current_parser().readings(self.given or self.sentence, self.constraints)
         if not close(readings.score(self.prediction), self.score):
             raise self._changed()
@@ -208,6 +247,9 @@ class ParseResult:
 
     def alternatives(self, k: int = 5, differ: Differ = "structure") -> list[ParseResult]:
         """Return the k best other ways to read the sentence, each with its `.reading`: its probability, and what differs.
+
+        >>> print(result.alternatives(2)[1].reading)
+        # probability of these arcs 6.165e-06, score -6.4487: +3->2  -3->4
 
         The first one is this parse, or the best tree. Under constraints, all obey them.
 
@@ -219,6 +261,9 @@ class ParseResult:
 
     def attachments(self, phrase: str | int | tuple[int, int]) -> pd.DataFrame:
         """Return every head word that a phrase could have, with its exact probability: head, head word, probability.
+
+        >>> result.attachments("the man")["head word"].tolist()
+        ['saw', '.', 'She', 'root']
 
         The arc is that of the phrase's own head word in this parse. Head 0 is the root. The most probable head comes first. Heads
         inside the phrase are left out, so the sum can be less than 1.
@@ -233,17 +278,28 @@ class ParseResult:
 
     @property
     def margin(self) -> float:
-        """The score of the best joint tree minus that of the second; infinite if there is no second."""
+        """The score of the best joint tree minus that of the second; infinite if there is no second.
+
+        >>> round(result.margin, 1)
+        0.8
+        """
         best, *second = self.readings.trees(2)
         return max(0.0, best.score - second[0].score) if second else math.inf
 
     @property
     def price(self) -> Price:
-        """What the constraints cost in score and in log-probability; 0 without constraints."""
+        """What the constraints cost in score and in log-probability; 0 without constraints.
+
+        >>> result.price
+        Price(score=0.0, log_probability=0.0)
+        """
         return self.readings.price
 
     def confidence(self) -> pd.DataFrame:
         """Return how probable each part of the parse is: kind, start, end, label, head, probability.
+
+        >>> result.confidence()["kind"].value_counts().to_dict()
+        {'arc': 5, 'arc label': 5, 'tag': 5, 'span': 4, 'tree': 1}
 
         kind: span (that these words have this label), arc (that this is the head word), arc label (if the arc is right), tag, or
         tree (all constituents and arcs). Probabilities are among all joint trees of the sentence, also under constraints; those
@@ -253,13 +309,20 @@ class ParseResult:
         return prediction.confidence.table(prediction.sentence, prediction.spans)
 
     def with_confidence(self) -> ParseResult:
-        """Return the result with the probabilities of its parts, which `to_json` and `to_conllu` then write."""
+        """Return the result with the probabilities of its parts, which `to_json` and `to_conllu` then write.
+
+        >>> round(result.with_confidence().prediction.confidence.probability, 1)
+        0.9
+        """
         if self.prediction.confidence:
             return self
         return replace(self, prediction=self.readings.with_confidence(self.prediction))
 
     def contributions(self, norm: str = "exact", against: str | None = None) -> pd.DataFrame:
         """Return the parts of each constituent's score, by label head: see `interpret.tables.contributions_with_words`.
+
+        >>> result.contributions()[["label", "head"]].nunique().tolist()
+        [3, 64]
 
         against: compare with this label: why NP and not S?
         """
@@ -269,13 +332,20 @@ class ParseResult:
         return tables.contributions_with_words(self._parser.attribution, [look], [self.given], norm, against)
 
     def attention(self, label: str | None = None) -> pd.DataFrame:
-        """Return the words to which label heads attend: see `interpret.tables.attention_with_words`."""
+        """Return the words to which label heads attend: see `interpret.tables.attention_with_words`.
+
+        >>> sorted(set(result.attention("VP")["word"]))
+        ['man', 'saw', 'the']
+        """
         from lalkit.interpret import tables
 
         return tables.attention_with_words(self._parser.attribution, [self._look()], [self.given], label)
 
     def explain(self, label: str | None = None, norm: str = "exact", top: int = 3, against: str | None = None) -> str:
         """Say in words what made the constituents of a label (None: all constituents).
+
+        >>> result.explain("VP", against="S").partition(": ")[2][:20]
+        'S would score -3.18.'
 
         With the paper's layer: which label heads contributed most, by a norm, and to which words they attend. With label
         attention inside the span: which words added most to the score. These parts are exact, and there are no norms.
@@ -294,6 +364,8 @@ class ParseResult:
         against: str | None = None,
     ) -> Exploration:
         """Return a page to explore: point at a constituent to see its label heads, or its words.
+
+        >>> result.explore(against="S").save("page.html")  # doctest: +SKIP
 
         Args:
             gold: the same sentence with its gold trees, to mark what differs.
@@ -342,6 +414,9 @@ class ParseResult:
     def to_dataframe(self) -> pd.DataFrame:
         """Return a row for each word: id, length, position, word, tag, head, head_word, arc_label, depth.
 
+        >>> result.to_dataframe()["word"].tolist()
+        ['She', 'saw', 'the', 'man', '.']
+
         See `interpret.tables.words`. For many sentences: `pd.concat(result.to_dataframe() for result in results)`.
         """
         from lalkit.interpret import tables
@@ -362,9 +437,19 @@ class ParseResult:
         return built[0]
 
     def to_ptb(self, pretty: bool = False) -> str:
+        """Return the constituents in brackets. pretty: on several lines.
+
+        >>> result.to_ptb()
+        '(S (NP (PRP She)) (VP (VBD saw) (NP (DT the) (NN man))) (. .))'
+        """
         return indent_tree(self.tree) if pretty else format_tree(self.tree)
 
     def to_conllu(self) -> str:
+        """Return the dependencies in the form CoNLL-U. Raises LalkitError for a parser of constituents alone.
+
+        >>> result.to_conllu().splitlines()[1]
+        '# text = She saw the man.'
+        """
         confidence = self.prediction.confidence
         return format_conllu([self._with_heads()], [confidence.conllu()] if confidence else None)
 
@@ -375,9 +460,19 @@ class ParseResult:
         return self.sentence
 
     def to_json(self) -> str:
+        """Return `to_dict` as JSON.
+
+        >>> result.to_json()[:40]
+        '{"id": "1", "text": "She saw the man.", '
+        """
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_dict(self) -> dict:
+        """Return all that the parse says, as plain lists, texts and numbers.
+
+        >>> result.to_dict()["heads"]
+        (2, 0, 4, 2, 2)
+        """
         s = self.sentence
         return {
             "id": s.id, "text": s.text, "offsets": s.offsets, "words": s.words, "tags": s.tags,
@@ -389,13 +484,19 @@ class ParseResult:
         }  # fmt: skip
 
     def draw(self) -> str:
-        """Return the joint tree as SVG: constituents above, words between, arcs below. Draws one layer if there is only one."""
+        """Return the joint tree as SVG: constituents above, words between, arcs below. Draws one layer if there is only one.
+
+        >>> result.draw()[:4]
+        '<svg'
+        """
         from lalkit.draw import draw_layers
 
         return draw_layers(self.sentence)
 
     def save(self, path: str | Path) -> Path:
         """Write the result in the form that the suffix names: .svg .png .pdf .json .conllu .ptb .txt.
+
+        >>> result.save("tree.pdf")  # doctest: +SKIP
 
         Raises LalkitError for another suffix.
         """
@@ -469,7 +570,11 @@ class Parser(Questions):
 
     @property
     def facts(self) -> dict[str, str]:
-        """What is known of the parser: name, task, layer, label heads, treebank, and scores on its dev part."""
+        """What is known of the parser: name, task, layer, label heads, treebank, and scores on its dev part.
+
+        >>> parser.facts["label heads"]
+        '64'
+        """
         layer, scores = layer_of(self.config.model), self.info.get("dev") or {}
         known = {name.upper(): scores.get(name) for name in ("f1", "uas", "las")}
         facts = {
@@ -493,12 +598,19 @@ class Parser(Questions):
 
     @property
     def hyphens(self) -> bool:
-        """Whether hyphens split words of raw text, as in the treebank that the parser learned from."""
+        """Whether hyphens split words of raw text, as in the treebank that the parser learned from.
+
+        >>> parser.hyphens
+        False
+        """
         return self.info.get("hyphens", True)
 
     @classmethod
     def load(cls, name: str | Path, precision: Precision = "fp32", device: str = "cpu", **hub) -> Parser:
         """Load a parser by the name of a shipped one, from a folder, or from the hub with 'hf:owner/name'.
+
+        >>> lalkit.Parser.load("en-news", device="auto").info["name"]
+        'en-news'
 
         A folder is one that `lalkit train` or `save` wrote. Raises ModelError if there is no parser, if it is incomplete, or
         if its encoder is missing or a different one. precision: fp32, bf16 or auto. bf16 is faster on some hardware, but its
@@ -514,6 +626,8 @@ class Parser(Questions):
     def from_pretrained(cls, name: str | Path, **hub) -> Parser:
         """Load a parser as `load` does, or by its name on the hub alone: `Parser.from_pretrained("owner/name")`.
 
+        >>> parser = lalkit.Parser.from_pretrained("owner/name")  # doctest: +SKIP
+
         hub: options of `huggingface_hub.snapshot_download`: revision, token, cache_dir, local_files_only.
         """
         on_hub = "/" in str(name) and not Path(name).exists() and not str(name).startswith(models.HUB)
@@ -521,7 +635,11 @@ class Parser(Questions):
 
     @property
     def device(self) -> torch.device:
-        """The device on which the parser computes."""
+        """The device on which the parser computes.
+
+        >>> parser.device
+        device(type='cpu')
+        """
         return next(self.network.parameters()).device
 
     def to(self, device: str) -> Parser:
@@ -542,13 +660,19 @@ class Parser(Questions):
         return self
 
     def is_as_loaded(self) -> bool:
-        """Return whether the folder of the parser has this parser: no weight has changed, and no label head is changed."""
+        """Return whether the folder of the parser has this parser: no weight has changed, and no label head is changed.
+
+        >>> parser.is_as_loaded()
+        True
+        """
         weights, temperature = self.loaded
         same = same_state(weights, self.network.weights()) and temperature == self.temperature
         return same and not self.network.changed
 
     def push_to_hub(self, repository: str, *, licence: str | None = None, language: str = "en", **options) -> str:
         """Put the parser, in 16 bits, and its card into a repository of the Hugging Face hub. Returns its address.
+
+        >>> parser.push_to_hub("owner/name", licence="CC BY 4.0")  # doctest: +SKIP
 
         Args:
             repository: 'owner/name'. It is made if there is none.
@@ -578,7 +702,10 @@ class Parser(Questions):
             return models.upload(folder, repository, **options)
 
     def save(self, folder: str | Path, half: bool = False) -> Path:
-        """Write a folder that `load` reads. half: write the weights in 16 bits, which takes half the space."""
+        """Write a folder that `load` reads. half: write the weights in 16 bits, which takes half the space.
+
+        >>> parser.save("runs/copy")  # doctest: +SKIP
+        """
         folder = Path(folder)
         # Never over weights that model.json may still name.
         tag = next(str(n) for n in count() if not (folder / f"model-{n}.safetensors").exists())
@@ -596,6 +723,9 @@ class Parser(Questions):
         require: Iterable[str | Item] = (), forbid: Iterable[str | Item] = (), **options,
     ) -> ParseResult:  # fmt: skip
         """Parse one sentence.
+
+        >>> parser.parse("She saw the man.", forbid=["NP(1,1)"])
+        ParseResult((S (PRP She) (VP (VBD saw) (NP (DT the) (NN man))) (. .)), score 2.22)
 
         Args:
             text: Text, a list of words, or a Sentence.
@@ -623,16 +753,29 @@ class Parser(Questions):
         return replace(self.result(readings, readings.readings([readings.best])[0]), reading=None)
 
     def readings(self, sentence: Sentence, constraints: Constraints = Constraints()) -> Readings:  # noqa: B008
-        """Return the joint trees of a sentence that obey the constraints, with their scores and probabilities."""
+        """Return the joint trees of a sentence that obey the constraints, with their scores and probabilities.
+
+        >>> parser.readings(treebank[0]).trees(2)[0].heads.tolist()
+        [2, 4, 4, 0, 4, 4, 4]
+        """
         lam = self.config.train.lam
         return Readings(self.network, self.collator, sentence, lam, self.temperature, constraints)
 
     def result(self, readings: Readings, reading: Reading) -> ParseResult:
-        """Return one of the trees of a sentence as a result with its `.reading`."""
+        """Return one of the trees of a sentence as a result with its `.reading`.
+
+        >>> readings = parser.readings(treebank[0])
+        >>> parser.result(readings, readings.alternatives(1)[0]).score == readings.best.score
+        True
+        """
         return ParseResult(reading.prediction, self, readings.sentence, readings.state, readings.constraints, reading)
 
     def parse_text(self, text: str) -> list[ParseResult]:
-        """Split running text into sentences, and parse them. Raises LalkitError for a text without sentences."""
+        """Split running text into sentences, and parse them. Raises LalkitError for a text without sentences.
+
+        >>> len(parser.parse_text("It rained. We left."))
+        2
+        """
         sentences = read_text(text, hyphens=self.hyphens)
         if not sentences:
             raise LalkitError("there is nothing to parse", remedy="Give at least one word.")
@@ -643,6 +786,9 @@ class Parser(Questions):
         errors: Literal["raise", "skip"] = "raise", **options,
     ) -> list[ParseResult | None] | pd.Series:  # fmt: skip
         """Parse many sentences, in order: of a list, an array, a column of a table (a pandas Series) or an iterator.
+
+        >>> parser.parse_all(["It rained.", ""], errors="skip")
+        [ParseResult((S (NP (PRP It)) (VP (VBD rained)) (. .)), score 2.21), None]
 
         Returns a list; for a Series, a Series with the same index (`table["parse"] = parser.parse_all(table["text"])`).
         errors: "skip" puts None in the place of a value that is missing or has no words. options: those of
@@ -665,7 +811,10 @@ class Parser(Questions):
         return pd.Series(results, texts.index, object, "parse") if isinstance(texts, pd.Series) else results
 
     def check_tags(self, sentences: Sequence[Sentence]) -> None:
-        """Warn if the parser does not read tags. Raise LalkitError for a tag that it does not know."""
+        """Warn if the parser does not read tags. Raise LalkitError for a tag that it does not know.
+
+        >>> parser.check_tags(treebank)
+        """
         for sentence in sentences:
             if unknown := [tag for tag in sentence.tags if tag not in self.vocab.tag_index]:
                 remedy = f"Its tags are: {' '.join(self.vocab.tags)}" if self.vocab.tags else "Use --form tokens."
@@ -675,7 +824,11 @@ class Parser(Questions):
 
     @cached_property
     def scripts(self) -> set[str]:
-        """The scripts that the parser has learned, such as LATIN; none if its encoder may know any."""
+        """The scripts that the parser has learned, such as LATIN; none if its encoder may know any.
+
+        >>> sorted(parser.scripts)
+        ['', 'LATIN']
+        """
         if known := SCRIPTS.get(self.config.model.encoder.pretrained):
             return {known, ""}
         chars = self.vocab.chars[len(FIRST["chars"]) :]
@@ -683,6 +836,9 @@ class Parser(Questions):
 
     def prepared(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """Return sentences as the parser can read them, and warn of what it never learned.
+
+        >>> parser.prepared(treebank[:1])[0].words == treebank[0].words
+        True
 
         A parser that learned from sentences without punctuation would take a full stop for a verb: punctuation that it does not
         know is left out of the tree. (In CoNLL-U that was read it hangs on the root.) Sentences with trees stay as they are.
@@ -712,6 +868,9 @@ class Parser(Questions):
     ) -> Hits:
         """Parse sentences, and search the parses: `parser.search(treebank, "SBAR < (IN < that)", ["top_head", "gold"])`.
 
+        >>> parser.search(treebank, "PP < IN")
+        7 matches of 'PP < IN' in 2 sentences
+
         Args:
             texts: A treebank, or sentences as for `parse_all`.
             pattern: A pattern of tgrep, see notebooks/patterns.md.
@@ -732,11 +891,17 @@ class Parser(Questions):
 
     @cached_property
     def attribution(self) -> AttributionSource:
-        """The object that explains the parser's label attention. Raises ModelError for a parser without label attention."""
+        """The object that explains the parser's label attention. Raises ModelError for a parser without label attention.
+
+        >>> parser.attribution.heads
+        64
+        """
         return source_of(self.network, self.collator, self.config.train.lam)
 
     def playground(self, height: int = 900, host: str = "127.0.0.1", port: int = 0) -> LocalServer:
         """Serve a page on which sentences are typed and parsed; in a notebook, show it in a frame. `.close()` ends it.
+
+        >>> parser.playground()  # doctest: +SKIP
 
         There is one server for each parser. It works where the browser runs on the same machine as Python: for a remote machine,
         forward the port (`ssh -L`).
@@ -770,25 +935,42 @@ class Parser(Questions):
         return self.prepared(sentences_of(texts, self.hyphens))
 
     def look(self, texts: Texts, **options) -> list[Look]:
-        """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.source.AttributionSource.look`."""
+        """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.source.AttributionSource.look`.
+
+        >>> parser.look("It rained.")[0].attention.shape  # 64 heads; START, 3 words and STOP
+        (64, 5)
+        """
         from lalkit.interpret.paper_layer import PaperLayer
 
         return PaperLayer(self.network, self.collator, self.config.train.lam).look(self._read(texts), **options)
 
     def terms(self, texts: Texts, **options) -> list[Terms]:
-        """Parse, and keep the terms of every score. options: those of `AttributionSource.look`."""
+        """Parse, and keep the terms of every score. options: those of `AttributionSource.look`.
+
+        >>> terms = lalkit.load("en-news-span").terms("It rained.")[0].table
+        >>> terms.loc[terms["label"] == "S", "term"].tolist()
+        ['word', 'word', 'word', 'boundary']
+        """
         from lalkit.interpret.span_layer import SpanLayer
 
         return SpanLayer(self.network, self.collator, self.config.train.lam).look(self._read(texts), **options)
 
     def view(self, texts: Texts, **options) -> AttentionView:
-        """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`."""
+        """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`.
+
+        >>> parser.view("It rained.").weights.shape
+        torch.Size([1, 64, 1, 5])
+        """
         return self.attribution.view(self._read(texts), **options)
 
 
 @checked
 def load(name: str | Path = "default", precision: Precision = "fp32", device: str = "cpu") -> Parser:
-    """Load a parser by name, from a folder, or from the hub: see `Parser.load`. Without a name, the usual English parser."""
+    """Load a parser by name, from a folder, or from the hub: see `Parser.load`. Without a name, the usual English parser.
+
+    >>> lalkit.load("en-news").device
+    device(type='cpu')
+    """
     return Parser.load(name, precision, device)
 
 
@@ -804,6 +986,9 @@ def _warn(message: str) -> None:
 @checked
 def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
     """Compare what two parsers make of the same sentences; or two lists of results; or one of these with gold trees.
+
+    >>> lalkit.compare(parser, lalkit.load("en-news-span"), treebank)
+    Comparison of 3 sentences: 1 differ
 
     Args:
         first: A parser; or a result, a Sentence, a list of these, or a treebank.

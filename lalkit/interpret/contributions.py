@@ -51,6 +51,11 @@ class Look:
 
     @property
     def sentence(self) -> Sentence:
+        """The words with their tags and both layers.
+
+        >>> parser.look("It rained.")[0].sentence.words
+        ('It', 'rained', '.')
+        """
         return self.prediction.sentence
 
 

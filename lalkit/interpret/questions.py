@@ -97,6 +97,10 @@ class Questions:
     def contributions(self, texts: Texts, norm: str = "exact", against: str | None = None, **options) -> pd.DataFrame:
         """Return the parts of each constituent's score, by label head: see `tables.contributions_with_words`.
 
+        >>> table = parser.contributions("It rained.", against="NP")
+        >>> table.groupby("label")["value"].sum().map("{:.1f}".format).to_dict()  # the differences of the scores
+        {'S': '2.9', 'VP': '7.3'}
+
         against: compare with this label: why NP and not S?
         """
         from lalkit.interpret import tables
@@ -107,6 +111,9 @@ class Questions:
     def attention(self, texts: Texts, label: str | None = None, **options) -> pd.DataFrame:
         """Return the words to which label heads attend: see `tables.attention_with_words`.
 
+        >>> parser.attention("It rained.").groupby("head")["attention"].sum().round(3).unique().tolist()
+        [1.0]
+
         label: look at the words of the constituents of this label.
         """
         from lalkit.interpret import tables
@@ -116,13 +123,21 @@ class Questions:
     def top_heads(
         self, texts: Texts, label: str | None = None, norm: str | None = None, count: int = 1, **options
     ) -> pd.DataFrame:
-        """Return the `count` label heads that contribute most to each constituent: see `tables.top_heads_with_words`."""
+        """Return the `count` label heads that contribute most to each constituent: see `tables.top_heads_with_words`.
+
+        >>> parser.top_heads("It rained.")[["label", "head"]].values.tolist()
+        [['S', 1], ['NP', 62], ['VP', 5]]
+        """
         from lalkit.interpret import tables
 
         return tables.top_heads_with_words(self.attribution, *self._looks(texts, options), label, norm, count)
 
     def errors(self, gold: Iterable[Sentence], **options) -> pd.DataFrame:
-        """Return a row for each error in the parses of a treebank: see `lalkit.interpret.errors.errors`."""
+        """Return a row for each error in the parses of a treebank: see `lalkit.interpret.errors.errors`.
+
+        >>> parser.errors(treebank)["class"].value_counts().to_dict()
+        {'wrong arc': 8, 'attachment': 4, 'relabelled': 1, 'missing': 1, 'extra': 1, 'wrong arc label': 1}
+        """
         from lalkit.interpret import errors
 
         return errors.errors(*self._with_gold(gold, options), self.vocab.arc_labels)
@@ -221,6 +236,9 @@ class Questions:
     def without(self, heads: int | str | Iterable[int | str]) -> Iterator[Questions]:
         """Remove label heads inside the `with` block: `with parser.without(heads=[3, 7]):`. In nested blocks, all changes hold.
 
+        >>> with parser.without(heads=[3, 7]):
+        ...     changed = parser.parse("It rained.")
+
         heads: numbers, or labels if each label has its own head. Paper's layer: the head's slice of the output is 0. Label
         attention inside the span: the head's evidence is 0; the boundary score of its label stays. A result belongs to the
         network that parsed it: ask for its explanations inside the same block.
@@ -231,6 +249,9 @@ class Questions:
 
     def hooks(self) -> pd.DataFrame:
         """Return the points where `activations` reads values and `patched` changes them: point, axes of the value.
+
+        >>> parser.hooks().iloc[0].tolist()
+        ['words', 'batch position dim']
 
         pretrained.K and encoder.K are layers of self-attention. words= chooses on the axis position (0 is START), word, place
         (between words) or sub-word (the word's), and heads= on the axis head or label.
@@ -243,6 +264,9 @@ class Questions:
     def activations(self, texts: Texts, points: str | Iterable[str]) -> list[dict[str, Tensor]]:
         """Return the values at these hook points, for each sentence alone: `patched` puts them into another sentence.
 
+        >>> parser.activations("It rained.", "words")[0]["words"].shape
+        torch.Size([1, 5, 256])
+
         Raises ParameterError for an unknown point, and at `pretrained` for a sentence that this encoder reads in parts.
         """
         names = [points] if isinstance(points, str) else list(points)
@@ -254,9 +278,9 @@ class Questions:
     ) -> Iterator[Questions]:
         """Change values inside the `with` block, at the hook points that `hooks` lists (activation patching).
 
-            saved = parser.activations(other, "encoder.0.contexts")[0]
-            with parser.patched(saved, heads=3):
-                parser.parse(text)
+        >>> saved = parser.activations("We left.", "encoder.0.contexts")[0]
+        >>> with parser.patched(saved, heads=3):
+        ...     changed = parser.parse("It rained.")
 
         Args:
             points: At each point a function of the value, or a tensor to put there, such as a value that `activations` saved.
@@ -283,6 +307,9 @@ class Questions:
 
     def self_attention(self, texts: Texts, layer: Literal["encoder", "pretrained"] = "encoder") -> SelfAttention:
         """Return the attention between words of every self-attention head: see `tables.SelfAttention`.
+
+        >>> parser.self_attention("It rained.").arrays[0].shape  # layers, heads; START, 3 words and STOP
+        (1, 8, 5, 5)
 
         layer: the encoder of the parser, or the pretrained encoder before it (as the parser has trained it).
 

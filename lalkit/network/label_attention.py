@@ -76,6 +76,12 @@ class Masks:
 class LabelAttention(HookedModule):
     """x: [B, T, d_content + d_position], mask: [B, T] -> (y, attention).
 
+    >>> from lalkit.config import LabelAttentionConfig
+    >>> layer = lalkit.LabelAttention(LabelAttentionConfig(heads=5, d_out=16), 32, 32)
+    >>> y, attention = layer(torch.zeros(1, 7, 64), torch.ones(1, 7, dtype=torch.bool))
+    >>> y.shape, attention.shape
+    (torch.Size([1, 7, 5, 16]), torch.Size([1, 5, 7]))
+
     y: [B, T, H, d_out]; with combine='project' [B, T, 1, d_model]. attention: [B, H, T], the weight of each word in the
     context of head h; with query='matrix' [B, H, T, T], one row for every word. Padding gets no attention.
 

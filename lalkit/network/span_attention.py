@@ -61,6 +61,11 @@ class EdgeScorer(nn.Module):
 class SpanLabelAttention(HookedModule):
     """Score labelled spans, like a `SpanScorer`. The empty label (index 0) scores 0.
 
+    >>> from lalkit.config import SpanAttentionConfig
+    >>> layer = lalkit.SpanLabelAttention(SpanAttentionConfig(boundary="glass"), 64, 0, 4, 0.0)
+    >>> layer(torch.zeros(1, 7, 64)).shape
+    torch.Size([1, 8, 8, 4])
+
     Hook points: logits(logits [B, N, L - 1], lengths [B]) -> logits; evidence(evidence [B, N, L - 1], lengths) -> evidence.
     """
 

@@ -53,7 +53,7 @@ Sentences = Iterator[Sentence | TreebankError]  # an error stands for a sentence
 class Treebank:
     """The sentences of one split, and the problems met while reading. Each problem names file, line and sentence.
 
-    >>> treebank = Treebank.load("sample", "test")
+    >>> treebank = lalkit.Treebank.load("sample", "test")
     >>> treebank
     Treebank 'sample', test: 44 sentences, 678 words
     >>> " ".join(treebank[0].words)
@@ -68,6 +68,9 @@ class Treebank:
     @classmethod
     def load(cls, name: str | Path, split: str = "", *, task: str = "joint", lenient: bool = False) -> Treebank:
         """Load one split of a named treebank or of a folder; or one file, `Treebank.load("own.conllu")` or `("own.trees")`.
+
+        >>> len(lalkit.Treebank.load("sample", "dev"))
+        44
 
         The arguments are those of `lalkit.treebank.corpora.load`.
         """
@@ -88,7 +91,7 @@ class Treebank:
     def search(self, pattern: str, **conditions) -> Hits:
         """Search the gold trees with a pattern of tgrep, such as "SBAR < (IN < that)". conditions: those of `Pattern`.
 
-        >>> Treebank.load("sample", "test").search("SBAR < (IN < that)")
+        >>> lalkit.Treebank.load("sample", "test").search("SBAR < (IN < that)")
         2 matches of 'SBAR < (IN < that)' in 2 sentences
         """
         from lalkit.treebank.search import search  # it loads a part of NLTK
