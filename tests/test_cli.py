@@ -97,7 +97,7 @@ MISUSE = [  # a command, its standard input, and the place that its one message 
     ("parse --model PARSER", b"%PDF-1.4 x", "pdftotext"), ("parse --model PARSER", b"1\tIt\t_\t_\t_\n", "--form conllu"),
     ("parse PARSER x", b"", "--model"), ("parse --model PARSER --form tagged", b"The_DT end\n", "stdin:1"),
     ("parse --model nowhere x --out o", b"", "nowhere"), ("parse --model PARSER --out o", b"a\nb\0\n", "line 2"),
-    ("parse --model PARSER --file none.txt", b"", "none.txt"), ("parse --model PARSER x --workers 0", b"", "--workers"),
+    ("parse --model PARSER none.txt", b"", "none.txt"), ("parse --model PARSER x --workers 0", b"", "--workers"),
     ("parse --model PARSER --to xml x", b"", "xml"), ("serve --model PARSER --host 192.0.2.1", b"", "192.0.2.1"),
     ("explain --model PARSER \u00a0", b"", "sentence 1"), ("explain --model PARSER One. --label ZZ", b"", "ZZ"),
     ("explain --model PARSER One. --against PN", b"", "Did you mean"), ("explain It --model en --device gpu", b"", "gpu"),

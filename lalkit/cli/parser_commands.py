@@ -147,7 +147,7 @@ def evaluate(
 
 
 HEADINGS = {
-    "What is read": ("model", "file", "form"),
+    "What is read": ("model", "form"),
     "What is written": ("to", "out", "confidence", "replace"),
     "For one typed sentence": ("require", "forbid", "alternatives", "differ", "attach"),
     "How it is computed": ("device", "workers", "cluster", "precision"),
@@ -158,7 +158,6 @@ HEADINGS = {
 def parse(
     text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
     model: options.Model = "default",
-    file: Path | None = None,
     form: Literal["text", "raw", "tokens", "tagged", "conllu"] = "raw",
     to: str = "ptb",
     out: Path | None = None,
@@ -181,8 +180,7 @@ def parse(
     For one typed sentence: --require and --forbid, such as "NP(3,5)" or "4->2", --alternatives and --attach.
 
     Args:
-        text: Sentences, or a file; by default standard input is read.
-        file: Read this file, which must be UTF-8.
+        text: Sentences, or a file, which must be UTF-8; by default standard input is read.
         form: What a line is: raw (one sentence), text (running text; a blank line ends a paragraph), tokens (words between
             spaces), tagged (word_TAG pairs) or conllu (a file, written back with our tags, heads and labels).
         to: The form of the output: ptb, conllu, json or parquet (a table), or several with commas between them.
@@ -205,11 +203,9 @@ def parse(
 
     if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text that is too long for a path
         raise ParameterError(f"{text[0]} is a parser, not a text", remedy=f"Write: --model {text[0]}")
-    if file is None and text and len(text) == 1 and os.path.isfile(text[0]):
-        text, file = [], Path(text[0])
+    file = Path(text[0]) if text and len(text) == 1 and os.path.isfile(text[0]) else None
+    text = [] if file else text
     check_names(text or ())
-    if file and text:
-        raise ParameterError("there are sentences and a --file", remedy="Give one of the two.")
     forms = corpus.forms(to)
     for part in text or () if form == "raw" else ():
         one_sentence(part)
@@ -229,7 +225,7 @@ def parse(
             return corpus.parse(job, lines, out, workers, cluster, replace, device)
     if not text or len(text) != 1 or any((out, workers is not None, cluster, "parquet" in forms)):
         problem = "constraints and alternatives are for one typed sentence, and are printed"
-        without = "without --file, --out, --workers, --cluster or parquet"
+        without = "without --out, --workers, --cluster or parquet"
         raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
     parser = Parser.load(model, resolve_precision(precision, "cpu", exact=True), device)
     result = parser.parse(text[0], form, require=require or (), forbid=forbid or ())

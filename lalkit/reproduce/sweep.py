@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
 from lalkit.config import MOST_PROCESSES, Config, override, preset, read_saved, to_dict
@@ -45,11 +45,6 @@ ALL_OTHERS = "all others"
 TREEBANK = "treebank"  # in a cell: the treebank that its runs are trained on. All runs are scored on that of the sweep.
 # A sweep sets the seed itself, and a schedule that follows the clock cannot be repeated.
 RESERVED = {"train.seed", "train.max_minutes"}
-# The columns of a sweep's tables besides its axes.
-COLUMNS = (
-    "seed", "seeds", "run", "split", "f1", "exact", "uas", "las", "tag_accuracy", "parameters", "minutes", "peak_mb", "epochs",
-    "best_epoch", "device", "commit", "curve", "epoch", "sentence", "measure", "cell",
-)  # fmt: skip
 RESULT = "result.json"
 FAILED = 3  # exit code of a run that has written why it failed
 THREADS = 1  # of every run, so that its numbers do not depend on how many run beside it
@@ -123,13 +118,6 @@ class Description(Form):
     profiles: dict[str, Profile] = {}
     paper: Paper | None = None
     claims: list[Better | Same] = []
-
-    @model_validator(mode="after")
-    def _check_axes(self):
-        for axis in (axis for part in (self, *self.profiles.values()) for axis in part.grid or ()):
-            if axis in COLUMNS:
-                raise ValueError(f"an axis cannot be called {axis}: a column of the tables has this name")
-        return self
 
     def of(self, profile: str | None) -> Description:
         """Return the description with the values of one profile in their places. Raises ParameterError if there is none."""
@@ -251,25 +239,14 @@ def _apply(config: Config, settings: dict, where: str) -> Config:
         raise error.at(where) from None
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML that refuses two keys of one name, instead of taking the last."""
-
-    def construct_mapping(self, node, deep=False):
-        # As texts: 1 and '1' would be one name in a table.
-        names = [str(self.construct_object(key, deep=True)) for key, _ in node.value]
-        if len(set(names)) < len(names):
-            raise yaml.constructor.ConstructorError(None, None, f"a key is there twice: {names}", node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
 def _read(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises ParameterError if it is not YAML, or does not fit into JSON."""
     try:
-        content = yaml.load(read_text(Path(path)), _Loader)
+        content = yaml.safe_load(read_text(Path(path)))
         parse_json(json.dumps(content))  # it must fit into sweep.json
         return content
     except (OSError, yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
-        remedy = "Keys are unique; indent by spaces; notebooks/sweeps has examples."
+        remedy = "Indent by spaces; notebooks/sweeps has examples."
         raise ParameterError(f"is no YAML of a sweep: {error}", where=str(path), remedy=remedy) from None
 
 

@@ -111,7 +111,7 @@ def test_parsing(run, tiny_parser, sample, tmp_path, alarm):
     text = tmp_path / "text.txt"
     lines = [" ".join(map(unescape, sentence.words)) for sentence in sample]
     text.write_text("\n\n".join(lines * 3), encoding="utf-8")
-    parse = ["parse", "--model", tiny_parser, "--file", text, "--form", "tokens", "--to", "ptb,conllu", "--out"]
+    parse = ["parse", "--model", tiny_parser, text, "--form", "tokens", "--to", "ptb,conllu", "--out"]
 
     def the_same(out):
         return [*parse, out / "trees"]

@@ -64,7 +64,7 @@ def test_what_is_not_an_output_of_ours(tiny_parser, tmp_path, subtests):
     (tmp_path / "file.parts").write_bytes(b"mine")
     for out in ("text.txt", "./text.txt", "hard", "soft", "folder", "file"):
         with subtests.test(out):
-            arguments = ["parse", "--model", tiny_parser, "--file", "text.txt", "--out", out]
+            arguments = ["parse", "--model", tiny_parser, "text.txt", "--out", out]
             command_refused(tmp_path, arguments, out.removeprefix("./"))
 
 
@@ -166,7 +166,7 @@ def test_a_terminal(tiny_parser, tmp_path, text, encoding, shown):
 
 
 def test_no_name_controls_the_terminal_or_forges_a_line(tiny_parser, tmp_path, subtests):
-    rows = [("a parser", ["parse", "One.", "--model"]), ("a file", ["parse", "--model", tiny_parser, "--file"])]
+    rows = [("a parser", ["parse", "One.", "--model"])]
     rows += [("a form", ["parse", "One.", "--to"]), ("a rule", ["parse", "One.", "--model", tiny_parser, "--forbid"])]
     rows += [("a treebank", ["data", "check"]), ("a setting", [*words(WRITING["train"], "", "o"), "--set"])]
     rows += [("a sweep", ["sweep"]), ("a pattern", ["search", "--treebank", "sample"]), ("a study", ["study", "gates"])]
@@ -176,7 +176,7 @@ def test_no_name_controls_the_terminal_or_forges_a_line(tiny_parser, tmp_path, s
                 status, out, err = lalkit(*arguments, f"x{code}y", cwd=tmp_path)
                 assert code not in out + err and "Traceback" not in err, (status, out, err)
     (tmp_path / "x\x1b[2J\ny").write_text("One.\n")
-    arguments = ["parse", "--model", tiny_parser, "--file", "x\x1b[2J\ny", "--out", "z\x1b[2J\ny"]
+    arguments = ["parse", "--model", tiny_parser, "x\x1b[2J\ny", "--out", "z\x1b[2J\ny"]
     code, _, err = lalkit(*arguments, cwd=tmp_path)
     assert code == 0 and "\x1b" not in err and "\ny" not in err
 

@@ -250,7 +250,7 @@ def test_an_error_while_a_file_is_read_names_it(tmp_path, tiny_parser):
     if not os.path.exists("/proc/self/mem"):
         pytest.skip("this system has no such file")
     os.symlink("/proc/self/mem", tmp_path / "mem")
-    command_refused(tmp_path, ["parse", "--model", tiny_parser, "--file", "mem"], "mem: cannot be read")
+    command_refused(tmp_path, ["parse", "--model", tiny_parser, "mem"], "mem: cannot be read")
 
 
 # ---------------------------------------------------------------- random texts: LALKIT_EXAMPLES sets their number
