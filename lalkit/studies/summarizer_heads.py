@@ -249,7 +249,6 @@ def study(
     test: int = 0,
     ablated: int = 0,
     settings: dict[str, str] | None = None,
-    config: SummarizerConfig = summarizers.SMALL,
 ) -> Tables:
     """Train and measure every variant with every seed. Runs are in FOLDER/DATA/VARIANT-SEED.
 
@@ -259,7 +258,7 @@ def study(
     Args:
         train, dev, test: Number of documents of each part; 0 means all.
         ablated: Number of test documents for taking heads away; 0 means all.
-        settings: Settings of SummarizerConfig that replace those of `config`.
+        settings: Settings of SummarizerConfig that replace the usual ones, e.g. {"layers": "4"} as in the paper.
 
     Returns: tables whose first columns are variant and seed. runs: a row for each run (see `_run_row`); heads: a row for each
         head, its `head_table` with what is lost without it (difference, p_holm); tags: `tag_table`; ablation: `ablate_heads`;
@@ -272,7 +271,7 @@ def study(
     if not all(documents.parts.values()) or not all(d.summary for d in documents.test):  # checked before any training
         problem = "a part is empty, or test has no summaries"
         raise CorpusError(problem, where=data, remedy="Give other documents, such as news.")
-    config = override(config, settings or {})
+    config = override(summarizers.SMALL, settings or {})
     documents = replace(documents, test=annotated(documents.test))
     tables: dict[str, list[pd.DataFrame]] = {}
     for seed, variant in frame.grid(variants, VARIANTS, seeds):

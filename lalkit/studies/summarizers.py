@@ -67,8 +67,6 @@ class SummarizerConfig(Settings):
 
 
 SMALL = SummarizerConfig()
-# The paper's size. Adam's rate stays constant, where the paper lets it rise and fall.
-PAPER = SummarizerConfig(layers=4, heads=8, d_model=512, d_ff=2048, dropout=0.2, min_count=0)
 
 
 # ---------------------------------------------------------------- batches

@@ -207,12 +207,12 @@ def test_damaged_tables_and_archives_of_named_corpora(tmp_path, subtests, monkey
         archive.writestr("sinica_treebank/parsed", CLAUSES)
     whole = file.read_bytes()
     assert len(load("sinica", "train")) == 16
-    for at in range(len(whole)):
+    for at in range(0, len(whole), 3):
         for data in (whole[:at], whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]):
             file.write_bytes(data)
             answered(load, "sinica", "train")
     for raw in CLAUSES.encode()[:64], *(bytes([byte]) for byte in b"#():|[]. "):
-        for at in range(64):
+        for at in range(0, 64, 3):
             text = CLAUSES.encode()
             with ZipFile(file, "w") as archive:
                 archive.writestr("sinica_treebank/parsed", text[:at] + raw + text[at + 1 :])

@@ -62,7 +62,7 @@ def test_the_penn_treebank_keeps_hyphens_and_slashes():
 @pytest.mark.parametrize("unit", ["a.", "a-", "a'", "1,111", "a@", "www.", ":-", "dont", "(", "n't", "http://a.", "1"])
 def test_long_words_take_no_longer_than_long_texts(unit):
     """No rule reads the rest of the text again at every place: that would take minutes here."""
-    assert tokenize(unit * 50_000)[-1][1] == 50_000 * len(unit)
+    assert tokenize(unit * 20_000)[-1][1] == 20_000 * len(unit)
 
 
 @pytest.mark.data
