@@ -58,6 +58,22 @@ class Look:
         """
         return self.prediction.sentence
 
+    @property
+    def by_norm(self) -> np.ndarray:
+        """The attention weighted by norm, [H, n + 2] (Kobayashi et al. 2020): times the length of the vector that it weights.
+
+        >>> look = parser.look(treebank, vectors=True)[0]
+        >>> other = look.by_norm.argmax(1) != look.attention.argmax(1)
+        >>> f"for {other.mean():.0%} of the heads, another word comes first"
+        'for 9% of the heads, another word comes first'
+
+        Each row adds up to 1. We leave out the output matrix, which all label heads share. Raises LalkitError without values.
+        """
+        if self.values is None:
+            raise LalkitError("this look has no values", remedy="Look again, with vectors=True.")
+        mass = self.attention * np.linalg.norm(self.values, axis=-1)
+        return mass / mass.sum(-1, keepdims=True)
+
 
 def normalise(raw: np.ndarray, exact: np.ndarray | None, norm: str) -> np.ndarray:
     """Return the contributions [m, H] by a norm, from raw and exact contributions of m spans and H heads.

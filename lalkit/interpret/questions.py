@@ -239,6 +239,12 @@ class Questions:
         >>> with parser.without(heads=[3, 7]):
         ...     changed = parser.parse("It rained.")
 
+        Joint ablation: without the four heads that most often lead an NP.
+
+        >>> top = parser.top_heads(treebank, "NP")["head"].value_counts().index[:4]
+        >>> with parser.without(heads=top):
+        ...     scores = parser.evaluate(treebank)
+
         heads: numbers, or labels if each label has its own head. Paper's layer: the head's slice of the output is 0. Label
         attention inside the span: the head's evidence is 0; the boundary score of its label stays. A result belongs to the
         network that parsed it: ask for its explanations inside the same block.
