@@ -362,6 +362,7 @@ class ParseResult:
         beside: ParseResult | Sentence | None = None,
         constrain: bool = False,
         against: str | None = None,
+        layer: Literal["encoder", "pretrained"] | None = None,
     ) -> Exploration:
         """Return a page to explore: point at a constituent to see its label heads, or its words.
 
@@ -375,6 +376,7 @@ class ParseResult:
             constrain: show the heads that each phrase could have, and offer to forbid or require constituents. The page sends
                 these to the page around its frame.
             against: compare the label of each constituent with this label.
+            layer: also show the self-attention of these layers, as `Parser.self_attention` returns it.
 
         Raises:
             LalkitError: another sentence, one without constituents, or both gold and beside.
@@ -387,6 +389,10 @@ class ParseResult:
             problem = "gold needs the same words and both layers, and cannot stand with `beside`, results or Sentences"
             raise LalkitError(problem, remedy="Leave one of them out.")
         data = {**self._page(norm, gold, constrain, against), "constrain": constrain}
+        if layer:
+            (arrays,) = self._parser.self_attention([self.given or self.sentence], layer).arrays
+            layers = {f"{layer} {number}": array.round(3).tolist() for number, array in enumerate(arrays)}
+            data["sentences"][0]["layers"] = layers
         if isinstance(beside, Sentence):
             return Exploration(explorer(data, tree_page([beside], data["title"], "gold")))
         return Exploration(explorer(data, beside._page(norm, None, constrain, against) if beside else None))

@@ -126,7 +126,7 @@ class Constraints:
             if isinstance(item, ArcItem):
                 inside = 1 <= item.dependent <= n and 0 <= item.head <= n
             elif isinstance(item, TagItem):
-                inside, known, names = 1 <= item.word <= n, item.tag in tags, tags
+                inside, known, names = 1 <= item.word <= n, item.tag in tags, [*tags]
             else:
                 inside, known = 1 <= item.first <= item.last <= n, any(map(item.matches, labels))
             if not inside:

@@ -82,7 +82,7 @@ class LocalServer(ThreadingTCPServer):
             remedy = "Choose another port (0 means any free one), or end the program that uses it."
             problem = f"cannot be opened: {getattr(error, 'strerror', None) or error}"
             raise LalkitError(problem, where=f"port {port} of {host}", remedy=remedy) from None
-        if not ipaddress.ip_address(self.server_address[0].partition("%")[0]).is_loopback:
+        if not ipaddress.ip_address(str(self.server_address[0]).partition("%")[0]).is_loopback:
             text = "other machines that reach %s can use this page; --host %s keeps it to this one"
             logger.warning(text, host, LOOPBACK)
         self.pages, self.host = pages, host

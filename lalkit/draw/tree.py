@@ -373,7 +373,13 @@ def _arc_parts(arcs: Sequence[Arc], xs: Sequence[float], base: float, kinds: Map
         lines.append(svg.element("polygon", points=points, fill=colour, **words))
         if arc.label:
             half, top = svg.text_width(arc.label, ARC_LABEL) / 2 + PAD, far - ARC_LABEL / 2 - 2
-            box = {"x": middle - half, "y": top, "width": 2 * half, "height": ARC_LABEL + 4, "fill": "white"}
+            box: dict[str, Any] = {
+                "x": middle - half,
+                "y": top,
+                "width": 2 * half,
+                "height": ARC_LABEL + 4,
+                "fill": "white",
+            }
             labels.append(svg.element("rect", **box, **words))
             labels.append(svg.text(middle, far + 0.34 * ARC_LABEL, arc.label, ARC_LABEL, colour=text_colour, **words))
     return lines + labels

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from os.path import isdir
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 
@@ -187,7 +187,7 @@ def metadata(facts: dict) -> str:
     scores = {key: value for key, value in (row.get(split) or {}).items() if key in METRICS and value is not None}
     treebanks = [name for name in sources(facts["treebank"]) if name in NAMES]
     licence = HUB_LICENCES.get(facts["licence"], "other")
-    about = {
+    about: dict[str, Any] = {
         "task_name": "constituency and dependency parsing", "dataset_split": split,
         "dataset_type": "+".join(treebanks) or "other", "dataset_name": facts["treebank"] if treebanks else "other",
     }  # fmt: skip

@@ -186,7 +186,7 @@ def _rewritten(sentence: Sentence, comments: Sequence[str], notes: Sequence[Sequ
     if sentence.constituents is not None:
         ours.insert(0, f"# {CONSTITUENCY} = {format_tree(sentence.tree)}")
     words = [columns for line in sentence.rows if (columns := line.split("\t"))[0].isdigit()]
-    numbers = range(1, len(words) + 1)
+    numbers = list(range(1, len(words) + 1))
     if len(words) > len(sentence):  # the parser left punctuation out: it hangs on the root
         forms = iter(sentence.words)
         form, numbers = next(forms), []

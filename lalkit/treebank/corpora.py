@@ -223,7 +223,7 @@ def build(
         heads = gold.heads
         if labels and not gold.labels:
             labels = ["ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in zip(heads, labels)]
-    layers = {"heads": heads, "arc_labels": gold and gold.labels or labels, "upos": gold and gold.upos}
+    layers: dict[str, Any] = {"heads": heads, "arc_labels": gold and gold.labels or labels, "upos": gold and gold.upos}
     layers["rows"] = gold.rows if gold else ()
     return replace(sentence, place=place, free_arcs=free_arcs, **layers)
 

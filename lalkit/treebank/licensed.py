@@ -84,8 +84,8 @@ def import_treebank(name: str, path: str | Path, out: str | Path, *, lenient: bo
 
 def _files(folder: Path, pattern: str) -> dict[int, Path]:
     """Return the files of a copy by their numbers. Raises CorpusError for two files of one number."""
-    named = [(file, re.match(pattern, file.name)) for file in sorted(folder.rglob("*")) if file.is_file()]
-    named = [(file, int(match[1])) for file, match in named if match]
+    matched = [(file, re.match(pattern, file.name)) for file in sorted(folder.rglob("*")) if file.is_file()]
+    named = [(file, int(match[1])) for file, match in matched if match]
     # A folder `bracketed` stands beside folders with the raw, segmented and tagged text of the same articles.
     named = [(file, number) for file, number in named if "bracketed" in file.parts] or named
     files: dict[int, Path] = {}

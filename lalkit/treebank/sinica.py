@@ -66,4 +66,4 @@ def read_line(line: str, id: str = "") -> Sentence:
                     heads[number - 1], labels[number - 1] = head, role_of_child
             plain = Node(label, tuple(child for _, _, child in children))
         waiting.append((role, head, plain))
-    return replace(tree_to_sentence(plain, id), heads=heads, arc_labels=labels)
+    return replace(tree_to_sentence(plain, id), heads=tuple(heads), arc_labels=tuple(labels))

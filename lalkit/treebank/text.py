@@ -206,12 +206,12 @@ def read_line(line: str, form: Form = "raw", id: str = "", hyphens: bool = True)
             raise TreebankError(f"there are {len(sentences)} sentences of CoNLL-U", "Give one at a time.", where=id)
         return sentences[0] if sentences else None
     if form in ("text", "raw"):
-        words = [line[start:end] for start, end in tokenize(line, hyphens)]
+        words = tuple(line[start:end] for start, end in tokenize(line, hyphens))
         # str.strip() alone would cut U+001F off a word.
         return Sentence(words, id=id, text=line.strip(WHITE)) if words else None
     tokens = [token for token in re.split(f"[{WHITE}]", line) if token]
     if form == "tokens" or not tokens:
-        return Sentence(tokens, id=id) if tokens else None
+        return Sentence(tuple(tokens), id=id) if tokens else None
     pairs = [token.rpartition("_") for token in tokens]
     if wrong := [token for token, (word, _, tag) in zip(tokens, pairs) if not word or not tag]:
         remedy = "Tagged text looks like: The_DT end_NN ._."

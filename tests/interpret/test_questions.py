@@ -297,14 +297,15 @@ def test_only_the_chosen_words_and_heads_change(parsers, pretrained):
 
 def test_self_attention_is_between_words(parser, treebank, pretrained):
     for one, layer in ((parser, "encoder"), (pretrained, "encoder"), (pretrained, "pretrained")):
-        found, usual = one.self_attention(treebank, layer), [*one.attention(treebank).columns]
+        found = one.self_attention(treebank, layer)
         table, array, drawn = found.table, found.arrays[0], found.bertviz()
-        place = usual.index("head")
-        assert list(table.columns) == [*usual[:place], "layer", *usual[place:]]
+        assert {*table} == {*one.attention(treebank), "layer"}
         assert table.groupby(["layer", "head", *PLACE])["attention"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
         row = table.query("sentence == 0 and layer == 0 and head == 1 and start == 2")
         assert row["attention"].to_numpy() == pytest.approx(array[0, 1, 3]) and list(row["word"]) == drawn["tokens"]
         assert torch.stack(drawn["attention"])[:, 0].numpy() == pytest.approx(array)
+        page = re.search('"layers":([^}]*})', one.parse(treebank[0]).explore(layer=layer).html)[1]
+        assert np.array(json.loads(page)[f"{layer} 0"]) == pytest.approx(array[0], abs=6e-4)
     text, point = "No antidisestablishmentarianism", "pretrained.0.attention"
     (array,), (values,) = pretrained.self_attention(text, "pretrained").arrays, pretrained.activations(text, point)
     pieces = values[point][0, :, 1:-1, 1:-1]

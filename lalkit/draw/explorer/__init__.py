@@ -10,7 +10,7 @@ The data are plain dicts, lists and numbers, and Sentences; those marked with * 
   *against (the label with which that of each constituent is compared).
   Without norms and without a boundary it shows trees alone (`tree_page`).
 - A sentence of n words: sentence (both layers), gold (both layers, or None), spans; *attention (of each label head, over START,
-  the words and STOP; the sum is 1), *arc_probabilities.
+  the words and STOP; the sum is 1), *arc_probabilities, *layers (of self-attention: name -> [heads][from][to], likewise).
 - A span, which is a constituent: start, end, label; *head, *probability (what is unsure is drawn faint, and a slider hides it),
   *score. The paper's layer gives values (norm -> a number for each label head). Label attention inside the span gives readings
   (of the span's own label, and of `against` or of the label with the second best score) and then (for each word: the best label,
@@ -143,7 +143,9 @@ def _script(kinds: dict) -> str:
     for kind, (_, _, files, _) in kinds.items():
         content = "\n".join(asset(FOLDER + name) for name in ("state.js", "fold.js", "tree.js", *files, "pane.js"))
         parts.append(f"{kind}: (data, drawing, panel, place) => {{\n{content}}},")
-    return "\n".join([*parts, "};", *(asset(FOLDER + name) for name in ("constrain.js", "main.js", "save.js"))])
+    return "\n".join(
+        [*parts, "};", *(asset(FOLDER + name) for name in ("constrain.js", "layers.js", "main.js", "save.js"))]
+    )
 
 
 def _sentence(shown: dict, spans: list[dict], comparison: dict | None) -> dict:
@@ -160,6 +162,7 @@ def _sentence(shown: dict, spans: list[dict], comparison: dict | None) -> dict:
         "words": [unescape(word) for word in shown["sentence"].words],
         "spans": rows,
         "attention": [_rounded(row) for row in shown.get("attention", ())],
+        "layers": shown.get("layers"),
         "comparison": comparison and {key: comparison[key] for key in ("line", "missing", "differs")},
     }
 

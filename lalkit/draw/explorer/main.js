@@ -76,6 +76,7 @@ function showShown() {
   for (const mode of ["dark", "large"]) find(mode).setAttribute("aria-pressed", String(page[mode]()));
   page.redraw();
   page.pane.showGold();
+  showLayers(sentences[index]);
   say(`sentence ${index + 1} of ${sentences.length}: ${sentences[index].words.join(" ")}`);
 }
 

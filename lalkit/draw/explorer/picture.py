@@ -106,9 +106,9 @@ def picture(data: dict, spans: list[dict], comparison: dict | None) -> str:
     boxes, veils = [], []
     for i, (span, chain) in enumerate(zip(spans, chains)):
         half = max(svg.text_width(item.node.label, LABEL) for item in chain) / 2 + 5
-        top = drawing.base - chain[0].level * LEVEL - LABEL
-        place = {"x": sum(item.x for item in chain) / len(chain) - half, "y": top, "width": 2 * half}
-        place["height"] = drawing.base - chain[-1].level * LEVEL + 5 - top
+        upper = drawing.base - chain[0].level * LEVEL - LABEL
+        place = {"x": sum(item.x for item in chain) / len(chain) - half, "y": upper, "width": 2 * half}
+        place["height"] = drawing.base - chain[-1].level * LEVEL + 5 - upper
         wrong = " wrong" * bool(comparison and comparison["status"][i] != "same")
         peers = [j for j, other in enumerate(spans) if other["parent"] == span["parent"]]
         boxes.append(svg.element(
