@@ -18,9 +18,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import torch.nn.functional as F
 
+import lalkit
 from lalkit.chart.cky import EMPTY, FIRST_REAL, SUBHEAD, cky_batch
 from lalkit.chart.joint import decode
 from lalkit.chart.loss import arc_loss, span_margin_loss
@@ -28,8 +30,13 @@ from lalkit.config import SpanAttentionConfig
 from lalkit.errors import LalkitError, TreebankError
 from lalkit.evaluation.evalb import EvalbRules, brackets
 from lalkit.evaluation.scores import evaluate
+from lalkit.interpret.contributions import contributions
+from lalkit.interpret.errors import errors
+from lalkit.interpret.tables import top_shares
 from lalkit.network.scores import ArcScorer, fenceposts
 from lalkit.network.span_attention import SpanLabelAttention
+from lalkit.probes.perturbation import erasure_flip, total_variation
+from lalkit.probes.view import linear_view
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence, check_heads
 
@@ -182,6 +189,41 @@ def layer_of(student: str) -> tuple[torch.Tensor, SpanLabelAttention]:
     for weight in layer.parameters():
         weight.copy_(torch.randn(weight.shape, generator=generator))
     return torch.randn(len(WORDS), 6, generator=generator), layer
+
+
+@cache
+def sentences_of(student: str) -> list[Sentence]:
+    """Return twelve sentences of our test part."""
+    sentences = load("sample", "test").sentences
+    return [sentences[i] for i in sorted(random_of(student).choice(len(sentences), 12, replace=False))]
+
+
+@cache
+def heads_of(student: str) -> tuple[list[tuple[str, int]], pd.DataFrame]:
+    """Return (label, top head by exact effect) of every constituent that the parser finds, and lalkit's table of the same."""
+    gold = sentences_of(student)
+    found = contributions(lalkit.load("en-news-x").look(gold), gold)
+    tops = list(zip(found.spans["label"], found.by("exact").argmax(1).tolist()))
+    return tops, top_shares(found, "exact")
+
+
+@cache
+def terms_of(student: str) -> pd.DataFrame:
+    """Return the terms of a constituent's score, and of the second label's, with label attention inside the span."""
+    rng, parser = random_of(student), lalkit.load("en-news-span")
+    terms = parser.parse(sentences_of(student)[rng.integers(12)]).terms.table
+    terms = terms[terms["end"] - terms["start"] > 1]
+    start, end = (
+        terms[["start", "end"]].drop_duplicates().to_numpy()[rng.integers(terms.groupby(["start", "end"]).ngroups)]
+    )
+    return terms[(terms["start"] == start) & (terms["end"] == end)].reset_index(drop=True)
+
+
+def text_of(student: str, size: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Return attention [size], which sums to 1, and for each word a number: above 0 it speaks for the class."""
+    rng = random_of(f"{student} {size}")
+    weights = rng.dirichlet(np.ones(size))
+    return weights, rng.normal(0.3, 1, size)
 
 
 # ---------------------------------------------------------------- measuring
@@ -360,3 +402,100 @@ def check_arc_gradient(answer, notebook):
         arc_loss(scores.log_softmax(0)[None, None], torch.tensor([[size - 2]]), torch.tensor([[True]])).backward()
         cases.append(((scores.detach().numpy(), size - 2), scores.grad))
     compare_calls(answer, "arc_gradient", cases)
+
+
+# ---------------------------------------------------------------- heads
+
+
+def _of_one_head(student: str, column: str) -> list[tuple[tuple, float]]:
+    """Return the cases of a function of (tops, label): the labels that have one top head alone."""
+    tops, table = heads_of(student)
+    first = table.groupby("label", sort=False)["led"]
+    clear = [label for label, led in first if (led == led.max()).sum() == 1]
+    shares = table.groupby("label", sort=False)[column].first()
+    return [((tops, label), float(shares[label])) for label in clear[:5]]
+
+
+@check_of("share", "exercise 1")
+def check_share(answer, notebook):
+    """Check a function of (tops, label) that returns the percent of the label's constituents that its top head leads."""
+    compare_calls(answer, "share", _of_one_head(look_up(notebook, "student", NAME_CELL), "share"))
+
+
+@check_of("lift", "exercise 2")
+def check_lift(answer, notebook):
+    """Check a function of (tops, label) that returns the share of the label's top head, divided by its share of all."""
+    compare_calls(answer, "lift", _of_one_head(look_up(notebook, "student", NAME_CELL), "lift"))
+
+
+def _equal(attention: torch.Tensor) -> torch.Tensor:
+    return (attention > 0) / (attention > 0).sum(-1, keepdim=True)
+
+
+@check_of("uniform", "exercise 3")
+def check_uniform(answer, notebook):
+    """Check a function that gives every word with attention the same attention."""
+    cases = []
+    for heads, words, padding in ((1, 4, 0), (3, 5, 2)):
+        attention = torch.rand(heads, words, generator=torch.Generator().manual_seed(words)).softmax(-1)
+        attention = F.pad(attention, (0, padding))
+        cases.append(((attention,), _equal(attention)))
+    compare_calls(answer, "uniform", cases)
+
+
+@check_of("f1_lost", "exercise 4")
+def check_f1_lost(answer, notebook):
+    """Check how many points of F1 the parser loses on the student's sentences with uniform attention."""
+    compare(answer, _of(notebook, _f1_lost), "f1_lost")
+
+
+@cache
+def _f1_lost(student: str) -> float:
+    parser, gold, f1 = lalkit.load("en-news-x"), sentences_of(student), []
+    for change in ({}, {"label_attention.attention": _equal}):
+        with parser.patched(change):
+            parses = [result.sentence for result in parser.parse_all(gold)]
+        f1.append(evaluate(gold, parses).summary()["f1"])
+    return f1[0] - f1[1]
+
+
+# ---------------------------------------------------------------- explaining
+
+
+@check_of("relabelled", "exercise 1")
+def check_relabelled(answer, notebook):
+    """Check a function of (gold, parse) that returns the spans with another label."""
+    cases = []
+    for gold, parse in (_of(notebook, trees_of), trees_of("another"), trees_of("a third")):
+        table = errors([gold], [parse])
+        rows = table.loc[table["class"] == "relabelled", ["start", "end", "gold_label", "label"]]
+        cases.append(
+            ((gold, parse), {(int(a), int(b), there, here) for a, b, there, here in rows.itertuples(index=False)})
+        )
+    compare_calls(answer, "relabelled", cases)
+
+
+@check_of("words_lead", "exercise 2")
+def check_words_lead(answer, notebook):
+    """Check by how much the words of a constituent put its label before the second one."""
+    terms = _of(notebook, terms_of)
+    sums = terms[terms["term"] == "word"].groupby("role")["value"].sum()
+    compare(answer, float(sums["parse"] - sums["second"]), "words_lead")
+
+
+@check_of("needed", "exercise 3")
+def check_needed(answer, notebook):
+    """Check a function of (weights, values) that returns how many words are erased until the decision changes."""
+    cases = []
+    for weights, values in (_of(notebook, text_of), *(text_of("another", size) for size in range(3, 11))):
+        given = torch.tensor(weights)[None, None, None], torch.tensor(values)[None, None, :, None]
+        view = linear_view(*given, torch.tensor([[1.0, -1.0]], dtype=torch.float64))
+        cases.append(((weights, values), round(erasure_flip(view).fraction.item() * len(weights))))
+    compare_calls(answer, "needed", cases)
+
+
+@check_of("tvd", "exercise 4")
+def check_tvd(answer, notebook):
+    """Check a function of two lists of probabilities that returns their total variation distance."""
+    pairs = [np.random.default_rng(size).dirichlet(np.ones(size), 2) for size in (2, 3, 5)]
+    compare_calls(answer, "tvd", [((p, q), total_variation(torch.tensor(p), torch.tensor(q)).item()) for p, q in pairs])
