@@ -5,6 +5,8 @@ NOTEBOOK ?= notebooks/05_decoding_by_hand.ipynb
 VENV := .venv
 READY := $(VENV)/.lalkit-ready
 REVEAL := build/slides/sphinx_revealjs/_static/revealjs/dist/reveal.js
+TRY := book/pages/try/made
+ONNX := $(TRY)/ort/ort-wasm-simd-threaded.wasm
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint format bench lab numbers notebooks book slides course
@@ -50,6 +52,10 @@ notebooks: $(READY) ## execute the notebooks that changed, and write their outpu
 book: $(VENV)/.lalkit-book ## make the pages of the course in build/book; open build/book/index.html
 	@echo "==> sphinx"
 	@$(VENV)/bin/python -m lalkit explain "Fed Ready to Inject Big Funds" --model en-news --html book/pages/explorer.html
+	@mkdir -p $(TRY)
+	@$(VENV)/bin/python -m lalkit explain "She saw the man with the telescope." --model en-span --html $(TRY)/explorer.html
+	@$(MAKE) --no-print-directory $(ONNX) 2>/dev/null && $(MAKE) --no-print-directory $(TRY)/model/parser.json || \
+		echo "==> the page to type a sentence (try/index.html) is left out: its runtime, onnxruntime-web, cannot be fetched"
 	@$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -b html -c book . build/book $(ARGS)
 
 course: $(READY) ## make the student version of the graded exercises, in book/course/release
@@ -67,6 +73,17 @@ slides: $(REVEAL) ## make slides of NOTEBOOK in build/slides (default 05); to sh
 $(REVEAL): book/slides.txt $(VENV)/.lalkit-book
 	@$(VENV)/bin/python -m pip download --quiet --no-deps --require-hashes --dest build/slides -r book/slides.txt
 	@cd build/slides && $(abspath $(VENV))/bin/python -m zipfile -e sphinx_revealjs-*.whl . && rm sphinx_revealjs-*.whl
+
+$(ONNX): book/onnxruntime.txt
+	@mkdir -p build $(@D)
+	@curl --silent --fail --location --output build/onnxruntime.tgz "$$(sed -n 2p $<)"
+	@echo "$$(sed -n 3p $<)  build/onnxruntime.tgz" | shasum --algorithm 256 --check --quiet
+	@tar -xzmf build/onnxruntime.tgz -C $(@D) --strip-components 2 package/dist/ort.wasm.bundle.min.mjs package/dist/$(@F)
+	@rm build/onnxruntime.tgz
+
+$(TRY)/model/parser.json: data/models/en-span/model.json
+	@rm -f $@
+	@$(VENV)/bin/python -m lalkit export en-span --to onnx --precision int8 --out $(@D)
 
 $(VENV)/.lalkit-book: $(READY)
 	@EXTRAS=dev,book bash tools/setup.sh $(VENV)

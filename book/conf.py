@@ -108,6 +108,17 @@ def write_plainly(app, what, name, thing, options, lines: list[str]) -> None:
     lines[:] = "\n\n".join(paragraphs).split("\n")
 
 
+def link_to_pages(app, docname: str, source: list[str]) -> None:
+    """Let links to book/pages lead to the folder of the finished book, where Sphinx copies these pages."""
+    quote = '\\"' if source[0].startswith("{") else '"'  # a notebook is JSON
+    place = "../" * docname.count("/")
+
+    def anchor(link: re.Match) -> str:
+        return f"<a href={quote}{place}{link[2]}{quote}>{link[1]}</a>"
+
+    source[0] = re.sub(r"\[([^\[\]\n]+)\]\((?:(?:\.\./)*book/)?pages/([^)\s]+)\)", anchor, source[0])
+
+
 def modules() -> list[str]:
     """Return the names of lalkit's modules."""
     package = importlib.import_module("lalkit")
@@ -177,6 +188,7 @@ def look_again(app, error) -> None:
 
 def setup(app) -> None:
     app.connect("builder-inited", write_reference)
+    app.connect("source-read", link_to_pages)
     app.connect("autodoc-process-docstring", write_plainly, priority=100)  # before napoleon reads the sections
     app.connect("build-finished", look_again)
     app.add_node(nodes.math, override=True, html=(lambda self, node: write_formula(self, node, False), None))

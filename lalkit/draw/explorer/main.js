@@ -31,6 +31,7 @@ const page = {
     try {
       history[push ? "pushState" : "replaceState"](null, "", hash);
     } catch { /* the page works without it */ }
+    if (data.framed) window.parent.postMessage({ state: hash.slice(1) }, "*");
   },
 };
 
@@ -51,7 +52,7 @@ const { sentences } = data.panes[0];
 let sought = null; // the sentence in which the last step of seek pinned no constituent
 document.body.classList.toggle("two", page.panes.length > 1);
 document.body.classList.toggle("single", sentences.length === 1);
-document.body.classList.toggle("framed", data.constrain);
+document.body.classList.toggle("framed", Boolean(data.constrain || data.framed));
 
 function showSentence(index) {
   if (index < 0 || index >= sentences.length) return;

@@ -1,0 +1,38 @@
+// The sub-words of a word, as the tokenizer of MiniLM (BERT, uncased) gives them: the library tokenizers with tokenizer.json.
+const HAN = /[\u4e00-\u9fff\u3400-\u4dbf\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}\u{2b920}-\u{2ceaf}\uf900-\ufaff\u{2f800}-\u{2fa1f}]/gu;
+const QUOTES = { "``": '"', "''": '"' };
+const LONGEST = 100; // characters of a part that is looked up
+
+// table: Map from a sub-word to its id. Returns ids, at least one.
+export function wordPieces(word, table) {
+  const ids = parts(normalised(QUOTES[word] ?? word)).flatMap((part) => pieces(part, table));
+  return ids.length ? ids : [table.get("[UNK]")];
+}
+
+function normalised(text) {
+  const clean = text.replace(/(?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}\0\ufffd]/gu, "").replace(/\p{White_Space}/gu, " ");
+  const bare = clean.replace(HAN, " $& ").normalize("NFD").replace(/\p{Mn}/gu, "");
+  return [...bare].map((character) => character.toLowerCase()).join("");
+}
+
+// A sign of punctuation is a part of its own.
+const parts = (text) => text.match(/[\p{P}!-/:-@[-`{-~]|[^\s\p{P}!-/:-@[-`{-~]+/gu) ?? [];
+
+// The longest sub-word first, again and again; one unknown sub-word if that does not work.
+function pieces(part, table) {
+  const letters = [...part];
+  const unknown = [table.get("[UNK]")];
+  const ids = [];
+  if (letters.length > LONGEST) return unknown;
+  for (let start = 0, end; start < letters.length; start = end) {
+    for (end = letters.length; end > start; end--) {
+      const piece = (start ? "##" : "") + letters.slice(start, end).join("");
+      if (table.has(piece)) {
+        ids.push(table.get(piece));
+        break;
+      }
+    }
+    if (end === start) return unknown;
+  }
+  return ids;
+}
