@@ -9,19 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
 from lalkit import bench, config
 from lalkit.bench import Settings, compare, peak_bytes
-from lalkit.chart.joint import decode
 from lalkit.config import LabelAttentionConfig
 from lalkit.errors import ParameterError
 from lalkit.network import predict
 from lalkit.network.label_attention import LabelAttention, Masks
 from lalkit.treebank.corpora import load
-from tests.chart.charts import LAMBDAS, random_chart
 from tests.command import lalkit
 from tests.reference.label_attention_literal import literal
 
@@ -65,18 +62,6 @@ def test_the_twin_of_the_layer_computes_what_the_literal_one_does():
     x, mask = torch.randn(3, 6, 11, dtype=torch.float64), torch.arange(6) < torch.tensor([[6], [4], [3]])
     for found, expected in zip(bench.label_attention_twin(layer, x, mask), literal(layer, x, mask, Masks())):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["ties", "exact"])
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 13, 20])
-def test_the_twin_of_the_decoder_finds_the_score_of_the_decoders_tree(n, kind):
-    rng = np.random.default_rng(n)
-    for lam in LAMBDAS:
-        labels, arcs = random_chart(rng, n, 5, kind)
-        tree = decode(labels, arcs, lam)
-        assert tree.score == bench.best_score_twin(labels, arcs, lam)
-        parts = lam * sum(labels[i, j, k] for i, j, k, _ in tree.spans) + (1 - lam) * arcs[range(n), tree.heads].sum()
-        assert parts == tree.score
 
 
 @pytest.mark.parametrize("mode", ["forward", "forward+backward", "cached"])

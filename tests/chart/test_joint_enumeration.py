@@ -26,7 +26,7 @@ def test_scores_are_added_in_the_documented_order(dtype):
     """Bit-equal to the twin that takes the equations one by one, in the type of the scores: rounding depends on the order."""
     rng = np.random.default_rng(101)
     for trial in range(40):
-        label_scores, arc_scores = random_chart(rng, 1 + trial % 9, 5, "real", dtype)
+        label_scores, arc_scores = random_chart(rng, 1 + trial % 20, 5, ("real", "ties")[trial % 2], dtype)
         assert decode(label_scores, arc_scores, 0.3).score == best_score_twin(label_scores, arc_scores, 0.3), trial
 
 

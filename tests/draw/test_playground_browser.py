@@ -94,19 +94,6 @@ def test_typing_forbidding_and_choosing_another_tree(page):
     assert page.locator("[name=forbid]").input_value() == "NP(3,7)"
 
 
-def test_heads_are_switched_off(page):
-    submit(page, text=TEXT)
-    before = constituents(page)
-    assert "all heads" not in page.locator("#facts").inner_text()
-    submit(page, without="NP")
-    assert "Without head NP, the best tree changes: +" in page.locator("#facts").inner_text()
-    explorer(page).locator("#drawing-2 .constituent").first.wait_for()
-    left, right = (constituents(page, drawing) for drawing in ("#drawing", "#drawing-2"))
-    assert left == before != right
-    titles = explorer(page).locator(".pane").all_inner_texts()
-    assert titles == ["en-news-span", "en-news-span without head NP"]
-
-
 def test_what_is_clicked_in_the_explorer_becomes_a_constraint(page):
     for button, constraint in (("forbid-label", "NP(3,7)"), ("forbid", "*(3,7)")):
         submit(page, text=TEXT, forbid="")

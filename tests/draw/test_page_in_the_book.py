@@ -1,0 +1,213 @@
+"""The page of the book that parses without Python: its JavaScript gives what lalkit gives, and it runs nothing that is typed."""
+
+import functools
+import http.server
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lalkit
+from lalkit.chart.joint import decode
+from lalkit.chart.sums import marginals
+from lalkit.draw import svg
+from lalkit.draw.explorer.picture import in_order, picture
+from lalkit.errors import ScoreError
+from lalkit.treebank.text import read_sentence
+from lalkit.treebank.tree import Sentence
+from tests.chart.charts import LAMBDAS, random_chart
+from tests.chart.test_sums import forbid_some
+from tests.corpora import needs
+from tests.draw.browser import watch
+from tests.draw.local_clients import MARKUP
+
+pytestmark = pytest.mark.slow
+BOOK = Path(__file__).parents[2] / "book"
+PAGE = BOOK / "pages" / "try"
+TEXT = "She saw the man with the telescope."
+ODD = [
+    MARKUP,
+    "I ❤️ 👩‍👩‍👧 漢字, naïve café 🇩🇪 :-)",
+    "Go",
+    " and ".join([TEXT[:-1]] * 15) + " .",
+]  # the last has 120 words
+CHECKS = "async ([name, given]) => (await import('./page_checks.js'))[name](given)"
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The page with its parser, served from a folder."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    if not (PAGE / "made" / "ort").is_dir():
+        pytest.skip("onnxruntime-web is not here: make book fetches it")
+    folder = tmp_path_factory.mktemp("book") / "try"
+    shutil.copytree(PAGE, folder, ignore=shutil.ignore_patterns("model"))
+    shutil.copy(Path(__file__).with_name("page_checks.js"), folder)
+    command = ["lalkit", "export", "en-span", "--to", "onnx", "--precision", "int8", "--out", folder / "made" / "model"]
+    subprocess.run([sys.executable, "-m", *command], check=True)
+    lalkit.load("en-span").parse(TEXT).explore().save(folder / "made" / "explorer.html")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder.parent)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_address[1]}/try/"
+        server.shutdown()
+
+
+@pytest.fixture
+def visit(browser, site):
+    """Open a place of the site. At the end there must have been no dialog, no error, and no request to another address."""
+    context, complaints, requests = browser.new_context(), [], []
+
+    def visit(place="index.html", before=lambda page: None):
+        page = context.new_page()
+        page.set_default_timeout(120_000)
+        watch(page, complaints, requests)
+        before(page)
+        page.goto(site[1] + place)
+        return page
+
+    yield visit
+    context.close()
+    assert [text for text in complaints if "Failed to load resource" not in text] == []
+    assert [url for url in requests if not url.startswith((site[1][:-4], "data:", f"blob:{site[1][:-5]}"))] == []
+
+
+def test_500_sentences_have_the_trees_terms_probabilities_and_drawings_of_lalkit(visit, site):
+    """Of the exported network: the program in book/parsers.md reads it in Python."""
+    texts = [" ".join(s.words) for split in ("train", "dev", "test") for s in lalkit.Treebank.load("sample", split)]
+    with suppress(pytest.skip.Exception):  # without EWT: the sample alone
+        texts += [s.text for s in needs("ewt", "dev") if s.text and len(s) <= 120]
+    texts = [*ODD, *texts][:500]
+    (program,) = re.findall(r"```python\n(.*?)```", (BOOK / "parsers.md").read_text(encoding="utf-8"), re.DOTALL)
+    exec(program.replace("runs/onnx", str(site[0] / "made" / "model")), names := {})
+    names["decode"] = lambda *scores: kept.append(scores) or decode(*scores)
+    about, kept = names["about"], []
+    found = visit("licences.txt").evaluate(CHECKS, ["parses", texts])
+    for text, one in zip(texts, found, strict=True):
+        words, spans, heads, arc_labels, tags = one["tree"]
+        assert (words, *names["parse"](words)) == (
+            [*read_sentence(text).words],
+            [*map(tuple, spans)],
+            heads,
+            arc_labels,
+            tags,
+        )
+        chart, arcs, lam = kept.pop()
+        sums = marginals(chart.astype(float), arcs.astype(float), lam, about["temperature"])
+        assert one["sure"]["arcs"] == pytest.approx([sums.arcs[d, h] for d, h in enumerate(heads)], abs=1e-4), text
+        for span in one["spans"]:
+            scores = chart[span["start"], span["end"]].copy()
+            for reading in span["readings"]:  # of its own label, then of the best other one
+                label, of_words = (
+                    about["labels"].index(reading["label"]),
+                    np.multiply(reading["attention"], reading["evidence"]),
+                )
+                assert sum(reading["attention"]) == pytest.approx(1, abs=1e-4), text
+                assert of_words.sum() + reading["rest"]["boundary"] == pytest.approx(scores[label], abs=1e-4), text
+                assert label == scores[2:].argmax() + 2 or reading is span["readings"][0], text
+                scores[label] = -np.inf
+            own = sums.labels[span["start"], span["end"], about["labels"].index(span["label"])]
+            assert span["probability"] == pytest.approx(own, abs=1e-3), text
+        sentence = Sentence(words, tags, [span[:3] for span in spans if span[2] != "<H>"], heads, arc_labels)
+        data = {"sentence": sentence, "arc_probabilities": one["sure"]["arcs"]}
+        assert one["drawing"].replace("FONTS", svg.escape(svg.CSS)) == picture(data, in_order(one["spans"]), None), text
+
+
+def test_charts_with_ties_and_minus_infinity(visit):
+    rng, charts = np.random.default_rng(61), []
+    for trial in range(240):
+        kind = ("ties", "exact", "real")[trial % 3]
+        labels, arcs = random_chart(rng, 1 + trial % 9, 3 + trial % 4, kind, np.float32)
+        if trial % 4 == 3:
+            forbid_some(rng, labels, arcs)
+        charts.append((labels, arcs, LAMBDAS[trial % len(LAMBDAS)]))
+    given = [[*(np.where(np.isinf(part), None, part).tolist() for part in chart[:2]), chart[2]] for chart in charts]
+    found = visit("licences.txt").evaluate(CHECKS, ["charts", given])
+    for one, (labels, arcs, lam) in zip(found, charts, strict=True):
+        tree, sums = (
+            or_none(decode, labels, arcs, lam),
+            or_none(marginals, labels.astype(float), arcs.astype(float), lam),
+        )
+        assert one["tree"] == (tree and [tree.score, [list(span) for span in tree.spans], tree.heads.tolist()])
+        assert one["sums"] == (sums and pytest.approx([sums.log_partition, *sums.arcs.flat], abs=1e-9))
+    assert 30 < sum(one["tree"] is None for one in found) < 61
+
+
+def or_none(compute, *scores):
+    try:
+        return compute(*scores)
+    except ScoreError:
+        return None
+
+
+def constituents(page):
+    return page.frame_locator("#explorer").locator(".constituent")
+
+
+def submit(page, text):
+    """Type a text, and return what the page says at last."""
+    page.fill("#text", text)
+    page.click("button")
+    status = page.locator("#status")
+    while (said := status.text_content()).startswith(("Parsing", "Loading", "Starting")):
+        page.wait_for_timeout(50)
+    return said
+
+
+def test_the_page_parses_what_is_typed_keeps_its_state_and_works_offline(visit):
+    page = visit(f"index.html#text={TEXT}&span=3-7")
+    constituents(page).first.wait_for()
+    assert constituents(page).count() == 7 and page.frame_locator("#explorer").locator(".pinned").count() == 1
+    constituents(page).nth(2).click()
+    page.wait_for_url("**span=2-7**")
+    for text in ODD:
+        assert submit(page, text) == ""
+        constituents(page).first.wait_for()
+        assert page.frame_locator("#explorer").locator("script:not(#data)").count() == 1
+    for text, said in [
+        ("  ", "There is nothing to parse"),
+        ("the " * 151, "This sentence has 151 words; the page parses at most 150."),
+        ("zxqjw" * 20 + " " + "qzxjqvkw " * 130, "pieces of words; the parser reads at most 512"),
+        ("我们看见了。", "Chinese"),
+    ]:
+        assert said in submit(page, text)
+    assert submit(page, "It rained. We stayed in.") == "" and page.locator("#sentence option").count() == 2
+    page.select_option("#sentence", "2")
+    page.evaluate("navigator.serviceWorker.ready")
+    page.context.set_offline(True)
+    page.reload()
+    constituents(page).first.wait_for()
+    assert constituents(page).count() == 4
+
+
+@pytest.mark.parametrize(
+    ("pattern", "answer", "said", "times"),
+    [
+        ("**/model.onnx", {"body": b"cut short"}, "damaged: it has another check sum", 2),
+        ("**/parser.json", {"status": 404}, "The file model/parser.json cannot be loaded (404)", 1),
+        ("**/ort/*.mjs", {"status": 404}, "this copy of the book was made without it", 1),
+    ],
+)
+def test_files_that_are_damaged_or_missing(visit, pattern, answer, said, times):
+    asked = []
+    page = visit(before=lambda page: page.context.route(pattern, lambda route: asked.append(route.fulfill(**answer))))
+    assert said in submit(page, TEXT) and len(asked) == times
+
+
+def test_a_browser_without_simd_and_a_page_from_a_file_say_what_to_do(visit, browser):
+    page = visit(before=lambda page: page.add_init_script("WebAssembly.validate = () => false"))
+    constituents(page).first.wait_for()
+    assert "no WebAssembly with SIMD" in page.locator("#status").text_content()
+    page = browser.new_page()
+    page.goto((PAGE / "index.html").as_uri())
+    assert "run python -m http.server" in page.locator("#status").text_content()
