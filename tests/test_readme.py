@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAGES += sorted(path for room in ("book", "data", "figures", "notebooks") for path in (ROOT / room).rglob("*.md"))
+PAGES = [path for path in PAGES if "made" not in path.parts]  # make book copies a card
 TEACHING = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
 COMMANDS = re.findall("`(lalkit [^`]+)`", TEACHING) + [
     line.split("  #")[0].strip()
@@ -80,7 +81,7 @@ def test_links_lead_somewhere(page):
     for name, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)", text):
         target = page.parent / name if name else page
         assert target.exists(), name
-        if anchor:
+        if anchor and target.suffix != ".html":  # what stands after # in the address of a page is its state
             assert anchor in anchors(target), f"{name}#{anchor}"
 
 
