@@ -362,7 +362,7 @@ class ParseResult:
         beside: ParseResult | Sentence | None = None,
         constrain: bool = False,
         against: str | None = None,
-        layer: Literal["encoder", "pretrained"] | None = None,
+        layer: str | None = None,
     ) -> Exploration:
         """Return a page to explore: point at a constituent to see its label heads, or its words.
 
@@ -376,7 +376,7 @@ class ParseResult:
             constrain: show the heads that each phrase could have, and offer to forbid or require constituents. The page sends
                 these to the page around its frame.
             against: compare the label of each constituent with this label.
-            layer: also show the self-attention of these layers, as `Parser.self_attention` returns it.
+            layer: "encoder" or "pretrained", to also show the self-attention of `Parser.self_attention`.
 
         Raises:
             LalkitError: another sentence, one without constituents, or both gold and beside.
