@@ -176,3 +176,11 @@ def test_nothing_that_is_typed_is_executed(page, server):
             assert any("<script>" in text or "script" in text for text in constituents(page))
     page.goto(f"{server.address}explore?text={quote(MARKUP)}")
     assert page.evaluate("self.origin") == "null" and page.locator("img").count() == 0, "alone, it is in a box, too"
+
+
+def test_why_not_compares_each_label_with_another(page):
+    submit(page, text=TEXT, against="S")
+    explorer(page).locator('.constituent[aria-label^="NP, words 3 to 7"]').click()
+    table = lalkit.load("en-news-span").parse(TEXT).contributions(against="S")
+    difference = table.query("start == 2 and end == 7")["value"].sum()
+    assert f"Score of NP minus S: {difference:.2f}" in explorer(page).locator("#bars").inner_text()
