@@ -293,11 +293,8 @@ class Parts:
         remedy = f"Give the same command as before, or delete {self.folder} to start again."
         if any(self.folder.glob("[!.]*")):
             before = files.read_json(self.folder / RUN, remedy)
-            if different := [
-                name for name, value in json.loads(json.dumps(self.settings)).items() if before.get(name) != value
-            ]:
-                problem = f"holds blocks of a run with another {' and '.join(different)}"
-                raise LalkitError(problem, where=str(self.folder), remedy=remedy)
+            if before != json.loads(json.dumps(self.settings)):
+                raise LalkitError("holds blocks of another run", where=str(self.folder), remedy=remedy)
 
     def path(self, number: int) -> Path:
         return self.folder / f"{number:06d}"

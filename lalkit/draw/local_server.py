@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
-from socket import MSG_PEEK, SHUT_RDWR, SOCK_STREAM, getaddrinfo
+from socket import MSG_PEEK, SOCK_STREAM, getaddrinfo
 from socketserver import ThreadingTCPServer
-from threading import BoundedSemaphore, Thread, Timer
+from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -28,10 +28,9 @@ from lalkit.draw import svg
 from lalkit.errors import LalkitError, whole_number
 
 LOOPBACK = "127.0.0.1"
-WAITING = 32  # requests that may wait for the thread
 LONGEST, LARGEST = 8_192, 65_536  # characters of an address; bytes of a request's body
 TOO_LONG = f"the address is longer than {LONGEST:,} characters: shorten the text"
-SECONDS = 30  # in which a request must arrive, to its last line
+SECONDS = 30  # without a byte, after which a connection is closed
 Answer = Callable[[Any], str | dict]  # parameters of an address, or a body -> an HTML page, or what becomes JSON
 
 logger = logging.getLogger(__name__)
@@ -87,7 +86,7 @@ class LocalServer(ThreadingTCPServer):
             logger.warning(text, host, LOOPBACK)
         self.pages, self.host = pages, host
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.server_address[1]}/"
-        self.computing, self.places = ThreadPoolExecutor(1), BoundedSemaphore(WAITING)
+        self.computing = ThreadPoolExecutor(1)
         self.thread = Thread(target=self.serve_forever, args=(0.1,), daemon=True)
         self.thread.start()
 
@@ -118,20 +117,6 @@ class Handler(BaseHTTPRequestHandler):
     server: LocalServer
     timeout = SECONDS
 
-    def setup(self) -> None:
-        super().setup()
-        self.late = Timer(SECONDS, self._give_up)  # the timeout begins anew with every byte
-        self.late.daemon = True
-        self.late.start()
-
-    def _give_up(self) -> None:
-        with suppress(OSError):
-            self.connection.shutdown(SHUT_RDWR)
-
-    def finish(self) -> None:
-        self.late.cancel()
-        super().finish()
-
     def do_POST(self) -> None:
         """Answer JSON with JSON. A page of another site cannot send this type of content without being asked first."""
         size = self.headers.get("Content-Length", "")
@@ -152,7 +137,6 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(400, "the address is not UTF-8")
 
     def _answer(self, method: str, arguments: Any) -> None:
-        self.late.cancel()
         path = self.path.partition("?")[0]
         page = self.server.pages.get(method + path)
         if not self._is_known():
@@ -165,8 +149,6 @@ class Handler(BaseHTTPRequestHandler):
             return self._send(200, page, mimetypes.guess_type(path)[0] or "text/html", PAGE)
         if not self._is_ours():
             return self.send_error(403, "another page of the web asks: open the address of the page itself")
-        if not self.server.places.acquire(blocking=False):
-            return self.send_error(503, f"the parser is busy, and {WAITING} sentences wait: try again in a moment")
         try:
             answer = self.server.computing.submit(self._compute, page, arguments).result()
         except LalkitError as error:
@@ -177,8 +159,6 @@ class Handler(BaseHTTPRequestHandler):
             logger.exception("an error of lalkit itself")
             problem = "this is an error of lalkit itself: please report it with the text that you typed"
             return self.send_error(500, problem)
-        finally:
-            self.server.places.release()
         kind, text = ("text/html", answer) if isinstance(answer, str) else ("application/json", json.dumps(answer))
         return self._send(200, text, kind)
 
@@ -210,7 +190,6 @@ class Handler(BaseHTTPRequestHandler):
         self._send(code, message or problem, "text/plain")
 
     def _send(self, status: int, text: str, kind: str, policy: str = ANSWER) -> None:
-        self.late.cancel()
         self.send_response_only(status)  # without the names and versions of what answers
         content = {"Content-Type": f"{kind}; charset=UTF-8", "Content-Security-Policy": policy}
         for name, value in {**content, **HEADERS}.items():

@@ -207,6 +207,11 @@ def subwords_of_words(batch: Batch) -> Bool[Tensor, "t s"]:
     return (column >= places[:, 1:2]) & (column <= places[:, 2:])
 
 
-def pad(rows: Sequence[Sequence[int]], width: int, value: int) -> Tensor:
-    """Return lists of different lengths as one tensor [rows, width]."""
-    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], dtype=torch.long)
+def pad(rows: Sequence[Sequence[int]], width: int | None = None, value: int = PAD, device=None) -> Tensor:
+    """Return lists of different lengths as one tensor [rows, width], filled up with `value`.
+
+    width: what is longer is cut off. None: the length of the longest list.
+    """
+    width = max(map(len, rows)) if width is None else width
+    filled = [[*row[:width], *[value] * (width - len(row))] for row in rows]
+    return torch.tensor(filled, dtype=torch.long, device=device or "cpu").reshape(len(rows), width)

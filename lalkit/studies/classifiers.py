@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size, from_dict, override, to_dict
 from lalkit.errors import CorpusError, ModelError, ParameterError
 from lalkit.evaluation.provenance import parts_hash
+from lalkit.network.batches import pad
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
 from lalkit.probes.attribution import agree, attribute, compact
 from lalkit.probes.perturbation import ask, by_max_attention
@@ -30,7 +31,7 @@ from lalkit.probes.removal import Kept
 from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged, tidy
 from lalkit.probes.weights import diversity_loss, look_at
 from lalkit.studies import frame
-from lalkit.studies.frame import PADDING, UNKNOWN, exact, in_order, pad
+from lalkit.studies.frame import PADDING, UNKNOWN, exact, in_order
 from lalkit.studies.texts import Text, Texts, annotated, load
 
 logger = logging.getLogger(__name__)

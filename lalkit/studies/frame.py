@@ -42,16 +42,6 @@ def frequent(texts: Iterable[Sequence[str]], least: int) -> dict[str, int]:
     return {word: n for word, n in counts.items() if n >= least}
 
 
-def pad(rows: Sequence[Sequence[int]], length: int | None = None, value: int = PADDING, device=None) -> Tensor:
-    """Write B rows of numbers into one tensor [B, T] and fill the rest with `value`.
-
-    length: T; what is longer is cut off. None: the length of the longest row.
-    """
-    length = max(map(len, rows)) if length is None else length
-    filled = [[*row[:length], *[value] * (length - len(row))] for row in rows]
-    return torch.tensor(filled, dtype=torch.long, device=device or "cpu").reshape(len(rows), length)
-
-
 def in_order(items: Sequence, size: int) -> Iterator[Sequence]:
     """Yield the items in groups of `size`, in their order."""
     for start in range(0, len(items), size):

@@ -23,9 +23,10 @@ from lalkit.config import override
 from lalkit.errors import CorpusError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.evaluation.statistics import holm, paired_test
+from lalkit.network.batches import pad
 from lalkit.probes import weights as measures
 from lalkit.studies import frame, summarizers
-from lalkit.studies.frame import in_order, pad
+from lalkit.studies.frame import in_order
 from lalkit.studies.summarizers import Batch, Change, Summarizer, SummarizerConfig, Vocabulary
 from lalkit.studies.texts import Text, Texts, annotated, load_documents
 

@@ -26,10 +26,11 @@ from torch import Tensor, nn
 from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Share, Size, from_dict, to_dict
 from lalkit.errors import ModelError
 from lalkit.evaluation.provenance import parts_hash
+from lalkit.network.batches import pad
 from lalkit.network.label_attention import normalise
 from lalkit.probes.view import AttentionView, Outcome, judged
 from lalkit.studies import frame
-from lalkit.studies.frame import PADDING, UNKNOWN, in_order, pad
+from lalkit.studies.frame import PADDING, UNKNOWN, in_order
 from lalkit.studies.texts import Text, Texts
 
 # Where attention is sparse: nowhere; in the encoder; everywhere except in the last layer's heads over the document; everywhere

@@ -19,6 +19,7 @@ from torch import Tensor
 from lalkit.api import Parser
 from lalkit.chart.machine import progress
 from lalkit.interpret.span_layer import STRIDE, SpanLayer
+from lalkit.network.batches import pad
 from lalkit.probes.attribution import METHODS, attribute
 from lalkit.probes.perturbation import overview, probe_all
 from lalkit.probes.removal import TRUTH, Kept, areas, by_weights, faithfulness, grades
@@ -26,7 +27,7 @@ from lalkit.probes.view import AttentionView
 from lalkit.probes.weights import pool_queries
 from lalkit.studies import classifiers, summarizer_heads, summarizers
 from lalkit.studies.classifiers import Classifier
-from lalkit.studies.frame import exact, in_order, pad
+from lalkit.studies.frame import exact, in_order
 from lalkit.studies.label_heads import name_and_place
 from lalkit.studies.summarizers import SMALL, Summarizer
 from lalkit.studies.texts import OF_PENN, OF_UD, UNIVERSAL, Text, load, news
