@@ -115,7 +115,6 @@ def test_rows_of_the_whole_parser(few_sentences, routine, preset):
         (["fast"], ONCE, "no routine 'fast'"),
         (["spans"], Settings(repeats=0), "--repeats is 0"),
         (["parse"], Settings(repeats=1, preset="tiny"), "tiny has no pretrained encoder"),
-        (["train"], Settings(repeats=1, preset="tiny"), "tiny has no pretrained encoder"),
         (["spans"], Settings("cuda"), "no device 'cuda'"),
     ],
 )

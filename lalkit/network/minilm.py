@@ -106,7 +106,8 @@ class Bert(nn.Module):
         places = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
         x = self.dropout(norm(words(input_ids) + types(torch.zeros_like(input_ids)) + positions(places)))
         seen = attention_mask.bool()
-        mask = None if seen.all() else seen[:, None, None].expand(-1, -1, seen.shape[1], -1)
+        full = torch.compiler.is_exporting() or seen.all()  # tools/export.py: one sentence, without padding
+        mask = None if full else seen[:, None, None].expand(-1, -1, seen.shape[1], -1)
         states = [x]
         for layer in self.encoder["layer"]:
             states.append(layer(states[-1], mask))

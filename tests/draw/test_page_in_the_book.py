@@ -54,8 +54,8 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("book") / "try"
     shutil.copytree(PAGE, folder, ignore=shutil.ignore_patterns("model"))
     shutil.copy(Path(__file__).with_name("page_checks.js"), folder)
-    command = ["lalkit", "export", "en-span", "--to", "onnx", "--precision", "int8", "--out", folder / "made" / "model"]
-    subprocess.run([sys.executable, "-m", *command], check=True)
+    command = ["tools/export.py", "en-span", "--precision", "int8", "--out", folder / "made" / "model"]
+    subprocess.run([sys.executable, *command], cwd=BOOK.parent, check=True)
     lalkit.load("en-span").parse(TEXT).explore().save(folder / "made" / "explorer.html")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder.parent)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -95,23 +95,16 @@ def test_500_sentences_have_the_trees_terms_probabilities_and_drawings_of_lalkit
     found = visit("licences.txt").evaluate(CHECKS, ["parses", texts])
     for text, one in zip(texts, found, strict=True):
         words, spans, heads, arc_labels, tags = one["tree"]
-        assert (words, *names["parse"](words)) == (
-            [*read_sentence(text).words],
-            [*map(tuple, spans)],
-            heads,
-            arc_labels,
-            tags,
-        )
+        expected = [*read_sentence(text).words], [*map(tuple, spans)], heads, arc_labels, tags
+        assert (words, *names["parse"](words)) == expected
         chart, arcs, lam = kept.pop()
         sums = marginals(chart.astype(float), arcs.astype(float), lam, about["temperature"])
         assert one["sure"]["arcs"] == pytest.approx([sums.arcs[d, h] for d, h in enumerate(heads)], abs=1e-4), text
         for span in one["spans"]:
             scores = chart[span["start"], span["end"]].copy()
             for reading in span["readings"]:  # of its own label, then of the best other one
-                label, of_words = (
-                    about["labels"].index(reading["label"]),
-                    np.multiply(reading["attention"], reading["evidence"]),
-                )
+                label = about["labels"].index(reading["label"])
+                of_words = np.multiply(reading["attention"], reading["evidence"])
                 assert sum(reading["attention"]) == pytest.approx(1, abs=1e-4), text
                 assert of_words.sum() + reading["rest"]["boundary"] == pytest.approx(scores[label], abs=1e-4), text
                 assert label == scores[2:].argmax() + 2 or reading is span["readings"][0], text
@@ -134,10 +127,8 @@ def test_charts_with_ties_and_minus_infinity(visit):
     given = [[*(np.where(np.isinf(part), None, part).tolist() for part in chart[:2]), chart[2]] for chart in charts]
     found = visit("licences.txt").evaluate(CHECKS, ["charts", given])
     for one, (labels, arcs, lam) in zip(found, charts, strict=True):
-        tree, sums = (
-            or_none(decode, labels, arcs, lam),
-            or_none(marginals, labels.astype(float), arcs.astype(float), lam),
-        )
+        tree = or_none(decode, labels, arcs, lam)
+        sums = or_none(marginals, labels.astype(float), arcs.astype(float), lam)
         assert one["tree"] == (tree and [tree.score, [list(span) for span in tree.spans], tree.heads.tolist()])
         assert one["sums"] == (sums and pytest.approx([sums.log_partition, *sums.arcs.flat], abs=1e-9))
     assert 30 < sum(one["tree"] is None for one in found) < 61
