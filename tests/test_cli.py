@@ -101,6 +101,7 @@ MISUSE = [  # a command, its standard input, and the place that its one message 
     ("parse --model PARSER --to xml x", b"", "xml"), ("serve --model PARSER --host 192.0.2.1", b"", "192.0.2.1"),
     ("explain --model PARSER \u00a0", b"", "sentence 1"), ("explain --model PARSER One. --label ZZ", b"", "ZZ"),
     ("explain --model PARSER One. --against PN", b"", "Did you mean"), ("explain It --model en --device gpu", b"", "gpu"),
+    ("train --treebank sample --preset tiny --out new --device gpu", b"", "gpu"), ("serve --device gpu", b"", "gpu"),
     ("data stats ", b"", "after stats"), ("parse --model ", b"", "after --model"), ("run none.ipynb", b"", "none.ipynb"),
     ("evaluate PARSER --treebank sample --split tset", b"", "tset"),
     ("evaluate PARSER --treebank sample --json .", b"", "folder"), ("data fetch nowhere", b"", "nowhere"),

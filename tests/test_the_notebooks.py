@@ -153,6 +153,7 @@ RUNS = {
         {"parser": "PAPER", "inside": "SPAN", "sentences": 9, "least": 3, "pairs": 2}, "heads.png arcs.csv patched_words.csv",
     ),
     "24_measures_graded": ({"example": 26}, "measures-graded.png measures-graded.csv"),
+    "21b_probes_and_controls": ({"parser": "PAPER", "sentences": 6, "seeds": 2}, "layers.csv layers.png neighbours.csv"),
     "23_relations_between_labels": ({"rounds": 20, "norm": "minmax"}, "relations.png relations.csv units.csv"),
 }  # fmt: skip
 FAST = ("00_quickstart",)

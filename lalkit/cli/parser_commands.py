@@ -33,6 +33,7 @@ def train(
     seed: int | None = None,
     epochs: int | None = None,
     max_minutes: float | None = None,
+    device: options.Device = "auto",
     threads: options.Threads = None,
     resume: bool = False,
     dry_run: bool = False,
@@ -65,7 +66,7 @@ def train(
     if dry_run:
         print(loop.estimate(chosen, treebank))
     else:
-        loop.train(chosen, treebank, out, resume=resume)
+        loop.train(chosen, treebank, out, resume=resume, device=device)
 
 
 @command()

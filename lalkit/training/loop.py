@@ -28,7 +28,7 @@ from lalkit.errors import ModelError
 from lalkit.evaluation import provenance
 from lalkit.evaluation.scores import evaluate
 from lalkit.files import check_form, locked_folder, write_json
-from lalkit.network.predict import predict
+from lalkit.network.predict import find_device, predict
 from lalkit.training import checkpoint
 from lalkit.training.named import find
 from lalkit.training.objective import MAX_LENGTH, Learner, rate_factor, terms_of
@@ -41,7 +41,7 @@ PATIENCE, STOP_AFTER = 5, 20  # stale evaluations after which a plateau halves t
 LOWER_RATES = "Lower train.rate or train.encoder_rate."
 
 
-def train(config: Config, treebank: str, out: str | Path, *, resume: bool = False) -> dict:
+def train(config: Config, treebank: str, out: str | Path, *, resume: bool = False, device: str = "auto") -> dict:
     """Train on a treebank's train part and keep the parser that is best on its dev part. Return its dev scores.
 
     Args:
@@ -49,12 +49,15 @@ def train(config: Config, treebank: str, out: str | Path, *, resume: bool = Fals
         treebank: A treebank's name or folder, or a mixture of them.
         out: The folder of the run. It will hold the best parser and the state from which the run can be resumed.
         resume: Continue the run in `out`, if there is one.
+        device: Where to train: cpu or cuda; auto is cuda if there is one.
 
     Raises:
+        ParameterError: There is no such device.
         ModelError: `out` holds another run, or (resume) a run that does not fit the config.
         LalkitError: Another process writes into `out`.
     """
     out = Path(out)
+    find_device(device)
     with locked_folder(out):
         begun = (out / "resume.json").exists()
         if begun and not resume:
@@ -62,7 +65,7 @@ def train(config: Config, treebank: str, out: str | Path, *, resume: bool = Fals
             raise ModelError("holds a run already", where=str(out), remedy=remedy)
         if (out / "model.json").exists() and not begun:
             raise ModelError("holds a parser, but no run to continue", where=str(out), remedy="Give another --out.")
-        return Run(config, treebank, out, resume).finish()
+        return Run(config, treebank, out, resume, device).finish()
 
 
 @dataclass
@@ -83,12 +86,12 @@ class State:
 class Run(Learner):
     """One training run in a folder: model.json is the best parser so far, resume.json the state and the history."""
 
-    def __init__(self, config: Config, treebank: str, out: Path, resume: bool = False):
+    def __init__(self, config: Config, treebank: str, out: Path, resume: bool = False, device: str = "auto"):
         task = config.model.task
         self.lessons = lessons(treebank, task, MAX_LENGTH)
         self.train, self.dev = self.lessons.sentences, subset(self.lessons.dev, config.train.dev_sentences)
         self.data = provenance.parts_hash([("train", self.train), ("dev", self.dev)])
-        super().__init__(config, self.train)
+        super().__init__(config, self.train, device)
         self.treebank, self.out = treebank, out
         if task != "constituents":  # only joint charts grow with the cube of the words
             self._check_charts()

@@ -16,7 +16,7 @@ from lalkit.config import Config, TrainConfig
 from lalkit.errors import ModelError
 from lalkit.network.batches import IGNORE, Batch, Collator, batches
 from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.predict import bf16_is_fast
+from lalkit.network.predict import bf16_is_fast, find_device
 from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.check import Lessons
@@ -32,8 +32,11 @@ class Learner:
     The weights depend on the seed of the config only.
     """
 
-    def __init__(self, config: Config, sentences: Sequence[Sentence]):
-        """Raises ModelError if a loss on label heads has a weight, and the network has no label heads of the kind it needs."""
+    def __init__(self, config: Config, sentences: Sequence[Sentence], device: str = "auto"):
+        """device: as in `find_device`.
+
+        Raises ModelError if a loss on label heads has a weight, and the network has no label heads of the kind it needs.
+        """
         self.config, inside = config, config.model.span_attention
         learned = inside is not None and inside.attention == "learned" and config.model.task == "joint"
         if config.train.head_word_weight and not learned:
@@ -41,7 +44,7 @@ class Learner:
                 "train.head_word_weight needs learned label attention inside the span, and a parser of both layers"
             )
             raise ModelError(problem, remedy="Leave it 0, or train with --preset minilm-span.")
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.device = find_device(device)
         self.vocab = Vocab.build(sentences, config.model.encoder.min_count, config.model.task)
         torch.manual_seed(config.train.seed)
         self.network = Network(config.model, self.vocab).to(self.device)
