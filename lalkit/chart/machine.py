@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lalkit.errors import TooLongError, whole_number
 
@@ -39,12 +39,6 @@ def compiled(function: Callable, relaxed: Iterable[str] = ()) -> Callable:
         return njit(cache=True, **options)(function)
     except (RuntimeError, OSError):  # numba finds no folder for its cache: a read-only installation or home
         return njit(**options)(function)
-
-
-def is_compiled(kernel: Any) -> bool:
-    """Return whether the machine code of a kernel stands ready, on disk or in memory."""
-    folder, first = kernel.stats.cache_path, kernel.py_func.__code__.co_firstlineno
-    return bool(kernel.signatures or folder and any(Path(folder).glob(f"*.{kernel.__name__}-{first}.*.nbi")))
 
 
 def cpu_count() -> int:

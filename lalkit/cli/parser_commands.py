@@ -311,12 +311,9 @@ def serve(
     import webbrowser
 
     from lalkit.api import Parser
-    from lalkit.chart.machine import is_compiled
-    from lalkit.chart.sums import outside
 
     server = Parser.load(model, device=device).playground(host=host, port=port)
-    if not is_compiled(outside):
-        logger.info("compiling once, about %d seconds", COMPILING)
+    logger.info("starting; the first time on a machine, this compiles for about %d seconds", COMPILING)
     for page in ("/parse", "/explore"):  # so that the first sentence that is typed need not wait
         server.computing.submit(server.pages[page], {"text": ["It rained."]}).result()
     logger.info("type a sentence at this address; Ctrl-C ends the server")

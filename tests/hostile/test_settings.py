@@ -70,6 +70,8 @@ def test_odd_names_and_values(subtests):
     for name, value, place in ODD:
         with subtests.test(f"{name} {value!r}"[:60]), refused(place, error=ModelError):
             override(minilm(), {name: value})
+    with pytest.raises(ModelError, match="plateau"):  # the remedy has what it may be
+        override(minilm(), {"train.decay": "cosine"})
 
 
 def test_options_of_a_training(tmp_path, subtests, monkeypatch):
