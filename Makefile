@@ -83,7 +83,7 @@ $(ONNX): book/onnxruntime.txt
 
 $(TRY)/model/parser.json: data/models/en-span/model.json
 	@rm -f $@
-	@$(VENV)/bin/python tools/export.py en-span --precision int8 --out $(@D)
+	@$(VENV)/bin/python -m lalkit export en-span --to onnx --precision int8 --out $(@D)
 
 $(VENV)/.lalkit-book: $(READY)
 	@EXTRAS=dev,book bash tools/setup.sh $(VENV)

@@ -23,6 +23,7 @@ from statistics import median
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -86,13 +87,9 @@ def bench(names: Sequence[str] | str, settings: Settings) -> list[dict]:
 
 def table(rows: list[dict]) -> str:
     """Return the rows as text."""
-    lines = []
-    for r in rows:
-        unit = "x as long" if r["routine"] in MULTIPLES else "x as fast"
-        memory = "" if r["memory_ratio"] is None else f"  memory {r['memory_ratio']:.3f}"
-        what, times = f"{r['routine']:14} {r['case']}, {r['mode']}", f"({r['ratio_min']:.2f} to {r['ratio_max']:.2f})"
-        lines.append(f"{what:66} {r['ours_ms']:>9.2f} ms {r['ratio']:>8.2f} {unit} {times} {r['baseline']}{memory}")
-    return "\n".join(lines)
+    frame = pd.DataFrame(rows).drop(columns=["device", "baseline_ms"])
+    unit = np.where(frame["routine"].isin(MULTIPLES), "x as long", "x as fast")
+    return frame.assign(unit=unit).to_string(index=False, na_rep="", float_format="%.2f")
 
 
 # ---------------------------------------------------------------- how it is measured
@@ -202,22 +199,23 @@ def random_chart(words: int) -> tuple[np.ndarray, np.ndarray]:
     return labels, rng.normal(size=(words, words + 1)).astype(np.float32)
 
 
+def on_charts(settings: Settings, lengths: Sequence[int], name: str, mode: str, baseline: str, *both) -> list[dict]:
+    """Compare two functions of a chart, for sentences of these lengths."""
+    rows = []
+    for words in lengths:
+        calls = (partial(function, *random_chart(words)) for function in both)
+        rows.append(compare(settings, name, f"{words} words", mode, baseline, *calls, memory=False))
+    return rows
+
+
 def decode(settings: Settings) -> list[dict]:
     """Compare joint decoding of one random chart, O(n^4), with O(n^5). Both are compiled; only ours builds the tree."""
-    rows = []
-    for words in (10, 20, 40, 80):
-        both = (partial(function, *random_chart(words)) for function in (joint.decode, best_score_twin))
-        rows.append(compare(settings, "decode", f"{words} words", "numba", "O(n^5), numba", *both, memory=False))
-    return rows
+    return on_charts(settings, (10, 20, 40, 80), "decode", "numba", "O(n^5), numba", joint.decode, best_score_twin)
 
 
 def probabilities(settings: Settings) -> list[dict]:
     """Compare the probabilities of all parts of a sentence with decoding it. They take at most 12 times as long."""
-    rows = []
-    for words in (20, 40, 80):
-        both = (partial(function, *random_chart(words)) for function in (marginals, joint.decode))
-        rows.append(compare(settings, "probabilities", f"{words} words", "inside and outside", "decoding", *both))
-    return rows
+    return on_charts(settings, (20, 40, 80), "probabilities", "inside and outside", "decoding", marginals, joint.decode)
 
 
 # ---------------------------------------------------------------- the whole parser
@@ -428,29 +426,21 @@ def best_score_twin(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float
     input. It does not build the tree.
     """
     label_scores, arc_scores = joint.as_arrays(label_scores, arc_scores, "")
-    number = arc_scores.dtype.type
-    return float(_best_score(label_scores, arc_scores, number(lam), number(1 - lam)))
+    number, shape = arc_scores.dtype.type, label_scores.shape[:2]
+    best, label = np.zeros(shape, number), np.zeros(shape, np.int64)
+    if not joint.best_labels(label_scores, number(lam), best, label):
+        raise ValueError("not finite")
+    arcs = np.ascontiguousarray(
+        number(1 - lam) * arc_scores.T
+    )  # [head, dependent]: the innermost loop runs along memory
+    np.fill_diagonal(arcs[1:], 0)
+    return float(_best_score(best, arcs))
 
 
 @compiled
-def _best_score(label_scores, arc_scores, weight, other):
-    n, dtype = arc_scores.shape[0], label_scores.dtype
+def _best_score(best, arcs):
+    n, dtype = arcs.shape[1], best.dtype
     zero, least = dtype.type(0), dtype.type(-np.inf)
-    best = np.zeros((n + 1, n + 1), dtype)
-    for i in range(n):
-        for j in range(i + 1, n + 1):
-            first = 2 if j - i == 1 or j - i == n else 1
-            best[i, j] = weight * label_scores[i, j, first]
-            for k in range(label_scores.shape[2]):
-                value = weight * label_scores[i, j, k]
-                if not np.isfinite(value):
-                    raise ValueError("not finite")
-                if k > first:
-                    best[i, j] = max(best[i, j], value)
-    arcs = np.empty((n + 1, n), dtype)  # [head, dependent]: the innermost loop below runs along memory
-    for d in range(n):
-        for h in range(n + 1):
-            arcs[h, d] = other * arc_scores[d, h] if h != d + 1 else zero
     content = np.zeros((n + 1, n + 1, n), dtype)  # U[i, j, h]
     for width in range(2, n + 1):
         for i in range(n + 1 - width):

@@ -75,7 +75,7 @@ def test_rows_of_probabilities():
     rows = bench.bench(["probabilities"], ONCE)
     assert [row["case"] for row in rows] == ["20 words", "40 words", "80 words"]
     assert all(row["ratio"] == pytest.approx(row["ours_ms"] / row["baseline_ms"], rel=0.1) for row in rows)
-    assert all("x as long" in line for line in bench.table(rows).splitlines())
+    assert all("x as long" in line for line in bench.table(rows).splitlines()[1:])
 
 
 def test_parts_add_up_and_the_clocks_are_taken_off(few_sentences):

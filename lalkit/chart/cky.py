@@ -54,27 +54,24 @@ def cky_batch(
     if len(lengths) != len(charts):
         raise ValueError(f"{len(lengths)} lengths for {len(charts)} charts")
     names = names or [f"sentence {b}" for b in range(len(charts))]
-    prepared = [_prepare(chart, int(n), name) for chart, n, name in zip(charts, lengths, names, strict=True)]
-    return map_threads(lambda item: _parse(*item), prepared, threads)
+    items = list(zip(charts, map(int, lengths), names, strict=True))
+    return map_threads(lambda item: _parse(*item), items, threads)
 
 
-def _prepare(chart, n: int, where: str) -> tuple[np.ndarray, str]:
+def _parse(chart, n: int, where: str) -> ConstituencyTree:
     chart = np.asarray(chart)
     if chart.ndim != 3 or chart.shape[0] != chart.shape[1] or chart.shape[2] <= FIRST_REAL:
         raise ValueError(f"{where}: a chart must be [n+1, n+1, L] with L >= 3, not {list(chart.shape)}")
     if not 1 <= n < chart.shape[0]:
         raise ValueError(f"{where}: length {n} is not in 1..{chart.shape[0] - 1}")
-    dtype = np.float64 if chart.dtype == np.float64 else np.float32
-    return np.ascontiguousarray(chart[: n + 1, : n + 1], dtype), where
-
-
-def _parse(chart: np.ndarray, where: str) -> ConstituencyTree:
-    n = len(chart) - 1
-    best, label = np.zeros((n + 1, n + 1), chart.dtype), np.zeros((n + 1, n + 1), np.int64)
-    i, j = _best_labels(chart, best, label)
-    if i >= 0:
+    chart = chart[: n + 1, : n + 1].astype(np.float64 if chart.dtype == np.float64 else np.float32)  # a copy
+    if len(wrong := np.argwhere(np.triu(~np.isfinite(chart).all(-1), 1))):
+        i, j = wrong[0]
         raise ScoreError(f"the scores of span ({i}, {j}) are not all finite", where=where, remedy=NOT_FINITE)
-    score, spans = _cky(best, n)
+    chart[np.arange(n), np.arange(1, n + 1), SUBHEAD] = -np.inf  # <H> is a group of several words
+    chart[0, n, :FIRST_REAL] = -np.inf  # the whole sentence has a real label
+    label = chart.argmax(-1)  # of equal ones, the first
+    score, spans = _cky(np.take_along_axis(chart, label[..., None], -1)[..., 0], n)
     labelled = [(i, j, int(label[i, j])) for i, j in spans.tolist() if label[i, j] != EMPTY]
     return ConstituencyTree(float(score), labelled)
 
@@ -86,27 +83,6 @@ def best_brackets(best: np.ndarray, lengths: Sequence[int], threads: int | None 
     """
     best = np.ascontiguousarray(best)
     return map_threads(lambda b: _cky(best[b], lengths[b])[1], range(len(lengths)), threads)
-
-
-@compiled
-def _best_labels(chart, best, label):
-    """Write the best allowed label and its score of every span into `label` and `best`.
-
-    Returns the first span with a score that is not finite, or (-1, -1).
-    """
-    n, labels = chart.shape[0] - 1, chart.shape[2]
-    for i in range(n):
-        for j in range(i + 1, n + 1):
-            first = 2 if j - i == n else 0
-            top, index = chart[i, j, first], first
-            for k in range(labels):
-                value = chart[i, j, k]
-                if not np.isfinite(value):
-                    return i, j
-                if k > first and value > top and not (k == 1 and j - i == 1):
-                    top, index = value, k
-            best[i, j], label[i, j] = top, index
-    return -1, -1
 
 
 @compiled

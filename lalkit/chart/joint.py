@@ -91,12 +91,8 @@ def decode_batch(
     """
     check_weight(lam)
 
-    def sentence(labels, arcs, where: str) -> JointTree:
-        return _decode(labels, arcs, lam, where)
-
-    return map_sentences(
-        sentence, pairs, lambda labels, arcs: memory.chart_bytes(len(arcs), arcs.itemsize), threads, names
-    )
+    sentence, bytes_of = partial(_decode, lam=lam), lambda labels, arcs: memory.chart_bytes(len(arcs), arcs.itemsize)
+    return map_sentences(sentence, pairs, bytes_of, threads, names)
 
 
 def map_sentences(
@@ -124,7 +120,7 @@ def map_sentences(
     return map_threads(lambda b: function(*pairs[b], names[b]), range(len(pairs)), workers)
 
 
-def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, where: str) -> JointTree:
+def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, where: str, lam: float) -> JointTree:
     number = arc_scores.dtype.type
     fine, *tree = solve(label_scores, arc_scores, number(lam), number(1 - lam))
     if not fine:
@@ -208,7 +204,7 @@ def _maximum(row, weight):
 
 
 @compiled
-def _best_labels(label_scores, weight, best, label):
+def best_labels(label_scores, weight, best, label):
     """Write the best allowed label and its weighted score of every span into `label` and `best`. The first index wins.
 
     Returns False if a score is not finite or an empty label is not 0. The rest is then undefined.
@@ -365,7 +361,7 @@ def solve(label_scores, arc_scores, lam, other):
     n, dtype = arc_scores.shape[0], arc_scores.dtype
     arcs = np.empty((n, n + 1), dtype)
     best, label = np.zeros((n + 1, n + 1), dtype), np.zeros((n + 1, n + 1), np.int64)
-    fine = _best_labels(label_scores, lam, best, label)
+    fine = best_labels(label_scores, lam, best, label)
     for d in range(n):
         for h in range(n + 1):
             value = arc_scores[d, h] if h != d + 1 else dtype.type(0)  # a word is never its own head

@@ -24,7 +24,7 @@ HELP = "Train parsers with label attention, parse with them, and look inside the
 # The commands in the order of work.
 PANELS = {
     "First steps": ("demo", "doctor", "models"),
-    "Parse, and look inside": ("parse", "serve", "explain", "search"),
+    "Parse, and look inside": ("parse", "serve", "explain", "search", "export"),
     "Train, and score": ("data", "train", "evaluate"),
     "Experiments": ("run", "sweep", "study", "report", "bench"),
 }

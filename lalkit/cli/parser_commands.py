@@ -1,4 +1,4 @@
-"""`lalkit train`, `evaluate`, `parse`, `explain`, `search` and `serve`: the commands for one parser."""
+"""`lalkit train`, `evaluate`, `parse`, `explain`, `search`, `export` and `serve`: the commands for one parser."""
 
 from __future__ import annotations
 
@@ -288,6 +288,28 @@ def explain(
     if html:
         data = source.page(looks, source.question, str(model), profile=parser.profile, against=against)
         logger.info("to explore: %s", write_text(html, explorer(data)))
+
+
+@command()
+def export(
+    parser: options.Parser,
+    out: Annotated[Path, options.FOLDER],
+    to: Literal["onnx"] = "onnx",
+    precision: Literal["fp32", "fp16", "int8"] = "fp32",
+    replace: options.Replace = False,
+) -> None:
+    """Write a parser as a network that runs without torch: model.onnx, the tokenizer, and parser.json, which explains them.
+
+    Example: lalkit export en-span --to onnx --precision int8 --out runs/onnx
+
+    Args:
+        out: The folder to write to.
+        to: The form of the network.
+        precision: How weights are stored. They are computed with in 32 bits.
+    """
+    from lalkit.training.export import export
+
+    print(export(parser, out, precision, replace))
 
 
 @command()

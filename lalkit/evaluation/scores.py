@@ -66,18 +66,15 @@ def attachment(gold: Sentence, predicted: Sentence | None, punctuation: bool) ->
     tags = gold.tags if gold.tags is not None and not punctuation else ("",) * len(gold)
     scored = [i for i, tag in enumerate(tags) if tag not in PUNCTUATION]
     right = []
-    if predicted is not None and predicted.heads is not None and _same_words(gold, predicted):
+    # '(' and '-LRB-' are one word, as for the brackets: CRAFT's trees have one, its dependencies have the other.
+    same = predicted is not None and [*map(escape, gold.words)] == [*map(escape, predicted.words)]
+    if same and predicted.heads is not None:
         right = [i for i in scored if gold.heads[i] == predicted.heads[i]]
     labels = None
     if gold.arc_labels is not None:
         known = predicted is not None and predicted.arc_labels is not None
         labels = sum(gold.arc_labels[i] == predicted.arc_labels[i] for i in right) if known else 0
     return AttachmentCount(len(scored), len(right), labels)
-
-
-def _same_words(gold: Sentence, predicted: Sentence) -> bool:
-    """'(' and '-LRB-' are one word, as for the brackets: CRAFT's trees have one, its dependencies have the other."""
-    return [*map(escape, gold.words)] == [*map(escape, predicted.words)]
 
 
 def out_of_reach(gold: Sequence[Sentence]) -> tuple[int, int]:

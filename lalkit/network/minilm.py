@@ -106,7 +106,7 @@ class Bert(nn.Module):
         places = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
         x = self.dropout(norm(words(input_ids) + types(torch.zeros_like(input_ids)) + positions(places)))
         seen = attention_mask.bool()
-        full = torch.compiler.is_exporting() or seen.all()  # tools/export.py: one sentence, without padding
+        full = torch.compiler.is_exporting() or seen.all()  # `lalkit export`: one sentence, without padding
         mask = None if full else seen[:, None, None].expand(-1, -1, seen.shape[1], -1)
         states = [x]
         for layer in self.encoder["layer"]:

@@ -119,15 +119,15 @@ class ArcScorer(nn.Module):
 
     def arcs(self, parts: list[Tensor]) -> Float[Tensor, "b n m"]:
         """Return [B, N, N + 1]: dependent by head; column 0 is the root. The caller excludes a word as its own head."""
-        dependents, heads = _with_one(parts[0][:, 1:-1]), parts[1][:, :-1]
+        dependents, heads = with_one(parts[0][:, 1:-1]), parts[1][:, :-1]
         return torch.einsum("bdk,kl,bhl->bdh", dependents, self.arc, heads).float() / heads.shape[-1] ** 0.5
 
     def labels(self, parts: list[Tensor], heads: Int[Tensor, "b n"]) -> Float[Tensor, "b n a"]:
         """Return P(l | d, h) before the softmax, [B, N, arc labels], of each word with the given head (1-based, 0 = root)."""
-        dependents = _with_one(parts[2][:, 1:-1])
-        chosen = _with_one(parts[3].gather(1, heads.clamp(min=0)[..., None].expand(-1, -1, parts[3].shape[-1])))
+        dependents = with_one(parts[2][:, 1:-1])
+        chosen = with_one(parts[3].gather(1, heads.clamp(min=0)[..., None].expand(-1, -1, parts[3].shape[-1])))
         return torch.einsum("bnk,akl,bnl->bna", dependents, self.label, chosen).float()
 
 
-def _with_one(x: Tensor) -> Tensor:
+def with_one(x: Tensor) -> Tensor:
     return torch.cat([x, torch.ones_like(x[..., :1])], dim=-1)

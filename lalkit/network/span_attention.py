@@ -46,11 +46,9 @@ class EdgeScorer(nn.Module):
     def chart(self, parts: Parts, lengths: Int[Tensor, "b"] | None = None) -> Float[Tensor, "b f f l"]:
         """Return the scores of all spans; 0 where i >= j. Cells beyond the end of a sentence have no meaning."""
         first, last = parts
-        b, n, labels = first.shape
-        chart = first.new_zeros(b, n + 1, n + 1, labels + 1, dtype=at_least_float(first))
-        for i in range(n):
-            chart[:, i, i + 1 :, 1:] = (first[:, i : i + 1] + last[:, i:]).to(chart.dtype)
-        return chart
+        chart = F.pad((first[:, :, None] + last[:, None]).to(at_least_float(first)), (1, 0, 1, 0, 0, 1))
+        places = torch.arange(chart.shape[1], device=chart.device)
+        return chart.masked_fill((places[:, None] >= places)[..., None], 0.0)
 
     def at(self, parts: Parts, b: Tensor, i: Tensor, j: Tensor, label: Tensor) -> Float[Tensor, "m"]:
         """Return the scores of m spans (sentence b, start i, end j), each for one label."""

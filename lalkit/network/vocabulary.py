@@ -77,10 +77,6 @@ class Vocab:
         """The arc label that exactly the root of a sentence has, if the labels are those of Universal Dependencies."""
         return self.arc_label_index.get("root") if is_universal(self.arc_labels) else None
 
-    def without_words(self) -> "Vocab":
-        """Return the part that a pretrained encoder needs. A shipped parser must not contain the words of a corpus."""
-        return Vocab(self.labels, self.tags, self.arc_labels)
-
     def to_dict(self) -> dict[str, list[str]]:
         return {name: list(values) for name, values in asdict(self).items()}
 

@@ -75,9 +75,10 @@ def save_model(
         info: Results and provenance, as JSON values.
         half: Save the weights in 16 bits. They are loaded as 32 bits.
     """
-    names = (vocab.without_words() if config.model.encoder.pretrained else vocab).to_dict()
+    # With a pretrained encoder no words: a shipped parser must not contain those of a corpus.
+    kept = Vocab(vocab.labels, vocab.tags, vocab.arc_labels) if config.model.encoder.pretrained else vocab
     content = {"format": FORMAT, "config": to_dict(config), "frozen_sha256": frozen_hash(network)}
-    content |= {"vocab": names, "info": info}
+    content |= {"vocab": kept.to_dict(), "info": info}
     if travels(config.model.encoder):
         for name, data in files_of(config.model.encoder.pretrained).items():
             write_bytes(Path(folder) / ENCODER / name, data)

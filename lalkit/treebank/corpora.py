@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lalkit.errors import CorpusError, TreebankError, checked
 from lalkit.files import in_utf8
-from lalkit.treebank import brackets, conllu, sinica
+from lalkit.treebank import brackets, conllu
 from lalkit.treebank.head_words import Derive, derive
 from lalkit.treebank.text import with_text
 from lalkit.treebank.tree import UNARY, Node, Sentence, Span
@@ -373,7 +373,7 @@ def _gum(folder: Path, split: str, task: str, genres: str) -> Sentences:
 
 def _sinica(folder: Path, split: str, task: str, genres: str) -> Sentences:
     file = _of_nltk(folder, "sinica_treebank") / "parsed"
-    yield from sinica.read(brackets.read_text(file), split, str(file))
+    yield from brackets.read_sinica(brackets.read_text(file), split, str(file))
 
 
 class Corpus(NamedTuple):

@@ -54,7 +54,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("book") / "try"
     shutil.copytree(PAGE, folder, ignore=shutil.ignore_patterns("model"))
     shutil.copy(Path(__file__).with_name("page_checks.js"), folder)
-    command = ["tools/export.py", "en-span", "--precision", "int8", "--out", folder / "made" / "model"]
+    command = ["-m", "lalkit", "export", "en-span", "--precision", "int8", "--out", folder / "made" / "model"]
     subprocess.run([sys.executable, *command], cwd=BOOK.parent, check=True)
     lalkit.load("en-span").parse(TEXT).explore().save(folder / "made" / "explorer.html")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder.parent)) as server:

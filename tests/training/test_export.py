@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, "tools/export.py", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-m", "lalkit", "export", *arguments], cwd=ROOT, capture_output=True, text=True
+    )
 
 
 @pytest.mark.slow
@@ -31,5 +33,5 @@ def test_the_program_of_the_book_gives_the_trees_of_lalkit(tmp_path, sample):
         s, found = result.sentence, names["parse"](list(map(surface, result.sentence.words)))
         assert found == ([*map(tuple, result.spans)], [*s.heads], [*s.arc_labels], [*s.tags]), s.id
     again, other = run("en-span", "--out", tmp_path), run("en-news", "--out", tmp_path / "x")
-    check_refusal(again.returncode, f"lalkit: {again.stderr}", "parser.json: is there already", "--replace")
-    check_refusal(other.returncode, f"lalkit: {other.stderr}", "en-news: only a parser of joint trees", "minilm-span")
+    check_refusal(again.returncode, again.stderr, "parser.json: is there already", "--replace")
+    check_refusal(other.returncode, other.stderr, "en-news: only a parser of joint trees", "minilm-span")

@@ -3,10 +3,9 @@
 import pytest
 
 from lalkit.errors import TreebankError
-from lalkit.treebank import sinica
+from lalkit.treebank.brackets import read_clause, read_sinica
 from lalkit.treebank.check import check, stats
 from lalkit.treebank.joint import to_joint
-from lalkit.treebank.sinica import read_line
 from tests.corpora import needs
 
 PUNCTUATION = "#，(COMMACATEGORY)"
@@ -14,11 +13,11 @@ LINE = "#3:3.[7] S(theme:NP(quantifier:DM:那隻|Head:Nab:貓)|time:Dd:常|Head:
 
 
 def read(tree):
-    return read_line(f"#1:1.[1] {tree}{PUNCTUATION}", "x")
+    return read_clause(f"#1:1.[1] {tree}{PUNCTUATION}", "x")
 
 
 def test_heads_roles_and_constituents():
-    sentence = read_line(LINE + PUNCTUATION, "sinica.3")
+    sentence = read_clause(LINE + PUNCTUATION, "sinica.3")
     assert sentence.words == ("那隻", "貓", "常", "睡在", "窗台") and sentence.id == "sinica.3"
     assert sentence.tags == ("DM", "Nab", "Dd", "VC1", "Nab") and sentence.heads == (2, 4, 4, 0, 4)
     assert sentence.arc_labels == ("quantifier", "theme", "time", "ROOT", "goal")
@@ -54,7 +53,7 @@ def test_broken_lines():
 
 def test_splits_take_lines_in_turn_and_a_broken_line_is_named():
     text = "\r\n".join([LINE + PUNCTUATION] * 19 + ["#20 S(", ""])
-    parts = {split: list(sinica.read(text, split, "parsed")) for split in ("train", "dev", "test")}
+    parts = {split: list(read_sinica(text, split, "parsed")) for split in ("train", "dev", "test")}
     assert [len(items) for items in parts.values()] == [16, 2, 2]
     assert [s.id for s in parts["dev"]] == ["sinica.9", "sinica.19"] and "parsed, line 20" in str(parts["test"][1])
 

@@ -3,8 +3,6 @@
 The network is exported up to the scores that cost little in a long sentence. Whoever reads them adds up the attention inside the
 spans and finds the tree. `parser.json` says what they are. It is written last: a folder without it is no exported parser.
 
-    python tools/export.py en-span --precision int8 --out runs/onnx
-
 Weights of 16 or 8 bits are stored so, and become numbers of 32 bits when a program loads them. An 8-bit weight is a whole number
 times the scale of its row.
 """
@@ -12,32 +10,29 @@ times the scale of its row.
 from __future__ import annotations
 
 import logging
-import sys
 import warnings
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-import typer
 from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from lalkit import __version__
-from lalkit.errors import LalkitError, ModelError
+from lalkit.errors import LalkitError, ModelError, checked
 from lalkit.files import check_new, find_json, write_bytes, write_json
 from lalkit.network.alignment import files_of, is_ours, special_tokens
 from lalkit.network.batches import IGNORE, Batch
 from lalkit.network.parser import Network
-from lalkit.network.scores import SpanScorer, _with_one
+from lalkit.network.scores import SpanScorer, with_one
 from lalkit.network.span_attention import FLOOR
 from lalkit.training.checkpoint import load_model
 from lalkit.training.named import find
 from lalkit.treebank.text import token_pattern
 
-LEAST = 1024  # numbers of a matrix that is stored in fewer bits
 OUTPUTS = ["logits", "evidence", "boundary", "arcs", "arc_labels", "tags"]
 Stored = Literal["fp32", "fp16", "int8"]
 
@@ -52,23 +47,21 @@ class Scores(nn.Module):
     def forward(self, subwords: Int[Tensor, "1 s"], last: Int[Tensor, "t"]) -> tuple[Tensor, ...]:
         """Return the scores in the order of OUTPUTS. last: for START, every word and STOP, the place of its last sub-word."""
         words, places = last.shape[0] - 2, torch.stack([torch.zeros_like(last), last, last], dim=-1)[None]
-        tags, mask = torch.full((1, words), IGNORE), torch.ones_like(last, dtype=torch.bool)[None]
-        seen = torch.ones_like(subwords, dtype=torch.bool)
+        tags, mask, seen = torch.full((1, words), IGNORE), (last >= 0)[None], subwords >= 0  # all of them
         batch = Batch(torch.full((1,), words), mask, tags, subwords, seen, places)
         output = self.network(batch, chart=False)
         logits, evidence, posts, _ = output.span_parts
         scorer = self.network.spans.boundary
         boundary = scorer.second(torch.relu(scorer.norm(posts[0] + scorer.bias - posts[0, :, None])))
-        dependents, heads = _with_one(output.arc_parts[2][0, 1:-1]), _with_one(output.arc_parts[3][0, :-1])
+        dependents, heads = with_one(output.arc_parts[2][0, 1:-1]), with_one(output.arc_parts[3][0, :-1])
         arc_labels = torch.einsum("nk,akl,ml->nma", dependents, self.network.arcs.label, heads)
         return logits[0], evidence[0], boundary, output.arc_scores[0], arc_labels, output.tag_scores[0]
 
 
+@checked
 @torch.no_grad()
-def export(
-    name: str, folder: Annotated[Path, typer.Option("--out")], precision: Stored = "fp32", replace: bool = False
-) -> None:
-    """Write a parser to a folder: the network, the tokenizer, the card and parser.json. Print the path of parser.json.
+def export(name: str, folder: Path, precision: Stored = "fp32", replace: bool = False) -> Path:
+    """Write a parser to a folder: the network, the tokenizer, the card and parser.json. Return the path of parser.json.
 
     name: the parser, its name or its folder. precision: how weights are stored. replace: replace an earlier export.
 
@@ -102,7 +95,7 @@ def export(
     (folder / "parser.json").unlink(missing_ok=True)
     for file, data in files.items():
         write_bytes(folder / file, data)
-    print(write_json(folder / "parser.json", about))
+    return write_json(folder / "parser.json", about)
 
 
 def to_onnx(network: Network) -> bytes:
@@ -140,14 +133,6 @@ def shrink(network: Network, precision: Stored) -> None:
     """Store the matrices of a network in fewer bits."""
     for module in list(network.modules()):
         for name, weights in list(module.named_parameters(recurse=False)):
-            if weights.dim() > 1 and weights.numel() >= LEAST:
+            if weights.dim() > 1:
                 weights.requires_grad_(False)
                 parametrize.register_parametrization(module, name, InBits(precision), unsafe=True)
-
-
-if __name__ == "__main__":
-    try:
-        typer.run(export)
-    except LalkitError as error:
-        print(f"tools/export.py: {error}", file=sys.stderr)
-        sys.exit(2)
