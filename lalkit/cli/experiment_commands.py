@@ -6,7 +6,7 @@ import json
 import logging
 from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -191,7 +191,7 @@ def study_heads(
     from lalkit.studies.label_heads import compare_heads, read_runs, write
 
     check_new(out, "table.csv", replace)
-    sizes = {"sentences": sentences, "probed": probed, "rounds": rounds}
+    sizes: dict[str, Any] = {"sentences": sentences, "probed": probed, "rounds": rounds}
     comparison = compare_heads(read_runs(runs), treebank, split, keep=out / "measured", **sizes)
     print(*write(comparison, out, f"Label heads under controls: {treebank} {split}"), sep="\n")
 

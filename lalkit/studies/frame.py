@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 import torch
@@ -103,7 +103,8 @@ def fit(
             problem = "is a run of other settings or data, or of an older lalkit"
             raise ModelError(problem, where=str(out), remedy="Give another --out, or move this folder away.")
         return content["state"]
-    state, start, weights = {"epoch": 0, "best": -1.0, "history": []}, time.perf_counter(), {}
+    state: dict[str, Any] = {"epoch": 0, "best": -1.0, "history": []}
+    start, weights = time.perf_counter(), {}
     while state["epoch"] < epochs and state["best"] < stop_at:
         model.train()
         loss = run_epoch(state["epoch"])
