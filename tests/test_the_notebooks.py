@@ -152,7 +152,7 @@ RUNS = {
     "21_ordinary_heads": (
         {"parser": "PAPER", "inside": "SPAN", "sentences": 9, "least": 3, "pairs": 2}, "heads.png arcs.csv patched_words.csv",
     ),
-    "25_heads_and_probability": ({"parser": "PAPER"}, "heads-know.png heads-know.csv gains.csv"),
+    "25_heads_and_probability": ({"parser": "PAPER"}, "heads-know.png heads-know.csv gains.csv own-position.png"),
     "24_measures_graded": ({"example": 26}, "measures-graded.png measures-graded.csv"),
     "21b_probes_and_controls": ({"parser": "PAPER", "sentences": 6, "seeds": 2}, "layers.csv layers.png neighbours.csv"),
     "23_relations_between_labels": ({"rounds": 20, "norm": "minmax"}, "relations.png relations.csv units.csv"),
