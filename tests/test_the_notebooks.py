@@ -193,8 +193,9 @@ def test_a_notebook_runs_and_saves_its_pictures_beside_their_tables(name, fast, 
         pytest.skip(str(error))  # a corpus of NLTK
     done = json.loads(result.notebook.read_text(encoding="utf-8"))["cells"]
     outputs = [output for cell in done for output in cell.get("outputs", [])]
-    written = [tool.text(output.get("text") or output.get("data", {}).get("text/html", "")) for output in outputs]
-    assert not tool.WARNING.search("\n".join(written))
+    parts = [{"text": output.get("text", ""), **output.get("data", {})} for output in outputs]
+    written = [tool.text(part.get(kind, "")) for part in parts for kind in ("text", "text/html", "text/markdown")]
+    assert not tool.WARNING.search("\n".join(written)) and not re.search(r"\bnan to|\bnan%|: nan", "\n".join(written))
     for table in written:
         rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>.*?</tr>", table, re.S)]
         assert all({*column} - {"NaN", "nan", "<NA>", ""} for column in zip(*filter(None, rows)))
