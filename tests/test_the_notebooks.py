@@ -155,6 +155,7 @@ RUNS = {
     "25_heads_and_probability": ({"parser": "PAPER"}, "heads-know.png heads-know.csv gains.csv own-position.png"),
     "24_measures_graded": ({"example": 26}, "measures-graded.png measures-graded.csv"),
     "21b_probes_and_controls": ({"parser": "PAPER", "sentences": 6, "seeds": 2}, "layers.csv layers.png neighbours.csv"),
+    "22_across_languages": ({}, "across-languages.png across-languages-arcs.csv"),
     "23_relations_between_labels": ({"rounds": 20, "norm": "minmax"}, "relations.png relations.csv units.csv"),
 }  # fmt: skip
 FAST = ("00_quickstart",)

@@ -345,12 +345,11 @@ def split_sentences(text: str) -> list[str]:
 def tokenize(text: str, hyphens: bool = True) -> list[tuple[int, int]]:
     """Return the first character of each token of a sentence, and the one after its last.
 
-    hyphens: whether hyphens and slashes split words. Raises TreebankError for text that is mostly Chinese.
+    hyphens: whether hyphens and slashes split words. Raises TreebankError for text whose letters are mostly not Latin (or Greek).
     """
-    letters = [character for character in text if character.isalnum()]
-    if 2 * sum(map(is_chinese, letters)) > len(letters):
-        problem = f"Chinese is written without spaces, and lalkit cannot tell its words apart: {text.strip()[:20]!r}"
-        raise TreebankError(problem, "Put spaces between the words, and add --form tokens (or --form tagged).")
+    if not text.isascii() and (letters := script(text)) not in ("", "LATIN", "GREEK"):
+        problem = f"lalkit splits only English into words, and most letters here are {letters}: {text.strip()[:20]!r}"
+        raise TreebankError(problem, "Put spaces between the words, and add --form tokens (or --form conllu).")
     return [match.span() for match in token_pattern(hyphens).finditer(text)]
 
 

@@ -41,8 +41,8 @@ AT&T| |&| |U.S.| |firms|...| |OK|--|no
 RAW += [  # invisible characters, accents, and characters of several parts
     "a\u200b| |b", "a\u200eb| |c", "\u202a|It", "It\x07| |b", "cafe\u0301| |cre\u0300me|.", "I\u0301|,| |e\u0301te\u0301|'s",
     "ok| |\u2764\ufe0f|.", "\U0001f44d\U0001f3fd|!", "\U0001f468\u200d\U0001f469\u200d\U0001f467| |x",
-    "\U0001f1e9\U0001f1ea| |\U0001f1eb\U0001f1f7", "\u0939\u093f\u0928\u094d\u0926\u0940| |a",
-    "\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd", "\u0e17\u0e35\u0e48", "x\u2060y", "a\ufeffb| |c\ufeff|.",
+    "\U0001f1e9\U0001f1ea| |\U0001f1eb\U0001f1f7", "\u0939\u093f\u0928\u094d\u0926\u0940| |means| |Hindi",
+    "the| |word| |\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd", "the| |\u0e17\u0e35\u0e48", "x\u2060y", "a\ufeffb| |c\ufeff|.",
     "\ufeff|in\u00advisible| \u200b |z\u200bw| |x|\u00a0|y",
 ]  # fmt: skip
 
@@ -102,12 +102,12 @@ def test_ids_and_empty_lines():
 
 
 TAGGED = [(line, "tagged") for line in ("The", "The_", "_DT")]
-CHINESE = [("我们住在同一条巷子。", "raw"), ("我们 住在 巷子", "text")]
+OTHER_SCRIPTS = [(s, form) for s in ("我们住在同一条巷子。", "Он дома.", "나는 집에 있다.") for form in ("raw", "text")]
 
 
-@pytest.mark.parametrize(("line", "form"), TAGGED + CHINESE)
+@pytest.mark.parametrize(("line", "form"), TAGGED + OTHER_SCRIPTS)
 def test_wrong_lines_name_their_place(line, form):
-    """A parser that learned words must not get Chinese characters, or whole Chinese sentences, for words."""
+    """Raw text is English: the rules for its words would take Chinese characters, or whole sentences, for words."""
     with pytest.raises(TreebankError, match="f:1: "):
         list(read_lines([line], form, "f"))
 
@@ -137,10 +137,7 @@ def test_words_of_one_sentence_are_asked_about():
 
 
 def test_scripts():
-    found = {
-        "It": "LATIN", "caf\u00e9 \u043e": "LATIN", "\u041e\u043d": "CYRILLIC", "\uff21\uff22": "LATIN", "5 .": "",
-        "\u6211": "CJK", "\u05d0": "HEBREW",
-    }  # fmt: skip
+    found = {"It": "LATIN", "café о": "LATIN", "Он": "CYRILLIC", "ＡＢ": "LATIN", "5 .": "", "我": "CJK", "א": "HEBREW"}
     assert {text: script(text) for text in found} == found
 
 
