@@ -97,7 +97,7 @@ def test_the_solutions_of_a_lesson_try_all_its_checks_and_are_right(path, monkey
         for source in code:
             exec(source, names)
     numbers = [number for number in lessons.EXERCISES if number.startswith(path.stem.split("_")[0] + ".")]
-    assert re.findall(r'^check\("(.+?)"', "\n".join(code), re.M) == numbers
+    assert re.findall(r'^check\(\s*"(.+?)"', "\n".join(code), re.M) == numbers
     said = capsys.readouterr().out
     assert "Not yet" not in said and all(f"{number} is right." in said for number in numbers)
     lesson = nbformat.read(COURSE.parents[1] / "notebooks" / path.name, as_version=4).cells[-1].source

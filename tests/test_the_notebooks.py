@@ -196,8 +196,11 @@ def test_a_notebook_runs_and_saves_its_pictures_beside_their_tables(name, fast, 
     outputs = [output for cell in done for output in cell.get("outputs", [])]
     parts = [{"text": output.get("text", ""), **output.get("data", {})} for output in outputs]
     written = [tool.text(part.get(kind, "")) for part in parts for kind in ("text", "text/html", "text/markdown")]
-    assert not tool.WARNING.search("\n".join(written)) and not re.search(r"\bnan to|\bnan%|: nan", "\n".join(written))
+    said = "\n".join(written)
+    assert not tool.WARNING.search(said) and not re.search(r"\bnan to|\bnan%|(?<!not defined): nan", said)
     for table in written:
+        if "only_second" in table:  # two parses that are equal have nothing of their own
+            continue
         rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>.*?</tr>", table, re.S)]
         assert all({*column} - {"NaN", "nan", "<NA>", ""} for column in zip(*filter(None, rows)))
     files = [path for path in result.folder.iterdir() if path.is_file() and path != result.notebook]

@@ -65,6 +65,6 @@ def test_a_parse_is_not_resumed_in_another_precision(tiny_parser, tmp_path, monk
         patch.setattr(Parts, "join", lambda *parts: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             parse(Job(tiny_parser, precision="auto"), from_arguments(["It works."]), tmp_path / "out")
-    with pytest.raises(LalkitError, match="another precision"):
+    with pytest.raises(LalkitError, match="another run"):
         parse(Job(tiny_parser, precision="fp32"), from_arguments(["It works."]), tmp_path / "out")
     parse(Job(tiny_parser, precision="bf16"), from_arguments(["It works."]), tmp_path / "out")

@@ -1,6 +1,5 @@
 """Reading named treebanks, folders and mixtures: what is read, what a parser learns from, and the errors for wrong files."""
 
-import doctest
 import io
 import urllib.request
 import zipfile
@@ -13,7 +12,6 @@ import pytest
 
 from lalkit.errors import CorpusError, JointError, LalkitError
 from lalkit.evaluation.scores import evaluate, out_of_reach
-from lalkit.treebank import corpora
 from lalkit.treebank.brackets import parse_tree, tree_to_sentence
 from lalkit.treebank.check import Lessons, check, lessons, stats, trainable
 from lalkit.treebank.conllu import format_conllu
@@ -77,7 +75,6 @@ def test_check_names_every_problem(tmp_path):
 
 
 def test_a_treebank_shows_itself(tmp_path):
-    assert doctest.testmod(corpora).attempted == 4 and not doctest.testmod(corpora).failed
     (tmp_path / "dev.trees").write_text("(S (X <b>&) (Y b))\n" * 11 + "(S (X\n")
     treebank = Treebank.load(str(tmp_path), "dev", lenient=True)
     assert repr(treebank).endswith("dev: 11 sentences, 22 words, 1 problems")
