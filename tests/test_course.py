@@ -15,6 +15,8 @@ import torch
 COURSE = Path(__file__).parents[1] / "book" / "course"
 ASSIGNMENTS = sorted(path.stem for path in COURSE.glob("source/*/*.ipynb"))
 SOLUTIONS = sorted((COURSE.parent / "solutions").glob("*.ipynb"))
+if "LALKIT_EVERY_NOTEBOOK" not in os.environ:  # all of them take ten minutes
+    SOLUTIONS = [path for path in SOLUTIONS if path.stem[:2] in ("01", "02", "03", "05", "12")]
 sys.path.append(str(COURSE))  # the notebooks import both by these names
 checks, lessons = map(importlib.import_module, ("checks", "lessons"))
 sys.path.pop()
