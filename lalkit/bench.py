@@ -430,9 +430,8 @@ def best_score_twin(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float
     best, label = np.zeros(shape, number), np.zeros(shape, np.int64)
     if not joint.best_labels(label_scores, number(lam), best, label):
         raise ValueError("not finite")
-    arcs = np.ascontiguousarray(
-        number(1 - lam) * arc_scores.T
-    )  # [head, dependent]: the innermost loop runs along memory
+    # [head, dependent]: the innermost loop runs along memory.
+    arcs = np.ascontiguousarray(number(1 - lam) * arc_scores.T)
     np.fill_diagonal(arcs[1:], 0)
     return float(_best_score(best, arcs))
 

@@ -65,18 +65,19 @@ class Text(NamedTuple):
     """The lines of a text, as bytes, which are read once.
 
     name: the name of the text in errors about its bytes. prefix: the beginning of the ids of its sentences. status: of the
-    file that is read; None without a file.
+    file that is read; None without a file. start: the byte of the file with which the text begins.
     """
 
     raw: Iterable[bytes]
     name: str
     prefix: str
     status: os.stat_result | None = None
+    start: int = 0
 
     @property
     def size(self) -> int | None:
         """The number of bytes; None if it is unknown."""
-        return self.status.st_size if self.status and stat.S_ISREG(self.status.st_mode) else None
+        return self.status.st_size - self.start if self.status and stat.S_ISREG(self.status.st_mode) else None
 
 
 @contextmanager
@@ -95,7 +96,8 @@ def from_stream(stream: BinaryIO, name: str, prefix: str) -> Text:
         with reading(name):
             return stream.readline(LONGEST + 1)
 
-    return Text(iter(line, b""), name, prefix, os.fstat(stream.fileno()))
+    start = stream.tell() if stream.seekable() else 0
+    return Text(iter(line, b""), name, prefix, os.fstat(stream.fileno()), start)
 
 
 @contextmanager
@@ -128,10 +130,10 @@ def blocks(text: Text, size: int, form: Form = "raw") -> Iterator[Block]:
 
     Of running text and of CoNLL-U they end with the next blank line, or after `LONGEST` bytes.
 
-    Raises TreebankError with file and line for bytes that are not UTF-8, for a NUL byte, for a line that is too long, and for
-    another kind of file.
+    Raises TreebankError with file and line for bytes that are not UTF-8, for a NUL byte, for a line that is too long, for another
+    kind of file, and at the end of a file that has become shorter since it was opened.
     """
-    lines, first = iter(text.raw), 1
+    lines, first, left = iter(text.raw), 1, text.size or 0
     whole, head = form in ("text", "conllu"), []
     while sum(map(len, head)) < LOOKED_AT and (raw := next(lines, None)) is not None:
         head.append(raw)
@@ -151,11 +153,14 @@ def blocks(text: Text, size: int, form: Form = "raw") -> Iterator[Block]:
             block.append(raw)
             length += max(1, len(raw))
         if not block:
+            if left > 0:
+                problem, where = f"became shorter while it was parsed: {left} bytes are missing", text.name
+                raise TreebankError(problem, where=where, remedy="Parse a copy that no other program changes.")
             return
         decoded = [decode_bytes(raw, text.name, first_line=place) for place, raw in enumerate(block, first)]
         stripped = [line.removesuffix("\n").rstrip("\r") for line in decoded]
         yield Block(number, first, stripped, length, hashlib.sha256(b"".join(block)).hexdigest())
-        first += len(block)
+        first, left = first + len(block), left - sum(map(len, block))
 
 
 # ---------------------------------------------------------------- one block

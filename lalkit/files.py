@@ -88,9 +88,19 @@ def parse_json(text: str, nan: bool = False) -> Any:
 
     nan: whether NaN and infinite numbers are allowed.
 
-    Raises ValueError for a text that is not JSON or is nested too deeply, for a number that is not finite, and for a character
-    that neither UTF-8 nor a file name has.
+    Raises ValueError for a text that is not JSON or is nested too deeply, for a key that is in one object twice, for a whole
+    number of more than 64 bits, for a number that is not finite, and for a character that neither UTF-8 nor a file name has.
     """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError(f"a key is there twice among {', '.join(key for key, _ in pairs)}")
+        return dict(pairs)
+
+    def whole(digits: str) -> int:
+        if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
+            raise ValueError(f"the number {digits[:20]} ({len(digits)} digits) is too long")
+        return int(digits)
 
     def real(digits: str) -> float:
         if not nan and not math.isfinite(float(digits)):
@@ -98,7 +108,7 @@ def parse_json(text: str, nan: bool = False) -> Any:
         return float(digits)
 
     try:
-        value = json.loads(text, parse_float=real, parse_constant=real)
+        value = json.loads(text, object_pairs_hook=unique, parse_int=whole, parse_float=real, parse_constant=real)
         json.dumps(value, ensure_ascii=False).encode(errors="surrogateescape")
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -122,9 +122,8 @@ def test_a_parser_moves_to_a_device(tiny_parser, tiny_span_parser, monkeypatch):
     parser = lalkit.load(tiny_parser, device="meta")
     tensors = [*parser.network.parameters(), *parser.network.buffers()]
     assert {tensor.device.type for tensor in tensors} == {parser.device.type} == {"meta"}
-    contexts, values = parser.attribution.vectors(
-        torch.ones(2, 5, sum(parser.network.label_attention.sizes), device="meta")
-    )
+    vectors = torch.ones(2, 5, sum(parser.network.label_attention.sizes), device="meta")
+    contexts, values = parser.attribution.vectors(vectors)
     assert contexts.device.type == values.device.type == "meta" and values.shape[:3] == (2, 6, 5)
     assert lalkit.load(tiny_parser, device="auto").device.type == ("cuda" if torch.cuda.is_available() else "cpu")
     monkeypatch.setitem(DEVICES, "mps", lambda: True)

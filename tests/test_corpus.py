@@ -92,6 +92,23 @@ def test_what_cannot_be_read_is_refused(tmp_path, monkeypatch):
         assert stream.tell() == 2 + 51, "the memory does not grow with the line"
 
 
+def test_a_text_that_becomes_shorter_is_refused(tiny_parser, big, tmp_path, monkeypatch):
+    """But what of a file was read before it was given to us is not missing."""
+    text, usual = shutil.copy(big, tmp_path / "t"), corpus.parse_block
+    with text.open("rb") as stream:
+        stream.readline()
+        assert sum(block.bytes for block in blocks(from_stream(stream, "t", "t"), 99)) < big.stat().st_size
+
+    def parse_and_cut(*arguments):
+        os.truncate(text, 300)
+        return usual(*arguments)
+
+    monkeypatch.setattr(corpus, "parse_block", parse_and_cut)
+    with pytest.raises(TreebankError, match="t: became shorter"):
+        parse(tiny_parser, text, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 # ---------------------------------------------------------------- results
 
 

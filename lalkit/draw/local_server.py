@@ -121,9 +121,7 @@ class Handler(BaseHTTPRequestHandler):
         """Answer JSON with JSON. A page of another site cannot send this type of content without being asked first."""
         size = self.headers.get("Content-Length", "")
         if self.headers.get_content_type() != "application/json" or not size.isdigit() or int(size) > LARGEST:
-            problem = (
-                f"send JSON of at most {LARGEST:,} bytes, with Content-Type: application/json and its Content-Length"
-            )
+            problem = f"send JSON, at most {LARGEST:,} bytes, with Content-Type: application/json and Content-Length"
             return self.send_error(400, problem)
         try:
             self._answer("POST ", json.loads(self.rfile.read(int(size))))

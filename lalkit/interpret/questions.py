@@ -475,9 +475,8 @@ class TypedSentences:
         parser = self.parser
         usual = parser.parse(text, form, **lists) if heads else None
         if usual:
-            usual.explore(
-                constrain=True, against=values["against"].strip() or None
-            )  # now: its explanation belongs to the network as it is
+            # Now, because its explanation belongs to the network as it is.
+            usual.explore(constrain=True, against=values["against"].strip() or None)
             parser = copy(parser)
             what = f"without head{'s' * (len(heads) > 1)} {', '.join(map(str, heads))}"
             parser.info = {**parser.info, "name": f"{parser.info.get('name', 'a parser')} {what}"}

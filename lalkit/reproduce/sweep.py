@@ -239,14 +239,25 @@ def _apply(config: Config, settings: dict, where: str) -> Config:
         raise error.at(where) from None
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML that refuses two keys of one name, instead of taking the last."""
+
+    def construct_mapping(self, node, deep=False):
+        # As texts: 1 and '1' would be one name in a table.
+        names = [str(self.construct_object(key, deep=True)) for key, _ in node.value]
+        if len(set(names)) < len(names):
+            raise yaml.constructor.ConstructorError(None, None, f"a key is there twice: {names}", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def _read(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises ParameterError if it is not YAML, or does not fit into JSON."""
     try:
-        content = yaml.safe_load(read_text(Path(path)))
+        content = yaml.load(read_text(Path(path)), _Loader)
         parse_json(json.dumps(content))  # it must fit into sweep.json
         return content
     except (OSError, yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
-        remedy = "Indent by spaces; notebooks/sweeps has examples."
+        remedy = "Keys are unique; indent by spaces; notebooks/sweeps has examples."
         raise ParameterError(f"is no YAML of a sweep: {error}", where=str(path), remedy=remedy) from None
 
 

@@ -293,10 +293,8 @@ def trained(folder: str | Path, data: Texts, variant: str, seed: int, config: Su
 
 def _measured(run: Path, test: Sequence[Text], ablated: int | None) -> Tables:
     """Return the tables of one run. ablated: the number of documents for `ablate_heads` (0: all); None: no head is taken away."""
-    model, most = (
-        summarizers.load_summarizer(run),
-        2 * max(len(d.summary) for d in test),
-    )  # a summary without an end is cut there
+    # A summary without an end is cut at `most` words.
+    model, most = summarizers.load_summarizer(run), 2 * max(len(d.summary) for d in test)
     written = score(test, summaries(model, test, most), model.vocabulary)
     tables, heads = {"tags": tag_table(model, test), "documents": written}, head_table(model, test)
     if ablated is not None:

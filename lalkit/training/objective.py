@@ -40,9 +40,7 @@ class Learner:
         self.config, inside = config, config.model.span_attention
         learned = inside is not None and inside.attention == "learned" and config.model.task == "joint"
         if config.train.head_word_weight and not learned:
-            problem = (
-                "train.head_word_weight needs learned label attention inside the span, and a parser of both layers"
-            )
+            problem = "train.head_word_weight needs learned label attention inside the span, and both layers"
             raise ModelError(problem, remedy="Leave it 0, or train with --preset minilm-span.")
         self.device = find_device(device)
         self.vocab = Vocab.build(sentences, config.model.encoder.min_count, config.model.task)

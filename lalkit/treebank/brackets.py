@@ -38,9 +38,7 @@ NO_TEXT = {
     "PDF": (rb"%PDF-", f"{PLAIN}: pdftotext FILE - | lalkit parse --form text"),
     "a picture": (rb"\x89PNG|\xff\xd8\xff|GIF8", f"{PLAIN}."),
 }
-BALANCE = (
-    "Every ( needs a label or word and its ). Brackets in words are -LRB- and -RRB-. Indent a line that goes on a tree."
-)
+BALANCE = "Every ( needs a label or word, and its ). Brackets in words are -LRB- and -RRB-. Indent lines inside a tree."
 logger = logging.getLogger(__name__)
 UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 

@@ -23,7 +23,7 @@ WRONG = {  # values that no setting of a kind accepts
 ODD = [  # a name and a value, and what the error names
     *((section, value, section) for section in ("model", "train") for value in ("x", 3, [])),
     *(("model.span_attention", value, "span_attention") for value in ("[1]", "3", '{"d_key": ', '{"d_key": 0}', "[" * 100_000)),
-    ("model.span_attention", '{"keys": 3}', "keys"),
+    ("model.span_attention", '{"keys": 3}', "keys"), ("model.span_attention", '{"d_key": 3, "d_key": 4}', "d_key"),
     ("train.epoch", "1", "train.epoch"), ("", "1", "''"), ("train..seed", "1", "train..seed"),
     ("train.seed.x", "1", "train.seed.x"), ("__class__", "1", "__class__"), ("model.encoder.__class__", "1", "__class__"),
 ]  # fmt: skip
@@ -70,7 +70,7 @@ def test_odd_names_and_values(subtests):
     for name, value, place in ODD:
         with subtests.test(f"{name} {value!r}"[:60]), refused(place, error=ModelError):
             override(minilm(), {name: value})
-    with pytest.raises(ModelError, match="plateau"):  # the remedy has what it may be
+    with pytest.raises(ModelError, match="plateau"):  # the remedy lists the values
         override(minilm(), {"train.decay": "cosine"})
 
 

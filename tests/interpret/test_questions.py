@@ -282,9 +282,8 @@ def test_only_the_chosen_words_and_heads_change(parsers, pretrained):
                 assert parser.parse(TEXT).score == pytest.approx(score, abs=1e-4)
             with parser.patched(put, words, head):
                 changed = parser.activations(TEXT, point)[0][point] != before
-                assert (
-                    parser.parse(TEXT).score != score or point == "fenceposts"
-                )  # a boundary "glass" does not read them
+                # A boundary "glass" does not read fenceposts.
+                assert parser.parse(TEXT).score != score or point == "fenceposts"
             for axis, name in enumerate(axes):
                 places = changed.movedim(axis, 0).flatten(1).any(1).nonzero().flatten().tolist()
                 assert places == {**wanted, kind: [head]}.get(name, places)

@@ -66,9 +66,7 @@ def test_the_sub_words_are_those_of_the_words_cut_by_any_tokenizer(family, words
     assert len(row) == len(before) + len(after) + sum(last - first + 1 for _, first, last in places), "nothing else"
 
 
-@given(
-    st.lists(st.integers(1, 60), min_size=1, max_size=80), st.integers(1, 200), st.one_of(st.none(), st.integers(0, 5))
-)
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=80), st.integers(1, 200), st.none() | st.integers(0, 5))
 def test_batches(lengths, budget, seed):
     groups = batches(lengths, budget, seed, epoch=2)
     assert sorted(i for g in groups for i in g) == list(range(len(lengths)))

@@ -47,9 +47,8 @@ def test_without_tags_or_without_weight_nothing_is_defined():
     pooled = torch.tensor([[[0.5, 0.5, 0.0]]])
     assert measures.pos_kl(pooled, torch.tensor([[-1, -1, -1]]), 3).isnan().all()
     assert measures.pos_kl(pooled, torch.tensor([[-1, -1, 2]]), 3).isnan().all()  # the only tagged word has no weight
-    assert (
-        measures.pool_queries(torch.zeros(1, 1, 1, 3), torch.ones(1, 1).bool(), torch.ones(1, 3).bool()).isnan().all()
-    )
+    one, three = torch.ones(1, 1).bool(), torch.ones(1, 3).bool()
+    assert measures.pool_queries(torch.zeros(1, 1, 1, 3), one, three).isnan().all()
     weights = torch.tensor([[[[0.5, 0.5, 0.0, 0.0]]], [[[1.0, 0.0, 0.0, 0.0]]]])
     keys = torch.tensor([[True, True, True, False], [True, True, False, False]])
     assert measures.sparsity(weights, keys, torch.ones(2, 1, dtype=torch.bool)).tolist() == [pytest.approx(2 / 5)]

@@ -16,9 +16,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "lalkit", "export", *arguments], cwd=ROOT, capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", "lalkit", "export", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
 @pytest.mark.slow
