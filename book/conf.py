@@ -109,14 +109,16 @@ def write_plainly(app, what, name, thing, options, lines: list[str]) -> None:
 
 
 def link_to_pages(app, docname: str, source: list[str]) -> None:
-    """Let links to book/pages lead to the folder of the finished book, where Sphinx copies these pages."""
+    """Let links (a text or a picture) to book/pages lead to the folder of the finished book, where Sphinx copies these pages."""
     quote = '\\"' if source[0].startswith("{") else '"'  # a notebook is JSON
     place = "../" * docname.count("/")
 
     def anchor(link: re.Match) -> str:
         return f"<a href={quote}{place}{link[2]}{quote}>{link[1]}</a>"
 
-    source[0] = re.sub(r"\[([^\[\]\n]+)\]\((?:(?:\.\./)*book/)?pages/([^)\s]+)\)", anchor, source[0])
+    source[0] = re.sub(
+        r"\[(!\[[^\]\n]+\]\([^)\n]+\)|[^\[\]\n]+)\]\((?:(?:\.\./)*book/)?pages/([^)\s]+)\)", anchor, source[0]
+    )
 
 
 def modules() -> list[str]:
