@@ -20,8 +20,7 @@ if "LALKIT_EVERY_NOTEBOOK" not in os.environ:  # all of them take ten minutes
 sys.path.append(str(COURSE))  # the notebooks import both by these names
 checks, lessons = map(importlib.import_module, ("checks", "lessons"))
 sys.path.pop()
-NAMES = [name for name, check in vars(checks).items() if name.startswith("check_") and hasattr(check, "__wrapped__")]
-CHECKS = {name.removeprefix("check_"): getattr(checks, name) for name in NAMES}
+CHECKS = {name[6:]: one for name, one in vars(checks).items() if name[:6] == "check_" and hasattr(one, "__wrapped__")}
 
 
 def cells_of(assignment):
@@ -75,7 +74,8 @@ def stops(*arguments):
 
 NAN = float("nan")
 WRONG = [None, ..., "NP", "", [1, [2, 3]], [(1, [2]), (3, 4)], np.zeros((2, 3, 1)), NAN, np.inf, np.array(["a", "b"]), 12345.678,
-         True, dict, Strange(), stops, lambda: 1, lambda *a: NAN, lambda *a: Strange(), lambda *a: [1]]  # fmt: skip
+         True, dict, Strange(), stops, lambda *a: sys.exit(), lambda: 1, lambda *a: NAN, lambda *a: Strange(), lambda *a: [1],
+         (stops, stops), ([], []), ([[1]], {}), 10**400, 1 + 2j, (NAN, NAN), ("12", "13"), {}]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*CHECKS, *lessons.EXERCISES])
@@ -87,6 +87,7 @@ def test_a_wrong_answer_gets_one_line_that_helps_and_does_not_tell(name, capsys)
             lessons.check(name, answer)
         (line,) = capsys.readouterr().out.splitlines()
         assert line.startswith("Not yet: ") and len(line) < 200 and line.endswith(".")
+        assert "of a kind that does not" not in line or type(answer) is Strange
 
 
 @pytest.mark.slow
@@ -118,8 +119,7 @@ def test_an_answer_nearly_right_is_told_apart_without_the_right_one(capsys):
 
 
 def test_a_cell_that_was_not_run_is_named(capsys):
-    rows = (({}, "no margin"), ({"margin": 1.0}, "no student"), ({"margin": 1.0, "student": 7}, "name"))
-    for names, words in rows:
+    for names, words in (({}, "no margin"), ({"margin": 1.0}, "no student"), ({"margin": 1.0, "student": 7}, "name")):
         assert checks.check_margin(names) == 0 and words in capsys.readouterr().out
 
 

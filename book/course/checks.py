@@ -60,6 +60,15 @@ def look_up(notebook: Mapping[str, Any], name: str, step: str) -> Any:
     return notebook[name]
 
 
+def floats(answer: Any, what: str) -> np.ndarray:
+    """Return an answer as an array of floats. Raise Mistake if it holds something else."""
+    try:
+        return np.asarray(answer.detach() if isinstance(answer, torch.Tensor) else answer, dtype=float)
+    except Exception:
+        remedy = "Look at its parts: all must be numbers, in rows of equal length, and none above 1e308."
+        raise Mistake(f"{what} holds something that is no number here.", remedy) from None
+
+
 def compare(answer: Any, truth: Any, what: str) -> None:
     """Raise Mistake, without the truth in it, unless an answer has the kind, the shape and the value of the truth."""
     if answer is None or answer is ...:
@@ -76,11 +85,11 @@ def compare(answer: Any, truth: Any, what: str) -> None:
             raise wrong_kind
         right = len(answer) == len(truth) and set(map(tuple, answer)) == truth
     else:
-        truth = np.asarray(truth, dtype=float)
+        truth = floats(truth, what)
         arrays = (np.ndarray, np.generic, torch.Tensor) if truth.shape else (Real, np.ndarray, torch.Tensor)
         if not isinstance(answer, arrays) or isinstance(answer, bool):
             raise wrong_kind
-        given = np.asarray(answer.detach() if isinstance(answer, torch.Tensor) else answer, dtype=float)
+        given = floats(answer, what)
         if given.shape != truth.shape:
             wanted = f"have {list(truth.shape)}" if truth.shape else "be one number"
             raise Mistake(f"{what} has the shape {list(given.shape)}.", f"It must {wanted}.")
@@ -91,17 +100,21 @@ def compare(answer: Any, truth: Any, what: str) -> None:
         raise Mistake(f"{what} is not right yet.", "Read the question again, and try it on paper.")
 
 
+def call(function: Any, what: str, arguments: tuple) -> Any:
+    """Return what a function of the notebook returns. Raise Mistake if it stops with an error, or wants to end Python."""
+    try:
+        return function(*copy.deepcopy(arguments))
+    except (Exception, SystemExit) as error:
+        remedy = "Call it yourself, with smaller and larger arguments too, and read the whole error."
+        raise Mistake(f"{what} stops with {type(error).__name__}.", remedy) from None
+
+
 def compare_calls(function: Any, what: str, cases: Iterable[tuple[tuple, Any]]) -> None:
     """Raise Mistake unless a function of the notebook returns the truth for all cases: (arguments, truth)."""
     if not callable(function):
         raise Mistake(f"{what} is a value of type {type(function).__name__}.", "It must be a function.")
     for arguments, truth in cases:
-        try:
-            answer = function(*copy.deepcopy(arguments))
-        except Exception as error:
-            remedy = "Call it yourself, with smaller and larger arguments too, and read the whole error."
-            raise Mistake(f"{what} stops with {type(error).__name__}.", remedy) from None
-        compare(answer, truth, f"what {what} returns")
+        compare(call(function, what, arguments), truth, f"what {what} returns")
 
 
 def _of(notebook: Mapping[str, Any], data: Callable[[str], Any]) -> Any:
@@ -114,7 +127,7 @@ def report(name: str, judge: Callable[[], None]) -> int:
     try:
         judge()
     except Exception as error:
-        strange = f"{name} contains values of a kind that does not belong there."
+        strange = f"{name} contains values of a kind that does not belong there. Compare their types with the question."
         print("Not yet:", f"{error.problem} {error.remedy}" if isinstance(error, LalkitError) else strange)
         return 0
     print(f"{name} is right.")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from checks import GOLD, LABELS, WORDS, Mistake, _best_sum, compare, compare_calls, report
+from checks import GOLD, LABELS, WORDS, Mistake, _best_sum, call, compare, compare_calls, floats, report
 from scipy import stats
 
 import lalkit
@@ -105,8 +105,8 @@ def check_skipped(answer):
     """Check the numbers of skipped sentences: with the tags of gold, and with the tags of the parse."""
     parse = Sentence(BIRDS.words, (*BIRDS.tags[:5], "NN"), BIRDS.constituents, BIRDS.heads, BIRDS.arc_labels)
     truths = [evaluate([BIRDS], [parse], retag=retag).summary()["skipped"] for retag in (True, False)]
-    for given, truth, call in zip(pair(answer, "skipped, skipped with retag=False"), truths, ("first", "second")):
-        compare(given, truth, f"the number of the {call} call")
+    for given, truth, which in zip(pair(answer, "skipped, skipped with retag=False"), truths, ("first", "second")):
+        compare(given, truth, f"the number of the {which} call")
 
 
 @exercise("02.2")
@@ -137,7 +137,7 @@ def check_sparse_heads(answer):
         layer.query.mul_(4)
         _, attention = layer.eval()(x[None], torch.ones(1, 7, dtype=torch.bool))
     counts = (attention[0] > 0).sum(1)
-    answer = np.array(answer) if isinstance(answer, (list, tuple)) else answer
+    answer = floats(answer, ANSWER) if isinstance(answer, (list, tuple)) else answer
     compare(answer, counts, ANSWER)
 
 
@@ -315,8 +315,9 @@ def check_queries(answer):
     words = np.array([[3.0, 0], [0, 3], [2, 1]])  # man, fed, ducks
     both = []
     for query in pair(answer, "first query, second query"):
-        compare(np.array(query, dtype=float), np.zeros(2) + np.array(query, dtype=float), "a query")
-        weights = np.exp(words @ np.array(query, dtype=float))
+        query = floats(query, "a query")
+        compare(query, np.resize(query, 2) if query.size else np.zeros(2), "a query")
+        weights = np.exp(words @ query)
         both.append(weights / weights.sum())
     need(
         both[0][1] > 0.9, f"the first query gives *fed* the weight {both[0][1]:.2f}.", "Ask for an action, and louder."
@@ -511,7 +512,7 @@ def check_numbers_of_trees(answer):
 
 def three_words(answer: Any) -> AttentionView:
     """Return the system of notebook 14 with three words, +1, +1 and -1, and these weights."""
-    weights = np.array(answer, dtype=float)
+    weights = floats(answer, ANSWER)
     need(weights.shape == (3,), "there are not three weights.", "Give one weight for each word: (a, b, c).")
     need(
         (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6,
@@ -588,7 +589,7 @@ def check_summed_first(answer):
     x, mask = torch.randn(2, 5, 12, dtype=torch.float64), torch.arange(5) < torch.tensor([[5], [3]])
     torch.random.set_rng_state(random)
     with torch.no_grad():
-        truths, given = layer(x, mask), pair(answer(layer, x, mask), "y, attention")
+        truths, given = layer(x, mask), pair(call(answer, ANSWER, (layer, x, mask)), "y, attention")
     for one, truth, name in zip(given, truths, ("y", "attention")):
         need(isinstance(one, torch.Tensor), f"{name} is no tensor.", "Begin with a copy of label_attention_twin.")
         need(one.shape == truth.shape, f"{name} has the shape {list(one.shape)}.", "Name its axes in your einsum.")
@@ -698,7 +699,7 @@ def other_words() -> set[tuple[int, int]]:
 def check_differences(answer):
     """Check how large a difference must be to be significant: with two seeds of each cell, and with five."""
     for given, seeds, name in zip(pair(answer, "with two seeds, with five"), (2, 5), ("two", "five")):
-        compare(given, given, f"the difference with {name} seeds")
+        compare(given, given if isinstance(given, (int, float)) else 0.0, f"the difference with {name} seeds")
         one = np.resize([90.0, 90.3], seeds)
         for d, right in ((given, True), (given - 0.05, False)):
             p = welch(one, one + float(d), margin=0.3).p if d else 1.0
@@ -811,5 +812,6 @@ def check_most_alike(answer):
     place = np.unravel_index(np.where(np.eye(len(least)), -2, least).argmax(), least.shape)
     labels = profiles[0].index
     given = pair(answer, "label, label")
+    need(all(isinstance(label, str) for label in given), "a label is no text.", "Write both labels in quotation marks.")
     need({*given} <= {*labels}, "there is no such label.", "Take labels with at least 20 spans.")
     need({*given} == {*labels[[*place]]}, "another pair is more alike.", "Take the smallest of the five values.")

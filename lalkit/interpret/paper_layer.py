@@ -146,7 +146,7 @@ class PaperLayer(AttributionSource):
         if profile and profile["norm"] == norm and span[2] in profile["labels"]:
             k = profile["labels"].index(span[2])
             part, overall = profile["led"][first][k] / profile["all"][k], sum(profile["led"][first]) / profile["spans"]
-            text += f" Over many sentences it is on top of {part:.0%} of {span[2]}"
+            text += f" Over many sentences it is the top head of {part:.0%} of {span[2]}"
             text += f", {part / overall:.1f} times its share of all spans ({overall:.0%})." if overall else "."
         return text
 
