@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -699,7 +700,7 @@ def other_words() -> set[tuple[int, int]]:
 def check_differences(answer):
     """Check how large a difference must be to be significant: with two seeds of each cell, and with five."""
     for given, seeds, name in zip(pair(answer, "with two seeds, with five"), (2, 5), ("two", "five")):
-        compare(given, given if isinstance(given, (int, float)) else 0.0, f"the difference with {name} seeds")
+        compare(given, given if isinstance(given, Real) else 0.0, f"the difference with {name} seeds")
         one = np.resize([90.0, 90.3], seeds)
         for d, right in ((given, True), (given - 0.05, False)):
             p = welch(one, one + float(d), margin=0.3).p if d else 1.0
