@@ -8,6 +8,9 @@ REVEAL := build/slides/sphinx_revealjs/_static/revealjs/dist/reveal.js
 TRY := book/pages/try/made
 ONNX := $(TRY)/ort/ort-wasm-simd-threaded.wasm
 
+# Many containers set this. Then every process compiles torch anew, which takes 4 seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint format bench lab numbers notebooks book slides course
 
