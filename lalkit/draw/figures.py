@@ -59,13 +59,13 @@ def head_bars(
 def attention_heat(
     attention: np.ndarray, words: Sequence[str], heads: Sequence[int], marks: Sequence[int] = ()
 ) -> Figure:
-    """Draw what label heads attend to as a heat map: a row for each of `heads`, columns START, words, STOP.
+    """Draw what label heads attend to as a heat map: a row for each of `heads`, columns <START>, words, <STOP>.
 
     attention: [label heads, words + 2]. marks: columns to draw in a frame, such as that of the root.
     """
-    names, rows = ["START", *words, "STOP"], [f"head {head}" for head in heads]
+    names, rows = ["<START>", *words, "<STOP>"], [f"head {head}" for head in heads]
     figure, (axis,) = side_by_side(1, min(0.42 * len(names) + 1.8, 16), 0.28 * len(heads) + 1.4, words=words)
-    colours = {"cmap": "Greys", "vmin": 0, "vmax": max(attention.max(), 1e-9)}
+    colours = {"cmap": "Greys", "vmin": 0, "vmax": max(attention[list(heads)].max(), 1e-9)}
     bar = {"label": "attention", "shrink": 0.9}
     sns.heatmap(attention[list(heads)], xticklabels=names, yticklabels=rows, cbar_kws=bar, ax=axis, **colours)
     axis.set_xticks(axis.get_xticks(), names, rotation=60, ha="right", fontsize=8)

@@ -66,7 +66,7 @@ def test_heat_of_attention():
     attention = np.array([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]])
     figure = attention_heat(attention, ["word"], [1, 0], marks=[1])
     assert figure.axes[0].collections[0].get_array().tolist() == attention[[1, 0]].tolist()
-    assert {"START", "word", "STOP", "head 1", "head 0"} <= texts(figure) and not cut_off(figure)
+    assert {"<START>", "word", "<STOP>", "head 1", "head 0"} <= texts(figure) and not cut_off(figure)
 
 
 def test_heat_of_errors():
