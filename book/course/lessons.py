@@ -96,8 +96,8 @@ BIRDS = Sentence(
     ("We", "watched", "birds", "with", "binoculars", "."),
     ("PRP", "VBD", "NNS", "IN", "NNS", "."),
     ((0, 6, "S"), (0, 1, "NP"), (1, 5, "VP"), (2, 3, "NP"), (3, 5, "PP"), (4, 5, "NP")),
-    (2, 0, 2, 2, 4, 2),
-    ("SBJ", "ROOT", "OBJ", "ADV", "PMOD", "P"),
+    (2, 0, 2, 5, 2, 2),
+    ("nsubj", "root", "obj", "case", "obl", "punct"),
 )
 
 
