@@ -75,7 +75,7 @@ def stops(*arguments):
 NAN = float("nan")
 WRONG = [None, ..., "NP", "", [1, [2, 3]], [(1, [2]), (3, 4)], np.zeros((2, 3, 1)), NAN, np.inf, np.array(["a", "b"]), 12345.678,
          True, dict, Strange(), stops, lambda *a: sys.exit(), lambda: 1, lambda *a: NAN, lambda *a: Strange(), lambda *a: [1],
-         (stops, stops), ([], []), ([[1]], {}), 10**400, 1 + 2j, (NAN, NAN), ("12", "13"), {}]  # fmt: skip
+         (stops, stops), ([], []), ([[1]], {}), 10**400, 1 + 2j, (NAN, NAN), ("12", "13"), {}, ("NP", NAN)]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*CHECKS, *lessons.EXERCISES])

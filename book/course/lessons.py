@@ -779,7 +779,7 @@ def check_exhausted(answer):
     compare(answer, table["erased_exhausted"].mean(), ANSWER)
 
 
-# ---------------------------------------------------------------- 21, 23: other heads, and relations of labels
+# ---------------------------------------------------------------- 21 to 23: other heads, and relations of labels
 
 
 @exercise("21.3")
@@ -800,6 +800,22 @@ def check_pairs(answer):
         }
         need(len(sizes) == 1, f"pair {number} has two numbers of sub-words.", "Take more frequent words.")
     need(len({*map(tuple, answer)}) == 5, "there are not five pairs.", "Write five different pairs.")
+
+
+@exercise("22.1")
+def check_chinese_clauses(answer):
+    """Check the head that leads the most Chinese SBARs in our tables, and the percent of them."""
+    table = pd.read_csv(repository() / "figures/across-languages.csv").query("spans == 'arcs'")
+    row = table[(table["language"] == "Chinese") & (table["label"] == "SBAR")].iloc[0]
+    leader, percent = pair(answer, "leader, percent")
+    need(isinstance(leader, str), "the leader is no text.", "Write the label of the head in quotation marks.")
+    number = isinstance(percent, (Real, np.generic)) and not isinstance(percent, (bool, np.bool_))
+    need(number, "the percent is no number.", "Give it as the table has it.")
+    leader = leader.strip()
+    need(leader in {*table["label"], *table["leader"]}, "there is no such head.", "A head has the name of its label.")
+    need(leader == row["leader"], "another head leads more of them.", "Read the row of Chinese, among those of SBAR.")
+    remedy = "Look for the column that belongs to the leader."
+    need(abs(floats(percent, "the percent") - row["leader_share"]) < 0.06, "the percent is another one.", remedy)
 
 
 @exercise("23.3")
