@@ -127,7 +127,7 @@ RUNS = {
                                "labels": ["NP", "VP"], "sentences": 12}, "led_labels.csv agreement.csv controls.csv seeds.csv"),
     "10_ask_the_parses": ({"parser": "PAPER", "other": "SPAN", "universal": "SPAN", "label": "NP", "word": "the", "heads": [0, 1],
                            "text": "It rained all night."}, "top_heads.csv contributions.csv comparison.csv hits.csv"),
-    "11_error_tracing": ({"profile": "five-minutes", "model": "PAPER", "split": "dev", "count": 3, "error": 1},
+    "11_error_tracing": ({"profile": "five-minutes", "model": "PAPER", "split": "dev", "sentences": 12, "count": 3, "error": 1},
                          "errors.csv classes.csv traced.csv forced.csv"),
     "12_how_sure_is_it": ({"parser": "PAPER", "texts": ["She slept."], "k": 3, "words": "She saw stars", "labels": ["NP"]},
                           "alternatives.png calibration.png confidence.csv temperatures.csv"),
