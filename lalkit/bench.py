@@ -43,7 +43,6 @@ from lalkit.network.parser import Network
 from lalkit.network.predict import bf16_is_fast, resolve_precision
 from lalkit.network.scores import SpanScorer
 from lalkit.network.vocabulary import Vocab
-from lalkit.network.word_vectors import PretrainedEncoder
 from lalkit.reproduce.notebook import read_list
 from lalkit.training.objective import MAX_LENGTH, losses, make_optimizer
 from lalkit.treebank.check import trainable
@@ -227,15 +226,16 @@ def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[S
     The sentences are the test part of the PTB sample, or of our own sample where that corpus is missing. Raises ParameterError
     for an encoder that is not a pretrained one, which is the baseline.
     """
-    treebank, name = ("ptb-sample", "PTB sample test") if find("ptb-sample") else ("sample", "sample test")
-    train, test = (list(load(treebank, part).sentences) for part in ("train", "test"))
-    vocab, config = Vocab.build(train), preset(settings.preset)
-    torch.manual_seed(0)
-    network = Network(config.model, vocab)
-    if not isinstance(network.words, PretrainedEncoder):
+    model = preset(settings.preset).model
+    if model.encoder.pretrained is None:
         problem = f"the preset {settings.preset} has no pretrained encoder to compare with"
         raise ParameterError(problem, remedy="Try --preset minilm.")
-    return network.to(settings.device).eval(), Collator(vocab, config.model.encoder), test, name
+    treebank, name = ("ptb-sample", "PTB sample test") if find("ptb-sample") else ("sample", "sample test")
+    train, test = (list(load(treebank, part).sentences) for part in ("train", "test"))
+    vocab = Vocab.build(train)
+    torch.manual_seed(0)
+    network = Network(model, vocab)
+    return network.to(settings.device).eval(), Collator(vocab, model.encoder), test, name
 
 
 def parse(settings: Settings) -> list[dict]:

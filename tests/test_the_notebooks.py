@@ -229,7 +229,7 @@ def test_a_notebook_stops_where_its_answer_is_another(name, right, wrong, tmp_pa
 
 
 EVERY = "LALKIT_EVERY_NOTEBOOK" in os.environ  # all of them, in both ways, take half an hour
-SOME = ("02 nbconvert", "12 papermill")
+SOME = ("04 nbconvert", "16 papermill")
 BOTH = [(n, way) for n in RUNS for way in ("nbconvert", "papermill") if EVERY or f"{n[:2]} {way}" in SOME]
 
 
