@@ -12,7 +12,7 @@ ONNX := $(TRY)/ort/ort-wasm-simd-threaded.wasm
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench lab numbers notebooks book slides course
+.PHONY: help demo test test-rest test-all lint format bench lab numbers notebooks book slides course
 
 help: ## this list
 	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']   PYTHON counts when .venv is made. Remove .venv to change it."
@@ -26,11 +26,15 @@ PYTEST := $(VENV)/bin/python -m pytest -q -n auto --maxprocesses 4 --dist workst
 
 test: $(READY) ## run the tests, one process per core, without the slow ones
 	@echo "==> pytest, without the slow tests"
-	@$(PYTEST) -m "not slow" $(ARGS)
+	@$(PYTEST) -m "not (slow or release)" $(ARGS)
 
-test-all: $(READY) ## run all tests, the slow ones too (NLTK_DATA and LALKIT_DATA name the folders of the corpora)
+test-rest: $(READY) ## run the other tests: slow, or for a corpus (NLTK_DATA and LALKIT_DATA name the folders)
+	@echo "==> pytest, slow tests and tests that need a corpus"
+	@$(PYTEST) -m "(slow or data) and not release" $(ARGS)
+
+test-all: $(READY) ## run all tests
 	@echo "==> pytest, all tests"
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) -m "not release" $(ARGS)
 
 lint: $(READY) ## check style, formatting and types
 	@echo "==> ruff and mypy"

@@ -1,21 +1,64 @@
-"""What several tests share: a tiny parser, trained once."""
+"""What several tests share: a tiny parser, trained once. And one rule: only a test with the marker `data` sees the corpora."""
 
 import gc
 import os
+from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+import nltk.data
 import pytest
 import torch
 from hypothesis import settings
 
 from lalkit.config import override, tiny
-from lalkit.treebank.corpora import load
+from lalkit.treebank import corpora
+from lalkit.treebank.corpora import cache_folder, load
+
+# Where the corpora of this machine are. Nothing sees it but tests with the marker `data`, and what they start.
+# The other names are for the processes of pytest-xdist.
+PLACES = {
+    name: os.environ.setdefault(f"TESTS_{name}", os.environ.pop(name, ""))
+    for name in ("NLTK_DATA", "LALKIT_DATA", "XDG_CACHE_HOME")
+}
+NLTK_PLACES, nltk.data.path = [*filter(None, PLACES["NLTK_DATA"].split(os.pathsep)), *nltk.data.path], []
 
 # No deadline: a first example that loads a tokenizer or compiles a kernel is not slow code.
 settings.register_profile("lalkit", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("lalkit")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--corpora", action="store_true", help="a corpus that is not here is a failure, not a skip")
+
+
+def cache_of_the_test():
+    return cache_folder() if "XDG_CACHE_HOME" in os.environ else Path("absent")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Show the corpora of this machine to a test with the marker `data`, and to no other one."""
+    with pytest.MonkeyPatch.context() as patch:
+        if item.get_closest_marker("data"):
+            for name in filter(PLACES.get, PLACES):
+                patch.setenv(name, PLACES[name])
+            patch.setattr(nltk.data, "path", NLTK_PLACES)
+        else:
+            patch.setattr(corpora, "cache_folder", cache_of_the_test)
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Skip a test with the marker `data` whose corpus is not on this machine."""
+    report, error = (yield), call.excinfo and str(call.excinfo.value)
+    absent = error and "is not on this machine" in error and item.get_closest_marker("data")
+    if absent and not item.config.getoption("--corpora"):
+        reason = next(line for line in error.splitlines() if "is not on this machine" in line)
+        report.outcome, report.longrepr = "skipped", (str(item.path), item.reportinfo()[1], f"Skipped: {reason}")
+    return report
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -76,8 +76,7 @@ def test_no_output_has_a_sentence_of_a_corpus():
     for archive in nltk_data.glob("corpora/treebank.zip"):
         with zipfile.ZipFile(archive) as opened:
             texts += [(opened.read(name).decode(), leaves) for name in opened.namelist() if name.endswith(".mrg")]
-    if not texts:
-        pytest.skip("there is no corpus in LALKIT_DATA or NLTK_DATA")
+    assert texts, "it is not on this machine: a corpus in LALKIT_DATA or NLTK_DATA"
     books = [json.loads(path.read_text(encoding="utf-8")) for path in BOOKS]
     outputs = [output for book in books for cell in book["cells"] for output in cell.get("outputs", [])]
     fields = [{**output.get("data", {}), "text": output.get("text", "")} for output in outputs]
@@ -158,7 +157,8 @@ RUNS = {
     "22_across_languages": ({"languages": ["fr"], "least": 450}, "across-languages.png across-languages-arcs.csv"),
     "23_relations_between_labels": ({"rounds": 20, "norm": "minmax"}, "relations.png relations.csv units.csv"),
 }  # fmt: skip
-FAST = ("00_quickstart",)
+OF_CORPORA = ("17_transparent_lstm", "19_three_systems")
+MARKS = {name: [pytest.mark.slow, *[pytest.mark.data] * (name in OF_CORPORA)] for name in RUNS} | {"00_quickstart": []}
 
 
 def test_every_notebook_is_run():
@@ -183,15 +183,10 @@ def fast(name, tiny_parser, tiny_span_parser, tmp_path):
     return json.loads(parameters)
 
 
-@pytest.mark.parametrize("name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in RUNS])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, marks in MARKS.items()])
 def test_a_notebook_runs_and_saves_its_pictures_beside_their_tables(name, fast, tmp_path):
     parameters, names = fast, RUNS[name][1]
-    try:
-        result = run_notebook(FOLDER / f"{name}.ipynb", parameters, tmp_path / "run", progress=False)
-    except NotebookError as error:
-        if "is not on this machine" not in str(error):
-            raise
-        pytest.skip(str(error))  # a corpus of NLTK
+    result = run_notebook(FOLDER / f"{name}.ipynb", parameters, tmp_path / "run", progress=False)
     done = json.loads(result.notebook.read_text(encoding="utf-8"))["cells"]
     outputs = [output for cell in done for output in cell.get("outputs", [])]
     parts = [{"text": output.get("text", ""), **output.get("data", {})} for output in outputs]
@@ -228,13 +223,14 @@ def test_a_notebook_stops_where_its_answer_is_another(name, right, wrong, tmp_pa
         run_notebook(tmp_path / "wrong.ipynb", out=tmp_path / "run", progress=False)
 
 
-EVERY = "LALKIT_EVERY_NOTEBOOK" in os.environ  # all of them, in both ways, take half an hour
-SOME = ("04 nbconvert", "16 papermill")
-BOTH = [(n, way) for n in RUNS for way in ("nbconvert", "papermill") if EVERY or f"{n[:2]} {way}" in SOME]
+BOTH = [(name, way) for name in RUNS for way in ("nbconvert", "papermill")]  # all of them take half an hour
+SOME = ("04_label_attention_by_hand-nbconvert", "16_results_vs_paper-papermill")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "way"), BOTH)
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [pytest.param(*b, marks=MARKS[b[0]] + [pytest.mark.release] * ("-".join(b) not in SOME)) for b in BOTH],
+)
 def test_a_notebook_runs_as_jupyter_runs_it(name, way, fast, tmp_path):
     """With its defaults in its own folder; as a copy in another one, where a list is passed as text."""
     book, done = FOLDER / f"{name}.ipynb", tmp_path / "done.ipynb"
@@ -246,6 +242,4 @@ def test_a_notebook_runs_as_jupyter_runs_it(name, way, fast, tmp_path):
     environment = {**os.environ, "LALKIT_RUN_DIR": str(tmp_path / "run"), "PYTHONPATH": str(FOLDER.parent)}
     options = {"cwd": book.parent, "env": environment, "capture_output": True, "text": True}
     ended = subprocess.run([sys.executable, "-m", *command], **options)
-    if "is not on this machine" in ended.stderr:
-        pytest.skip("it needs a corpus that is not here")
     assert ended.returncode == 0, ended.stderr[-2000:]

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +19,11 @@ from lalkit.draw import svg
 from lalkit.draw.explorer.picture import in_order, picture
 from lalkit.errors import ScoreError
 from lalkit.network.alignment import surface
+from lalkit.treebank.corpora import load
 from lalkit.treebank.text import read_sentence
 from lalkit.treebank.tree import Sentence
 from tests.chart.charts import LAMBDAS, random_chart
 from tests.chart.test_sums import forbid_some
-from tests.corpora import needs
 from tests.draw.browser import watch
 from tests.draw.local_clients import MARKUP
 
@@ -83,11 +82,11 @@ def visit(browser, site):
     assert [url for url in requests if not url.startswith((site[1][:-4], "data:", f"blob:{site[1][:-5]}"))] == []
 
 
+@pytest.mark.data
 def test_500_sentences_have_the_trees_terms_probabilities_and_drawings_of_lalkit(visit, site):
     """Of the exported network: the program in book/parsers.md reads it in Python."""
     texts = [" ".join(s.words) for split in ("train", "dev", "test") for s in lalkit.Treebank.load("sample", split)]
-    with suppress(pytest.skip.Exception):  # without EWT: the sample alone
-        texts += [s.text for s in needs("ewt", "dev") if s.text and len(s) <= 120]
+    texts += [s.text for s in load("ewt", "dev") if s.text and len(s) <= 120]
     texts = [*ODD, *texts][:500]
     (program,) = re.findall(r"```python\n(.*?)```", (BOOK / "parsers.md").read_text(encoding="utf-8"), re.DOTALL)
     exec(program.replace("runs/onnx", str(site[0] / "made" / "model")), names := {})

@@ -119,6 +119,7 @@ def test_parsing(run, tiny_parser, sample, tmp_path, alarm):
     kill_and_resume(run, tmp_path, the_same, the_same, "*.parts/0*", 2)
 
 
+@pytest.mark.release  # two minutes
 def test_sweeps(run, tmp_path, alarm):
     alarm(LONG)
     content = {

@@ -18,7 +18,6 @@ from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import Part, Treebank, fetch, load, parts_of, penn_form
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence, check_heads
-from tests.corpora import needs
 from tests.mixed import mixed  # noqa: F401
 
 TREE = "( (S (NP-SBJ (DT The) (NN end)) (VP (VBD came))) )\n"
@@ -95,14 +94,14 @@ def test_counts_of_the_corpora():
         ("gum", "dev"): (438, 24, 333), ("ptb-sample", "train"): (3401, 0, 0), ("craft", "dev"): (2780, 0, 0),
     }  # fmt: skip
     for (name, split), (sentences, crossing, disagreeing) in expected.items():
-        corpus = needs(name, split)
+        corpus = load(name, split)
         kept, line = trainable(corpus.sentences, 999, one_layer=True)
         assert (len(corpus), corpus.problems) == (sentences, ())
         assert f"{crossing} with crossing arcs" in line or not crossing and len(kept) > 0.99 * sentences
         assert line.endswith(f", {disagreeing} constituents that disagree with the arcs") == (disagreeing > 0)
-    assert sum(len(s.constituents) for s in needs("gum", "train")) == 58_662
-    assert out_of_reach(needs("ewt", "dev").sentences) == (31, 36)
-    craft = needs("craft", "dev")  # a reader that splits at such spaces loses the alignment
+    assert sum(len(s.constituents) for s in load("gum", "train")) == 58_662
+    assert out_of_reach(load("ewt", "dev").sentences) == (31, 36)
+    craft = load("craft", "dev")  # a reader that splits at such spaces loses the alignment
     assert sum(w.count("\u2009") + w.count("\u200a") for s in craft for w in s.words) == 2
     assert stats(craft)["groups (<H>)"] > 0
 

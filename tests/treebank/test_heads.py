@@ -10,7 +10,6 @@ from lalkit.treebank import brackets
 from lalkit.treebank.corpora import load
 from lalkit.treebank.head_words import ENGLISH, PUNCTUATION, dependencies, derive, read_tables
 from lalkit.treebank.tree import Node
-from tests.corpora import needs
 
 
 def production(text: str) -> tuple[Node, int]:
@@ -158,7 +157,7 @@ def test_a_tree_deeper_than_the_recursion_limit(side):
 def test_heads_are_those_of_the_dependency_treebank():
     """The differences: coordinators that head a PP or a FRAG (a rule for them would make "both" the head of "both in A and in
     B"), and an SBAR that heads an ADJP."""
-    gold = [s for split in ("train", "dev", "test") for s in needs("ptb-sample", split)]
+    gold = [s for split in ("train", "dev", "test") for s in load("ptb-sample", split)]
     assert len(gold) == 3914 and sum(map(len, gold)) == 94084
     differing = [sum(a != b for a, b in zip(dependencies(s.tree)[0], s.heads, strict=True)) for s in gold]
     assert (sum(map(bool, differing)), sum(differing)) == (4, 14)

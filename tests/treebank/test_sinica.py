@@ -5,8 +5,8 @@ import pytest
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import read_clause, read_sinica
 from lalkit.treebank.check import check, stats
+from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
-from tests.corpora import needs
 
 PUNCTUATION = "#，(COMMACATEGORY)"
 LINE = "#3:3.[7] S(theme:NP(quantifier:DM:那隻|Head:Nab:貓)|time:Dd:常|Head:VC1:睡在|goal[+x]:NP(Head:Nab[+y]:窗台))"
@@ -61,7 +61,7 @@ def test_splits_take_lines_in_turn_and_a_broken_line_is_named():
 @pytest.mark.data
 @pytest.mark.slow
 def test_all_of_it_is_read_and_joint():
-    corpora = {split: needs("sinica", split) for split in ("train", "dev", "test")}
+    corpora = {split: load("sinica", split) for split in ("train", "dev", "test")}
     assert [len(corpus) for corpus in corpora.values()] == [8000, 1000, 1000]
     assert sum(len(s) for corpus in corpora.values() for s in corpus.sentences) == 91634
     assert not any(map(check, corpora.values()))

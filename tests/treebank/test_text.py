@@ -7,6 +7,7 @@ from lalkit.config import EncoderConfig
 from lalkit.errors import TreebankError
 from lalkit.network.batches import Collator
 from lalkit.network.vocabulary import Vocab
+from lalkit.treebank.corpora import load
 from lalkit.treebank.text import (
     habits,
     is_chinese,
@@ -20,7 +21,6 @@ from lalkit.treebank.text import (
     tokenize,
 )
 from lalkit.treebank.tree import Sentence, Span
-from tests.corpora import needs
 
 # Raw text and its words; "|" stands between words. Typographic apostrophes give the same words.
 RAW = r"""
@@ -70,7 +70,7 @@ def test_long_words_take_no_longer_than_long_texts(unit):
 def test_the_tokens_of_raw_text_in_ewt(apostrophe):
     """At least 97.5 F1 on dev, by the places of the words among the characters."""
     right = guessed = gold = 0
-    for sentence in needs("ewt", "dev"):
+    for sentence in load("ewt", "dev"):
         if sentence.text:
             text = sentence.text.replace("'", apostrophe)
             sides = set(sentence.offsets), set(tokenize(text))

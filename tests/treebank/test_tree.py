@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from lalkit.errors import JointError, TreebankError
 from lalkit.treebank import brackets
+from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import GROUP, from_joint, to_joint
 from lalkit.treebank.tree import Node, Sentence, Span, check_heads, find_crossing
-from tests.corpora import needs
 from tests.draw.sentences import random_sentence
 
 
@@ -117,5 +117,5 @@ def test_joint_spans_there_and_back(n, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "split"), [("ptb-sample", "dev"), ("ptb-sample", "test"), ("craft", "dev")])
 def test_the_corpora_there_and_back(name, split):
-    for s in needs(name, split):
+    for s in load(name, split):
         assert from_joint(s.words, to_joint(s), s.heads, s.tags, s.arc_labels, s.id) == s

@@ -10,8 +10,8 @@ from lalkit.chart.joint import JointTree
 from lalkit.network.predict import arc_label_scores
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.conllu import RELATIONS, UPOS, format_conllu, is_universal, scan_conll, universal_tags
+from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
-from tests.corpora import needs
 
 # The subtypes that UD has documented for English.
 SUBTYPES = set(
@@ -114,7 +114,7 @@ def test_exactly_the_root_is_called_root():
 @pytest.mark.parametrize("corpus", ["ewt", "gum"])
 def test_gold_is_written_and_read_again(corpus):
     """The rules also give these sentences the universal parts of speech that people gave them."""
-    gold = [replace(s, rows=()) for s in needs(corpus, "dev").sentences[:200]]  # without ranges
+    gold = [replace(s, rows=()) for s in load(corpus, "dev").sentences[:200]]  # without ranges
     text = format_conllu(gold)
     assert violations(text) == []
     unescaped = [tuple(re.sub("-LRB-", "(", re.sub("-RRB-", ")", word)) for word in s.words) for s in gold]
