@@ -12,7 +12,7 @@ ONNX := $(TRY)/ort/ort-wasm-simd-threaded.wasm
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rest test-all lint format bench lab numbers notebooks book slides course
+.PHONY: help demo test test-rest test-all lint format bench lab notebooks book slides course
 
 help: ## this list
 	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']   PYTHON counts when .venv is made. Remove .venv to change it."
@@ -49,9 +49,6 @@ format: $(READY) ## let ruff mend style and formatting
 bench: $(READY) ## measure speed and memory on this machine
 	@echo "==> lalkit bench"
 	@$(VENV)/bin/python -m lalkit bench $(ARGS)
-
-numbers: $(READY) ## write the numbers of README, notebooks and figures/README from their tables
-	@$(VENV)/bin/python tools/write_numbers.py $(ARGS)
 
 notebooks: $(READY) ## execute the notebooks that changed, and write their outputs into them
 	@$(VENV)/bin/python tools/run_notebooks.py $(ARGS)
