@@ -2,12 +2,16 @@
 
 import re
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 
 import nbformat
 import pandas as pd
 import pytest
 
+from lalkit.evaluation.statistics import holm, mean_of_runs, welch
+from lalkit.reproduce import report
+from lalkit.reproduce.sweep import ALL_OTHERS, Same, describe
 from tests.command import lalkit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,46 +96,122 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-# Rows of README and RESULTS, and their cells of the trial.
-ROWS = {"the paper's layer": "layer", "the paper's layer and its feed-forward (the authors' best)": "layer + PFL",
-        "inside the span": "inside the span", "no label attention": "none"}  # fmt: skip
-LOST = [("RESULTS.md", "inside the span, uniform attention | {:.2f} (", "span full"),
-        ("RESULTS.md", "the paper's layer, uniform attention | {:.2f} (", "paper's layer")]  # fmt: skip
+DOCUMENTS = " ".join(" ".join((ROOT / page).read_text("utf-8") for page in ("README.md", "RESULTS.md")).split())
 
 
-@pytest.mark.parametrize(("row", "cell"), ROWS.items())
-def test_what_the_trial_found_stands_in_the_documents(row, cell):
-    report = (ROOT / "figures/sweeps/trial.md").read_text(encoding="utf-8")
-    f1 = re.search(rf"^\| {re.escape(cell)} \| 5 \| ([^|]+\)) ", report, re.MULTILINE)[1]
-    tests = pd.read_csv(ROOT / "figures/heads/trial/tests.csv").query("measure == 'f1' and system == @cell")
-    tests = tests[tests["what"].isin(["uniform attention", "swapped sentences", "zeroed"])]
-    lost = [f"{x.difference:.2f} ({x.low:.2f} to {x.high:.2f})" for x in tests.itertuples()]
-    assert f"| {row} | {f1} | {lost[0] if lost else ''}".rstrip() + " |" in README
-    assert all(x in (ROOT / "RESULTS.md").read_text(encoding="utf-8") for x in lost)
+def csv(name: str) -> pd.DataFrame:
+    return pd.read_csv(ROOT / "figures" / f"{name}.csv")
 
 
-def test_the_trial_and_the_calibration_in_the_results_are_those_of_their_tables():
-    results, readme = (" ".join((ROOT / page).read_text().split()) for page in ("RESULTS.md", "README.md"))
-    report = (ROOT / "figures/sweeps/trial.md").read_text(encoding="utf-8")
-    for cell in ("none", r"none \+ feed-forward", r"layer \+ PFL", "inside the span"):
-        assert re.search(rf"^\| {cell} \| 5 \| ([^|]+\)) ", report, re.MULTILINE)[1] in results
-    claims = re.findall(r"[a-z]\. \| \w+ \| [^|]+ \| [+-](\S+) \(\+?(\S+) to \+?(\S+)\) \| (\S+)", report)
-    for difference, low, high, p in claims[:7]:  # the two claims of equality are the same differences
-        assert re.search(rf"{difference} [^(]*\({low} to {high}", results) and (p > "0.2" or f"p = {p[1:]}" in results)
-    assert f"+{claims[0][0]} F1 over none ({claims[0][1]} to {claims[0][2]}, p = {claims[0][3][1:]})" in readme
-    points = pd.read_csv(ROOT / "figures/calibration.csv").query("curve == 'ece'")
-    table = points.pivot_table("y", ["parser", "kind"], "fitted")
-    for parser in ("en", "en-news", "zh-sinica"):
-        rows = table.loc[parser].loc[["span", "arc", "tree"]].to_numpy()
-        cells = " | ".join(f"{before:.1f} to {fitted:.1f}" for before, fitted in rows)
-        assert f"| {parser} | {cells} |" in results
+def sweeps(name: str) -> list[report.Sweep]:
+    files = sorted((ROOT / "figures").glob(f"*/{name}*.json"), key=lambda file: file.stem.replace("-sample", ""))
+    return [report.read_sweep(file.with_suffix(".csv")) for file in files]
 
 
-@pytest.mark.parametrize(("document", "text", "system"), LOST)
-def test_losses_of_documents_are_those_of_the_tests(document, text, system):
-    tests = pd.read_csv(ROOT / "figures/heads/ptb-sample/tests.csv").set_index(["measure", "what", "system"])
-    lost = tests.loc[("f1", "uniform attention", system), "difference"]
-    assert text.format(lost) in (ROOT / document).read_text(encoding="utf-8")
+def cells() -> pd.DataFrame:
+    tables = [report.cell_table(sweep).rename(columns={"last layer": "cell"}) for sweep in sweeps("trial")]
+    return pd.concat(tables[:3])
+
+
+def family(name: str) -> pd.DataFrame:
+    """Return the comparisons of the claims of one file, over all treebanks and each once, with p corrected for all of them."""
+    rows = []
+    for sweep in sweeps(name):
+        for claim in sweep.description.claims:
+            same = isinstance(claim, Same)
+            first, other = (claim.same, claim.as_) if same else (claim.better, claim.than)
+            for second in sweep.cells if other == ALL_OTHERS else [describe(other)]:
+                runs = [
+                    sweep.cells.get(cell, sweep.runs[:0])[claim.by].astype(float) for cell in (describe(first), second)
+                ]
+                if second != describe(first) and min(map(len, runs)) > 1:
+                    test = asdict(welch(*runs, claim.within if same else report.MARGIN))
+                    pair = f"{describe(first)} > {second}".replace("" if len(first) > 1 else f"{[*first][0]}: ", "")
+                    row = {"sweep": sweep.name, "pair": pair, "by": claim.by, "same": same}
+                    rows.append({**row, **test, "p": test["equal_p" if same else "p"]})
+    table = pd.DataFrame(rows).drop_duplicates(["sweep", "pair", "by", "same"])
+    return table.assign(p=holm(table["p"]))
+
+
+def over_seeds(name: str, keys: str, value: str) -> pd.DataFrame:
+    """Return the mean of a table of the PTB sample and CRAFT over its seeds, with its interval by t."""
+    rows = csv(name).groupby(keys.split(), sort=False)[value].apply(mean_of_runs)
+    table = pd.DataFrame(rows.tolist(), rows.index, ["mean", "low", "high"]).reset_index()
+    return table[table["treebank"] != "our sample"].sort_values("treebank", ascending=False, kind="stable")
+
+
+def taken_out() -> pd.DataFrame:
+    lost = csv("joint-ablation").groupby(["label", "heads", "chosen"])["lost"]
+    table = lost.agg(mean="mean", low="min", high="max").reset_index()
+    return table.query("heads == 9 and chosen != 'alone' or heads == 32 and chosen == 'largest'")
+
+
+def calibration() -> pd.DataFrame:
+    table = csv("calibration").query("curve == 'ece'").pivot_table("y", ["parser", "kind"], "fitted")
+    return table.reindex(["span", "arc", "tree"], level="kind").reset_index()
+
+
+MEAN, PFL = "{:.2f} ({:.2f} to {:.2f})", "the paper's layer, with feed-forward"
+CELL = "cell == '{}'", "f1,f1 low,f1 high", MEAN
+CLAIM = 'pair == "{}" and not same and by == "f1"', "difference,low,high,p", "{:+.2f} ({:.2f} to {:.2f}), p = {:.3f}"
+LOST = "what == ['uniform attention', 'zeroed', 'swapped sentences'] and measure == 'f1' and system == '{}'"
+LOST = LOST, "difference,low,high", MEAN
+PLACE = "way + group == '{}'", "mean,low,high", "{:.0f} ({:.0f} to {:.0f})"
+JUDGE = "measure != 'risk' and of == '{}' and treebank == 'PTB sample'", "mean,low,high", "{:.3f} ({:.3f} to {:.3f})"
+ERASER = "truth == '{}' and target + removal + extent == 'probabilityleft outcomprehensiveness'", "mean,low,high", MEAN
+PEER = "system == '{}'", "epoch_seconds,f1,uas,las,words_per_second", "{:.0f} | {:.1f} | {:.1f} | {:.1f} | {:,.0f}"
+# A table; the rows, columns and form that are read; and the starts of lines in tables of README or RESULTS, or pieces of their
+# text with {0}, each with the value for the gap in the rows.
+NUMBERS = [
+    (cells, CELL, {
+        "F1: none": "none", "F1: none, with feed-forward": "none + feed-forward", f"F1: {PFL}": "layer + PFL",
+        "F1: inside the span": "inside the span"}),
+    (lambda: family("trial"), CLAIM, {
+        f"{PFL}, less none": "layer + PFL > none", f"inside the span, less {PFL}": "inside the span > layer + PFL",
+        "inside the span, less none": "inside the span > none"}),
+    (lambda: family("heads"), CLAIM, {
+        "`heads`: inside the span, less the layer in halves": "span full > paper's layer",
+        "`heads`: inside the span, less none": "span full > span full, none"}),
+    (lambda: family("control"), CLAIM, {
+        "on CRAFT {0} and **": "inside the span > label attention", "and {0}, on Sinica": "inside the span > none"}),
+    (lambda: csv("heads/trial/tests"), LOST, {
+        "PTB sample, 5 runs: the paper's layer": "layer", PFL: "layer + PFL", "inside the span": "inside the span"}),
+    (lambda: csv("heads/trial-chinese/tests"), LOST, {
+        f"Sinica, 3 runs: {PFL}": "layer + PFL", "inside the span": "inside the span"}),
+    (lambda: csv("heads/ptb-sample/tests"), LOST, {"it costs a parser {0} F1 inside the span": "span full"}),
+    (taken_out, ("label == '{}'", "mean,low,high", MEAN), {label: label for label in ("NP", "VP", "S", "PP")}),
+    (lambda: over_seeds("heads-know", "measure of system treebank", "value"), JUDGE, {
+        "heads alone": "heads", "heads add to the probability": "probability + heads less probability"}),
+    (lambda: over_seeds("own-position", "way group treebank system", "percent"), PLACE, {
+        "all constituents": "encoderall", "of 3 to 5 words": "encoder3 to 5 words", "at the next word instead": "nextall"}),
+    (lambda: over_seeds("measures-graded", "truth treebank target removal extent", "value"), ERASER, {
+        "the probability": "probability", "the contrast with the second label": "contrast"}),
+    (lambda: family("ablation-2"), CLAIM, {"table 2, F1: a query vector, less a query matrix":
+        "query: vector, heads: concatenated > query: matrix, heads: concatenated"}),
+    (lambda: family("layers").iloc[::-1], CLAIM, {"table 5, F1: three self-attention layers, less two | {0}": "3 > 2"}),
+    (lambda: family("objectives"), CLAIM, {"CRAFT, F1: likelihood of joint trees, less margin | {1}": "likelihood > margin"}),
+    (lambda: csv("peers/peers"), PEER, {"lalkit, `minilm-span`: both in one parser": "lalkit",
+        "supar 1.1.4: `crf-con` and `biaffine-dep` in turn": "supar, both"}),
+    (calibration, ("parser == '{}'", "False,True", "{:.1f} to {:.1f}"), {"en": "en", "zh-sinica": "zh-sinica"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "read", "places"), NUMBERS)
+def test_numbers_of_documents_are_those_of_their_tables(table, read, places):
+    (rows, columns, form), table = read, table().rename(columns=str)
+    for place, value in places.items():
+        found = table.query(rows.format(value), engine="python")[columns.split(",")].to_numpy(float)
+        shown = [form.format(*row).replace("p = 1.000", "p = 1").replace("p = 0.", "p = .") for row in found]
+        if "p = {" in form:
+            shown = [f"**{cell}**" if row[3] < 0.05 else cell for cell, row in zip(shown, found)]
+        line = place.format(*shown) if "{" in place else f"| {place} | {' | '.join(shown)} |"
+        assert shown and line in DOCUMENTS, line
+
+
+@pytest.mark.parametrize("name", "trial control heads objectives layers ties ablation-1 ablation-2 silver".split())
+def test_how_many_claims_of_a_family_are_significant(name):
+    p = family(name)["p"]
+    assert f"{(p < 0.05).sum()} of {len(p)} in `{name}`" in DOCUMENTS
 
 
 def test_readme_is_short_and_hides_nothing():
