@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -56,6 +58,27 @@ def test_cheap_commands_run(command, tiny_parser, tiny_span_parser, tmp_path):
 def test_the_other_commands_of_the_course_are_known():
     found = re.findall(r"(?:^|`)((?:make|nbgrader|source|pip) (?!is)[\w.]+)", TEACHING, re.M)
     assert set(found) == set(OTHERS.split("|"))
+
+
+# Ways to use lalkit in the folder that contains the checkout, and what they print.
+BESIDE = {
+    ("-c", "import lalkit; print(lalkit.load().parse('It rained.'))"): "(VBD rained)",
+    ("-m", "nbconvert", "--execute", "--to", "markdown", "--stdout", "book.ipynb"): "(VBD rained)",
+    ("-m", "mypy", "--strict", "program.py"): "no issues found in 1 source file",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", BESIDE, ids=" ".join)
+def test_lalkit_is_found_beside_its_checkout(way, tmp_path, monkeypatch):
+    """Python would take the folder of the checkout for a package. program.py: the Python blocks of README."""
+    (tmp_path / "lalkit").symlink_to(ROOT)
+    (tmp_path / "program.py").write_text("\n".join(re.findall(r"```python\n(.*?)```", README, re.S)), encoding="utf-8")
+    cell = nbformat.v4.new_code_cell("import lalkit\nprint(lalkit.load().parse('It rained.'))")
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "book.ipynb")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    done = subprocess.run([sys.executable, *way], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and BESIDE[way] in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith(EXPENSIVE)])
