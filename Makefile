@@ -59,7 +59,7 @@ book: $(VENV)/.lalkit-book ## make the pages of the course in build/book; open b
 	@mkdir -p $(TRY)
 	@$(VENV)/bin/python -m lalkit explain "She saw the man with the telescope." --model en-span --html $(TRY)/explorer.html
 	@$(MAKE) --no-print-directory $(ONNX) 2>/dev/null && $(MAKE) --no-print-directory $(TRY)/model/parser.json || \
-		echo "==> the page to type a sentence (try/index.html) is left out: its runtime, onnxruntime-web, cannot be fetched"
+		echo "==> the page to type a sentence (try/index.html) is left out: npm cannot fetch its runtime, onnxruntime-web"
 	@$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -b html -c book . build/book $(ARGS)
 
 course: $(READY) ## make the student version of the graded exercises, in book/course/release
@@ -80,7 +80,7 @@ $(REVEAL): book/slides.txt $(VENV)/.lalkit-book
 
 $(ONNX): book/onnxruntime.txt
 	@mkdir -p build $(@D)
-	@curl --silent --fail --location --output build/onnxruntime.tgz "$$(sed -n 2p $<)"
+	@mv "build/$$(cd build && npm pack --silent "$$(sed -n 2p ../$<)")" build/onnxruntime.tgz
 	@echo "$$(sed -n 3p $<)  build/onnxruntime.tgz" | shasum --algorithm 256 --check --quiet
 	@tar -xzmf build/onnxruntime.tgz -C $(@D) --strip-components 2 package/dist/ort.wasm.bundle.min.mjs package/dist/$(@F)
 	@rm build/onnxruntime.tgz
