@@ -95,4 +95,7 @@ $(VENV)/.lalkit-book: $(READY)
 
 $(READY): pyproject.toml constraints.txt tools/setup.sh
 	@PYTHON="$(PYTHON)" bash tools/setup.sh $(VENV)
-	@touch $@
+
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR)/$(VENV))
+.PHONY: $(READY) # the clone was moved, and the programs in .venv point to its old place
+endif
