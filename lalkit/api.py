@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from weakref import WeakKeyDictionary
 from lalkit import __version__
 from lalkit.chart.constraints import Constraints, Item
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES
-from lalkit.errors import LalkitError, ModelError, checked, shown
+from lalkit.errors import LalkitError, ModelError, checked, shown, warn_once
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import layer_of, source_of
 from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, given_tree
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from lalkit.probes.view import AttentionView
     from lalkit.treebank.search import Hits, Pattern
 
-logger = logging.getLogger(__name__)
 PICTURES = (".png", ".pdf")
 PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
 close = partial(math.isclose, rel_tol=1e-3, abs_tol=1e-3)  # of the scores of one tree, computed twice
@@ -826,7 +824,7 @@ class Parser(Questions):
                 remedy = f"Its tags are: {' '.join(self.vocab.tags)}" if self.vocab.tags else "Use --form tokens."
                 raise LalkitError(f"the parser has no tag {unknown[0]!r}", where=sentence.where, remedy=remedy)
         if self.config.model.tag_input != "given":
-            _warn("this parser chooses tags itself: the tags of the text are not used")
+            warn_once("this parser chooses tags itself: the tags of the text are not used")
 
     @cached_property
     def scripts(self) -> set[str]:
@@ -853,12 +851,12 @@ class Parser(Questions):
         for sentence in sentences:
             known = self.scripts
             if known and (found := script("".join(sentence.words))) not in known:
-                _warn(f"most letters of {sentence.where} are {found}: the parser never learned this script")
+                warn_once(f"most letters of {sentence.where} are {found}: the parser never learned this script")
             if marks is not None and sentence.heads is None and sentence.constituents is None:
                 words = sentence.words
                 keep = [i for i, word in enumerate(words) if any(map(str.isalnum, word)) or normalise(word) in marks]
                 if 0 < len(keep) < len(words):
-                    _warn("the parser never learned punctuation: marks that it does not know are left out of the tree")
+                    warn_once("the parser never learned punctuation: unknown marks are left out of the tree")
                     tags = sentence.tags and tuple(sentence.tags[i] for i in keep)
                     kept_words = tuple(words[i] for i in keep)
                     sentence = replace(sentence, words=kept_words, tags=tags, upos=None, text=None)
@@ -981,12 +979,6 @@ def load(name: str | Path = "default", precision: Precision = "fp32", device: st
 
 
 _load_again = cache(Parser.load)  # the parser of results that were pickled, once for all of them
-
-
-@cache
-def _warn(message: str) -> None:
-    """Warn of something once."""
-    logger.warning(message)
 
 
 @checked

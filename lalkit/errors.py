@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import logging
 import operator
 import re
 import reprlib
@@ -21,6 +22,7 @@ from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
 T = TypeVar("T")
 # What moves the cursor of a terminal, colours it, ends a line or turns the direction of writing; and what is no character.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+warn_once = cache(logging.getLogger("lalkit").warning)  # the same message only the first time
 MOST = 10**9  # the bound of a whole number that has no other one
 
 

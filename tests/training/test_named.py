@@ -8,7 +8,7 @@ import pytest
 from huggingface_hub import metadata_load
 
 from lalkit.api import Parser
-from lalkit.errors import ModelError
+from lalkit.errors import ModelError, warn_once
 from lalkit.training import named
 
 
@@ -26,11 +26,24 @@ def test_by_name_by_folder_and_by_another_name_but_not_without_a_card(repository
     """Damaged cards are in tests/hostile/test_files.py."""
     assert named.find("en-x") == repository and named.find(tmp_path) == tmp_path
     assert named.names() == ["en-x"]
+    for other in ("en_x", "en_y"):  # installed from wheels; lalkit's own parser of the same name comes first
+        shutil.copytree(repository, tmp_path / "zz" / "lalkit_models" / other)
+    monkeypatch.syspath_prepend(tmp_path / "zz")
+    assert named.names() == ["en-x", "en-y"] and named.find("en-x") == repository
     monkeypatch.setitem(named.ALIASES, "x", "en-x")
     assert named.find("x") == repository
     (repository / "card.json").unlink()
     with pytest.raises(ModelError, match=r"card\.json: "):
         named.find("en-x")
+
+
+def test_the_default_parser_says_which_it_is_where_en_is_not_installed(repository, caplog):
+    warn_once.cache_clear()
+    for name in ("en-span", "en-span", "en"):
+        shutil.copytree(repository, repository.parent / name, dirs_exist_ok=True)
+        assert named.find("default").name == named.default() == name
+    (message,) = caplog.messages
+    assert "is en-span here: en is not installed" in message and "pip install FOLDER/lalkit_models_en-*.whl" in message
 
 
 @pytest.fixture
