@@ -1,15 +1,19 @@
-"""Put what a wheel needs of data/ into the package: our treebanks, the paper's tables, a small parser, the encoder for Chinese.
+"""Put the folders of data/ that MANIFEST.in names into the wheel, and make the links of README absolute for a package page.
 
 The rest of the project is described in pyproject.toml.
 """
 
+import re
+import tomllib
 from pathlib import Path
 from shutil import copytree
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-IN_THE_WHEEL = ("sample", "sample-zh", "paper", "models/en-span", "encoders/e5-han")
+
+def read(name):
+    return Path(name).read_text(encoding="utf-8")
 
 
 class BuildWithData(build_py):
@@ -17,8 +21,18 @@ class BuildWithData(build_py):
 
     def run(self):
         super().run()
-        for name in () if self.editable_mode else IN_THE_WHEEL:
-            copytree(Path("data", name), Path(self.build_lib, "lalkit", "data", name), dirs_exist_ok=True)
+        for name in () if self.editable_mode else re.findall("^graft (data/.+)", read("MANIFEST.in"), re.M):
+            copytree(name, Path(self.build_lib, "lalkit", name), dirs_exist_ok=True)
 
 
-setup(cmdclass={"build_py": BuildWithData})
+project = tomllib.loads(read("pyproject.toml"))["project"]
+address = project["urls"]["Repository"]
+page = read("README.md").replace("ADDRESS", address)
+# Links to pictures, to files and to headings of the page itself
+for link, target in (
+    (r"!\[[^]]*\]\((?!http)", "raw/{}/"),
+    (r"\]\((?!http|#)", "blob/{}/"),
+    (r"\]\((?=#)", "blob/{}/README.md"),
+):
+    page = re.sub(link, rf"\g<0>{address}/{target.format('v' + project['version'])}", page)
+setup(cmdclass={"build_py": BuildWithData}, long_description=page, long_description_content_type="text/markdown")
