@@ -12,11 +12,11 @@ ONNX := $(TRY)/ort/ort-wasm-simd-threaded.wasm
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rest test-all lint format bench lab notebooks book slides course
+.PHONY: help demo test test-rest test-all lint format bench lab notebooks book slides course release-check release
 
 help: ## this list
 	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']   PYTHON counts when .venv is made. Remove .venv to change it."
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY) ## parse, draw and explain a few sentences, offline
 	@echo "==> lalkit demo"
@@ -88,6 +88,16 @@ $(ONNX): book/onnxruntime.txt
 $(TRY)/model/parser.json: data/models/en-span/model.json
 	@rm -f $@
 	@$(VENV)/bin/python -m lalkit export en-span --to onnx --precision int8 --out $(@D)
+
+release-check: $(VENV)/.lalkit-release ## build what a release has, and use it in new environments of every Python (20 minutes)
+	@bash tools/release.sh check
+
+release: $(VENV)/.lalkit-release ## check tree, versions and dates, then release-check; leaves all wheels in dist/
+	@bash tools/release.sh
+
+$(VENV)/.lalkit-release: $(READY)
+	@EXTRAS=dev,release bash tools/setup.sh $(VENV)
+	@touch $@
 
 $(VENV)/.lalkit-book: $(READY)
 	@EXTRAS=dev,book bash tools/setup.sh $(VENV)

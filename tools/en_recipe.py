@@ -68,7 +68,7 @@ def train_stage(treebank: str, recipe: dict, seed: int, out: str) -> None:
     """Train one run, if it is not there yet; first the run from which it starts."""
     if (Path(out) / "model.json").is_file():
         return
-    earlier = stages(named.folder())
+    earlier = stages(named.folders()[0])
     if (start := recipe.get("train.start")) in earlier:
         train_stage(earlier[start]["treebank"], earlier[start]["recipe"], earlier[start]["seed"], start)
     settings = {key: value for key, value in recipe.items() if key != "preset"}
@@ -81,7 +81,7 @@ def train(name: str, seed: int = 1) -> None:
     facts = named.read_card(named.find(name)).facts
     for row in facts.get("silver", ()):
         if not (Path(row["out"]) / SILVER).is_file():
-            if stage := stages(named.folder()).get(row["model"]):
+            if stage := stages(named.folders()[0]).get(row["model"]):
                 train_stage(stage["treebank"], stage["recipe"], stage["seed"], row["model"])
             constituents(row["treebank"], row["model"], Path(row["out"]))
     train_stage(facts.get("trained_on", facts["treebank"]), facts["recipe"], seed, f"runs/{name}-{seed}")

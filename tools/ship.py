@@ -52,7 +52,7 @@ from lalkit.evaluation.scores import by_label, by_length, evaluate
 from lalkit.files import find_json, write_bytes, write_json, write_text
 from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import profile
-from lalkit.network.alignment import MINILM, resolve
+from lalkit.network.alignment import MINILM, NAMED, resolve
 from lalkit.network.predict import check_joint, joint_score, predict_batches, scores_of
 from lalkit.reproduce.cards import (
     COLUMNS,
@@ -65,14 +65,15 @@ from lalkit.reproduce.cards import (
     words_only,
 )
 from lalkit.training.checkpoint import CALIBRATION, read_content
-from lalkit.training.named import find, folder, metadata, names, read_card, sources
+from lalkit.training.named import find, folders, metadata, names, read_card, sources
 from lalkit.treebank.brackets import format_tree
 from lalkit.treebank.check import trainable
 from lalkit.treebank.conllu import without_subtype
-from lalkit.treebank.corpora import load, repository
+from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import GROUP, Sentence
 
+ROOT = Path(__file__).resolve().parents[1]
 OWN = {"en": "sample", "zh": "sample-zh"}  # our own treebank of each language, which may be shown
 # The licence of the weights of a parser trained on each treebank.
 LICENCES = {
@@ -110,7 +111,7 @@ readme = "{folder}/README.md"
 requires-python = ">=3.11"
 
 [tool.setuptools]
-packages = ["{package}"]
+packages = {packages}
 package-data = {{ "*" = ["**/*"] }}
 """
 # The SHA-256 of the weights of sentence-transformers/all-MiniLM-L6-v2, on the hub and in every package that has them.
@@ -233,7 +234,7 @@ def ship(
     )
     best, parser, mixed = seeds[chosen], halved(Parser.load(runs[chosen])), "+" in treebank
     parser.info.update(name=name, seed=best["seed"])
-    target, own = folder() / name, OWN.get(language, "sample")
+    target, own = folders()[0] / name, OWN.get(language, "sample")
     paper, inside = parser.config.model.label_attention, parser.config.model.span_attention
     facts = {
         "name": name, "licence": licence, "language": language, "treebank": treebank, "lalkit": __version__,
@@ -662,13 +663,20 @@ def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:
 
 @app.command("wheel")
 def build_wheels(chosen: Chosen = None, out: Path = Path("dist")) -> None:
-    """Build wheels: `pip install lalkit-models-NAME` then brings a parser to where there is no checkout."""
-    for name in chosen or names():
-        card, package = read_card(find(name)), name.replace("-", "_")
+    """Build wheels, which bring parsers to where there is no checkout. An encoder of data/encoders comes with its parser.
+
+    The parsers are those of this checkout, whatever lalkit is installed.
+    """
+    for name in chosen or sorted(file.parent.name for file in ROOT.glob("data/models/*/model.json")):
+        card, package = read_card(ROOT / "data" / "models" / name), f"lalkit_models.{name.replace('-', '_')}"
         with TemporaryDirectory() as place:
-            shutil.copytree(card.folder, Path(place, "lalkit_models", package))
+            packages = {package: card.folder}
+            if (encoder := ROOT / "data" / "encoders" / (card.facts["encoder"] or "none")).is_dir():
+                packages[f"{NAMED[encoder.name][0]}.model"] = encoder
+            for target, folder_ in packages.items():
+                shutil.copytree(folder_, Path(place, *target.split(".")))
             about = "A parser for lalkit, trained on {treebank}. Licence of the weights: {licence}".format(**card.facts)
-            _build(place, out, f"lalkit-models-{name}", card.facts["lalkit"], about, f"lalkit_models.{package}")
+            _build(place, out, f"lalkit-models-{name}", card.facts["lalkit"], about, list(packages))
 
 
 @app.command("encoder")
@@ -689,21 +697,18 @@ def build_encoder(out: Path = Path("dist")) -> None:
             raise ModelError("has not the weights of MiniLM", where=str(model), remedy=remedy)
         rows = "".join(f"    {digest}  {name}\n" for name, digest in hashes.items())
         (package / "README.md").write_text(NOTICE + rows, encoding="utf-8")
-        shutil.copy(repository() / "LICENSE", package)
-        _build(
-            place,
-            out,
-            "lalkit-minilm",
-            "1.0",
-            "all-MiniLM-L6-v2, the encoder of lalkit. Licence: Apache-2.0",
-            package.name,
-        )
+        shutil.copy(ROOT / "LICENSE", package)
+        about = "all-MiniLM-L6-v2, the encoder of lalkit. Licence: Apache-2.0"
+        _build(place, out, "lalkit-minilm", "1.0", about, [package.name])
 
 
-def _build(place: str, out: Path, name: str, version: str, description: str, package: str) -> None:
-    """Build the wheel of the package in a folder, with the same bytes each time, and print its hash."""
-    facts = {"name": name, "version": version, "description": description, "package": package}
-    text = WHEEL.format(folder=package.replace(".", "/"), **facts)
+def _build(place: str, out: Path, name: str, version: str, description: str, packages: list[str]) -> None:
+    """Build the wheel of the packages in a folder, with the same bytes each time, and print its hash.
+
+    The first package has the README.
+    """
+    facts = {"name": name, "version": version, "description": description, "packages": json.dumps(packages)}
+    text = WHEEL.format(folder=packages[0].replace(".", "/"), **facts)
     Path(place, "pyproject.toml").write_text(text, encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--wheel-dir", out, place], check=True, env={**os.environ, "SOURCE_DATE_EPOCH": "315532800"})
