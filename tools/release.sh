@@ -76,6 +76,7 @@ check() {
     "$bin/python" -P -m build --outdir dist . >"$work/build.txt" 2>&1 || fail "$(tail -n 20 "$work/build.txt")"
     "$bin/twine" check --strict dist/lalkit-"$version"*
     unzip -p dist/lalkit-"$version"-*.whl '*/METADATA' | grep -oE '\]\([^)]*' | grep -v '](https\?://' && fail "links that lead nowhere on a package page"
+    [ -z "$(find dist -name 'lalkit-*' -size +5M)" ] || fail "lalkit is larger than 5 MB: see MANIFEST.in"
     # A connection to any other machine is an error.
     mkdir "$work/offline"
     cat >"$work/offline/sitecustomize.py" <<'END'
