@@ -115,7 +115,7 @@ END
         export PYTHONPATH="$work/offline" HF_HUB_OFFLINE=1
         parses "$place" en
         cd "$away"
-        "$place/bin/lalkit" parse "我們 喜歡 音樂" --model zh-sinica
+        "$place/bin/lalkit" parse "我們 喜歡 音樂" --form tokens --model zh-sinica
     )
     say "the tests that only a release needs"
     "$bin/python" -m pytest -q -m release

@@ -699,7 +699,7 @@ def build_encoder(out: Path = Path("dist")) -> None:
         (package / "README.md").write_text(NOTICE + rows, encoding="utf-8")
         shutil.copy(ROOT / "LICENSE", package)
         about = "all-MiniLM-L6-v2, the encoder of lalkit. Licence: Apache-2.0"
-        _build(place, out, "lalkit-minilm", "1.0", about, [package.name])
+        _build(place, out, "lalkit-minilm", "1.0", about, [package.name, f"{package.name}.model"])
 
 
 def _build(place: str, out: Path, name: str, version: str, description: str, packages: list[str]) -> None:
