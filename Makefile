@@ -89,11 +89,11 @@ $(TRY)/model/parser.json: data/models/en-span/model.json
 	@rm -f $@
 	@$(VENV)/bin/python -m lalkit export en-span --to onnx --precision int8 --out $(@D)
 
-release-check: $(VENV)/.lalkit-release ## build what a release has, and use it in new environments of every Python (20 minutes)
-	@bash tools/release.sh check
+release-check: $(VENV)/.lalkit-release ## build what a release has, and use it in new environments of every Python (an hour)
+	@PYTEST="$(PYTEST)" bash tools/release.sh check
 
 release: $(VENV)/.lalkit-release ## check tree, versions and dates, then release-check; leaves all wheels in dist/
-	@bash tools/release.sh
+	@PYTEST="$(PYTEST)" bash tools/release.sh
 
 $(VENV)/.lalkit-release: $(READY)
 	@EXTRAS=dev,release bash tools/setup.sh $(VENV)

@@ -120,7 +120,7 @@ END
         "$place/bin/lalkit" parse "我們 喜歡 音樂" --form tokens --model zh-sinica
     )
     say "the tests that only a release needs"
-    "$bin/python" -m pytest -q -m release
+    ${PYTEST:-$bin/python -m pytest -q} -m release
     [ ! -f tools/lowest.sh ] || bash tools/lowest.sh
     say "what a release has"
     du -ch --apparent-size dist/lalkit*
