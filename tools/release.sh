@@ -121,7 +121,7 @@ END
     )
     say "the tests that only a release needs"
     ${PYTEST:-$bin/python -m pytest -q} -m release
-    [ ! -f tools/lowest.sh ] || bash tools/lowest.sh
+    [ ! -f tools/lowest.sh ] || PYTHON=$(interpreter "${found[0]}") bash tools/lowest.sh
     say "what a release has"
     du -ch --apparent-size dist/lalkit*
 }
