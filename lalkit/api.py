@@ -145,7 +145,7 @@ class ParseResult:
 
         Raises ModelError for a parser whose label heads cannot be told apart.
         """
-        return self._look_again(partial(self._parser.look, vectors=True))
+        return self._look_again(self._parser.look)
 
     @cached_property
     def terms(self) -> Terms:

@@ -40,7 +40,7 @@ from lalkit.network import predict as predicting
 from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
 from lalkit.network.label_attention import LabelAttention, Masks
 from lalkit.network.parser import Network
-from lalkit.network.predict import bf16_is_fast, resolve_precision
+from lalkit.network.predict import bf16_is_fast, find_device, resolve_precision
 from lalkit.network.scores import SpanScorer
 from lalkit.network.vocabulary import Vocab
 from lalkit.reproduce.notebook import read_list
@@ -74,8 +74,7 @@ def bench(names: Sequence[str] | str, settings: Settings) -> list[dict]:
     names = read_list(names)
     if unknown := sorted(set(names) - set(ROUTINES)):
         raise ParameterError(f"there is no routine {unknown[0]!r}", remedy=f"Routines: {', '.join(ROUTINES)}.")
-    if settings.device != "cpu" and not torch.cuda.is_available():
-        raise ParameterError(f"there is no device {settings.device!r} here", remedy="Leave --device out.")
+    find_device(settings.device)
     whole_number("--repeats", settings.repeats, 1)
     rows = []
     for name in names or ROUTINES:

@@ -42,8 +42,12 @@ def test_a_row_its_line_and_its_file(tmp_path, monkeypatch):
     assert row["ratio_min"] <= row["ratio"] <= row["ratio_max"]
     monkeypatch.setattr(bench, "bench", lambda routines, settings: [row])
     code, out, err = lalkit("bench", "--json", tmp_path / "rows.json")
+    assert code == 0 and "rows.json" in err, err
+    code, out, err = lalkit("bench")
     assert code == 0 and "8x30" in out and "x as fast" in out, err
     assert json.loads((tmp_path / "rows.json").read_text()) == [row]
+    words = re.findall(r"\w+", lalkit("bench", "--help")[1])
+    assert f"{' '.join(bench.ROUTINES)} by default all" in " ".join(words)
 
 
 def test_the_peak_is_the_memory_held_at_one_time():

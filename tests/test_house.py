@@ -200,6 +200,13 @@ def test_no_module_imports_the_private_names_of_another():
     assert private == []
 
 
+def test_the_shapes_of_every_network_are_checked():
+    (option,) = (text for text in PYPROJECT["tool"]["pytest"]["ini_options"]["addopts"] if "jaxtyping" in text)
+    named = {*option.partition("=")[2].split(",")[:-1], "lalkit.network.residual_norm"}  # numba cannot compile it then
+    shaped = {module for module, source in SOURCES.items() if "network" in module and "from jaxtyping" in source}
+    assert shaped <= named <= set(SOURCES)
+
+
 # ---------------------------------------------------------------- size
 
 # Limits of the package: entries, files and lines of code, and of the tests' lines of code. They are only ever lowered.

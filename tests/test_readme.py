@@ -5,16 +5,20 @@ import shlex
 import subprocess
 import sys
 from dataclasses import asdict
+from inspect import signature
 from pathlib import Path
+from pydoc import locate
+from shutil import which
 
 import nbformat
 import pandas as pd
 import pytest
 
+from lalkit.cli.parser_commands import serve
 from lalkit.evaluation.statistics import holm, mean_of_runs, welch
 from lalkit.reproduce import report
 from lalkit.reproduce.sweep import ALL_OTHERS, Same, describe
-from tests.command import lalkit
+from tests.command import commands, lalkit
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -54,11 +58,15 @@ def test_cheap_commands_run(command, tiny_parser, tiny_span_parser, tmp_path):
     assert code == 0, err
     promised = "|".join(PROMISED[part] for part in PROMISED if part in command)
     assert out and all(words in out + err for words in promised.split("|"))
+    for program in re.findall(r"next: (\S+) parse", err):
+        assert which(program) or (tmp_path / program).exists()
 
 
 def test_the_other_commands_of_the_course_are_known():
     found = re.findall(r"(?:^|`)((?:make|nbgrader|source|pip) (?!is)[\w.]+)", TEACHING, re.M)
     assert set(found) == set(OTHERS.split("|"))
+    ports = re.findall(r"127\.0\.0\.1:(\d+)", (ROOT / "book" / "explorer.md").read_text(encoding="utf-8"))
+    assert set(ports) == {str(signature(serve).parameters["port"].default)}
 
 
 # Ways to use lalkit in the folder that contains the checkout, and what they print.
@@ -114,6 +122,26 @@ def test_links_lead_somewhere(page):
         assert target.exists(), name
         if anchor and target.suffix != ".html":  # what stands after # in the address of a page is its state
             assert anchor in anchors(target), f"{name}#{anchor}"
+
+
+def test_what_contributing_names_is_there():
+    """Commands; and paths, modules, functions and other words of the code."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    targets = re.findall(r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    named = re.findall("`(make [a-z-]+|lalkit (?:(?:study|report|data) )?[a-z]+)", text)
+    assert set(named) <= {f"make {target}" for target in targets} | {name for name, _ in commands()}
+    files = [ROOT / "pyproject.toml", *(path for room in ("lalkit", "tests") for path in (ROOT / room).rglob("*.py"))]
+    code = "".join(path.read_text(encoding="utf-8") for path in files)
+    for name in sorted({name.removesuffix("()") for name in re.findall(r"`([\w./-]+(?:\(\))?)`", text)} - {"v0.2.0"}):
+        there = any((room / name).exists() for room in (ROOT, ROOT / "lalkit"))
+        assert there or locate(name) or locate(f"lalkit.{name}") or re.search(rf"\b{name}\b(?![/.]\w)", code), name
+
+
+def test_what_the_documented_commands_write_is_not_committed():
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+    pages = [README, TEACHING, (ROOT / "book" / "reproduce.md").read_text(encoding="utf-8")]
+    names = re.findall(r"--(?:html|to|json|parses|out) ([\w-]+\.\w+)", "\n".join(pages))
+    assert {"grades.csv", "out.html", "big.ptb"} <= set(names) <= set(ignored)
 
 
 def anchors(page: Path) -> set[str]:

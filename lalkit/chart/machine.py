@@ -59,14 +59,17 @@ def map_threads(function: Callable, items: Iterable, threads: int | None) -> lis
 
 
 def progress(iterable: Iterable | None = None, *, total: int | None = None, desc: str = "", unit: str = "it") -> tqdm:
-    """Return a progress bar: live in a notebook or a terminal, else one new line on standard error about every 15 seconds."""
+    """Return a progress bar: live in a notebook or a terminal, else one new line on standard error about every 15 seconds.
+
+    Where nobody knows how much there is to do, no bar is shown.
+    """
     from tqdm.auto import tqdm
 
     live = tqdm.__module__ == "tqdm.auto" or sys.stderr.isatty()  # the class of this module is the one for notebooks
     options = {"mininterval": 0.5} if live else {"mininterval": 15, "delay": 15, "file": _Lines()}
     return tqdm(
         iterable, desc, total, unit=unit, leave=False, ascii=True, miniters=1, dynamic_ncols=live,
-        **options,
+        disable=iterable is None and total is None, **options,
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from itertools import product
 from pathlib import Path
@@ -14,7 +13,7 @@ from lalkit.cli import options
 from lalkit.cli.options import command, group
 from lalkit.config import override
 from lalkit.errors import ParameterError
-from lalkit.files import check_new, write_json
+from lalkit.files import check_new
 
 logger = logging.getLogger(__name__)
 reports = group("report", "Write reports: of sweeps, of label heads, of errors.", no_args_is_help=True)
@@ -141,18 +140,16 @@ def bench(
     Example: lalkit bench layer decode
 
     Args:
-        routines: layer, spans, decode, probabilities, contributions, look, parse, start, train; by default all.
+        routines: layer, spans, decode, probabilities, look, parse, start, train; by default all.
         device: Where to compute: cpu or cuda.
         repeats: The number of rounds of each comparison.
         preset: The settings of the network in parse and train.
-        json_: Write all rows as a JSON list to this file; - prints the list.
     """
     from lalkit import bench as comparisons
 
     rows = comparisons.bench(routines or [], comparisons.Settings(device, repeats, preset))
-    print(json.dumps(rows) if json_ == Path("-") else comparisons.table(rows))
-    if json_ and json_ != Path("-"):
-        write_json(json_, rows)
+    if not options.given(rows, json_):
+        print(comparisons.table(rows))
 
 
 def between_commas(text: str) -> list[str]:

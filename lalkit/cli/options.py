@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import logging
 import re
 import sys
 from collections.abc import Callable
@@ -18,8 +20,9 @@ from typer.models import OptionInfo
 
 from lalkit.config import MOST_THREADS
 from lalkit.errors import ParameterError, safe, whole_number
-from lalkit.files import check_folder, check_writable
+from lalkit.files import check_folder, check_writable, write_json
 
+logger = logging.getLogger(__name__)
 HELP = "Train parsers with label attention, parse with them, and look inside them."
 # The commands in the order of work.
 PANELS = {
@@ -40,7 +43,7 @@ class InOrder(TyperGroup):
         return [name for names in PANELS.values() for name in names]
 
 
-app = typer.Typer(cls=InOrder, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
+app = typer.Typer(cls=InOrder, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 
 
 def group(name: str, help: str, **options) -> typer.Typer:
@@ -54,12 +57,12 @@ def command(group: typer.Typer = app, name: str | None = None, headings: dict[st
     """Add a function to a group of commands. The help of its options is the `Args:` section at the end of its docstring.
 
     A parameter without a default becomes an argument, any other an option. A flag has no opposite: there is --resume, but
-    no --no-resume. headings: for a help with headings, the options under each. Raises KeyError for a parameter that the
-    docstring does not explain.
+    no --no-resume. headings: for a help with headings, the options under each. Under `python -OO` there are no docstrings, and
+    the help has no texts.
     """
 
     def add(function: Callable) -> Callable:
-        function.__doc__, _, section = inspect.cleandoc(function.__doc__).partition("\n\nArgs:\n")
+        function.__doc__, _, section = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
         lines = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.M)
         texts = {name: " ".join(text.split()) for name, text in lines}
         hints = get_type_hints(function, include_extras=True)
@@ -70,7 +73,7 @@ def command(group: typer.Typer = app, name: str | None = None, headings: dict[st
                 flag = [f"--{name_.replace('_', '-')}"] if kind is bool else []
                 info = typer.Argument() if parameter.default is inspect.Parameter.empty else typer.Option(*flag)
             info = copy(info)
-            info.help = info.help or texts[name_]
+            info.help = info.help or texts.get(name_)
             if headings and isinstance(info, OptionInfo):
                 info.rich_help_panel = next(heading for heading, names in headings.items() if name_ in names)
             hints[name_] = Annotated[kind, info]
@@ -145,6 +148,16 @@ PRECISION = "The precision of the computation: fp32 (exact), bf16, or auto (bf16
 DEVICE = "Where to compute: cpu, cuda, cuda:1 (the second GPU) or mps; auto is cuda if there is one, else cpu."
 SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more settings."
 
+
+def given(value: Any, to: Path | None) -> bool:
+    """Print a value as JSON if `to` is -, or write it to this file; None: do neither. Return whether the value was given."""
+    if to == Path("-"):
+        print(json.dumps(value))
+    elif to:
+        logger.info("written: %s", write_json(to, value))
+    return to is not None
+
+
 Treebank = Annotated[str, typer.Option("--treebank", help=TREEBANK)]
 Model = Annotated[str, typer.Option("--model", help=PARSER)]
 Parser = Annotated[str, typer.Argument(help=PARSER)]
@@ -157,7 +170,8 @@ Precision = Annotated[Literal["auto", "fp32", "bf16"], typer.Option(help=PRECISI
 Device = Annotated[str, typer.Option(help=DEVICE)]
 # Places that a command writes.
 FILE, FOLDER = typer.Option(parser=output_file, metavar="FILE"), typer.Option(parser=output_folder, metavar="FOLDER")
-Json = Annotated[Path | None, typer.Option("--json", parser=json_file, metavar="FILE")]
+JSON = "Write the results as JSON to this file, and no text; - prints the JSON."
+Json = Annotated[Path | None, typer.Option("--json", parser=json_file, metavar="FILE", help=JSON)]
 REPLACE = "Replace the results of an earlier command. Without it, they are kept, and the command is refused."
 Replace = Annotated[bool, typer.Option("--replace", help=REPLACE)]
 Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -88,13 +87,12 @@ def evaluate(
     Example: lalkit evaluate default --treebank sample --split test
 
     Args:
-        json_: Write all scores as one JSON object to this file; - prints the object.
         by: Also give scores by sentence length or by label.
         parses: Write the parses to this file: as CoNLL-U if its name ends with .conllu, else as brackets.
     """
     from lalkit.api import Parser
     from lalkit.evaluation import scores
-    from lalkit.files import write_json, write_text
+    from lalkit.files import write_text
     from lalkit.network.predict import find_device, resolve_precision
     from lalkit.treebank import conllu, corpora
 
@@ -133,10 +131,8 @@ def evaluate(
     record = {**summary, "left_out": counts, "treebank": treebank, "split": split, "parser": parser}
     record |= {"lam": loaded.config.train.lam, "computed_in": precision}
     record |= {name: table.to_dict(orient="records") for name, table in tables.items() if len(table)}
-    if json_ == Path("-"):
-        return print(json.dumps(record))
-    if json_:
-        return logger.info("scores: %s", write_json(json_, record))
+    if options.given(record, json_):
+        return
     print(f"{treebank} {split}")
     for name, value in summary.items():
         if value is not None:

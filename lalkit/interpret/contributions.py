@@ -35,8 +35,7 @@ class Look:
     spans: the constituents of the parse, then those asked for besides. attention: [H, n + 2], over START, words, STOP.
     raw: [m, H], the sum of each head's slice of each span vector. scores [m], exact [m, H] and parts [m, H + 1] are for the
     spans' own labels; they are nan for a label that the parser does not know. The parts add up to the score, see
-    `paper_layer.parts_of`. Of `look(..., vectors=True)`, and of `ParseResult.look`: contexts [H, d], the vector that each head
-    passes on (equations 3 and 4); values [H, n + 2, d], of which the attention makes it.
+    `paper_layer.parts_of`.
     """
 
     prediction: Prediction
@@ -46,8 +45,6 @@ class Look:
     scores: np.ndarray = field(repr=False)
     exact: np.ndarray = field(repr=False)
     parts: np.ndarray = field(repr=False)
-    contexts: np.ndarray | None = field(default=None, repr=False)
-    values: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def sentence(self) -> Sentence:
@@ -57,22 +54,6 @@ class Look:
         ('It', 'rained', '.')
         """
         return self.prediction.sentence
-
-    @property
-    def by_norm(self) -> np.ndarray:
-        """The attention weighted by norm, [H, n + 2] (Kobayashi et al. 2020): times the length of the vector that it weights.
-
-        >>> look = parser.look(treebank, vectors=True)[0]
-        >>> other = look.by_norm.argmax(1) != look.attention.argmax(1)
-        >>> f"for {other.mean():.0%} of the heads, another word comes first"
-        'for 9% of the heads, another word comes first'
-
-        Each row adds up to 1. We leave out the output matrix, which all label heads share. Raises LalkitError without values.
-        """
-        if self.values is None:
-            raise LalkitError("this look has no values", remedy="Look again, with vectors=True.")
-        mass = self.attention * np.linalg.norm(self.values, axis=-1)
-        return mass / mass.sum(-1, keepdims=True)
 
 
 def normalise(raw: np.ndarray, exact: np.ndarray | None, norm: str) -> np.ndarray:

@@ -26,7 +26,6 @@ same x. It computes only once all that comes before the label attention.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -111,19 +110,15 @@ class PaperLayer(AttributionSource):
         parts = (attention, sums[end] - sums[start], scores, scores[:, None] - without, of_heads)
         return Look(prediction, tuple(spans), *(part.float().cpu().numpy().copy() for part in parts))
 
-    def with_vectors(self, look: Look, output: ParserOutput, b: int) -> Look:
-        contexts, values = self.vectors(output.x[b : b + 1, : len(look.sentence) + 2])
-        return replace(look, contexts=contexts[0].cpu().numpy(), values=values[0].cpu().numpy())
-
     @torch.inference_mode()
-    def vectors(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the contexts [B, H, d_kv] and the values [B, H, T, d_kv] of sentences of one length, as hooks change them.
+    def vectors(self, x: Tensor) -> Tensor:
+        """Return the contexts [B, H, d_kv] of sentences of one length, as hooks change them.
 
         x: the vectors [B, T, d] that the layer reads.
         """
         layer, mask = self.layer, torch.ones_like(x[..., 0], dtype=torch.bool)
         attention = layer.hook("attention", layer.attend(x, mask), mask)
-        return layer.hook("contexts", layer.contexts(x, attention)), layer.value(x).transpose(1, 2)
+        return layer.hook("contexts", layer.contexts(x, attention))
 
     def parts(self, look: Look, span: Span) -> pd.DataFrame:
         names = [*(f"label head {head}" for head in range(self.heads)), "no head"]

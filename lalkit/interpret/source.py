@@ -102,15 +102,14 @@ class AttributionSource(ABC):
     @checked
     def look(
         self, sentences: Sentences, besides: Spans | None = None, temperature: Temperature | None = None,
-        decode: Decode | None = None, batch_words: int | None = None, progress: bool = False, vectors: bool = False,
+        decode: Decode | None = None, batch_words: int | None = None, progress: bool = False,
         against: str | None = None,
     ) -> list:  # fmt: skip
         """Parse sentences, in order, and keep a look at each; the same alone and in any batch.
 
         Args: besides: more spans of each sentence to look at. temperature: also compute probabilities, which the page then
-            shows. decode, batch_words, progress: as in `lalkit.network.predict.predict_batches`. vectors: also keep the contexts
-            and the values of the heads of the paper's layer. against: also look at each constituent under this label, as
-            `contrast` needs it.
+            shows. decode, batch_words, progress: as in `lalkit.network.predict.predict_batches`. against: also look
+            at each constituent under this label, as `contrast` needs it.
         Raises: ModelError as `check` does. ParameterError for a label that the parser does not know.
         """
         self.check()
@@ -124,8 +123,7 @@ class AttributionSource(ABC):
             for b, (place, prediction) in enumerate(zip(group, predictions)):
                 asked = [*besides[place]] if besides else []
                 asked += [(*span[:2], against) for span in parsed_spans(prediction)] if against else []
-                look = self.look_at(prediction, output, b, asked)
-                looks[place] = self.with_vectors(look, output, b) if vectors else look
+                looks[place] = self.look_at(prediction, output, b, asked)
         return looks
 
     @abstractmethod
@@ -147,10 +145,6 @@ class AttributionSource(ABC):
         """Raise ModelError for a parser whose heads do not have one context each for a whole sentence."""
         remedy = "Use a parser with the paper's layer and query=vector, such as en-news."
         raise ModelError("this parser has no label heads with one context for a sentence", remedy=remedy)
-
-    def with_vectors(self, look: Any, output: ParserOutput, b: int) -> Any:
-        """Return the look with the vectors of its heads, if it has any."""
-        return look
 
     @abstractmethod
     def reasons(self, look, span: Span, norm: str, top: int, profile: dict | None) -> str:

@@ -252,11 +252,12 @@ class _Loader(yaml.SafeLoader):
 
 def _read(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises ParameterError if it is not YAML, or does not fit into JSON."""
+    text = read_text(Path(path))
     try:
-        content = yaml.load(read_text(Path(path)), _Loader)
+        content = yaml.load(text, _Loader)
         parse_json(json.dumps(content))  # it must fit into sweep.json
         return content
-    except (OSError, yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
+    except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
         remedy = "Keys are unique; indent by spaces; notebooks/sweeps has examples."
         raise ParameterError(f"is no YAML of a sweep: {error}", where=str(path), remedy=remedy) from None
 

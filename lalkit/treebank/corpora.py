@@ -481,10 +481,10 @@ def fetch(name: str) -> Path:
             if CORPORA[name].home == "nltk":
                 import nltk
 
-                nltk.download([*CORPORA[name].needs], quiet=True)
+                nltk.download([*CORPORA[name].needs], quiet=True, raise_on_error=True)
             elif name == "craft":
                 _fetch_craft(cache_folder() / "craft")
-        except (OSError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
             remedy = "Is this machine online, and its disk not full? Try again, or see data/README.md."
             raise CorpusError(f"{name} could not be downloaded ({error})", remedy=remedy) from None
     folder = find(name)

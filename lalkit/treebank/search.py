@@ -35,6 +35,7 @@ QUOTED = r'"(?:\\.|[^"\\])*"|/(?:\\.|[^/\\])*/'
 # Mark of a macro, node, name
 NODE = re.compile(rf"(@?)((?:i@)?(?:{QUOTED})|\*|[^][\s;:.,&|<>()$!@%'^=]+)(=[A-Za-z0-9]+)?")
 MOST_BRACKETS = 50
+UNREADABLE = tgrep.pyparsing.ParseBaseException, tgrep.TgrepException, ValueError, RecursionError, AssertionError
 COLUMNS = "sentence id start end label text head head_word".split()
 Condition = str | None  # a text, or a regular expression between slashes
 SHOWN = 50  # lines of a concordance in a notebook
@@ -182,13 +183,7 @@ def _parse(text: str, predicates: bool) -> list:
     grammar.set_parse_action(None)  # without NLTK's last step, which hides the nodes that have names
     try:
         return list(grammar.parse_with_tabs().parse_string(text, parse_all=True))
-    except (
-        tgrep.pyparsing.ParseBaseException,
-        tgrep.TgrepException,
-        ValueError,
-        RecursionError,
-        AssertionError,
-    ) as error:
+    except UNREADABLE as error:
         loc = getattr(error, "loc", None)
         problem = (str(error) or "a quotation is never closed") if loc is None else "it cannot be read from here on"
         place = "" if loc is None else f", character {loc + 1} (before {text[loc : loc + 20]!r})"

@@ -38,6 +38,10 @@ def test_memory_is_what_the_machine_and_every_group_leave(files, expected, tmp_p
     assert machine.available_bytes() == expected
 
 
+def test_no_bar_without_an_end():
+    assert machine.progress(unit="B").disable and not machine.progress(total=3).disable
+
+
 @pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"), reason="glibc only")
 def test_glibc_takes_them():
     machine.keep_memory()

@@ -89,9 +89,8 @@ def test_vectors_have_a_table_that_says_whose_they_are(parser, treebank, at):
     if at == "word":
         assert index["word"].tolist() == [word for sentence in treebank for word in sentence.words]
     elif at == "head":
-        assert alone == pytest.approx(results[2].look.contexts, abs=1e-4)
-        look = results[2].look
-        assert np.einsum("ht,htd->hd", look.attention, look.values) == pytest.approx(look.contexts, abs=1e-4)
+        (values,) = parser.activations(treebank[2], "label_attention.contexts")
+        assert alone == pytest.approx(values["label_attention.contexts"][0].numpy(), abs=1e-4)
     else:
         boundaries, of_boundaries = parser.vectors(treebank, "boundary")
         rows = {key: i for i, key in enumerate(zip(of_boundaries["sentence"], of_boundaries["boundary"]))}

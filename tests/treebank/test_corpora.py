@@ -6,8 +6,10 @@ import zipfile
 from collections import Counter
 from dataclasses import replace
 from itertools import product
+from unittest.mock import Mock
 
 import nltk.data
+import nltk.downloader
 import pytest
 
 from lalkit.errors import CorpusError, JointError, LalkitError
@@ -233,6 +235,14 @@ def test_craft_is_unpacked_where_the_reader_looks(empty_machine, monkeypatch):
     assert load("craft", "train").sentences[0].arc_labels == ("DET", "SBJ", "ROOT")
     monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: pytest.fail("it is here already"))
     assert fetch("craft") == found
+
+
+@pytest.mark.parametrize("name", ["craft", "ptb-sample", "sinica"])
+def test_fetching_without_a_network(name, empty_machine, monkeypatch):
+    for place in (urllib.request, nltk.downloader):
+        monkeypatch.setattr(place, "urlopen", Mock(side_effect=OSError("offline")))
+    with pytest.raises(CorpusError, match="could not be downloaded .*offline"):
+        fetch(name)
 
 
 # -------------------------------------------------------------------------------------- constituents of a parser
