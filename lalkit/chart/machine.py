@@ -9,10 +9,10 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 from lalkit.errors import TooLongError, whole_number
 
@@ -49,13 +49,36 @@ def cpu_count() -> int:
 
 
 def map_threads(function: Callable, items: Iterable, threads: int | None) -> list:
-    """Return [function(item) ...] in order, computed by at most `threads` threads (None: one per core)."""
-    items = list(items)
+    """Return [function(item) ...] in order, computed by at most `threads` threads (None: one per core).
+
+    Python hears Ctrl-C only between two of its own steps, and a kernel is a single one. So this thread only waits: Ctrl-C ends
+    the wait at once. No process waits for the kernels that then still run.
+    """
+    items, results = list(items), {}
     workers = min(cpu_count() if threads is None else whole_number("threads", threads, 1), len(items))
-    if workers <= 1:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, items))
+    todo, errors = iter(enumerate(items)), {}
+
+    def work() -> None:
+        for place, item in todo:
+            try:
+                results[place] = function(item)
+            except Exception as error:
+                errors[place] = error
+
+    team = [Thread(target=work, daemon=True) for _ in range(workers)]
+    for thread in team:
+        thread.start()
+    for thread in team:
+        while thread.is_alive():
+            thread.join(WAIT)
+    if errors:
+        raise errors[min(errors)]
+    return [results[place] for place in range(len(items))]
+
+
+def apart(kernel: Callable, *args) -> Any:
+    """Return kernel(*args), computed while this thread waits, as `map_threads` does."""
+    return map_threads(lambda _: kernel(*args), [None], 1)[0]
 
 
 def progress(iterable: Iterable | None = None, *, total: int | None = None, desc: str = "", unit: str = "it") -> tqdm:
@@ -110,6 +133,7 @@ def give_back() -> None:
         trim(0)
 
 
+WAIT = 0.2  # seconds
 CGROUP = Path("/sys/fs/cgroup")  # version 2: the limits of a container or a SLURM job
 OWN_GROUP = Path("/proc/self/cgroup")  # where below CGROUP the group of this process is
 SMALL = 2**22  # bytes. For smaller charts nobody asks the system: asking would take longer than decoding.
@@ -144,6 +168,7 @@ NOT_FINITE = "The weights are damaged, or the training diverged: copy the parser
 def check_fits(n: int, needed: int, limit: int | None, where: str = "") -> None:
     """Raise TooLongError if a chart needs more bytes than the limit, so that a long sentence does not kill the process."""
     if limit is not None and needed > limit:
-        problem = f"{n} words need {needed:,} bytes for the joint chart; {limit:,} are available"
-        remedy = "Split the sentence, or decode on a machine with more memory (the chart grows with the cube of n)."
+        problem = f"{n:,} words need {needed:,} bytes for scores and charts; {limit:,} are available"
+        fit = int(n * (limit / needed) ** (1 / 3))  # nearly all is a chart, which grows with the cube of n
+        remedy = f"Split the sentence (about {fit:,} words fit here), or use a machine with more memory."
         raise TooLongError(problem, where=where, remedy=remedy)

@@ -102,7 +102,7 @@ def k_best(scores: Scores, k: int) -> list[JointTree]:
     """
     k, n, trees = whole_number("the number of trees", k, 1, 100 * MOST_TREES), len(scores.arcs), []
     chart, node = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n))
-    _fill_best(scores.labels.max(-1), scores.arcs, scores.closed, chart, node)
+    memory.apart(_fill_best, scores.labels.max(-1), scores.arcs, scores.closed, chart, node)
     # A tree in the queue: what it loses against the best; a number, so that the queue is in order; the ranks of its choices,
     # which are those of an earlier tree before `place`, and `rank` there. All choices after it are the best ones.
     queue, number = [(0.0, 0, np.empty(0, np.int64), 0, 0)], 0
@@ -153,7 +153,7 @@ def structures(scores: Scores, words: Sequence[int]) -> Iterator[tuple[JointTree
 
 def log_partition(scores: Scores) -> float:
     """Return the logarithm of the sum over all joint trees of exp(score); -inf if there is no tree."""
-    return inside(np.logaddexp.reduce(scores.labels, axis=-1), scores.arcs, scores.closed)[0]
+    return memory.apart(inside, np.logaddexp.reduce(scores.labels, axis=-1), scores.arcs, scores.closed)[0]
 
 
 def tree_score(scores: Scores, spans, heads) -> float:

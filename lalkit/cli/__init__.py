@@ -6,7 +6,9 @@ standard output holds nothing but results.
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import io
 import logging
 import os
@@ -36,6 +38,8 @@ from lalkit.cli import experiment_commands, first_steps, parser_commands  # noqa
 from lalkit.cli.options import app
 from lalkit.errors import LalkitError, ParameterError, safe
 from lalkit.files import writing
+
+atexit.register(gc.freeze)  # when Python ends, it would look through all objects once more: that takes a second
 
 
 class Messages(logging.Handler):

@@ -25,7 +25,7 @@ from torch.backends import mps
 from lalkit.chart import machine
 from lalkit.chart.cky import cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
-from lalkit.chart.joint_torch import decode_batch_torch
+from lalkit.chart.joint_torch import available_bytes, decode_batch_torch
 from lalkit.chart.sums import Temperature, check_distribution, marginals_batch, temperatures
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ParameterError, checked, whole_number
@@ -218,6 +218,7 @@ def predict_batches(
     most = usual(device.type) if batch_words is None else whole_number("batch_words", batch_words, 1)
     threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
     find, task = decode or decode_output, network.config.task
+    check_lengths(network, collator.vocab, sentences, temperature is not None)
     bar = machine.progress(total=len(sentences), desc="parsing", unit=" sentences") if progress else nullcontext()
     with network.parsing(), bar as shown:
         for group in batches([len(s) for s in sentences], most):
@@ -241,6 +242,22 @@ def predict_batches(
             if progress:
                 shown.update(len(group))
             yield group, predictions, output
+
+
+# Bytes of a pair of words while the network scores it: for each label, and for everything else. Measured on en and zh-sinica.
+OF_LABEL, OF_PAIR = 10, 200
+
+
+def check_lengths(network: Network, vocab: Vocab, sentences: Sequence[Sentence], exact: bool = False) -> None:
+    """Raise TooLongError, before anything is computed, if the longest sentence needs more memory than there is.
+
+    exact: whether probabilities are computed, too. They need three charts of float64.
+    """
+    longest = max(sentences, key=len, default=())
+    n, charts = len(longest), 0 if network.config.task == "constituents" else 1 + 5 * exact
+    needed = charts * machine.chart_bytes(n, 4) + (n + 1) ** 2 * (OF_LABEL * len(vocab.labels) + OF_PAIR)
+    if needed > machine.SMALL:
+        machine.check_fits(n, needed, available_bytes(next(network.parameters()).device), longest.where)
 
 
 @contextmanager

@@ -22,13 +22,12 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from lalkit import __version__
 from lalkit.chart import machine
-from lalkit.chart.joint_torch import available_bytes
 from lalkit.config import Config, read_saved, to_dict
 from lalkit.errors import ModelError
 from lalkit.evaluation import provenance
 from lalkit.evaluation.scores import evaluate
 from lalkit.files import check_form, locked_folder, write_json
-from lalkit.network.predict import find_device, predict
+from lalkit.network.predict import check_lengths, find_device, predict
 from lalkit.training import checkpoint
 from lalkit.training.named import find
 from lalkit.training.objective import MAX_LENGTH, Learner, rate_factor, terms_of
@@ -93,8 +92,7 @@ class Run(Learner):
         self.data = provenance.parts_hash([("train", self.train), ("dev", self.dev)])
         super().__init__(config, self.train, device)
         self.treebank, self.out = treebank, out
-        if task != "constituents":  # only joint charts grow with the cube of the words
-            self._check_charts()
+        check_lengths(self.network, self.vocab, [*self.train, *self.dev])
         self.state, self.averages = State(planned=config.train.epochs), []
         logger.info(
             f"{treebank}: {len(self.train)} sentences to train on ({self.lessons.left_out}), {len(self.dev)} of dev; "
@@ -108,13 +106,6 @@ class Run(Learner):
             checkpoint.start_from(self.network, self.vocab, find(config.train.start))
         self._keep_averages()
         write_json(out / "config.json", {"treebank": treebank, "lalkit": __version__, **to_dict(config)})
-
-    def _check_charts(self) -> None:
-        """Raise TooLongError if a sentence of train or dev is too long for the memory."""
-        limit = available_bytes(self.device)
-        for sentence in (max(sentences, key=len) for sentences in (self.train, self.dev)):
-            if (needed := machine.chart_bytes(len(sentence), torch.float32.itemsize)) > machine.SMALL:
-                machine.check_fits(len(sentence), needed, limit, sentence.where)
 
     def finish(self) -> dict:
         """Train to the end. Return the dev scores of the best epoch.

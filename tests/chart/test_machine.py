@@ -1,9 +1,12 @@
 """What is asked of the machine: memory that may be taken, memory that is kept, and compiled kernels without a cache."""
 
+import _thread
 import ctypes
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -36,6 +39,14 @@ def test_memory_is_what_the_machine_and_every_group_leave(files, expected, tmp_p
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"{text}\n")
     assert machine.available_bytes() == expected
+
+
+def test_ctrl_c_ends_the_wait_for_a_kernel():
+    threading.Timer(0.3, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        machine.apart(time.sleep, 10_000)
+    with pytest.raises(ValueError, match="two"):  # the error of the first item that has one
+        machine.map_threads(lambda item: int(item), ["1", "two", "1", "three"], 2)
 
 
 def test_no_bar_without_an_end():

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from tqdm import tqdm
 
+from lalkit.chart import machine
 from lalkit.files import locked_folder, remove_parts, write_bytes, write_json
+from lalkit.network.parser import Network
 from tests.command import lalkit
 from tests.hostile.refusals import check_refusal, command_refused, files_of, nothing_half_written, refused
 
@@ -200,9 +202,11 @@ def test_the_error_has_a_line_of_its_own_below_a_bar(tmp_path):
     assert bar.disable, "it is closed"
 
 
-def test_a_very_long_line_is_refused(tiny_parser, tmp_path, monkeypatch):
-    from lalkit.chart import machine
-
+@pytest.mark.parametrize("words", [90, 5_000, 100_000])
+def test_a_very_long_line_is_refused_before_the_network_reads_it(tiny_parser, tmp_path, monkeypatch, words):
     monkeypatch.setattr(machine, "SMALL", 0)
     monkeypatch.setattr(machine, "available_bytes", lambda: 1_000_000)
-    command_refused(tmp_path, ["parse", "--model", tiny_parser, "--form", "tokens", "a b c " * 30], "1: 90 words need")
+    monkeypatch.setattr(Network, "forward", lambda *_: pytest.fail("the network reads it"))
+    (tmp_path / "a.txt").write_text("a " * words + "\n")
+    command = ["parse", "--model", tiny_parser, "--form", "tokens", "a.txt"]
+    command_refused(tmp_path, command, f"a.txt:1: {words:,} words need", "words fit here")
