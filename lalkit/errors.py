@@ -9,7 +9,7 @@ import operator
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache, wraps
@@ -112,8 +112,9 @@ KINDS = {
 def checked(thing: T) -> T:
     """Check the arguments of a function, or of all public methods of a class, against their type hints at every call.
 
-    The items of a Sequence, a list or a tuple are checked, too; those of another Iterable when they are read. A call with a
-    wrong, an unknown or a missing argument raises a ParameterError that names it.
+    The items of a Sequence, a list or a tuple are checked, too; those of another Iterable when they are read. An iterator, which
+    can be read only once, becomes a tuple. A call with a wrong, an unknown or a missing argument raises a ParameterError that
+    names it.
     """
     function: Any = thing
     if isinstance(thing, type):
@@ -128,15 +129,18 @@ def checked(thing: T) -> T:
     @wraps(function)
     def call(*args, **options):
         try:
-            given = signature.bind(*args, **options).arguments
+            bound = signature.bind(*args, **options)
         except TypeError as error:
             raise _misfit(str(error), place, list(signature.parameters)[len(args) :], options) from None
-        for name, value in given.items():
-            if not _fits(value, hint := hints().get(name, Any)):
+        for name, value in bound.arguments.items():
+            hint = hints().get(name, Any)
+            if isinstance(value, Iterator) and _fits((), hint):
+                bound.arguments[name] = value = tuple(value)  # it can be read only once
+            if not _fits(value, hint):
                 remedy = f"Give {' or '.join(dict.fromkeys(_kinds(hint)))}."
                 raise ParameterError(f"{name} cannot be {shown(value)}", where=place, remedy=remedy)
         try:
-            return function(*args, **options)
+            return function(*bound.args, **bound.kwargs)
         except ParameterError as error:
             if "names" not in vars(error):
                 raise

@@ -123,8 +123,8 @@ def test_a_parser_moves_to_a_device(tiny_parser, tiny_span_parser, monkeypatch):
     tensors = [*parser.network.parameters(), *parser.network.buffers()]
     assert {tensor.device.type for tensor in tensors} == {parser.device.type} == {"meta"}
     vectors = torch.ones(2, 5, sum(parser.network.label_attention.sizes), device="meta")
-    contexts, values = parser.attribution.vectors(vectors)
-    assert contexts.device.type == values.device.type == "meta" and values.shape[:3] == (2, 6, 5)
+    contexts = parser.attribution.vectors(vectors)
+    assert contexts.device.type == "meta" and contexts.shape[:2] == (2, 6)
     assert lalkit.load(tiny_parser, device="auto").device.type == ("cuda" if torch.cuda.is_available() else "cpu")
     monkeypatch.setitem(DEVICES, "mps", lambda: True)
     with pytest.raises(ModelError, match="float64"):

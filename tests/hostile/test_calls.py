@@ -169,6 +169,18 @@ def test_words_of_a_batch_and_threads(parser, subtests):
             parser.parse_all(TEXTS, **{name: value})
 
 
+def test_an_iterator_counts_in_every_batch(parser, subtests):
+    changes = {
+        "words": lambda items: parser.patched({"words": torch.zeros_like}, words=items), "heads": parser.without,
+        "heads of a patch": lambda items: parser.patched({"label_attention.contexts": torch.zeros_like}, heads=items),
+    }  # fmt: skip
+    for name, change in changes.items():
+        with change([1]):
+            scores = [result.score for result in parser.parse_all(TEXTS, batch_words=1)]
+        with subtests.test(name), change(iter([1])):
+            assert [result.score for result in parser.parse_all(TEXTS, batch_words=1)] == scores
+
+
 @pytest.mark.parametrize("layer", ["paper", "span"])
 def test_methods_of_results(parser, tiny_span_parser, layer, subtests):
     result = (parser if layer == "paper" else lalkit.load(tiny_span_parser)).parse("One two.")
