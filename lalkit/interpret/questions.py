@@ -34,7 +34,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from copy import copy, deepcopy
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -43,7 +43,7 @@ from torch import Tensor
 
 from lalkit.chart.constraints import items_of
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES, PAGE_WORDS
-from lalkit.errors import LalkitError, ModelError, ParameterError, checked, whole_number
+from lalkit.errors import LalkitError, ModelError, ParameterError, checked, shown, whole_number
 from lalkit.network.batches import subwords_of_words
 from lalkit.network.predict import Prediction, check_joint, predict, predict_batches
 from lalkit.treebank.text import Form, read_line, read_sentence, read_sentences, split_sentences
@@ -72,6 +72,30 @@ class Vectors(NamedTuple):
 
     array: np.ndarray
     index: pd.DataFrame
+
+
+def again(function: Callable) -> Callable:
+    """Make a `with` block of a generator function, as `contextmanager` does, that may be entered again."""
+
+    @wraps(function)
+    def call(*args, **options) -> Block:
+        return Block(partial(contextmanager(function), *args, **options))
+
+    return call
+
+
+class Block:
+    """A `with` block that may be entered several times, also inside itself. make: returns a block that is entered once."""
+
+    def __init__(self, make: Callable):
+        self.make, self.entered = make, []
+
+    def __enter__(self) -> Any:
+        self.entered.append(self.make())
+        return self.entered[-1].__enter__()
+
+    def __exit__(self, *error) -> bool | None:
+        return self.entered.pop().__exit__(*error)
 
 
 @checked
@@ -232,7 +256,7 @@ class Questions:
             raise LalkitError("has no gold tree", where=bare[0].where, remedy="Give the sentences of a treebank.")
         return gold, [result.sentence for result in self.parse_all(gold, **options)]
 
-    @contextmanager
+    @again
     def without(self, heads: int | str | Iterable[int | str]) -> Iterator[Questions]:
         """Remove label heads inside the `with` block: `with parser.without(heads=[3, 7]):`. In nested blocks, all changes hold.
 
@@ -278,7 +302,7 @@ class Questions:
         names = [points] if isinstance(points, str) else list(points)
         return [self._record(sentence, names)[1] for sentence in self._sentences(texts)]
 
-    @contextmanager
+    @again
     def patched(
         self, points: Mapping[str, Any], words: int | Iterable[int] | None = None, heads: Heads | None = None
     ) -> Iterator[Questions]:
@@ -294,7 +318,8 @@ class Questions:
             heads: Change only these heads, by number, or by label if each label has its own head; None: all.
 
         Raises:
-            ParameterError: There is no such point, word or head, or the tensor has another shape than the value.
+            ParameterError: There is no such point, word or head, the tensor has another shape than the value, or a function
+                returns no numbers or parses with this parser.
         """
         known, batches = self.network.hook_points(), []
         if unknown := [name for name in points if name not in known]:
@@ -308,7 +333,7 @@ class Questions:
                 stack.callback(self.network.words.register_forward_pre_hook(partial(_see, batches)).remove)
             for name, change in points.items():
                 layer, point, axes = known[name]
-                stack.enter_context(layer.hooked(**{point: partial(choose, axes, change)}))
+                stack.enter_context(layer.hooked(**{point: partial(choose, name, axes, change)}))
             yield self
 
     def self_attention(self, texts: Texts, layer: Literal["encoder", "pretrained"] = "encoder") -> SelfAttention:
@@ -367,11 +392,26 @@ def _see(batches: list, module: Any, inputs: tuple) -> None:
     batches.append(inputs[0])
 
 
-def _patch(choose: Callable, words: Any, heads: Any, axes: str, change: Any, value: Tensor, *context: Tensor) -> Tensor:
-    """Return a value with a change in the chosen words and heads."""
-    new = torch.as_tensor(change(value) if callable(change) else change).to(value)
+def _patch(
+    choose: Callable, words: Any, heads: Any, name: str, axes: str, change: Any, value: Tensor, *context: Tensor
+) -> Tensor:
+    """Return a value with a change in the chosen words and heads. name: of the hook point."""
     try:
-        new = new.expand_as(value)
+        given = change(value) if callable(change) else change
+    except (StopIteration, RecursionError) as error:
+        problem = f"the function at {name!r} raised {type(error).__name__}"
+        raise ParameterError(problem, remedy="It must not parse with the parser that it changes.") from None
+    try:
+        new = torch.as_tensor(given)
+        if new.is_meta or new.is_complex() or new.isnan().any():
+            raise ValueError
+    except (RuntimeError, TypeError, ValueError):
+        problem = f"the function at {name!r} returned" if callable(change) else f"the value at {name!r} is"
+        raise ParameterError(
+            f"{problem} {shown(given)}", remedy="Give a tensor of numbers, or a function that returns one."
+        ) from None
+    try:
+        new = new.to(value).expand_as(value)
     except RuntimeError:
         problem = f"a value of shape {list(new.shape)} does not fit where {list(value.shape)} stands"
         raise ParameterError(problem, remedy="Take it from a sentence with as many words and sub-words.") from None

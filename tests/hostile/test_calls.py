@@ -169,16 +169,18 @@ def test_words_of_a_batch_and_threads(parser, subtests):
             parser.parse_all(TEXTS, **{name: value})
 
 
-def test_an_iterator_counts_in_every_batch(parser, subtests):
+def test_an_iterator_counts_in_every_batch_and_a_block_every_time(parser, subtests):
     changes = {
         "words": lambda items: parser.patched({"words": torch.zeros_like}, words=items), "heads": parser.without,
         "heads of a patch": lambda items: parser.patched({"label_attention.contexts": torch.zeros_like}, heads=items),
     }  # fmt: skip
     for name, change in changes.items():
-        with change([1]):
-            scores = [result.score for result in parser.parse_all(TEXTS, batch_words=1)]
-        with subtests.test(name), change(iter([1])):
-            assert [result.score for result in parser.parse_all(TEXTS, batch_words=1)] == scores
+        block, scores = change([1]), []
+        for entered in (block, block, change(iter([1]))):
+            with entered:
+                scores.append([result.score for result in parser.parse_all(TEXTS, batch_words=1)])
+        with subtests.test(name):
+            assert scores[0] == scores[1] == scores[2]
 
 
 @pytest.mark.parametrize("layer", ["paper", "span"])
@@ -196,9 +198,27 @@ def test_methods_of_results(parser, tiny_span_parser, layer, subtests):
     for head in (999, -1, 1.5, "two", NAN, None, HUGE):
         with subtests.test(f"without head {shown(head)}"), refused(), result.parser.without(heads=[0, head]):
             pass
-    for options in ({"points": {"bogus": 0}}, {"points": {"arcs": 0}, "heads": 1}, {"points": "arcs"}):
-        with subtests.test(f"points {options}"), refused(), result.parser.patched(**options):
-            pass
+    given = [
+        None,
+        "abc",
+        {},
+        NAN,
+        torch.ones(1, device="meta"),
+        torch.ones(1, dtype=torch.complex64),
+        torch.ones(2),
+        object(),
+    ]
+    changes = [
+        *given,
+        *(lambda _, value=value: value for value in given),
+        lambda _: next(iter([])),
+        result.parser.parse,
+    ]
+    patches = [{"points": {"bogus": 0}}, {"points": {"arcs": 0}, "heads": 1}, {"points": "arcs"}]
+    patches += [{"points": {"words": change}} for change in [*changes, lambda _: result.parser.parse("One.")]]
+    for options in patches:
+        with subtests.test(f"points {shown(options)}"), refused(), result.parser.patched(**options):
+            result.parser.parse("One two.")
 
 
 # ---------------------------------------------------------------- the process around a parser
