@@ -407,9 +407,8 @@ def _patch(
             raise ValueError
     except (RuntimeError, TypeError, ValueError):
         problem = f"the function at {name!r} returned" if callable(change) else f"the value at {name!r} is"
-        raise ParameterError(
-            f"{problem} {shown(given)}", remedy="Give a tensor of numbers, or a function that returns one."
-        ) from None
+        remedy = "Give a tensor of numbers, or a function that returns one."
+        raise ParameterError(f"{problem} {shown(given)}", remedy=remedy) from None
     try:
         new = new.to(value).expand_as(value)
     except RuntimeError:

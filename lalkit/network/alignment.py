@@ -85,6 +85,8 @@ def from_transformers(kind: str, name: str, **options) -> Any:
 
 def encoder_error(name: str, error: Exception) -> ModelError:
     """Return the error for an encoder that Hugging Face cannot load."""
+    if isinstance(error, ModelError):
+        return error
     reason = next(iter(str(error).strip().splitlines()), "no reason given")
     return ModelError(
         f"the encoder {name!r} cannot be loaded ({type(error).__name__}: {reason[:120]})",

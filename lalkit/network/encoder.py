@@ -9,13 +9,18 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from lalkit.config import ModelConfig
+from lalkit.errors import ModelError
 
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+LARGEST = 1e6  # no weight of a network that has learned something comes near it
+M = TypeVar("M", bound=nn.Module)
 Sizes = tuple[int, ...]  # of content and of position; or of the whole vector, where it is not partitioned
 
 
@@ -66,6 +71,32 @@ class HookedModule(nn.Module):
 
     def __getstate__(self) -> dict:
         return {**vars(self), "changes": {}}
+
+
+def check_numbers(tensors: Mapping[str, Tensor], limit: float, where: str, remedy: str) -> None:
+    """Raise ModelError unless every tensor holds finite floating-point numbers that are smaller than the limit."""
+    for name, values in sorted(tensors.items()):
+        low, high = values.aminmax() if values.dtype in FLOATS and values.numel() else (0, 0)
+        if values.dtype not in FLOATS or not (-limit < low and high < limit):  # also for NaN
+            problem = f"{name} holds something else than finite floating-point numbers below {limit:g}"
+            raise ModelError(problem, where=where, remedy=remedy)
+
+
+def fill(
+    module: M, tensors: Mapping[str, Tensor], where: str, remedy: str, expected: Mapping[str, Tensor] | None = None
+) -> M:
+    """Put tensors from a file into a module, and return it: those of a parser, of an encoder or of another model.
+
+    expected: the names, and the shapes; by default those of the module. Raises ModelError if a tensor is missing, unknown or of
+    another shape, or holds numbers that are no weights.
+    """
+    expected = expected or module.state_dict()
+    others = set(expected) ^ set(tensors)
+    if wrong := sorted(others or (k for k, v in tensors.items() if v.shape != expected[k].shape)):
+        raise ModelError(f"the weights do not fit the config: {', '.join(wrong[:4])}", where=where, remedy=remedy)
+    check_numbers(tensors, LARGEST, where, remedy)
+    module.load_state_dict(tensors, strict=False)
+    return module
 
 
 class PartitionedLinear(nn.Module):

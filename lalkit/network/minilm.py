@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from lalkit.files import read_json, regular
-from lalkit.network.encoder import HookedModule
+from lalkit.network.encoder import HookedModule, fill
 
 
 class Linear(nn.Linear):
@@ -73,7 +73,8 @@ class Bert(nn.Module):
     embeddings: Any
     encoder: Any
 
-    def __init__(self, folder: str | Path):
+    def __init__(self, folder: str | Path, weights: bool = True):
+        """weights: read them. False: they are in the parser's own file, which replaces what stands here."""
         super().__init__()
         self.config = config = SimpleNamespace(**read_json(Path(folder) / "config.json", "Give an encoder's folder."))
         if config.hidden_size % config.num_attention_heads:
@@ -92,9 +93,10 @@ class Bert(nn.Module):
         self.embeddings = nn.ModuleDict({**tables, "LayerNorm": norm})
         layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
         self.encoder, self.dropout = nn.ModuleDict({"layer": layers}), nn.Dropout(config.hidden_dropout_prob)
-        if (file := Path(folder) / "model.safetensors").exists():  # else they are in the parser's own file
-            weights = whole(load_file(regular(file)))
-            self.load_state_dict({name: weights[name] for name in self.state_dict()})
+        if weights:
+            file, expected = regular(Path(folder) / "model.safetensors"), self.state_dict()
+            tensors = {name: tensor for name, tensor in whole(load_file(file)).items() if name in expected}
+            fill(self, tensors, str(file), "Get the encoder again.")
 
     def get_input_embeddings(self) -> nn.Module:
         return self.embeddings["word_embeddings"]
@@ -119,10 +121,14 @@ def whole(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
     Such a matrix is two tensors. `scale` has one number for 32 weights of a row, [rows, columns / 32, 1]; `pairs` has two weights
     in a byte, [rows, columns / 32, 16]: the low halves of the 16 bytes, then the high ones. A weight is (half - 8) * scale.
+
+    Raises ValueError for other shapes.
     """
     numbers = {name: tensor for name, tensor in weights.items() if ":" not in name}
     for name in {name.partition(":")[0] for name in weights if ":" in name}:
         pairs, scale = weights[f"{name}:pairs"], weights[f"{name}:scale"]
+        if pairs.dtype != torch.uint8 or pairs.shape[2:] != (16,) or scale.shape != (*pairs.shape[:2], 1):
+            raise ValueError(f"{name} is no matrix of 4 bits")
         numbers[name] = ((torch.cat([pairs & 15, pairs >> 4], dim=-1).float() - 8) * scale.float()).flatten(1)
     return numbers
 

@@ -16,6 +16,7 @@ from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
 from lalkit.network.alignment import encoder_error, from_transformers, is_ours, resolve
 from lalkit.network.batches import PAD, UNK, Batch, parts
+from lalkit.network.encoder import LARGEST, check_numbers
 from lalkit.network.minilm import Bert
 
 
@@ -86,11 +87,12 @@ class PretrainedEncoder(nn.Module):
 def load_encoder(name: str, weights: bool) -> Any:
     """Return an encoder by its name or folder: by `lalkit.network.minilm`, or by transformers, with its messages off.
 
-    weights: load them. False: random weights, except for one of ours.
+    weights: load them. False: any numbers, which those of a parser replace. Raises ModelError for weights that are missing
+    or are no numbers.
     """
     folder = resolve(name)
     if is_ours(name):
-        return Bert(folder)
+        return Bert(folder, weights)
     from transformers import AutoModel
     from transformers.utils import logging
 
@@ -99,7 +101,12 @@ def load_encoder(name: str, weights: bool) -> Any:
     logging.set_verbosity_error()  # standard error is for messages of lalkit
     try:
         if weights:
-            return from_transformers("AutoModel", folder, dtype=torch.float32, use_safetensors=True)
+            options = {"dtype": torch.float32, "use_safetensors": True, "output_loading_info": True}
+            model, info = from_transformers("AutoModel", folder, **options)
+            if missing := sorted(name for name in info["missing_keys"] if not name.startswith("pooler.")):
+                raise ValueError(f"it has no weights for {missing[0]}")
+            check_numbers(dict(model.named_parameters()), LARGEST, folder, "Get the encoder again.")
+            return model
         return AutoModel.from_config(from_transformers("AutoConfig", folder), trust_remote_code=False)
     finally:
         logging.set_verbosity(level)

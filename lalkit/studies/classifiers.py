@@ -24,6 +24,7 @@ from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size, from
 from lalkit.errors import CorpusError, ModelError, ParameterError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
+from lalkit.network.encoder import fill
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
 from lalkit.probes.attribution import agree, attribute, compact
 from lalkit.probes.perturbation import ask, by_max_attention
@@ -338,7 +339,7 @@ def load_classifier(folder: str | Path) -> Classifier:
     content, tensors = frame.read_run(folder, FORMAT)
     vocabulary = Vocabulary(*(tuple(content["vocabulary"][name]) for name in ("words", "classes")))
     config = from_dict(ClassifierConfig, content["config"], f"{folder}/model.json: config")
-    return frame.fill(Classifier(config, vocabulary), tensors, folder)
+    return fill(Classifier(config, vocabulary), tensors, str(folder), frame.AGAIN).eval()
 
 
 # ---------------------------------------------------------------- measures

@@ -28,6 +28,7 @@ from lalkit.files import write_json, write_text
 from lalkit.training import checkpoint
 
 logger = logging.getLogger(__name__)
+AGAIN = "Train it again."  # a run whose weights are damaged
 Model = TypeVar("Model", bound=nn.Module)
 
 PADDING, UNKNOWN = 0, 1  # ids that every vocabulary has
@@ -137,16 +138,6 @@ def read_run(folder: str | Path, format: str, name: str = "model") -> tuple[dict
         remedy = "Give a folder that `lalkit study` wrote, or move this one away and train again."
         raise ModelError(f"is no {format}", where=f"{folder}/{name}.json", remedy=remedy)
     return content, tensors
-
-
-def fill(model: Model, tensors: dict[str, Tensor], folder: str | Path) -> Model:
-    """Load the weights of a run into a model, and return it ready for evaluation. Raises ModelError if they do not fit."""
-    checkpoint.check_numbers(tensors, float("inf"), str(folder), "Train it again.")
-    try:
-        model.load_state_dict(tensors)
-    except RuntimeError:
-        raise ModelError("the weights do not fit the config", where=str(folder), remedy="Train it again.") from None
-    return model.eval()
 
 
 def exact(model: Model) -> Model:

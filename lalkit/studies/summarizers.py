@@ -27,6 +27,7 @@ from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Sh
 from lalkit.errors import ModelError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
+from lalkit.network.encoder import fill
 from lalkit.network.label_attention import normalise
 from lalkit.probes.view import AttentionView, Outcome, judged
 from lalkit.studies import frame
@@ -455,4 +456,5 @@ def load_summarizer(folder: str | Path) -> Summarizer:
     """Return the summarizer of a run. Raises ModelError unless the folder holds a complete summarizer of lalkit."""
     content, tensors = frame.read_run(folder, FORMAT)
     config = from_dict(SummarizerConfig, content["config"], f"{folder}/model.json: config")
-    return frame.fill(Summarizer(config, Vocabulary(tuple(content["vocabulary"]))), tensors, folder)
+    model = Summarizer(config, Vocabulary(tuple(content["vocabulary"])))
+    return fill(model, tensors, str(folder), frame.AGAIN).eval()

@@ -26,13 +26,12 @@ from lalkit.errors import ModelError
 from lalkit.files import check_form, in_utf8, read_json, regular, remove_parts, write_bytes, write_json
 from lalkit.network.alignment import NAMED, files_of
 from lalkit.network.batches import Collator
+from lalkit.network.encoder import check_numbers, fill
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 
 FORMAT = "lalkit-parser-1"
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what Adam remembers of a parameter
-FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-LARGEST = 1e6  # no weight of a parser that has learned something comes near it
 BUILDING = threading.RLock()  # held while a network is built
 CALIBRATION, ENCODER = "calibration.json", "encoder"
 RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, copy or train it again."
@@ -122,7 +121,7 @@ def load_model(folder: str | Path) -> Loaded:
         problem = f"the encoder {config.model.encoder.pretrained!r} is not the one this parser was trained with"
         remedy = "Install the encoder's version named in constraints.txt."
         raise ModelError(problem, where=str(folder), remedy=remedy)
-    fill(network, tensors, str(folder))
+    fill(network, tensors, str(folder), RETRAIN, trained(network))
     network.eval()
     collator, calibration = Collator(vocab, config.model.encoder), read_calibration(folder, content["weights"])
     return Loaded(network, vocab, config, collator, content.get("info", {}), calibration)
@@ -184,27 +183,6 @@ def frozen_hash(network: Network) -> str | None:
     return digest.hexdigest() if frozen else None
 
 
-def check_numbers(tensors: dict[str, Tensor], limit: float, where: str, remedy: str = RETRAIN) -> None:
-    """Raise ModelError unless every tensor holds finite floating-point numbers that are smaller than the limit."""
-    for name, values in sorted(tensors.items()):
-        if values.dtype not in FLOATS or not (values.abs() < limit).all():  # also for NaN
-            problem = f"{name} holds something else than finite floating-point numbers below {limit:g}"
-            raise ModelError(problem, where=where, remedy=remedy)
-
-
-def fill(network: Network, tensors: dict[str, Tensor], where: str) -> None:
-    """Put saved tensors into a network.
-
-    Raises ModelError if a tensor is missing, unknown or of another shape, or holds numbers that are no weights.
-    """
-    expected = trained(network)
-    others = set(expected) ^ set(tensors)
-    if wrong := sorted(others or (k for k, v in tensors.items() if v.shape != expected[k].shape)):
-        raise ModelError(f"the weights do not fit the config: {', '.join(wrong[:4])}", where=where, remedy=RETRAIN)
-    check_numbers(tensors, LARGEST, where)
-    network.load_state_dict(tensors, strict=False)
-
-
 # The parameters that have a row for every entry of a vocabulary, by the beginning of their names.
 ROWS = {
     "words.word.": "words", "words.char.": "chars", "spans.second.": "labels", "spans.boundary.second.": "labels",
@@ -258,7 +236,7 @@ def restore_adam(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: di
     if it never had a gradient. Raises ModelError if some are missing, or do not fit their parameter.
     """
     left = {name: values for name, values in tensors.items() if name.startswith("adam.")}
-    check_numbers(left, math.inf, where)
+    check_numbers(left, math.inf, where, RETRAIN)
     for name, p in model.named_parameters():
         saved = {key: left.pop(f"adam.{key}.{name}") for key in MOMENTS if f"adam.{key}.{name}" in left}
         shapes = {key: values.shape for key, values in saved.items()}

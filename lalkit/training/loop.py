@@ -27,6 +27,7 @@ from lalkit.errors import ModelError
 from lalkit.evaluation import provenance
 from lalkit.evaluation.scores import evaluate
 from lalkit.files import check_form, locked_folder, write_json
+from lalkit.network.encoder import LARGEST, check_numbers, fill
 from lalkit.network.predict import check_lengths, find_device, predict
 from lalkit.training import checkpoint
 from lalkit.training.named import find
@@ -116,7 +117,7 @@ class Run(Learner):
             if not self._unscored():
                 self.epoch()
                 tensors = checkpoint.trained(self.network)
-                checkpoint.check_numbers(tensors, checkpoint.LARGEST, f"after step {self.state.step}", LOWER_RATES)
+                check_numbers(tensors, LARGEST, f"after step {self.state.step}", LOWER_RATES)
                 self._save()
             if self._unscored():
                 self.evaluate()
@@ -251,7 +252,7 @@ class Run(Learner):
             raise ModelError(f"was started with other {changed[0]}", where=str(self.out), remedy=remedy)
         for part in ("average.", "model.") if self.config.train.average else ("model.",):
             weights = {k.removeprefix(part): v for k, v in tensors.items() if k.startswith(part)}
-            checkpoint.fill(self.network, weights, str(self.out))
+            fill(self.network, weights, str(self.out), checkpoint.RETRAIN, checkpoint.trained(self.network))
             if part == "average.":
                 self._keep_averages()
         checkpoint.restore_adam(self.network, self.optimizer, tensors, f"{self.out}/{content['weights']}")

@@ -1,6 +1,8 @@
 """Pretrained encoders of three kinds, tiny and of random weights; maps of low rank; and ours, without transformers."""
 
 import json
+import math
+import shutil
 from itertools import product
 from pathlib import Path
 
@@ -9,10 +11,11 @@ import torch
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from lalkit.config import override, tiny
+from lalkit.errors import ModelError
 from lalkit.network import word_vectors
 from lalkit.network.alignment import align, load_tokenizer, resolve
 from lalkit.network.batches import Collator, parts
@@ -20,7 +23,7 @@ from lalkit.network.minilm import Bert, Pieces, whole
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.network.vocabulary import Vocab
-from lalkit.network.word_vectors import LowRankLinear, learn_low_rank
+from lalkit.network.word_vectors import LowRankLinear, PretrainedEncoder, learn_low_rank
 from lalkit.training.checkpoint import load_model, save_model
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
@@ -145,6 +148,23 @@ def test_only_what_was_to_be_trained_learns_and_only_where_it_is_less():
     assert not any(map_.weight.requires_grad for map_ in learning(model))
     learn_low_rank(whole.encoder, 16)
     assert not learning(whole) and all(p.requires_grad for p in whole.parameters())
+
+
+def test_an_encoder_folder_is_checked_as_a_parser_is(encoder, tmp_path, subtests):
+    """Without its weights it would be random memory, or random numbers."""
+    for source in (encoder, *[Path(resolve("e5-han"))] * ("wordpiece" in encoder.name)):
+        folder = shutil.copytree(source, tmp_path / source.name)
+        tensors = load_file(folder / "model.safetensors")
+        name = next(name for name in sorted(tensors) if name.endswith((":scale", "weight")) and tensors[name].dim() > 1)
+        wrong = {"NaN": tensors[name] * math.nan, "infinite": tensors[name] * math.inf, "missing": None}
+        wrong |= {"broadcast": tensors[name][:1, :1].contiguous(), "no file": None}
+        for kind, value in wrong.items():
+            changed = {k: v for k, v in {**tensors, name: value}.items() if v is not None}
+            save_file(changed, folder / "model.safetensors", {"format": "pt"})
+            if kind == "no file":
+                (folder / "model.safetensors").unlink()
+            with subtests.test(f"{source.name} {kind}"), pytest.raises(ModelError):
+                PretrainedEncoder(config(folder).model.encoder, 8)
 
 
 # ---------------------------------------------------------------- encoders with a name of ours
