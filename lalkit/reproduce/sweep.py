@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import shutil
 import signal
@@ -48,12 +49,15 @@ RESERVED = {"train.seed", "train.max_minutes"}
 RESULT = "result.json"
 FAILED = 3  # exit code of a run that has written why it failed
 THREADS = 1  # of every run, so that its numbers do not depend on how many run beside it
+MOST_RUNS, MOST_VALUES = 1_000, 100_000  # of a sweep, and of its file
 NO_RESULT = {"status": "failed", "error": "left no result"}
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Cell = dict[str, str | int]  # axis -> value
-Grid = Annotated[dict[str, Annotated[dict[str | int, dict[str, Any]], Field(min_length=1)]], Field(min_length=1)]
+# An axis or a value of it, of which paths of studies are made.
+Word = Annotated[str, StringConstraints(pattern=r"^[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,59}$")]
+Grid = Annotated[dict[Word, Annotated[dict[Word | int, dict[str, Any]], Field(min_length=1)]], Field(min_length=1)]
 Seeds = Annotated[list[int], Field(min_length=1)]
 Measure = Literal["f1", "uas", "las"]
 
@@ -217,6 +221,7 @@ def plan(path: str | Path, profile: str | None = None) -> Plan:
 
 def _cells(chosen: Description) -> list[tuple[dict[str, str], Config, str]]:
     """Return (axis -> name of its value, config, treebank) for every combination; the last axis changes fastest."""
+    whole_number("the number of runs", len(chosen.seeds) * math.prod(map(len, chosen.grid.values())), 1, MOST_RUNS)
     base, cells = _apply(preset(chosen.preset), chosen.set, "set"), []
     for names in product(*chosen.grid.values()):
         config, treebank = base, chosen.treebank
@@ -255,11 +260,21 @@ def _read(path: str | Path) -> Any:
     text = read_text(Path(path))
     try:
         content = yaml.load(text, _Loader)
+        if _size(content, {}) > MOST_VALUES:
+            raise ValueError(f"it holds more than {MOST_VALUES:,} values")
         parse_json(json.dumps(content))  # it must fit into sweep.json
         return content
     except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
         remedy = "Keys are unique; indent by spaces; notebooks/sweeps has examples."
         raise ParameterError(f"is no YAML of a sweep: {error}", where=str(path), remedy=remedy) from None
+
+
+def _size(value: Any, sizes: dict[int, int]) -> int:
+    """Return how many values a value holds. What an alias stands for counts every time, but is looked at once."""
+    if id(value) not in sizes:
+        inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        sizes[id(value)] = 1 + sum(_size(item, sizes) for item in inside)
+    return sizes[id(value)]
 
 
 def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict]]:

@@ -193,6 +193,7 @@ YAML = {
     **{name: CLAIM.replace("SAYS", says) for name, says in SAYS.items()},
     "2,000 lists in lists": "- " * 2_000 + "x", "an open list": "name: [",
     "1 and '1'": SWEEP.replace("{b: {}}", "{1: {}, '1': {}}"),
+    "nested anchors": "".join(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9) if k else 1}]\n" for k in range(30)) + SWEEP,
     "a key twice": SWEEP + "name: b\n", "a NUL": SWEEP + "\0", "empty": "", "a text": "text",
 }  # fmt: skip
 
