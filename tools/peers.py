@@ -60,7 +60,7 @@ def train_lalkit(job: dict) -> Trained:
     from lalkit.training import checkpoint, loop
     from lalkit.treebank import conllu, corpora, tree
 
-    changes = {"train.epochs": job["epochs"], "train.seed": job["seed"], "train.warmup_share": WARMUP}
+    changes = {"train.epochs": job["epochs"], "train.seed": job["seed"], "train.warmup": WARMUP}
     settings, seconds = config.override(config.preset("minilm-span"), changes), []
     run: Any = loop.Run(settings, job["data"], Path(job["out"], "model"))
     run.epoch = clocked(run.epoch, seconds)

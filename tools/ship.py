@@ -43,7 +43,7 @@ from scipy.optimize import minimize
 from lalkit import __version__
 from lalkit.api import Parser
 from lalkit.chart.sums import check_distribution, marginals_batch, temperatures
-from lalkit.config import LEAST_TEMPERATURE, MOST_TEMPERATURE, PRESETS, Config, read_saved, to_dict
+from lalkit.config import LEAST_TEMPERATURE, MOST_TEMPERATURE, PRESETS, Config, from_dict, to_dict
 from lalkit.draw.figures import calibration_figure
 from lalkit.draw.pages import png
 from lalkit.errors import CorpusError, LalkitError, ModelError
@@ -204,7 +204,7 @@ def ship(
         ModelError: The runs do not belong together or have no such seed, or no licence is known for their treebank.
     """
     contents = [read_content(run, "model") for run in runs]
-    configs = [read_saved(content["config"], str(run)) for run, content in zip(runs, contents)]
+    configs = [from_dict(Config, content["config"], str(run)) for run, content in zip(runs, contents)]
     given = [config.train.seed for config in configs]
     if len({*given}) < len(given) or seed not in (None, *given):
         raise ModelError(f"the seeds of the runs are {given}", where=name, remedy="Give one run for each seed.")
@@ -403,7 +403,7 @@ def _stages(start: str | None) -> list[dict]:
     stages: list[dict] = []
     while start and start not in names():
         content = read_content(start, "model")
-        config = read_saved(content["config"], start)
+        config = from_dict(Config, content["config"], start)
         stage = {"out": start, "start": config.train.start, "seed": config.train.seed}
         stages.insert(0, stage | {"treebank": content["info"]["treebank"], "recipe": settings(config)})
         start = config.train.start

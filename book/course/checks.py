@@ -215,7 +215,7 @@ def sentences_of(student: str) -> list[Sentence]:
 def heads_of(student: str) -> tuple[list[tuple[str, int]], pd.DataFrame]:
     """Return (label, top head by exact effect) of every constituent that the parser finds, and lalkit's table of the same."""
     gold = sentences_of(student)
-    found = contributions(lalkit.load("en-news-x").look(gold), gold)
+    found = contributions(lalkit.load("en-news").look(gold), gold)
     tops = list(zip(found.spans["label"], found.by("exact").argmax(1).tolist()))
     return tops, top_shares(found, "exact")
 
@@ -464,7 +464,7 @@ def check_f1_lost(answer, notebook):
 
 @cache
 def _f1_lost(student: str) -> float:
-    parser, gold, f1 = lalkit.load("en-news-x"), sentences_of(student), []
+    parser, gold, f1 = lalkit.load("en-news"), sentences_of(student), []
     for change in ({}, {"label_attention.attention": _equal}):
         with parser.patched(change):
             parses = [result.sentence for result in parser.parse_all(gold)]

@@ -608,7 +608,7 @@ def check_summed_first(answer):
 @cache
 def without_the_head_of_s() -> tuple[int, int]:
     """Return the head with the highest lift for S in our test part, and how many S the parser finds less without it."""
-    parser, gold = lalkit.load("en-news-x"), load("sample", "test").sentences
+    parser, gold = lalkit.load("en-news"), load("sample", "test").sentences
     exact = top_shares(contributions(parser.look(gold), gold), "exact", ["S"])
     head = int(exact[exact["led"] >= 20].sort_values("lift", ascending=False)["head"].iloc[0])
     found = []
@@ -630,7 +630,7 @@ def check_head_of_s(answer):
 def check_missing_s(answer):
     """Check the number of missing S in our test part."""
     need_number(answer, "errors")
-    errors = lalkit.load("en-news-x").errors(lalkit.Treebank.load("sample", "test"))
+    errors = lalkit.load("en-news").errors(lalkit.Treebank.load("sample", "test"))
     compare(answer, int(((errors["class"] == "missing") & (errors["gold_label"] == "S")).sum()), ANSWER)
 
 

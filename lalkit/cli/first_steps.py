@@ -147,7 +147,7 @@ def models_list(context: typer.Context, json_: options.Json = None) -> None:
     """
     if context.invoked_subcommand:
         return
-    from lalkit.training.named import ALIASES, default, places, read_card
+    from lalkit.training.named import default, places, read_card
 
     rows, here = [], places()
     for name, place in here.items():
@@ -165,9 +165,8 @@ def models_list(context: typer.Context, json_: options.Json = None) -> None:
         on = f"{'a mixture' if '+' in row['treebank'] else row['treebank']} {row['split']}"
         size = f"{row['bytes'] / 1e6:6.1f}"
         print(f"{row['name']:15}{scores}  {on:18}{size}  {row['encoder'] or 'none':10}{row['licence']}")
-    for alias, name in {"default": default(), **ALIASES}.items():
-        if name in here:
-            print(f"{alias:15}the same as {name}")
+    if default() in here:
+        print(f"{'default':15}the same as {default()}")
 
 
 @command(models, "check")

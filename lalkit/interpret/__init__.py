@@ -27,6 +27,6 @@ def source_of(network: Network, collator: Collator, lam: float = 0.5) -> Attribu
     """Return what answers for a network's label attention. Raises ModelError for a network without label attention."""
     layer = layer_of(network.config)
     if layer is None:
-        remedy = "Use a parser with label attention, such as en-news-x or en-news-span."
+        remedy = "Use a parser with label attention, such as en-news or en-news-span."
         raise ModelError("this parser has no label attention, so there are no label heads to ask", remedy=remedy)
     return layer(network, collator, lam)

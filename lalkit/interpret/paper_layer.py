@@ -60,7 +60,8 @@ class PaperLayer(AttributionSource):
 
     @staticmethod
     def system(config: ModelConfig) -> str:
-        return "paper's layer"
+        name = "layer in halves" if config.label_attention.partition == "all" else "paper's layer"
+        return f"{name} with feed-forward" if config.feedforward else name
 
     @property
     def layer(self) -> LabelAttention:

@@ -16,12 +16,25 @@ How they are computed here, "folded", with the same results:
 Tests compare outputs and gradients with the equations. A query matrix (an ablation) makes a_h a [T, T] map, which cannot be
 folded.
 
-K, V and P keep content and position apart, R reads both, as in the released program. `reduce: partitioned` keeps them apart in R,
-too: then only half of the numbers of y can hold content.
+Two forms of it have a name here. *The paper's layer*: K, V and P keep content and position apart, and R reads both, as in the
+released program. *The layer in halves* (`partition: all`): R keeps them apart, too, so only half of the numbers of y can hold
+content.
+Either may have a feed-forward after it (`lalkit.network.parser.FeedForward`).
 
 Departures from the released program: logits are divided by sqrt(d_kv), not by sqrt(d_model). Head h of every sentence uses
 query h; in the program, head h of sentence b of a batch of B sentences used query (h B + b) mod heads. The scores of arcs read
 words; in the program they read fenceposts.
+
+Seven smaller ones, also around the layer:
+
+1. The four maps before the scores of arcs and arc labels have a layer norm; in the program they have none.
+2. Scores of arcs are divided by sqrt(arc_hidden); in the program they are not.
+3. These maps have the dropout of the whole network (0.2), on their output; the program has 0.33, on their input.
+4. The scores of spans have dropout, too; the program has none there.
+5. A norm adds 1e-5 to the variance; the program adds 1e-3 to the standard deviation.
+6. Dropout draws a mask for every word; the program has one mask for all words of a sentence. (Ours has one, too, for P c_h and
+   for spans.)
+7. The arc labels' hidden size of 250 is the program's; the paper does not state it.
 """
 
 from __future__ import annotations
@@ -99,9 +112,9 @@ class LabelAttention(HookedModule):
         super().__init__()
         self.config, heads = config, config.heads
         self.sizes, whole = (d_content, d_position), (d_content + d_position,)
-        halves = halve if config.partitioned else lambda size: (size,)
-        d_model, self.inner = self.sizes if config.partitioned else whole, halves(config.d_kv)
-        self.whole = config.reduce == "whole" or not config.partitioned
+        apart = config.partition != "none"
+        d_model, self.inner = (self.sizes, halve(config.d_kv)) if apart else (whole, (config.d_kv,))
+        self.whole = config.partition != "all"  # R reads the whole vector
         self.key, self.value = (PartitionedLinear(d_model, self.inner, heads) for _ in range(2))
         if config.query == "vector":
             self.query = nn.Parameter(xavier(heads, config.d_kv))
@@ -151,7 +164,7 @@ class LabelAttention(HookedModule):
     def cached(self) -> tuple[Tensor, Blocks]:
         """Return u [H, d_model] and R P W^V_h for the present weights.
 
-        R P W^V_h is one block [H, d_model, d_out]; with a partitioned R two, [H, content or position, d_out / 2].
+        R P W^V_h is one block [H, d_model, d_out]; with an R in halves two, [H, content or position, d_out / 2].
 
         The cache recognises weights by their place in memory, so it holds on to them. Otherwise new weights could be put
         at the same place and be mistaken for the old ones: this happened 3 of 200 times, with `functional_call`.

@@ -74,8 +74,7 @@ class Network(HookedModule):
         self.label_attention = LabelAttention(lal, config.d_content, config.d_position) if lal else None
         heads, self.slice = self.label_attention.d_out if lal else (1, (config.d_content, config.d_position))
         size = sum(self.slice)
-        wide, parts = config.feedforward, self.slice if lal is None or lal.partitioned else (size,)
-        self.feedforward = FeedForward(heads, parts, wide, config.dropout) if wide else None
+        self.feedforward = FeedForward(config, heads, self.slice) if config.feedforward else None
         inside, sizes = config.span_attention, (heads * size, config.label_hidden, len(vocab.labels), config.dropout)
         self.spans = SpanLabelAttention(inside, *sizes) if inside else SpanScorer(*sizes)
         self.arcs = ArcScorer(
@@ -178,25 +177,39 @@ class Network(HookedModule):
 class FeedForward(nn.Module):
     """A feed-forward map after the last layer, [.., H, d] -> the same. It mixes heads, so they have no contributions.
 
-    After label attention it is the position-wise feed-forward of table 1 (PFL). The content halves of all heads have one map, and
-    the position halves another [R]. The residual and the norm are those of a self-attention layer.
+    After label attention it is the position-wise feed-forward of table 1 (PFL). The residual and the norm are those of a
+    self-attention layer. `feedforward_split`: which numbers have a map of their own, with half of the hidden units.
+
+    * released [R]: the last d_position numbers of all heads side by side, and those before them. So of the authors' 112 heads
+      of 128, the last 4 have half of the hidden units.
+    * within-heads [D]: the position halves of all heads, and the content halves.
+    * whole [D]: there is one map for all numbers.
     """
 
-    def __init__(self, heads: int, parts: tuple[int, int], hidden: int, dropout: float):
-        """parts: the sizes of content and position in the slice of a head."""
+    def __init__(self, config: ModelConfig, heads: int, parts: tuple[int, int]):
+        """heads, parts: the number of heads, and the sizes of content and position in the slice of each.
+
+        Raises ModelError if the released split leaves nothing for the first map.
+        """
         super().__init__()
-        self.parts, wide, inner = parts, tuple(heads * part for part in parts), halve(hidden)
+        total, last = heads * sum(parts), config.d_position
+        if config.feedforward_split == "released" and last >= total:
+            problem = f"the feed-forward reads {total} numbers, and its released split gives {last} of them to one map"
+            raise ModelError(problem, remedy="Set model.feedforward_split to within-heads, or more or larger heads.")
+        splits = {"released": (1, (total - last, last)), "within-heads": (heads, parts), "whole": (1, (total,))}
+        self.heads, self.parts = splits[config.feedforward_split]
+        wide = tuple(self.heads * part for part in self.parts)
+        inner = halve(config.feedforward) if len(wide) == 2 else (config.feedforward,)
         self.up, self.down = PartitionedLinear(wide, inner, bias=True), PartitionedLinear(inner, wide, bias=True)
-        self.norm, self.dropout = nn.LayerNorm(sum(wide)), nn.Dropout(dropout)
+        self.norm, self.dropout = nn.LayerNorm(total), nn.Dropout(config.dropout)
 
     def forward(self, y: Tensor) -> Tensor:
-        heads = y.shape[-2]
-        inputs = torch.cat([part.flatten(-2) for part in y.split(self.parts, dim=-1)], dim=-1)
+        slices = y.flatten(-2).unflatten(-1, (self.heads, -1))
+        inputs = torch.cat([part.flatten(-2) for part in slices.split(self.parts, dim=-1)], dim=-1)
         change = self.down(self.dropout(torch.relu(self.up(inputs))))
         parts = change.split(self.down.d_out, dim=-1)
-        change = torch.cat([part.unflatten(-1, (heads, -1)) for part in parts], dim=-1)
-        flat = self.norm((y + self.dropout(change)).flatten(-2))
-        return flat.unflatten(-1, y.shape[-2:])
+        change = torch.cat([part.unflatten(-1, (self.heads, -1)) for part in parts], dim=-1)
+        return self.norm((slices + self.dropout(change)).flatten(-2)).unflatten(-1, y.shape[-2:])
 
 
 def same_state(first: Sequence, second: Sequence) -> bool:

@@ -19,6 +19,8 @@ from lalkit.network.batches import PAD, UNK, Batch, parts
 from lalkit.network.encoder import LARGEST, check_numbers
 from lalkit.network.minilm import Bert
 
+WORD_DROPOUT = 0.1  # share of the words that are made unknown in training, without a pretrained encoder [D]
+
 
 class PretrainedEncoder(nn.Module):
     """Sub-words -> one vector for each word, START and STOP: [B, T, d_content].
@@ -37,7 +39,7 @@ class PretrainedEncoder(nn.Module):
             raise encoder_error(config.pretrained, error) from None
         if getattr(self.transformer, "pooler", None) is not None:
             self.transformer.pooler = None  # not used, so it must not be trained or saved
-        if config.freeze_embeddings:
+        if config.freeze_layers is not None:
             self.transformer.get_input_embeddings().requires_grad_(False)
         depth = self.transformer.config.num_hidden_layers
         if config.freeze_layers:
@@ -147,7 +149,6 @@ class ScratchEncoder(nn.Module):
     def __init__(self, config: EncoderConfig, d_content: int, words: int, chars: int):
         """words, chars: the sizes of the vocabularies."""
         super().__init__()
-        self.word_dropout = config.word_dropout
         self.word = nn.Embedding(words, config.word_dim, padding_idx=PAD)
         self.char = nn.Embedding(chars, config.char_dim, padding_idx=PAD)
         self.convolution = nn.Conv1d(config.char_dim, config.char_hidden, kernel_size=3, padding=1)
@@ -157,8 +158,8 @@ class ScratchEncoder(nn.Module):
 
     def forward(self, batch: Batch) -> Float[Tensor, "b t c"]:
         words = batch.words
-        if self.training and self.word_dropout:
-            drop = torch.rand(words.shape, device=words.device) < self.word_dropout
+        if self.training:
+            drop = torch.rand(words.shape, device=words.device) < WORD_DROPOUT
             words = words.masked_fill(drop & (words != PAD), UNK)
         b, n, c = batch.chars.shape
         letters = self.convolution(self.char(batch.chars).flatten(0, 1).transpose(1, 2))

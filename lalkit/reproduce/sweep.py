@@ -33,7 +33,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
-from lalkit.config import MOST_PROCESSES, Config, override, preset, read_saved, to_dict
+from lalkit.config import MOST_PROCESSES, Config, from_dict, override, preset, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
 from lalkit.files import find_json, locked_folder, parse_json, remove_parts, write_bytes, write_json, write_text
@@ -407,7 +407,7 @@ def carry_out(folder: Path, task: dict) -> None:
     parser = folder / "parser"
     if not any(parser.glob("resume-*.safetensors")):  # someone deleted the result.json of a finished run: train again
         shutil.rmtree(parser, ignore_errors=True)
-    train(read_saved(task["config"]), task["treebank"], parser, resume=True)
+    train(from_dict(Config, task["config"]), task["treebank"], parser, resume=True)
     begun = time.perf_counter()
     loaded, state = load_model(parser), read_content(parser, "resume")["state"]
     lam, scores = loaded.config.train.lam, {}

@@ -22,7 +22,7 @@ import pandas as pd
 from torch import Tensor
 
 from lalkit.api import Parser
-from lalkit.config import Config, read_saved
+from lalkit.config import Config, from_dict
 from lalkit.draw.figures import drawn, heads_figure
 from lalkit.draw.pages import png, render
 from lalkit.errors import CorpusError, JointError, LalkitError, ParameterError
@@ -96,7 +96,7 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
         else:
             found = [(name, Path(folder))]
         for system, parser in found:
-            config = read_saved(read_content(parser, "model")["config"], f"{parser}/model.json: config")
+            config = from_dict(Config, read_content(parser, "model")["config"], f"{parser}/model.json: config")
             runs.append(HeadsRun(system or system_of(config), config.train.seed, parser))
     if not runs or len({run[:2] for run in runs}) < len(runs):
         problem = f"two runs have the same system and seed, or there is none: {', '.join(map(str, places))}"

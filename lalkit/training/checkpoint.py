@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, load_file, save
 from torch import Tensor, nn
 
-from lalkit.config import Config, EncoderConfig, Temperature, override, read_saved, to_dict
+from lalkit.config import Config, EncoderConfig, Temperature, from_dict, override, to_dict
 from lalkit.errors import ModelError
 from lalkit.files import check_form, in_utf8, read_json, regular, remove_parts, write_bytes, write_json
 from lalkit.network.alignment import NAMED, files_of
@@ -107,7 +107,7 @@ def load_model(folder: str | Path) -> Loaded:
     file = f"{folder}/model.json"
     if content.get("format") != FORMAT:
         raise ModelError(f"is no {FORMAT} checkpoint but {content.get('format')!r}", where=file, remedy=RETRAIN)
-    config = read_saved(content.get("config"), f"{file}: config")
+    config = from_dict(Config, content.get("config"), f"{file}: config")
     try:
         vocab = Vocab.from_dict(content["vocab"])
         check_form(content.get("info", {}), dict)

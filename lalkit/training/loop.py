@@ -22,7 +22,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from lalkit import __version__
 from lalkit.chart import machine
-from lalkit.config import Config, read_saved, to_dict
+from lalkit.config import Config, from_dict, to_dict
 from lalkit.errors import ModelError
 from lalkit.evaluation import provenance
 from lalkit.evaluation.scores import evaluate
@@ -119,9 +119,8 @@ class Run(Learner):
                 tensors = checkpoint.trained(self.network)
                 check_numbers(tensors, LARGEST, f"after step {self.state.step}", LOWER_RATES)
                 self._save()
-            if self._unscored():
-                self.evaluate()
-                self._save(same_weights=True)
+            self.evaluate()
+            self._save(same_weights=True)
         best = max(self.state.history, key=quality)
         logger.info("best after epoch %d: dev %s; parser in %s", best["epoch"], _shown(best), self.out)
         return best
@@ -154,8 +153,7 @@ class Run(Learner):
                     break
         state.epoch += 1
         state.seconds += time.perf_counter() - started
-        if self._done() or state.epoch % train.evaluate_every == 0:
-            state.history.append({"epoch": state.epoch, "step": state.step, "seconds": state.seconds, **means})
+        state.history.append({"epoch": state.epoch, "step": state.step, "seconds": state.seconds, **means})
 
     def step(self, sentences: Sequence[Sentence], done: float) -> dict[str, float]:
         """Make one update of the weights by a batch, and return the terms of its loss.
@@ -244,7 +242,7 @@ class Run(Learner):
     def _load(self) -> None:
         content, tensors = checkpoint.load_tensors(self.out, "resume")
         file = f"{self.out}/resume.json"
-        then = read_saved(content.get("config"), f"{file}: config"), content.get("treebank"), content.get("data_sha256")
+        then = from_dict(Config, content.get("config"), f"{file}: config"), content.get("treebank"), content.get("data_sha256")
         now = self.config, self.treebank, self.data
         if then != now:
             changed = [name for name, a, b in zip(("settings", "treebank", "sentences"), then, now) if a != b]

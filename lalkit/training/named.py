@@ -22,9 +22,6 @@ from lalkit.files import read_json
 from lalkit.treebank.corpora import NAMES, shipped
 
 DEFAULTS = ("en", "en-span")  # the default parser is the first of them that is here
-# Each of these parsers serves both for parsing and for interpretation. It has no feed-forward and no residual dropout after the
-# label attention, so the contribution of every label head is known, and nothing was lost by it (data/models/README.md).
-ALIASES = {"en-craft-x": "en-craft", "en-news-x": "en-news"}
 HUB = "hf:"
 HUB_FILES = ["*.json", "*.safetensors", "README.md"]
 HUB_TASK = "token-classification"  # the nearest of the hub's tasks
@@ -72,7 +69,7 @@ def folders() -> list[Path]:
 
 
 def places() -> dict[str, Path]:
-    """Return the folder of every parser that can be named here, by its name, without other names."""
+    """Return the folder of every parser that can be named here, by its name."""
     files = [file for place in reversed(folders()) for file in place.glob("*/model.json")]
     here = {file.parent.name.replace("_", "-"): file.parent for file in files}
     return dict(sorted(here.items()))
@@ -111,10 +108,10 @@ def find(name: str | Path, **hub) -> Path:
         problem = f"{' and '.join(hub)} cannot be given: the parser is not on the hub"
         raise ParameterError(problem, where=str(name), remedy=f"Leave them out, or name the parser {HUB}owner/name.")
     here = places()
-    wanted = default() if str(name) == "default" else ALIASES.get(str(name), str(name))
+    wanted = default() if str(name) == "default" else str(name)
     if wanted in here:
         return read_card(here[wanted]).folder
-    near = did_you_mean(str(name), ["default", *here, *(alias for alias in ALIASES if ALIASES[alias] in here)])
+    near = did_you_mean(str(name), ["default", *here])
     advice = f"Give a folder of `lalkit train`, hf:owner/name, or one of these names: {', '.join(here) or 'none'}."
     remedy = f"{near}{advice} To get another parser of lalkit: {WHEEL.format('NAME')}"
     raise ModelError("no parser here, and none is shipped under this name", where=str(name), remedy=remedy)

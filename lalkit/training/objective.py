@@ -159,5 +159,5 @@ def rate_factor(config: TrainConfig, step: int, progress: float) -> float:
 
     progress: the share of the planned epochs that is done.
     """
-    warm = progress / config.warmup_share if config.warmup_share else (step + 1) / max(config.warmup, 1)
+    warm = (step + 1) / config.warmup if config.warmup >= 1 else progress / config.warmup if config.warmup else 1.0
     return min(1.0, warm) * (max(0.0, 1.0 - progress) if config.decay == "linear" else 1.0)

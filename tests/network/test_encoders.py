@@ -64,7 +64,7 @@ def sentences():
 
 
 def config(folder, **more):
-    settings = {"model.encoder.pretrained": str(folder), "model.encoder.freeze_embeddings": False}
+    settings = {"model.encoder.pretrained": str(folder), "model.encoder.freeze_layers": None}
     return override(tiny(), {**settings, **{f"model.encoder.{k}": v for k, v in more.items()}})
 
 

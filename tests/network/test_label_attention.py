@@ -15,14 +15,14 @@ from tests.reference.label_attention_literal import literal
 
 NORMALISERS = ("softmax", "entmax15", "sparsemax")
 VARIANTS = [*itertools.product(("vector", "matrix"), ("concat", "project"), (True, False), NORMALISERS, (False, True))]
-FORMS = [("whole", True), ("partitioned", True), ("whole", False)]  # R, and whether the layer is partitioned
+FORMS = ["projections", "all", "none"]  # what keeps content and position apart
 
 
 def layer_and_input(query, combine, shared, normaliser, form=FORMS[0], seed=0, heads=5):
     torch.manual_seed(seed)
     config = LabelAttentionConfig(
         heads=heads, d_kv=6, d_out=8, query=query, combine=combine, shared=shared, normaliser=normaliser,
-        residual_dropout=0.4, reduce=form[0], partitioned=form[1],
+        residual_dropout=0.4, partition=form,
     )  # fmt: skip
     layer = LabelAttention(config, 7, 4).double()
     for p in layer.parameters():  # trained-size weights: attention far from uniform, gain and offset not trivial

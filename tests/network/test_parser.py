@@ -6,25 +6,27 @@ import pytest
 import torch
 
 from lalkit.chart.loss import span_margin_loss
-from lalkit.config import TrainConfig, minilm, override, tiny
+from lalkit.config import ModelConfig, TrainConfig, minilm, override, preset, tiny
 from lalkit.errors import ModelError
 from lalkit.network import scores
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import Encoder
-from lalkit.network.parser import Network
+from lalkit.network.parser import FeedForward, Network
 from lalkit.network.predict import predict
 from lalkit.network.scores import SpanScorer, fenceposts
 from lalkit.network.vocabulary import Vocab
 from lalkit.training.checkpoint import load_model
 from lalkit.training.objective import losses
 from lalkit.treebank.joint import to_joint
+from tests.reference.label_attention_literal import feedforward
 
 VARIANTS = [
     {}, {"label_attention.query": "matrix"}, {"label_attention.combine": "project"},
     {"label_attention.query": "matrix", "label_attention.combine": "project"}, {"label_attention.shared": "false"},
     {"label_attention.normaliser": "entmax15"}, {"feedforward": "24"}, {"feedforward": "24", "label_attention": "none"},
-    {"label_attention.reduce": "partitioned"}, {"label_attention": None}, {"layers": "3"}, {"tag_input": "predicted"},
-    {"tag_input": "given"}, {"encoder.pretrained": "minilm"}, {"encoder.pretrained": "minilm", "encoder.mix_layers": "false"},
+    {"feedforward": "24", "feedforward_split": "released"}, {"label_attention.partition": "all"}, {"label_attention": None},
+    {"layers": "3"}, {"tag_input": "predicted"}, {"tag_input": "given"}, {"encoder.pretrained": "minilm"},
+    {"encoder.pretrained": "minilm", "encoder.mix_layers": "false"},
 ]  # fmt: skip
 
 
@@ -63,6 +65,26 @@ def test_batch_order_and_padding_invariance(changes, sample):
                 padded[row, :n] = heads[0]
                 torch.testing.assert_close(network.arc_labels(output, padded)[row, :n], labels, **where)
     assert together.label_scores[..., 1:].abs().max() > 0.1, "scores of nothing would always agree"
+
+
+@pytest.mark.parametrize("split", ["released", "within-heads", "whole"])
+def test_the_feed_forward_equals_its_equations(split):
+    layer = FeedForward(
+        ModelConfig(feedforward=10, feedforward_split=split, d_position=9, dropout=0), 4, (4, 3)
+    ).double()
+    for p in layer.parameters():
+        p.data += 0.5 * torch.randn_like(p)
+    y = torch.randn(2, 6, 4, 7, dtype=torch.float64)
+    torch.testing.assert_close(layer(y), feedforward(layer, split, y, 4, 9), rtol=0, atol=1e-12)
+
+
+def test_the_authors_last_four_heads_have_half_of_the_feed_forward():
+    with torch.device("meta"):
+        layer = FeedForward(preset("paper-best").model, 112, (64, 64))
+    assert [[*block.shape] for block in layer.up.blocks] == [[1024, 108 * 128], [1024, 4 * 128]]
+    assert sum(p.numel() for p in layer.parameters()) == 2 * 1024 * 112 * 128 + 2048 + 3 * 112 * 128
+    with pytest.raises(ModelError, match="feedforward_split"):
+        FeedForward(preset("paper-best").model, 4, (64, 64))
 
 
 def test_arc_labels_depend_on_the_head(sample):

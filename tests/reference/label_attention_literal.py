@@ -50,7 +50,7 @@ def literal(layer, x, mask, dropout):
 def combine(layer, x, contexts, residual):
     config = layer.config
     if config.combine == "project":
-        half = config.d_kv - config.d_kv // 2 if config.partitioned else config.d_kv
+        half = config.d_kv - config.d_kv // 2 if config.partition != "none" else config.d_kv
         joined = torch.cat([c[:, :half] for c in contexts] + [c[:, half:] for c in contexts], dim=-1)
         heads = joined @ dense(layer.project).T
         heads = heads if residual is None else heads * residual[0]
@@ -62,6 +62,22 @@ def combine(layer, x, contexts, residual):
         gain, offset = (layer.gain, layer.offset) if config.shared else (layer.gain[h], layer.offset[h])
         slices.append(norm((x + projected) @ dense(layer.reduce, h).T, gain, offset))
     return torch.stack(slices, dim=1)
+
+
+def feedforward(layer, split, y, content, d_position):
+    """The feed-forward after the layer, number by number of the heads side by side: y [.., H, content + position]."""
+    joined, size = y.flatten(-2), y.shape[-1]
+    place = torch.arange(joined.shape[-1])
+    late = {"released": place >= len(place) - d_position, "within-heads": place % size >= content}.get(split, place < 0)
+    change, first = torch.zeros_like(joined), 0
+    for chosen, up, down in zip((~late, late), layer.up.blocks, layer.down.blocks):
+        last = first + len(up)
+        hidden = torch.relu(joined[..., chosen] @ up.T + layer.up.bias[first:last])
+        change[..., chosen] = hidden @ down.T
+        first = last
+    biases = torch.cat([place[~late], place[late]]).argsort()  # the layer has them part by part
+    change = change + layer.down.bias[biases]
+    return norm(joined + change, layer.norm.weight, layer.norm.bias).unflatten(-1, y.shape[-2:])
 
 
 def norm(y, gain, offset):

@@ -1,4 +1,4 @@
-"""A parser comes back from its folder as it was, also one of an older version; a new one can start from its weights."""
+"""A parser comes back from its folder as it was; a new one can start from its weights."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from lalkit.api import Parser
-from lalkit.config import minilm, override, read_saved, tiny, to_dict
+from lalkit.config import minilm, override
 from lalkit.errors import ModelError
 from lalkit.network.alignment import resolve
 from lalkit.network.parser import Network
@@ -57,19 +57,6 @@ def test_adam_counts_its_steps_where_it_wants_them(fused):
     restore_adam(moved, after, adam_tensors(trained, before), "here")
     assert {state["step"].device.type for state in after.state.values()} == {"meta" if fused else "cpu"}
     assert {state["exp_avg"].device.type for state in after.state.values()} == {"meta"}
-
-
-def test_the_config_of_an_older_version_is_read():
-    saved = to_dict(tiny())
-    saved["model"]["label_attention"] |= {"feedforward": False, "d_ff": 2048, "ties": "none", "partitioned": True}
-    del saved["model"]["label_attention"]["reduce"]
-    saved["model"]["encoder"] |= {"subword": "last", "window": 24}
-    saved["train"] |= {"workers": 4, "tag_weight": 0.3, "stop_after": 2}
-    assert read_saved(saved) == override(tiny(), {"model.label_attention.reduce": "partitioned"})
-    for part, name, value in (("encoder", "subword", "mean"), ("label_attention", "ties", "all")):
-        saved["model"][part][name] = value
-        with pytest.raises(ModelError):
-            read_saved(saved)
 
 
 @pytest.mark.parametrize("boundary", [None, "full", "glass"])

@@ -30,8 +30,8 @@ def test_by_name_by_folder_and_by_another_name_but_not_without_a_card(repository
         shutil.copytree(repository, tmp_path / "zz" / "lalkit_models" / other)
     monkeypatch.syspath_prepend(tmp_path / "zz")
     assert named.names() == ["en-x", "en-y"] and named.find("en-x") == repository
-    monkeypatch.setitem(named.ALIASES, "x", "en-x")
-    assert named.find("x") == repository
+    monkeypatch.setattr(named, "DEFAULTS", ("en-z", "en-x"))
+    assert named.find("default") == repository
     (repository / "card.json").unlink()
     with pytest.raises(ModelError, match=r"card\.json: "):
         named.find("en-x")

@@ -20,8 +20,8 @@ from tests.command import lalkit
 
 
 def still(**train):
-    """A config without dropout."""
-    names = ("", "encoder.word_", "label_attention.residual_")
+    """A config without dropout, but that of words."""
+    names = ("", "label_attention.residual_")
     settings = {f"model.{name}dropout": 0.0 for name in names}
     return override(tiny(), settings | {f"train.{name}": value for name, value in train.items()})
 
@@ -94,7 +94,7 @@ def test_schedule():
     assert rate_factor(config, 0, 0.0) == pytest.approx(0.1)
     assert rate_factor(config, 100, 0.25) == pytest.approx(0.75)
     assert rate_factor(config, 100, 1.0) == 0
-    share = replace(config, warmup_share=0.2)
+    share = replace(config, warmup=0.2)
     assert rate_factor(share, 100, 0.1) == pytest.approx(0.5 * 0.9)
     assert rate_factor(share, 0, 0.25) == pytest.approx(0.75)
 
