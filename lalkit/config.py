@@ -12,7 +12,7 @@ import dataclasses
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -24,7 +24,6 @@ C = TypeVar("C")
 # The kinds of numbers. The bounds leave room for several times the largest published network and the longest training.
 Size = Annotated[int, Field(ge=1, le=2**16)]  # of a vector or a layer
 SizeOrZero = Annotated[int, Field(ge=0, le=2**16)]  # 0: without it
-Layers = Annotated[int, Field(ge=1, le=256)]
 LayersOrZero = Annotated[int, Field(ge=0, le=256)]
 Count = Annotated[int, Field(ge=1, le=10**9)]  # of epochs, words, steps or evaluations
 CountOrZero = Annotated[int, Field(ge=0, le=10**9)]
@@ -59,9 +58,10 @@ class EncoderConfig(Settings):
     # Do not train the sub-word embeddings, nor this many layers above them: less to train and to save [D]. None: train all.
     freeze_layers: LayersOrZero | None = 0
     rank: SizeOrZero = 0  # rank of the change that other linear maps learn (LoRA, Hu et al. 2021); 0: full [D]
-    word_dim: Size = 128  # size of a word embedding; this and all below are for words from scratch [D]
+    word_dim: Size = (
+        128  # size of a word embedding, and twice that of its characters; this and all below: words from scratch [D]
+    )
     char_dim: Size = 32  # size of a character embedding [D]
-    char_hidden: Size = 64  # channels of the convolution over characters [D]
     min_count: CountOrZero = 2  # rarer words are known by their characters only [D]
 
 
@@ -191,22 +191,17 @@ def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
     return kind(**{name: _read(kind, name, value, f"{where}.{name}") for name, value in values.items()})
 
 
-class _Form(NamedTuple):
-    """How a setting is read. section: the config that it holds, if it holds one. adapter: it checks any other value."""
-
-    section: type | None
-    optional: bool
-    adapter: TypeAdapter | None
-
-
 @cache
-def _forms(config: type) -> dict[str, _Form]:
-    """Return the form of every setting of a config, by its name."""
+def _forms(config: type) -> dict[str, tuple[type | None, bool, TypeAdapter | None]]:
+    """Return how every setting of a config is read, by its name.
+
+    That is the config that it holds, if it holds one; whether it may be None; and what checks any other value.
+    """
     forms = {}
     for name, hint in get_type_hints(config, include_extras=True).items():
         kinds = get_args(hint) or (hint,)
         section = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Settings)), None)
-        forms[name] = _Form(section, type(None) in kinds, None if section else TypeAdapter(hint))
+        forms[name] = section, type(None) in kinds, None if section else TypeAdapter(hint)
     return forms
 
 
@@ -215,15 +210,15 @@ def _read(config: type, name: str, value: Any, where: str) -> Any:
 
     where: the whole name of the setting. Raises ModelError for a value of another type, or out of its bounds.
     """
-    form = _forms(config)[name]
+    section, optional, adapter = _forms(config)[name]
     value = str(value) if isinstance(value, Path) else value
-    if form.optional and (value is None or (isinstance(value, str) and value.lower() == "none")):
+    if optional and (value is None or (isinstance(value, str) and value.lower() == "none")):
         return None
     try:
-        if form.section:  # text: JSON from the command line
+        if section:  # text: JSON from the command line
             value = parse_json(value, nan=True) if isinstance(value, str) else value
-            return value if isinstance(value, form.section) else from_dict(form.section, value, where)
-        return form.adapter.validate_python(value, strict=not isinstance(value, str))
+            return value if isinstance(value, section) else from_dict(section, value, where)
+        return adapter.validate_python(value, strict=not isinstance(value, str))
     except ValidationError as error:
         problem = error.errors()[0]["msg"]
     except ValueError as error:
@@ -241,7 +236,7 @@ def tiny() -> Config:
     """Return a small network without a pretrained encoder, for tests."""
     return Config(
         ModelConfig(
-            encoder=EncoderConfig(pretrained=None, word_dim=32, char_dim=16, char_hidden=16, min_count=1),
+            encoder=EncoderConfig(pretrained=None, word_dim=32, char_dim=16, min_count=1),
             label_attention=LabelAttentionConfig(heads=6, d_kv=8, d_out=8),
             d_content=32, d_position=16, layers=1, attention_heads=2, d_head=8, d_ff=32,
             label_hidden=32, arc_hidden=32, arc_label_hidden=16, dropout=0.1,

@@ -315,7 +315,7 @@ def measure(run: str | Path, treebank: str) -> dict:
     row = {
         "seed": parser.config.train.seed, "epochs": state["epoch"], "best_epoch": content["info"]["epoch"],
         "hours": round(state["seconds"] / 3600, 2), "cores": content["info"].get("threads", 1),
-        "weights": sum(p.numel() for p in parser.network.parameters() if p.requires_grad),
+        "weights": parser.network.size(),
         "dev": scores.get("dev"), "test": scores.get("test"),
     }  # fmt: skip
     return {"row": row, "recipe": settings(parser.config), "parses": parses}
@@ -355,12 +355,9 @@ def controls(runs: Sequence[str | Path], treebank: str, recipe: dict) -> list[di
     return [*groups.values()]
 
 
-def flatten(values: dict, path: str = "") -> dict:
-    """Return nested settings by their full names: {'train.epochs': 8, 'model.label_attention.heads': 32}."""
-    flat = {}
-    for name, value in values.items():
-        flat |= flatten(value, f"{path}{name}.") if isinstance(value, dict) else {f"{path}{name}": value}
-    return flat
+def flatten(config: Config) -> dict:
+    """Return settings by their full names: {'train.epochs': 8, 'model.label_attention.heads': 32}."""
+    return pd.json_normalize(to_dict(config)).to_dict("records")[0]
 
 
 def settings(config: Config) -> dict:
@@ -368,9 +365,9 @@ def settings(config: Config) -> dict:
 
     The seed is left out: runs that differ in it have the same recipe.
     """
-    ours = flatten(to_dict(config))
+    ours = flatten(config)
     del ours["train.seed"]
-    presets = {name: flatten(to_dict(make())) for name, make in PRESETS.items()}
+    presets = {name: flatten(make()) for name, make in PRESETS.items()}
     differing = [
         {"preset": name} | {key: value for key, value in ours.items() if key not in theirs or theirs[key] != value}
         for name, theirs in presets.items()

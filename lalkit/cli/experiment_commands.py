@@ -30,11 +30,12 @@ Sentences = Annotated[
 
 @command()
 def sweep(
-    file: Path, profile: str | None = None, jobs: int = 1, out: Annotated[Path | None, options.FOLDER] = None
-) -> None:
+    file: Path, profile: str | None = None, jobs: int = 1, check: bool = False,
+    out: Annotated[Path | None, options.FOLDER] = None,
+) -> None:  # fmt: skip
     """Train a grid of settings and seeds. The same command continues an interrupted sweep.
 
-    The exit code is 1 if a run failed.
+    The exit code is 1 if a run failed, or if the check finds a difference.
 
     Example: lalkit sweep notebooks/sweeps/ablation-1.yml --profile smoke
 
@@ -42,10 +43,14 @@ def sweep(
         file: The description of the sweep, e.g. notebooks/sweeps/ablation-1.yml.
         profile: The size of the sweep: a profile of the file, e.g. smoke.
         jobs: The number of runs at the same time, one core each.
+        check: Train nothing; say where its table in figures/ has other settings or numbers of weights than it has now.
         out: The folder of the sweep; by default runs/sweeps/NAME or NAME-PROFILE.
     """
     from lalkit.reproduce import sweep as sweeps
 
+    if check:
+        print("\n".join(lines := sweeps.check(file, profile)) or "as the file gives it now")
+        raise typer.Exit(bool(lines))
     planned = sweeps.plan(file, profile)
     out = out or Path("runs/sweeps") / "-".join(filter(None, (planned.name, profile)))
     results = sweeps.sweep(planned, out, jobs=jobs)

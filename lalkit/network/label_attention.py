@@ -112,8 +112,9 @@ class LabelAttention(HookedModule):
         super().__init__()
         self.config, heads = config, config.heads
         self.sizes, whole = (d_content, d_position), (d_content + d_position,)
-        apart = config.partition != "none"
-        d_model, self.inner = (self.sizes, halve(config.d_kv)) if apart else (whole, (config.d_kv,))
+        d_model, self.inner = (
+            (whole, (config.d_kv,)) if config.partition == "none" else (self.sizes, halve(config.d_kv))
+        )
         self.whole = config.partition != "all"  # R reads the whole vector
         self.key, self.value = (PartitionedLinear(d_model, self.inner, heads) for _ in range(2))
         if config.query == "vector":

@@ -122,6 +122,10 @@ class Network(HookedModule):
         finally:
             self.train(mode)
 
+    def size(self) -> int:
+        """Return the number of trained weights."""
+        return sum(p.numel() for p in self.parameters() if p.requires_grad)
+
     def weights(self) -> list[tuple[object, object]]:
         """Return each weight with its count of changes in place."""
         weights = (*self.parameters(), *self.buffers())

@@ -32,7 +32,6 @@ class PretrainedEncoder(nn.Module):
     def __init__(self, config: EncoderConfig, d_content: int, weights: bool = True):
         """weights: load them. False: the same architecture with random weights, which a checkpoint will replace."""
         super().__init__()
-        self.config = config
         try:
             self.transformer = load_encoder(config.pretrained, weights)
         except Exception as error:
@@ -151,8 +150,8 @@ class ScratchEncoder(nn.Module):
         super().__init__()
         self.word = nn.Embedding(words, config.word_dim, padding_idx=PAD)
         self.char = nn.Embedding(chars, config.char_dim, padding_idx=PAD)
-        self.convolution = nn.Conv1d(config.char_dim, config.char_hidden, kernel_size=3, padding=1)
-        size = config.word_dim + config.char_hidden
+        self.convolution = nn.Conv1d(config.char_dim, config.word_dim // 2, kernel_size=3, padding=1)
+        size = config.word_dim + config.word_dim // 2
         self.edges = nn.Parameter(torch.randn(2, size) * 0.1)  # START and STOP
         self.project = nn.Linear(size, d_content, bias=False)
 

@@ -8,7 +8,8 @@ A report has these files; `read_sweep` reads a sweep from them as well as from t
 
     NAME.csv                a row for each run: its cell, seed, scores, weights, minutes, best epoch and learning curve
     NAME-sentences.csv.gz   the counts of every sentence in every run, so that every interval can be computed again
-    NAME.json               the description of the sweep, with its claims as they were written before the runs
+    NAME.json               the description of the sweep, with its claims as they were written before the runs; the full
+                            settings of every cell (`sweep.check` compares them with what the file gives now)
     NAME.md, NAME.png       the report
 """
 
@@ -38,6 +39,7 @@ from lalkit.treebank.corpora import shipped
 SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
 COUNTED = tuple(COUNTS)  # the scores that are compared
 KEPT = list(dict.fromkeys(column for columns in COUNTS.values() for column in columns))  # the counts of a sentence
+SETTINGS = ("config", "treebank", "scored", "vocabulary", "parameters")  # of a cell, which its first run gives
 NAMES = {"f1": "F1", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
 LEVEL = 0.05
 SHOWN = 6  # of the runs that are missing
@@ -115,10 +117,11 @@ def read_sweep(path: str | Path) -> Sweep:
 
 def _read_runs(folder: Path, plan: dict) -> Sweep:
     description = check_description(plan["file"], f"{folder}/sweep.json: file").of(plan["profile"])
-    results, missing = [], []
+    results, missing, cells = [], [], {}
     for run in plan["runs"]:
         if result := finished(folder / run["folder"], run["key"]):
             results.append((run, result))
+            cells.setdefault(describe(run["cell"]), {key: result.get(key) for key in SETTINGS})
         else:
             failed = read_result(folder / run["folder"]).get("status") == "failed"
             missing.append(f"{describe(run['cell'])}, seed {run['seed']}: {'failed' if failed else 'not run'}")
@@ -139,7 +142,7 @@ def _read_runs(folder: Path, plan: dict) -> Sweep:
         )  # fmt: skip
         table = pd.read_csv(folder / run["folder"] / f"{split}.csv", usecols=KEPT, dtype=float)
         counts[name] = table[KEPT].fillna(0).astype(int)
-    record = {key: plan[key] for key in ("name", "profile", "file")} | {"missing": missing}
+    record = {key: plan[key] for key in ("name", "profile", "file")} | {"cells": cells, "missing": missing}
     return Sweep(record, description, pd.DataFrame(rows), counts)
 
 

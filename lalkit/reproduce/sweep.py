@@ -39,6 +39,7 @@ from lalkit.evaluation import provenance
 from lalkit.files import find_json, locked_folder, parse_json, remove_parts, write_bytes, write_json, write_text
 from lalkit.reproduce.notebook import suggest
 from lalkit.treebank.brackets import read_text
+from lalkit.treebank.corpora import repository
 
 logger = logging.getLogger(__name__)
 
@@ -277,6 +278,39 @@ def _size(value: Any, sizes: dict[int, int]) -> int:
     return sizes[id(value)]
 
 
+def check(path: str | Path, profile: str | None = None) -> list[str]:
+    """Compare the committed table of a sweep, NAME.csv or NAME-PROFILE.csv in figures/, with what its file gives now.
+
+    Returns:
+        A line for each setting and number of weights of a cell that differs; nothing if the networks and trainings are the same.
+
+    Raises:
+        ParameterError: The file is not a sweep, or has no committed table.
+    """
+    import pandas as pd
+
+    from lalkit.network.parser import Network
+    from lalkit.network.vocabulary import Vocab
+    from lalkit.reproduce.report import read_sweep
+
+    now = check_description(_read(path), str(path)).of(profile)
+    name = "-".join(filter(None, (now.name, profile)))
+    table = next((repository() / "figures").glob(f"*/{name}.csv"), f"figures/sweeps/{name}.csv")
+    before, lines = read_sweep(table).record.get("cells", {}), []
+    for cell, config, treebank in _cells(now):
+        if not (was := before.pop(describe(cell), None)):
+            lines.append(f"{describe(cell)}: only in the file")
+            continue
+        names = {name: tuple(map(str, range(size))) for name, size in was.pop("vocabulary").items()}
+        weights = Network(config.model, Vocab(**names), weights=False).size()
+        config = override(config, {"train.seed": now.seeds[0]})
+        is_ = {"config": to_dict(config), "treebank": treebank, "scored": now.treebank, "parameters": weights}
+        old, new = (pd.json_normalize(side).to_dict("records")[0] for side in (was, is_))  # by their full names
+        changed = [name for name in old | new if old.get(name) != new.get(name)]
+        lines += [f"{describe(cell)}: {name} was {old.get(name)}, is {new.get(name)}" for name in changed]
+    return lines + [f"{cell}: only in the table" for cell in before]
+
+
 def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict]]:
     """Carry out the missing runs of a plan. Return every run with its result, in the plan's order.
 
@@ -397,7 +431,6 @@ def carry_out(folder: Path, task: dict) -> None:
     from lalkit.network.predict import predict
     from lalkit.training.checkpoint import load_model, read_content
     from lalkit.training.loop import train
-    from lalkit.treebank.corpora import repository
 
     if finished(folder, task["key"]):
         return
@@ -419,7 +452,8 @@ def carry_out(folder: Path, task: dict) -> None:
     result = {
         **task, "status": "ok", "error": None, "scores": scores, "epochs": state["epoch"],
         "best_epoch": loaded.info["epoch"], "history": state["history"],
-        "parameters": sum(p.numel() for p in loaded.network.parameters() if p.requires_grad),  # those trained
+        "parameters": loaded.network.size(),
+        "vocabulary": {name: len(entries) for name, entries in loaded.vocab.to_dict().items()},
         "seconds": round(state["seconds"] + time.perf_counter() - begun, 1),  # without interruptions
         "peak_memory_mb": provenance.peak_memory(), "threads": THREADS,
         "ended": datetime.now(UTC).isoformat(timespec="seconds"), "git": provenance.git_revision(repository()),

@@ -184,7 +184,6 @@ class AdditiveAttention(nn.Module):
         super().__init__()
         self.normalise = NORMALISERS[normaliser]
         self.states = nn.Linear(size, size // 2)
-        nn.Linear(size, size // 2, bias=False)  # drawn and not used: a seed stays the run of our committed tables
         self.score = nn.Linear(size // 2, 1, bias=False)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:

@@ -242,7 +242,8 @@ class Run(Learner):
     def _load(self) -> None:
         content, tensors = checkpoint.load_tensors(self.out, "resume")
         file = f"{self.out}/resume.json"
-        then = from_dict(Config, content.get("config"), f"{file}: config"), content.get("treebank"), content.get("data_sha256")
+        config = from_dict(Config, content.get("config"), f"{file}: config")
+        then = config, content.get("treebank"), content.get("data_sha256")
         now = self.config, self.treebank, self.data
         if then != now:
             changed = [name for name, a, b in zip(("settings", "treebank", "sentences"), then, now) if a != b]

@@ -65,18 +65,13 @@ def combine(layer, x, contexts, residual):
 
 
 def feedforward(layer, split, y, content, d_position):
-    """The feed-forward after the layer, number by number of the heads side by side: y [.., H, content + position]."""
+    """The feed-forward after the layer, of the heads side by side: y [.., H, content + position]."""
     joined, size = y.flatten(-2), y.shape[-1]
     place = torch.arange(joined.shape[-1])
     late = {"released": place >= len(place) - d_position, "within-heads": place % size >= content}.get(split, place < 0)
-    change, first = torch.zeros_like(joined), 0
-    for chosen, up, down in zip((~late, late), layer.up.blocks, layer.down.blocks):
-        last = first + len(up)
-        hidden = torch.relu(joined[..., chosen] @ up.T + layer.up.bias[first:last])
-        change[..., chosen] = hidden @ down.T
-        first = last
-    biases = torch.cat([place[~late], place[late]]).argsort()  # the layer has them part by part
-    change = change + layer.down.bias[biases]
+    order = torch.cat([place[~late], place[late]])  # each of the two parts has a matrix of its own
+    hidden = torch.relu(joined[..., order] @ dense(layer.up).T + layer.up.bias)
+    change = (hidden @ dense(layer.down).T + layer.down.bias)[..., order.argsort()]
     return norm(joined + change, layer.norm.weight, layer.norm.bias).unflatten(-1, y.shape[-2:])
 
 

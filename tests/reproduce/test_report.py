@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from lalkit.config import PRESETS, minilm, override
 from lalkit.draw.figures import sweep_figure
 from lalkit.errors import ParameterError
 from lalkit.reproduce import report as reports
+from lalkit.reproduce.sweep import check
 from lalkit.treebank.corpora import repository
 from tests.command import lalkit
 from tests.draw.drawn import assert_drawn
@@ -87,17 +89,8 @@ def test_claims_are_judged_over_seeds(make_sweep):
         same("good", "bad"),
     ]  # fmt: skip
     table = reports.claim_table(reports.read_sweep(make_sweep(SCORES, claims=claims)))
-    assert list(table["verdict"]) == [
-        reports.HOLDS,
-        reports.NOT,
-        reports.UNKNOWN,
-        reports.UNKNOWN,
-        reports.NOT,
-        reports.ABSENT,
-        reports.HOLDS,
-        reports.UNKNOWN,
-        reports.NOT,
-    ]
+    better_than = [reports.HOLDS, reports.NOT, reports.UNKNOWN, reports.UNKNOWN, reports.NOT, reports.ABSENT]
+    assert list(table["verdict"]) == [*better_than, reports.HOLDS, reports.UNKNOWN, reports.NOT]
     values = [list(SCORES[kind].values()) for kind in ("good", "bad")]
     first = table.iloc[0]
     assert first["p"] == pytest.approx(stats.ttest_ind(*values, equal_var=False).pvalue)
@@ -197,6 +190,36 @@ def test_over_all_committed_runs_the_test_over_seeds_seldom_calls_noise_signific
     large = [sweep for sweep in sweeps if sweep.counts and sweep.name in ("control-biomedical", "control-chinese")]
     tests = [test for sweep in large for test in reports.false_alarms(sweep, rounds=200)[1]]
     assert len(tests) == 18 and np.mean(tests) > 0.2
+
+
+# Why a committed table is not, or not known to be, what its command gives now. A sweep that was run again leaves this list.
+OLD = "older than the record of presets: large first weights, 160 steps of warm-up, R in halves, another feed-forward"
+SCRATCH = "trained without an encoder, which the preset chinese has now"
+STALE = {
+    **dict.fromkeys(["ablation-1-longer", "ablation-2-longer", "layers-deep", "layers-glorot", "layers-longer"], OLD),
+    "control-chinese": SCRATCH, "heads-chinese": SCRATCH, "heads-biomedical": "the commit of its runs is not known",
+    "heads-sample": "its boundary `lean` is gone", "ties-short": "its losses are gone, and its file with them",
+    "trial": "`layer + PFL, released` was not yet run", "objectives": "two of its cells were never run",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
+def test_a_committed_table_is_what_its_file_gives_now(path):
+    """Settings and numbers of weights of every cell."""
+    record = json.loads(path.with_suffix(".json").read_text())
+    file = repository() / "notebooks" / "sweeps" / f"{record['name']}.yml"
+    if path.stem == "trial-chinese-deep" and not (repository() / "data/encoders/e5-han-12").exists():
+        pytest.skip("its encoder is not here: tools/e5.py makes it")
+    lines = check(file, record["profile"]) if file.exists() else ["there is no file"]
+    assert bool(lines) == (path.stem in STALE), lines
+
+
+def test_the_check_names_what_a_changed_preset_changes(monkeypatch):
+    changed = override(minilm(), {"model.label_hidden": 251})
+    monkeypatch.setitem(PRESETS, "minilm", lambda: changed)
+    code, out, _ = lalkit("sweep", "notebooks/sweeps/trial.yml", "--profile", "biomedical", "--check", cwd=repository())
+    assert code == 1 and "last layer: none: config.model.label_hidden was 250, is 251\n" in out
+    assert "last layer: none: parameters was 10010690, is 10011156\n" in out
 
 
 @pytest.mark.slow
