@@ -1,0 +1,75 @@
+"""The forty sentences of everyday.tsv: that their claims can be checked, and how many sentences the default parser has right.
+
+PYTHONPATH=. python tests/test_everyday.py en ...   prints for each parser every sentence with the claims that do not hold.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import lalkit
+from lalkit.treebank.tree import UNARY
+
+RIGHT = 21  # of the shipped `en`, today
+
+
+def rows():
+    """Return (kind, words, claims that must hold, claims that must not) of every line, each claim with its alternatives."""
+    lines = Path(__file__).with_name("everyday.tsv").read_text(encoding="utf-8").splitlines()
+    parts = [line.split("\t") for line in lines if not line.startswith("#")]
+    return [
+        (kind, words.split(), *([c.split(" | ") for c in x.split("; ")] for x in rest)) for kind, words, *rest in parts
+    ]
+
+
+def place(name, words):
+    """Return where a word is, from 0. Raises ValueError or IndexError if it is not there."""
+    word, _, number = name.partition("#")
+    return [i for i, other in enumerate(words) if other == word][int(number or 1) - 1]
+
+
+def fact(claim, words):
+    """Return a claim as (first word, last word, label), (word, its head from 1) or (word, tag)."""
+    if found := re.fullmatch(r"([A-Z]+)\((\S+)(?: (.*))?\)", claim):
+        label, first, rest = found.groups(default="")
+        start, inside = place(first, words), rest.split()
+        if inside[:1] == [".."]:
+            return start, place(inside[1], words) + 1, label
+        end = start + 1 + len(inside)
+        assert [*words[start + 1 : end]] == [word.partition("#")[0] for word in inside], claim
+        return start, end, label
+    word, head, tag = re.fullmatch(r"([^<]+?)(?:<(\S+)|/([A-Z$]+))", claim).groups()
+    return place(word, words), tag or (0 if head == "ROOT" else place(head, words) + 1)
+
+
+def wrong(sentence, must, never):
+    """Return the claims about a parsed sentence that do not hold; of those that must not hold, the ones that do, after 'not'."""
+    true = {(start, end, label) for start, end, chain in sentence.constituents for label in chain.split(UNARY)}
+    true |= {*enumerate(sentence.heads), *enumerate(sentence.tags)}
+    held = [[fact(c, sentence.words) in true for c in claims] for claims in must + never]
+    missing = [" | ".join(claims) for claims, holds in zip(must, held) if not any(holds)]
+    return missing + ["not " + " | ".join(claims) for claims, holds in zip(never, held[len(must) :]) if any(holds)]
+
+
+def test_every_claim_is_about_words_of_its_sentence():
+    table = rows()
+    assert len({tuple(words) for _, words, *_ in table}) == len(table) == 40
+    for kind, words, must, never in table:
+        facts = [[fact(c, words) for claims in kinds for c in claims] for kinds in (must, never)]
+        assert kind and len(facts[0]) > 2 and facts[1] and not {*facts[0]} & {*facts[1]}
+
+
+def test_the_default_parser_has_as_many_right_as_before():
+    results = lalkit.load().parse_all([words for _, words, *_ in rows()])
+    right = [not wrong(r.sentence, *claims) for r, (_, _, *claims) in zip(results, rows())]
+    assert sum(right) >= RIGHT
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        results = [
+            wrong(r.sentence, *row[2:]) for r, row in zip(lalkit.load(name).parse_all([r[1] for r in rows()]), rows())
+        ]
+        for (kind, words, *_), claims in zip(rows(), results):
+            print(f"{'ok ' if not claims else '-- '}{kind:13}{' '.join(words)}   {'; '.join(claims)}")
+        print(f"{name}: {sum(not claims for claims in results)} of {len(results)} right")
