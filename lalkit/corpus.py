@@ -39,7 +39,7 @@ from lalkit.api import Parser, ParseResult
 from lalkit.chart.machine import give_back, progress
 from lalkit.chart.sums import Temperature
 from lalkit.config import MOST_PROCESSES
-from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError, whole_number
+from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError, reason, whole_number
 from lalkit.network.batches import usual
 from lalkit.network.predict import Precision, find_device, resolve_precision
 from lalkit.training.checkpoint import fingerprint, read_calibration
@@ -86,7 +86,7 @@ def reading(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise TreebankError(f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path.") from None
+        raise TreebankError(f"cannot be read ({reason(error)})", where=str(path), remedy="Check the path.") from None
 
 
 def from_stream(stream: BinaryIO, name: str, prefix: str) -> Text:

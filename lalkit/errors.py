@@ -86,6 +86,11 @@ class ParameterError(LalkitError):
     """A parameter of a notebook or of the command line is unknown, or its value is wrong."""
 
 
+def reason(error: Exception) -> str:
+    """Return why the system refused something, in words. Some errors have no text."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence with the known name that is nearest to an unknown one; an empty text if none is near."""
     near = get_close_matches(name, list(known), n=1, cutoff=0.5)

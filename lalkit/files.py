@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from lalkit.errors import LalkitError
+from lalkit.errors import LalkitError, reason
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def writing(path: str | Path) -> Iterator[None]:
         raise  # a reader of standard output that has gone: nothing is wrong with the place
     except OSError as error:
         remedy = "Check the path and the free space on the disk, or write to another place."
-        raise LalkitError(f"cannot be written ({error.strerror})", where=str(path), remedy=remedy) from None
+        raise LalkitError(f"cannot be written ({reason(error)})", where=str(path), remedy=remedy) from None
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def read_json(
         if form:
             check_form(value, form)
     except OSError as error:
-        raise kind(f"cannot be read ({error.strerror})", where=str(path), remedy=remedy) from None
+        raise kind(f"cannot be read ({reason(error)})", where=str(path), remedy=remedy) from None
     except ValueError as error:
         raise kind(f"is damaged: {error}", where=str(path), remedy=remedy) from None
     return value

@@ -36,7 +36,7 @@ from lalkit import __version__
 from lalkit.chart.machine import keep_memory
 from lalkit.cli import experiment_commands, first_steps, parser_commands  # noqa: F401 (they add their commands to app)
 from lalkit.cli.options import app
-from lalkit.errors import LalkitError, ParameterError, safe
+from lalkit.errors import LalkitError, ParameterError, reason, safe
 from lalkit.files import writing
 
 atexit.register(gc.freeze)  # when Python ends, it would look through all objects once more: that takes a second
@@ -121,7 +121,7 @@ def main() -> None:
             full = error.errno in (errno.ENOSPC, errno.EFBIG)  # all files but standard output are written by files.py
             where = error.filename or ("standard output" if full else "")
             remedy = "Check the path, its rights and the free space on the disk."
-            problem = LalkitError(error.strerror or str(error), where=str(where), remedy=remedy)
+            problem = LalkitError(reason(error), where=str(where), remedy=remedy)
         with suppress(OSError):
             # papermill leaves its bar open: the message gets a line of its own.
             for bar in list(getattr(tqdm, "_instances", ())):

@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from lalkit.draw import svg
-from lalkit.errors import LalkitError, whole_number
+from lalkit.errors import LalkitError, reason, whole_number
 
 LOOPBACK = "127.0.0.1"
 LONGEST, LARGEST = 8_192, 65_536  # characters of an address; bytes of a request's body
@@ -79,7 +79,7 @@ class LocalServer(ThreadingTCPServer):
             super().__init__(place, Handler)
         except (OSError, UnicodeError) as error:
             remedy = "Choose another port (0 means any free one), or end the program that uses it."
-            problem = f"cannot be opened: {getattr(error, 'strerror', None) or error}"
+            problem = f"cannot be opened: {reason(error)}"
             raise LalkitError(problem, where=f"port {port} of {host}", remedy=remedy) from None
         if not ipaddress.ip_address(str(self.server_address[0]).partition("%")[0]).is_loopback:
             text = "other machines that reach %s can use this page; --host %s keeps it to this one"

@@ -39,6 +39,7 @@ FORM = "Write each line like: epochs: int = 3  # help. Types: str, int, float, b
 TYPES: dict[str, Any] = {"str": str, "int": int, "float": Annotated[float, AllowInfNan(False)], "bool": bool}
 TYPES |= {f"list[{name}]": list[kind] for name, kind in TYPES.items()}
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable that tells the notebook where to save
+MOST_SHOWN = 300  # characters of a cell and of its error in a message
 PATIENCE = 60.0  # seconds that a kernel has to end by itself on a busy machine
 
 
@@ -113,7 +114,7 @@ def parse_declarations(source: str, where: str = "") -> dict[str, Parameter]:
             if name in parameters:
                 raise ValueError
             parameters[name] = Parameter(name, kind, default)
-    except (SyntaxError, ValueError, KeyError):  # pydantic's errors are ValueErrors, too
+    except (SyntaxError, ValueError, KeyError, MemoryError, RecursionError):  # pydantic's are ValueErrors, too
         problem = f"line {line} declares no parameter, or one twice, or with a wrong type"
         raise ParameterError(problem, where=where, remedy=FORM) from None
     return parameters
@@ -274,7 +275,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
     try:
         with _environment(folder) as jupyter:
             manager = {"shutdown_wait_time": PATIENCE, "connection_file": f"{jupyter}/connection.json"}
-            papermill.execute_notebook(
+            done = papermill.execute_notebook(
                 node,
                 str(output).replace("{", "{{").replace("}", "}}"),  # papermill expands braces in paths
                 parameters=changed or None,
@@ -284,11 +285,15 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
                 cwd=str(root),
                 config=Config({"KernelManager": manager}),
             )
+        for index, cell in enumerate(done.cells):
+            for out in cell.get("outputs", ()):
+                if out.get("ename") == "SystemExit":  # of sys.exit(0), which papermill takes for a success
+                    raise papermill.PapermillExecutionError(index, None, cell.source, out.ename, out.evalue, [])
         return
     except papermill.PapermillExecutionError as error:
-        line = next(iter(error.source.strip().splitlines()), "")
+        line = next(iter(error.source.strip().splitlines()), "")[:MOST_SHOWN]
         number = error.cell_index + 1 - (adds_cell and error.cell_index > place)  # in the notebook as it stands
-        said = f"{error.ename}: {' '.join(error.evalue.split())}".rstrip(": ")
+        said = f"{error.ename}: {' '.join(error.evalue[: 9 * MOST_SHOWN].split())[:MOST_SHOWN]}".rstrip(": ")
         problem = f"cell {number} failed with {said} in: {line}"
     except DeadKernelError as error:
         problem = f"the kernel died, often because of too little memory ({error})"

@@ -22,7 +22,7 @@ from safetensors.torch import load, load_file, save
 from torch import Tensor, nn
 
 from lalkit.config import Config, EncoderConfig, Temperature, from_dict, override, to_dict
-from lalkit.errors import ModelError
+from lalkit.errors import ModelError, reason
 from lalkit.files import check_form, in_utf8, read_json, regular, remove_parts, write_bytes, write_json
 from lalkit.network.alignment import NAMED, files_of
 from lalkit.network.batches import Collator
@@ -156,7 +156,7 @@ def fingerprint(folder: str | Path) -> str:
             with regular(file).open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
         except OSError as error:
-            raise ModelError(f"cannot be read ({error.strerror})", where=str(file), remedy=RETRAIN) from None
+            raise ModelError(f"cannot be read ({reason(error)})", where=str(file), remedy=RETRAIN) from None
     return digest.hexdigest()
 
 

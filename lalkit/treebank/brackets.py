@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from zipfile import BadZipFile
 
-from lalkit.errors import TreebankError
+from lalkit.errors import TreebankError, reason
 from lalkit.files import regular
 from lalkit.treebank.tree import UNARY, Node, Sentence, Span, escape, format_tree
 
@@ -137,7 +137,7 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
     try:
         raw = (regular(path) if isinstance(path, Path) else path).read_bytes()
     except UNREADABLE as error:  # path may lead into an archive
-        problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        problem = f"cannot be read ({reason(error)})"
         raise TreebankError(problem, "Check the path.", where=str(path)) from None
     return decode(raw, str(path), encoding)
 

@@ -167,7 +167,8 @@ def test_the_code_of_an_encoder_never_runs(folder, tmp_path, subtests, monkeypat
     file = folder / "model.json"
     file.write_bytes(put(file.read_bytes(), "config/model/encoder/pretrained", str(encoder)))
     train = [*RESUME[:-3], "--out", "new", "--set", f"model.encoder.pretrained={encoder}"]
-    for command in (["parse", "--model", "copy"], ["explain", "--model", "copy", "One."], train):
+    asked = [["evaluate", "copy", "--treebank", "sample"], ["search", "NP", "--treebank", "sample", "--model", "copy"]]
+    for command in (["parse", "--model", "copy"], ["explain", "--model", "copy", "One."], train, *asked):
         with subtests.test(command[0]):
             command_refused(tmp_path, command, "encoder", stdin=b"y\n" * 9)
     monkeypatch.setattr("builtins.input", lambda *_: "y")
