@@ -77,8 +77,9 @@ def test_explaining(tiny_parser, tiny_span_parser, tmp_path):
         code, out, err = lalkit("explain", "One two.", "--model", parser, "--html", "page.html", cwd=tmp_path)
         assert code == 0 and words in out and "page.html" in err, err
         assert "<!doctype html>" in (tmp_path / "page.html").read_text(encoding="utf-8").lower()
-    code, out, err = lalkit("explain", "One two. Three.", "--model", tiny_parser)
-    assert code == 0 and out.count("# ") == 2, err
+    for form, count in (("text", 2), ("tokens", 0)):
+        code, out, err = lalkit("explain", "One two. Three.", "--model", tiny_parser, "--form", form)
+        assert code == 0 and out.count("# ") == count, err
 
 
 def test_heads_under_controls(tiny_parser, tiny_span_parser, tmp_path):
@@ -98,6 +99,7 @@ MISUSE = [  # a command, its standard input, and the place that its one message 
     ("parse PARSER x", b"", "--model"), ("parse --model PARSER --form tagged", b"The_DT end\n", "stdin:1"),
     ("parse --model nowhere x --out o", b"", "nowhere"), ("parse --model PARSER --out o", b"a\nb\0\n", "line 2"),
     ("parse --model PARSER none.txt", b"", "none.txt"), ("parse --model PARSER x --workers 0", b"", "--workers"),
+    ("parse -5~degrees", b"", "parse -- '-5 degrees'"), ("parse It --model english", b"", "Did you mean en?"),
     ("parse --model PARSER --to xml x", b"", "xml"), ("serve --model PARSER --host 192.0.2.1", b"", "192.0.2.1"),
     ("explain --model PARSER \u00a0", b"", "sentence 1"), ("explain --model PARSER One. --label ZZ", b"", "ZZ"),
     ("explain --model PARSER One. --against PN", b"", "Did you mean"), ("explain It --model en --device gpu", b"", "gpu"),
@@ -116,7 +118,7 @@ MISUSE = [  # a command, its standard input, and the place that its one message 
 def test_misuse(tiny_parser, tmp_path, subtests):
     for command, stdin, place in MISUSE:
         with subtests.test(command):
-            arguments = [part.replace("PARSER", str(tiny_parser)) for part in command.split(" ")]
+            arguments = [part.replace("PARSER", str(tiny_parser)).replace("~", " ") for part in command.split(" ")]
             code, out, err = lalkit(*arguments, stdin=stdin, cwd=tmp_path)
             assert code == 2 and place in err and "Traceback" not in err and "\\n" not in err, err
             assert out == "" and list(tmp_path.iterdir()) == []

@@ -111,6 +111,10 @@ def main() -> None:
         if "" in sys.argv:
             place = f"after {sys.argv[sys.argv.index('') - 1]}"
             raise ParameterError("a word is empty", where=place, remedy="Write something, or leave it out.")
+        for before, text in zip(sys.argv, sys.argv[1:]) if "--" not in sys.argv else ():
+            if text[0] == "-" and " " in text and before[0] != "-":
+                remedy = f"Write -- before the text: {' '.join(sys.argv[1:2])} -- '{text}'"
+                raise ParameterError("a text begins as an option does", where=text, remedy=remedy)
         try:
             app()
         finally:

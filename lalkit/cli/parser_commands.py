@@ -247,6 +247,7 @@ def parse(
 def explain(
     text: list[str],
     model: options.Model = "default",
+    form: Literal["text", "tokens", "tagged"] = "text",
     label: str | None = None,
     against: str | None = None,
     html: Annotated[Path | None, options.FILE] = None,
@@ -261,6 +262,7 @@ def explain(
 
     Args:
         text: Text to explain, sentence by sentence.
+        form: text is split into sentences and words; tokens is one sentence, words between spaces; tagged has word_TAG pairs.
         label: Explain only constituents of this label, e.g. NP.
         against: Explain why they do not have this other label. The parts add up to the difference of both scores.
         html: Write an interactive page to this file.
@@ -268,12 +270,13 @@ def explain(
     from lalkit.api import Parser
     from lalkit.draw.explorer import explorer
     from lalkit.files import write_text
-    from lalkit.treebank.text import check_names, read_sentence, read_text
+    from lalkit.treebank.text import check_names, read_lines, read_sentence
 
     check_names(text)
     options.set_threads(None)
     parser = Parser.load(model, device=device)
-    sentences = [sentence for part in text for sentence in read_text(part, parser.hyphens) or [read_sentence(part)]]
+    by_part = read_lines(text, form, hyphens=parser.hyphens)
+    sentences = parser.prepared([sentence or read_sentence("") for part in by_part for sentence in part])
     source = parser.attribution
     temperature = parser.temperature if html and parser.config.model.task == "joint" else None
     looks = source.look(sentences, temperature=temperature, against=against)

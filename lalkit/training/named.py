@@ -22,6 +22,7 @@ from lalkit.files import read_json
 from lalkit.treebank.corpora import NAMES, shipped
 
 DEFAULTS = ("en", "en-span")  # the default parser is the first of them that is here
+LANGUAGES = {"english": "en", "chinese": "zh-sinica"}  # what a user may type
 HUB = "hf:"
 HUB_FILES = ["*.json", "*.safetensors", "README.md"]
 HUB_TASK = "token-classification"  # the nearest of the hub's tasks
@@ -111,7 +112,7 @@ def find(name: str | Path, **hub) -> Path:
     wanted = default() if str(name) == "default" else str(name)
     if wanted in here:
         return read_card(here[wanted]).folder
-    near = did_you_mean(str(name), ["default", *here])
+    near = did_you_mean(LANGUAGES.get(str(name).lower(), str(name)), ["default", *here])
     advice = f"Give a folder of `lalkit train`, hf:owner/name, or one of these names: {', '.join(here) or 'none'}."
     remedy = f"{near}{advice} To get another parser of lalkit: {WHEEL.format('NAME')}"
     raise ModelError("no parser here, and none is shipped under this name", where=str(name), remedy=remedy)

@@ -185,9 +185,12 @@ def read_sentence(text: Any, form: Form = "raw", number: int = 1, hyphens: bool 
     """Return one text, list of words or Sentence as a Sentence. Raises TreebankError if there are no words."""
     if isinstance(text, Sentence):
         return text
-    sentence = read_line(text, form, str(number), hyphens) if isinstance(text, str) else Sentence(text, id=str(number))
+    sentence = read_line(text, form, str(number), hyphens) if isinstance(text, str) else None
+    if not isinstance(text, str) and hasattr(text, "__iter__"):
+        sentence = Sentence(text, id=str(number))
     if sentence is None:
-        raise TreebankError("there is nothing to parse", "Give at least one word.", where=f"sentence {number}")
+        remedy = 'Give at least one word. In parse_all, errors="skip" passes over what is missing.'
+        raise TreebankError("there is nothing to parse", remedy, where=f"sentence {number}")
     return sentence
 
 

@@ -229,7 +229,7 @@ class Sentence:
         """
         if self.constituents is None:
             remedy = "Use its dependencies, or a treebank or a parser with constituents."
-            raise TreebankError("this sentence has no constituents to draw", remedy, where=self.id)
+            raise TreebankError("this sentence has no constituents", remedy, where=self.id)
         tags = self.tags or ("XX",) * len(self.words)
         leaves = [Node(tag, word=word) for tag, word in zip(tags, self.words)]
         spans = list(self.constituents)
