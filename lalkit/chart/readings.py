@@ -123,11 +123,14 @@ def k_best(scores: Scores, k: int) -> list[JointTree]:
     return sorted(trees, key=lambda tree: -tree.score)  # the queue adds in another order
 
 
-def structures(scores: Scores, words: Sequence[int]) -> Iterator[tuple[JointTree, Scores]]:
+def structures(
+    scores: Scores, words: Sequence[int], best: JointTree | None = None
+) -> Iterator[tuple[JointTree, Scores]]:
     """Yield the best tree of every set of arcs, the best first, and the scores of all trees that have these arcs.
 
     words: the words (from 0) whose arcs count. Trees that differ only in labels, in constituents, or in the arcs of other words
-    have the same structure. `log_partition` of the scores is the logarithm of the sum over all trees of a structure.
+    have the same structure. `log_partition` of the scores is the logarithm of the sum over all trees of a structure. best: it
+    comes first if no tree has a higher score.
     """
     # Minus the score of the best tree, a number, this tree, the arcs it may have, its first free word
     queue: list[tuple] = []
@@ -139,7 +142,8 @@ def structures(scores: Scores, words: Sequence[int]) -> Iterator[tuple[JointTree
 
     push(scores.arcs, 0)
     while queue:
-        _, _, tree, arcs, place = heapq.heappop(queue)
+        score, _, tree, arcs, place = heapq.heappop(queue)
+        tree, best = best if best and best.score == -score else tree, None
         for i, word in enumerate(words):
             head = tree.heads[word]
             if i >= place:

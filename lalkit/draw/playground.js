@@ -53,8 +53,9 @@ function showSentences(sentences) {
 }
 
 // The constituents of the tree that are least probable.
-function leastSure({ spans, confidence }) {
-  const rows = spans.map((span, i) => [confidence.spans[i], `${span.label}(${span.start + 1},${span.end})`]);
+function leastSure({ spans, confidence, words }) {
+  const text = ({ start, end }) => (end - start > 6 ? [...words.slice(start, start + 3), "…", ...words.slice(end - 2, end)] : words.slice(start, end)).join(" ");
+  const rows = spans.map((span, i) => [confidence.spans[i], `${span.label} “${text(span)}”`]);
   return rows.filter(([p, name]) => p < 0.9 && !name.startsWith("<H>")).sort((a, b) => a[0] - b[0]).slice(0, 3).map(([p, name]) => `${name} ${percent(p)}`);
 }
 

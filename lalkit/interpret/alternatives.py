@@ -7,15 +7,16 @@ Under constraints it is the distribution over the trees that obey them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import torch
 
+from lalkit.chart.cky import SUBHEAD
 from lalkit.chart.constraints import ArcItem, Constraints, Item, TagItem, items_of
 from lalkit.chart.joint import JointTree
 from lalkit.chart.readings import k_best, log_partition, structures, tree_score, weighted
@@ -220,26 +221,25 @@ class Readings:
             k: How many.
             differ: "structure": at least one word that is not punctuation has another head word. Each is the best tree of its
                 structure. Its probability is the exact sum over all trees with these arcs, whatever their labels and
-                constituents. "labels": the trees with the arcs of the best one. "any": all trees.
+                constituents. "labels": the trees with the arcs of the best one. "any": all trees. Of trees that differ in groups
+                (<H>) alone, which nobody sees, there is the best one.
 
         Raises:
             ParameterError: k is below 1 or above 10,000, there is no such way to differ, or no tree obeys the constraints.
         """
         k, best = whole_number("the number of trees", k, 1, MOST_TREES), self.best
         if differ == "any":
-            return self.readings(self.trees(k))
+            return self.readings(_distinct(self.trees, k))
         counted = [i for i, word in enumerate(self.sentence.words) if any(map(str.isalnum, word))]
-        found = structures(self.scores, counted)
+        found = structures(self.scores, counted, best)
         if differ == "labels":
-            return self.readings(k_best(next(found)[1], k))
+            return self.readings(_distinct(partial(k_best, next(found)[1]), k))
         trees, scores = zip(*islice(found, k))
-        # Of trees with the same score, the decoder's comes first.
-        same = (trees[0].score, *trees[0].heads[counted]) == (best.score, *best.heads[counted])
         logs = [log_partition(s.divided(self.temperature)) - self.log_partition for s in scores]
         first, *arcs = ({ArcItem(i + 1, int(tree.heads[i])) for i in counted} for tree in (best, *trees))
         return [
             Reading(self.prediction(tree), min(0.0, log), frozenset(has - first), frozenset(first - has), differ)
-            for tree, log, has in zip([best, *trees[1:]] if same else trees, logs, arcs)
+            for tree, log, has in zip(trees, logs, arcs)
         ]
 
     def attachments(self, prediction: Prediction, phrase: str | int | tuple[int, int]) -> pd.DataFrame:
@@ -277,3 +277,16 @@ class Readings:
         if not first <= last <= n:
             raise ParameterError("there is no such phrase", where=str(phrase), remedy=f"The words are 1 to {n}.")
         return first, last
+
+
+def _distinct(trees: Callable[[int], list[JointTree]], k: int) -> list[JointTree]:
+    """Return the first k trees, or fewer if there are fewer, of which no two differ in groups alone. trees: the best ones."""
+    asked, seen = k, {}
+    while len(seen) < k:
+        found = trees(asked)
+        for tree in found:
+            seen.setdefault((tuple(span for span in tree.spans if span[2] != SUBHEAD), *tree.heads), tree)
+        if len(found) < asked:
+            break
+        asked *= 2
+    return [*seen.values()][:k]

@@ -31,7 +31,8 @@ from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
 
-COLUMNS = "sentence id class gold_start gold_end gold_label start end label text head_word".split()
+COLUMNS = "sentence id class gold_start gold_end gold_label start end label word gold_head head text head_word".split()
+NOTHING = (None, None, None)
 # How many heads count as the top heads of a label: section 4.6 follows two for NP and four for S, and lists four for PP.
 TOP = {"NP": 2}
 TOP_OF_OTHERS = 4
@@ -45,9 +46,9 @@ def errors(
     If the arc labels of parses and treebank follow other conventions, arcs are left out, and the log says so.
 
     Args: arc_labels: all arc labels that the parser knows (None: those of the parses).
-    Returns: sentence, id, class, gold_start, gold_end, gold_label, start, end, label, text, head_word. If one side is missing,
-        its columns are <NA>. For a wrong arc, start and gold_start are the head words (0 = root), label and gold_label are the
-        arc labels, and end is the number of the word. head_word: in the parse; in gold if the span is missing in the parse.
+    Returns: sentence, id, class, gold_start, gold_end, gold_label, start, end, label, word, gold_head, head, text, head_word. If
+        one side is missing, its columns are <NA>. Of spans: start and end. Of a wrong arc: word (its number), gold_head and head
+        (0 = root); label and gold_label are arc labels. head_word: in the parse; in gold if the span is missing in the parse.
     """
     rows, other = [], other_arc_labels(gold, parses, arc_labels)
     if other:
@@ -58,10 +59,10 @@ def errors(
             for kind, there, here in classify(expected - predicted, predicted - expected):
                 start, end, _ = here or there
                 text = " ".join(right.words[start:end]), head_word(guess if here else right, start, end)
-                rows.append((place, right.id, kind, *(there or (None,) * 3), *(here or (None,) * 3), *text))
+                rows.append((place, right.id, kind, *(there or NOTHING), *(here or NOTHING), *NOTHING, *text))
         if right.heads and guess.heads and not other:
             rows += [(place, right.id, *row) for row in _wrong_arcs(right, guess)]
-    numbers = ["gold_start", "gold_end", "start", "end"]
+    numbers = ["gold_start", "gold_end", "start", "end", "word", "gold_head", "head"]
     return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(numbers, "Int64"))
 
 
@@ -73,7 +74,7 @@ def _wrong_arcs(right: Sentence, guess: Sentence) -> Iterator[tuple]:
         if head != other or labels[0] != labels[1]:
             kind = "wrong arc" if head != other else "wrong arc label"
             text = right.words[i], (None, *right.words)[other]
-            yield kind, head, i + 1, labels[0], other, i + 1, labels[1], *text
+            yield kind, None, None, labels[0], None, None, labels[1], i + 1, head, other, *text
 
 
 def classify(missing: set[Span], extra: set[Span]) -> Iterator[tuple[str, Span | None, Span | None]]:

@@ -55,8 +55,10 @@ MANY = {
 }  # fmt: skip
 NOT_MANY = [
     ("Yes", "texts"), (SENTENCE, "texts"), ({"One."}, "set"),
-    (pd.DataFrame({"text": ["One."]}), "DataFrame"), (["One.", NAN], "sentence 2: there is"), ([b"One.", "Two."], "sentence 1"),
-    (["One.", "Two.", " "], "sentence 3"), (["One.", NAN], 'errors="skip"'), (pd.Series(["One.", None], index=["a", "b"]), "sentence 2"),
+    (pd.DataFrame({"text": ["One."]}), "DataFrame"), (["One.", NAN], "sentence 2: there is"),
+    ([b"One.", "Two."], "sentence 1"),
+    (["One.", "Two.", " "], "sentence 3"), (["One.", NAN], 'errors="skip"'),
+    (pd.Series(["One.", None], index=["a", "b"]), "sentence 2"),
 ]  # fmt: skip
 NAMES = [  # of parsers: (name, the place that the error names)
     ("", ""), ("en-nwes", "Did you mean en-news?"), (Path(__file__), "test_calls.py"),

@@ -61,8 +61,8 @@ def test_errors_of_a_corpus(seen):
     expected = sum(a != b for g, s in zip(gold, looks) for a, b in zip(g.heads, s.sentence.heads))
     assert len(arcs) == expected
     row = arcs.iloc[0]
-    assert gold[row["sentence"]].heads[row["end"] - 1] == row["gold_start"] != row["start"]
-    assert gold[row["sentence"]].words[row["end"] - 1] == row["text"]
+    assert gold[row["sentence"]].heads[row["word"] - 1] == row["gold_head"] != row["head"]
+    assert gold[row["sentence"]].words[row["word"] - 1] == row["text"] and arcs["start"].isna().all()
     assert errors(gold, gold).empty
 
 

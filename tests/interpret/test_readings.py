@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
 import lalkit
 from lalkit.chart.constraints import ArcItem, SpanItem, TagItem, read_item
@@ -37,6 +38,16 @@ def test_alternatives_begin_with_the_parse_and_mark_what_differs(parser):
         assert all(f"+{item}" in str(other).splitlines()[0] for item in reading.added)
         ratio = (best.score - other.score) / parser.temperature
         assert best.reading.log_probability - reading.log_probability == pytest.approx(ratio)
+
+
+def test_of_equal_structures_the_parse_comes_first_and_no_two_look_alike(parser):
+    with parser.patched({"fenceposts": torch.zeros_like, "arcs": torch.zeros_like}):
+        result = parser.parse(TEXT)
+        first, *others = result.alternatives(9)
+        assert first.sentence.heads == result.sentence.heads and others[-1].score == pytest.approx(first.score)
+    for differ in ("any", "labels"):
+        found = lalkit.load("en").parse(TEXT).alternatives(300, differ)
+        assert len({(one.tree, one.sentence.heads) for one in found}) == len(found) == 300
 
 
 @pytest.mark.slow

@@ -61,7 +61,8 @@ async function show(answer) {
   find("sentence").replaceChildren(...sentences.map((text, i) => new Option(`${i + 1} of ${sentences.length}: ${text}`, i + 1)));
   find("sentence").value = chosen;
   find("choose").hidden = sentences.length < 2;
-  const doubtful = tree.spans.map(({ label, start, end }, i) => [sure.spans[i], `${label}(${start + 1},${end})`]);
+  const words = ({ start, end }) => (end - start > 6 ? [...tree.words.slice(start, start + 3), "…", ...tree.words.slice(end - 2, end)] : tree.words.slice(start, end)).join(" ");
+  const doubtful = tree.spans.map((span, i) => [sure.spans[i], `${span.label} “${words(span)}”`]);
   const unsure = doubtful.filter(([p, name]) => p < 0.9 && !name.startsWith("<H>")).sort((a, b) => a[0] - b[0]).slice(0, 3);
   find("facts").textContent = unsure.length ? `Least sure: ${unsure.map(([p, name]) => `${name} ${percent(p)}`).join(", ")}.` : "Every constituent has a probability of 90 % or more.";
   const state = new URLSearchParams([...asked].filter(([name]) => !["text", "sentence"].includes(name)));
