@@ -39,7 +39,7 @@ from lalkit.api import Parser, ParseResult
 from lalkit.chart.machine import give_back, progress
 from lalkit.chart.sums import Temperature
 from lalkit.config import MOST_PROCESSES
-from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError, reason, whole_number
+from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError, reason, safe, whole_number
 from lalkit.network.batches import usual
 from lalkit.network.predict import Precision, find_device, resolve_precision
 from lalkit.training.checkpoint import fingerprint, read_calibration
@@ -105,7 +105,7 @@ def open_lines(path: str | Path) -> Iterator[Text]:
     """Open a file and yield its lines. Raises TreebankError if the file cannot be read."""
     with reading(path):
         stream = Path(path).open("rb")
-    name = files.in_utf8(path)  # it goes into the results
+    name = safe(files.in_utf8(path))  # it goes into the results
     with stream:
         yield from_stream(stream, name, name)
 

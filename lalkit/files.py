@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import glob
+import hashlib
 import json
 import math
 import os
@@ -39,7 +40,7 @@ def growing_file(path: str | Path) -> Iterator[IO[bytes]]:
     check_writable(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        beside = path.with_name(f".{_part(path.name)}.{os.getpid()}.part")
         try:
             with beside.open("wb") as stream:
                 yield stream
@@ -48,6 +49,11 @@ def growing_file(path: str | Path) -> Iterator[IO[bytes]]:
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
+
+
+def _part(name: str) -> str:
+    """Return the beginning of the name of a part file. A long name would leave no room for the rest: systems take 255 bytes."""
+    return name if len(os.fsencode(name)) < 200 else hashlib.sha256(os.fsencode(name)).hexdigest()
 
 
 def write_bytes(path: str | Path, data: bytes) -> Path:
@@ -61,7 +67,7 @@ def remove_parts(folder: Path, name: str = "") -> None:
     """Remove the part files and part folders that killed processes left behind in a folder: those of one name, or all."""
     from psutil import pid_exists
 
-    for part in folder.glob(f".{glob.escape(name) or '*'}.*.part"):
+    for part in folder.glob(f".{glob.escape(_part(name)) or '*'}.*.part"):
         pid = part.name.split(".")[-2]
         if re.fullmatch("[0-9]{1,9}", pid) and (int(pid) == os.getpid() or not pid_exists(int(pid))):
             with suppress(OSError):  # it has gone, or is another user's

@@ -13,7 +13,7 @@ from lalkit.cli import options
 from lalkit.cli.options import command, group
 from lalkit.config import override
 from lalkit.errors import ParameterError
-from lalkit.files import check_new
+from lalkit.files import check_new, locked_folder
 
 logger = logging.getLogger(__name__)
 reports = group("report", "Write reports: of sweeps, of label heads, of errors.", no_args_is_help=True)
@@ -192,10 +192,11 @@ def study_heads(
     """
     from lalkit.studies.label_heads import compare_heads, read_runs, write
 
-    check_new(out, "table.csv", replace)
     sizes: dict[str, Any] = {"sentences": sentences, "probed": probed, "rounds": rounds}
-    comparison = compare_heads(read_runs(runs), treebank, split, keep=out / "measured", **sizes)
-    print(*write(comparison, out, f"Label heads under controls: {treebank} {split}"), sep="\n")
+    with locked_folder(out):
+        check_new(out, "table.csv", replace)
+        comparison = compare_heads(read_runs(runs), treebank, split, keep=out / "measured", **sizes)
+        print(*write(comparison, out, f"Label heads under controls: {treebank} {split}"), sep="\n")
 
 
 @command(studies, "gates")
@@ -227,7 +228,8 @@ def study_gates(
     from lalkit.studies.gates import GatesConfig, study
     from lalkit.studies.label_heads import read_runs
 
-    check_new(out, "gates.csv", replace)
     kinds = [("nothing", "0"), *product(between_commas(closes), between_commas(prices))]
     configs = [override(GatesConfig(), {"closes": kind, "price": price, "epochs": epochs}) for kind, price in kinds]
-    print(*study(read_runs(runs), treebank, out, configs, split), sep="\n")
+    with locked_folder(out):
+        check_new(out, "gates.csv", replace)
+        print(*study(read_runs(runs), treebank, out, configs, split), sep="\n")

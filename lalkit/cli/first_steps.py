@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -129,10 +130,12 @@ def run(
         parameter: A name=value from the parameters cell of the notebook. Repeat it for more parameters.
         out: The folder of the run; by default runs/NOTEBOOK/...
     """
+    from lalkit.files import locked_folder
     from lalkit.reproduce.notebook import run_notebook
 
     try:
-        result = run_notebook(notebook, options.pairs(parameter), out)
+        with locked_folder(out) if out else nullcontext():
+            result = run_notebook(notebook, options.pairs(parameter), out)
     except KeyboardInterrupt as error:
         logging.getLogger("asyncio").disabled = True  # at the end it would show a traceback of a kernel that died
         logger.info("interrupted; %s", error)

@@ -306,9 +306,11 @@ def export(
         to: The form of the network.
         precision: How weights are stored. They are computed with in 32 bits.
     """
+    from lalkit.files import locked_folder
     from lalkit.training.export import export
 
-    print(export(parser, out, precision, replace))
+    with locked_folder(out):
+        print(export(parser, out, precision, replace))
 
 
 @command()

@@ -31,7 +31,7 @@ from pydantic import AllowInfNan, TypeAdapter, ValidationError
 
 from lalkit.errors import LalkitError, ParameterError, did_you_mean
 from lalkit.evaluation import provenance
-from lalkit.files import find_json, read_json, remove_parts, write_json, writing
+from lalkit.files import find_json, in_utf8, read_json, remove_parts, write_json, writing
 
 TAG = "parameters"
 FORM = "Write each line like: epochs: int = 3  # help. Types: str, int, float, bool, list[...]."
@@ -218,6 +218,8 @@ def run_notebook(
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP ended it. The folder stays in the same way, with status "interrupted".
     """
     declared, path = read_parameters(path), Path(path).resolve()
+    if in_utf8(path) != str(path):
+        raise ParameterError("its name, or that of a folder, is not UTF-8", where=str(path), remedy="Rename it.")
     changed = convert_all(declared, parameters or {}, path.name)
     complete = {name: p.default for name, p in declared.items()} | changed
     root = find_root(path.parent)
@@ -295,8 +297,8 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
         number = error.cell_index + 1 - (adds_cell and error.cell_index > place)  # in the notebook as it stands
         said = f"{error.ename}: {' '.join(error.evalue[: 9 * MOST_SHOWN].split())[:MOST_SHOWN]}".rstrip(": ")
         problem = f"cell {number} failed with {said} in: {line}"
-    except DeadKernelError as error:
-        problem = f"the kernel died, often because of too little memory ({error})"
+    except (DeadKernelError, RuntimeError) as error:  # the second before it has begun
+        problem = f"the kernel died, often because of too little memory or too few open files ({error})"
     raise NotebookError(problem, where=path.name, remedy=f"The notebook as far as it got: {folder / path.name}")
 
 

@@ -318,13 +318,15 @@ def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) 
         picture = png(sweep_figure(sweep.runs, curve_table(sweep), sweep.axes, COUNTED))
         first = f"![F1, UAS and LAS of every run with the interval of each cell, and the scores on dev by epoch]({name}.png)"
         page = render("reproduce/report.md.jinja", title=sweep.description.question, first=first, parts=parts)
-        written.append(write_text(out / f"{name}.csv", sweep.runs.to_csv(index=False, float_format="%.6g")))
         written.append(write_json(out / f"{name}.json", sweep.record))
         if sweep.counts:
             tables = [table.assign(run=run, sentence=range(len(table))) for run, table in sweep.counts.items()]
             text = pd.concat(tables)[["run", "sentence", *KEPT]].to_csv(index=False)
             written.append(write_bytes(out / f"{name}-sentences.csv.gz", gzip.compress(text.encode(), 9, mtime=0)))
         written += [write_bytes(out / f"{name}.png", picture), write_text(out / f"{name}.md", page)]
+        written.append(
+            write_text(out / f"{name}.csv", sweep.runs.to_csv(index=False, float_format="%.6g"))
+        )  # it has ended
     return written
 
 

@@ -7,6 +7,7 @@ an interrupted comparison continues.
 
 from __future__ import annotations
 
+import gzip
 import logging
 import time
 from collections.abc import Iterator, Sequence
@@ -51,6 +52,7 @@ TESTED = ("f1", "uas")  # the scores that are tested
 MARGIN = 0.3  # points: two means that differ by less count as equal, see `lalkit.evaluation.statistics.welch`
 MEANS = 200  # training sentences over which means are taken
 LABELS = 6  # the number of labels to look at, the most frequent ones, if none are named
+SPEED = "sentences_per_second"
 VIEWED = 20  # sentences probed at a time
 COLUMNS = ("system", "seed", "what", "label", "measure", "value")
 TESTS = ["family", "system", "what", "measure", "runs", "difference", "low", "high", "p", "p_holm", "equal_p"]
@@ -148,7 +150,7 @@ def measure(
     seconds = time.process_time() - start
     evaluations = {TRAINED: evaluate(gold, trained)}
     source = parser.attribution if layer_of(parser.config.model) and parser.attribution.attends else None
-    rows: list[Row] = [(TRAINED, "", "sentences_per_second", len(gold) / seconds)]
+    rows: list[Row] = [(TRAINED, "", SPEED, len(gold) / seconds)]
     weights = [p for p in parser.network.parameters() if p.requires_grad]
     for name, tensors in (("parameters", weights), ("head_parameters", source.weights() if source else [])):
         rows.append((TRAINED, "", name, sum(x.numel() for x in tensors)))
@@ -354,7 +356,7 @@ def tests(table: pd.DataFrame) -> pd.DataFrame:
 
 SIZES = {
     "f1": "F1", "uas": "UAS", "las": "LAS", "parameters": "weights", "head_parameters": "of the heads",
-    "sentences_per_second": "sentences/s of a core",
+    SPEED: "sentences/s of a core",
 }  # fmt: skip
 REMOVED = {
     "label_f1": "F1", "label_f1_of_others": "F1 of others", "recall": "recall", "recall_of_others": "recall of others",
@@ -370,16 +372,19 @@ PROBES = {
 
 
 def write(comparison: Compared, out: str | Path, title: str) -> list[Path]:
-    """Write table.csv, tests.csv, counts.csv.gz, the page heads.md and the figure heads.png into a folder."""
-    out = Path(out)
-    out.mkdir(parents=True, exist_ok=True)
-    comparison.counts.to_csv(out / "counts.csv.gz", index=False)
+    """Write tests.csv, counts.csv.gz, the page heads.md, the figure heads.png, times.csv and, last, table.csv into a folder.
+
+    What the clock measured is in times.csv alone, so that a second study writes the same other files.
+    """
+    out, timed = Path(out), comparison.table["measure"] == SPEED
+    table, counts = comparison.table[~timed], comparison.counts.to_csv(index=False)
     return [
-        write_text(out / "table.csv", comparison.table.to_csv(index=False)),
+        write_bytes(out / "counts.csv.gz", gzip.compress(counts.encode(), 9, mtime=0)),
         write_text(out / "tests.csv", comparison.tests.to_csv(index=False, float_format="%.6g")),
-        write_text(out / "heads.md", page(comparison.table, comparison.tests, title)),
-        write_bytes(out / "heads.png", png(heads_figure(drawn(comparison.table)))),
-        out / "counts.csv.gz",
+        write_text(out / "heads.md", page(table, comparison.tests, title)),
+        write_bytes(out / "heads.png", png(heads_figure(drawn(table)))),
+        write_text(out / "times.csv", comparison.table[timed].to_csv(index=False)),
+        write_text(out / "table.csv", table.to_csv(index=False)),  # it means that the study has ended
     ]
 
 

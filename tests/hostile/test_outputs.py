@@ -118,6 +118,21 @@ def test_what_a_live_process_writes_is_left_alone(tmp_path, monkeypatch):
     assert {name: (tmp_path / name).exists() for name in stays} == stays
 
 
+def test_a_name_as_long_as_the_system_takes(tmp_path):
+    for size in (199, 200, 249, 255):
+        write_bytes(tmp_path / ("x" * size), b"new")
+    assert len(files_of(tmp_path)) == 4
+
+
+def test_two_commands_with_one_out(tiny_parser, tmp_path, subtests):
+    """The second is refused before it works: one result would be lost."""
+    with locked_folder(tmp_path / "out"):
+        for command in ("study heads PARSER", "study gates PARSER", "export PARSER", "run none.ipynb"):
+            arguments = [*command.replace("PARSER", str(tiny_parser)).split(), "--out", "out"]
+            with subtests.test(command):
+                command_refused(tmp_path, arguments, "out: is being written by another process")
+
+
 def test_a_lock_leaves_nothing(tmp_path):
     """Not a file, nor a folder in which nothing was left; an empty folder of the user stays."""
     (tmp_path / "mine").mkdir()

@@ -129,7 +129,7 @@ def test_a_real_sweep_becomes_files_from_which_the_same_report_is_made(done, tmp
     before = plt.get_fignums()
     written = reports.report([folder], tmp_path / "first")
     assert plt.get_fignums() == before  # it has closed its own
-    names = ["two.csv", "two.json", "two-sentences.csv.gz", "two.png", "two.md"]
+    names = ["two.json", "two-sentences.csv.gz", "two.png", "two.md", "two.csv"]  # the last one means: it has ended
     assert [path.name for path in written] == names
     sweep = reports.read_sweep(folder)
     runs = pd.read_csv(tmp_path / "first" / "two.csv")

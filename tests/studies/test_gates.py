@@ -71,7 +71,7 @@ def test_a_study_is_repeated_from_its_parsers(tiny_parser, tmp_path, monkeypatch
     first = [file.read_text() for file in files]
     monkeypatch.setattr(gates, "prune", None)
     assert [file.read_text() for file in study(runs, "sample", tmp_path, configs, "dev")] == first
-    table, heads, tests = map(pd.read_csv, files)
+    heads, tests, table = map(pd.read_csv, files)
     assert list(table["closes"]) == ["nothing", "output"] * 2 and (table["kept"] <= table["heads"]).all()
     assert heads[heads["gate"] > 0].groupby(["seed", "closes"]).size().tolist() == table["kept"].tolist()
     assert set(tests["what"]) == {"output, 5"} and set(tests["runs"]) == {2}
@@ -85,7 +85,7 @@ def test_the_command_writes_the_tables(tiny_parser, tiny_span_parser, tmp_path):
     given = ("--treebank", "sample", "--epochs", "1", "--prices", "5", "--closes", " output", "--split", "dev")
     code, printed, messages = lalkit("study", "gates", f"paper={tiny_parser}", *given, "--out", tmp_path / "gates")
     assert code == 0, messages
-    assert [line.rpartition("/")[2] for line in printed.split()] == ["gates.csv", "gates-heads.csv", "gates-tests.csv"]
+    assert [line.rpartition("/")[2] for line in printed.split()] == ["gates-heads.csv", "gates-tests.csv", "gates.csv"]
     parser = Parser.load(tmp_path / "gates" / "paper-1-output-5.0")  # an ordinary parser
     assert len(parser.parse("It rained .", "tokens").sentence) == 3 and len(parser.contributions("It rained ."))
     code, _, messages = lalkit("study", "gates", tiny_span_parser, *given, "--out", tmp_path / "other")
