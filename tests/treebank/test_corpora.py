@@ -95,15 +95,16 @@ def test_counts_of_the_corpora():
         ("ewt", "train"): (12_544, 288, 0), ("ewt", "dev"): (2_001, 31, 0), ("gum", "train"): (3_707, 142, 2_336),
         ("gum", "dev"): (438, 24, 333), ("ptb-sample", "train"): (3401, 0, 0), ("craft", "dev"): (2780, 0, 0),
     }  # fmt: skip
-    for (name, split), (sentences, crossing, disagreeing) in expected.items():
-        corpus = load(name, split)
+    found = {key: load(*key) for key in expected}
+    for key, (sentences, crossing, disagreeing) in expected.items():
+        corpus = found[key]
         kept, line = trainable(corpus.sentences, 999, one_layer=True)
         assert (len(corpus), corpus.problems) == (sentences, ())
         assert f"{crossing} with crossing arcs" in line or not crossing and len(kept) > 0.99 * sentences
         assert line.endswith(f", {disagreeing} constituents that disagree with the arcs") == (disagreeing > 0)
-    assert sum(len(s.constituents) for s in load("gum", "train")) == 58_662
-    assert out_of_reach(load("ewt", "dev").sentences) == (31, 36)
-    craft = load("craft", "dev")  # a reader that splits at such spaces loses the alignment
+    assert sum(len(s.constituents) for s in found["gum", "train"]) == 58_662
+    assert out_of_reach(found["ewt", "dev"].sentences) == (31, 36)
+    craft = found["craft", "dev"]  # a reader that splits at such spaces loses the alignment
     assert sum(w.count("\u2009") + w.count("\u200a") for s in craft for w in s.words) == 2
     assert stats(craft)["groups (<H>)"] > 0
 
