@@ -50,14 +50,13 @@ def train(
         epochs: How often the training sentences are seen.
         max_minutes: Plan the training so that it ends in this time.
         resume: Continue the run in --out.
-        dry_run: Train nothing; estimate the number of weights, the memory and the time.
+        dry_run: Train and write nothing; estimate the number of weights, the memory and the time.
     """
     from lalkit import config
     from lalkit.training import loop
 
-    if (out is None) != dry_run:
-        remedy = "Give either --out FOLDER or --dry-run."
-        raise ParameterError("a training needs --out, and a dry run has none", remedy=remedy)
+    if out is None and not dry_run:
+        raise ParameterError("a training needs --out", remedy="Give --out FOLDER, or --dry-run for an estimate.")
     named = {"seed": seed, "epochs": epochs, "max_minutes": max_minutes}
     named = {"model.task": task} | {f"train.{name}": value for name, value in named.items()}
     settings = options.pairs(set_) | {name: value for name, value in named.items() if value is not None}

@@ -193,9 +193,9 @@ def test_no_name_controls_the_terminal_or_forges_a_line(tiny_parser, tmp_path, s
                 status, out, err = lalkit(*arguments, f"x{code}y", cwd=tmp_path)
                 assert code not in out + err and "Traceback" not in err, (status, out, err)
     (tmp_path / "x\x1b[2J\ny").write_text("One.\n")
-    arguments = ["parse", "--model", tiny_parser, "x\x1b[2J\ny", "--out", "z\x1b[2J\ny"]
+    arguments = ["parse", "--model", tiny_parser, "x\x1b[2J\ny", "--out", "z\x1b[2J\ny", "--to", "conllu"]
     code, _, err = lalkit(*arguments, cwd=tmp_path)
-    assert code == 0 and "\x1b" not in err and "\ny" not in err
+    assert code == 0 and "\x1b" not in err + (tmp_path / "z\x1b[2J\ny").read_text() and "\ny" not in err
 
 
 @pytest.mark.slow
