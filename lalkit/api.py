@@ -935,9 +935,6 @@ class Parser(Questions):
         server.height = height
         return server
 
-    def _read(self, texts: Texts) -> list[Sentence]:
-        return self.prepared(sentences_of(texts, self.hyphens))
-
     def look(self, texts: Texts, **options) -> list[Look]:
         """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.source.AttributionSource.look`.
 
@@ -946,7 +943,7 @@ class Parser(Questions):
         """
         from lalkit.interpret.paper_layer import PaperLayer
 
-        return PaperLayer(self.network, self.collator, self.config.train.lam).look(self._read(texts), **options)
+        return PaperLayer(self.network, self.collator, self.config.train.lam).look(self._sentences(texts), **options)
 
     def terms(self, texts: Texts, **options) -> list[Terms]:
         """Parse, and keep the terms of every score. options: those of `AttributionSource.look`.
@@ -957,7 +954,7 @@ class Parser(Questions):
         """
         from lalkit.interpret.span_layer import SpanLayer
 
-        return SpanLayer(self.network, self.collator, self.config.train.lam).look(self._read(texts), **options)
+        return SpanLayer(self.network, self.collator, self.config.train.lam).look(self._sentences(texts), **options)
 
     def view(self, texts: Texts, **options) -> AttentionView:
         """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`.
@@ -965,7 +962,7 @@ class Parser(Questions):
         >>> parser.view("It rained.").weights.shape
         torch.Size([1, 64, 1, 5])
         """
-        return self.attribution.view(self._read(texts), **options)
+        return self.attribution.view(self._sentences(texts), **options)
 
 
 @checked

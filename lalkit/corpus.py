@@ -39,7 +39,7 @@ from lalkit.api import Parser, ParseResult
 from lalkit.chart.machine import give_back, progress
 from lalkit.chart.sums import Temperature
 from lalkit.config import MOST_PROCESSES
-from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError, reason, safe, whole_number
+from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError, safe, whole_number
 from lalkit.network.batches import usual
 from lalkit.network.predict import Precision, find_device, resolve_precision
 from lalkit.training.checkpoint import fingerprint, read_calibration
@@ -80,20 +80,11 @@ class Text(NamedTuple):
         return self.status.st_size - self.start if self.status and stat.S_ISREG(self.status.st_mode) else None
 
 
-@contextmanager
-def reading(path: str | Path) -> Iterator[None]:
-    """Turn an error of the system into a TreebankError that names this path."""
-    try:
-        yield
-    except OSError as error:
-        raise TreebankError(f"cannot be read ({reason(error)})", where=str(path), remedy="Check the path.") from None
-
-
 def from_stream(stream: BinaryIO, name: str, prefix: str) -> Text:
     """Return the lines of an open file or of standard input. At most `LONGEST` bytes of a line are held in memory."""
 
     def line() -> bytes:
-        with reading(name):
+        with files.reading(name, kind=TreebankError):
             return stream.readline(LONGEST + 1)
 
     start = stream.tell() if stream.seekable() else 0
@@ -103,7 +94,7 @@ def from_stream(stream: BinaryIO, name: str, prefix: str) -> Text:
 @contextmanager
 def open_lines(path: str | Path) -> Iterator[Text]:
     """Open a file and yield its lines. Raises TreebankError if the file cannot be read."""
-    with reading(path):
+    with files.reading(path, kind=TreebankError):
         stream = Path(path).open("rb")
     name = safe(files.in_utf8(path))  # it goes into the results
     with stream:

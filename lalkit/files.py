@@ -31,6 +31,17 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 @contextmanager
+def reading(
+    path: str | Path, remedy: str = "Check the path.", kind: type[LalkitError] = LalkitError, errors: Any = OSError
+) -> Iterator[None]:
+    """Turn an error of the system into one of this class that names this path. errors: what a file that cannot be read raises."""
+    try:
+        yield
+    except errors as error:
+        raise kind(f"cannot be read ({reason(error)})", where=str(path), remedy=remedy) from None
+
+
+@contextmanager
 def growing_file(path: str | Path) -> Iterator[IO[bytes]]:
     """Yield a file to write bytes to. It gets its name at the end, when it is whole. Missing folders are made.
 
@@ -148,13 +159,12 @@ def read_json(
         LalkitError: the file is not there, is not UTF-8, holds no JSON object, or holds one that `parse_json` refuses.
     """
     try:
-        value = parse_json(regular(path).read_text(encoding="utf-8"), nan)
+        with reading(path, remedy, kind):
+            value = parse_json(regular(path).read_text(encoding="utf-8"), nan)
         if not isinstance(value, dict):
             raise ValueError("it holds no JSON object")
         if form:
             check_form(value, form)
-    except OSError as error:
-        raise kind(f"cannot be read ({reason(error)})", where=str(path), remedy=remedy) from None
     except ValueError as error:
         raise kind(f"is damaged: {error}", where=str(path), remedy=remedy) from None
     return value

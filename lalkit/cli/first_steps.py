@@ -152,6 +152,8 @@ def models_list(context: typer.Context, json_: options.Json = None) -> None:
     """
     if context.invoked_subcommand:
         return
+    import pandas as pd
+
     from lalkit.training.named import default, places, read_card
 
     rows, here = [], places()
@@ -159,17 +161,15 @@ def models_list(context: typer.Context, json_: options.Json = None) -> None:
         facts = read_card(place).facts
         best = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
         split = "test" if best.get("test") else "dev"
-        row = {"name": name, **{key: best[split][key] for key in ("f1", "uas", "las")}, "split": split}
-        row |= {key: facts[key] for key in ("treebank", "encoder", "licence")}
-        rows.append(row | {"bytes": sum(file.stat().st_size for file in place.iterdir())})
+        row = {"name": name, **{key: best[split][key] for key in ("f1", "uas", "las")}}
+        row["on"] = f"{'a mixture' if '+' in facts['treebank'] else facts['treebank']} {split}"
+        row["MB"] = round(sum(file.stat().st_size for file in place.iterdir()) / 1e6, 1)
+        rows.append(row | {key: facts[key] for key in ("encoder", "licence")})
     if options.given(rows, json_):
         return
-    print(f"{'name':15}{'F1':>7}{'UAS':>7}{'LAS':>7}  {'on':18}{'MB':>6}  {'encoder':10}licence of the weights")
-    for row in rows:
-        scores = "".join(f"{row[key]:7.2f}" for key in ("f1", "uas", "las"))
-        on = f"{'a mixture' if '+' in row['treebank'] else row['treebank']} {row['split']}"
-        size = f"{row['bytes'] / 1e6:6.1f}"
-        print(f"{row['name']:15}{scores}  {on:18}{size}  {row['encoder'] or 'none':10}{row['licence']}")
+    names = pd.Series([row.pop("name") for row in rows])
+    table = pd.DataFrame(rows, names).assign(licence=lambda t: t["licence"].str.ljust(t["licence"].str.len().max()))
+    print(table.to_string(justify="left", float_format="{:.2f}".format))
     if default() in here:
         print(f"{'default':15}the same as {default()}")
 

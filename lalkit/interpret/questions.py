@@ -108,6 +108,7 @@ class Questions:
     """
 
     parse_all: Callable
+    prepared: Callable
     network: Any
     vocab: Any
     info: dict
@@ -378,7 +379,7 @@ class Questions:
         return self.attribution.look(sentences, **options), sentences
 
     def _sentences(self, texts: Texts) -> list[Sentence]:
-        if sentences := sentences_of(texts, self.hyphens):
+        if sentences := self.prepared(sentences_of(texts, self.hyphens)):
             return sentences
         raise LalkitError("there is nothing to parse", remedy="Give at least one sentence.")
 

@@ -324,9 +324,8 @@ def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) 
             text = pd.concat(tables)[["run", "sentence", *KEPT]].to_csv(index=False)
             written.append(write_bytes(out / f"{name}-sentences.csv.gz", gzip.compress(text.encode(), 9, mtime=0)))
         written += [write_bytes(out / f"{name}.png", picture), write_text(out / f"{name}.md", page)]
-        written.append(
-            write_text(out / f"{name}.csv", sweep.runs.to_csv(index=False, float_format="%.6g"))
-        )  # it has ended
+        # The last one means that the report has ended.
+        written.append(write_text(out / f"{name}.csv", sweep.runs.to_csv(index=False, float_format="%.6g")))
     return written
 
 

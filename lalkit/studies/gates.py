@@ -110,11 +110,8 @@ def study(
         what = TRAINED if config.closes == "nothing" else f"{config.closes}, {config.price:g}"
         scored += [(run.system, run.seed, what, "", name, value) for name, value in scores.items()]
     compared = tests(pd.DataFrame(scored, columns=list(COLUMNS)))
-    tables = {
-        "gates-heads": pd.DataFrame(heads),
-        "gates-tests": compared,
-        "gates": pd.DataFrame(rows),
-    }  # gates: the study has ended
+    # The last one means that the study has ended.
+    tables = {"gates-heads": pd.DataFrame(heads), "gates-tests": compared, "gates": pd.DataFrame(rows)}
     return [write_text(out / f"{n}.csv", t.to_csv(index=False, float_format="%.6g")) for n, t in tables.items()]
 
 

@@ -22,8 +22,8 @@ from safetensors.torch import load, load_file, save
 from torch import Tensor, nn
 
 from lalkit.config import Config, EncoderConfig, Temperature, from_dict, override, to_dict
-from lalkit.errors import ModelError, reason
-from lalkit.files import check_form, in_utf8, read_json, regular, remove_parts, write_bytes, write_json
+from lalkit.errors import ModelError
+from lalkit.files import check_form, in_utf8, read_json, reading, regular, remove_parts, write_bytes, write_json
 from lalkit.network.alignment import NAMED, files_of
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import check_numbers, fill
@@ -152,11 +152,8 @@ def fingerprint(folder: str | Path) -> str:
     digest = hashlib.sha256()
     for name in ("model.json", Path(read_content(folder, "model")["weights"]).name):
         file = Path(folder) / name
-        try:
-            with regular(file).open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
-        except OSError as error:
-            raise ModelError(f"cannot be read ({reason(error)})", where=str(file), remedy=RETRAIN) from None
+        with reading(file, RETRAIN, ModelError), regular(file).open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()
 
 

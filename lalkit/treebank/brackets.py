@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from zipfile import BadZipFile
 
-from lalkit.errors import TreebankError, reason
-from lalkit.files import regular
+from lalkit.errors import TreebankError
+from lalkit.files import reading, regular
 from lalkit.treebank.tree import UNARY, Node, Sentence, Span, escape, format_tree
 
 TOKEN = re.compile(r"[()]|[^ \t\r\n\f\v()]+")
@@ -134,11 +134,8 @@ def _close(labels: list[str], items: list[Node | str]) -> Node:
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
     """Read a text file. Raises TreebankError for a missing file, a wrong encoding or a NUL byte."""
-    try:
+    with reading(path, kind=TreebankError, errors=UNREADABLE):  # path may lead into an archive
         raw = (regular(path) if isinstance(path, Path) else path).read_bytes()
-    except UNREADABLE as error:  # path may lead into an archive
-        problem = f"cannot be read ({reason(error)})"
-        raise TreebankError(problem, "Check the path.", where=str(path)) from None
     return decode(raw, str(path), encoding)
 
 
