@@ -119,20 +119,15 @@ def top_heads(contributions: Contributions, norm: str, label: str, count: int | 
 
 
 def missed(
-    contributions: Contributions,
-    norm: str,
-    count: int | None = None,
-    chosen_from: Literal["parsed", "correct"] = "parsed",
-    among: Literal["relabelled", "missed"] = "relabelled",
+    contributions: Contributions, norm: str, among: Literal["relabelled", "missed"] = "relabelled"
 ) -> pd.DataFrame:
     """Count, for each label, the gold spans that the parse gives another label although a top head of their own label leads them.
 
     The paper counts 36 of 53 for NP and 141 of 193 for S: spans that its parser predicted with another label. Look with
     `besides=gold_spans(gold)`, and gather with `gold=gold`.
 
-    Args: count: the number of top heads of a label, as in `top_heads`. chosen_from: the spans that decide which heads these are:
-        all spans of the parse, as in the paper, or the correct ones. among: the gold spans to count: "relabelled", those over
-        whose words the parse has another label, as in the paper; "missed", all that are not in the parse.
+    Args: among: the gold spans to count: "relabelled", those over whose words the parse has another label, as in the paper;
+        "missed", all that are not in the parse.
     Returns: label, norm, among, heads (the top heads), gold (gold spans), missed (those of them that are counted), still (those
         of the missed that a top head leads), percent, by_chance (percent of all parsed spans, with any label, that one of these
         heads leads).
@@ -142,14 +137,13 @@ def missed(
         raise LalkitError("gold spans are needed", remedy="Look with besides=gold_spans(gold), gather with gold=gold.")
     parsed, gold = spans["parsed"].to_numpy(), spans["gold"].to_numpy(dtype=bool)
     top, right = contributions.top(norm), contributions.where(parsed & gold)
-    deciding = right if chosen_from == "correct" else contributions.parsed
     lost = gold & ~parsed
     if among == "relabelled":
         words = pd.MultiIndex.from_frame(spans[["sentence", "start", "end"]])
         lost &= words.isin(words[parsed])
     rows = []
     for label in right.spans["label"].value_counts().index:
-        heads, of_label = top_heads(deciding, norm, label, count), contributions.labelled(label)
+        heads, of_label = top_heads(contributions.parsed, norm, label), contributions.labelled(label)
         counted = top[of_label & lost]
         still = int(np.isin(counted, heads).sum())
         percent = 100 * still / len(counted) if len(counted) else np.nan
