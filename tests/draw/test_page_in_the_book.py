@@ -35,6 +35,7 @@ ODD = [
     MARKUP,
     "I ❤️ 👩‍👩‍👧 漢字, naïve café 🇩🇪 :-)",
     "Go",
+    "constructor toString __proto__ hasOwnProperty valueOf isPrototypeOf .",  # what every plain object of JavaScript has
     " and ".join([TEXT[:-1]] * 15) + " .",
 ]  # the last has 120 words
 CHECKS = "async ([name, given]) => (await import('./page_checks.js'))[name](given)"

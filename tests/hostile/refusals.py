@@ -44,7 +44,7 @@ def check_refusal(code: int, err: str, *places: str) -> None:
     for place in places:
         assert place in err
     if "Usage: " not in err:
-        _, message = err.rsplit("lalkit: ", 1)
+        _, message = f"\n{err}".rsplit("\nlalkit: ", 1)
         assert "\n  " in message.rstrip(), f"no remedy: {message}"
 
 

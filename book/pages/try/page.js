@@ -42,7 +42,10 @@ function started() {
   worker.addEventListener("message", ({ data }) => {
     if (data.whole) showLoading(data);
     else if (data.number !== number) return; // a later question waits
-    else if (data.problem) say(data.problem, true);
+    else if (data.problem) {
+      find("answer").hidden = true; // that of an earlier sentence
+      say(data.problem, true);
+    }
     else show(data.answer);
   });
   worker.addEventListener("error", () => giveUp("The parser cannot be loaded: this copy of the book was made without it (make book, with a network, adds it)."));

@@ -1,11 +1,11 @@
 // The sub-words of a word, as the tokenizer of MiniLM (BERT, uncased) gives them: the library tokenizers with tokenizer.json.
 const HAN = /[\u4e00-\u9fff\u3400-\u4dbf\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}\u{2b920}-\u{2ceaf}\uf900-\ufaff\u{2f800}-\u{2fa1f}]/gu;
-const QUOTES = { "``": '"', "''": '"' };
+const QUOTES = new Map([["``", '"'], ["''", '"']]); // no plain object: it has a constructor, too
 const LONGEST = 100; // characters of a part that is looked up
 
 // table: Map from a sub-word to its id. Returns ids, at least one.
 export function wordPieces(word, table) {
-  const ids = parts(normalised(QUOTES[word] ?? word)).flatMap((part) => pieces(part, table));
+  const ids = parts(normalised(QUOTES.get(word) ?? word)).flatMap((part) => pieces(part, table));
   return ids.length ? ids : [table.get("[UNK]")];
 }
 
