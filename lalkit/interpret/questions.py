@@ -32,9 +32,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from copy import copy, deepcopy
-from functools import partial, wraps
+from contextlib import contextmanager, nullcontext
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -45,6 +45,8 @@ from lalkit.chart.constraints import items_of
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES, PAGE_WORDS
 from lalkit.errors import LalkitError, ModelError, ParameterError, checked, shown, whole_number
 from lalkit.network.batches import subwords_of_words
+from lalkit.network.encoder import Change
+from lalkit.network.parser import READING
 from lalkit.network.predict import Prediction, check_joint, predict, predict_batches
 from lalkit.treebank.text import Form, read_line, read_sentence, read_sentences, split_sentences
 from lalkit.treebank.tree import Sentence
@@ -72,30 +74,6 @@ class Vectors(NamedTuple):
 
     array: np.ndarray
     index: pd.DataFrame
-
-
-def again(function: Callable) -> Callable:
-    """Make a `with` block of a generator function, as `contextmanager` does, that may be entered again."""
-
-    @wraps(function)
-    def call(*args, **options) -> Block:
-        return Block(partial(contextmanager(function), *args, **options))
-
-    return call
-
-
-class Block:
-    """A `with` block that may be entered several times, also inside itself. make: returns a block that is entered once."""
-
-    def __init__(self, make: Callable):
-        self.make, self.entered = make, []
-
-    def __enter__(self) -> Any:
-        self.entered.append(self.make())
-        return self.entered[-1].__enter__()
-
-    def __exit__(self, *error) -> bool | None:
-        return self.entered.pop().__exit__(*error)
 
 
 @checked
@@ -257,12 +235,13 @@ class Questions:
             raise LalkitError("has no gold tree", where=bare[0].where, remedy="Give the sentences of a treebank.")
         return gold, [result.sentence for result in self.parse_all(gold, **options)]
 
-    @again
-    def without(self, heads: int | str | Iterable[int | str]) -> Iterator[Questions]:
+    def without(self, heads: int | str | Iterable[int | str]) -> Change:
         """Remove label heads inside the `with` block: `with parser.without(heads=[3, 7]):`. In nested blocks, all changes hold.
 
         >>> with parser.without(heads=[3, 7]):
         ...     changed = parser.parse("It rained.")
+
+        A change holds in the thread that entered the block. A new thread starts without changes.
 
         Joint ablation: without the four heads that most often lead an NP.
 
@@ -275,8 +254,7 @@ class Questions:
         network that parsed it: ask for its explanations inside the same block.
         """
         source = self.attribution
-        with source.layer.hooked(**source.without(heads, torch.zeros(source.heads))["head out"]):
-            yield self
+        return Change([(source.layer, source.without(heads, torch.zeros(source.heads))["head out"])], self)
 
     def hooks(self) -> pd.DataFrame:
         """Return the points where `activations` reads values and `patched` changes them: point, axes of the value.
@@ -303,10 +281,9 @@ class Questions:
         names = [points] if isinstance(points, str) else list(points)
         return [self._record(sentence, names)[1] for sentence in self._sentences(texts)]
 
-    @again
     def patched(
         self, points: Mapping[str, Any], words: int | Iterable[int] | None = None, heads: Heads | None = None
-    ) -> Iterator[Questions]:
+    ) -> Change:
         """Change values inside the `with` block, at the hook points that `hooks` lists (activation patching).
 
         >>> saved = parser.activations("We left.", "encoder.0.contexts")[0]
@@ -322,20 +299,18 @@ class Questions:
             ParameterError: There is no such point, word or head, the tensor has another shape than the value, or a function
                 returns no numbers or parses with this parser.
         """
-        known, batches = self.network.hook_points(), []
+        known = self.network.hook_points()
         if unknown := [name for name in points if name not in known]:
             raise ParameterError(f"there is no hook point {unknown[0]!r}", remedy="`parser.hooks()` lists them.")
         for kinds, items in ((WORD_AXES, words), (HEAD_AXES, heads)):
             if items is not None and (bare := [name for name in points if not {*kinds} & {*known[name][-1].split()}]):
                 raise ParameterError(f"there is no {kinds[0]} to choose at {bare[0]!r}", remedy="See `parser.hooks()`.")
-        choose = partial(_patch, partial(_chosen, batches, self.vocab.labels[1:]), words, heads)
-        with ExitStack() as stack:
-            if words is not None:
-                stack.callback(self.network.words.register_forward_pre_hook(partial(_see, batches)).remove)
-            for name, change in points.items():
-                layer, point, axes = known[name]
-                stack.enter_context(layer.hooked(**{point: partial(choose, name, axes, change)}))
-            yield self
+        choose = partial(_patch, partial(_chosen, self.vocab.labels[1:]), words, heads)
+        parts = []
+        for name, change in points.items():
+            layer, point, axes = known[name]
+            parts.append((layer, {point: partial(choose, name, axes, change)}))
+        return Change(parts, self)
 
     def self_attention(self, texts: Texts, layer: Literal["encoder", "pretrained"] = "encoder") -> SelfAttention:
         """Return the attention between words of every self-attention head: see `tables.SelfAttention`.
@@ -389,10 +364,6 @@ def sentences_of(texts: Texts, hyphens: bool = True) -> list[Sentence]:
     return read_sentences([texts] if isinstance(texts, str | Sentence) else texts, "raw", hyphens)
 
 
-def _see(batches: list, module: Any, inputs: tuple) -> None:
-    batches.append(inputs[0])
-
-
 def _patch(
     choose: Callable, words: Any, heads: Any, name: str, axes: str, change: Any, value: Tensor, *context: Tensor
 ) -> Tensor:
@@ -423,12 +394,12 @@ def _patch(
     return new
 
 
-def _chosen(batches: Sequence, labels: Sequence[str], kind: str, items: Any, size: int) -> Tensor:
-    """Return which places of an axis are chosen, [size]. batches: what the network has read; the last one counts."""
+def _chosen(labels: Sequence[str], kind: str, items: Any, size: int) -> Tensor:
+    """Return which places of an axis are chosen, [size]."""
     from lalkit.interpret.source import chosen
 
     if kind == "sub-word":
-        of_words = subwords_of_words(batches[-1])
+        of_words = subwords_of_words(READING.get())
         return of_words[chosen(items, len(of_words), "word")].any(0)
     return chosen(items, size, kind, int(kind == "word"), labels if kind == "label" else ())
 
@@ -436,8 +407,7 @@ def _chosen(batches: Sequence, labels: Sequence[str], kind: str, items: Any, siz
 class TypedSentences:
     """Parse typed sentences, each as the parameters of an address ask.
 
-    The answers come from a copy of the network that shares its weights. So heads that are switched off here are not switched off
-    for anyone who uses the parser at the same time.
+    Heads that are switched off for one answer are switched off in its thread alone: see `lalkit.network.encoder.Change`.
     """
 
     def __init__(self, parser: Questions):
@@ -445,11 +415,8 @@ class TypedSentences:
         check_joint(parser.network.config.task)
         self.heads, labels = parser.attribution.heads, parser.attribution.head_labels
         self.example = ", ".join(labels[1:3]) or "3, 7"  # 0 is <H>
-        shared = {id(weight): weight for weight in (*parser.network.parameters(), *parser.network.buffers())}
         self.ready: tuple[Mapping, str] | None = None  # the last question, and its page
-        self.parser: Any = copy(parser)
-        self.parser.network = deepcopy(parser.network, shared)
-        vars(self.parser).pop("attribution")
+        self.parser: Any = parser
 
     def trees(self, arguments: Mapping[str, Sequence[str]]) -> dict:
         """Return the sentences, the best structures, the probabilities of the tree that is shown, and what changes cost.

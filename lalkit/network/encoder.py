@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -24,14 +25,40 @@ M = TypeVar("M", bound=nn.Module)
 Sizes = tuple[int, ...]  # of content and of position; or of the whole vector, where it is not partitioned
 
 
+CHANGES: ContextVar[tuple[Change, ...]] = ContextVar(
+    "CHANGES", default=()
+)  # those of this context, the earlier ones first
+
+
+class Change(AbstractContextManager):
+    """A `with` block in which functions change values inside layers. It may be entered several times, also inside itself.
+
+    Several changes may hold at the same time, and end in any order. They belong to the context (`contextvars`) that entered them:
+    to this thread, or to this task of asyncio and those that it starts. A new thread starts without changes.
+    """
+
+    def __init__(self, parts: Sequence[tuple[HookedModule, Mapping[str, Callable]]], value: Any = None):
+        """parts: layers, each with its functions by the names of their points. value: what `with ... as` gives."""
+        self.parts, self.value = parts, value
+
+    def __enter__(self) -> Any:
+        CHANGES.set((*CHANGES.get(), self))
+        return self.value
+
+    def __exit__(self, *error) -> None:
+        changes = [*CHANGES.get()]
+        if self in changes:
+            del changes[len(changes) - 1 - changes[::-1].index(self)]
+        CHANGES.set(tuple(changes))
+
+
 class HookedModule(nn.Module):
     """A layer that lets other code change its intermediate values at named points.
 
         with layer.hooked(contexts=torch.zeros_like):
             network(batch)
 
-    Several changes may hold at the same time, and end in any order: each removes only its own. A copy or a pickle of a layer has
-    none of them. Without changes the layer computes what it always does.
+    A copy or a pickle of a layer has no changes. Without changes the layer computes what it always does.
 
     `points` has the names of a layer's points, each with the axes of its value. A function gets the value, and at some points
     more, as the layer's docstring says. position: START, the words and STOP. word: the words alone. place: between words.
@@ -39,38 +66,30 @@ class HookedModule(nn.Module):
 
     points: Mapping[str, str] = {}
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.changes: dict[int, dict[str, Callable]] = {}  # a block's functions, by the names of their points
-
-    @contextmanager
-    def hooked(self, **functions: Callable) -> Iterator[None]:
+    def hooked(self, **functions: Callable) -> Change:
         """Set a function at each named point, inside the `with` block only. It gets what an outer block's function returns.
 
         Raises ValueError for a point that the layer does not have.
         """
         if unknown := functions.keys() - self.points:
             raise ValueError(f"no hook point {', '.join(sorted(unknown))}: the layer has {', '.join(self.points)}")
-        self.changes[id(functions)] = functions
-        try:
-            yield
-        finally:
-            del self.changes[id(functions)]
+        return Change([(self, functions)])
 
     @property
     def hooks(self) -> set[str]:
         """The points at which functions are set."""
-        return {point for functions in tuple(self.changes.values()) for point in functions}
+        return {point for functions in self.changes() for point in functions}
+
+    def changes(self) -> Iterator[Mapping[str, Callable]]:
+        """Yield the functions that hold in this layer now, in this context, by the names of their points; the earlier first."""
+        return (functions for change in CHANGES.get() for layer, functions in change.parts if layer is self)
 
     def hook(self, point: str, value: Tensor, *context: Tensor | None) -> Tensor:
         """Return the value as the functions at this point change it, the earlier ones first; or as it is."""
-        for functions in tuple(self.changes.values()):
+        for functions in self.changes():
             if point in functions:
                 value = functions[point](value, *context)
         return value
-
-    def __getstate__(self) -> dict:
-        return {**vars(self), "changes": {}}
 
 
 def check_numbers(tensors: Mapping[str, Tensor], limit: float, where: str, remedy: str) -> None:

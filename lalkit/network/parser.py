@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import torch
@@ -20,6 +21,8 @@ from lalkit.network.scores import ArcScorer, Parts, SpanScorer, fenceposts
 from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import PretrainedEncoder, ScratchEncoder
+
+READING: ContextVar[Batch] = ContextVar("READING")  # what a network's `words` read now: a hook at a sub-word asks
 
 
 @dataclass
@@ -87,7 +90,9 @@ class Network(HookedModule):
         chart_gradient False: compute label_scores without gradients, so that nothing is kept for a backward pass through all
         spans. chart False: leave label_scores empty, for a loss of arcs alone.
         """
+        before = READING.set(batch)
         content = self.hook("words", self.words(batch))
+        READING.reset(before)
         tag_scores = self.tag_scorer(content[:, 1:-1]).float()
         if self.tags is not None:
             # Only words have tags. In a batch, the STOP of a short sentence has the place of a word of a longer one.
@@ -157,7 +162,7 @@ class Network(HookedModule):
         """
         state: list[tuple[object, object]] = self.weights()
         for module in self.modules():
-            changes = tuple(vars(module).get("changes", {}).values())
+            changes = module.changes() if isinstance(module, HookedModule) else ()
             for hooks in (module._forward_hooks, module._forward_pre_hooks, *changes):
                 state += [(function, point) for point, function in hooks.items()]
         return state
