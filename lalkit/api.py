@@ -17,18 +17,19 @@ from weakref import WeakKeyDictionary
 
 from lalkit import __version__
 from lalkit.chart.constraints import Constraints, Item
+from lalkit.chart.sums import Temperature
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES
 from lalkit.errors import LalkitError, ModelError, checked, shown, warn_once
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import layer_of, source_of
-from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, given_tree
+from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, tree_of
 from lalkit.interpret.questions import Questions, Texts, TypedSentences, sentences_of
 from lalkit.network.alignment import SCRIPTS
+from lalkit.network.model import Model, Precision, Prediction, resolve_precision
 from lalkit.network.parser import same_state
-from lalkit.network.predict import Precision, Prediction, find_device, predict, resolve_precision, with_confidence
 from lalkit.network.vocabulary import FIRST
 from lalkit.training import named as models
-from lalkit.training.checkpoint import CALIBRATION, Loaded, load_model, read_content, save_model
+from lalkit.training.checkpoint import CALIBRATION, load_model, read_content, save_model
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
@@ -68,7 +69,7 @@ class ParseResult:
     parser: Parser | None = field(default=None, repr=False, compare=False)
     # The sentence as it was given. Its tags may differ from those of the parse.
     given: Sentence | None = field(default=None, repr=False, compare=False)
-    # `Network.state` of the network that parsed.
+    # `Model.state` of the model that parsed.
     state: Sequence | None = field(default=None, repr=False, compare=False)
     constraints: Constraints = Constraints()  # what the tree must have, and must not have
     reading: Reading | None = field(default=None, repr=False)  # for one of several trees: what differs from the best
@@ -166,8 +167,8 @@ class ParseResult:
     def _look(self, against: str | None = None) -> Look | Terms:
         """Return what the parser's own layer of label attention did."""
         if against not in self._seen:
-            temperature = self._parser.temperature if self._parser.config.model.task == "joint" else None
-            look = partial(self._parser.attribution.look, temperature=temperature, against=against)
+            joint = self._parser.config.model.task == "joint"
+            look = partial(self._parser.attribution.look, probabilities=joint, against=against)
             self._seen[against] = self._look_again(look)
         return self._seen[against]
 
@@ -179,12 +180,12 @@ class ParseResult:
         parser = self._current_parser()
         bare = replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
         chosen = self.reading or self.constraints.items  # then it need not be the best tree
-        (again,) = look([bare], decode=given_tree(self.prediction, parser.vocab) if chosen else None)
+        (again,) = look([bare], trees=[tree_of(self.prediction, parser.vocab)] if chosen else None)
         now, before = again.prediction, self.prediction
         if (now.spans, now.sentence.heads) != (before.spans, before.sentence.heads) or not close(now.score, self.score):
             raise self._changed()
-        sure = now.confidence and with_confidence(before, bare, now.confidence, parser.network.config.tag_input)
-        return replace(again, prediction=sure or before) if chosen else again
+        sure = now.confidence or before.confidence
+        return replace(again, prediction=replace(before, confidence=sure)) if chosen else again
 
     def _current_parser(self) -> Parser:
         """Return the parser. Raises LalkitError if the scores are not in fp32, or if the network has changed."""
@@ -201,14 +202,14 @@ class ParseResult:
         return ModelError(problem, where=f"sentence {self.sentence.id}", remedy=remedy)
 
     def _is_current(self, parser: Parser) -> bool:
-        return self.state is None or same_state(self.state, parser.network.state())
+        return self.state is None or same_state(self.state, parser.model.state())
 
     def __getstate__(self) -> dict:
         """Name a parser that is as it was loaded, instead of writing its weights."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}  # not what is computed from them
         current = self.parser is not None and self.state is not None and self._is_current(self.parser)
         if current and self.parser.is_as_loaded():
-            named = str(self.parser.folder), self.parser.precision
+            named = str(self.parser.folder), self.parser.model.precision
             return values | {"parser": None, "state": None, "named": named}
         return values | {"state": len(self.state) if current else 0}
 
@@ -219,7 +220,7 @@ class ParseResult:
         # A copy of a network has other tensors, which count their changes from the beginning, and no changes of label heads.
         vars(self).update(attributes)
         if self.parser is not None:
-            state = self.parser.network.state()
+            state = self.parser.model.state()
             vars(self).update(state=state if len(state) == self.state else ())
 
     @property
@@ -228,7 +229,7 @@ class ParseResult:
             if self.named is None:
                 raise LalkitError("this result has no parser attached", remedy="Parse the sentence again.")
             parser = _load_again(*self.named)
-            vars(self).update(parser=parser, state=parser.network.state())
+            vars(self).update(parser=parser, state=parser.model.state())
         return self.parser
 
     @cached_property
@@ -555,17 +556,20 @@ class Parser(Questions):
     >>> print(parser.parse("Select the person driving"))  # doctest: +SKIP
     """
 
-    def __init__(self, loaded: Loaded, profile: dict | None = None, precision: Precision = "fp32"):
+    network = property(
+        lambda self: self.model.network, doc="The network.\n\n>>> type(parser.network).__name__\n'Network'"
+    )
+    vocab = property(lambda self: self.model.vocab, doc="What it knows by name.\n\n>>> len(parser.vocab.tags)\n45")
+    config = property(lambda self: self.model.config, doc="All settings.\n\n>>> parser.config.train.lam\n0.5")
+    info = property(lambda self: self.model.info, doc="Results, and the origin.\n\n>>> parser.info['name']\n'en-news'")
+
+    def __init__(self, model: Model, profile: dict | None = None, folder: Path | None = None):
         """profile: how often each label head leads each label in a corpus (`interpret.tables.profile`).
 
-        precision: the precision of parses, unless `parse` is given another one: see `lalkit.network.predict`.
+        folder: the one from which the model was loaded.
         """
-        self.profile, self.precision = profile, precision
-        self.network, self.vocab, self.config = loaded.network, loaded.vocab, loaded.config
-        self.collator, self.info = loaded.collator, loaded.info
-        self.calibration, self.temperature = loaded.calibration, loaded.temperature
-        self.folder: Path | None = None  # the folder from which it was loaded
-        self.loaded: tuple = (), None  # its weights and its temperature, as they were then
+        self.model, self.profile, self.folder = model, profile, folder
+        self.loaded = model.network.weights(), model.temperature  # as they are now
 
     def __call__(self, texts: Any, form: Form = "raw", **options) -> Any:
         """Parse one sentence or many: a ParseResult for a text, a list of them for a list. options: those of `parse_all`."""
@@ -622,9 +626,8 @@ class Parser(Questions):
         `huggingface_hub.snapshot_download`.
         """
         folder = models.find(name, **hub)
-        parser = cls(load_model(folder), models.read_profile(folder), precision)
-        parser.folder, parser.loaded = folder, (parser.network.weights(), parser.temperature)
-        return parser.to(device)
+        model = replace(load_model(folder), precision=precision)
+        return cls(model, models.read_profile(folder), folder).to(device)
 
     @classmethod
     def from_pretrained(cls, name: str | Path, **hub) -> Parser:
@@ -644,7 +647,7 @@ class Parser(Questions):
         >>> parser.device
         device(type='cpu')
         """
-        return next(self.network.parameters()).device
+        return self.model.device
 
     def to(self, device: str) -> Parser:
         """Move the parser to a device, on which it then parses and explains, and return it.
@@ -657,10 +660,7 @@ class Parser(Questions):
         Raises: ParameterError for a device that is not here. ModelError for "mps" if label attention is inside the span: it adds
             up in float64, which mps does not have.
         """
-        place = find_device(device)
-        if place.type == "mps" and self.config.model.span_attention:
-            raise ModelError("label attention inside the span needs float64: mps has none", "Use cpu or cuda.")
-        self.network.to(place)
+        self.model.to(device)
         return self
 
     def is_as_loaded(self) -> bool:
@@ -670,8 +670,8 @@ class Parser(Questions):
         True
         """
         weights, temperature = self.loaded
-        same = same_state(weights, self.network.weights()) and temperature == self.temperature
-        return same and not self.network.changed
+        same = same_state(weights, self.network.weights()) and temperature == self.model.temperature
+        return self.folder is not None and same and not self.network.changed
 
     def push_to_hub(self, repository: str, *, licence: str | None = None, language: str = "en", **options) -> str:
         """Put the parser, in 16 bits, and its card into a repository of the Hugging Face hub. Returns its address.
@@ -713,8 +713,9 @@ class Parser(Questions):
         folder = Path(folder)
         # Never over weights that model.json may still name.
         tag = next(str(n) for n in count() if not (folder / f"model-{n}.safetensors").exists())
-        save_model(folder, self.network, self.config, self.vocab, tag, self.info, half)
-        calibration = self.calibration and {**self.calibration, "weights": read_content(folder, "model")["weights"]}
+        save_model(self.model, folder, tag, half)
+        calibration = self.model.calibration
+        calibration = calibration and {**calibration, "weights": read_content(folder, "model")["weights"]}
         for name, content in (("profile.json", self.profile), (CALIBRATION, calibration)):
             if content:
                 write_json(folder / name, content)
@@ -746,7 +747,7 @@ class Parser(Questions):
             one_sentence(text)
         if not constraints.items:
             return self.parse_all([text], form, **options)[0]
-        resolve_precision(options.pop("precision", self.precision), "cpu", exact=True)
+        resolve_precision(options.pop("precision", self.model.precision), "cpu", exact=True)
         if options:
             remedy = "Leave the options out. For probabilities, call .with_confidence() of the result."
             raise LalkitError("only the option precision can be combined with constraints", remedy=remedy)
@@ -762,8 +763,7 @@ class Parser(Questions):
         >>> parser.readings(treebank[0]).trees(2)[0].heads.tolist()
         [2, 4, 4, 0, 4, 4, 4]
         """
-        lam = self.config.train.lam
-        return Readings(self.network, self.collator, sentence, lam, self.temperature, constraints)
+        return Readings(self.model, sentence, constraints)
 
     def result(self, readings: Readings, reading: Reading) -> ParseResult:
         """Return one of the trees of a sentence as a result with its `.reading`.
@@ -787,7 +787,8 @@ class Parser(Questions):
 
     def parse_all(
         self, texts: Iterable[str | Sequence[str] | Sentence], form: Form = "raw",
-        errors: Literal["raise", "skip"] = "raise", **options,
+        errors: Literal["raise", "skip"] = "raise", *, temperature: Temperature | None = None,
+        precision: Precision | None = None, **options,
     ) -> list[ParseResult | None] | pd.Series:  # fmt: skip
         """Parse many sentences, in order: of a list, an array, a column of a table (a pandas Series) or an iterator.
 
@@ -795,17 +796,19 @@ class Parser(Questions):
         [ParseResult((S (NP (PRP It)) (VP (VBD rained)) (. .)), score 2.21), None]
 
         Returns a list; for a Series, a Series with the same index (`table["parse"] = parser.parse_all(table["text"])`).
-        errors: "skip" puts None in the place of a value that is missing or has no words. options: those of
-        `lalkit.network.predict.predict`. Raises LalkitError for a value that is not a sentence. The message has its number and,
-        for a Series, its row.
+        errors: "skip" puts None in the place of a value that is missing or has no words. temperature: also compute the
+        probabilities of all parts, with scores divided by this number (or two: of labels, of arcs). precision: instead of the
+        parser's own. options: batch_words, threads and progress, as in `lalkit.network.model.Model.predict`. Raises LalkitError
+        for a value that is not a sentence. The message has its number and, for a Series, its row.
         """
         entries = read_sentences(texts, form, self.hyphens, errors == "skip")
         sentences = self.prepared([sentence for sentence in entries if sentence is not None])
         if form == "tagged":
             self.check_tags(sentences)
-        options = {"precision": self.precision, **options}
-        predictions = predict(self.network, self.collator, sentences, self.config.train.lam, **options)
-        state = self.network.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
+        model = self.model if precision is None else replace(self.model, precision=precision)
+        model = model if temperature is None else replace(model, temperature=temperature)
+        predictions = model.parse(sentences, probabilities=temperature is not None, **options)
+        state = model.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
         parsed = (ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences))
         results = [None if sentence is None else next(parsed) for sentence in entries]
         if not hasattr(texts, "iloc"):
@@ -900,7 +903,7 @@ class Parser(Questions):
         >>> parser.attribution.heads
         64
         """
-        return source_of(self.network, self.collator, self.config.train.lam)
+        return source_of(self.model)
 
     def playground(self, height: int = 900, host: str = "127.0.0.1", port: int = 0) -> LocalServer:
         """Serve a page on which sentences are typed and parsed; in a notebook, show it in a frame. `.close()` ends it.
@@ -943,7 +946,7 @@ class Parser(Questions):
         """
         from lalkit.interpret.paper_layer import PaperLayer
 
-        return PaperLayer(self.network, self.collator, self.config.train.lam).look(self._sentences(texts), **options)
+        return PaperLayer(self.model).look(self._sentences(texts), **options)
 
     def terms(self, texts: Texts, **options) -> list[Terms]:
         """Parse, and keep the terms of every score. options: those of `AttributionSource.look`.
@@ -954,7 +957,7 @@ class Parser(Questions):
         """
         from lalkit.interpret.span_layer import SpanLayer
 
-        return SpanLayer(self.network, self.collator, self.config.train.lam).look(self._sentences(texts), **options)
+        return SpanLayer(self.model).look(self._sentences(texts), **options)
 
     def view(self, texts: Texts, **options) -> AttentionView:
         """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`.

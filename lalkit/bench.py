@@ -35,12 +35,12 @@ from lalkit.config import LabelAttentionConfig, preset
 from lalkit.errors import ParameterError, whole_number
 from lalkit.interpret import source_of
 from lalkit.interpret.contributions import contributions as contributions_of
+from lalkit.network import model as modelling
 from lalkit.network import parser as assembly
-from lalkit.network import predict as predicting
 from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
 from lalkit.network.label_attention import LabelAttention, Masks
+from lalkit.network.model import Model, Precision, bf16_is_fast, find_device, resolve_precision
 from lalkit.network.parser import Network
-from lalkit.network.predict import bf16_is_fast, find_device, resolve_precision
 from lalkit.network.scores import SpanScorer
 from lalkit.network.vocabulary import Vocab
 from lalkit.reproduce.notebook import read_list
@@ -201,7 +201,7 @@ def on_charts(settings: Settings, lengths: Sequence[int], name: str, mode: str, 
     """Compare two functions of a chart, for sentences of these lengths."""
     rows = []
     for words in lengths:
-        calls = (partial(function, *random_chart(words)) for function in both)
+        calls = (partial(function, *random_chart(words), 0.5) for function in both)
         rows.append(compare(settings, name, f"{words} words", mode, baseline, *calls, memory=False))
     return rows
 
@@ -219,22 +219,22 @@ def probabilities(settings: Settings) -> list[dict]:
 # ---------------------------------------------------------------- the whole parser
 
 
-def network_and_sentences(settings: Settings) -> tuple[Network, Collator, list[Sentence], str]:
-    """Return (network with new upper layers, collator, sentences of a test part, the name of these sentences).
+def model_and_sentences(settings: Settings) -> tuple[Model, list[Sentence], str]:
+    """Return (model with new upper layers, sentences of a test part, the name of these sentences).
 
     The sentences are the test part of the PTB sample, or of our own sample where that corpus is missing. Raises ParameterError
     for an encoder that is not a pretrained one, which is the baseline.
     """
-    model = preset(settings.preset).model
-    if model.encoder.pretrained is None:
+    config = preset(settings.preset)
+    if config.model.encoder.pretrained is None:
         problem = f"the preset {settings.preset} has no pretrained encoder to compare with"
         raise ParameterError(problem, remedy="Try --preset minilm.")
     treebank, name = ("ptb-sample", "PTB sample test") if find("ptb-sample") else ("sample", "sample test")
     train, test = (list(load(treebank, part).sentences) for part in ("train", "test"))
     vocab = Vocab.build(train)
     torch.manual_seed(0)
-    network = Network(model, vocab)
-    return network.to(settings.device).eval(), Collator(vocab, model.encoder), test, name
+    network = Network(config.model, vocab).to(settings.device).eval()
+    return Model(network, vocab, Collator(vocab, config.model.encoder), config, {}), test, name
 
 
 def parse(settings: Settings) -> list[dict]:
@@ -243,10 +243,11 @@ def parse(settings: Settings) -> list[dict]:
     Returns one row for each precision that the hardware has, with words per second and the processor's name; one row for
     each part of the parser in fp32 against the whole; and one for the sum of the parts.
     """
-    network, collator, sentences, name = network_and_sentences(settings)
+    model, sentences, name = model_and_sentences(settings)
+    network = model.network
     groups = batches([len(s) for s in sentences], usual(settings.device))
-    ready = [collator([sentences[i] for i in group]).to(settings.device) for group in groups]
-    parse_all = partial(predicting.predict, network, collator, sentences, threads=torch.get_num_threads())
+    ready = [model.collator([sentences[i] for i in group]).to(settings.device) for group in groups]
+    parse_all = partial(model.parse, sentences)
 
     @torch.inference_mode()
     def encode() -> None:
@@ -255,10 +256,11 @@ def parse(settings: Settings) -> list[dict]:
 
     device = settings.device
     baseline = torch.cuda.get_device_name(device) if device != "cpu" else torch.cpu.get_capabilities().get("cpu_name")
-    usable = ["fp32"]
+    usable: list[Precision] = ["fp32"]
     with contextlib.suppress(ParameterError):
         usable.append(resolve_precision("bf16", device))
-    rounds = alternate(settings, *(partial(parse_all, precision=precision) for precision in usable), encode)
+    models = (replace(model, precision=precision) for precision in usable)
+    rounds = alternate(settings, *(partial(each.parse, sentences) for each in models), encode)
     rows = []
     for place, precision in enumerate(usable):
         pairs = [(times[place], times[-1]) for times in rounds]
@@ -289,7 +291,7 @@ def clocks(network: Network, device: str) -> Iterator[dict[str, float]]:
         "label attention": [(network.label_attention, "forward"), (network.feedforward, "forward")],
         "spans": [(assembly, "fenceposts"), (network.spans, "project"), (network.spans, "chart")],
         "arcs": [(network.arcs, name) for name in ("parts", "arcs", "labels")],
-        "decoding": [(predicting, "decode_output")],
+        "decoding": [(modelling, "decode_batch"), (modelling, "decode_batch_torch")],
     }
     spent = dict.fromkeys(timed, 0.0)
 
@@ -327,8 +329,8 @@ def look(settings: Settings) -> list[dict]:
     Explained are all label heads' contributions by every norm or, with label attention inside the span, every term of every
     constituent's score.
     """
-    network, collator, sentences, name = network_and_sentences(settings)
-    source = source_of(network, collator)
+    model, sentences, name = model_and_sentences(settings)
+    source = source_of(model)
 
     def explain() -> None:
         looks = source.look(sentences)
@@ -337,7 +339,7 @@ def look(settings: Settings) -> list[dict]:
             for norm in source.norms:
                 contributions.by(norm)
 
-    both = explain, partial(predicting.predict, network, collator, sentences)
+    both = explain, partial(model.parse, sentences)
     case = f"{len(sentences)} sentences, {name}"
     settings = replace(settings, repeats=min(settings.repeats, 3))
     return [compare(settings, "look", case, source.content, "parsing", *both)]
@@ -348,9 +350,10 @@ def train(settings: Settings) -> list[dict]:
 
     Both collate, run forward and backward, clip and update (AdamW), in bf16 where the hardware has it.
     """
-    network, collator, sentences, name = network_and_sentences(settings)
-    config, encoder = preset(settings.preset).train, network.words.transformer
-    tagger = nn.Linear(network.words.project.in_features, len(collator.vocab.tags)).to(settings.device)
+    model, sentences, name = model_and_sentences(settings)
+    network, config = model.network, model.config.train
+    encoder = network.words.transformer
+    tagger = nn.Linear(network.words.project.in_features, len(model.vocab.tags)).to(settings.device)
     short, _ = trainable(sentences, MAX_LENGTH)
     groups = batches([len(s) for s in short], config.batch_tokens)
     count = min(STEPS, len(groups))
@@ -365,11 +368,11 @@ def train(settings: Settings) -> list[dict]:
 
     def parsing_loss(batch: Batch) -> Tensor:
         network.train()
-        return losses(network, batch, config)["loss"]
+        return losses(model, batch)["loss"]
 
     def steps(gold: bool, loss_of: Callable[[Batch], Tensor], parameters: list, optimizer) -> None:
         for group in chosen:
-            batch = collator(group, gold=gold).to(settings.device)
+            batch = model.collator(group, gold=gold).to(settings.device)
             with torch.autocast(settings.device, torch.bfloat16, enabled=autocast):
                 loss = loss_of(batch)
             optimizer.zero_grad(set_to_none=True)
@@ -418,7 +421,7 @@ def span_scores_twin(scorer, posts):
     return F.pad(scorer.second(hidden), (1, 0))
 
 
-def best_score_twin(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5) -> float:
+def best_score_twin(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float) -> float:
     """Return the score of the best joint tree in O(n^5): try every span, head word, split and dependent in turn.
 
     This is the recurrence of `lalkit.chart.joint` before it is made faster. It is compiled as the decoder is, and checks its

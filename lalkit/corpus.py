@@ -41,7 +41,7 @@ from lalkit.chart.sums import Temperature
 from lalkit.config import MOST_PROCESSES
 from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError, safe, whole_number
 from lalkit.network.batches import usual
-from lalkit.network.predict import Precision, find_device, resolve_precision
+from lalkit.network.model import Precision, find_device, resolve_precision
 from lalkit.training.checkpoint import fingerprint, read_calibration
 from lalkit.treebank.brackets import decode as decode_bytes
 from lalkit.treebank.text import Form, check_look, read_lines
@@ -163,7 +163,7 @@ class Job:
 
     form: How a line is to be read, see `lalkit.treebank.text.read_line`. to: Forms of the output.
     confidence: Whether conllu and json also say how probable the parts of each parse are. precision: Of the
-    scores, see `lalkit.network.predict`; if it is auto, the first process chooses for all. prefix: The beginning of the ids of
+    scores, see `lalkit.network.model`; if it is auto, the first process chooses for all. prefix: The beginning of the ids of
     sentences. sha256: The fingerprint of the parser, which is compared. temperature: That of the parser's probabilities.
     """
 

@@ -31,7 +31,7 @@ from lalkit.treebank.tree import UNARY, Sentence, format_tree
 from lalkit.treebank.tree import Span as LabelledSpan
 
 if TYPE_CHECKING:
-    from lalkit.network.predict import Prediction
+    from lalkit.network.model import Prediction
 
 KEY = "constituents"  # the name of the group of spans
 
@@ -105,7 +105,7 @@ class SpacyComponent:
 
     def predictions(self, sentences: list[list[Token]]) -> "list[Prediction]":
         """Parse lists of words."""
-        options: dict[str, Any] = {"temperature": self.parser.temperature} if self.options[1] else {}
+        options: dict[str, Any] = {"temperature": self.parser.model.temperature} if self.options[1] else {}
         # Each process of n_process has one core. After a fork, torch may wait for its threads for ever.
         if parent_process():
             torch.set_num_threads(1)

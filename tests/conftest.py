@@ -77,7 +77,7 @@ def frozen():
 def no_bf16():
     """Let `--precision auto` be fp32 on every machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lalkit.network.predict.has_bf16", lambda device: False)
+        patch.setattr("lalkit.network.model.has_bf16", lambda device: False)
         yield
 
 

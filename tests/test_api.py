@@ -18,7 +18,7 @@ from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluation.scores import evaluate
 from lalkit.interpret.contributions import Look
-from lalkit.network.predict import DEVICES
+from lalkit.network.model import DEVICES
 from lalkit.training.loop import train
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.tree import Sentence

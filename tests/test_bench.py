@@ -16,7 +16,7 @@ from lalkit import bench, config
 from lalkit.bench import Settings, compare, peak_bytes
 from lalkit.config import LabelAttentionConfig
 from lalkit.errors import ParameterError
-from lalkit.network import predict
+from lalkit.network import model
 from lalkit.network.label_attention import LabelAttention, Masks
 from lalkit.treebank.corpora import load
 from tests.command import lalkit
@@ -32,8 +32,8 @@ COLUMNS = {
 @pytest.fixture
 def few_sentences(monkeypatch, sample):
     """Let the rows of the whole parser be measured on a handful of sentences."""
-    original = bench.network_and_sentences
-    monkeypatch.setattr(bench, "network_and_sentences", lambda s: (*original(s)[:2], sample[:4], "four sentences"))
+    original = bench.model_and_sentences
+    monkeypatch.setattr(bench, "model_and_sentences", lambda s: (original(s)[0], sample[:4], "four sentences"))
 
 
 def test_a_row_its_line_and_its_file(tmp_path, monkeypatch):
@@ -83,7 +83,7 @@ def test_rows_of_probabilities():
 
 
 def test_parts_add_up_and_the_clocks_are_taken_off(few_sentences):
-    decoding = predict.decode_output
+    decoding = model.decode_batch
     whole, *parts = (row for row in bench.parse(ONCE) if "bf16" not in row["mode"])
     assert whole["routine"] == "parse" and re.fullmatch(r"minilm, fp32, [\d,]+ words/s", whole["mode"])
     assert whole["baseline"].startswith("bare encoder on ")
@@ -93,7 +93,7 @@ def test_parts_add_up_and_the_clocks_are_taken_off(few_sentences):
     ]  # fmt: skip
     assert all(value > 0 for value in named.values())
     assert named.pop("sum") == pytest.approx(sum(named.values()), abs=0.01)
-    assert predict.decode_output is decoding
+    assert model.decode_batch is decoding
 
 
 def test_a_start_is_measured_in_new_processes(monkeypatch):

@@ -11,10 +11,10 @@ from lalkit.chart.cky import cky_batch
 from lalkit.config import override, tiny
 from lalkit.errors import CorpusError, LalkitError, ModelError
 from lalkit.evaluation.scores import evaluate
-from lalkit.network.predict import decode_output
+from lalkit.network.model import Model, Scored
 from lalkit.network.vocabulary import Vocab
 from lalkit.training import loop
-from lalkit.training.loop import Run, estimate, quality, train
+from lalkit.training.loop import Training, estimate, quality, train
 from lalkit.treebank.check import check, stats, trainable
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import layers_of, load
@@ -92,10 +92,10 @@ def test_unread_dev_sentences_are_counted_and_no_sentence_is_an_error(tmp_path, 
     (tmp_path / "dev.conllu").write_text(rows + CROSSING + cycle)
     config = override(tiny(), {"model.task": "dependencies"})
     caplog.set_level("INFO", logger="lalkit")
-    Run(config, str(tmp_path), tmp_path / "run")
+    Training(config, str(tmp_path), tmp_path / "run")
     assert "0 of train and 1 of dev unread), 2 of dev" in caplog.messages[0]
     monkeypatch.setattr(loop, "MAX_LENGTH", 3)
-    for start in (lambda: Run(config, str(tmp_path), tmp_path / "short"), lambda: estimate(config, str(tmp_path))):
+    for start in (lambda: Training(config, str(tmp_path), tmp_path / "short"), lambda: estimate(config, str(tmp_path))):
         with pytest.raises(CorpusError, match="no sentence to train on; left out: 1 longer than 3 words"):
             start()
     assert not (tmp_path / "short").exists()
@@ -119,6 +119,14 @@ def test_constituents_alone(constituency_parser):
         results[0].explore()
 
 
+def model_of(task, lam=0.5):
+    return Model(None, None, None, override(tiny(), {"model.task": task, "train.lam": lam}), {})
+
+
+def of_lengths(output, *lengths):
+    return Scored([*range(len(lengths))], [Sentence(("w",) * n) for n in lengths], output)
+
+
 def test_the_best_projective_tree_is_the_joint_decoders_without_labels():
     """Against every projective tree with one root, of up to five words."""
     rng = np.random.default_rng(3)
@@ -128,7 +136,7 @@ def test_the_best_projective_tree_is_the_joint_decoders_without_labels():
             arcs = rng.normal(size=(1, n, n + 1)).astype(np.float32)
             output = _Output(torch.zeros(1, n + 1, n + 1, 3), torch.from_numpy(arcs))
             output.label_scores[..., 1:] = torch.randn(1, n + 1, n + 1, 2)  # must not matter
-            (found,) = decode_output(output, [n], 0.5, 1, "dependencies")
+            (found,) = model_of("dependencies").decode(of_lengths(output, n), 1)
             best = max(trees, key=lambda heads: sum(arcs[0, d, h] for d, h in enumerate(heads)))
             assert tuple(found.heads) == best
 
@@ -139,7 +147,7 @@ def test_arcs_that_stand_are_kept_with_every_weight_of_labels(lam):
     sentence = Sentence(("She", "saw", "birds", "fly"), heads=(2, 0, 4, 2))
     output = _Output(torch.randn(1, 5, 5, 3), torch.randn(1, 4, 5))
     output.label_scores[..., 0] = 0
-    (tree,) = en_recipe.with_arcs([sentence])(output, [4], lam, 1, "joint", [sentence.where])
+    (tree,) = en_recipe.with_arcs(model_of("joint", lam), Scored([0], [sentence], output))
     assert tuple(tree.heads) == sentence.heads
 
 
@@ -147,7 +155,7 @@ def test_constituents_alone_are_those_of_cky():
     torch.manual_seed(2)
     charts = torch.randn(3, 8, 8, 5)
     charts[..., 0] = 0
-    found = decode_output(_Output(charts, torch.zeros(3, 7, 8)), [7, 4, 1], 0.5, 1, "constituents")
+    found = model_of("constituents").decode(of_lengths(_Output(charts, torch.zeros(3, 7, 8)), 7, 4, 1), 1)
     for tree, other, n in zip(found, cky_batch(charts.numpy(), [7, 4, 1]), (7, 4, 1)):
         assert [span[:3] for span in tree.spans] == other.spans and tree.score == other.score
         assert {span[3] for span in tree.spans} == {0} and len(tree.heads) == n

@@ -19,7 +19,6 @@ from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
 from lalkit.network.alignment import align, load_tokenizer, resolve
 from lalkit.network.minilm import Bert
-from lalkit.network.predict import predict_batches, scores_of
 from lalkit.reproduce.cards import checksum, verify
 from lalkit.training import named
 from lalkit.training.checkpoint import CALIBRATION
@@ -212,8 +211,8 @@ def fit_at(parser, gold, of_labels, of_arcs):
     """The mean log-probability of gold trees, one by one, with scores that are divided before."""
     logs, lam = [], parser.config.train.lam
     for sentence in gold:
-        ((_, _, output),) = predict_batches(parser.network, parser.collator, [sentence], lam)
-        ((labels, arcs),) = scores_of(output, [len(sentence)])
+        (scored,) = parser.model.scores([sentence])
+        ((labels, arcs),) = scored.arrays()
         try:
             spans = [(s.start, s.end, parser.vocab.label_index[s.label]) for s in to_joint(sentence)]
         except KeyError:
@@ -229,7 +228,7 @@ def test_calibration_is_kept_and_measured_on_other_sentences(folder, tmp_path):
     facts = ship.calibrate(str(folder), "sample", sentences=10)
     assert facts == json.loads((folder / CALIBRATION).read_text()) and facts["command"].endswith("--sentences 10")
     parser = lalkit.load(folder)
-    assert parser.temperature == facts["temperature"] and len({1, *facts["temperature"]}) == 3
+    assert parser.model.temperature == facts["temperature"] and len({1, *facts["temperature"]}) == 3
     result = parser.parse("She saw the man with the telescope.").with_confidence()
     (same,) = result.alternatives(1, "any")
     assert same.prediction.spans == result.prediction.spans

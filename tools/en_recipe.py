@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -25,8 +24,7 @@ from lalkit.chart.joint import JointTree
 from lalkit.config import PRESETS, override
 from lalkit.errors import LalkitError
 from lalkit.files import write_json, write_text
-from lalkit.network.parser import ParserOutput
-from lalkit.network.predict import Decode, check_joint, decode_output, predict
+from lalkit.network.model import Model, Scored, check_joint
 from lalkit.training import checkpoint, named
 from lalkit.training.loop import train as train_parser
 from lalkit.treebank.brackets import format_tree
@@ -41,21 +39,16 @@ logger = logging.getLogger("lalkit")
 app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False)
 
 
-def with_arcs(sentences: Sequence[Sentence]) -> Decode:
-    """Return a decoder that keeps the arcs of these sentences. It finds the best joint tree among the trees that have these arcs.
+def with_arcs(model: Model, scored: Scored) -> list[JointTree]:
+    """Return the best joint trees of sentences among those that have their arcs.
 
-    The sentences are told apart by `Sentence.where`. Their arcs must not cross. Every other arc costs more than labels can gain.
+    The arcs must not cross. Every other arc costs more than labels can gain.
     """
-    heads = {sentence.where: torch.tensor(sentence.heads) for sentence in sentences}
-
-    def decode(output: ParserOutput, lengths: Sequence[int], lam: float, threads, task: str, names) -> list[JointTree]:
-        arcs = torch.full_like(output.arc_scores, -FORBIDDEN)
-        for row, name in zip(arcs, names):
-            row[range(len(heads[name])), heads[name]] = 0
-        # Not `lam`: with lam 1 arcs would weigh nothing.
-        return decode_output(replace(output, arc_scores=arcs), lengths, 0.5, threads, task, names)
-
-    return decode
+    arcs = torch.full_like(scored.output.arc_scores, -FORBIDDEN)
+    for row, sentence in zip(arcs, scored.sentences):
+        row[range(len(sentence)), torch.tensor(sentence.heads)] = 0
+    even = override(model.config, {"train.lam": 0.5})  # with lam 1 arcs would weigh nothing
+    return replace(model, config=even).decode(scored._replace(output=replace(scored.output, arc_scores=arcs)))
 
 
 def stages(cards: Path) -> dict[str, dict]:
@@ -102,9 +95,10 @@ def constituents(
     check_joint(parser.config.model.task)
     dev = load(treebank, "dev").sentences
     gold, line = trainable(load(treebank, "train").sentences, 10_000, "dependencies")
-    options = {"lam": parser.config.train.lam, "decode": with_arcs(gold), "progress": True}
-    parses = predict(parser.network, parser.collator, gold, **options)
-    silver = [penn_form(replace(p.sentence, tags=g.tags)) for p, g in zip(parses, gold)]
+    silver: list[Sentence] = [*gold]
+    for scored in parser.scores(gold, progress=True):
+        for place, p in zip(scored.places, parser.predictions(scored, with_arcs(parser, scored))):
+            silver[place] = penn_form(replace(p.sentence, tags=gold[place].tags))
     write_text(out / "train.trees", "".join(f"{format_tree(s.tree)}\n" for s in silver))
     write_text(out / "train.conllu", format_conllu(gold))
     write_text(out / "dev.conllu", format_conllu(dev))

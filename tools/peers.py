@@ -56,19 +56,18 @@ def clocked(function: Callable, seconds: list[float]) -> Callable:
 def train_lalkit(job: dict) -> Trained:
     """Train lalkit's minilm-span, for both layers at once."""
     from lalkit import config
-    from lalkit.network.predict import predict
     from lalkit.training import checkpoint, loop
     from lalkit.treebank import conllu, corpora, tree
 
     changes = {"train.epochs": job["epochs"], "train.seed": job["seed"], "train.warmup": WARMUP}
     settings, seconds = config.override(config.preset("minilm-span"), changes), []
-    run: Any = loop.Run(settings, job["data"], Path(job["out"], "model"))
+    run: Any = loop.Training(settings, job["data"], Path(job["out"], "model"))
     run.epoch = clocked(run.epoch, seconds)
     run.finish()
     parser, test = checkpoint.load_model(run.out), corpora.load(job["data"], "test").sentences
 
     def parse() -> dict[str, str]:
-        parses = [p.sentence for p in predict(parser.network, parser.collator, test, threads=1)]
+        parses = [p.sentence for p in parser.parse(test, threads=1)]
         trees = "".join(f"{tree.format_tree(parse.tree)}\n" for parse in parses)
         return {"test.trees": trees, "test.conllu": conllu.format_conllu(parses)}
 

@@ -53,7 +53,7 @@ from lalkit.files import find_json, write_bytes, write_json, write_text
 from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import profile
 from lalkit.network.alignment import MINILM, NAMED, resolve
-from lalkit.network.predict import check_joint, joint_score, predict_batches, scores_of
+from lalkit.network.model import check_joint, joint_score
 from lalkit.reproduce.cards import (
     COLUMNS,
     PARSES,
@@ -475,9 +475,8 @@ def fit_temperatures(parser: Parser, sentences: Sequence[Sentence]) -> dict:
     index, lam = parser.vocab.label_index, parser.config.train.lam
     pairs, gold = [], []
     joint, _ = trainable(sentences, max(map(len, sentences)))  # where arcs were drawn freely, not all gold is joint
-    for group, _, output in predict_batches(parser.network, parser.collator, joint, lam):
-        chosen = [joint[i] for i in group]
-        for sentence, pair in zip(chosen, scores_of(output, [len(s) for s in chosen])):
+    for scored in parser.model.scores(joint):
+        for sentence, pair in zip(scored.sentences, scored.arrays()):
             spans = [(start, end, index.get(label)) for start, end, label, _ in to_joint(sentence)]
             if all(label is not None for _, _, label in spans):
                 pairs.append((pair[0].copy(), pair[1].copy()))
@@ -623,7 +622,7 @@ def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:
     Raises: ModelError for a parser that was not calibrated; CorpusError if its treebank is not here.
     """
     parser = Parser.load(name)
-    if (facts := parser.calibration) is None:
+    if (facts := parser.model.calibration) is None:
         raise ModelError("this parser was not calibrated", where=name, remedy="Run: python tools/ship.py calibrate")
     treebank, split, used = facts["treebank"], facts["split"], facts["sentences"] + facts["left_out"]
     part, gold = f"{treebank} {split}, after the first {used}", load(treebank, split).sentences[used:]
@@ -631,7 +630,7 @@ def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:
         with suppress(CorpusError):  # it has no test part
             part, gold = f"{treebank} test", load(treebank, "test").sentences
     tables = []
-    for fitted, temperature in ((False, 1.0), (True, parser.temperature)):
+    for fitted, temperature in ((False, 1.0), (True, parser.model.temperature)):
         of_labels, of_arcs = temperatures(temperature)
         results = parser.parse_all(words_only(gold[:most]), temperature=temperature)
         judged = judge([result.confidence() for result in results], gold[:most])

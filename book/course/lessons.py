@@ -412,7 +412,7 @@ def without_waves() -> set[tuple[int, int, str]]:
 def change_by_equal_weights() -> float:
     """Return by how much the score of NP for the whole sentence changes with equal weights."""
     parser = lalkit.load("en-news-span")
-    batch = parser.collator([Sentence(tuple(COOK.split()))])
+    batch = parser.model.collator([Sentence(tuple(COOK.split()))])
     network, place = parser.network.eval(), (0, 0, 5, parser.vocab.label_index["NP"])
     with torch.no_grad():
         before = network(batch).label_scores[place].item()

@@ -58,7 +58,7 @@ class JointTree(NamedTuple):
     heads: np.ndarray
 
 
-def decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5) -> JointTree:
+def decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float) -> JointTree:
     """Return the best joint tree of one sentence.
 
     Args:
@@ -77,7 +77,7 @@ def decode(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5) -
 
 def decode_batch(
     pairs: Sequence[tuple[np.ndarray, np.ndarray]],
-    lam: float = 0.5,
+    lam: float,
     threads: int | None = None,
     names: Sequence[str] | None = None,
 ) -> list[JointTree]:

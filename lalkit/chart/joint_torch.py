@@ -25,7 +25,7 @@ def decode_batch_torch(
     label_scores: Tensor,
     arc_scores: Tensor,
     lengths: Tensor | Sequence[int],
-    lam: float = 0.5,
+    lam: float,
     names: Sequence[str] | None = None,
 ) -> list[JointTree]:
     """Return the best joint tree of every sentence, see `joint`.

@@ -74,7 +74,7 @@ def joint_likelihood_loss(
     lengths: Tensor | Sequence[int],
     gold: Gold,
     heads: Tensor,
-    lam: float = 0.5,
+    lam: float,
     temperature: float = 1.0,
     threads: int | None = None,
 ) -> Tensor:
@@ -108,7 +108,7 @@ def log_partition(
     label_scores: Tensor,
     arc_scores: Tensor,
     lengths: Sequence[int],
-    lam: float = 0.5,
+    lam: float,
     temperature: float = 1.0,
     threads: int | None = None,
 ) -> Tensor:

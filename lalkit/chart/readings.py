@@ -64,7 +64,7 @@ class Scores(NamedTuple):
 
 
 def weighted(
-    label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5, closed=None, where: str = "the sentence"
+    label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, closed=None, where: str = "the sentence"
 ) -> Scores:
     """Return the scores of a sentence as this module reads them.
 

@@ -58,9 +58,7 @@ class Marginals(NamedTuple):
     head_words: np.ndarray
 
 
-def marginals(
-    label_scores: np.ndarray, arc_scores: np.ndarray, lam: float = 0.5, temperature: float = 1.0
-) -> Marginals:
+def marginals(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, temperature: float = 1.0) -> Marginals:
     """Return the probabilities of all spans, labels and arcs of one sentence.
 
     Args:
@@ -83,7 +81,7 @@ def marginals(
 
 def marginals_batch(
     pairs: Sequence[tuple[np.ndarray, np.ndarray]],
-    lam: float = 0.5,
+    lam: float,
     temperature: Temperature = 1.0,
     threads: int | None = None,
     names: Sequence[str] | None = None,

@@ -92,7 +92,7 @@ def evaluate(
     from lalkit.api import Parser
     from lalkit.evaluation import scores
     from lalkit.files import write_text
-    from lalkit.network.predict import find_device, resolve_precision
+    from lalkit.network.model import find_device, resolve_precision
     from lalkit.treebank import conllu, corpora
 
     start = time.perf_counter()
@@ -193,7 +193,7 @@ def parse(
     """
     from lalkit import corpus
     from lalkit.api import Parser
-    from lalkit.network.predict import resolve_precision
+    from lalkit.network.model import resolve_precision
     from lalkit.training.named import find
     from lalkit.treebank.text import check_names, one_sentence
 
@@ -277,8 +277,8 @@ def explain(
     by_part = read_lines(text, form, hyphens=parser.hyphens)
     sentences = parser.prepared([sentence or read_sentence("") for part in by_part for sentence in part])
     source = parser.attribution
-    temperature = parser.temperature if html and parser.config.model.task == "joint" else None
-    looks = source.look(sentences, temperature=temperature, against=against)
+    joint = parser.config.model.task == "joint"
+    looks = source.look(sentences, probabilities=bool(html) and joint, against=against)
     for look in looks:
         if len(looks) > 1:
             print(f"# {' '.join(look.prediction.sentence.words)}")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from lalkit.config import ModelConfig
 from lalkit.errors import ModelError
-from lalkit.network.batches import Collator
-from lalkit.network.parser import Network
+from lalkit.network.model import Model
 
 if TYPE_CHECKING:
     from lalkit.interpret.source import AttributionSource
@@ -23,10 +22,10 @@ def layer_of(config: ModelConfig) -> type[AttributionSource] | None:
     return PaperLayer if config.label_attention else None
 
 
-def source_of(network: Network, collator: Collator, lam: float = 0.5) -> AttributionSource:
-    """Return what answers for a network's label attention. Raises ModelError for a network without label attention."""
-    layer = layer_of(network.config)
+def source_of(model: Model) -> AttributionSource:
+    """Return what answers for a model's label attention. Raises ModelError for a model without label attention."""
+    layer = layer_of(model.config.model)
     if layer is None:
         remedy = "Use a parser with label attention, such as en-news or en-news-span."
         raise ModelError("this parser has no label attention, so there are no label heads to ask", remedy=remedy)
-    return layer(network, collator, lam)
+    return layer(model)

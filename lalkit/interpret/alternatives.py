@@ -20,13 +20,10 @@ from lalkit.chart.cky import SUBHEAD
 from lalkit.chart.constraints import ArcItem, Constraints, Item, TagItem, items_of
 from lalkit.chart.joint import JointTree
 from lalkit.chart.readings import k_best, log_partition, structures, tree_score, weighted
-from lalkit.chart.sums import Temperature, marginals_batch
+from lalkit.chart.sums import marginals_batch
 from lalkit.config import MOST_TREES
 from lalkit.errors import ParameterError, checked, whole_number
-from lalkit.network import predict as predicting
-from lalkit.network.batches import Collator
-from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.predict import Decode, Prediction, check_joint, joint_score, predict_batches
+from lalkit.network.model import Model, Prediction, Scored, check_joint
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.tree import Sentence
 
@@ -85,48 +82,32 @@ def tree_of(prediction: Prediction, vocab: Vocab) -> JointTree:
     return JointTree(prediction.score, spans, np.array(prediction.sentence.heads))
 
 
-def given_tree(prediction: Prediction, vocab: Vocab) -> Decode:
-    """Return a decoder for `predict` that always returns the tree of this parse. It computes the score of the tree again."""
-    tree = tree_of(prediction, vocab)
-
-    def decode(output: ParserOutput, lengths: Sequence[int], lam: float, *_) -> list[JointTree]:
-        (scores,) = predicting.scores_of(output, lengths)
-        return [tree._replace(score=joint_score(*scores, tree.spans, tree.heads, lam))]
-
-    return decode
-
-
 @checked
 class Readings:
     """The joint trees of one sentence, with their scores and probabilities, under constraints."""
 
-    def __init__(
-        self, network: Network, collator: Collator, sentence: Sentence, lam: float, temperature: Temperature,
-        constraints: Constraints,
-    ):  # fmt: skip
+    scored: Scored  # the sentence alone, without the tags that the constraints forbid
+
+    def __init__(self, model: Model, sentence: Sentence, constraints: Constraints):
         """Score the sentence again: alone, it has the same scores as in any batch.
 
         Args:
-            network: The parser's network. It must score constituents and arcs.
-            collator: It makes batches for this network.
+            model: It must score constituents and arcs. With two temperatures, the tree with the best score need not be the most
+                probable one.
             sentence: Its words count, and its tags if the network reads given tags.
-            lam: The weight of labels against arcs.
-            temperature: What scores are divided by before they become probabilities: one number, or those of labels and of arcs.
-                With two, the tree with the best score need not be the most probable one.
             constraints: What the trees must have, and must not have.
 
         Raises:
             ParameterError: The constraints contradict each other, or the sentence does not have these words.
             LalkitError: The parser has one layer only, or reads the tags that constraints are to choose.
         """
-        check_joint(network.config.task)
-        vocab, n = collator.vocab, len(sentence)
-        constraints.check(n, vocab.labels, vocab.tags)
-        self.network, self.vocab, self.sentence = network, vocab, sentence
-        self.lam, self.temperature, self.constraints = lam, temperature, constraints
-        ((_, _, self.output),) = predict_batches(network, collator, [sentence], lam)
-        self.state = network.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
-        (scores,) = predicting.scores_of(self.output, [n])
+        check_joint(model.config.model.task)
+        vocab, lam = model.vocab, model.config.train.lam
+        constraints.check(len(sentence), vocab.labels, vocab.tags)
+        self.model, self.sentence, self.constraints = model.exact, sentence, constraints
+        (self.scored,) = self.model.scores([sentence])
+        self.state = model.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
+        (scores,) = self.scored.arrays()
         self.free = weighted(*scores, lam, where=sentence.where)
         labels, arcs, closed = constraints.apply(*scores, vocab.labels)
         self.scores = weighted(labels, arcs, lam, closed, sentence.where)
@@ -134,36 +115,37 @@ class Readings:
 
     def _choose_tags(self) -> float:
         """Forbid tags in the network's output. Return the logarithm of the probability of what is left."""
-        scores = self.output.tag_scores.clone()
+        output, vocab = self.scored.output, self.model.vocab
+        scores = output.tag_scores.clone()
         for item, wanted in self.constraints.wanted:
-            if isinstance(item, TagItem) and self.network.config.tag_input == "given" and self.sentence.tags:
+            if isinstance(item, TagItem) and self.model.config.model.tag_input == "given" and self.sentence.tags:
                 problem = "this parser reads the tags of the sentence: they cannot be constraints"
                 raise ParameterError(problem, where=str(item), remedy="Change the tag in the sentence.")
             if isinstance(item, TagItem):
-                same = torch.arange(scores.shape[-1]) == self.vocab.tag_index[item.tag]
+                same = torch.arange(scores.shape[-1]) == vocab.tag_index[item.tag]
                 scores[0, item.word - 1, same != wanted] = -math.inf
-        left = scores.logsumexp(-1).sum() - self.output.tag_scores.logsumexp(-1).sum()
-        self.output = replace(self.output, tag_scores=scores)
+        left = scores.logsumexp(-1).sum() - output.tag_scores.logsumexp(-1).sum()
+        self.scored = self.scored._replace(output=replace(output, tag_scores=scores))
         return float(left)
 
     @cached_property
     def log_partition(self) -> float:
         """The logarithm of the sum of exp(score / temperature) over the trees that obey."""
-        return log_partition(self.scores.divided(self.temperature))
+        return log_partition(self.scores.divided(self.model.temperature))
 
     @cached_property
     def price(self) -> Price:
         if not self.constraints.items:
             return Price(0.0, 0.0)
         score = k_best(self.free, 1)[0].score - self.best.score
-        among = self.log_partition - log_partition(self.free.divided(self.temperature))
+        among = self.log_partition - log_partition(self.free.divided(self.model.temperature))
         return Price(max(0.0, score), min(0.0, among) + self.tag_log_probability)
 
     @cached_property
     def arc_probabilities(self) -> np.ndarray:
         """The probability [words, words + 1] of every head of every word, among all trees; head 0 is the root."""
-        pairs = predicting.scores_of(self.output, [len(self.sentence)])
-        return marginals_batch(pairs, self.lam, self.temperature, threads=1)[0].arcs
+        lam, temperature = self.model.config.train.lam, self.model.temperature
+        return marginals_batch(self.scored.arrays(), lam, temperature, threads=1)[0].arcs
 
     @property
     def best(self) -> JointTree:
@@ -180,36 +162,29 @@ class Readings:
             raise ParameterError(problem, where=str(self.constraints), remedy="Leave out one of them.")
         if self.constraints.items:
             return trees
-        (first,) = predicting.decode_output(self.output, [len(self.sentence)], self.lam)
+        (first,) = self.model.decode(self.scored)
         first = first._replace(score=tree_score(self.scores, first.spans, first.heads))
         same = [(tree.spans, tree.heads.tolist()) == (first.spans, first.heads.tolist()) for tree in trees]
         return [first, *(tree for tree, is_first in zip(trees, same) if not is_first)][:k]
 
     def prediction(self, tree: JointTree) -> Prediction:
-        with torch.inference_mode():
-            (scores,) = predicting.arc_label_scores(self.network, self.output, [tree], self.vocab.root)
-            arc_labels = scores.argmax(-1).tolist()
-            tags = self.output.tag_scores[0].argmax(-1).tolist()
-        return predicting.assemble(self.sentence, tree, self.vocab, arc_labels, tags, self.network.config)
+        return self.model.predictions(self.scored, [tree])[0]
 
     def score(self, prediction: Prediction) -> float:
         """Score the tree of a prediction."""
-        tree = tree_of(prediction, self.vocab)
+        tree = tree_of(prediction, self.model.vocab)
         return tree_score(self.free, tree.spans, tree.heads)
 
     def with_confidence(self, prediction: Prediction) -> Prediction:
         """Add to a tree the probabilities of its parts. They are among all trees, also those that break the constraints."""
-        tree = tree_of(prediction, self.vocab)
-        with torch.inference_mode():
-            arc_labels = predicting.arc_label_scores(self.network, self.output, [tree], self.vocab.root)
-            pairs, tags = predicting.scores_of(self.output, [len(self.sentence)]), self.output.tag_scores
-            (confidence,) = predicting.confidences(pairs, [tree], arc_labels, tags, self.lam, self.temperature)
-        return predicting.with_confidence(prediction, self.sentence, confidence, self.network.config.tag_input)
+        tree = tree_of(prediction, self.model.vocab)
+        (same,) = self.model.predictions(self.scored, [tree], probabilities=True)
+        return replace(prediction, confidence=same.confidence)
 
     def readings(self, trees: Sequence[JointTree]) -> list[Reading]:
         """Return trees with their probabilities, and with what differs from the best tree."""
         best, *predictions = (self.prediction(tree) for tree in (self.best, *trees))
-        divided = self.scores.divided(self.temperature)
+        divided = self.scores.divided(self.model.temperature)
         logs = [min(0.0, tree_score(divided, tree.spans, tree.heads) - self.log_partition) for tree in trees]
         first, *items = (items_of(p.spans, p.sentence.heads) for p in (best, *predictions))
         return [Reading(p, log, has - first, first - has) for p, log, has in zip(predictions, logs, items)]
@@ -235,7 +210,7 @@ class Readings:
         if differ == "labels":
             return self.readings(_distinct(partial(k_best, next(found)[1]), k))
         trees, scores = zip(*islice(found, k))
-        logs = [log_partition(s.divided(self.temperature)) - self.log_partition for s in scores]
+        logs = [log_partition(s.divided(self.model.temperature)) - self.log_partition for s in scores]
         first, *arcs = ({ArcItem(i + 1, int(tree.heads[i])) for i in counted} for tree in (best, *trees))
         return [
             Reading(self.prediction(tree), min(0.0, log), frozenset(has - first), frozenset(first - has), differ)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lalkit.errors import LalkitError
-from lalkit.network.predict import Prediction
+from lalkit.network.model import Prediction
 from lalkit.treebank.tree import Sentence
 
 Span = tuple[int, int, str]  # start, end, label

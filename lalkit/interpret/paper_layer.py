@@ -39,8 +39,8 @@ from lalkit.errors import LalkitError, ModelError, checked
 from lalkit.interpret.contributions import NORMS, UNITS, Contributions, Heads, Look, Span, contributions, normalise
 from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
 from lalkit.network.label_attention import LabelAttention
+from lalkit.network.model import Prediction
 from lalkit.network.parser import ParserOutput
-from lalkit.network.predict import Prediction, predict
 from lalkit.network.scores import SpanScorer, fenceposts
 from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
 
@@ -65,7 +65,7 @@ class PaperLayer(AttributionSource):
 
     @property
     def layer(self) -> LabelAttention:
-        return self.network.label_attention
+        return self.model.network.label_attention
 
     @property
     def heads(self) -> int:
@@ -74,7 +74,7 @@ class PaperLayer(AttributionSource):
     @property
     def mixed(self) -> bool:
         """Whether the part of one head in the score of a span cannot be separated."""
-        network, layer = self.network, self.layer
+        network, layer = self.model.network, self.layer
         heads_alone = layer is not None and layer.config.combine == "concat" and network.feedforward is None
         return not heads_alone or network.config.task == "dependencies"
 
@@ -100,11 +100,15 @@ class PaperLayer(AttributionSource):
         """Keep the attention and the contributions of one sentence."""
         n, spans = len(prediction.sentence), parsed_spans(prediction)
         spans += [span for span in besides if span not in spans]
-        posts, index = output.posts[b, : n + 1], self.collator.vocab.label_index
+        posts, index = output.posts[b, : n + 1], self.model.vocab.label_index
         rows = [(start, end, index.get(label, 0)) for start, end, label in spans]
         start, end, label = torch.tensor(rows, device=posts.device, dtype=torch.long).reshape(-1, 3).T
         scores = output.label_scores[b, start, end, label].masked_fill(label == 0, torch.nan)
-        scorer, sums, attention = cast(SpanScorer, self.network.spans), posts.sum(-1), output.attention[b, :, : n + 2]
+        scorer, sums, attention = (
+            cast(SpanScorer, self.model.network.spans),
+            posts.sum(-1),
+            output.attention[b, :, : n + 2],
+        )
         without = without_heads(scorer, posts, torch.stack([start, end], 1))
         without = without.gather(2, label[:, None, None].expand(-1, without.shape[1], 1))[..., 0]
         of_heads = parts_of(scorer, posts[end] - posts[start], label).masked_fill(label[:, None] == 0, torch.nan)
@@ -188,8 +192,8 @@ class PaperLayer(AttributionSource):
         if not sentences:
             raise LalkitError("there is no sentence to look at", remedy="Give at least one.")
         self.check_contexts()
-        network, layer = self.network.eval(), self.layer
-        batch = self.collator(sentences).to(next(network.parameters()).device)
+        network, layer = self.model.network.eval(), self.layer
+        batch = self.model.collator(sentences).to(next(network.parameters()).device)
         x, mask = network(batch, chart=False).x, batch.mask
         weights, values = layer.attend(x, mask)[:, :, None], layer.value(x).transpose(1, 2)
         decisions = self.span_decisions(self.parsed(sentences) if spans is None else spans)
@@ -212,19 +216,19 @@ class PaperLayer(AttributionSource):
 
     def span_decisions(self, spans: Spans) -> Callable[[Tensor], Outcome]:
         """Return a function from y [B, T, H, d] to the labels of these spans."""
-        most, scorer = max(1, *map(len, spans)), cast(SpanScorer, self.network.spans)
+        most, scorer = max(1, *map(len, spans)), cast(SpanScorer, self.model.network.spans)
         places = torch.zeros(len(spans), most, 2, dtype=torch.long)
         label = torch.full((len(spans), most), -1)  # -1: padding
         for b, in_sentence in enumerate(spans):
             for u, (first, last, name) in enumerate(in_sentence):
                 places[b, u] = torch.tensor([first, last])
-                label[b, u] = self.collator.vocab.label_index.get(name, -2)  # -2: a label that is never right
+                label[b, u] = self.model.vocab.label_index.get(name, -2)  # -2: a label that is never right
         label = label.to(scorer.bias.device)
         start, end = places.to(label.device).unbind(-1)
         sentence = torch.arange(len(spans), device=label.device)[:, None]
 
         def decide(y: Tensor) -> Outcome:
-            projected, _ = scorer.project(fenceposts(y, self.network.slice))
+            projected, _ = scorer.project(fenceposts(y, self.model.network.slice))
             hidden = torch.relu(scorer.norm(projected[sentence, end] - projected[sentence, start] + scorer.bias))
             scores = _with_empty(scorer.second(hidden))
             return judged(torch.softmax(scores.double(), -1), label != -1, label)
@@ -251,7 +255,8 @@ class PaperLayer(AttributionSource):
         self.check_contexts()
         seen: list[Tensor] = []
         with self.layer.hooked(contexts=lambda contexts: seen.append(contexts) or contexts):
-            predict(self.network, self.collator, sentences)
+            for _ in self.model.scores(sentences):
+                pass
         return torch.cat(seen).cpu().double().mean(0).to(seen[0])  # mps has no float64
 
     def controls(self, mean: Tensor) -> dict[str, dict]:

@@ -34,6 +34,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
@@ -46,8 +47,8 @@ from lalkit.config import PAGE_CHARACTERS, PAGE_TREES, PAGE_WORDS
 from lalkit.errors import LalkitError, ModelError, ParameterError, checked, shown, whole_number
 from lalkit.network.batches import subwords_of_words
 from lalkit.network.encoder import Change
+from lalkit.network.model import Prediction, check_joint
 from lalkit.network.parser import READING
-from lalkit.network.predict import Prediction, check_joint, predict, predict_batches
 from lalkit.treebank.text import Form, read_line, read_sentence, read_sentences, split_sentences
 from lalkit.treebank.tree import Sentence
 
@@ -91,7 +92,7 @@ class Questions:
     vocab: Any
     info: dict
     config: Any
-    collator: Any
+    model: Any
 
     @property
     def attribution(self) -> AttributionSource:
@@ -184,7 +185,7 @@ class Questions:
             at: "word": what the last layer reads of each word. "boundary": the vectors of the places between words, before the
                 first and after the last among them, of all heads together. "span": of each constituent of the parse, the last
                 boundary less the first: what is scored. "head": the context of each label head of the paper's layer.
-            batch_words, progress: as in `lalkit.network.predict.predict_batches`.
+            batch_words, progress: as in `lalkit.network.model.Model.predict`.
 
         Raises:
             ModelError: "head", and the parser does not have the paper's layer.
@@ -201,11 +202,9 @@ class Questions:
         if not sentences or (at == "span" and self.network.config.task == "dependencies"):
             raise LalkitError("there is nothing to have a vector", "Give sentences; for spans, use another parser.")
         seen: list[Any] = [None] * len(sentences)
-        for group, predictions, output in predict_batches(
-            self.network, self.collator, sentences, self.config.train.lam,
-            batch_words=batch_words, progress=progress,
-        ):  # fmt: skip
-            for b, (place, prediction) in enumerate(zip(group, predictions)):
+        for scored, predictions in self.model.exact.predict(sentences, batch_words=batch_words, progress=progress):
+            output = scored.output
+            for b, (place, prediction) in enumerate(zip(scored.places, predictions)):
                 n, spans = len(prediction.sentence), parsed_spans(prediction)
                 x, posts = output.x[b : b + 1, : n + 2], output.posts[b, : n + 1].flatten(1)
                 found = {"word": x[0, 1:-1], "boundary": posts}.get(at)
@@ -331,7 +330,7 @@ class Questions:
         if not names:
             raise ModelError(f"there is no self-attention to show at {layer!r}", remedy="Choose the other layer.")
         for sentence in given:
-            of_word = subwords_of_words(self.collator([sentence])).float() if layer == "pretrained" else None
+            of_word = subwords_of_words(self.model.collator([sentence])).float() if layer == "pretrained" else None
             prediction, values = self._record(sentence, names)
             attention = torch.cat(list(values.values())).cpu()
             if of_word is not None:
@@ -344,9 +343,9 @@ class Questions:
         """Parse a sentence, and keep the values at hook points."""
         values: dict[str, Tensor] = {}
         if any(name.startswith("pretrained.") for name in names):
-            subwords_of_words(self.collator([sentence]))  # refuses a sentence that this encoder reads in parts
+            subwords_of_words(self.model.collator([sentence]))  # refuses a sentence that this encoder reads in parts
         with self.patched({name: lambda value, name=name: values.update({name: value}) or value for name in names}):
-            (prediction,) = predict(self.network, self.collator, [sentence], self.config.train.lam)
+            (prediction,) = self.model.exact.parse([sentence])
         return prediction, {name: value.clone() for name, value in values.items()}
 
     def _looks(self, texts: Texts, options: dict) -> tuple[list, list[Sentence]]:
@@ -486,7 +485,8 @@ class TypedSentences:
             usual.explore(constrain=True, against=values["against"].strip() or None)
             parser = copy(parser)
             what = f"without head{'s' * (len(heads) > 1)} {', '.join(map(str, heads))}"
-            parser.info = {**parser.info, "name": f"{parser.info.get('name', 'a parser')} {what}"}
+            info = {**parser.info, "name": f"{parser.info.get('name', 'a parser')} {what}"}
+            parser.model = replace(parser.model, info=info)
         with parser.without(heads) if heads else nullcontext():
             results = parser.parse(text, form, **lists).alternatives(k)
             yield usual, results, whole_number("tree", _number(values["tree"]), 1, len(results)) - 1, parts

@@ -17,14 +17,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lalkit.chart.sums import Temperature
+from lalkit.chart.joint import JointTree
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError, ParameterError, checked, did_you_mean, whole_number
 from lalkit.interpret.contributions import Contributions, Heads, Span
-from lalkit.network.batches import Collator
 from lalkit.network.encoder import HookedModule
-from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.predict import Decode, Prediction, predict, predict_batches
+from lalkit.network.model import Model, Prediction
+from lalkit.network.parser import ParserOutput
 from lalkit.probes.view import AttentionView
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.tree import Sentence
@@ -64,9 +63,8 @@ class AttributionSource(ABC):
     removed = passed = ""
     mixed: bool = False
 
-    def __init__(self, network: Network, collator: Collator, lam: float = 0.5):
-        """lam: the weight of label scores in the score of a tree."""
-        self.network, self.collator, self.lam = network, collator, lam
+    def __init__(self, model: Model):
+        self.model = model.exact
 
     @staticmethod
     @abstractmethod
@@ -101,29 +99,28 @@ class AttributionSource(ABC):
 
     @checked
     def look(
-        self, sentences: Sentences, besides: Spans | None = None, temperature: Temperature | None = None,
-        decode: Decode | None = None, batch_words: int | None = None, progress: bool = False,
+        self, sentences: Sentences, besides: Spans | None = None, probabilities: bool = False,
+        trees: Sequence[JointTree] | None = None, batch_words: int | None = None, progress: bool = False,
         against: str | None = None,
     ) -> list:  # fmt: skip
         """Parse sentences, in order, and keep a look at each; the same alone and in any batch.
 
-        Args: besides: more spans of each sentence to look at. temperature: also compute probabilities, which the page then
-            shows. decode, batch_words, progress: as in `lalkit.network.predict.predict_batches`. against: also look
-            at each constituent under this label, as `contrast` needs it.
+        Args: besides: more spans of each sentence to look at. probabilities: also compute them, which the page then shows. trees,
+            batch_words, progress: as in `lalkit.network.model.Model.predict`. against: also look at each constituent under this
+            label, as `contrast` needs it.
         Raises: ModelError as `check` does. ParameterError for a label that the parser does not know.
         """
         self.check()
         if against is not None:
             self.check_label(against)
         looks = [None] * len(sentences)
-        for group, predictions, output in predict_batches(
-            self.network, self.collator, sentences, self.lam, decode=decode, temperature=temperature,
-            batch_words=batch_words, progress=progress,
-        ):  # fmt: skip
-            for b, (place, prediction) in enumerate(zip(group, predictions)):
+        for scored, predictions in self.model.predict(
+            sentences, probabilities=probabilities, trees=trees, batch_words=batch_words, progress=progress
+        ):
+            for b, (place, prediction) in enumerate(zip(scored.places, predictions)):
                 asked = [*besides[place]] if besides else []
                 asked += [(*span[:2], against) for span in parsed_spans(prediction)] if against else []
-                looks[place] = self.look_at(prediction, output, b, asked)
+                looks[place] = self.look_at(prediction, scored.output, b, asked)
         return looks
 
     @abstractmethod
@@ -136,7 +133,7 @@ class AttributionSource(ABC):
 
     def check_label(self, label: str) -> None:
         """Raise ParameterError for a label that the parser does not know."""
-        known = self.collator.vocab.labels[2:]
+        known = self.model.vocab.labels[2:]
         if label not in known:
             remedy = f"{did_you_mean(label, known)}Labels: {', '.join(known)}."
             raise ParameterError(f"there is no label {label!r}", remedy=remedy)
@@ -333,8 +330,7 @@ class AttributionSource(ABC):
 
     def parsed(self, sentences: Sentences) -> Spans:
         """Parse sentences, and return the spans of each parse, <H> included."""
-        predictions = predict(self.network, self.collator, sentences, lam=self.lam)
-        return [[span[:3] for span in prediction.spans] for prediction in predictions]
+        return [[span[:3] for span in prediction.spans] for prediction in self.model.parse(sentences)]
 
 
 def chosen(items: Heads, size: int, kind: str = "head", first: int = 0, labels: Sequence[str] = ()) -> Tensor:

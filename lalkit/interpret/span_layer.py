@@ -28,8 +28,8 @@ from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError, checked
 from lalkit.interpret.contributions import Contributions, Span
 from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
+from lalkit.network.model import Prediction
 from lalkit.network.parser import ParserOutput
-from lalkit.network.predict import Prediction, predict_batches
 from lalkit.network.span_attention import EdgeScorer, SpanLabelAttention
 from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
 from lalkit.treebank.joint import GROUP
@@ -94,7 +94,7 @@ class SpanLayer(AttributionSource):
     def layer(self) -> SpanLabelAttention:
         """Raises ModelError as `check` does."""
         self.check()
-        return cast(SpanLabelAttention, self.network.spans)
+        return cast(SpanLabelAttention, self.model.network.spans)
 
     @property
     def heads(self) -> int:
@@ -102,7 +102,7 @@ class SpanLayer(AttributionSource):
 
     @property
     def head_labels(self) -> Sequence[str]:
-        return self.collator.vocab.labels[1:]
+        return self.model.vocab.labels[1:]
 
     @property
     def attends(self) -> bool:
@@ -113,7 +113,7 @@ class SpanLayer(AttributionSource):
 
     def check(self) -> None:
         """Raise ModelError for a parser without this layer."""
-        if not isinstance(self.network.spans, SpanLabelAttention):
+        if not isinstance(self.model.network.spans, SpanLabelAttention):
             remedy = "Use a parser trained with model.span_attention, such as --preset minilm-span."
             raise ModelError("its spans are not scored by words inside them", remedy=remedy)
 
@@ -129,7 +129,7 @@ class SpanLayer(AttributionSource):
 
     def _roles(self, prediction: Prediction, scores: Tensor, besides: Sequence[Span]) -> dict[Span, str]:
         """Return the spans to look at, each with its role."""
-        names, index = self.collator.vocab.labels, self.collator.vocab.label_index
+        names, index = self.model.vocab.labels, self.model.vocab.label_index
         roles: dict[Span, str] = {}
         for start, end, label in parsed_spans(prediction):
             others = scores[start, end].clone()
@@ -145,7 +145,7 @@ class SpanLayer(AttributionSource):
     @torch.inference_mode()
     def _rows(self, output: ParserOutput, b: int, words: Sequence[str], roles: dict[Span, str]) -> Iterator[dict]:
         """Yield the rows of the table. b: the place of the sentence in the batch."""
-        labels, (_, _, *edges) = self.collator.vocab.labels, output.span_parts
+        labels, (_, _, *edges) = self.model.vocab.labels, output.span_parts
         places = {place: k for k, place in enumerate(dict.fromkeys(span[:2] for span in roles))}
         start, end = torch.tensor(list(places), device=output.label_scores.device).T
         attention, evidence, boundary, _ = self._inside(output.span_parts, torch.full_like(start, b), start, end)
@@ -155,7 +155,7 @@ class SpanLayer(AttributionSource):
         without[:, 0] = -torch.inf  # <H> is not a constituent.
         then_score, then = without.max(1)
         for (first, last, label), role in roles.items():
-            k, head = places[first, last], self.collator.vocab.label_index[label] - 1
+            k, head = places[first, last], self.model.vocab.label_index[label] - 1
             span = {"start": first, "end": last, "label": label, "role": role, "score": float(scores[k, head])}
             numbers = (attention[k, head], evidence[k, head], values[k, head], then_score[k])
             columns = zip(words[first:last], *(x.tolist() for x in (*numbers, then[k])))
@@ -262,7 +262,7 @@ class SpanLayer(AttributionSource):
         Raises: ModelError as `check` does; LalkitError without a span.
         """
         self.check()
-        network, index = self.network.eval(), self.collator.vocab.label_index
+        network, index = self.model.network.eval(), self.model.vocab.label_index
         spans = self.parsed(sentences) if spans is None else spans
         places = [(b, *span) for b, in_sentence in enumerate(spans) for span in in_sentence]
         if not places:
@@ -271,7 +271,7 @@ class SpanLayer(AttributionSource):
         b, start, end, right = torch.tensor(
             [(*place[:3], index.get(place[3], -2)) for place in places], device=device
         ).T
-        parts = network(self.collator(sentences).to(device), chart_gradient=False).span_parts
+        parts = network(self.model.collator(sentences).to(device), chart_gradient=False).span_parts
         weights, values, boundary, inside = self._inside(parts, b, start, end)
         units, values = torch.ones_like(right, dtype=torch.bool)[:, None], values[..., None]
 
@@ -301,15 +301,15 @@ class SpanLayer(AttributionSource):
         return SpanAttribution(Contributions(table, np.concatenate(values) - mean.cpu().numpy(), None), attention)
 
     def head_of(self, label: str, attribution: SpanAttribution) -> int:
-        return self.collator.vocab.label_index[label] - 1
+        return self.model.vocab.label_index[label] - 1
 
     @torch.inference_mode()
     def mean(self, sentences: Sentences) -> Float[Tensor, "h"]:
         """Return the mean of A(i, j, l), over all spans of the sentences: the chart less the chart without evidence."""
         total, count = torch.zeros(()), 0
-        for group, _, output in predict_batches(self.network, self.collator, sentences):
+        for _, group, output in self.model.scores(sentences):
             logits, evidence, *edges = output.span_parts
-            lengths = torch.tensor([len(sentences[i]) for i in group], device=logits.device)
+            lengths = torch.tensor([len(sentence) for sentence in group], device=logits.device)
             without = self.layer.chart((logits, torch.zeros_like(evidence), *edges), lengths)
             total = total + (output.label_scores - without)[..., 1:].double().sum((0, 1, 2))
             count += int((lengths * (lengths + 1) // 2).sum())

@@ -155,18 +155,6 @@ class Network(HookedModule):
         """The hook points at which a change holds now, as inside `Parser.without`."""
         return [name for name, (layer, point, _) in self.hook_points().items() if point in layer.hooks]
 
-    def state(self) -> list[tuple[object, object]]:
-        """Return what decides the scores besides the sentence: each weight with its count of changes, and each hook.
-
-        torch counts the changes of a tensor in place, except those through `.data`.
-        """
-        state: list[tuple[object, object]] = self.weights()
-        for module in self.modules():
-            changes = module.changes() if isinstance(module, HookedModule) else ()
-            for hooks in (module._forward_hooks, module._forward_pre_hooks, *changes):
-                state += [(function, point) for point, function in hooks.items()]
-        return state
-
     def arc_labels(self, output: ParserOutput, heads: Tensor) -> Tensor:
         """Return scores [B, N, arc labels] of each word's arc to the given head (1-based, 0 = root)."""
         return self.arcs.labels(output.arc_parts, heads)
@@ -222,7 +210,7 @@ class FeedForward(nn.Module):
 
 
 def same_state(first: Sequence, second: Sequence) -> bool:
-    """Return whether two results of `Network.state` are of the same tensors and hooks, without a change between them."""
+    """Return whether two results of `Model.state` are of the same tensors and hooks, without a change between them."""
     return len(first) == len(second) and all(a is b and x == y for (a, x), (b, y) in zip(first, second))
 
 

@@ -428,7 +428,6 @@ def carry_out(folder: Path, task: dict) -> None:
         ModelError: the code that trains has changed since. All errors of training are raised too.
     """
     from lalkit.evaluation.scores import evaluate
-    from lalkit.network.predict import predict
     from lalkit.training.checkpoint import load_model, read_content
     from lalkit.training.loop import train
 
@@ -443,9 +442,9 @@ def carry_out(folder: Path, task: dict) -> None:
     train(from_dict(Config, task["config"]), task["treebank"], parser, resume=True)
     begun = time.perf_counter()
     loaded, state = load_model(parser), read_content(parser, "resume")["state"]
-    lam, scores = loaded.config.train.lam, {}
+    scores = {}
     for split, gold in provenance.splits(task["scored"], loaded.config.model.task, ("dev", "test")).items():
-        parses = predict(loaded.network, loaded.collator, gold, lam=lam, threads=THREADS)
+        parses = loaded.parse(gold, threads=THREADS)
         evaluation = evaluate(gold, [p.sentence for p in parses])
         scores[split] = evaluation.summary()
         write_text(folder / f"{split}.csv", evaluation.table().to_csv(index=False))

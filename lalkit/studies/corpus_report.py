@@ -120,7 +120,7 @@ def report_errors(
         found = {"classes": every["class"].value_counts().rename_axis("class").reset_index(name="errors")}
         found |= {"by_label": by_label(gold, parses), "errors": every}
         found["lengths"] = by_length(evaluate(gold, parses, arc_labels=arc_labels))
-        source = PaperLayer(parser.network, parser.collator, parser.config.train.lam)
+        source = PaperLayer(parser.model)
         if not source.mixed:
             found |= _heads_of_errors(source, gold, tuple(typed.split()))
         tables.append({table: part.assign(model=name) for table, part in found.items()})

@@ -16,7 +16,7 @@ import logging
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -34,11 +34,11 @@ from lalkit.files import write_text
 from lalkit.interpret import source_of
 from lalkit.interpret.paper_layer import PaperLayer
 from lalkit.network.batches import batches
+from lalkit.network.model import Model
 from lalkit.network.parser import Network
-from lalkit.network.predict import predict
 from lalkit.studies.frame import one_epoch
 from lalkit.studies.label_heads import COLUMNS, TRAINED, HeadsRun, tests, words_kept
-from lalkit.training.checkpoint import Loaded, fingerprint, load_model, save_model
+from lalkit.training.checkpoint import fingerprint, load_model, save_model
 from lalkit.training.objective import MAX_LENGTH, losses
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
@@ -101,8 +101,8 @@ def study(
     for run, config in progress([*product(runs, configs)], desc="prunings", unit="run"):
         key = {"system": run.system, "seed": run.seed, "closes": config.closes, "price": config.price}
         loaded = pruned(run.folder, config, train, treebank, out / "-".join(map(str, key.values())))
-        parses = predict(loaded.network, loaded.collator, gold, lam=loaded.config.train.lam)
-        summary, gates = evaluate(gold, [parse.sentence for parse in parses]).summary(), loaded.info["gates"]
+        parses = [parse.sentence for parse in loaded.parse(gold)]
+        summary, gates = evaluate(gold, parses).summary(), loaded.info["gates"]
         scores = {name: summary[name] for name in ("f1", "uas", "las")}
         kept = sum(value > 0 for value in gates["values"])
         rows.append(key | {"heads": len(gates["values"]), "kept": kept} | scores)
@@ -115,7 +115,7 @@ def study(
     return [write_text(out / f"{n}.csv", t.to_csv(index=False, float_format="%.6g")) for n, t in tables.items()]
 
 
-def pruned(folder: Path, config: GatesConfig, sentences: Sequence[Sentence], treebank: str, out: Path) -> Loaded:
+def pruned(folder: Path, config: GatesConfig, sentences: Sequence[Sentence], treebank: str, out: Path) -> Model:
     """Return the parser of a folder after pruning. It is kept in `out`, with the gates in its info."""
     task = {**asdict(config), "parser": fingerprint(folder), "train_sha256": parts_hash([("train", sentences)])}
     if not (out / "model.json").exists():
@@ -124,17 +124,16 @@ def pruned(folder: Path, config: GatesConfig, sentences: Sequence[Sentence], tre
             info = {"treebank": treebank, "gates": task | {"values": prune(loaded, sentences, config).tolist()}}
         except LalkitError as error:
             raise error.at(str(folder)) from None
-        save_model(out, loaded.network, loaded.config, loaded.vocab, "0", info)
+        save_model(replace(loaded, info=info), out, "0")
     loaded = load_model(out)
     if not task.items() <= loaded.info.get("gates", {}).items():
         raise ModelError("holds another pruning", where=str(out), remedy="Give another --out.")
     return loaded
 
 
-def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) -> Tensor:
+def prune(model: Model, sentences: Sequence[Sentence], config: GatesConfig) -> Tensor:
     """Train a parser on with gates, and multiply them into its weights. Return the values of the gates."""
-    network, train = loaded.network, loaded.config.train
-    source = source_of(network, loaded.collator)
+    network, train, source = model.network, model.config.train, source_of(model)
     if not isinstance(source, PaperLayer):
         raise ModelError("has no layer of the paper", remedy="Give a parser with model.label_attention.")
     source.check()
@@ -144,7 +143,7 @@ def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) ->
 
     def loss(group: Sequence[Sentence]) -> Tensor:
         with gated(network, config.closes, gate()) if config.closes != "nothing" else nullcontext():
-            terms = losses(network, loaded.collator(group, gold=True), train)
+            terms = losses(model, model.collator(group, gold=True))
         return terms["loss"] + config.price * gate.open().mean()
 
     torch.manual_seed(train.seed)
@@ -152,7 +151,7 @@ def prune(loaded: Loaded, sentences: Sequence[Sentence], config: GatesConfig) ->
     with words_kept(network):
         with torch.no_grad():
             for group in groups:
-                network.words(loaded.collator(group))
+                network.words(model.collator(group))
         weights = [p for name, p in network.named_parameters() if not name.startswith("words.")]
         parts = [{"params": weights, "lr": config.rate}, {"params": [gate.log_a], "lr": config.gate_rate}]
         optimizer = torch.optim.Adam(parts, fused=True)

@@ -36,7 +36,6 @@ from lalkit.interpret import layer_of
 from lalkit.interpret.source import AttributionSource, SpanAttribution
 from lalkit.network.batches import Batch
 from lalkit.network.parser import Network
-from lalkit.network.predict import predict
 from lalkit.probes.perturbation import ask
 from lalkit.reproduce.report import read_sweep
 from lalkit.training.checkpoint import fingerprint, read_content
@@ -187,8 +186,7 @@ def usual_labels(gold: Sequence[Sentence], count: int | None = LABELS) -> list[s
 
 
 def _parse(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:
-    predictions = predict(parser.network, parser.collator, sentences, lam=parser.config.train.lam, threads=1)
-    return [prediction.sentence for prediction in predictions]
+    return [prediction.sentence for prediction in parser.model.parse(sentences, threads=1)]
 
 
 def _of_label(what: str, label: str, table: pd.DataFrame) -> Iterator[Row]:

@@ -27,6 +27,7 @@ from lalkit.files import check_form, in_utf8, read_json, reading, regular, remov
 from lalkit.network.alignment import NAMED, files_of
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import check_numbers, fill
+from lalkit.network.model import Model
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 
@@ -45,43 +46,24 @@ class Calibration:
     weights: str
 
 
-@dataclass
-class Loaded:
-    """A parser that was loaded from a folder. info: its results and where it comes from. calibration: calibration.json."""
-
-    network: Network
-    vocab: Vocab
-    config: Config
-    collator: Collator
-    info: dict
-    calibration: dict | None = None
-
-    @property
-    def temperature(self) -> float | list[float]:
-        """What scores are divided by before they become probabilities; 1 for a parser that was not calibrated."""
-        return self.calibration["temperature"] if self.calibration else 1.0
-
-
-def save_model(
-    folder: str | Path, network: Network, config: Config, vocab: Vocab, tag: str, info: dict, half: bool = False
-) -> None:
-    """Save a parser.
+def save_model(model: Model, folder: str | Path, tag: str, half: bool = False) -> None:
+    """Save a parser, without its calibration.
 
     Args:
+        model: The parser. Its info holds JSON values.
         folder: The folder to write to.
-        network, config, vocab: The parser.
         tag: A part of the name of the weights' file that tells these weights from others, such as the step.
-        info: Results and provenance, as JSON values.
         half: Save the weights in 16 bits. They are loaded as 32 bits.
     """
+    config, vocab = model.config, model.vocab
     # With a pretrained encoder no words: a shipped parser must not contain those of a corpus.
     kept = Vocab(vocab.labels, vocab.tags, vocab.arc_labels) if config.model.encoder.pretrained else vocab
-    content = {"format": FORMAT, "config": to_dict(config), "frozen_sha256": frozen_hash(network)}
-    content |= {"vocab": kept.to_dict(), "info": info}
+    content = {"format": FORMAT, "config": to_dict(config), "frozen_sha256": frozen_hash(model.network)}
+    content |= {"vocab": kept.to_dict(), "info": model.info}
     if travels(config.model.encoder):
         for name, data in files_of(config.model.encoder.pretrained).items():
             write_bytes(Path(folder) / ENCODER / name, data)
-    tensors = {k: v.half() if half and v.is_floating_point() else v for k, v in trained(network).items()}
+    tensors = {k: v.half() if half and v.is_floating_point() else v for k, v in trained(model.network).items()}
     save_tensors(folder, "model", tag, tensors, content)
 
 
@@ -101,7 +83,7 @@ def untouched() -> Iterator[None]:
 
 
 @untouched()
-def load_model(folder: str | Path) -> Loaded:
+def load_model(folder: str | Path) -> Model:
     """Load a parser. Raises ModelError if it is not a complete checkpoint of lalkit, or if its encoder has changed."""
     content, tensors = load_tensors(folder, "model")
     file = f"{folder}/model.json"
@@ -124,7 +106,8 @@ def load_model(folder: str | Path) -> Loaded:
     fill(network, tensors, str(folder), RETRAIN, trained(network))
     network.eval()
     collator, calibration = Collator(vocab, config.model.encoder), read_calibration(folder, content["weights"])
-    return Loaded(network, vocab, config, collator, content.get("info", {}), calibration)
+    temperature = calibration["temperature"] if calibration else 1.0
+    return Model(network, vocab, collator, config, content.get("info", {}), calibration, temperature)
 
 
 def read_calibration(folder: str | Path, weights: str | None = None) -> dict | None:
@@ -190,16 +173,16 @@ GLASS = {"spans.boundary.first.": "labels", "spans.boundary.last.": "labels"}
 
 
 @torch.no_grad()
-def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
-    """Initialise a new network from the weights of a trained parser.
+def start_from(model: Model, folder: str | Path) -> None:
+    """Initialise a new model from the weights of a trained parser.
 
     Labels, tags, words and characters are matched by their names; new ones keep their random rows. Raises
     ModelError if anything else has another shape.
     """
-    loaded, inside = load_model(folder), network.config.span_attention
+    loaded, inside = load_model(folder), model.config.model.span_attention
     weights = trained(loaded.network)
     rows = ROWS | GLASS if inside is not None and inside.boundary == "glass" else ROWS
-    for name, p in network.named_parameters():
+    for name, p in model.network.named_parameters():
         if not p.requires_grad:
             continue
         kind = next((kind for beginning, kind in rows.items() if name.startswith(beginning)), None)
@@ -212,7 +195,7 @@ def start_from(network: Network, vocab: Vocab, folder: str | Path) -> None:
             continue
         first = int(kind == "labels")  # the empty label has no row
         old = {label: row for row, label in enumerate(getattr(loaded.vocab, kind)[first:])}
-        pairs = [(row, old[n]) for row, n in enumerate(getattr(vocab, kind)[first:]) if n in old]
+        pairs = [(row, old[n]) for row, n in enumerate(getattr(model.vocab, kind)[first:]) if n in old]
         ours, theirs = zip(*pairs) if pairs else ((), ())
         p[list(ours)] = weights[name][list(theirs)]
 

@@ -13,7 +13,8 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -28,10 +29,10 @@ from lalkit.evaluation import provenance
 from lalkit.evaluation.scores import evaluate
 from lalkit.files import check_form, locked_folder, write_json
 from lalkit.network.encoder import LARGEST, check_numbers, fill
-from lalkit.network.predict import check_lengths, find_device, predict
+from lalkit.network.model import check_lengths, find_device
 from lalkit.training import checkpoint
 from lalkit.training.named import find
-from lalkit.training.objective import MAX_LENGTH, Learner, rate_factor, terms_of
+from lalkit.training.objective import MAX_LENGTH, add_gradient, begin, groups_of, rate_factor, terms_of
 from lalkit.treebank.check import lessons, subset
 from lalkit.treebank.text import habits
 from lalkit.treebank.tree import Sentence
@@ -65,7 +66,7 @@ def train(config: Config, treebank: str, out: str | Path, *, resume: bool = Fals
             raise ModelError("holds a run already", where=str(out), remedy=remedy)
         if (out / "model.json").exists() and not begun:
             raise ModelError("holds a parser, but no run to continue", where=str(out), remedy="Give another --out.")
-        return Run(config, treebank, out, resume, device).finish()
+        return Training(config, treebank, out, resume, device).finish()
 
 
 @dataclass
@@ -83,7 +84,7 @@ class State:
     history: list[dict] = field(default_factory=list)
 
 
-class Run(Learner):
+class Training:
     """One training run in a folder: model.json is the best parser so far, resume.json the state and the history."""
 
     def __init__(self, config: Config, treebank: str, out: Path, resume: bool = False, device: str = "auto"):
@@ -91,20 +92,21 @@ class Run(Learner):
         self.lessons = lessons(treebank, task, MAX_LENGTH)
         self.train, self.dev = self.lessons.sentences, subset(self.lessons.dev, config.train.dev_sentences)
         self.data = provenance.parts_hash([("train", self.train), ("dev", self.dev)])
-        super().__init__(config, self.train, device)
-        self.treebank, self.out = treebank, out
-        check_lengths(self.network, self.vocab, [*self.train, *self.dev])
+        self.model, self.optimizer = begin(config, self.train, device)
+        self.parameters = [p for p in self.model.network.parameters() if p.requires_grad]
+        self.config, self.treebank, self.out = config, treebank, out
+        check_lengths(self.model, [*self.train, *self.dev])
         self.state, self.averages = State(planned=config.train.epochs), []
         logger.info(
             f"{treebank}: {len(self.train)} sentences to train on ({self.lessons.left_out}), {len(self.dev)} of dev; "
-            f"{sum(p.numel() for p in self.parameters) / 1e6:.1f} M weights are trained on {self.device}"
+            f"{self.model.network.size() / 1e6:.1f} M weights are trained on {self.model.device}"
         )
         if resume and (out / "resume.json").exists():
             self._load()
             logger.info(f"the run continues after epoch {self.state.epoch}")
             return
         if config.train.start:
-            checkpoint.start_from(self.network, self.vocab, find(config.train.start))
+            checkpoint.start_from(self.model, find(config.train.start))
         self._keep_averages()
         write_json(out / "config.json", {"treebank": treebank, "lalkit": __version__, **to_dict(config)})
 
@@ -116,7 +118,7 @@ class Run(Learner):
         while self._unscored() or not self._done():
             if not self._unscored():
                 self.epoch()
-                tensors = checkpoint.trained(self.network)
+                tensors = checkpoint.trained(self.model.network)
                 check_numbers(tensors, LARGEST, f"after step {self.state.step}", LOWER_RATES)
                 self._save()
             self.evaluate()
@@ -136,8 +138,8 @@ class Run(Learner):
     def epoch(self) -> None:
         """Train on every sentence once, or as often as the mixture says. All sentences of a batch have the same layers."""
         state, train = self.state, self.config.train
-        self.network.train()
-        groups = self.batches(self.lessons, state.epoch)
+        self.model.network.train()
+        groups = groups_of(self.lessons, train, state.epoch)
         started, sums = time.perf_counter(), dict.fromkeys(terms_of(train), 0.0)
         words = sum(len(s) for group in groups for s in group)
         with machine.progress(total=words, desc=f"epoch {state.epoch + 1}/{state.planned}", unit=" words") as bar:
@@ -163,7 +165,7 @@ class Run(Learner):
         train, state = self.config.train, self.state
         torch.manual_seed((train.seed << 32) + state.step)
         self.optimizer.zero_grad(set_to_none=True)
-        terms = {name: float(value.detach()) for name, value in self.add_gradient(sentences).items()}
+        terms = {name: float(value.detach()) for name, value in add_gradient(self.model, sentences).items()}
         if not math.isfinite(terms["loss"]):
             raise ModelError(f"the loss is {terms['loss']} at step {state.step}", remedy=LOWER_RATES)
         if train.clip:
@@ -207,8 +209,8 @@ class Run(Learner):
         """Score the parser on dev, and save it if it is the best so far."""
         state, train, started = self.state, self.config.train, time.perf_counter()
         with self._averaged():
-            parses = [p.sentence for p in predict(self.network, self.collator, self.dev, lam=train.lam)]
-        scores = evaluate(self.dev, parses, arc_labels=self.vocab.arc_labels).summary()
+            parses = [p.sentence for p in self.model.parse(self.dev)]
+        scores = evaluate(self.dev, parses, arc_labels=self.model.vocab.arc_labels).summary()
         spent = time.perf_counter() - started
         state.seconds, state.evaluation = state.seconds + spent, max(state.evaluation, spent)
         row = state.history[-1]
@@ -220,7 +222,7 @@ class Run(Learner):
             info = {"treebank": self.treebank, "lalkit": __version__, "dev": scores, "epoch": state.epoch}
             info |= {"threads": torch.get_num_threads(), **habits(self.train)}
             with self._averaged():
-                checkpoint.save_model(self.out, self.network, self.config, self.vocab, f"{state.step:07d}", info)
+                checkpoint.save_model(replace(self.model, info=info), self.out, f"{state.step:07d}")
         else:
             state.stale += 1
             if train.decay == "plateau" and state.stale % PATIENCE == 0:
@@ -230,11 +232,11 @@ class Run(Learner):
         """Save the state. same_weights: those on the disk are the present ones, and are not written again."""
         tensors: dict[str, torch.Tensor] = {}
         if not same_weights:
-            tensors |= {f"model.{k}": v for k, v in checkpoint.trained(self.network).items()}
-            tensors |= checkpoint.adam_tensors(self.network, self.optimizer)
+            tensors |= {f"model.{k}": v for k, v in checkpoint.trained(self.model.network).items()}
+            tensors |= checkpoint.adam_tensors(self.model.network, self.optimizer)
         if self.averages and not same_weights:
             with self._averaged():
-                tensors |= {f"average.{k}": v.clone() for k, v in checkpoint.trained(self.network).items()}
+                tensors |= {f"average.{k}": v.clone() for k, v in checkpoint.trained(self.model.network).items()}
         content = {"treebank": self.treebank, "data_sha256": self.data, "config": to_dict(self.config)}
         content["state"] = vars(self.state)
         checkpoint.save_tensors(self.out, "resume", f"{self.state.step:07d}", tensors, content)
@@ -251,10 +253,10 @@ class Run(Learner):
             raise ModelError(f"was started with other {changed[0]}", where=str(self.out), remedy=remedy)
         for part in ("average.", "model.") if self.config.train.average else ("model.",):
             weights = {k.removeprefix(part): v for k, v in tensors.items() if k.startswith(part)}
-            fill(self.network, weights, str(self.out), checkpoint.RETRAIN, checkpoint.trained(self.network))
+            fill(self.model.network, weights, str(self.out), checkpoint.RETRAIN, checkpoint.trained(self.model.network))
             if part == "average.":
                 self._keep_averages()
-        checkpoint.restore_adam(self.network, self.optimizer, tensors, f"{self.out}/{content['weights']}")
+        checkpoint.restore_adam(self.model.network, self.optimizer, tensors, f"{self.out}/{content['weights']}")
         try:
             check_form(content["state"], State)
             self.state = State(**content["state"])
@@ -277,19 +279,20 @@ def estimate(config: Config, treebank: str) -> str:
     taken to grow with the words, padding included. Raises ModelError and CorpusError where training would raise them.
     """
     material = lessons(treebank, config.model.task, MAX_LENGTH)
-    learner = Learner(config, material.sentences)
-    learner.network.train()
-    groups = sorted(learner.batches(material, 0), key=padded)
-    _seconds(learner.add_gradient, groups[-1])  # this also compiles the kernels
-    learner.optimizer.step()  # the first update creates the moments
+    model, optimizer = begin(config, material.sentences)
+    model.network.train()
+    gradient = partial(add_gradient, model)
+    groups = sorted(groups_of(material, config.train, 0), key=padded)
+    _seconds(gradient, groups[-1])  # this also compiles the kernels
+    optimizer.step()  # the first update creates the moments
     chosen = [groups[len(groups) * k // 6] for k in (1, 3, 5)]
-    a_word = sum(_seconds(learner.add_gradient, group) for group in chosen) / sum(map(padded, chosen))
-    seconds = a_word * sum(map(padded, groups)) + len(groups) * _seconds(learner.optimizer.step)
+    a_word = sum(_seconds(gradient, group) for group in chosen) / sum(map(padded, chosen))
+    seconds = a_word * sum(map(padded, groups)) + len(groups) * _seconds(optimizer.step)
     peak = torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else provenance.peak_memory()
-    weights = [sum(p.numel() for p in each) / 1e6 for each in (learner.network.parameters(), learner.parameters)]
+    every, trained = sum(p.numel() for p in model.network.parameters()), model.network.size()
     seen, epochs = sum(len(sentence) for group in groups for sentence in group), config.train.epochs
     return (
-        f"weights     {weights[0]:.1f} M, of which {weights[1]:.1f} M are trained\n"
+        f"weights     {every / 1e6:.1f} M, of which {trained / 1e6:.1f} M are trained\n"
         f"memory      {f'{peak / 1000:.1f} GB' if peak else 'not known here'}; less with a lower train.batch_tokens\n"
         f"an epoch    about {seconds / 60:.1f} minutes: {len(groups):,} steps, {seen:,} words; "
         f"{epochs} epochs take {seconds * epochs / 3600:.1f} hours, without evaluation"

@@ -14,11 +14,10 @@ from lalkit.chart.cky import SUBHEAD
 from lalkit.chart.loss import arc_loss, joint_likelihood_loss, span_likelihood_loss, span_margin_loss
 from lalkit.config import Config, TrainConfig
 from lalkit.errors import ModelError
-from lalkit.network.batches import IGNORE, Batch, Collator, batches
+from lalkit.network.batches import IGNORE, Batch, batches
+from lalkit.network.model import Model, bf16_is_fast
 from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.predict import bf16_is_fast, find_device
 from lalkit.network.span_attention import SpanLabelAttention
-from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.check import Lessons
 from lalkit.treebank.tree import Sentence
 
@@ -26,48 +25,39 @@ MAX_LENGTH = 150  # longer sentences are left out of training, but not out of ev
 TAG_WEIGHT = 0.2  # weight of the cross-entropy of tags [D]
 
 
-class Learner:
-    """A new network for these sentences, with its vocabulary, its batches and its optimizer, on the GPU if there is one.
+def begin(config: Config, sentences: Sequence[Sentence], device: str = "auto") -> tuple[Model, torch.optim.Optimizer]:
+    """Return a new model for these sentences, and its optimizer. device: as in `find_device`.
 
-    The weights depend on the seed of the config only.
+    Raises ModelError if a loss on label heads has a weight, and the network has no label heads of the kind it needs.
     """
-
-    def __init__(self, config: Config, sentences: Sequence[Sentence], device: str = "auto"):
-        """device: as in `find_device`.
-
-        Raises ModelError if a loss on label heads has a weight, and the network has no label heads of the kind it needs.
-        """
-        self.config, inside = config, config.model.span_attention
-        learned = inside is not None and inside.attention == "learned" and config.model.task == "joint"
-        if config.train.head_word_weight and not learned:
-            problem = "train.head_word_weight needs learned label attention inside the span, and both layers"
-            raise ModelError(problem, remedy="Leave it 0, or train with --preset minilm-span.")
-        self.device = find_device(device)
-        self.vocab = Vocab.build(sentences, config.model.encoder.min_count, config.model.task)
-        torch.manual_seed(config.train.seed)
-        self.network = Network(config.model, self.vocab).to(self.device)
-        self.collator = Collator(self.vocab, config.model.encoder, remember=True)
-        self.parameters = [p for p in self.network.parameters() if p.requires_grad]
-        self.optimizer = make_optimizer(self.network, config.train)
-
-    def batches(self, lessons: Lessons, epoch: int) -> list[list[Sentence]]:
-        """Return the batches of an epoch. All sentences of a batch have the same layers."""
-        train, sentences = self.config.train, lessons.epoch(epoch)
-        kinds = [(s.constituents is None, s.heads is None) for s in sentences]
-        groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, epoch, kinds)
-        return [[sentences[i] for i in group] for group in groups]
-
-    def add_gradient(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
-        """Add the gradient of the loss of these sentences. Return the terms of the loss."""
-        batch = self.collator(sentences, gold=True).to(self.device)
-        autocast = self.config.train.autocast and bf16_is_fast(self.device.type)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
-            terms = losses(self.network, batch, self.config.train)
-        terms["loss"].backward()
-        return terms
+    inside = config.model.span_attention
+    learned = inside is not None and inside.attention == "learned" and config.model.task == "joint"
+    if config.train.head_word_weight and not learned:
+        problem = "train.head_word_weight needs learned label attention inside the span, and both layers"
+        raise ModelError(problem, remedy="Leave it 0, or train with --preset minilm-span.")
+    model = Model.new(config, sentences, device)
+    return model, make_optimizer(model.network, config.train)
 
 
-def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Tensor]:
+def groups_of(lessons: Lessons, train: TrainConfig, epoch: int) -> list[list[Sentence]]:
+    """Return the batches of an epoch. All sentences of a batch have the same layers."""
+    sentences = lessons.epoch(epoch)
+    kinds = [(s.constituents is None, s.heads is None) for s in sentences]
+    groups = batches([len(s) for s in sentences], train.batch_tokens, train.seed, epoch, kinds)
+    return [[sentences[i] for i in group] for group in groups]
+
+
+def add_gradient(model: Model, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+    """Add the gradient of the loss of these sentences. Return the terms of the loss."""
+    batch, kind = model.collator(sentences, gold=True).to(model.device), model.device.type
+    autocast = model.config.train.autocast and bf16_is_fast(kind)
+    with torch.autocast(kind, torch.bfloat16, enabled=autocast):
+        terms = losses(model, batch)
+    terms["loss"].backward()
+    return terms
+
+
+def losses(model: Model, batch: Batch) -> dict[str, Tensor]:
     """Return the weighted terms of eq. 12, each a mean over sentences, and their sum as 'loss'.
 
     The terms of a layer for which the batch has no gold are 0. All sentences of a batch have the same layers.
@@ -76,6 +66,7 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
     of other heads than those of Universal Dependencies. As it stands, the loss would teach that there are no groups there. So
     <H> is forbidden in the charts of such sentences [D]: they teach nothing about it, neither for nor against.
     """
+    network, config = model.network, model.config.train
     joint = config.objective == "likelihood"
     output = network(batch, chart_gradient=config.objective != "margin", chart=batch.spans is not None)
     if batch.heads is None and network.config.task == "joint":
@@ -96,7 +87,7 @@ def losses(network: Network, batch: Batch, config: TrainConfig) -> dict[str, Ten
         arc_labels = _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels)
         terms["arc_labels"] = config.arc_weight * arc_labels
     if config.head_word_weight and batch.spans is not None and batch.heads is not None:
-        terms["head_words"] = config.head_word_weight * head_word_loss(network, output, batch)
+        terms["head_words"] = config.head_word_weight * head_word_loss(output, batch)
     terms["tags"] = TAG_WEIGHT * _cross_entropy(output.tag_scores, batch.tags)
     terms = {name: term / len(batch.lengths) for name, term in terms.items()}
     return {"loss": sum(terms.values()), **terms}
@@ -121,7 +112,7 @@ def tree_likelihood_loss(output: ParserOutput, batch: Batch, threads: int) -> Te
     return joint_likelihood_loss(*scores, batch.lengths, *gold, lam=0.5, temperature=0.5, threads=threads)
 
 
-def head_word_loss(network: Network, output: ParserOutput, batch: Batch) -> Tensor:
+def head_word_loss(output: ParserOutput, batch: Batch) -> Tensor:
     """Return the sum of - log a(head word) over the gold spans of two words and more [D].
 
     a is the attention inside the span of the label head that belongs to the span's label. The head word of a span is the

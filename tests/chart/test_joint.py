@@ -39,7 +39,7 @@ def test_gold_scores_decode_to_gold(dtype):
         for i, j, label, _ in spans:
             label_scores[i, j, label] = 1
         arc_scores[np.arange(n), heads] = 1
-        tree = decode(label_scores, arc_scores)
+        tree = decode(label_scores, arc_scores, 0.5)
         assert (tree.spans, tree.heads.tolist()) == (spans, heads)
         assert tree.score == 0.5 * len(spans) + 0.5 * n
         subheads += sum(label == 1 for _, _, label, _ in spans)
@@ -49,22 +49,22 @@ def test_gold_scores_decode_to_gold(dtype):
 def test_a_batch_is_its_sentences():
     rng = np.random.default_rng(5)
     pairs = [random_chart(rng, int(n), 6, "real", np.float32) for n in rng.integers(1, 25, 30)]
-    alone = [decode(*pair) for pair in pairs]
+    alone = [decode(*pair, 0.5) for pair in pairs]
     for threads in (None, 1, 3):
-        assert same_trees(decode_batch(pairs, threads=threads), alone)
-    assert same_trees(decode_batch(pairs[::-1]), alone[::-1])
-    assert decode_batch([]) == []
+        assert same_trees(decode_batch(pairs, 0.5, threads), alone)
+    assert same_trees(decode_batch(pairs[::-1], 0.5), alone[::-1])
+    assert decode_batch([], 0.5) == []
 
 
 def test_cells_that_are_not_read_may_hold_anything():
     label_scores, arc_scores = random_chart(np.random.default_rng(9), 7, 5, "real")
-    expected = decode(label_scores, arc_scores)
+    expected = decode(label_scores, arc_scores, 0.5)
     label_scores[np.tril_indices(8)] = np.nan
     arc_scores[np.arange(7), np.arange(1, 8)] = -np.inf
     before = label_scores.copy(), arc_scores.copy()
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # such as: invalid value in -inf * 0
-        assert same_tree(decode(label_scores, arc_scores), expected)
+        assert same_tree(decode(label_scores, arc_scores, 0.5), expected)
         decode(label_scores, arc_scores, lam=1)
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(before, (label_scores, arc_scores)))
 
@@ -105,8 +105,8 @@ def test_too_long_is_said_before_the_chart_is_allocated(monkeypatch):
     assert needed >= 4 * 10 * 10 * 9
     monkeypatch.setattr(machine, "SMALL", 0)
     monkeypatch.setattr(machine, "available_bytes", lambda: needed)
-    assert len(decode_batch(pairs)) == 2
+    assert len(decode_batch(pairs, 0.5)) == 2
     monkeypatch.setattr(machine, "available_bytes", lambda: needed - 1)
     monkeypatch.setattr(joint, "_decode", lambda *_: pytest.fail("decoding began"))
     with pytest.raises(TooLongError, match="sentence 1: 9 words"):
-        decode_batch(pairs)
+        decode_batch(pairs, 0.5)

@@ -53,20 +53,20 @@ def test_pieces_do_not_matter(monkeypatch):
     rng = np.random.default_rng(13)
     pairs = [random_chart(rng, int(n), 5, "ties", np.float32) for n in rng.integers(1, 14, 12)]
     batch = padded(pairs)
-    expected = decode_batch(pairs)
+    expected = decode_batch(pairs, 0.5)
     monkeypatch.setattr(joint_torch, "CHUNK", 16)
-    assert same_trees(decode_batch_torch(*batch), expected)
+    assert same_trees(decode_batch_torch(*batch, 0.5), expected)
     largest = max(memory.chart_bytes(len(arcs), 4) for _, arcs in pairs)
     monkeypatch.setattr(memory, "available_bytes", lambda: 2 * largest + 4 * 16 * 4)
     assert len(list(joint_torch.parts(batch[2].tolist(), 4, memory.available_bytes()))) > 3
-    assert same_trees(decode_batch_torch(*batch), expected)
+    assert same_trees(decode_batch_torch(*batch, 0.5), expected)
 
 
 def test_too_long(monkeypatch):
     pairs = [random_chart(np.random.default_rng(0), n, 4, "real", np.float32) for n in (3, 9)]
     monkeypatch.setattr(memory, "available_bytes", lambda: memory.chart_bytes(9, 4) - 1)
     with pytest.raises(TooLongError, match="sentence 1: 9 words need"):
-        decode_batch_torch(*padded(pairs))
+        decode_batch_torch(*padded(pairs), 0.5)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_too_long(monkeypatch):
 )
 def test_wrong_scores_are_named(sentence, layer, place, value, problem):
     pairs = [random_chart(np.random.default_rng(1), n, 5, "real") for n in (6, 4)]
-    assert len(decode_batch_torch(*padded(pairs))) == 2
+    assert len(decode_batch_torch(*padded(pairs), 0.5)) == 2
     pairs[sentence][layer][place] = value
     with pytest.raises(ValueError, match=problem):
-        decode_batch_torch(*padded(pairs))
+        decode_batch_torch(*padded(pairs), 0.5)

@@ -56,7 +56,7 @@ def test_the_best_is_the_decoders_and_there_are_no_duplicates():
 
 def test_ties_are_broken_as_documented():
     label_scores, arc_scores = np.zeros((4, 4, 4)), np.zeros((3, 4))
-    first = k_best(weighted(label_scores, arc_scores), 40)
+    first = k_best(weighted(label_scores, arc_scores, 0.5), 40)
     # The first head word, the first split, and no label where there may be none.
     assert key(first[0]) == (((0, 3, 2, 1), (1, 3, 1, 2)), (0, 1, 2))
 
@@ -70,7 +70,7 @@ def test_structures_are_those_of_enumeration(seed):
     words, classes = range(n - (seed > 6 and n > 1)), {}
     for score, (_, heads) in all_trees(n, labels, label_scores, arc_scores, 0.5):
         classes.setdefault(tuple(heads[i] for i in words), []).append(score)
-    found = list(structures(weighted(label_scores, arc_scores), words))
+    found = list(structures(weighted(label_scores, arc_scores, 0.5), words))
     assert [tree.score for tree, _ in found] == sorted(map(max, classes.values()), reverse=True)
     for tree, scores in found:
         members = classes.pop(tuple(tree.heads[i] for i in words))
@@ -81,11 +81,11 @@ def test_structures_are_those_of_enumeration(seed):
 def test_wrong_input_is_refused():
     label_scores, arc_scores = random_chart(np.random.default_rng(1), 3, 3, "real")
     with pytest.raises(ParameterError, match="the number of trees is 0\n  Give 1 to 10000"):
-        k_best(weighted(label_scores, arc_scores), 0)
+        k_best(weighted(label_scores, arc_scores, 0.5), 0)
     for wrong in (np.nan, np.inf):
         label_scores[0, 2, 2] = wrong
         with pytest.raises(ValueError, match=r"the sentence: label_scores\[0, 2, 2\] is (nan|inf)"):
-            weighted(label_scores, arc_scores)
+            weighted(label_scores, arc_scores, 0.5)
 
 
 # ---------------------------------------------------------------- probabilities
@@ -100,7 +100,7 @@ def test_log_partition_is_that_of_enumeration():
         total = log_partition(weighted(label_scores, arc_scores, 0.4).divided(temperature))
         assert total == pytest.approx(expected, abs=1e-9), trial
     big = 1e4 * label_scores, 1e4 * arc_scores
-    assert log_partition(weighted(*big)) >= k_best(weighted(*big), 1)[0].score
+    assert log_partition(weighted(*big, 0.5)) >= k_best(weighted(*big, 0.5), 1)[0].score
 
 
 # ---------------------------------------------------------------- constraints

@@ -72,8 +72,8 @@ def test_equal_to_the_slow_twin(n, size, forbidden):
 @pytest.mark.parametrize(("n", "size"), [(100, 1.0), (40, 1e4)])
 def test_probabilities_add_up(n, size):
     label_scores, arc_scores = (size * scores for scores in random_chart(np.random.default_rng(5), n, 6, "real"))
-    result = marginals(label_scores, arc_scores)
-    assert result.log_partition >= decode(label_scores, arc_scores).score
+    result = marginals(label_scores, arc_scores, 0.5)
+    assert result.log_partition >= decode(label_scores, arc_scores, 0.5).score
     np.testing.assert_allclose(result.arcs.sum(1), 1, atol=1e-9)
     spans = result.labels[..., 1:].sum(-1)
     np.testing.assert_allclose(result.head_words.sum(-1), spans, atol=1e-9)
@@ -86,7 +86,7 @@ def test_numbers_that_become_0_without_logarithms_are_not_lost():
     arc_scores[0, 0] = arc_scores[1, 1] = -1200  # another tree: neither e^-600 nor e^-600 becomes 0
     expected = reference.sums_over_trees(label_scores, arc_scores)
     assert expected.arcs[0, 2] > 0.99
-    assert_same(marginals(label_scores, arc_scores), expected)
+    assert_same(marginals(label_scores, arc_scores, 0.5), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -98,7 +98,7 @@ def test_a_sentence_has_the_same_probabilities_alone_and_in_a_batch(dtype):
         assert result.log_partition.hex() == alone.log_partition.hex()
         assert result.labels.dtype == result.arcs.dtype == dtype
         assert all(a.tobytes() == b.tobytes() for a, b in zip(result[1:], alone[1:]))
-    assert marginals_batch([]) == []
+    assert marginals_batch([], 0.5) == []
 
 
 WRONG = [
@@ -115,15 +115,15 @@ def test_wrong_scores_are_named(layer, place, value, problem):
     labels, arcs = random_chart(np.random.default_rng(1), 3, 5, "real")
     {"labels": labels, "arcs": arcs}[layer][place] = value
     with pytest.raises(ScoreError, match=problem):
-        marginals(labels, arcs, temperature=0.1)
+        marginals(labels, arcs, 0.5, 0.1)
     with pytest.raises(ScoreError, match=problem):
-        log_partition(torch.from_numpy(labels)[None], torch.from_numpy(arcs)[None], [3], temperature=0.1)
+        log_partition(torch.from_numpy(labels)[None], torch.from_numpy(arcs)[None], [3], 0.5, 0.1)
 
 
 def test_a_sentence_that_does_not_fit_is_refused_before_it_is_computed(monkeypatch):
     monkeypatch.setattr(machine, "available_bytes", lambda: 2**22)
     with pytest.raises(TooLongError, match="sentence 1: 60 words"):
-        marginals_batch([one_label(2), one_label(60)])
+        marginals_batch([one_label(2), one_label(60)], 0.5)
 
 
 # ---------------------------------------------------------------- likelihood

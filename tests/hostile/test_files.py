@@ -16,10 +16,10 @@ from safetensors.torch import load_file, save_file
 
 import lalkit
 from lalkit.chart import machine
+from lalkit.config import override
 from lalkit.errors import ModelError
 from lalkit.files import read_json
 from lalkit.network.alignment import load_tokenizer
-from lalkit.network.predict import predict
 from lalkit.network.word_vectors import load_encoder
 from lalkit.reproduce.sweep import plan
 from lalkit.training.checkpoint import load_model
@@ -288,7 +288,7 @@ def test_weights_of_a_run(folder, tmp_path, subtests):
 @pytest.mark.parametrize(("task", "reason"), [("joint", "nan"), ("constituents", "nan"), ("joint", "memory")])
 def test_a_sentence_that_cannot_be_decoded_is_named_by_its_file(tiny_parser, monkeypatch, task, reason):
     loaded, sentences = load_model(tiny_parser), load("sample", "dev").sentences[:9]
-    monkeypatch.setattr(loaded.network, "config", replace(loaded.network.config, task=task))
+    loaded = replace(loaded, config=override(loaded.config, {"model.task": task}))
     if reason == "nan":
         with torch.no_grad():
             next(loaded.network.parameters()).fill_(float("nan"))
@@ -296,7 +296,7 @@ def test_a_sentence_that_cannot_be_decoded_is_named_by_its_file(tiny_parser, mon
         monkeypatch.setattr(machine, "SMALL", 0)
         monkeypatch.setattr(machine, "available_bytes", lambda: 0)
     with refused("dev.trees, line "):
-        predict(loaded.network, loaded.collator, sentences, threads=1)
+        loaded.parse(sentences, threads=1)
 
 
 def test_a_pipe_or_a_device_as_a_treebank_or_a_sweep_is_not_read(tmp_path, alarm):

@@ -30,7 +30,7 @@ def test_probabilities_of_structures_add_up_to_those_of_arcs(parse):
 def test_one_temperature_for_both_layers_was_too_sure_of_arcs(parse):
     """The number of notebook 12: before, the parser had one temperature, 0.2154."""
     once = replace(parse, parser=copy(parse.parser))
-    once.parser.temperature = 0.2154
+    once.parser.model = replace(once.parser.model, temperature=0.2154)
     for result, probability in ((parse, 0.027), (once, 0.00004)):
         of_head = result.attachments("telescope").set_index("head")["probability"]
         assert of_head[2] == pytest.approx(probability, rel=0.15)

@@ -1,5 +1,7 @@
 """Controls change the contexts as their names say, inside their block only; and the algebra of contexts holds."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -18,7 +20,7 @@ def controls(parser, sample):
 
 def scores(parser, sentences):
     with torch.inference_mode():
-        return parser.network(parser.collator(sentences)).label_scores
+        return parser.network(parser.model.collator(sentences)).label_scores
 
 
 def hooked(parser, hooks):
@@ -66,7 +68,7 @@ def test_uniform_attention_is_what_equal_keys_give(parser, sample, controls):
 
 def test_without_a_head_its_slice_is_zero_inside_the_block(parser, sample):
     with torch.inference_mode():
-        posts = parser.network(parser.collator(sample[:1])).posts.clone()
+        posts = parser.network(parser.model.collator(sample[:1])).posts.clone()
         posts[:, :, 2] = 0
         expected = parser.network.spans(posts)
     with hooked(parser, parser.attribution.without(2, parser.attribution.mean(sample[:5]))["head out"]):
@@ -90,14 +92,15 @@ def test_word_vectors_are_computed_once_and_stay_the_same(parser, sample, monkey
 def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, sample, change, slices):
     torch.manual_seed(0)
     network = Network(override(parser.config, change).model, parser.vocab)
-    source = PaperLayer(network, parser.collator)
+    model = replace(parser.model, network=network)
+    source = PaperLayer(model)
     assert ("shuffled heads" in source.controls(source.mean(sample[:5]))) == slices
     with pytest.raises(ModelError):
         source.look(sample[:1])
     other = Parser.load(parser.folder)
-    other.network = network
+    other.model = model
     before = other.parse(sample[3]).score
-    with other.patched({"label_attention.contexts": PaperLayer(network, parser.collator).mean(sample[:5])}):
+    with other.patched({"label_attention.contexts": source.mean(sample[:5])}):
         assert other.parse(sample[3]).score != before
     if slices:  # its heads have slices, which can be removed
         with other.without(heads=[0, 1, 2]):
@@ -109,7 +112,8 @@ def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, 
 
 def test_other_parsers_are_refused(parser, sample):
     for change in ({"model.label_attention": None}, {"model.label_attention.query": "matrix"}):
-        source = PaperLayer(Network(override(parser.config, change).model, parser.vocab), parser.collator)
+        config = override(parser.config, change)
+        source = PaperLayer(replace(parser.model, network=Network(config.model, parser.vocab), config=config))
         for ask in (source.mean, source.view):
             with pytest.raises(ModelError):
                 ask(sample[:2])

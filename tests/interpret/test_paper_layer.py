@@ -1,5 +1,7 @@
 """Looks, explanations and views of the paper's layer have the numbers that the scorer used, alone and in any batch."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -48,7 +50,7 @@ def test_without_each_head_against_the_scorer_run_once_per_head():
 def test_raw_sums_and_exact_effects(parser, looks, sample):
     """Against really taking the head's slice out of every fencepost and scoring the whole chart again."""
     with torch.inference_mode():
-        output = parser.network(parser.collator(sample[:1]))
+        output = parser.network(parser.model.collator(sample[:1]))
         posts, charts = output.posts[0], []
         for head in range(6):
             changed = output.posts.clone()
@@ -168,7 +170,7 @@ def spans_of(sentence):
 def test_the_view_has_the_decisions_of_the_parser(larger, some):
     seen = larger.view(some, spans=[spans_of(s) for s in some])
     with torch.no_grad():
-        output = larger.network(larger.collator(some))
+        output = larger.network(larger.model.collator(some))
     assert torch.allclose(seen.weights[:, :, 0], output.attention)
     outcome = seen.predict(seen.weights)
     for b, sentence in enumerate(some):
@@ -190,7 +192,7 @@ def test_ablations_agree_with_controls(larger, some):
     changes = {"context": torch.zeros_like, "mean": lambda c: mean.to(c.dtype).expand_as(c)}
     for mode, change in changes.items():
         with network.label_attention.hooked(contexts=change), torch.no_grad():
-            chart = network(larger.collator(some)).label_scores
+            chart = network(larger.model.collator(some)).label_scores
         found = ablate(seen, mode=mode, mean=mean).probs
         for b in range(len(some)):
             for u, (start, end, _) in enumerate(spans[b]):
@@ -199,5 +201,5 @@ def test_ablations_agree_with_controls(larger, some):
 
 def test_a_parser_with_mixed_heads_has_a_view(larger, some):
     network = Network(override(larger.config, {"model.feedforward": 16}).model, larger.vocab)
-    mixed = PaperLayer(network, larger.collator).view(some)
+    mixed = PaperLayer(replace(larger.model, network=network)).view(some)
     assert mixed.predict(mixed.weights).probs.isfinite().all()

@@ -6,6 +6,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy, deepcopy
+from dataclasses import replace
 from functools import partial
 from itertools import chain, cycle, islice
 from threading import Barrier
@@ -135,7 +136,7 @@ def test_the_parts_of_two_labels_add_up_to_the_difference_of_their_scores(parser
     other, index = parser.vocab.labels[-1], parser.vocab.label_index
     table = parser.contributions(treebank, against=other)
     with torch.inference_mode():
-        charts = [parser.network(parser.collator([sentence])).label_scores[0] for sentence in treebank]
+        charts = [parser.network(parser.model.collator([sentence])).label_scores[0] for sentence in treebank]
     sums = table.groupby([*PLACE, "label"])[["of_label", "of_against", "value"]].sum()
     scores = [[float(charts[k][i, j, index[name]]) for name in (label, other)] for k, i, j, label in sums.index]
     assert sums.to_numpy() == pytest.approx(np.array([(a, b, a - b) for a, b in scores]), abs=1e-3)
@@ -377,7 +378,7 @@ def test_heads_are_switched_off_here_and_nowhere_else(parser):
     typed, usual = TypedSentences(parser), parser.parse(TEXT)
     everything, named = ",".join(map(str, range(typed.heads))), copy(parser)
     name = f"{parser.info.get('name', 'a parser')} without heads {everything.replace(',', ', ')}"
-    named.info = {**parser.info, "name": name}
+    named.model = replace(named.model, info={**parser.info, "name": name})
     usual.explore(constrain=True)
     answer = ask(typed, text=TEXT, without=everything)
     page = typed.page({"text": [TEXT], "without": [everything]})

@@ -12,6 +12,7 @@ import torch
 
 import lalkit
 from lalkit.chart.constraints import ArcItem, SpanItem, TagItem, read_item
+from lalkit.config import override
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.treebank.conllu import scan_conll
@@ -36,7 +37,7 @@ def test_alternatives_begin_with_the_parse_and_mark_what_differs(parser):
         items = spans | {ArcItem(number, head) for number, _, _, head, _ in other.dependencies}
         assert reading.added | reading.missing and reading.added <= items and not reading.missing & items
         assert all(f"+{item}" in str(other).splitlines()[0] for item in reading.added)
-        ratio = (best.score - other.score) / parser.temperature
+        ratio = (best.score - other.score) / parser.model.temperature
         assert best.reading.log_probability - reading.log_probability == pytest.approx(ratio)
 
 
@@ -137,7 +138,7 @@ def test_the_probability_of_a_part_is_the_sum_over_the_trees_that_have_it(parser
     temperature = 0.01
     (result,) = parser.parse_all([["She", "slept"]], temperature=temperature)
     readings = result.readings
-    readings.temperature = temperature
+    readings.model = replace(readings.model, temperature=temperature)
     every = readings.readings(readings.trees(2000))
     assert sum(reading.probability for reading in every) == pytest.approx(1)
     table = result.confidence()
@@ -158,7 +159,7 @@ def test_the_probability_of_a_part_is_the_sum_over_the_trees_that_have_it(parser
 
 
 def test_a_result_has_the_same_probabilities_alone_in_a_batch_and_afterwards(parser):
-    together = parser.parse_all(TEXTS, temperature=parser.temperature)
+    together = parser.parse_all(TEXTS, temperature=parser.model.temperature)
     for text, result in zip(TEXTS, together):
         table, later = result.confidence(), parser.parse(text).confidence()
         assert later.drop(columns="probability").equals(table.drop(columns="probability"))
@@ -167,7 +168,7 @@ def test_a_result_has_the_same_probabilities_alone_in_a_batch_and_afterwards(par
     tree = second.confidence().set_index("kind")["probability"]["tree"]
     assert tree == pytest.approx(second.reading.probability, rel=1e-4)
     (result,) = parser.parse_all(TEXTS[:1], temperature=1.0)
-    output, table = result.readings.output, result.confidence()
+    output, table = result.readings.scored.output, result.confidence()
     tags = np.exp(output.tag_scores[0].log_softmax(-1).amax(-1).numpy())
     assert table.loc[table["kind"] == "tag", "probability"].to_numpy() == pytest.approx(tags, abs=1e-5)
     assert table.loc[table["kind"] == "arc label", "label"].tolist() == list(result.sentence.arc_labels)
@@ -193,13 +194,13 @@ def test_a_result_writes_probabilities_only_if_they_are_asked_for(parser):
 
 def test_tags_that_were_given_and_parsers_of_one_layer(parser, monkeypatch):
     (result,) = parser.parse_all(["Select_VB it_PRP"], "tagged", temperature=1.0)
-    given = replace(parser.network.config, tag_input="given")
-    monkeypatch.setattr(parser.network, "config", given)
+    given = override(parser.config, {"model.tag_input": "given"})
+    monkeypatch.setattr(parser, "model", replace(parser.model, config=given))
     (kept,) = parser.parse_all(["Select_VB it_PRP"], "tagged", temperature=1.0)
     with pytest.raises(LalkitError, match="no tag 'XX'"):
         parser.parse("Select_XX it_PRP", "tagged", require=["1->2"])
     assert "tag" in set(result.confidence()["kind"]) and "tag" not in set(kept.confidence()["kind"])
-    monkeypatch.setattr(parser.network, "config", replace(given, task="dependencies"))
+    monkeypatch.setattr(parser, "model", replace(parser.model, config=override(given, {"model.task": "dependencies"})))
     parse = partial(parser.parse_all, ["Yes"], temperature=1.0)
     for ask in (parse, lambda: parser.parse(TEXT).margin, parser.playground):
         with pytest.raises(LalkitError):
@@ -215,9 +216,9 @@ def test_a_parser_is_saved_with_its_temperature(parser, tmp_path):
     parser.save(tmp_path)
     assert not (tmp_path / CALIBRATION).exists()
     copy = lalkit.load(tmp_path)
-    copy.calibration = facts
+    copy.model = replace(copy.model, calibration=facts)
     copy.save(tmp_path)
-    assert lalkit.load(tmp_path).temperature == 0.5
+    assert lalkit.load(tmp_path).model.temperature == 0.5
 
 
 # ---------------------------------------------------------------- the command line

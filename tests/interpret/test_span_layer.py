@@ -1,5 +1,7 @@
 """Label attention inside the span: terms add up to scores, and probes and controls do what a direct computation gives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -59,7 +61,7 @@ def test_without_a_words_evidence_the_score_is_less_by_its_term(parser, sample):
     (terms,) = parser.terms([sentence])
     scorer, labels = parser.network.spans, parser.vocab.labels
     with torch.inference_mode():
-        logits, evidence, *edges = parser.network.eval()(parser.collator([sentence])).span_parts
+        logits, evidence, *edges = parser.network.eval()(parser.model.collator([sentence])).span_parts
         for row in terms.table[terms.table["term"] == "word"].itertuples():
             changed = evidence.clone()
             changed[0, row.position - 1] = 0
@@ -157,7 +159,7 @@ def parts(probed, some):
     found = []
     for sentence in some:
         with torch.no_grad():
-            output = probed.network.eval()(probed.collator([sentence]))
+            output = probed.network.eval()(probed.model.collator([sentence]))
         for start, end, label in spans_of(sentence):
             logits, evidence = (part[0][start:end] for part in output.span_parts[:2])
             found.append(((start, end, label), logits, evidence, output.label_scores[0, start, end]))
@@ -213,7 +215,7 @@ def changed(tiny_span_parser):
 
 def scores_of(parser, sentences, **hooks):
     with torch.inference_mode(), parser.network.spans.hooked(**hooks):
-        return parser.network.eval()(parser.collator(sentences)).label_scores
+        return parser.network.eval()(parser.model.collator(sentences)).label_scores
 
 
 def same(found, wanted):
@@ -238,7 +240,7 @@ def test_every_control_changes_scores_inside_its_block_only(changed, sample):
     network = Network(override(changed.config, {"model.span_attention.attention": "uniform"}).model, changed.vocab)
     network.load_state_dict(changed.network.state_dict())
     uniform = scores_of(changed, sample[:3], **controls["uniform attention"])
-    changed.network = network
+    changed.model = replace(changed.model, network=network)
     same(scores_of(changed, sample[:3]), uniform)  # as of a parser that was trained with it
 
 

@@ -25,8 +25,8 @@ from lalkit.network import alignment, word_vectors
 from lalkit.network.alignment import PARTS, align, load_tokenizer, resolve
 from lalkit.network.batches import Collator, parts
 from lalkit.network.minilm import MPNET_NAMES, Bert, Pieces, in_4_bits, mpnet_files, whole
+from lalkit.network.model import Model
 from lalkit.network.parser import Network
-from lalkit.network.predict import predict
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import LowRankLinear, PretrainedEncoder, learn_low_rank
 from lalkit.training.checkpoint import load_model, save_model
@@ -127,14 +127,14 @@ def test_rows_read_in_parts_are_the_same_as_all_together(encoder, sentences, mon
 def test_a_step_reaches_all_of_the_encoder_and_it_is_saved_whole(encoder, sentences, tmp_path):
     parser, collator, made = network(encoder, sentences)
     parser.train()
-    losses(parser, collator(sentences, gold=True), made.train)["loss"].backward()
+    model = Model(parser, collator.vocab, collator, made, {})
+    losses(model, collator(sentences, gold=True))["loss"].backward()
     without = {n for n, p in parser.words.transformer.named_parameters() if p.grad is None}
     other = ("mask_emb", "r_s_bias", "seg_embed")  # XLNet's for masked words, and for texts of two segments
     assert {name for name in without if not name.endswith(other)} == set()
     parser.eval()
-    save_model(tmp_path / "p", parser, made, collator.vocab, "0", {})
-    again = load_model(tmp_path / "p")
-    ours, theirs = (predict(n, c, sentences[:4]) for n, c in ((parser, collator), (again.network, again.collator)))
+    save_model(model, tmp_path / "p", "0")
+    ours, theirs = (one.parse(sentences[:4]) for one in (model, load_model(tmp_path / "p")))
     assert [p.sentence for p in ours] == [p.sentence for p in theirs]
 
 

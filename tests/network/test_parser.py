@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from lalkit.chart.loss import span_margin_loss
-from lalkit.config import ModelConfig, TrainConfig, minilm, override, preset, tiny
+from lalkit.config import ModelConfig, minilm, override, preset, tiny
 from lalkit.errors import ModelError
 from lalkit.network import scores
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import Encoder
+from lalkit.network.model import Model
 from lalkit.network.parser import FeedForward, Network
-from lalkit.network.predict import predict
 from lalkit.network.scores import SpanScorer, fenceposts
 from lalkit.network.vocabulary import Vocab
 from lalkit.training.checkpoint import load_model
@@ -142,7 +142,7 @@ def test_losses_are_those_of_the_whole_chart(sample):
     """The chart without gradients and the spans scored again: the same loss and gradients as through the chart."""
     network, collator = build({}, sample)
     batch = collator(sample[:3], gold=True)
-    found = losses(network, batch, TrainConfig())["spans"]
+    found = losses(Model(network, None, collator, tiny(), {}), batch)["spans"]
     output = network(batch)
     assert output.label_scores.requires_grad and not network(batch, chart_gradient=False).label_scores.requires_grad
     expected = span_margin_loss(output.label_scores, batch.lengths, batch.spans) / 3
@@ -166,8 +166,7 @@ def test_self_attention_keeps_words_apart_at_first(initial, least, most):
 
 def test_every_parse_is_consistent(sample, tiny_parser):
     """Each constituent has exactly one head word whose arc leaves it (separate decoding broke 10.8% of them)."""
-    loaded = load_model(tiny_parser)
-    for prediction in predict(loaded.network, loaded.collator, sample[:60]):
+    for prediction in load_model(tiny_parser).parse(sample[:60]):
         assert {span[:2] for span in to_joint(prediction.sentence)} <= {span[:2] for span in prediction.spans}
         for start, end, _, head in prediction.spans:
             assert [i + 1 for i in range(start, end) if not start < prediction.sentence.heads[i] <= end] == [head]

@@ -6,8 +6,8 @@ import torch
 import lalkit
 from lalkit.corpus import Job, Parts, from_arguments, parse
 from lalkit.errors import LalkitError, ParameterError
-from lalkit.network import predict as precision
-from lalkit.network.predict import resolve_precision as resolve
+from lalkit.network import model as precision
+from lalkit.network.model import resolve_precision as resolve
 from lalkit.treebank.tree import Sentence
 
 

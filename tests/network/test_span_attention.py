@@ -125,10 +125,10 @@ def test_padding_does_not_count_however_large_it_is(boundary):
 
 def test_the_loss_of_head_words_is_their_cross_entropy(sample, tiny_span_parser):
     parser, some = Parser.load(tiny_span_parser), sample[:30]
-    batch = parser.collator(some, gold=True)
+    batch = parser.model.collator(some, gold=True)
     with torch.no_grad():
         output = parser.network(batch)
-        found = head_word_loss(parser.network, output, batch).item()
+        found = head_word_loss(output, batch).item()
     total = 0.0
     for b, spans in enumerate(map(to_joint, some)):
         for start, end, label, head in spans:

@@ -13,6 +13,7 @@ from lalkit.api import Parser
 from lalkit.config import minilm, override
 from lalkit.errors import ModelError
 from lalkit.network.alignment import resolve
+from lalkit.network.model import Model
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 from lalkit.training.checkpoint import adam_tensors, load_model, restore_adam, save_model, start_from
@@ -38,7 +39,7 @@ def test_frozen_weights_come_from_the_encoder_and_a_corpus_keeps_its_words(tmp_p
     config = override(minilm(), {"model.encoder.freeze_layers": 5})
     vocab = Vocab.build(load("sample", "dev").sentences, 1)
     network = Network(config.model, vocab)
-    save_model(tmp_path, network, config, vocab, "0", {})
+    save_model(Model(network, vocab, None, config, {}), tmp_path, "0")
     stored = {name for name in load_file(weights(tmp_path)) if ".layer." in name}
     assert stored and all(".layer.5." in name for name in stored)
     found = load_model(tmp_path).network.state_dict()
@@ -68,7 +69,7 @@ def test_starting_from_another_parser(tiny_parser, tmp_path, boundary):
         inside = {"d_key": 4, "boundary": boundary}
         config = override(config, {"model.label_attention": None, "model.span_attention": inside})
     first = Network(config.model, known)
-    save_model(tmp_path, first, config, known, "0", {})
+    save_model(replace(loaded, network=first, config=config), tmp_path, "0")
     vocab = replace(
         known, labels=("", "<H>", "NEW", *known.labels[:1:-1]), tags=known.tags[:5],
         words=(*known.words[:2], *known.words[:1:-1]), chars=(*known.chars[:2], "\u2603", *known.chars[kept]),
@@ -76,7 +77,7 @@ def test_starting_from_another_parser(tiny_parser, tmp_path, boundary):
     network = Network(config.model, vocab)
     new = dict(network.named_parameters())
     before = {name: p[1].clone() for name, p in new.items() if name.startswith("spans.")}
-    start_from(network, vocab, tmp_path)
+    start_from(Model(network, vocab, None, config, {}), tmp_path)
     assert torch.equal(network.tag_scorer.bias, first.tag_scorer.bias[:5])
     assert torch.equal(network.words.word.weight[kept], first.words.word.weight[kept].flip(0))
     assert torch.equal(network.words.char.weight[3:], first.words.char.weight[kept])
@@ -90,9 +91,9 @@ def test_starting_from_another_parser(tiny_parser, tmp_path, boundary):
             assert torch.equal(new[name][1], before[name]), f"{name} of a label they do not know"
         elif name.startswith("spans.") and "bias" not in name and old.shape == new[name].shape:
             assert torch.equal(new[name], old), name
-    larger = Network(override(config, {"model.arc_hidden": 40}).model, known)
+    config = override(config, {"model.arc_hidden": 40})
     with pytest.raises(ModelError, match="arcs"):
-        start_from(larger, known, tmp_path)
+        start_from(Model(Network(config.model, known), known, None, config, {}), tmp_path)
 
 
 def test_an_encoder_of_a_folder_travels_with_its_parser(tmp_path):
@@ -102,7 +103,7 @@ def test_an_encoder_of_a_folder_travels_with_its_parser(tmp_path):
     vocab, texts = Vocab.build(load("sample", "dev").sentences, 1), ["The end.", "Who saw it?"]
     for number, name in enumerate((tmp_path / "encoder", shutil.copytree(resolve("e5-han"), tmp_path / "4 bits"))):
         config, parser = override(minilm(), {"model.encoder.pretrained": str(name)}), tmp_path / f"parser-{number}"
-        save_model(parser, Network(config.model, vocab), config, vocab, "0", {})
+        save_model(Model(Network(config.model, vocab), vocab, None, config, {}), parser, "0")
         before = [*map(str, Parser.load(parser).parse_all(texts))]
         shutil.rmtree(name)
         Parser.load(parser.rename(tmp_path / f"moved-{number}")).save(parser)

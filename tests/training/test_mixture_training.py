@@ -9,9 +9,10 @@ import torch
 from lalkit.chart.cky import SUBHEAD
 from lalkit.config import override, tiny
 from lalkit.network.batches import Collator, batches
+from lalkit.network.model import Model
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
-from lalkit.training.loop import Run, estimate
+from lalkit.training.loop import Training, estimate
 from lalkit.training.objective import MAX_LENGTH, losses
 from lalkit.treebank.check import lessons
 from tests.hostile.test_kills import result_of
@@ -27,10 +28,10 @@ def material(mixed):  # noqa: F811
 
 
 @pytest.fixture(scope="module")
-def network(material):
+def new(material):
     torch.manual_seed(0)
     vocab = Vocab.build(material.sentences, 1)
-    return Network(tiny().model, vocab).eval(), Collator(vocab, tiny().model.encoder)
+    return Model(Network(tiny().model, vocab).eval(), vocab, Collator(vocab, tiny().model.encoder), tiny(), {})
 
 
 def test_a_batch_has_sentences_of_one_kind():
@@ -49,16 +50,15 @@ def of(material, constituents, heads):
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_a_sentence_trains_the_layers_it_has(material, network, objective):
-    net, collator = network
-    config = replace(tiny().train, objective=objective)
+def test_a_sentence_trains_the_layers_it_has(material, new, objective):
+    net, model = new.network, replace(new, config=override(tiny(), {"train.objective": objective}))
     trees = {"trees"} if objective == "likelihood" else None
     for layers, reached in (
         ((True, True), trees or {"spans", "arcs"}), ((True, False), trees or {"spans"}), ((False, True), trees or {"arcs"}),
     ):  # fmt: skip
         sentences = of(material, *layers)[:5]
         net.zero_grad()
-        terms = losses(net, collator(sentences, gold=True), config)
+        terms = losses(model, model.collator(sentences, gold=True))
         terms["loss"].backward()
         expected = reached | {"tags"} | ({"arc_labels"} if layers[1] else set())
         assert {name for name, value in terms.items() if name != "loss" and value > 0} == expected
@@ -69,15 +69,15 @@ def test_a_sentence_trains_the_layers_it_has(material, network, objective):
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_without_heads_a_sentence_says_nothing_about_groups(material, network, objective):
+def test_without_heads_a_sentence_says_nothing_about_groups(material, new, objective):
     """Even if <H> is the best label everywhere. With heads, the same scores are corrected."""
-    net, collator = network
-    config, before = replace(tiny().train, objective=objective), net.spans.second.bias.data.clone()
+    net, model = new.network, replace(new, config=override(tiny(), {"train.objective": objective}))
+    before = net.spans.second.bias.data.clone()
     net.spans.second.bias.data[SUBHEAD - 1] = 9.0
     try:
         for heads in (False, True):
             net.zero_grad()
-            losses(net, collator(of(material, True, heads)[:4], gold=True), config)["loss"].backward()
+            losses(model, model.collator(of(material, True, heads)[:4], gold=True))["loss"].backward()
             assert bool(net.spans.second.weight.grad[SUBHEAD - 1].any()) == heads
     finally:
         net.spans.second.bias.data = before
@@ -91,21 +91,21 @@ def small(folder, **more):
 @pytest.mark.slow
 def test_a_killed_run_is_resumed_with_the_same_bits(tmp_path, mixed):  # noqa: F811
     """In the middle of the second epoch, whose sentences are others than those of the first."""
-    Run(*small(tmp_path / "whole")).finish()
-    run, seen = Run(*small(tmp_path / "killed")), ([], [])
+    Training(*small(tmp_path / "whole")).finish()
+    run, seen = Training(*small(tmp_path / "killed")), ([], [])
 
     def killed(sentences, *arguments):
         if seen[1]:
             raise KeyboardInterrupt
         seen[run.state.epoch].extend(sentences)
-        return Run.step(run, sentences, *arguments)
+        return Training.step(run, sentences, *arguments)
 
     run.step = killed
     with pytest.raises(KeyboardInterrupt):
         run.finish()
     assert Counter(seen[0]) == Counter(run.lessons.epoch(0)) and set(seen[1]) <= set(run.lessons.epoch(1))
     assert set(run.lessons.epoch(0)) != set(run.lessons.epoch(1))
-    resumed = Run(*small(tmp_path / "killed"), resume=True)
+    resumed = Training(*small(tmp_path / "killed"), resume=True)
     assert resumed.state.epoch == 1
     resumed.finish()
     whole = result_of(tmp_path / "whole")

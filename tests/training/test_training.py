@@ -11,11 +11,10 @@ from safetensors.torch import load_file
 from lalkit.api import Parser
 from lalkit.config import override, tiny
 from lalkit.errors import ModelError
-from lalkit.network.predict import predict
 from lalkit.training import loop
 from lalkit.training.checkpoint import load_model
-from lalkit.training.loop import Run, estimate, train
-from lalkit.training.objective import losses, rate_factor
+from lalkit.training.loop import Training, estimate, train
+from lalkit.training.objective import groups_of, losses, rate_factor
 from tests.command import lalkit
 
 
@@ -30,14 +29,14 @@ def still(**train):
 def test_it_learns_twenty_sentences_by_heart(tmp_path, sample, objective):
     """Every part of the loss goes down, and gold wins under the trained scores."""
     config = still(objective=objective)
-    run_ = Run(config, "sample", tmp_path / "run")
+    run_ = Training(config, "sample", tmp_path / "run")
     chosen = sorted(sample, key=len)[20:40]
-    run_.network.train()
+    run_.model.network.train()
     first = run_.step(chosen, 0.0)
     for _ in range(250):
         last = run_.step(chosen, 0.0)
     assert all(last[name] < 0.3 * first[name] for name in first), (first, last)
-    found = [p.sentence for p in predict(run_.network, run_.collator, chosen)]
+    found = [p.sentence for p in run_.model.parse(chosen)]
     right = sum(f.constituents == g.constituents and f.heads == g.heads for f, g in zip(found, chosen))
     assert right >= 18
 
@@ -49,33 +48,35 @@ def test_a_parser_is_not_overwritten(tiny_parser, tmp_path):
             train(tiny(), "sample", alone, resume=resume)
 
 
+def trained_for(model, objective):
+    return replace(model, config=override(model.config, {"train.objective": objective}))
+
+
 @pytest.mark.parametrize("objective", ["margin", "span-likelihood", "likelihood"])
 def test_losses_are_means_over_sentences(tiny_parser, sample, objective):
-    loaded = load_model(tiny_parser)
-    config = replace(loaded.config.train, objective=objective)
-    one = [losses(loaded.network, loaded.collator([s], gold=True), config)["loss"].item() for s in sample[:6]]
-    all_ = losses(loaded.network, loaded.collator(sample[:6], gold=True), config)["loss"].item()
+    model = trained_for(load_model(tiny_parser), objective)
+    one = [losses(model, model.collator([s], gold=True))["loss"].item() for s in sample[:6]]
+    all_ = losses(model, model.collator(sample[:6], gold=True))["loss"].item()
     assert abs(sum(one) / 6 - all_) < 1e-3 * all_
 
 
 def test_the_likelihood_is_that_of_the_layers_that_are_there(tiny_parser, sample):
     """Of the joint tree, of spans alone, of arcs alone. Joint trees are some of the pairs of both, so they are more likely."""
-    loaded = load_model(tiny_parser)
-    config, terms = replace(loaded.config.train, objective="likelihood"), {}
+    model, terms = trained_for(load_model(tiny_parser), "likelihood"), {}
     for left_out in ((), ("heads", "arc_labels"), ("constituents",)):
         part = [replace(s, **dict.fromkeys(left_out)) for s in sample[:4]]
-        terms[left_out] = losses(loaded.network, loaded.collator(part, gold=True), config)
+        terms[left_out] = losses(model, model.collator(part, gold=True))
     joint, spans, arcs = (each["trees"].item() for each in terms.values())
-    apart = losses(loaded.network, loaded.collator(sample[:4], gold=True), replace(config, objective="span-likelihood"))
+    apart = losses(trained_for(model, "span-likelihood"), model.collator(sample[:4], gold=True))
     assert 0 < spans < apart["spans"].item(), "without heads, trees with <H> do not count"
-    assert apart["arcs"].item() == pytest.approx(config.arc_weight * arcs)
+    assert apart["arcs"].item() == pytest.approx(model.config.train.arc_weight * arcs)
     assert set(next(iter(terms.values()))) == {"loss", "trees", "arc_labels", "tags"}
     assert 0 < spans and 0 < arcs and 0 < joint < spans + arcs
 
 
 def test_the_average_of_the_weights_is_scored_and_saved(tmp_path):
     config = override(tiny(), {"train.epochs": 1, "train.average": 0.5, "train.dev_sentences": 4})
-    run, steps = Run(config, "sample", tmp_path), []
+    run, steps = Training(config, "sample", tmp_path), []
     run.optimizer.register_step_post_hook(lambda *_: steps.append(run.parameters[0].detach().clone()))
     start = run.parameters[0].detach().clone()
     run.finish()
@@ -83,7 +84,7 @@ def test_the_average_of_the_weights_is_scored_and_saved(tmp_path):
     for i, weights in enumerate(steps):
         keep = min(0.5, (1 + i) / (10 + i))
         mean = keep * mean + (1 - keep) * weights
-    name = next(name for name, p in run.network.named_parameters() if p is run.parameters[0])
+    name = next(name for name, p in run.model.network.named_parameters() if p is run.parameters[0])
     saved = load_file(tmp_path / json.loads((tmp_path / "model.json").read_text())["weights"])[name]
     assert torch.allclose(saved, mean, atol=1e-6) and not torch.allclose(saved, steps[-1], atol=1e-4)
     assert torch.equal(run.parameters[0], steps[-1]), "training goes on with the weights themselves"
@@ -122,8 +123,8 @@ def test_a_dry_run_counts_what_the_run_has_and_leaves_nothing_behind(tmp_path):
     code, out, err = lalkit(*asked, cwd=tmp_path)
     assert code == 0 and [line.split()[0] for line in out.splitlines()] == ["weights", "memory", "an"], err
     assert list(tmp_path.iterdir()) == []
-    run = Run(tiny(), "sample", tmp_path / "run")
-    groups = run.batches(run.lessons, 0)
+    run = Training(tiny(), "sample", tmp_path / "run")
+    groups = groups_of(run.lessons, run.config.train, 0)
     millions = f"{sum(p.numel() for p in run.parameters) / 1e6:.1f} M"
     assert f"{millions}, of which {millions} are trained" in out
     assert f"{len(groups):,} steps, {sum(map(len, run.train)):,} words; 3 epochs" in out

@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from lalkit.chart.joint import JointTree
-from lalkit.network.predict import arc_label_scores
+from lalkit.network.model import arc_labels
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.conllu import RELATIONS, UPOS, format_conllu, is_universal, scan_conll, universal_tags
 from lalkit.treebank.corpora import load
@@ -102,11 +103,13 @@ class Scorer:
 
 
 def test_exactly_the_root_is_called_root():
-    output = type("Output", (), {"arc_scores": torch.zeros(1, 3, 4)})
+    scored = SimpleNamespace(output=SimpleNamespace(arc_scores=torch.zeros(1, 3, 4)))
     tree = JointTree(0.0, [], torch.tensor([2, 0, 2]).numpy())
     for labels, expected in ((("root", "obj", "det"), [[1, 0, 1]]), (("ROOT", "OBJ", "DET"), [[0, 2, 0]])):
         vocab = Vocab((), (), labels)
-        assert arc_label_scores(Scorer(), output, [tree], vocab.root).argmax(-1).tolist() == expected
+        assert (
+            arc_labels(SimpleNamespace(network=Scorer(), vocab=vocab), scored, [tree]).argmax(-1).tolist() == expected
+        )
 
 
 @pytest.mark.data

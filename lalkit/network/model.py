@@ -1,4 +1,4 @@
-"""Sentences -> parsed sentences: batches, the network, exact joint decoding, arc labels for the decoded heads, probabilities.
+"""A trained parser, from sentences to parsed sentences: scores, exact joint decoding, arc labels, probabilities.
 
 The precision of the scores is fp32, or bf16 by torch's autocast, which is faster on some hardware. Explanations and
 probabilities are always computed in fp32. Only fp32 gives every sentence the same tree in every batch: in bf16 the rounding
@@ -15,7 +15,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -27,9 +27,10 @@ from lalkit.chart.cky import cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.joint_torch import available_bytes, decode_batch_torch
 from lalkit.chart.sums import Temperature, check_distribution, marginals_batch, temperatures
-from lalkit.config import ModelConfig
-from lalkit.errors import LalkitError, ParameterError, checked, whole_number
+from lalkit.config import Config
+from lalkit.errors import LalkitError, ModelError, ParameterError, checked, whole_number
 from lalkit.network.batches import Collator, batches, usual
+from lalkit.network.encoder import HookedModule
 from lalkit.network.parser import Network, ParserOutput
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.conllu import universal_tags
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Precision = Literal["auto", "fp32", "bf16"]
-# What finds the trees of a batch: it takes the arguments of `decode_output`.
-Decode = Callable[..., list[JointTree]]
 
 
 DEVICES: dict[str, Callable] = {"cpu": lambda: True, "cuda": torch.cuda.is_available, "mps": mps.is_available}
@@ -168,96 +167,191 @@ class Prediction:
     precision: Precision = field(default="fp32", repr=False, compare=False)
 
 
-@checked
-def predict(
-    network: Network, collator: Collator, sentences: Sequence[Sentence], lam: float = 0.5, **options
-) -> list[Prediction]:
-    """Parse every sentence. The trees are in order, and in fp32 the same alone and in any batch.
+class Scored(NamedTuple):
+    """A batch that the network has scored: the places of its sentences among all, the sentences, and the scores."""
 
-    Args:
-        network: The parser's network.
-        collator: It makes batches for this network.
-        sentences: The sentences; only their words count, and their tags if the network reads given tags.
-        lam: The weight of labels against arcs in decoding.
-        options: Those of `predict_batches`.
-    """
-    parses: list[Prediction | None] = [None] * len(sentences)
-    for group, predictions, _ in predict_batches(network, collator, sentences, lam, **options):
-        for index, prediction in zip(group, predictions):
-            parses[index] = prediction
-    return parses
+    places: list[int]
+    sentences: list[Sentence]
+    output: ParserOutput
+
+    def arrays(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the label scores [n+1, n+1, L] and the arc scores [n, n+1] of every sentence, without padding."""
+        labels, arcs = (scores.float().cpu().numpy() for scores in (self.output.label_scores, self.output.arc_scores))
+        sizes = enumerate(map(len, self.sentences))
+        return [(labels[b, : n + 1, : n + 1], arcs[b, :n, : n + 1]) for b, n in sizes]
 
 
 @checked
-def predict_batches(
-    network: Network, collator: Collator, sentences: Sequence[Sentence], lam: float = 0.5, *,
-    batch_words: int | None = None, threads: int | None = None, progress: bool = False,
-    decode: Decode | None = None, temperature: Temperature | None = None, precision: Precision = "fp32",
-) -> Iterator[tuple[list[int], list[Prediction], ParserOutput]]:  # fmt: skip
-    """Yield groups of indices with their predictions and the network's output, longest sentences first.
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A trained parser: its network, and all that turns sentences into scores, and scores into parses.
 
-    Args:
-        network, collator, sentences: As `predict` has them.
-        lam: The weight of labels against arcs in decoding.
-        batch_words: Words of a batch; None: the usual number for the device.
-        threads: Threads of the decoder; None: as many as torch uses.
-        decode: What finds the trees; None: the best trees.
-        temperature: Also compute the probabilities of all parts of the trees, with scores divided by this number (or two:
-            of labels, of arcs); None: do not.
-        precision: Of the scores: auto, fp32 or bf16.
-        progress: Show a bar: live in a terminal and in a notebook, else a new line now and then.
+    The fields are never set again: `dataclasses.replace(model, temperature=2.0)` makes another model with the same weights.
+
+    info: results, and where the model comes from. calibration: the content of calibration.json. temperature: what scores are
+    divided by before they become probabilities: one number, or those of labels and of arcs. precision: of the scores.
     """
-    if temperature is not None:
-        check_joint(network.config.task)
-        try:
-            temperatures(temperature)
-        except ValueError as error:
-            raise ParameterError(str(error), remedy="Leave it out, or give a number such as 1.") from None
-    device = next(network.parameters()).device
-    precision = resolve_precision(precision, device.type, exact=temperature is not None)
-    most = usual(device.type) if batch_words is None else whole_number("batch_words", batch_words, 1)
-    threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
-    find, task = decode or decode_output, network.config.task
-    check_lengths(network, collator.vocab, sentences, temperature is not None)
-    bar = machine.progress(total=len(sentences), desc="parsing", unit=" sentences") if progress else nullcontext()
-    with network.parsing(), bar as shown:
-        for group in batches([len(s) for s in sentences], most):
-            chosen = [sentences[i] for i in group]
-            lengths, names = [len(s) for s in chosen], [s.where for s in chosen]
-            with undisturbed(device, precision == "bf16"):
-                output = network(collator(chosen).to(device))
-                trees = find(output, lengths, lam, threads, task, names)
-                arc_labels = arc_label_scores(network, output, trees, collator.vocab.root)
-                labels, tags = arc_labels.argmax(-1).tolist(), output.tag_scores.argmax(-1).tolist()
-            predictions = [
-                assemble(sentence, tree, collator.vocab, labels[b], tags[b], network.config, precision)
-                for b, (sentence, tree) in enumerate(zip(chosen, trees))
-            ]
-            if temperature is not None:
-                pairs = scores_of(output, lengths)
-                sums = confidences(pairs, trees, arc_labels, output.tag_scores, lam, temperature, threads, names)
-                predictions = [
-                    with_confidence(*pair, network.config.tag_input) for pair in zip(predictions, chosen, sums)
-                ]
-            if progress:
-                shown.update(len(group))
-            yield group, predictions, output
+
+    network: Network
+    vocab: Vocab
+    collator: Collator
+    config: Config
+    info: dict
+    calibration: dict | None = None
+    temperature: Temperature = 1.0
+    precision: Precision = "fp32"
+
+    @classmethod
+    def new(cls, config: Config, sentences: Sequence[Sentence], device: str = "auto") -> Model:
+        """Make a model that has learned nothing, for these sentences. Its weights depend on the seed of the config only.
+
+        device: as in `find_device`.
+        """
+        place = find_device(device)
+        vocab = Vocab.build(sentences, config.model.encoder.min_count, config.model.task)
+        torch.manual_seed(config.train.seed)
+        network = Network(config.model, vocab).to(place)
+        return cls(network, vocab, Collator(vocab, config.model.encoder, remember=True), config, {})
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        return next(self.network.parameters()).device
+
+    @property
+    def exact(self) -> Model:
+        """The same model, with scores in fp32."""
+        return replace(self, precision="fp32")
+
+    def to(self, device: str) -> Model:
+        """Move the network to a device, and return the model: see `lalkit.Parser.to`."""
+        place = find_device(device)
+        if place.type == "mps" and self.config.model.span_attention:
+            raise ModelError("label attention inside the span needs float64: mps has none", "Use cpu or cuda.")
+        self.network.to(place)
+        return self
+
+    def scores(
+        self, sentences: Sequence[Sentence], *, batch_words: int | None = None, progress: bool = False
+    ) -> Iterator[Scored]:
+        """Yield scored batches, longest sentences first.
+
+        Args:
+            sentences: Only their words count, and their tags if the network reads given tags.
+            batch_words: Words of a batch; None: the usual number for the device.
+            progress: Show a bar: live in a terminal and in a notebook, else a new line now and then.
+        """
+        device = self.device
+        most = usual(device.type) if batch_words is None else whole_number("batch_words", batch_words, 1)
+        bf16 = resolve_precision(self.precision, device.type) == "bf16"
+        check_lengths(self, sentences)
+        bar = machine.progress(total=len(sentences), desc="parsing", unit=" sentences") if progress else nullcontext()
+        with self.network.parsing(), bar as shown:
+            for group in batches([len(s) for s in sentences], most):
+                chosen = [sentences[i] for i in group]
+                with undisturbed(device, bf16):
+                    output = self.network(self.collator(chosen).to(device))
+                yield Scored(group, chosen, output)
+                if progress:
+                    shown.update(len(group))
+
+    def decode(self, scored: Scored, threads: int | None = None) -> list[JointTree]:
+        """Return the best joint trees: batched on a GPU, over threads on a CPU. Both give the same trees.
+
+        'dependencies' gives the best projective trees, which are the best joint trees if labels have weight 0. 'constituents'
+        gives the best trees of labelled spans (CKY), with 0 as every head.
+
+        threads: of the decoder on a CPU; None: as many as torch uses.
+        """
+        output, task = scored.output, self.config.model.task
+        lengths, names = [len(s) for s in scored.sentences], [s.where for s in scored.sentences]
+        threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
+        if task == "constituents":
+            trees = zip(cky_batch(output.label_scores.float().cpu().numpy(), lengths, threads, names), lengths)
+            return [JointTree(t.score, [(*span, 0) for span in t.spans], np.zeros(n, np.int64)) for t, n in trees]
+        lam = 0.0 if task == "dependencies" else self.config.train.lam
+        if not output.label_scores.is_cuda:
+            return decode_batch(scored.arrays(), lam, threads, names)
+        with undisturbed(self.device):
+            sizes = torch.tensor(lengths, device=output.label_scores.device)
+            return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam, names)
+
+    def rescored(self, scored: Scored, trees: Sequence[JointTree]) -> list[JointTree]:
+        """Return those of all trees that belong to a batch, with the scores that they have now."""
+        lam, pairs = self.config.train.lam, zip((trees[place] for place in scored.places), scored.arrays())
+        return [tree._replace(score=joint_score(*pair, tree.spans, tree.heads, lam)) for tree, pair in pairs]
+
+    def predictions(
+        self, scored: Scored, trees: Sequence[JointTree], *, probabilities: bool = False, threads: int | None = None
+    ) -> list[Prediction]:
+        """Return the parses of a batch with these trees. probabilities: also those of all parts of the trees."""
+        precision = resolve_precision(self.precision, self.device.type)
+        with undisturbed(self.device, precision == "bf16"):
+            scores = arc_labels(self, scored, trees)
+            labels, tags = scores.argmax(-1).tolist(), scored.output.tag_scores.argmax(-1).tolist()
+        sure = confidences(self, scored, trees, scores, threads) if probabilities else [None] * len(trees)
+        return [assemble(self, *of, precision) for of in zip(scored.sentences, trees, labels, tags, sure)]
+
+    def predict(
+        self, sentences: Sequence[Sentence], *, batch_words: int | None = None, threads: int | None = None,
+        progress: bool = False, probabilities: bool = False, trees: Sequence[JointTree] | None = None,
+    ) -> Iterator[tuple[Scored, list[Prediction]]]:  # fmt: skip
+        """Yield scored batches with the parses of their sentences.
+
+        Args:
+            sentences, batch_words, progress: As in `scores`.
+            threads: Threads of the decoder; None: as many as torch uses.
+            probabilities: Also compute the probabilities of all parts of the trees, with scores divided by the temperature.
+            trees: The tree of each sentence, whose score is computed again; None: the best trees.
+        """
+        if probabilities:
+            check_joint(self.config.model.task)
+            try:
+                temperatures(self.temperature)
+            except ValueError as error:
+                raise ParameterError(str(error), remedy="Leave it out, or give a number such as 1.") from None
+            check_lengths(self, sentences, exact=True)
+        threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
+        model = replace(self, precision=resolve_precision(self.precision, self.device.type, exact=probabilities))
+        for scored in model.scores(sentences, batch_words=batch_words, progress=progress):
+            found = model.rescored(scored, trees) if trees else model.decode(scored, threads)
+            yield scored, model.predictions(scored, found, probabilities=probabilities, threads=threads)
+
+    def parse(self, sentences: Sequence[Sentence], **options) -> list[Prediction]:
+        """Parse every sentence, in order. In fp32 the trees are the same alone and in any batch. options: those of `predict`."""
+        parses: list[Prediction | None] = [None] * len(sentences)
+        for scored, predictions in self.predict(sentences, **options):
+            for place, prediction in zip(scored.places, predictions):
+                parses[place] = prediction
+        return parses
+
+    def state(self) -> list[tuple[object, object]]:
+        """Return what decides the scores besides the sentence: each weight with its count of changes, and each hook.
+
+        torch counts the changes of a tensor in place, except those through `.data`.
+        """
+        state: list[tuple[object, object]] = self.network.weights()
+        for module in self.network.modules():
+            changes = module.changes() if isinstance(module, HookedModule) else ()
+            for hooks in (module._forward_hooks, module._forward_pre_hooks, *changes):
+                state += [(function, point) for point, function in hooks.items()]
+        return state
 
 
 # Bytes of a pair of words while the network scores it: for each label, and for everything else. Measured on en and zh-sinica.
 OF_LABEL, OF_PAIR = 10, 200
 
 
-def check_lengths(network: Network, vocab: Vocab, sentences: Sequence[Sentence], exact: bool = False) -> None:
+def check_lengths(model: Model, sentences: Sequence[Sentence], exact: bool = False) -> None:
     """Raise TooLongError, before anything is computed, if the longest sentence needs more memory than there is.
 
     exact: whether probabilities are computed, too. They need three charts of float64.
     """
     longest = max(sentences, key=len, default=())
-    n, charts = len(longest), 0 if network.config.task == "constituents" else 1 + 5 * exact
-    needed = charts * machine.chart_bytes(n, 4) + (n + 1) ** 2 * (OF_LABEL * len(vocab.labels) + OF_PAIR)
+    n, charts = len(longest), 0 if model.config.model.task == "constituents" else 1 + 5 * exact
+    needed = charts * machine.chart_bytes(n, 4) + (n + 1) ** 2 * (OF_LABEL * len(model.vocab.labels) + OF_PAIR)
     if needed > machine.SMALL:
-        machine.check_fits(n, needed, available_bytes(next(network.parameters()).device), longest.where)
+        machine.check_fits(n, needed, available_bytes(model.device), longest.where)
 
 
 @contextmanager
@@ -271,57 +365,18 @@ def undisturbed(device: torch.device, bf16: bool = False) -> Iterator[None]:
         yield
 
 
-def decode_output(
-    output: ParserOutput, lengths: Sequence[int], lam: float, threads: int | None = None,
-    task: str = "joint", names: Sequence[str] | None = None,
-) -> list[JointTree]:  # fmt: skip
-    """Return the joint trees of a batch's scores: batched on a GPU, over threads on a CPU. Both give the same trees.
-
-    Args:
-        output: The scores.
-        lengths: The number of words of every sentence.
-        lam: The weight of labels against arcs.
-        threads: Threads of the decoder on a CPU; None: one per core.
-        task: 'dependencies' gives the best projective tree, which is the best joint tree if labels have weight 0.
-            'constituents' gives the best tree of labelled spans (CKY), with 0 as every head.
-        names: How errors name the sentences; None: by their numbers in the batch.
-    """
-    if task == "constituents":
-        trees = zip(cky_batch(output.label_scores.float().cpu().numpy(), lengths, threads, names), lengths)
-        return [JointTree(t.score, [(*span, 0) for span in t.spans], np.zeros(n, np.int64)) for t, n in trees]
-    lam = 0.0 if task == "dependencies" else lam
-    if output.label_scores.is_cuda:
-        sizes = torch.tensor(lengths, device=output.label_scores.device)
-        return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam, names)
-    return decode_batch(scores_of(output, lengths), lam, threads, names)
-
-
-def scores_of(output: ParserOutput, lengths: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the label scores [n+1, n+1, L] and the arc scores [n, n+1] of every sentence of a batch, without padding."""
-    labels, arcs = output.label_scores.float().cpu().numpy(), output.arc_scores.float().cpu().numpy()
-    return [(labels[b, : n + 1, : n + 1], arcs[b, :n, : n + 1]) for b, n in enumerate(lengths)]
-
-
-def with_confidence(prediction: Prediction, given: Sentence, confidence: Confidence, tag_input: str) -> Prediction:
-    """Add probabilities to a prediction, without those of tags that were given and of layers that it does not have."""
-    sentence = prediction.sentence
-    kept = tag_input == "given" and given.tags
-    tags = confidence.tags if sentence.tags and not kept else None
-    arc_labels = confidence.arc_labels if sentence.arc_labels else None
-    return replace(prediction, confidence=replace(confidence, tags=tags, arc_labels=arc_labels))
-
-
-def arc_label_scores(network: Network, output: ParserOutput, trees: Sequence[JointTree], root: int | None) -> Tensor:
+def arc_labels(model: Model, scored: Scored, trees: Sequence[JointTree]) -> Tensor:
     """Return the scores [B, N, arc labels] of every word's arc to its decoded head.
 
-    root: the label that only arcs from the root can have, and always have: see `Vocab.root`.
+    Only arcs from the root can have the label of the root, and always have it: see `Vocab.root`.
     """
+    output, root = scored.output, model.vocab.root
     n = output.arc_scores.shape[1]
     heads = torch.zeros(len(trees), n, dtype=torch.long)
     for b, tree in enumerate(trees):
         heads[b, : len(tree.heads)] = torch.from_numpy(tree.heads)
     heads = heads.to(output.arc_scores.device)
-    scores = network.arc_labels(output, heads)
+    scores = model.network.arc_labels(output, heads)
     if root is not None:
         is_root = torch.arange(scores.shape[-1], device=scores.device) == root
         scores = scores.masked_fill((heads == 0)[..., None] != is_root, -1e9)
@@ -329,10 +384,11 @@ def arc_label_scores(network: Network, output: ParserOutput, trees: Sequence[Joi
 
 
 def assemble(
-    sentence: Sentence, tree: JointTree, vocab: Vocab, labels: Sequence[int], tags: Sequence[int],
-    config: ModelConfig, precision: Precision = "fp32",
+    model: Model, sentence: Sentence, tree: JointTree, labels: Sequence[int], tags: Sequence[int],
+    confidence: Confidence | None, precision: Precision,
 ) -> Prediction:  # fmt: skip
     """Turn indices into names. A parser of one layer returns that layer only. Tags that the network was given are kept."""
+    vocab, config = model.vocab, model.config.model
     n, keep_tags = len(sentence), config.tag_input == "given"
     names = tuple(vocab.tags[t] for t in tags[:n]) if vocab.tags else None
     names = sentence.tags if keep_tags and sentence.tags else names
@@ -348,34 +404,32 @@ def assemble(
         spans = tuple(span for span in spans if span.label != GROUP)
         parsed = Sentence(sentence.words, names, tuple(Span(*span[:3]) for span in spans), id=sentence.id)
     parsed = replace(parsed, text=sentence.text, rows=sentence.rows)
-    return Prediction(parsed, spans, tree.score, precision=precision)
+    return Prediction(parsed, spans, tree.score, confidence, precision)
 
 
 def confidences(
-    pairs: Sequence[tuple[np.ndarray, np.ndarray]], trees: Sequence[JointTree],
-    arc_label_scores: Tensor | None, tag_scores: Tensor | None,
-    lam: float, temperature: Temperature, threads: int | None = None, names: Sequence[str] | None = None,
-) -> list[Confidence]:  # fmt: skip
-    """Return the probabilities of one tree of every sentence of a batch.
+    model: Model, scored: Scored, trees: Sequence[JointTree], arc_label_scores: Tensor, threads: int | None = None
+) -> list[Confidence]:
+    """Return the probabilities of one tree of every sentence of a batch; not of tags that were given, nor of missing layers.
 
     Args:
-        pairs: Label scores [n+1, n+1, L] and arc scores [n, n+1] of every sentence.
+        model: It has the temperature.
+        scored: The batch.
         trees: The trees.
-        arc_label_scores: [B, N, arc labels], for the heads of the trees; None if the parser has no arc labels.
-        tag_scores: [B, N, tags]; None if the parser has no tags.
-        lam: The weight of labels against arcs.
-        temperature: What the scores of trees are divided by: one number, or one for labels and one for arcs.
+        arc_label_scores: [B, N, arc labels], for the heads of the trees: see `arc_labels`.
         threads: Threads of the CPU; None: one per core.
-        names: How errors name the sentences.
     """
-    best = [s if s is None else torch.softmax(s, -1).amax(-1).tolist() for s in (arc_label_scores, tag_scores)]
+    lam, temperature, pairs = model.config.train.lam, model.temperature, scored.arrays()
+    names, given = [sentence.where for sentence in scored.sentences], model.config.model.tag_input == "given"
+    best = [torch.softmax(s, -1).amax(-1).tolist() for s in (arc_label_scores, scored.output.tag_scores)]
     results, weights = [], check_distribution(lam, temperature)
     sums = marginals_batch(pairs, lam, temperature, threads=threads, names=names)
     for b, (pair, tree, m) in enumerate(zip(pairs, trees, sums)):
         n, log = len(tree.heads), weighted_score(*pair, tree.spans, tree.heads, *weights) - m.log_partition
         spans = tuple(min(1.0, float(m.labels[i, j, k])) for i, j, k, _ in tree.spans)
         arcs = tuple(min(1.0, float(m.arcs[d, h])) for d, h in enumerate(tree.heads))
-        labels, tags = (p if p is None else tuple(p[b][:n]) for p in best)
+        known = model.vocab.arc_labels, model.vocab.tags and not (given and scored.sentences[b].tags)
+        labels, tags = (tuple(p[b][:n]) if there else None for p, there in zip(best, known))
         results.append(Confidence(temperature, min(0.0, log), spans, arcs, labels, tags))
     return results
 
