@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import count
@@ -15,17 +16,19 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
+import torch
+
 from lalkit import __version__
 from lalkit.chart.constraints import Constraints, Item
 from lalkit.chart.sums import Temperature
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES
 from lalkit.errors import LalkitError, ModelError, checked, shown, warn_once
 from lalkit.files import write_bytes, write_json, write_text
-from lalkit.interpret import layer_of, source_of
+from lalkit.interpret import layer_of, patching, source_of
 from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, tree_of
-from lalkit.interpret.questions import Questions, Texts, TypedSentences, sentences_of
 from lalkit.network.alignment import SCRIPTS
-from lalkit.network.model import Model, Precision, Prediction, resolve_precision
+from lalkit.network.encoder import Change
+from lalkit.network.model import Model, Precision, Prediction, check_joint, resolve_precision
 from lalkit.network.parser import same_state
 from lalkit.network.vocabulary import FIRST
 from lalkit.training import named as models
@@ -39,17 +42,21 @@ from lalkit.treebank.tree import Node, Sentence, in_order
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
-    import torch
     from nltk.tree import Tree
+    from torch import Tensor
 
     from lalkit.draw.local_server import LocalServer
     from lalkit.draw.side_by_side import Comparison
     from lalkit.interpret.contributions import Look
-    from lalkit.interpret.source import AttributionSource
+    from lalkit.interpret.patching import Vectors
+    from lalkit.interpret.source import AttributionSource, Heads
     from lalkit.interpret.span_layer import Terms
+    from lalkit.interpret.tables import SelfAttention
     from lalkit.probes.view import AttentionView
     from lalkit.treebank.search import Hits, Pattern
 
+logger = logging.getLogger(__name__)
+Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
 PICTURES = (".png", ".pdf")
 PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
 close = partial(math.isclose, rel_tol=1e-3, abs_tol=1e-3)  # of the scores of one tree, computed twice
@@ -549,7 +556,7 @@ class Exploration:
 
 
 @checked
-class Parser(Questions):
+class Parser:
     """A trained parser.
 
     >>> parser = lalkit.load()                            # doctest: +SKIP
@@ -881,10 +888,10 @@ class Parser(Questions):
         Args:
             texts: A treebank, or sentences as for `parse_all`.
             pattern: A pattern of tgrep, see notebooks/patterns.md.
-            columns: The columns to add for each match: some of `lalkit.interpret.questions.CAUSES`.
+            columns: The columns to add for each match: some of `lalkit.interpret.errors.CAUSES`.
             conditions: head, arc, word and tag: see `lalkit.treebank.search.Pattern`.
         """
-        from lalkit.interpret.questions import causes, check_columns
+        from lalkit.interpret.errors import causes, check_columns
         from lalkit.treebank.search import Hits, search
 
         check_columns(columns)
@@ -905,6 +912,193 @@ class Parser(Questions):
         """
         return source_of(self.model)
 
+    def contributions(self, texts: Texts, norm: str = "exact", against: str | None = None, **options) -> pd.DataFrame:
+        """Return the parts of each constituent's score, by label head: see `tables.contributions_with_words`.
+
+        >>> table = parser.contributions("It rained.", against="NP")
+        >>> table.groupby("label")["value"].sum().map("{:.1f}".format).to_dict()  # the differences of the scores
+        {'S': '2.9', 'VP': '7.3'}
+
+        against: compare with this label: why NP and not S?
+        """
+        from lalkit.interpret import tables
+
+        looks = self._looks(texts, {**options, "against": against})
+        return tables.contributions_with_words(self.attribution, *looks, norm, against)
+
+    def attention(self, texts: Texts, label: str | None = None, **options) -> pd.DataFrame:
+        """Return the words to which label heads attend: see `tables.attention_with_words`.
+
+        >>> parser.attention("It rained.").groupby("head")["attention"].sum().round(3).unique().tolist()
+        [1.0]
+
+        label: look at the words of the constituents of this label.
+        """
+        from lalkit.interpret import tables
+
+        return tables.attention_with_words(self.attribution, *self._looks(texts, options), label)
+
+    def top_heads(
+        self, texts: Texts, label: str | None = None, norm: str | None = None, count: int = 1, **options
+    ) -> pd.DataFrame:
+        """Return the `count` label heads that contribute most to each constituent: see `tables.top_heads_with_words`.
+
+        >>> parser.top_heads("It rained.")[["label", "head"]].values.tolist()
+        [['S', 1], ['NP', 62], ['VP', 5]]
+        """
+        from lalkit.interpret import tables
+
+        return tables.top_heads_with_words(self.attribution, *self._looks(texts, options), label, norm, count)
+
+    def errors(self, gold: Iterable[Sentence], **options) -> pd.DataFrame:
+        """Return a row for each error in the parses of a treebank: see `lalkit.interpret.errors.errors`.
+
+        >>> parser.errors(treebank)["class"].value_counts().to_dict()
+        {'wrong arc': 8, 'attachment': 4, 'relabelled': 1, 'missing': 1, 'extra': 1, 'wrong arc label': 1}
+        """
+        from lalkit.interpret import errors
+
+        return errors.errors(*self._with_gold(gold, options), self.vocab.arc_labels)
+
+    def evaluate(
+        self, gold: Iterable[Sentence], by: Literal["all", "sentence", "length", "label"] = "all", **options
+    ) -> pd.DataFrame:
+        """Score the parses of a treebank: see `lalkit.evaluation.scores`.
+
+        >>> parser.evaluate(lalkit.Treebank.load("own.conllu"))  # doctest: +SKIP
+
+        by: "all" gives one row with the name of the parser (`Evaluation.summary`). The others give a row for each sentence, for
+            each group of lengths, or for each label of constituents.
+        Raises: LalkitError for a sentence without a gold tree.
+        """
+        import pandas as pd
+
+        from lalkit.evaluation import scores
+
+        trees, parses = self._with_gold(gold, options)
+        if by == "label":
+            return scores.by_label(trees, parses)
+        found = scores.evaluate(trees, parses, arc_labels=self.vocab.arc_labels)
+        if found.other_arcs:
+            logger.warning(found.other_arcs)
+        if by != "all":
+            return found.table() if by == "sentence" else scores.by_length(found)
+        return pd.DataFrame(found.summary(), [self.info.get("name", "")])
+
+    def _with_gold(self, gold: Iterable[Sentence], options: dict) -> tuple[list[Sentence], list[Sentence]]:
+        """Return gold sentences and their parses."""
+        gold = read_sentences(gold)
+        if bare := [sentence for sentence in gold if sentence.constituents is None and sentence.heads is None]:
+            raise LalkitError("has no gold tree", where=bare[0].where, remedy="Give the sentences of a treebank.")
+        return gold, [result.sentence for result in self.parse_all(gold, **options)]
+
+    def vectors(
+        self, texts: Texts, at: Literal["word", "boundary", "span", "head"] = "word", *, batch_words: int | None = None,
+        progress: bool = False,
+    ) -> Vectors:  # fmt: skip
+        """Return the vectors of the network at many places, and a table that says what each of them stands for.
+
+        >>> array, index = parser.vectors(treebank, at="head")  # doctest: +SKIP
+        >>> array[index["head"] == 3]                           # doctest: +SKIP
+
+        Args:
+            texts: what is parsed.
+            at: "word": what the last layer reads of each word. "boundary": the vectors of the places between words, before the
+                first and after the last among them, of all heads together. "span": of each constituent of the parse, the last
+                boundary less the first: what is scored. "head": the context of each label head of the paper's layer.
+            batch_words, progress: as in `lalkit.network.model.Model.predict`.
+
+        Raises:
+            ModelError: "head", and the parser does not have the paper's layer.
+            LalkitError: "span", and the parser has no constituents.
+        """
+        return patching.vectors(self.model, sentences_of(texts, self.hyphens), at, batch_words, progress)
+
+    def without(self, heads: int | str | Iterable[int | str]) -> Change:
+        """Remove label heads inside the `with` block: `with parser.without(heads=[3, 7]):`. In nested blocks, all changes hold.
+
+        >>> with parser.without(heads=[3, 7]):
+        ...     changed = parser.parse("It rained.")
+
+        A change holds in the thread that entered the block. A new thread starts without changes.
+
+        Joint ablation: without the four heads that most often lead an NP.
+
+        >>> top = parser.top_heads(treebank, "NP")["head"].value_counts().index[:4]
+        >>> with parser.without(heads=top):
+        ...     scores = parser.evaluate(treebank)
+
+        heads: numbers, or labels if each label has its own head. Paper's layer: the head's slice of the output is 0. Label
+        attention inside the span: the head's evidence is 0; the boundary score of its label stays. A result belongs to the
+        network that parsed it: ask for its explanations inside the same block.
+        """
+        source = self.attribution
+        return Change([(source.layer, source.without(heads, torch.zeros(source.heads))["head out"])], self)
+
+    def hooks(self) -> pd.DataFrame:
+        """Return the points where `activations` reads values and `patched` changes them: point, axes of the value.
+
+        >>> parser.hooks().iloc[0].tolist()
+        ['words', 'batch position dim']
+
+        pretrained.K and encoder.K are layers of self-attention. words= chooses on the axis position (0 is START), word, place
+        (between words) or sub-word (the word's), and heads= on the axis head or label.
+        """
+        return patching.hooks(self.model)
+
+    def activations(self, texts: Texts, points: str | Iterable[str]) -> list[dict[str, Tensor]]:
+        """Return the values at these hook points, for each sentence alone: `patched` puts them into another sentence.
+
+        >>> parser.activations("It rained.", "words")[0]["words"].shape
+        torch.Size([1, 5, 256])
+
+        Raises ParameterError for an unknown point, and at `pretrained` for a sentence that this encoder reads in parts.
+        """
+        return patching.activations(self.model, self._sentences(texts), points)
+
+    def patched(
+        self, points: Mapping[str, Any], words: int | Iterable[int] | None = None, heads: Heads | None = None
+    ) -> Change:
+        """Change values inside the `with` block, at the hook points that `hooks` lists (activation patching).
+
+        >>> saved = parser.activations("We left.", "encoder.0.contexts")[0]
+        >>> with parser.patched(saved, heads=3):
+        ...     changed = parser.parse("It rained.")
+
+        Args:
+            points: At each point a function of the value, or a tensor to put there, such as a value that `activations` saved.
+            words: Change only these words, by their numbers from 1; None: all.
+            heads: Change only these heads, by number, or by label if each label has its own head; None: all.
+
+        Raises:
+            ParameterError: There is no such point, word or head, the tensor has another shape than the value, or a function
+                returns no numbers or parses with this parser.
+        """
+        return patching.patched(self.model, points, words, heads, self)
+
+    def self_attention(self, texts: Texts, layer: Literal["encoder", "pretrained"] = "encoder") -> SelfAttention:
+        """Return the attention between words of every self-attention head: see `tables.SelfAttention`.
+
+        >>> parser.self_attention("It rained.").arrays[0].shape  # layers, heads; START, 3 words and STOP
+        (1, 8, 5, 5)
+
+        layer: the encoder of the parser, or the pretrained encoder before it (as the parser has trained it).
+
+        Raises:
+            ModelError: The parser has no such layers, or they give no attention.
+            LalkitError: There is no sentence, or one is too long for the pretrained encoder.
+        """
+        return patching.self_attention(self.model, self._sentences(texts), layer)
+
+    def _looks(self, texts: Texts, options: dict) -> tuple[list, list[Sentence]]:
+        sentences = self._sentences(texts)
+        return self.attribution.look(sentences, **options), sentences
+
+    def _sentences(self, texts: Texts) -> list[Sentence]:
+        if sentences := self.prepared(sentences_of(texts, self.hyphens)):
+            return sentences
+        raise LalkitError("there is nothing to parse", remedy="Give at least one sentence.")
+
     def playground(self, height: int = 900, host: str = "127.0.0.1", port: int = 0) -> LocalServer:
         """Serve a page on which sentences are typed and parsed; in a notebook, show it in a frame. `.close()` ends it.
 
@@ -923,9 +1117,11 @@ class Parser(Questions):
         """
         from lalkit.draw.local_server import LocalServer
         from lalkit.draw.pages import asset, render
+        from lalkit.draw.typed import TypedSentences
 
         server = PLAYGROUNDS.get(self)
         if server is None or not server.thread.is_alive():
+            check_joint(self.config.model.task)
             typed = TypedSentences(self)
             first = render(
                 "draw/playground.html.jinja", model=self.info.get("name", "a parser"), heads=typed.heads, example=typed.example,
@@ -1007,6 +1203,11 @@ def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
     sentences = sentences_of(texts)
     trees = (_trees(side.parse_all(sentences)) if isinstance(side, Parser) else side for side in sides)
     return Comparison(*map(tuple, trees))
+
+
+def sentences_of(texts: Texts, hyphens: bool = True) -> list[Sentence]:
+    """Return the sentences of a treebank, of a list of texts, or of one text."""
+    return read_sentences([texts] if isinstance(texts, str | Sentence) else texts, "raw", hyphens)
 
 
 def _trees(items: Any) -> list[Sentence]:

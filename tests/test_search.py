@@ -10,7 +10,7 @@ from nltk.tree import ParentedTree
 
 from lalkit.api import Parser
 from lalkit.errors import ParameterError
-from lalkit.interpret.questions import CAUSES
+from lalkit.interpret.errors import CAUSES
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.corpora import load
 from lalkit.treebank.head_words import dependencies

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -281,12 +280,11 @@ def estimate(config: Config, treebank: str) -> str:
     material = lessons(treebank, config.model.task, MAX_LENGTH)
     model, optimizer = begin(config, material.sentences)
     model.network.train()
-    gradient = partial(add_gradient, model)
     groups = sorted(groups_of(material, config.train, 0), key=padded)
-    _seconds(gradient, groups[-1])  # this also compiles the kernels
+    _seconds(add_gradient, model, groups[-1])  # this also compiles the kernels
     optimizer.step()  # the first update creates the moments
     chosen = [groups[len(groups) * k // 6] for k in (1, 3, 5)]
-    a_word = sum(_seconds(gradient, group) for group in chosen) / sum(map(padded, chosen))
+    a_word = sum(_seconds(add_gradient, model, group) for group in chosen) / sum(map(padded, chosen))
     seconds = a_word * sum(map(padded, groups)) + len(groups) * _seconds(optimizer.step)
     peak = torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else provenance.peak_memory()
     every, trained = sum(p.numel() for p in model.network.parameters()), model.network.size()

@@ -9,7 +9,6 @@ import pickle
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -272,12 +271,6 @@ def test_parsers_and_results_are_copied_and_pickled(parser, subtests):
                 assert carry(result).prediction == used.prediction and carry(result).to_ptb()
         with subtests.test("parser"):
             assert carry(parser).parse(TEXTS[0]).prediction == used.prediction
-
-
-def test_threads_parse_as_one(parser, trees):
-    with ThreadPoolExecutor(8) as pool:
-        for results in pool.map(parser.parse_all, [TEXTS] * 16):
-            assert [result.prediction for result in results] == trees
 
 
 @pytest.mark.slow

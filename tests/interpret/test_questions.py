@@ -18,9 +18,9 @@ import torch
 
 import lalkit
 from lalkit.chart.constraints import SpanItem
+from lalkit.draw.typed import TypedSentences
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluation.scores import evaluate
-from lalkit.interpret.questions import TypedSentences
 from lalkit.interpret.source import parsed_spans
 from lalkit.interpret.tables import FIRST
 from tests.draw.local_clients import HOSTILE, get, parse, send
@@ -261,23 +261,18 @@ def test_changes_that_overlap_end_in_any_order_and_copies_have_none(parser):
 
 def test_a_change_holds_in_its_own_thread(parser):
     """Eight threads at once, half of them inside a change: each result is that of one thread alone."""
-    changes = (
-        nullcontext,
-        partial(parser.without, [0, 1]),
-        nullcontext,
-        partial(parser.patched, {"words": torch.zeros_like}),
-    )
-    all_inside = Barrier(8)
+    usual, without, zeroed = nullcontext(), parser.without([0, 1]), parser.patched({"words": torch.zeros_like})
+    changes, all_inside = (usual, without, usual, zeroed), Barrier(8)
 
-    def scores(change, wait=lambda: None):
-        with change():
+    def parses(change, wait=lambda: None):
+        with change:
             wait()
-            return [parser.parse(TEXT).score for _ in range(5)]
+            return [result.prediction for result in parser.parse_all([TEXT, "It rained .", TEXT] * 3)]
 
-    alone = [scores(change) for change in changes] * 2
+    alone = [parses(change) for change in changes] * 2
     with ThreadPoolExecutor(8) as threads, parser.without(heads=[2, 3]):
-        assert list(threads.map(partial(scores, wait=all_inside.wait), changes * 2)) == alone
-    assert len({each[0] for each in alone}) == 3
+        assert list(threads.map(partial(parses, wait=all_inside.wait), changes * 2)) == alone
+    assert len({each[0].score for each in alone}) == 3
 
 
 def generate(parser, heads):

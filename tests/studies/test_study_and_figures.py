@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lalkit.draw.figures import head_grids, word_heat
 from lalkit.errors import CorpusError, ModelError, ParameterError
 from lalkit.studies import classifiers
-from lalkit.studies.figures import head_grids, word_heat
 from tests.studies.small import write_films
 
 

@@ -106,10 +106,8 @@ def test_exactly_the_root_is_called_root():
     scored = SimpleNamespace(output=SimpleNamespace(arc_scores=torch.zeros(1, 3, 4)))
     tree = JointTree(0.0, [], torch.tensor([2, 0, 2]).numpy())
     for labels, expected in ((("root", "obj", "det"), [[1, 0, 1]]), (("ROOT", "OBJ", "DET"), [[0, 2, 0]])):
-        vocab = Vocab((), (), labels)
-        assert (
-            arc_labels(SimpleNamespace(network=Scorer(), vocab=vocab), scored, [tree]).argmax(-1).tolist() == expected
-        )
+        model = SimpleNamespace(network=Scorer(), vocab=Vocab((), (), labels))
+        assert arc_labels(model, scored, [tree]).argmax(-1).tolist() == expected
 
 
 @pytest.mark.data
