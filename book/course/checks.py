@@ -3,17 +3,21 @@
 A check looks up one name in the notebook that calls it, prints one line, and returns the points: 1 if the answer is right,
 0 if not. It raises no error, whatever the answer is. Where numbers could be copied, they depend on the name of the student.
 The right answers are computed by the functions of lalkit that the exercises are about, and stand nowhere as numbers.
+In a student's notebook the points are only shown. Those that count are given by grade.py, with other inputs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from functools import cache, wraps
 from itertools import combinations, permutations, product
+from math import floor, log10
 from numbers import Real
 from typing import Any
 
@@ -69,8 +73,31 @@ def floats(answer: Any, what: str) -> np.ndarray:
         raise Mistake(f"{what} holds something that is no number here.", remedy) from None
 
 
-def compare(answer: Any, truth: Any, what: str) -> None:
-    """Raise Mistake, without the truth in it, unless an answer has the kind, the shape and the value of the truth."""
+def unit(truth: np.ndarray) -> float:
+    """Return how far numbers may lie from the truth: the largest has three digits, or two decimals if it is 0.1 or more."""
+    size = np.abs(truth).max(initial=0.0)
+    if not size or not np.isfinite(size):
+        return 1e-4
+    digits = 0.5 * 10.0 ** (floor(log10(size)) - 2)
+    return (max(digits, 0.005) if size >= 0.1 else digits) * (1 + 1e-6)
+
+
+def difference(given: np.ndarray, truth: np.ndarray) -> str:
+    """Return in what way numbers are wrong, as far as this does not tell the right ones."""
+    for factor, what in ((-1, "has the wrong sign"), (100, "is 100 times too large"), (0.01, "is 100 times too small")):
+        if np.any(truth) and np.allclose(given, factor * truth, rtol=1e-2, atol=0):
+            return what
+    if truth.shape and not np.allclose(given, truth, rtol=0.05):
+        wrong = int((np.abs(given - truth) > unit(truth)).sum())
+        return f"is not right at {wrong} of {truth.size} places"
+    return "is close, but three digits must agree" if np.allclose(given, truth, rtol=0.05) else "is not right yet"
+
+
+def compare(answer: Any, truth: Any, what: str, hint: str = "Read the question again, and try it on paper.") -> None:
+    """Raise Mistake, without the truth in it, unless an answer has the kind, the shape and the value of the truth.
+
+    A number may be rounded to three digits. hint: what to look at if the answer is wrong.
+    """
     if answer is None or answer is ...:
         raise Mistake(f"{what} is still empty (None).", "Write your answer, and run its cell again.")
     numbers = "an array: use np.array(...)" if np.ndim(truth) else "a number"
@@ -79,15 +106,26 @@ def compare(answer: Any, truth: Any, what: str) -> None:
     if isinstance(truth, bool):
         if not isinstance(answer, (bool, np.bool_)):
             raise wrong_kind
-        right = bool(answer) == truth
+        if bool(answer) != truth:
+            raise Mistake(f"{what} is not right yet.", hint)
     elif isinstance(truth, set):
-        if not isinstance(answer, (list, tuple, Set)) or not all(isinstance(item, tuple) for item in answer):
+        if not isinstance(answer, (list, tuple, Set)) or not all(isinstance(item, (tuple, list)) for item in answer):
             raise wrong_kind
-        right = len(answer) == len(truth) and set(map(tuple, answer)) == truth
+        try:
+            given = set(map(tuple, answer))
+        except TypeError:  # a tuple that holds a list
+            raise wrong_kind from None
+        if len(given) < len(answer):
+            raise Mistake(f"{what} has an item twice.", "Give each of them once.")
+        if given != truth:
+            problem = f"{what} has {len(given - truth)} wrong items, and {len(truth - given)} are missing."
+            raise Mistake(problem, hint)
     else:
+        counts = np.asarray(truth).dtype.kind in "iu"
+        close = 1e-4 if counts else unit(floats(truth, what))
         truth = floats(truth, what)
-        arrays = (np.ndarray, np.generic, torch.Tensor) if truth.shape else (Real, np.ndarray, torch.Tensor)
-        if not isinstance(answer, arrays) or isinstance(answer, bool):
+        arrays = (np.ndarray, np.generic, torch.Tensor) if truth.shape else (Real, np.ndarray, np.generic, torch.Tensor)
+        if not isinstance(answer, arrays) or isinstance(answer, (bool, np.bool_)):
             raise wrong_kind
         given = floats(answer, what)
         if given.shape != truth.shape:
@@ -95,26 +133,36 @@ def compare(answer: Any, truth: Any, what: str) -> None:
             raise Mistake(f"{what} has the shape {list(given.shape)}.", f"It must {wanted}.")
         if np.isnan(given).any():
             raise Mistake(f"{what} contains NaN (not a number).", "Perhaps something was divided by 0.")
-        right = np.allclose(given, truth, rtol=1e-4, atol=1e-4)
-    if not right:
-        raise Mistake(f"{what} is not right yet.", "Read the question again, and try it on paper.")
+        if not np.all(np.abs(given - truth) <= close):
+            raise Mistake(f"{what} {'is not right yet' if counts else difference(given, truth)}.", hint)
 
 
 def call(function: Any, what: str, arguments: tuple) -> Any:
-    """Return what a function of the notebook returns. Raise Mistake if it stops with an error, or wants to end Python."""
+    """Return what a function of the notebook returns, without what it prints. Raise Mistake if it stops with an error."""
     try:
-        return function(*copy.deepcopy(arguments))
-    except (Exception, SystemExit) as error:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            return function(*copy.deepcopy(arguments))
+    except Mistake:
+        raise
+    except BaseException as error:
         remedy = "Call it yourself, with smaller and larger arguments too, and read the whole error."
         raise Mistake(f"{what} stops with {type(error).__name__}.", remedy) from None
 
 
-def compare_calls(function: Any, what: str, cases: Iterable[tuple[tuple, Any]]) -> None:
+def shown(arguments: tuple) -> str:
+    """Return the arguments of a call, if they are short."""
+    text = " ".join(repr(arguments[0] if len(arguments) == 1 else arguments).split())
+    return f" for {text}" if len(text) < 50 else ""
+
+
+def compare_calls(
+    function: Any, what: str, cases: Iterable[tuple[tuple, Any]], hint: str = "Call it yourself."
+) -> None:
     """Raise Mistake unless a function of the notebook returns the truth for all cases: (arguments, truth)."""
     if not callable(function):
         raise Mistake(f"{what} is a value of type {type(function).__name__}.", "It must be a function.")
     for arguments, truth in cases:
-        compare(call(function, what, arguments), truth, f"what {what} returns")
+        compare(call(function, what, arguments), truth, f"what {what} returns{shown(arguments)}", hint)
 
 
 def _of(notebook: Mapping[str, Any], data: Callable[[str], Any]) -> Any:
@@ -122,13 +170,20 @@ def _of(notebook: Mapping[str, Any], data: Callable[[str], Any]) -> Any:
     return data(look_up(notebook, "student", NAME_CELL))
 
 
+def as_sentence(text: str) -> str:
+    """Return text on one line, with a stop at its end."""
+    text = " ".join(text.split())
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 def report(name: str, judge: Callable[[], None]) -> int:
     """Run a judge, which raises Mistake for a wrong answer. Print one line, and return the points: 1 or 0."""
     try:
         judge()
-    except Exception as error:
+    except BaseException as error:
         strange = f"{name} contains values of a kind that does not belong there. Compare their types with the question."
-        print("Not yet:", f"{error.problem} {error.remedy}" if isinstance(error, LalkitError) else strange)
+        parts = (error.problem, error.remedy) if isinstance(error, LalkitError) else (strange,)
+        print("Not yet:", " ".join(as_sentence(part) for part in parts if part))
         return 0
     print(f"{name} is right.")
     return 1
@@ -149,6 +204,24 @@ def check_of(name: str, step: str) -> Callable[[Callable[[Any, Mapping[str, Any]
 
 
 # ---------------------------------------------------------------- the numbers of a student
+
+_hidden = ""  # in the process that gives points: what no student knows
+
+
+def hide(secret: str) -> None:
+    """Let the checks of functions use inputs that depend on a secret."""
+    global _hidden
+    _hidden = secret
+
+
+def others(*names: str) -> list[str]:
+    """Return names of persons whose data functions are tried with."""
+    return [f"{name}{_hidden}" for name in names]
+
+
+def seed_of(number: int) -> int:
+    """Return a seed for the inputs of functions."""
+    return zlib.crc32(f"{number}{_hidden}".encode())
 
 
 def random_of(student: Any) -> np.random.Generator:
@@ -211,9 +284,14 @@ def sentences_of(student: str) -> list[Sentence]:
     return [sentences[i] for i in sorted(random_of(student).choice(len(sentences), 12, replace=False))]
 
 
+def heads_of(student: str) -> list[tuple[str, int]]:
+    """Return (label, top head by exact effect) of every constituent that the parser finds."""
+    return _shares_of(student)[0]
+
+
 @cache
-def heads_of(student: str) -> tuple[list[tuple[str, int]], pd.DataFrame]:
-    """Return (label, top head by exact effect) of every constituent that the parser finds, and lalkit's table of the same."""
+def _shares_of(student: str) -> tuple[list[tuple[str, int]], pd.DataFrame]:
+    """Return the answer of heads_of, and lalkit's table of the same."""
     gold = sentences_of(student)
     found = contributions(lalkit.load("en-news").look(gold), gold)
     tops = list(zip(found.spans["label"], found.by("exact").argmax(1).tolist()))
@@ -246,29 +324,38 @@ def text_of(student: str, size: int = 8) -> tuple[np.ndarray, np.ndarray]:
 def check_right_brackets(answer, notebook):
     """Check the number of right constituents in the student's parse, if no word is deleted."""
     rows = evaluate(*([tree] for tree in _of(notebook, trees_of)), EvalbRules("nothing is deleted", frozenset()))
-    compare(answer, rows.brackets.matched, "right_brackets")
+    hint = "A constituent is right if its start, its end and its label are those of one in gold."
+    compare(answer, int(rows.brackets.matched), "right_brackets", hint)
 
 
 @check_of("f1", "exercise 2")
 def check_f1(answer, notebook):
     """Check a function of three counts (right, in gold, in the parse) that returns F1 in percent."""
-    pairs = [_of(notebook, trees_of), trees_of("another"), trees_of("a third")]
+    pairs = [_of(notebook, trees_of), *map(trees_of, others("another", "a third"))]
     counts = [evaluate([gold], [parse]).brackets for gold, parse in pairs]
-    compare_calls(answer, "f1", [((c.matched, c.gold, c.predicted), c.f1) for c in counts])
+    compare_calls(
+        answer, "f1", [((c.matched, c.gold, c.predicted), c.f1) for c in counts], "Percent: a perfect parse has 100."
+    )
 
 
 @check_of("without_punctuation", "exercise 3")
 def check_without_punctuation(answer, notebook):
     """Check a function that returns the constituents of a sentence over the words that are no punctuation."""
     sentences = [*_of(notebook, trees_of), *filter(_plain, load("sample", "dev").sentences)]
-    compare_calls(answer, "without_punctuation", [((s,), set(brackets(s.tree))) for s in sentences[:20]])
+    compare_calls(
+        answer,
+        "without_punctuation",
+        [((s,), set(brackets(s.tree))) for s in sentences[:20]],
+        "Fenceposts count only the words that are left.",
+    )
 
 
 @check_of("uas", "exercise 4")
 def check_uas(answer, notebook):
     """Check a function of two sentences (gold, parse) that returns UAS in percent, without punctuation."""
-    pairs = [_of(notebook, trees_of), trees_of("another"), trees_of("a third")]
-    compare_calls(answer, "uas", [(pair, evaluate(*([tree] for tree in pair)).summary()["uas"]) for pair in pairs])
+    pairs = [_of(notebook, trees_of), *map(trees_of, others("another", "a third"))]
+    cases = [(pair, evaluate(*([tree] for tree in pair)).summary()["uas"]) for pair in pairs]
+    compare_calls(answer, "uas", cases, "Which words count? Divide by their number.")
 
 
 # ---------------------------------------------------------------- scores
@@ -279,10 +366,10 @@ def check_fencepost(answer, notebook):
     """Check a function of (left, right, content, position) that returns the fencepost between two words."""
     cases = []
     for parts in ((4, 2), (6, 4), (2, 6)):
-        left, right = torch.randn(2, sum(parts), generator=torch.Generator().manual_seed(sum(parts)))
+        left, right = torch.randn(2, sum(parts), generator=torch.Generator().manual_seed(seed_of(sum(parts))))
         truth = fenceposts(torch.stack([left, right])[None, :, None], parts)[0, 0, 0]
         cases.append(((left.numpy(), right.numpy(), *parts), truth))
-    compare_calls(answer, "fencepost", cases)
+    compare_calls(answer, "fencepost", cases, "Forward halves come from the left word, backward ones from the right.")
 
 
 @check_of("weights", "exercise 2")
@@ -290,14 +377,24 @@ def check_weights(answer, notebook):
     """Check the attention of the first label's head inside the span (1, 4)."""
     words, layer = _of(notebook, layer_of)
     logits = layer.project(F.pad(words, (0, 0, 1, 1))[None], words[None, :, None])[0]
-    compare(answer, layer.attention(logits, *map(torch.tensor, ([0], [1], [4], [0])))[0, 1:4], "weights")
+    compare(
+        answer,
+        layer.attention(logits, *map(torch.tensor, ([0], [1], [4], [0])))[0, 1:4],
+        "weights",
+        "Divide by the root of the query's length, then apply the softmax.",
+    )
 
 
 @check_of("span_score", "exercise 3")
 def check_span_score(answer, notebook):
     """Check the score of the first label for the span (1, 4)."""
     words, layer = _of(notebook, layer_of)
-    compare(answer, layer(words[None], None, torch.tensor([[0, 1, 4]]))[0, 1].item(), "span_score")
+    compare(
+        answer,
+        layer(words[None], None, torch.tensor([[0, 1, 4]]))[0, 1].item(),
+        "span_score",
+        "Is constant in it, and is the last word x[3]?",
+    )
 
 
 @check_of("arc_score", "exercise 4")
@@ -305,12 +402,15 @@ def check_arc_score(answer, notebook):
     """Check a function of (dependent, head, matrix) that returns the biaffine score."""
     cases = []
     for size in (2, 3, 5):
-        scorer, generator = ArcScorer(1, size, 1, 1, 0.0).requires_grad_(False), torch.Generator().manual_seed(size)
+        scorer, generator = (
+            ArcScorer(1, size, 1, 1, 0.0).requires_grad_(False),
+            torch.Generator().manual_seed(seed_of(size)),
+        )
         scorer.arc.copy_(torch.randn(scorer.arc.shape, generator=generator))
         dependent, head = torch.randn(2, size, generator=generator)
         truth = scorer.arcs([dependent.expand(1, 3, size), head.expand(1, 2, size)]).item()
         cases.append(((dependent.numpy(), head.numpy(), scorer.arc.numpy()), truth))
-    compare_calls(answer, "arc_score", cases)
+    compare_calls(answer, "arc_score", cases, "The 1 stands behind the dependent; divide by the root of k.")
 
 
 # ---------------------------------------------------------------- decoding
@@ -319,9 +419,12 @@ def check_arc_score(answer, notebook):
 @check_of("crosses", "exercise 1")
 def check_crosses(answer, notebook):
     """Check a function of two spans that returns whether they cross."""
-    pairs = permutations(combinations(range(5), 2), 2)
-    cases = [((a, b), _refuses(Sentence, WORDS, None, [(*a, "X"), (*b, "X")])) for a, b in pairs]
-    compare_calls(answer, "crosses", cases)
+    pairs = [*permutations(combinations(range(5), 2), 2)]
+    places = np.random.default_rng(seed_of(0)).permuted(np.tile(np.arange(30), (40, 1)), axis=1)[:, :4].tolist()
+    pairs += [(tuple(sorted(four[:2])), tuple(sorted(four[2:]))) for four in places]
+    words = ["word"] * 30
+    cases = [((a, b), _refuses(Sentence, words, None, [(*a, "X"), (*b, "X")])) for a, b in pairs]
+    compare_calls(answer, "crosses", cases, "Draw both as lines under the words.")
 
 
 def _refuses(check: Callable, *arguments: Any) -> bool:
@@ -335,15 +438,22 @@ def _refuses(check: Callable, *arguments: Any) -> bool:
 @check_of("total_1_4", "exercise 2")
 def check_total_1_4(answer, notebook):
     """Check the cell (1, 4) of the student's CKY chart."""
-    compare(answer, _best_sum(_of(notebook, chart_of).max(axis=2)[1:, 1:]), "total_1_4")
+    compare(
+        answer,
+        _best_sum(_of(notebook, chart_of).max(axis=2)[1:, 1:]),
+        "total_1_4",
+        "Its own score and the better of two splits.",
+    )
 
 
 @check_of("best_sum", "exercise 3")
 def check_best_sum(answer, notebook):
     """Check a function of the best label's score of every span [n+1, n+1] that returns the sum of the best tree."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed_of(0))
     charts = [rng.integers(-5, 6, (n + 1, n + 1)).astype(float) for n in (1, 2, 3, 4, 6, 8)]
-    compare_calls(answer, "best_sum", [((chart,), _best_sum(chart)) for chart in charts])
+    compare_calls(
+        answer, "best_sum", [((chart,), _best_sum(chart)) for chart in charts], "Begin with one word, then two."
+    )
 
 
 def _best_sum(best: np.ndarray) -> float:
@@ -357,14 +467,16 @@ def _best_sum(best: np.ndarray) -> float:
 def check_is_tree(answer, notebook):
     """Check a function that returns whether heads are a tree with one root. Arcs may cross."""
     every = [*product(range(4), repeat=3), (2, 3, 4, 0), (2, 1, 0, 3), (3, 4, 0, 3), (3, 4, 2, 0)]
-    compare_calls(answer, "is_tree", [((heads,), not _refuses(check_heads, heads, True)) for heads in every])
+    every += map(tuple, np.random.default_rng(seed_of(1)).integers(0, 6, (60, 5)).tolist())
+    cases = [((heads,), not _refuses(check_heads, heads, True)) for heads in every]
+    compare_calls(answer, "is_tree", cases, "Walk from each word to its head, and count the words at the root.")
 
 
 @check_of("best_arcs", "exercise 5")
 def check_best_arcs(answer, notebook):
     """Check the (dependent, head) pairs of the best projective tree of the student's arc scores."""
     heads = decode(np.zeros((5, 5, FIRST_REAL + 1)), _of(notebook, arcs_of), lam=0.0).heads.tolist()
-    compare(answer, set(enumerate(heads, 1)), "best_arcs")
+    compare(answer, set(enumerate(heads, 1)), "best_arcs", "One word hangs on 0, and no arcs cross.")
 
 
 # ---------------------------------------------------------------- learning
@@ -381,20 +493,32 @@ def _with_points(chart: np.ndarray) -> np.ndarray:
 @check_of("with_points", "exercise 1")
 def check_with_points(answer, notebook):
     """Check a function of (chart, gold) that adds a point for every possible mistake."""
-    charts = [_of(notebook, chart_of), chart_of("another")]
-    compare_calls(answer, "with_points", [((chart, GOLD), _with_points(chart)) for chart in charts])
+    charts = [_of(notebook, chart_of), *map(chart_of, others("another"))]
+    compare_calls(
+        answer, "with_points", [((chart, GOLD), _with_points(chart)) for chart in charts], "Which label is gold's?"
+    )
 
 
 @check_of("margin", "exercise 2")
 def check_margin(answer, notebook):
     """Check the margin loss of the student's chart."""
-    compare(answer, _margin(_of(notebook, chart_of))[0], "margin")
+    compare(
+        answer,
+        _margin(_of(notebook, chart_of))[0],
+        "margin",
+        "The best tree with points, less the score of gold without points.",
+    )
 
 
 @check_of("gradient", "exercise 3")
 def check_gradient(answer, notebook):
     """Check the gradient of the margin loss of the student's chart; 0 for the empty label."""
-    compare(answer, _margin(_of(notebook, chart_of))[1], "gradient")
+    compare(
+        answer,
+        _margin(_of(notebook, chart_of))[1],
+        "gradient",
+        "+1 for each constituent of the worst tree, -1 for gold's.",
+    )
 
 
 def _margin(chart: np.ndarray) -> tuple[float, np.ndarray]:
@@ -411,34 +535,38 @@ def check_arc_gradient(answer, notebook):
     """Check a function of (scores, gold) that returns the gradient of - log p(gold head) for one word."""
     cases = []
     for size in (2, 4, 7):
-        scores = torch.tensor(np.random.default_rng(size).normal(0, 2, size), requires_grad=True)
+        scores = torch.tensor(np.random.default_rng(seed_of(size)).normal(0, 2, size), requires_grad=True)
         arc_loss(scores.log_softmax(0)[None, None], torch.tensor([[size - 2]]), torch.tensor([[True]])).backward()
         cases.append(((scores.detach().numpy(), size - 2), scores.grad))
-    compare_calls(answer, "arc_gradient", cases)
+    compare_calls(answer, "arc_gradient", cases, "Test it with finite differences.")
 
 
 # ---------------------------------------------------------------- heads
 
 
-def _of_one_head(student: str, column: str) -> list[tuple[tuple, float]]:
+def _of_one_head(notebook: Mapping[str, Any], column: str) -> list[tuple[tuple, float]]:
     """Return the cases of a function of (tops, label): the labels that have one top head alone."""
-    tops, table = heads_of(student)
-    first = table.groupby("label", sort=False)["led"]
-    clear = [label for label, led in first if (led == led.max()).sum() == 1]
-    shares = table.groupby("label", sort=False)[column].first()
-    return [((tops, label), float(shares[label])) for label in clear[:5]]
+    cases = []
+    for tops, table in (_of(notebook, _shares_of), *map(_shares_of, others("another"))):
+        first = table.groupby("label", sort=False)["led"]
+        clear = [label for label, led in first if (led == led.max()).sum() == 1]
+        shares = table.groupby("label", sort=False)[column].first()
+        cases += [((tops, label), float(shares[label])) for label in clear[:5]]
+    return cases
 
 
 @check_of("share", "exercise 1")
 def check_share(answer, notebook):
     """Check a function of (tops, label) that returns the percent of the label's constituents that its top head leads."""
-    compare_calls(answer, "share", _of_one_head(look_up(notebook, "student", NAME_CELL), "share"))
+    compare_calls(answer, "share", _of_one_head(notebook, "share"), "Divide by the constituents of this label.")
 
 
 @check_of("lift", "exercise 2")
 def check_lift(answer, notebook):
     """Check a function of (tops, label) that returns the share of the label's top head, divided by its share of all."""
-    compare_calls(answer, "lift", _of_one_head(look_up(notebook, "student", NAME_CELL), "lift"))
+    compare_calls(
+        answer, "lift", _of_one_head(notebook, "lift"), "Divide two shares: of the label, and of all constituents."
+    )
 
 
 def _equal(attention: torch.Tensor) -> torch.Tensor:
@@ -450,16 +578,16 @@ def check_uniform(answer, notebook):
     """Check a function that gives every word with attention the same attention."""
     cases = []
     for heads, words, padding in ((1, 4, 0), (3, 5, 2)):
-        attention = torch.rand(heads, words, generator=torch.Generator().manual_seed(words)).softmax(-1)
+        attention = torch.rand(heads, words, generator=torch.Generator().manual_seed(seed_of(words))).softmax(-1)
         attention = F.pad(attention, (0, padding))
         cases.append(((attention,), _equal(attention)))
-    compare_calls(answer, "uniform", cases)
+    compare_calls(answer, "uniform", cases, "Each row sums to 1 over its words; other places keep 0.")
 
 
 @check_of("f1_lost", "exercise 4")
 def check_f1_lost(answer, notebook):
     """Check how many points of F1 the parser loses on the student's sentences with uniform attention."""
-    compare(answer, _of(notebook, _f1_lost), "f1_lost")
+    compare(answer, _of(notebook, _f1_lost), "f1_lost", "The F1 as trained less the F1 with uniform attention.")
 
 
 @cache
@@ -479,13 +607,13 @@ def _f1_lost(student: str) -> float:
 def check_relabelled(answer, notebook):
     """Check a function of (gold, parse) that returns the spans with another label."""
     cases = []
-    for gold, parse in (_of(notebook, trees_of), trees_of("another"), trees_of("a third")):
+    for gold, parse in (_of(notebook, trees_of), *map(trees_of, others("another", "a third"))):
         table = errors([gold], [parse])
         rows = table.loc[table["class"] == "relabelled", ["start", "end", "gold_label", "label"]]
         cases.append(
             ((gold, parse), {(int(a), int(b), there, here) for a, b, there, here in rows.itertuples(index=False)})
         )
-    compare_calls(answer, "relabelled", cases)
+    compare_calls(answer, "relabelled", cases, "Same words, another label: (start, end, gold, parse).")
 
 
 @check_of("words_lead", "exercise 2")
@@ -493,22 +621,29 @@ def check_words_lead(answer, notebook):
     """Check by how much the words of a constituent put its label before the second one."""
     terms = _of(notebook, terms_of)
     sums = terms[terms["term"] == "word"].groupby("role")["value"].sum()
-    compare(answer, float(sums["parse"] - sums["second"]), "words_lead")
+    compare(
+        answer, float(sums["parse"] - sums["second"]), "words_lead", "Only rows with the term word: parse less second."
+    )
 
 
 @check_of("needed", "exercise 3")
 def check_needed(answer, notebook):
     """Check a function of (weights, values) that returns how many words are erased until the decision changes."""
     cases = []
-    for weights, values in (_of(notebook, text_of), *(text_of("another", size) for size in range(3, 11))):
+    for weights, values in (_of(notebook, text_of), *(text_of(*others("another"), size) for size in range(3, 11))):
         given = torch.tensor(weights)[None, None, None], torch.tensor(values)[None, None, :, None]
         view = linear_view(*given, torch.tensor([[1.0, -1.0]], dtype=torch.float64))
         cases.append(((weights, values), round(erasure_flip(view).fraction.item() * len(weights))))
-    compare_calls(answer, "needed", cases)
+    compare_calls(answer, "needed", cases, "Erase in the order of the weights until the sign changes.")
 
 
 @check_of("tvd", "exercise 4")
 def check_tvd(answer, notebook):
     """Check a function of two lists of probabilities that returns their total variation distance."""
-    pairs = [np.random.default_rng(size).dirichlet(np.ones(size), 2) for size in (2, 3, 5)]
-    compare_calls(answer, "tvd", [((p, q), total_variation(torch.tensor(p), torch.tensor(q)).item()) for p, q in pairs])
+    pairs = [np.random.default_rng(seed_of(size)).dirichlet(np.ones(size), 2) for size in (2, 3, 5)]
+    compare_calls(
+        answer,
+        "tvd",
+        [((p, q), total_variation(torch.tensor(p), torch.tensor(q)).item()) for p, q in pairs],
+        "Half of the sum of the absolute differences.",
+    )

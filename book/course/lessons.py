@@ -33,7 +33,7 @@ from lalkit.evaluation.scores import by_label, evaluate
 from lalkit.evaluation.statistics import welch
 from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import top_shares
-from lalkit.probes.perturbation import erasure_flip, permutation_tvd
+from lalkit.probes.perturbation import erasure_flip
 from lalkit.probes.view import AttentionView, linear_view
 from lalkit.probes.weights import conicity
 from lalkit.reproduce.report import read_sweep
@@ -72,7 +72,7 @@ def exercise(number: str) -> Callable[[Callable[[Any], None]], Callable[[Any], N
 
 def pair(answer: Any, what: str) -> tuple[Any, Any]:
     """Return the two parts of an answer. what: the parts in words."""
-    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+    if not isinstance(answer, (tuple, list, np.ndarray, torch.Tensor)) or len(answer) != 2:
         raise Mistake(f"{ANSWER} is a value of type {type(answer).__name__}.", f"Give two things, ({what}).")
     return tuple(answer)
 
@@ -107,20 +107,28 @@ def check_skipped(answer):
     parse = Sentence(BIRDS.words, (*BIRDS.tags[:5], "NN"), BIRDS.constituents, BIRDS.heads, BIRDS.arc_labels)
     truths = [evaluate([BIRDS], [parse], retag=retag).summary()["skipped"] for retag in (True, False)]
     for given, truth, which in zip(pair(answer, "skipped, skipped with retag=False"), truths, ("first", "second")):
-        compare(given, truth, f"the number of the {which} call")
+        compare(given, truth, f"the number of the {which} call", "Read skipped in the summary of both calls.")
 
 
 @exercise("02.2")
 def check_two_parses(answer):
     """Check a parse with the right heads and a low F1, and one with an F1 of 100 and a wrong head."""
-    for parse, low, high in zip(pair(answer, "first parse, second parse"), ("f1", "uas"), ("uas", "f1")):
+    for parse, low, high, which in zip(
+        pair(answer, "first parse, second parse"), ("f1", "uas"), ("uas", "f1"), ("first", "second")
+    ):
         need_sentence(parse, BIRDS.words)
         found = evaluate([BIRDS], [parse]).summary()
         names = {"f1": "F1", "uas": "UAS"}
         need(
-            found[high] == 100, f"a parse has not the {names[high]} 100.", "Change one layer only, and keep the other."
+            found[high] == 100,
+            f"the {which} parse has the {names[high]} {found[high]:.1f}, not 100.",
+            "Change one layer only, and keep the other.",
         )
-        need(found[low] < 100, f"a parse has the {names[low]} 100.", "Which layer should be wrong in this parse?")
+        need(
+            found[low] < 100,
+            f"the {which} parse has the {names[low]} 100, too.",
+            "Which layer should be wrong in this parse?",
+        )
 
 
 # ---------------------------------------------------------------- 04: label attention
@@ -139,7 +147,7 @@ def check_sparse_heads(answer):
         _, attention = layer.eval()(x[None], torch.ones(1, 7, dtype=torch.bool))
     counts = (attention[0] > 0).sum(1)
     answer = floats(answer, ANSWER) if isinstance(answer, (list, tuple)) else answer
-    compare(answer, counts, ANSWER)
+    compare(answer, counts, ANSWER, "Count the weights above 0 in each row of attention, with the words of the lesson.")
 
 
 @exercise("04.3")
@@ -149,7 +157,7 @@ def check_own_queries(answer):
     for heads, size in itertools.product((5, 6, 7), range(1, 10)):
         queries = torch.arange(heads).repeat(size).view(heads, size)  # [k, place]: laid out sentence by sentence
         cases.append(((heads, size), bool((queries == torch.arange(heads)[:, None]).all())))
-    compare_calls(answer, ANSWER, cases)
+    compare_calls(answer, ANSWER, cases, "In which places of the batch does head h find query h?")
 
 
 # ---------------------------------------------------------------- 05: decoding
@@ -160,12 +168,10 @@ ARCS = np.array([[1, 0, 6, 1, 2], [3, 1, 0, 5, 2], [4, 0, 5, 0, 3], [2, 0, 6, 4,
 @exercise("05.1")
 def check_greedy_splits(answer):
     """Check scores [5, 5] for which splitting greedily from the top does not find the best tree."""
-    need(
-        isinstance(answer, np.ndarray) and answer.shape == (5, 5),
-        "it must be an array [5, 5].",
-        "best[i, j]: span i to j.",
-    )
-    compare(answer, answer, ANSWER)  # numbers, and none of them NaN
+    need(isinstance(answer, (np.ndarray, list)), "it must be an array [5, 5].", "best[i, j]: span i to j.")
+    answer = floats(answer, ANSWER)
+    need(answer.shape == (5, 5), f"it has the shape {list(answer.shape)}, not [5, 5].", "best[i, j]: span i to j.")
+    compare(answer, answer, ANSWER)  # none of them NaN
 
     def greedy(i, j):
         """Return the sum of the tree that a greedy choice of splits finds."""
@@ -183,7 +189,8 @@ def check_counts(answer):
     """Check a function of the number of words that returns the numbers of binary trees and of projective trees."""
     need(callable(answer), f"{ANSWER} is a value of type {type(answer).__name__}.", "It must be a function.")
     cases = [((n,), [math.comb(2 * n - 2, n - 1) // n, math.comb(3 * n - 2, n - 1) // n]) for n in (1, 2, 3, 4, 6, 9)]
-    compare_calls(lambda n: np.array(answer(n)), ANSWER, cases)
+    hint = "First the binary trees, then the projective ones; one word has one of each."
+    compare_calls(lambda n: np.array(answer(n)), ANSWER, cases, hint)
 
 
 @exercise("05.3")
@@ -237,8 +244,9 @@ def gradient_of(loss: Callable[..., torch.Tensor], chart: np.ndarray) -> np.ndar
 def check_two_gradients(answer):
     """Check the gradients of both losses after one score was raised."""
     chart = scores_of(WRONG_TREE | {(1, 3, "S"): 20})
+    hint = "Only women drive (S) has another score; the empty label keeps 0."
     for given, loss in zip(pair(answer, "margin, likelihood"), (span_margin_loss, span_likelihood_loss)):
-        compare(given, gradient_of(loss, chart), f"the gradient of the {loss.__name__.split('_')[1]}")
+        compare(given, gradient_of(loss, chart), f"the gradient of the {loss.__name__.split('_')[1]}", hint)
 
 
 @exercise("06.2")
@@ -247,7 +255,12 @@ def check_perceptron_step(answer):
     chart = scores_of(WRONG_TREE)
     (parse,) = cky_batch([chart], threads=1)
     apart = len({*parse.spans} ^ {*GOLD})  # constituents that only one of the trees has: each moves by a step
-    compare(answer, (parse.score - sum(chart[span] for span in GOLD)) / apart, ANSWER)
+    compare(
+        answer,
+        (parse.score - sum(chart[span] for span in GOLD)) / apart,
+        ANSWER,
+        "How many constituents move, and by how much does the loss fall at each step?",
+    )
 
 
 @exercise("06.3")
@@ -257,8 +270,13 @@ def check_contradiction(answer):
     asked = [{(words[i], words[j - 1], LABELS[k]) for i, j, k in gold} for words, gold in sentences]
     pairs = [{(words[i], words[j - 1]) for i, j in itertools.combinations(range(5), 2)} for words, _ in sentences]
     opposite = {item for one in (0, 1) for item in asked[one] - asked[1 - one] if item[:2] in pairs[1 - one]}
-    need(isinstance(answer, tuple) and len(answer) == 3, "it must be a tuple.", "Give (first word, last word, label).")
-    need(answer in opposite, "these weights can satisfy all trees there.", "Which words begin and end a span in both?")
+    three = isinstance(answer, (tuple, list)) and len(answer) == 3 and all(isinstance(part, str) for part in answer)
+    need(three, "it must be a tuple of three texts.", "Give (first word, last word, label).")
+    need(
+        tuple(part.strip() for part in answer) in opposite,
+        "these weights can satisfy all trees there.",
+        "Which words begin and end a span in both?",
+    )
 
 
 # ---------------------------------------------------------------- primer
@@ -282,32 +300,26 @@ def check_old_people(answer):
 
 @exercise("primer.2")
 def check_two_readings(answer):
-    """Check two joint trees of "Time flies like an arrow"."""
-    readings = pair(answer, "first reading, second reading")
-    for reading, which, verb in zip(readings, ("first", "second"), (2, 3)):
-        need_sentence(reading, tuple("Time flies like an arrow".split()))
+    """Check two joint trees of "Time flies like an arrow". The heads are those of UD, or of the preposition in a PP."""
+    verbal = {(0, 5, "S"), (3, 5, "NP")}
+    wanted = (
+        ("first", verbal | {(1, 5, "VP"), (2, 5, "PP")}, {(2, 0, 5, 5, 2), (2, 0, 2, 5, 3)}),
+        ("second", verbal | {(0, 2, "NP"), (2, 5, "VP")}, {(2, 3, 0, 5, 3)}),
+    )
+    words = tuple("Time flies like an arrow".split())
+    for reading, (which, boxes, trees) in zip(pair(answer, "first reading, second reading"), wanted):
+        need_sentence(reading, words)
         to_joint(reading)
+        given = {tuple(span) for span in reading.constituents}
+        for have, others, what in ((given, boxes, "is missing"), (boxes | {(0, 1, "NP")}, given, "does not belong")):
+            for start, end, label in sorted(others - have):
+                box = f"the box {label}({start}, {end}) {what} in the {which} reading."
+                need(False, box, "Which group can be replaced by one word, and what is it called?")
+        arcs = min(([k for k in range(5) if reading.heads[k] != heads[k]] for heads in trees), key=len)
+        hangs = ", ".join(words[k] for k in arcs)
         need(
-            reading.heads[verb - 1] == 0, f"in the {which} reading another word is the root.", "Which word is its verb?"
+            not arcs, f"{hangs}: another head in the {which} reading.", "Which word is the verb, and what hangs on it?"
         )
-    first, second = readings
-    need(first.heads[2] == 2, "in the first reading, *like* hangs on another word.", "What flies, and how?")
-    box = (3, 5, "NP")
-    need(
-        {(2, 5, "PP"), box} <= {*map(tuple, first.constituents)},
-        "a box is missing in the first reading.",
-        "Name the PP, and the NP in it.",
-    )
-    need(
-        {(0, 2, "NP"), (2, 5, "VP"), box} <= {*map(tuple, second.constituents)},
-        "a box is missing in the second reading.",
-        "Who likes what?",
-    )
-    need(
-        second.heads[1] == 3 and second.heads[0] == 2,
-        "in the second reading, the subject hangs wrongly.",
-        "Which word leads *Time flies*?",
-    )
 
 
 @exercise("primer.3")
@@ -343,7 +355,9 @@ def check_attachments(answer):
         result = parser.parse(text)
         found = result.sentence.words[result.sentence.heads[-1] - 1]
         need(
-            word.strip() == found, f"the phrase hangs elsewhere in {text!r}.", "Look up the head of the phrase's noun."
+            word.strip().lower() == found.lower(),
+            f"the phrase hangs elsewhere in {text!r}.",
+            "Look up the head of the phrase's noun.",
         )
 
 
@@ -352,7 +366,9 @@ def check_alone(answer):
     """Check the trees of the sentences of dev, parsed one by one."""
     gold = load("sample", "dev").sentences
     need(
-        isinstance(answer, list), f"{ANSWER} is a value of type {type(answer).__name__}.", "It must be a list of trees."
+        isinstance(answer, (list, tuple)),
+        f"{ANSWER} is a value of type {type(answer).__name__}.",
+        "It must be a list of trees.",
     )
     need(len(answer) == len(gold), f"there are {len(answer)} trees for {len(gold)} sentences.", "Parse all of gold.")
     texts = [["".join(str(tree).split()) for tree in trees] for trees in (answer, lalkit.load().parse_all(gold))]
@@ -374,7 +390,9 @@ def check_groups(answer):
         pair(answer, "groups, groups"), ((5, 5, 5, 5, 0), (3, 3, 5, 5, 0)), ("first", "second")
     ):
         groups = {(span.start, span.end) for span in to_joint(replace(POOL, heads=heads)) if span.label == GROUP}
-        compare(given, groups, f"the list of groups after the {which} change")
+        compare(
+            given, groups, f"the list of groups after the {which} change", "A group is a head with all its dependents."
+        )
 
 
 @exercise("01.2")
@@ -382,13 +400,11 @@ def check_chain(answer):
     """Check the labels of a unary chain of our treebank, the outer one first."""
     sentences = [s for part in ("train", "dev", "test") for s in load("sample", part).sentences]
     chains = {tuple(span.label.split("::")) for s in sentences for span in s.constituents if "::" in span.label}
+    answer = tuple(answer.split("::")) if isinstance(answer, str) and "::" in answer else answer
+    labels = isinstance(answer, (tuple, list)) and all(isinstance(x, str) for x in answer)
+    need(labels, "it must be labels.", "Give (outer, inner).")
     need(
-        isinstance(answer, tuple) and all(isinstance(x, str) for x in answer),
-        "it must be labels.",
-        "Give (outer, inner).",
-    )
-    need(
-        answer in chains,
+        tuple(answer) in chains,
         "our treebank has no such chain.",
         "Read the label from left to right: the outer one is first.",
     )
@@ -424,25 +440,32 @@ def change_by_equal_weights() -> float:
 @exercise("03.2")
 def check_without_waves(answer):
     """Check the constituents that the parser finds without positions."""
-    compare(answer, without_waves(), "the list of constituents")
+    hint = "Set the weights of the positions to 0, and take (start, end, label) of the tree that is found then."
+    compare(answer, without_waves(), "the list of constituents", hint)
 
 
 @exercise("03.3")
 def check_equal_weights(answer):
     """Check by how much the score of NP for the whole sentence changes with equal weights."""
-    compare(answer, change_by_equal_weights(), ANSWER)
+    compare(answer, change_by_equal_weights(), ANSWER, "The score with equal weights minus the score, in this order.")
 
 
 # ---------------------------------------------------------------- 10, 12: parses and their probabilities
 
 
-def changed_trees(parser: lalkit.Parser, *blocks) -> int:
+@cache
+def changed_trees(*names: str) -> int:
     """Return how many sentences of our test part get another tree inside some blocks, the outer one first."""
-    gold = lalkit.Treebank.load("sample", "test")
+    parser, gold = lalkit.load("en-news"), lalkit.Treebank.load("sample", "test")
+    blocks = {
+        "one head": lambda: parser.without(heads=[head for head in range(64) if head != 3]),
+        "outer": lambda: parser.patched({"label_attention.contexts": torch.zeros_like}),
+        "inner": lambda: parser.without(heads=[3]),
+    }
     before = parser.parse_all(gold)
     with contextlib.ExitStack() as stack:
-        for block in blocks:
-            stack.enter_context(block())
+        for name in names:
+            stack.enter_context(blocks[name]())
         after = parser.parse_all(gold)
     table = lalkit.compare(before, after).table
     return int((table["only_first"] + table["only_second"] != "").sum())
@@ -452,17 +475,30 @@ def changed_trees(parser: lalkit.Parser, *blocks) -> int:
 def check_other_heads(answer):
     """Check the number of clauses whose top head belongs to another label."""
     need_number(answer, "clauses")
-    top = lalkit.load("en-news-glass").top_heads(lalkit.Treebank.load("sample", "test"), "SBAR")
-    compare(answer, int((top["head_label"] != "SBAR").sum()), ANSWER)
+    compare(
+        answer, int((clauses()["head_label"] != "SBAR").sum()), ANSWER, "Count the rows whose head_label is not SBAR."
+    )
+
+
+@cache
+def clauses() -> pd.DataFrame:
+    """Return the SBARs of our test part with their top heads."""
+    return lalkit.load("en-news-glass").top_heads(lalkit.Treebank.load("sample", "test"), "SBAR")
+
+
+@cache
+def errors_of(name: str) -> pd.DataFrame:
+    """Return the errors of a parser in our test part."""
+    return lalkit.load(name).errors(lalkit.Treebank.load("sample", "test"))
 
 
 @exercise("10.2")
 def check_one_head(answer):
     """Check the number of sentences that get another tree with one head."""
     need_number(answer)
-    parser = lalkit.load("en-news")
-    others = [head for head in range(64) if head != 3]
-    compare(answer, changed_trees(parser, lambda: parser.without(heads=others)), ANSWER)
+    compare(
+        answer, changed_trees("one head"), ANSWER, "Compare with the parses of the whole parser, sentence by sentence."
+    )
 
 
 @exercise("10.3")
@@ -475,26 +511,26 @@ def check_nested(answer):
     )
     for number in answer:
         need_number(number)
-    parser = lalkit.load("en-news")
-    zeros = {"label_attention.contexts": torch.zeros_like}
-    outer, inner = lambda: parser.patched(zeros), lambda: parser.without(heads=[3])
     names = ("the outer block alone", "the inner block alone", "both blocks")
-    for given, blocks, name in zip(answer, ((outer,), (inner,), (outer, inner)), names):
-        compare(given, changed_trees(parser, *blocks), f"the number for {name}")
+    for given, blocks, name in zip(answer, (("outer",), ("inner",), ("outer", "inner")), names):
+        compare(
+            given, changed_trees(*blocks), f"the number for {name}", "Compare each run with the parser without blocks."
+        )
 
 
 def need_number(answer: Any, of: str = "sentences") -> None:
     """Raise Mistake unless an answer is a whole number of some things."""
-    whole = isinstance(answer, (int, np.integer)) and not isinstance(answer, bool)
-    need(whole, f"there is a value of type {type(answer).__name__}.", f"It must be a number of {of}.")
+    number = isinstance(answer, (Real, np.generic)) and not isinstance(answer, (bool, np.bool_))
+    need(number, f"there is a value of type {type(answer).__name__}.", f"It must be a number of {of}.")
+    need(answer == answer // 1, f"{answer} is not a whole number.", f"It must be a number of {of}.")
 
 
 @exercise("10.5")
 def check_errors_of(answer):
     """Check the number of errors with the head word "of"."""
     need_number(answer, "errors")
-    errors = lalkit.load("en-news").errors(lalkit.Treebank.load("sample", "test"))
-    compare(answer, int((errors["head_word"] == "of").sum()), ANSWER)
+    errors = errors_of("en-news")
+    compare(answer, int((errors["head_word"] == "of").sum()), ANSWER, 'Filter by the column head_word, exactly "of".')
 
 
 @exercise("12.2")
@@ -503,9 +539,10 @@ def check_numbers_of_trees(answer):
     truths = []
     for labels in (3, 4):
         equal = marginals(np.zeros((4, 4, FIRST_REAL + labels)), np.zeros((3, 4)), 0.5)  # every tree weighs the same
-        truths.append(math.exp(equal.log_partition))
+        truths.append(round(math.exp(equal.log_partition)))
     for given, truth, name in zip(pair(answer, "with three labels, with four"), truths, ("three", "four")):
-        compare(given, truth, f"the number of trees with {name} labels")
+        hint = "Each word has a head, and each of the spans a label or none."
+        compare(given, truth, f"the number of trees with {name} labels", hint)
 
 
 # ---------------------------------------------------------------- 14, 16: probes and scores
@@ -544,10 +581,13 @@ def check_erasures(answer):
 
 @exercise("14.2")
 def check_largest_change(answer):
-    """Check weights that a permutation changes as much as possible."""
-    found = float(permutation_tvd(three_words(answer), 401, seed=0))
+    """Check weights that some permutation changes as much as any weights can be changed."""
+    view = three_words(answer)
+    weights = view.weights.flatten()
+    change = max(float((torch.sigmoid(1 - 2 * weights[k]) - torch.sigmoid(1 - 2 * weights[2])).abs()) for k in range(3))
     bound = math.tanh(0.5)  # sigma(1) - sigma(-1)
-    need(found > bound - 1e-6, f"these weights give a median TVD of {found:.2f}.", "There are weights with more.")
+    said = f"the largest TVD of these weights is {change:.3f}; others reach more."
+    need(change > bound - 1e-6, said, "Between which two places should the weights differ most?")
 
 
 @exercise("16.1")
@@ -555,13 +595,21 @@ def check_seeds(answer):
     """Check the number of seeds for a standard error below a tenth of a point."""
     seeds = models.read_card(models.find("en-craft")).facts["seeds"]
     spread = np.std([seed["dev"]["f1"] for seed in seeds], ddof=1)
-    compare(answer, math.floor((spread / 0.1) ** 2) + 1, ANSWER)
+    hint = "Below a tenth, so the next whole number; and divide by n - 1 in the deviation of a sample."
+    compare(answer, math.floor((spread / 0.1) ** 2) + 1, ANSWER, hint)
 
 
 @exercise("16.2")
 def check_coin(answer):
     """Check how often a coin shows heads at least 161 times in 300 throws."""
-    compare(answer, stats.binomtest(161, 300, alternative="greater").pvalue, ANSWER)
+    one, two = (stats.binomtest(161, 300, alternative=side).pvalue for side in ("greater", "two-sided"))
+    number = isinstance(answer, (float, np.floating))
+    need(
+        not number or abs(answer - two) > 5e-4,
+        "this counts both sides.",
+        "Ask for 161 heads or more, not for 139 or fewer.",
+    )
+    compare(answer, one, ANSWER, "At least 161: 161 counts, too.")
 
 
 # ---------------------------------------------------------------- 07, 08: training and speed
@@ -569,15 +617,30 @@ def check_coin(answer):
 
 @exercise("07.1")
 def check_twice(answer):
-    """Check a function of some scores that returns twice their standard deviation."""
-    cases = [((scores,), 2 * np.std(scores, ddof=1)) for scores in ([63.5, 61.0, 62.2], [50.0, 50.0, 53.0, 58.5])]
-    compare_calls(answer, ANSWER, cases)
+    """Check a function of some scores that returns twice their standard deviation, of a sample or of a population."""
+    for scores in ([63.5, 61.0, 62.2], [50.0, 50.0, 53.0, 58.5]):
+        sample, population = (2 * np.std(scores, ddof=ddof) for ddof in (1, 0))
+        given = call(answer, ANSWER, (scores,)) if callable(answer) else None
+        near = {
+            name: isinstance(given, Real) and abs(given - truth) <= 0.005
+            for name, truth in (("population", population), ("once", sample / 2), ("once of all", population / 2))
+        }
+        need(
+            not near["once"] and not near["once of all"],
+            "this is the standard deviation once.",
+            "The exercise asks for twice as much.",
+        )
+        truth = population if near["population"] else sample
+        compare_calls(
+            answer, ANSWER, [((scores,), truth)], "The root of the mean squared distance from the mean, times 2."
+        )
 
 
 @exercise("08.2")
 def check_amdahl(answer):
     """Check a function of (share of a part, how much faster it becomes) that returns how much faster the whole becomes."""
-    compare_calls(answer, ANSWER, [((p, s), 1 / (1 - p + p / s)) for p, s in ((0.5, 2.0), (0.8, 4.0), (0.25, 100.0))])
+    cases = [((p, s), 1 / (1 - p + p / s)) for p, s in ((0.5, 2.0), (0.8, 4.0), (0.25, 100.0))]
+    compare_calls(answer, ANSWER, cases, "The other part keeps its time. Divide the old time by the new one.")
 
 
 @exercise("08.3")
@@ -590,7 +653,8 @@ def check_summed_first(answer):
     x, mask = torch.randn(2, 5, 12, dtype=torch.float64), torch.arange(5) < torch.tensor([[5], [3]])
     torch.random.set_rng_state(random)
     with torch.no_grad():
-        truths, given = layer(x, mask), pair(call(answer, ANSWER, (layer, x, mask)), "y, attention")
+        truths, given = layer(x, mask), call(answer, ANSWER, (layer, x, mask))
+    given = pair(given if isinstance(given, (tuple, list)) else [given], "y, attention")
     for one, truth, name in zip(given, truths, ("y", "attention")):
         need(isinstance(one, torch.Tensor), f"{name} is no tensor.", "Begin with a copy of label_attention_twin.")
         need(one.shape == truth.shape, f"{name} has the shape {list(one.shape)}.", "Name its axes in your einsum.")
@@ -623,23 +687,36 @@ def without_the_head_of_s() -> tuple[int, int]:
 def check_head_of_s(answer):
     """Check the head with the highest lift for S, and how many right S the parser loses without it."""
     for given, truth, name in zip(pair(answer, "head, lost S"), without_the_head_of_s(), ("head", "number of lost S")):
-        compare(given, truth, f"the {name}")
+        hint = "With at least 20 spans led, in our sample; and by_label counts the S of chains, too."
+        compare(given, truth, f"the {name}", hint)
 
 
 @exercise("11.1")
 def check_missing_s(answer):
     """Check the number of missing S in our test part."""
     need_number(answer, "errors")
-    errors = lalkit.load("en-news").errors(lalkit.Treebank.load("sample", "test"))
-    compare(answer, int(((errors["class"] == "missing") & (errors["gold_label"] == "S")).sum()), ANSWER)
+    errors = errors_of("en-news")
+    missing = (errors["class"] == "missing") & (errors["gold_label"] == "S")
+    compare(answer, int(missing.sum()), ANSWER, "Of the errors that concern S, only those of the class missing.")
 
 
 @exercise("11.3")
 def check_interval(answer):
-    """Check a function of (a proportion, a number of spans) that returns the two ends of an interval."""
+    """Check a function of (a proportion, a number of spans) that returns the ends of a 95% interval: usual, or Wilson's."""
     need(callable(answer), f"{ANSWER} is a value of type {type(answer).__name__}.", "It must be a function.")
-    cases = [((p, n), p + 2 * np.sqrt(p * (1 - p) / n) * np.array([-1, 1])) for p, n in ((0.5, 100), (0.1, 36))]
-    compare_calls(lambda p, n: np.array(answer(p, n)), ANSWER, cases)
+    for p, n in ((0.5, 100), (0.2, 64), (0.9, 400)):
+        given = floats(call(answer, ANSWER, (p, n)), "the interval")
+        need(given.shape == (2,), f"the interval has the shape {list(given.shape)}.", "Return two ends, (low, high).")
+        need(given[0] < given[1], "the low end is not below the high one.", "Return (low, high).")
+        half = np.sqrt(p * (1 - p) / n)
+        wilson = stats.binomtest(round(p * n), n).proportion_ci(method="wilson")
+        usual = [p + z * half * np.array([-1, 1]) for z in (1.96, 2)]
+        case, width = f"for p = {p} and n = {n}", np.ptp(given) / half
+        problem = (
+            f"the interval {case} is too {'narrow' if width < 3.9 else 'wide' if width > 4.02 else 'far to one side'}."
+        )
+        right = any(np.allclose(given, one, rtol=0, atol=0.02 * half) for one in (*usual, np.array(wilson)))
+        need(right, problem, "p plus and minus two standard errors; the error is the root of p (1 - p) / n.")
 
 
 # ---------------------------------------------------------------- 13, 13b: what the heads mean
@@ -651,14 +728,16 @@ def check_sinica(answer):
     table = pd.read_csv(repository() / "figures/heads/chinese/table.csv", keep_default_na=False)
     f1 = table[(table["measure"] == "f1") & (table["system"] == "paper's layer")].astype({"value": float})
     means = f1.groupby("what")["value"].mean()
-    compare(answer, means["as trained"] - means["uniform attention"], ANSWER)
+    compare(
+        answer, means["as trained"] - means["uniform attention"], ANSWER, "As trained less uniform, of paper's layer."
+    )
 
 
 @exercise("13b.1")
 def check_phrases_left(answer):
     """Check how many VPs the parser finds as trained, and with the heads of VP and S at their means."""
     for given, truth, name in zip(pair(answer, "VPs before, VPs after"), verb_phrases(), ("first", "second")):
-        compare(given, truth, f"the {name} number")
+        compare(given, truth, f"the {name} number", "Count the VPs that the parser finds, in our test part.")
 
 
 @cache
@@ -680,7 +759,12 @@ ENGINEERS = "The engineers who repaired the old bridge say that it will carry tr
 @exercise("13b.2")
 def check_other_words(answer):
     """Check the spans of the lesson's sentence whose most attended word is not their head word, as (start, end)."""
-    compare(answer, other_words(), "the list of spans")
+    compare(
+        answer,
+        other_words(),
+        "the list of spans",
+        "Spans of two words and more: the most attended word is not the head.",
+    )
 
 
 @cache
@@ -714,7 +798,12 @@ def check_differences(answer):
 def check_spread_of_seeds(answer):
     """Check how far the seeds of one cell lie apart in F1, at most."""
     runs = read_sweep(repository() / "figures/sweeps/ablation-1-longer.csv")
-    compare(answer, runs.runs.groupby(runs.axes)["f1"].agg(np.ptp).max(), ANSWER)
+    compare(
+        answer,
+        runs.runs.groupby(runs.axes)["f1"].agg(np.ptp).max(),
+        ANSWER,
+        "Largest less smallest within each cell, then the largest of these.",
+    )
 
 
 @exercise("15.3")
@@ -739,7 +828,7 @@ def check_signed_conicity(answer):
         states = torch.randn(words, size, generator=torch.Generator().manual_seed(words), dtype=torch.float64)
         truth = conicity(states[None, None], torch.ones(1, words, dtype=torch.bool)).item()
         cases.append(((states.numpy(),), truth))
-    compare_calls(answer, ANSWER, cases)
+    compare_calls(answer, ANSWER, cases, "The cosine of each state with the mean of all, with its sign; then the mean.")
 
 
 @exercise("17.3")
@@ -747,7 +836,7 @@ def check_supported(answer):
     """Check the name of the model that attends most to the facts of bAbI 1."""
     need(isinstance(answer, str), f"{ANSWER} is a value of type {type(answer).__name__}.", "Give the name as text.")
     runs = pd.read_csv(repository() / "figures/transparent.csv").query("study == 'main' and data == 'babi-1'")
-    means = runs.groupby("system")["supported"].mean()
+    means, answer = runs.groupby("system")["supported"].mean(), answer.strip()
     need(answer in means.index, "there is no such model.", f"Choose from: {', '.join(means.index)}.")
     need(answer == means.idxmax(), "another model attends to them more.", "Take means over the seeds.")
 
@@ -761,7 +850,8 @@ def check_copying(answer):
     ]
     lost = -100 * table.set_index("mode")["difference"]
     for given, mode in zip(pair(answer, "without context, without copying"), ("context", "copy")):
-        compare(given, lost[mode], f"the loss without the {mode}")
+        hint = "Points of 100, before less after: what is lost is positive."
+        compare(given, lost[mode], f"the loss without the {mode}", hint)
 
 
 @exercise("18.4")
@@ -769,14 +859,14 @@ def check_open(answer):
     """Check the probability that a gate is open at log a = 0."""
     gate = HardConcreteGate(1)
     torch.nn.init.zeros_(gate.log_a)
-    compare(answer, gate.open().item(), ANSWER)
+    compare(answer, gate.open().item(), ANSWER, "Stretched below 0 and above 1, a gate is open more often than a half.")
 
 
 @exercise("19.2")
 def check_exhausted(answer):
     """Check the mean of erased_exhausted in the first layer of the encoder of sparse-tl."""
     table = pd.read_csv(repository() / "figures/systems.csv").query("system == 'summarizer, sparse-tl, enc.0'")
-    compare(answer, table["erased_exhausted"].mean(), ANSWER)
+    compare(answer, table["erased_exhausted"].mean(), ANSWER, "The mean of the column, over the seeds of this one row.")
 
 
 # ---------------------------------------------------------------- 21 to 23: other heads, and relations of labels
@@ -799,6 +889,13 @@ def check_pairs(answer):
             for words in (one, other)
         }
         need(len(sizes) == 1, f"pair {number} has two numbers of sub-words.", "Take more frequent words.")
+        parses = [parser.parse(" ".join(words), "tokens").sentence for words in (one, other)]
+        decided = f"the parser draws the same tree twice in pair {number}, so no layer decides."
+        need(
+            len({(p.heads, p.constituents) for p in parses}) > 1,
+            decided,
+            "Exchange a word on which the attachment depends.",
+        )
     need(len({*map(tuple, answer)}) == 5, "there are not five pairs.", "Write five different pairs.")
 
 
@@ -815,7 +912,8 @@ def check_chinese_clauses(answer):
     need(leader in {*table["label"], *table["leader"]}, "there is no such head.", "A head has the name of its label.")
     need(leader == row["leader"], "another head leads more of them.", "Read the row of Chinese, among those of SBAR.")
     remedy = "Look for the column that belongs to the leader."
-    need(abs(floats(percent, "the percent") - row["leader_share"]) < 0.06, "the percent is another one.", remedy)
+    need(abs(percent) > 1, "this is a share, not a percent.", "Multiply it by 100.")
+    need(abs(floats(percent, "the percent") - row["leader_share"]) < 0.51, "the percent is another one.", remedy)
 
 
 @exercise("23.3")
@@ -832,3 +930,80 @@ def check_most_alike(answer):
     need(all(isinstance(label, str) for label in given), "a label is no text.", "Write both labels in quotation marks.")
     need({*given} <= {*labels}, "there is no such label.", "Take labels with at least 20 spans.")
     need({*given} == {*labels[[*place]]}, "another pair is more alike.", "Take the smallest of the five values.")
+
+
+# ---------------------------------------------------------------- 20, 21b, 24, 25: the layer, probes, and what measures say
+
+
+@exercise("20.3")
+def check_uniform_rows(answer):
+    """Check a function of (attention [B, heads, N, N], mask [B, N]) that returns uniform attention of the same shape."""
+    cases = []
+    for sizes in ((4, 2), (5, 1, 3)):
+        mask = torch.arange(max(sizes)) < torch.tensor(sizes)[:, None]
+        shape = (len(sizes), 2, max(sizes), max(sizes))
+        attention = (torch.ones(shape) * torch.arange(1.0, max(sizes) + 1)).masked_fill(~mask[:, None, None], 0)
+        truth = (mask / mask.sum(1, keepdim=True))[:, None, None].expand(shape)
+        cases.append(((attention / attention.sum(-1, keepdim=True), mask), truth))
+    compare_calls(
+        answer, ANSWER, cases, "Each row: one over the number of words, and 0 behind the end of the sentence."
+    )
+
+
+@exercise("21b.2")
+def check_sides(answer):
+    """Check a function of a Sentence that returns, for each word, whether its head is on its right."""
+    need(callable(answer), f"{ANSWER} is a value of type {type(answer).__name__}.", "It must be a function.")
+    for sentence in load("sample", "dev").sentences[:12]:
+        truth = np.array([head > i for i, head in enumerate(sentence.heads, 1)], dtype=float)
+        given = call(answer, ANSWER, (sentence,))
+        given = floats(list(given) if isinstance(given, (list, tuple, map)) else given, "what it returns")
+        compare(given, truth, "what your answer returns", "Words count from 1. The root, 0, is on no word's right.")
+
+
+@exercise("24.1")
+def check_most_different(answer):
+    """Check the word of example 26 where the truths of logit and contrast differ most."""
+    words, word = most_different()
+    need(isinstance(answer, str), f"{ANSWER} is a value of type {type(answer).__name__}.", "Give the word as text.")
+    need(answer.strip() in words, "this word is not in the constituent.", "Set example=26; it has ten words.")
+    need(answer.strip() == word, "another word has a larger difference.", "Subtract the columns, and forget the sign.")
+
+
+@cache
+def most_different() -> tuple[tuple[str, ...], str]:
+    """Return the words of the SBAR of example 26, and that with the largest term of the second label."""
+    parser, sentence = lalkit.load("en-news-glass"), load("sample", "test").sentences[26]
+    vectors, _ = parser.vectors([sentence], at="word")
+    layer = parser.network.spans.double()
+    whole = next(span for span in sentence.constituents if span.label == "SBAR")
+    x = torch.tensor(vectors)[whole.start : whole.end].double()
+    with torch.no_grad():
+        scores = layer(x[None], spans=torch.tensor([[0, 0, len(x)]]))[0, FIRST_REAL:]
+        second = int(scores.topk(2).indices[1]) + FIRST_REAL - 1  # label 0, the empty one, has no term
+        around = torch.nn.functional.pad(x[None], (0, 0, 1, 1))
+        logits, evidence, first, last = (part[0, :, second] for part in layer.project(around, around[:, :, None]))
+        terms = torch.softmax(logits, 0) * evidence
+        terms[0] += first[0]
+        terms[-1] += last[-1] - layer.boundary.last.bias[second]
+    words = sentence.words[whole.start : whole.end]
+    return words, words[int(terms.abs().argmax())]
+
+
+@exercise("25.2")
+def check_useless_heads(answer):
+    """Check what useless numbers do to the AUC in our table, and the name of a judge that has such numbers."""
+    table = pd.read_csv(repository() / "figures/heads-know.csv").query("measure == 'AUC'")
+    means = table.groupby("of")["value"].mean()
+    change, judge = pair(answer, "change, judge")
+    need(all(isinstance(part, str) for part in (change, judge)), "a part is no text.", 'Write both, such as "same".')
+    need(judge.strip() in means.index, "there is no such judge.", "Copy its name from the table.")
+    useless = [name for name in means.index if name.startswith("counted + ") and name != "counted + heads"]
+    need(
+        judge.strip() in useless, "this judge has no useless numbers.", "Which judge has numbers of other constituents?"
+    )
+    truth = "smaller" if means[useless].max() < means["counted"] else "larger"
+    need(
+        change.strip() in ("same", "smaller", "larger"), "the change is another word.", "Write same, smaller or larger."
+    )
+    need(change.strip() == truth, "the AUC does something else.", "What does a judge learn from noise on dev?")
