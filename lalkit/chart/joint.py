@@ -110,14 +110,23 @@ def map_sentences(
     names = names or [f"sentence {b}" for b in range(len(pairs))]
     pairs = [as_arrays(labels, arcs, name) for name, (labels, arcs) in zip(names, pairs, strict=True)]
     needed = [bytes_of(*pair) for pair in pairs]
+    lengths = [len(arcs) for _, arcs in pairs]
+    return map_charts(lambda b: function(*pairs[b], names[b]), lengths, needed, threads, names)
+
+
+def map_charts(
+    function: Callable[[int], Result], lengths: Sequence[int], needed: Sequence[int], threads: int | None,
+    names: Sequence[str],
+) -> list[Result]:  # fmt: skip
+    """Return function(b) of every sentence b, computed by threads. needed: its bytes. The others: see `map_sentences`."""
     largest = max(needed, default=0)
     limit = memory.available_bytes() if largest > memory.SMALL else None
-    for b, (_, arcs) in enumerate(pairs):
-        memory.check_fits(len(arcs), needed[b], limit, names[b])
+    for n, size, name in zip(lengths, needed, names):
+        memory.check_fits(n, size, limit, name)
     workers = cpu_count() if threads is None else threads
     if limit is not None and largest and workers > 1:
         workers = max(1, min(workers, limit // largest))
-    return map_threads(lambda b: function(*pairs[b], names[b]), range(len(pairs)), workers)
+    return map_threads(function, range(len(needed)), workers)
 
 
 def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, where: str, lam: float) -> JointTree:
@@ -125,18 +134,11 @@ def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, where: str, lam: f
     fine, *tree = solve(label_scores, arc_scores, number(lam), number(1 - lam))
     if not fine:
         check_scores(label_scores, arc_scores, where)
-    return _tree(where, *tree)
+    return tree_of(where, *tree)
 
 
-def unwind(chart, best, label, arcs, n: int, where: str) -> JointTree:
-    """Return the best tree of a filled chart. Raises ScoreError if its score is not finite, because a sum overflowed.
-
-    chart: [N+1, N+1, N]; best, label: [N+1, N+1]; arcs: [N, N+1], weighted. The first n words are this sentence.
-    """
-    return _tree(where, *unwind_kernel(chart, best, label, arcs, n))
-
-
-def _tree(where: str, score: float, spans: np.ndarray, heads: np.ndarray) -> JointTree:
+def tree_of(where: str, score: float, spans: np.ndarray, heads: np.ndarray) -> JointTree:
+    """Return what `fill_and_unwind` found. Raises ScoreError if its score is not finite, because a sum overflowed."""
     if not math.isfinite(score):
         problem = f"the best score is {score}: the scores are too large to add up"
         raise ScoreError(problem, where=where, remedy=NOT_FINITE)
@@ -296,12 +298,17 @@ def _fill(chart, best, arcs):
 
 
 @compiled
-def unwind_kernel(chart, best, label, arcs, n):
-    """Return (score, spans [m, 4], heads [n]) of the best tree of a filled chart.
+def fill_and_unwind(best, label, arcs):
+    """Return (score, spans [m, 4], heads [n]) of the best tree.
+
+    best, label: [n+1, n+1], the weighted score and the index of the best label of every span. arcs: [n, n+1], weighted.
 
     On the way down, the splits and dependents that won are searched again. This takes O(n^3) and saves two charts of
     back-pointers.
     """
+    n = arcs.shape[0]
+    chart = np.empty((n + 1, n + 1, n), arcs.dtype)
+    _fill(chart, best, arcs)
     content = np.empty(n, chart.dtype)
     heads = np.zeros(n, np.int64)
     spans = np.empty((2 * n - 1, 4), np.int64)
@@ -369,7 +376,5 @@ def solve(label_scores, arc_scores, lam, other):
             arcs[d, h] = other * value
     if not fine:
         return False, lam, np.empty((0, 4), np.int64), np.empty(0, np.int64)
-    chart = np.empty((n + 1, n + 1, n), dtype)
-    _fill(chart, best, arcs)
-    score, spans, heads = unwind_kernel(chart, best, label, arcs, n)
+    score, spans, heads = fill_and_unwind(best, label, arcs)
     return True, score, spans, heads
