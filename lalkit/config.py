@@ -24,6 +24,7 @@ C = TypeVar("C")
 # The kinds of numbers. The bounds leave room for several times the largest published network and the longest training.
 Size = Annotated[int, Field(ge=1, le=2**16)]  # of a vector or a layer
 SizeOrZero = Annotated[int, Field(ge=0, le=2**16)]  # 0: without it
+Layers = Annotated[int, Field(ge=1, le=256)]
 LayersOrZero = Annotated[int, Field(ge=0, le=256)]
 Count = Annotated[int, Field(ge=1, le=10**9)]  # of epochs, words, steps or evaluations
 CountOrZero = Annotated[int, Field(ge=0, le=10**9)]
