@@ -132,9 +132,9 @@ def missed(
 
     Args: among: the gold spans to count: "relabelled", those over whose words the parse has another label, as in the paper;
         "missed", all that are not in the parse.
-    Returns: label, norm, among, heads (the top heads), gold (gold spans), missed (those of them that are counted), still (those
-        of the missed that a top head leads), percent, by_chance (percent of all parsed spans, with any label, that one of these
-        heads leads).
+    Returns: label, norm, among, heads (the top heads of the parsed spans), gold (gold spans), missed (those of them that are
+        counted), still (those of the missed that a top head leads), percent, by_chance (percent of all parsed spans, with any
+        label, that one of these heads leads).
     """
     spans = contributions.spans
     if spans["gold"].isna().any():
@@ -157,22 +157,21 @@ def missed(
 
 
 def trace(
-    looks: Sequence[Look], contributions: Contributions, norm: str, sentence: int, span: Span, count: int = 9,
-    gold: Sequence[Sentence] | None = None,
+    looks: Sequence[Look], contributions: Contributions, norm: str, sentence: int, span: Span, count: int,
+    gold: Sequence[Sentence],
 ) -> pd.DataFrame:  # fmt: skip
     """Return the label heads that contribute most to one span.
 
-    Args: gold: the same sentences with gold trees, to take the root and the tags from these, as the paper does in its example
-        (None: from the parse).
+    Args: gold: the same sentences with gold trees, which have the root and the tags, as in the paper's example.
     Returns: rank, head, contribution, word (to which the head attends most), attention (to this word), root (is this word the
         root of the sentence?), noun (is it a noun?), of_label (is the head a top head of the span's label?).
-    Raises: LalkitError for a sentence or span without a look, and for a parse without dependencies.
+    Raises: LalkitError for a sentence or span without a look, and for gold trees without dependencies.
     """
     values, parsed = contributions.by(norm)[_row(contributions, sentence, span)], contributions.parsed
     look = looks[sentence]
     known = top_heads(parsed, norm, span[2]) if parsed.labelled(span[2]).any() else []
     words, rows = ["<START>", *look.sentence.words, "<STOP>"], []
-    root, nouns = _root_and_nouns(gold[sentence] if gold else look.sentence)
+    root, nouns = _root_and_nouns(gold[sentence])
     for rank, head in enumerate(np.argsort(-values, kind="stable")[:count], 1):
         place = int(look.attention[head].argmax())
         seen = (words[place], look.attention[head, place], root[place], nouns[place])
@@ -181,11 +180,7 @@ def trace(
 
 
 def at_root_and_nouns(
-    looks: Sequence[Look],
-    contributions: Contributions,
-    norm: str,
-    count: int = 9,
-    gold: Sequence[Sentence] | None = None,
+    looks: Sequence[Look], contributions: Contributions, norm: str, count: int, gold: Sequence[Sentence]
 ) -> pd.DataFrame:
     """Return for each span of the parse how many of its `count` top heads attend most to the root, and how many to a noun.
 
@@ -193,13 +188,12 @@ def at_root_and_nouns(
 
     Returns: sentence, id, start, end, label, gold (is the span right?), gold_label (of gold over the same words; "" if there is
         none), root, noun (numbers of heads), root_by_chance, noun_by_chance (of `count` heads that are drawn at random).
-    Raises: LalkitError for a parse without dependencies.
+    Raises: LalkitError for gold trees without dependencies.
     """
     parsed, rows = contributions.parsed, []
-    trees = gold or [look.sentence for look in looks]
-    labels = [{(c.start, c.end): c.label for c in tree.constituents or ()} if gold else {} for tree in trees]
+    labels = [{(c.start, c.end): c.label for c in tree.constituents or ()} for tree in gold]
     # For each sentence [2, heads].
-    kinds = [_root_and_nouns(tree)[:, look.attention.argmax(1)] for tree, look in zip(trees, looks)]
+    kinds = [_root_and_nouns(tree)[:, look.attention.argmax(1)] for tree, look in zip(gold, looks)]
     order = np.argsort(-parsed.by(norm), axis=1, kind="stable")[:, :count]
     for row, top in zip(parsed.spans.itertuples(), order):
         kind = kinds[row.sentence]
@@ -216,8 +210,8 @@ def _root_and_nouns(tree: Sentence) -> np.ndarray:
     A noun has a tag that begins with N, as in the Penn, Chinese and Sinica Treebanks.
     """
     if tree.heads is None:
-        remedy = "Trace with a parser of both layers."
-        raise LalkitError("this parser gives constituents alone: no word is the root", where=tree.id, remedy=remedy)
+        remedy = "Trace with a treebank of both layers."
+        raise LalkitError("there are no dependencies: no word is the root", where=tree.id, remedy=remedy)
     root, nouns = [head == 0 for head in tree.heads], [tag.startswith("N") for tag in tree.tags or [""] * len(tree)]
     return np.pad([root, nouns], ((0, 0), (1, 1)))
 

@@ -92,7 +92,8 @@ def test_missed_spans_and_their_top_heads(seen):
     lost = (found.spans["label"] == "NP") & found.spans["gold"] & ~found.spans["parsed"]
     lost = found.where(lost.to_numpy(dtype=bool))
     assert row["missed"] == len(lost.spans) > 0 and row["still"] == sum(top in heads for top in lost.top("share"))
-    assert row["by_chance"] > 0
+    chance = np.isin(found.parsed.top("share"), heads).mean()
+    assert row["by_chance"] == pytest.approx(100 * chance) and 0 < chance < 1
 
 
 def test_by_default_missed_spans_are_those_with_another_label_in_the_parse(seen):
@@ -113,9 +114,9 @@ def test_by_default_missed_spans_are_those_with_another_label_in_the_parse(seen)
 
 
 def test_a_span_is_traced(seen):
-    _, looks, found = seen
+    gold, looks, found = seen
     span = looks[3].spans[0]
-    table = trace(looks, found, "exact", 3, span, count=6)
+    table = trace(looks, found, "exact", 3, span, 6, gold)
     assert table["contribution"].is_monotonic_decreasing and sorted(table["head"]) == list(range(6))
     row = table.iloc[0]
     words = ["<START>", *looks[3].sentence.words, "<STOP>"]
@@ -123,7 +124,7 @@ def test_a_span_is_traced(seen):
     assert row["contribution"] == pytest.approx(looks[3].exact[0].max())
     for sentence, other in ((40, span), (3, (0, 1, "NO"))):
         with pytest.raises(LalkitError):
-            trace(looks, found, "exact", sentence, other)
+            trace(looks, found, "exact", sentence, other, 6, gold)
 
 
 def attending(looks, trees):
@@ -136,15 +137,12 @@ def attending(looks, trees):
     return changed
 
 
-@pytest.mark.parametrize("of_gold", [False, True])
-def test_heads_at_the_root_and_at_nouns(seen, of_gold):
+def test_heads_at_the_root_and_at_nouns(seen):
     gold, looks, found = seen
-    trees = gold if of_gold else [s.sentence for s in looks]
-    table = at_root_and_nouns(looks, found, "share", 6, gold if of_gold else None)
-    one = at_root_and_nouns(looks, found, "share", 1, gold if of_gold else None)
+    table, one = (at_root_and_nouns(looks, found, "share", count, gold) for count in (6, 1))
     assert len(table) == len(one) == sum(s.label != "<H>" for look in looks for s in look.prediction.spans)
     for k, row in enumerate(table.itertuples()):
-        tree, attention = trees[row.sentence], looks[row.sentence].attention
+        tree, attention = gold[row.sentence], looks[row.sentence].attention
         words = [int(head.argmax()) for head in attention]
         roots = [0 < word <= len(tree) and tree.heads[word - 1] == 0 for word in words]
         nouns = [0 < word <= len(tree) and tree.tags[word - 1].startswith("N") for word in words]
@@ -152,10 +150,10 @@ def test_heads_at_the_root_and_at_nouns(seen, of_gold):
         assert one["root_by_chance"][k] == pytest.approx(np.mean(roots))
         top = int(found.parsed.by("share")[k].argmax())
         assert (one["root"][k], one["noun"][k]) == (roots[top], nouns[top])
-        there = next((c.label for c in gold[row.sentence].constituents if (c.start, c.end) == (row.start, row.end)), "")
-        assert row.gold_label == there * of_gold
+        there = next((c.label for c in tree.constituents if (c.start, c.end) == (row.start, row.end)), "")
+        assert row.gold_label == there
     assert one["root"].tolist() != one["root_by_chance"].tolist()
-    roots = at_root_and_nouns(attending(looks, gold), found, "exact", 3, gold if of_gold else None)["root"]
-    assert (roots == 3).all() == of_gold, "the root is that of gold only if gold is given"
-    traced = trace(attending(looks, trees), found, "exact", 3, looks[3].spans[0], 3, gold if of_gold else None)
-    assert traced["root"].all()
+    for trees, right in ((gold, True), ([look.sentence for look in looks], False)):
+        found_there = at_root_and_nouns(attending(looks, trees), found, "exact", 3, gold)["root"]
+        assert (found_there == 3).all() == right, "the root is that of gold"
+    assert trace(attending(looks, gold), found, "exact", 3, looks[3].spans[0], 3, gold)["root"].all()
