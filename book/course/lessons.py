@@ -38,7 +38,6 @@ from lalkit.probes.view import AttentionView, linear_view
 from lalkit.probes.weights import conicity
 from lalkit.reproduce.report import read_sweep
 from lalkit.reproduce.sweep import plan
-from lalkit.studies.gates import HardConcreteGate
 from lalkit.training import named as models
 from lalkit.treebank.brackets import parse_tree, tree_to_sentence
 from lalkit.treebank.check import subset
@@ -855,11 +854,12 @@ def check_copying(answer):
 
 
 @exercise("18.4")
-def check_open(answer):
-    """Check the probability that a gate is open at log a = 0."""
-    gate = HardConcreteGate(1)
-    torch.nn.init.zeros_(gate.log_a)
-    compare(answer, gate.open().item(), ANSWER, "Stretched below 0 and above 1, a gate is open more often than a half.")
+def check_kept(answer):
+    """Check how many gates on label heads stay open at the price 3, by output and by context."""
+    table = pd.read_csv(repository() / "figures/heads/gates/gates.csv").query("price == 3")
+    kept, hint = table.groupby("closes")["kept"].mean(), "The column kept counts the open gates of one parser."
+    for given, closes in zip(pair(answer, "outputs, contexts"), ("output", "contexts")):
+        compare(given, kept[closes], f"the number of open gates ({closes})", hint)
 
 
 @exercise("19.2")

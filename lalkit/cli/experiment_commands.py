@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,21 +10,13 @@ import typer
 
 from lalkit.cli import options
 from lalkit.cli.options import command, group
-from lalkit.config import override
-from lalkit.errors import ParameterError
 from lalkit.files import check_new, locked_folder
 
 logger = logging.getLogger(__name__)
-reports = group("report", "Write reports: of sweeps, of label heads, of errors.", no_args_is_help=True)
+reports = group("report", "Write reports of sweeps.", no_args_is_help=True)
 studies = group(
     "study", "Study the label heads of parsers; every study writes its tables to --out.", no_args_is_help=True
 )
-
-MODELS = "Trained parsers: names, folders or NAME=FOLDER, such as one for each seed."
-Models = Annotated[list[str], typer.Argument(help=MODELS)]
-Sentences = Annotated[
-    int, typer.Option(min=0, help="The number of sentences of the split, evenly spread; 0 means all.")
-]
 
 
 @command()
@@ -77,60 +68,6 @@ def report_sweeps(
     print(*report(sweeps, out, replace), sep="\n")
 
 
-@command(reports, "heads")
-def report_heads(
-    models: Models,
-    treebank: str = "ptb-sample",
-    split: options.Split = "test",
-    sentences: Sentences = 0,
-    label: list[str] | None = None,
-    threads: options.Threads = 1,
-    out: Annotated[Path, options.FOLDER] = Path("runs/report-heads"),
-    replace: options.Replace = False,
-) -> None:
-    """Report which label heads lead which labels, and what they attend to: tables and a text.
-
-    Example: lalkit report heads en-news --treebank sample
-
-    Args:
-        treebank: The treebank to parse.
-        label: Report this label; repeat it for more labels. By default the frequent ones.
-        out: The folder of the report.
-    """
-    from lalkit.studies import corpus_report
-
-    check_new(out, "report.txt", replace)
-    paths = corpus_report.report_heads(models, treebank, split, out, sentences=sentences, labels=label or ())
-    print(*paths, sep="\n")
-
-
-@command(reports, "errors")
-def report_errors(
-    models: Models,
-    treebank: str = "ptb-sample",
-    split: options.Split = "test",
-    sentences: Sentences = 0,
-    trace: str | None = None,
-    threads: options.Threads = 1,
-    out: Annotated[Path, options.FOLDER] = Path("runs/report-errors"),
-    replace: options.Replace = False,
-) -> None:
-    """Report where parsers are wrong, by class of error, label, length and label head: tables and a text.
-
-    Example: lalkit report errors en-news --treebank sample --trace "Fed Ready to Inject Big Funds"
-
-    Args:
-        treebank: The treebank to parse; it needs both layers.
-        trace: Also trace this sentence to its label heads: words and punctuation marks with spaces between them.
-        out: The folder of the report.
-    """
-    from lalkit.studies import corpus_report
-
-    check_new(out, "report.txt", replace)
-    paths = corpus_report.report_errors(models, treebank, split, out, sentences=sentences, typed=trace or "")
-    print(*paths, sep="\n")
-
-
 @command()
 def bench(
     routines: Annotated[list[str] | None, typer.Argument()] = None,
@@ -157,19 +94,12 @@ def bench(
         print(comparisons.table(rows))
 
 
-def between_commas(text: str) -> list[str]:
-    """Split a list between commas. Raises ParameterError for an empty one."""
-    if parts := [part.strip() for part in text.split(",") if part.strip()]:
-        return parts
-    raise ParameterError(f"{text!r} names nothing", remedy="Give a list between commas.")
-
-
 @command(studies, "heads")
 def study_heads(
     runs: list[str],
     treebank: str = "ptb-sample",
     split: options.Split = "test",
-    sentences: Sentences = 0,
+    sentences: Annotated[int, typer.Option(min=0)] = 0,
     probed: Annotated[int, typer.Option(min=0)] = 40,
     rounds: Annotated[int, typer.Option(min=1)] = 20,
     threads: options.Threads = 1,
@@ -186,6 +116,7 @@ def study_heads(
     Args:
         runs: Trained runs (FOLDER or NAME=FOLDER) and folders of sweeps; the others are compared with the first.
         treebank: The treebank to parse under controls.
+        sentences: The number of sentences of the split, evenly spread; 0 means all.
         probed: The number of sentences for the probes; 0 means the controls alone.
         rounds: The number of random permutations of each attention.
         out: The folder for the tables and the figure.
@@ -197,39 +128,3 @@ def study_heads(
         check_new(out, "table.csv", replace)
         comparison = compare_heads(read_runs(runs), treebank, split, keep=out / "measured", **sizes)
         print(*write(comparison, out, f"Label heads under controls: {treebank} {split}"), sep="\n")
-
-
-@command(studies, "gates")
-def study_gates(
-    runs: list[str],
-    treebank: str = "ptb-sample",
-    split: options.Split = "test",
-    closes: str = "contexts,output",
-    prices: str = "3,30",
-    epochs: int = 3,
-    threads: options.Threads = 1,
-    out: Annotated[Path, options.FOLDER] = Path("runs/gates"),
-    replace: options.Replace = False,
-) -> None:
-    """Continue training with a gate on every label head and a price for open gates, to see how many heads a parser needs.
-
-    After an interruption the same command continues. A control continues without gates.
-
-    Example: lalkit study gates paper=runs/paper --treebank sample --epochs 1
-
-    Args:
-        runs: Trained runs with the paper's layer (FOLDER or NAME=FOLDER) and folders of sweeps.
-        treebank: The treebank to train on and to parse.
-        closes: What gates multiply, between commas: contexts (what a head attends to) or output (all of a head).
-        prices: Prices of open gates, between commas.
-        epochs: How often the training sentences are seen.
-        out: The folder for the pruned parsers and the tables.
-    """
-    from lalkit.studies.gates import GatesConfig, study
-    from lalkit.studies.label_heads import read_runs
-
-    kinds = [("nothing", "0"), *product(between_commas(closes), between_commas(prices))]
-    configs = [override(GatesConfig(), {"closes": kind, "price": price, "epochs": epochs}) for kind, price in kinds]
-    with locked_folder(out):
-        check_new(out, "gates.csv", replace)
-        print(*study(read_runs(runs), treebank, out, configs, split), sep="\n")

@@ -20,7 +20,6 @@ from torch import Tensor
 
 from lalkit.chart.machine import progress
 from lalkit.config import override
-from lalkit.errors import CorpusError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.evaluation.statistics import holm, paired_test
 from lalkit.network.batches import pad
@@ -28,7 +27,7 @@ from lalkit.probes import weights as measures
 from lalkit.studies import frame, summarizers
 from lalkit.studies.frame import in_order
 from lalkit.studies.summarizers import Batch, Change, Summarizer, SummarizerConfig, Vocabulary
-from lalkit.studies.texts import Text, Texts, annotated, load_documents
+from lalkit.studies.texts import Text, Texts, news
 
 Tables = dict[str, pd.DataFrame]
 
@@ -240,7 +239,6 @@ ABLATED = ("soft", "sparse-tl")  # the variants whose heads are taken away
 
 
 def study(
-    data: str,
     variants: Sequence[str],
     seeds: Sequence[int],
     folder: str | Path,
@@ -251,10 +249,9 @@ def study(
     ablated: int = 0,
     settings: dict[str, str] | None = None,
 ) -> Tables:
-    """Train and measure every variant with every seed. Runs are in FOLDER/DATA/VARIANT-SEED.
+    """Train and measure every variant with every seed on made-up news. Runs are in FOLDER/DATA/VARIANT-SEED.
 
-    A finished run is read and not repeated, as long as its settings, documents and model are the same. Documents without tags or
-    entities get them from `annotated`.
+    A finished run is read and not repeated, as long as its settings, documents and model are the same.
 
     Args:
         train, dev, test: Number of documents of each part; 0 means all.
@@ -265,15 +262,10 @@ def study(
         head, its `head_table` with what is lost without it (difference, p_holm); tags: `tag_table`; ablation: `ablate_heads`;
         documents: `score` of each test document.
 
-    Raises: ModelError for an unknown variant or a run of other documents, and CorpusError for data that are not here or have no
-        summaries.
+    Raises: ModelError for an unknown variant or a run of other documents.
     """
-    documents = load_documents(data).shortened(train, dev, test)
-    if not all(documents.parts.values()) or not all(d.summary for d in documents.test):  # checked before any training
-        problem = "a part is empty, or test has no summaries"
-        raise CorpusError(problem, where=data, remedy="Give other documents, such as news.")
+    documents = news().shortened(train, dev, test)
     config = override(summarizers.SMALL, settings or {})
-    documents = replace(documents, test=annotated(documents.test))
     tables: dict[str, list[pd.DataFrame]] = {}
     for seed, variant in frame.grid(variants, VARIANTS, seeds):
         run, removed = trained(folder, documents, variant, seed, config), ablated if variant in ABLATED else None

@@ -1,13 +1,11 @@
-"""Texts with a class or a summary: three corpora of NLTK, made-up news, and folders of your own.
+"""Texts with a class or a summary: three corpora of NLTK, folders of your own, and made-up news.
 
 | name                                            | from                        | for         | stands for the paper's |
 |-------------------------------------------------|-----------------------------|-------------|------------------------|
 | sentence_polarity, subjectivity, movie_reviews  | NLTK, split 8 : 1 : 1 by us | classifiers | SST, tweets, IMDB      |
 | news                                            | made up here                | summarizers | CNN/DailyMail          |
 
-A folder has train, dev and test, each as one .csv, .tsv or .jsonl file: for classifiers with the columns text and label, for
-summarizers with article and highlights (or document and summary), and with tags and entities if they are known: lists with one
-value for each word of the article between spaces.
+A folder is for classifiers. It has train, dev and test, each as one .csv, .tsv or .jsonl file with the columns text and label.
 
 The news. In each article several things happen, and the headline tells the one with most weight. Every article has new names, so
 most of a headline cannot be known and must be copied. One sentence tells which names belong into the headline, among several
@@ -20,7 +18,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,7 +27,6 @@ import pandas as pd
 
 from lalkit.errors import CorpusError
 from lalkit.treebank.brackets import read_text
-from lalkit.treebank.text import read_line
 
 
 @dataclass(frozen=True)
@@ -89,33 +86,25 @@ OF_UD = {tag: tag for tag in UNIVERSAL} | {
 
 
 def annotated(texts: Sequence[Text]) -> tuple[Text, ...]:
-    """Return the texts with tags and entities. Those that are there stay.
+    """Return the texts with tags: those of NLTK's tagger, as universal ones.
 
-    Other tags are those of NLTK's tagger, as universal ones. An entity is a word with a capital that does not begin a sentence.
-    Raises CorpusError if the tagger is needed and is not on this machine.
+    Raises CorpusError if the tagger is not on this machine.
     """
-    if not all(text.tags for text in texts):
-        from nltk.tag import PerceptronTagger
+    from nltk.tag import PerceptronTagger
 
-        try:
-            tagger = PerceptronTagger()
-        except LookupError:
-            remedy = "Get it with: python -m nltk.downloader averaged_perceptron_tagger_eng"
-            raise CorpusError("NLTK's tagger is not on this machine", remedy=remedy) from None
-    found = []
-    for text in texts:
-        tags = text.tags or tuple(OF_PENN.get(tag, "X") for _, tag in tagger.tag(text.words))
-        after = zip((".", *text.words), text.words)
-        capitals = tuple(word[0].isupper() and before not in (*".!?:", "``", "''") for before, word in after)
-        found.append(replace(text, tags=tags, entities=text.entities or capitals))
-    return tuple(found)
+    try:
+        tagger = PerceptronTagger()
+    except LookupError:
+        remedy = "Get it with: python -m nltk.downloader averaged_perceptron_tagger_eng"
+        raise CorpusError("NLTK's tagger is not on this machine", remedy=remedy) from None
+    tags = ([OF_PENN.get(tag, "X") for _, tag in tagger.tag(text.words)] for text in texts)
+    return tuple(replace(text, tags=tuple(own)) for text, own in zip(texts, tags))
 
 
 # ---------------------------------------------------------------- data by name, and folders
 
 NLTK = ("sentence_polarity", "subjectivity", "movie_reviews")
 FILES = {"train": ("train",), "dev": ("dev", "validation", "val"), "test": ("test",)}
-NAMES = {"article": "text", "document": "text", "highlights": "summary"}  # names in CNN/DailyMail and others
 
 
 def load(name: str) -> Texts:
@@ -124,18 +113,13 @@ def load(name: str) -> Texts:
     Raises CorpusError if they are unknown, not on this machine, or damaged, if a part is empty, if there are fewer than two
     classes, and for a class that only dev or test have.
     """
-    data = _of_nltk(name) if name in NLTK and not Path(name).is_dir() else _folder(name, _labelled, NLTK)
+    data = _of_nltk(name) if name in NLTK and not Path(name).is_dir() else _folder(name)
     classes = {text.label for text in data.train}
     for part, texts in data.parts.items():
         if len(classes) < 2 or not texts or not {text.label for text in texts} <= classes:
             remedy = "Give every part texts, and all classes, two or more, to train."
             raise CorpusError(f"{part} has no texts, or other classes than train", where=name, remedy=remedy)
     return data
-
-
-def load_documents(name: str) -> Texts:
-    """Return texts with summaries: 'news', or a folder. Raises CorpusError that names the missing or damaged place."""
-    return news() if name == "news" else _folder(name, _document, ["news"])
 
 
 def _of_nltk(name: str) -> Texts:
@@ -160,20 +144,20 @@ def split(name: str, texts: Iterable[Text], most: int | None = None) -> Texts:
     return Texts(name, mixed[2 * tenth :], mixed[tenth : 2 * tenth], mixed[:tenth])
 
 
-def _folder(name: str, make: Callable[[dict], Text], known: Sequence[str]) -> Texts:
-    """Read a folder of tables, one for each part. make: a row -> its text."""
+def _folder(name: str) -> Texts:
+    """Read a folder of tables, one for each part."""
     parts = {}
     for part, names in FILES.items():
         files = [file for stem in names for end in ("csv", "tsv", "jsonl") for file in Path(name).glob(f"{stem}.{end}")]
         if len(files) != 1:
             folder = "a folder with train, dev and test, each as one .csv, .tsv or .jsonl file"
-            remedy = f"Give {', '.join(known)}, or {folder}."
+            remedy = f"Give {', '.join(NLTK)}, or {folder}."
             raise CorpusError(f"has {len(files)} files for {part}", where=name, remedy=remedy)
-        parts[part] = _texts(files[0], make)
+        parts[part] = _texts(files[0])
     return Texts(Path(name).name, **parts)
 
 
-def _texts(file: Path, make: Callable[[dict], Text]) -> tuple[Text, ...]:
+def _texts(file: Path) -> tuple[Text, ...]:
     texts, rows = [], None
     try:
         if file.suffix == ".jsonl":
@@ -183,11 +167,11 @@ def _texts(file: Path, make: Callable[[dict], Text]) -> tuple[Text, ...]:
             table = pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
             rows = table.to_dict("records")
         for row in rows:
-            texts.append(make({NAMES.get(name, name): value for name, value in row.items()}))
+            texts.append(_labelled(row))
     except (ValueError, KeyError, TypeError, AttributeError, OSError, CorpusError):
         where = str(file) if rows is None else f"{file}, row {len(texts) + 1}"
-        remedy = "Give a complete table in UTF-8, with text and label, or article and highlights: see data/README.md."
-        raise CorpusError("is not a text with its class or summary", where=where, remedy=remedy) from None
+        remedy = "Give a complete table in UTF-8, with text and label: see data/README.md."
+        raise CorpusError("is not a text with its class", where=where, remedy=remedy) from None
     return tuple(texts)
 
 
@@ -198,17 +182,6 @@ def _labelled(row: dict) -> Text:
     if not label:
         raise ValueError("no class")
     return Text(tuple(word.lower() for word in TreebankWordTokenizer().tokenize(row["text"])), label)
-
-
-def _document(row: dict) -> Text:
-    tags, names = (row.get(name) or [] for name in ("tags", "entities"))
-    if not isinstance(tags, list) or not isinstance(names, list) or not set(names) <= {0, 1}:
-        raise ValueError("no lists of tags and of entities")
-    if not all(isinstance(value, str) for value in (row["text"], row["summary"], *tags)):
-        raise ValueError("no texts")
-    texts = row["text"], row["summary"]
-    words, summary = (tuple(text.split()) if tags or names else read_line(text).words for text in texts)
-    return Text(words, "", summary, tuple(tags), tuple(names), str(row.get("id", "")))
 
 
 # ---------------------------------------------------------------- news

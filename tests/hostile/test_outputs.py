@@ -127,7 +127,7 @@ def test_a_name_as_long_as_the_system_takes(tmp_path):
 def test_two_commands_with_one_out(tiny_parser, tmp_path, subtests):
     """The second is refused before it works: one result would be lost."""
     with locked_folder(tmp_path / "out"):
-        for command in ("study heads PARSER", "study gates PARSER", "export PARSER", "run none.ipynb"):
+        for command in ("study heads PARSER", "export PARSER", "run none.ipynb"):
             arguments = [*command.replace("PARSER", str(tiny_parser)).split(), "--out", "out"]
             with subtests.test(command):
                 command_refused(tmp_path, arguments, "out: is being written by another process")

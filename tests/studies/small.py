@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import torch
@@ -42,13 +41,4 @@ def write_films(folder):
     for part in ("train", "dev", "test"):
         rows = [f"{label}\t{part} {word} {i} film" for i in range(5) for label, word in (("1", "good"), ("0", "bad"))]
         (folder / f"{part}.tsv").write_text("label\ttext\n" + "\n".join(rows) + "\n")
-    return folder
-
-
-def write_articles(folder, data):
-    """Write documents as a folder of .jsonl files, without their tags and names."""
-    folder.mkdir(parents=True)
-    for name, part in (("train", data.train), ("validation", data.dev), ("test", data.test)):
-        rows = [{"article": " ".join(d.words), "highlights": " ".join(d.summary), "id": d.id} for d in part]
-        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     return folder

@@ -2,15 +2,13 @@
 
 import json
 import re
-from itertools import product
 
 import pytest
 
 from lalkit.errors import CorpusError, LalkitError
 from lalkit.studies import texts
 from lalkit.studies.summarizers import SummarizerConfig, Vocabulary
-from lalkit.studies.texts import Text, Texts, annotated, load, load_documents, news, split
-from tests.studies.small import write_articles
+from lalkit.studies.texts import Text, Texts, annotated, load, news, split
 
 WEIGHT = {past: i for i, verb in enumerate(texts.VERBS) for past in verb["past"]}
 
@@ -27,15 +25,13 @@ def test_a_split_takes_doubles_once_and_a_shorter_set_has_another_name():
 # ---------------------------------------------------------------- folders
 
 
-def write(folder, part, rows, name="{}.jsonl"):
-    text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n"
-    (folder / name.format(part)).write_text("\ufeff" + text, encoding="utf-8", newline="")
-
-
 @pytest.fixture
 def folder(tmp_path):
-    for part in ("train", "dev", "test"):  # within a text, these two characters end no line
-        write(tmp_path, part, [{"text": f"It's {w}", "label": w, "note": "\x85\u2028"} for w in ("good", "bad")] * 3)
+    """The three parts; within a text, the two characters of the notes end no line."""
+    rows = [{"text": f"It's {w}", "label": w, "note": "\x85\u2028"} for w in ("good", "bad")] * 3
+    text = "\ufeff" + "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n"
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.jsonl").write_text(text, encoding="utf-8", newline="")
     return tmp_path
 
 
@@ -68,40 +64,22 @@ def test_classes_that_are_damaged(folder, name, content, where):
     assert caught.value.where == str(folder) + where and caught.value.remedy
 
 
-@pytest.mark.parametrize("wrong", [
-    {"highlights": 1}, {"tags": ["N"]}, {"tags": 5}, {"tags": [1] * 4}, {"tags": "NVN."}, {"entities": ["no"] * 4},
-    {"entities": {"0": 1}}, {"article": ""}, {"article": None},
-])  # fmt: skip
-def test_documents_that_are_damaged(tmp_path, wrong):
-    folder = write_articles(tmp_path / "own", news(3, 2, 2))
-    write(folder, "test", [{"article": "Ada met Ben .", "highlights": "Ada", "id": "x"} | wrong])
-    with pytest.raises(CorpusError) as caught:
-        load_documents(str(folder))
-    assert caught.value.where == f"{folder / 'test.jsonl'}, row 1"
-
-
-def test_documents_keep_their_tags_and_names_and_others_are_found(tmp_path, monkeypatch):
-    folder = write_articles(tmp_path / "own", news(30, 8, 8))
-    found = load_documents(str(folder))
-    assert [len(part) for part in found.parts.values()] == [30, 8, 8] and found.test[0].id == "news-0-38"
-    article = {"article": "Ada met Ben . She left .", "highlights": "Ada left", "tags": list("NVN.NV."), "id": "one"}
-    write(folder, "test", [article | {"entities": [1, 0, 0, 0, 0, 0, 0]}, article | {"tags": None, "id": "two"}])
-
+def test_tags_are_universal_and_are_those_of_the_tagger(monkeypatch):
     class Tagger:
         def tag(self, words):
-            return [(word, "." if word == "." else "NNP" if word[0].isupper() else "VBD") for word in words]
+            return [(word, "NNP" if word[0].isupper() else "UH") for word in words]
 
     monkeypatch.setattr("nltk.tag.PerceptronTagger", Tagger)
-    known, bare = annotated(load_documents(str(folder)).test)
-    assert "".join(known.tags) == "NVN.NV." and known.entities == (1, 0, 0, 0, 0, 0, 0)
-    assert bare.tags == ("NOUN", "VERB", "NOUN", ".", "NOUN", "VERB", ".")
-    assert bare.entities == (False, False, True, False, False, False, False), "a capital begins every sentence"
+    assert annotated([Text(("Ada", "hm"), "x")]) == (Text(("Ada", "hm"), "x", tags=("NOUN", "X")),)
+    assert {*texts.OF_PENN.values()} | {"X"} == {*texts.OF_UD.values()} == set(texts.UNIVERSAL)
+    assert texts.OF_PENN["NNPS"] == texts.OF_UD["PROPN"] == "NOUN"
+    assert texts.OF_UD["AUX"] == "VERB" and texts.OF_UD["DET"] == "DET"
 
 
 def test_what_is_not_there(tmp_path, monkeypatch):
-    for read, name in product((load, load_documents), ("nothing", str(tmp_path))):
+    for name in ("nothing", str(tmp_path)):
         with pytest.raises(CorpusError, match="0 files for train"):
-            read(name)
+            load(name)
     import nltk.data
 
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
@@ -110,12 +88,6 @@ def test_what_is_not_there(tmp_path, monkeypatch):
     for given in ({"words": ()}, {"words": ("a", "b"), "tags": ("DET",)}):
         with pytest.raises(CorpusError):
             Text(**given)
-
-
-def test_every_tag_has_a_universal_one():
-    assert {*texts.OF_PENN.values()} | {"X"} == {*texts.OF_UD.values()} == set(texts.UNIVERSAL)
-    assert texts.OF_PENN["NNPS"] == texts.OF_UD["PROPN"] == "NOUN"
-    assert texts.OF_UD["AUX"] == "VERB" and texts.OF_UD["DET"] == "DET"
 
 
 @pytest.mark.data
