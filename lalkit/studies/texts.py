@@ -5,7 +5,7 @@
 | sentence_polarity, subjectivity, movie_reviews  | NLTK, split 8 : 1 : 1 by us | classifiers | SST, tweets, IMDB      |
 | news                                            | made up here                | summarizers | CNN/DailyMail          |
 
-A folder is for classifiers. It has train, dev and test, each as one .csv, .tsv or .jsonl file with the columns text and label.
+A folder is for classifiers. It has train, dev and test, each as one .csv or .tsv file with the columns text and label.
 
 The news. In each article several things happen, and the headline tells the one with most weight. Every article has new names, so
 most of a headline cannot be known and must be copied. One sentence tells which names belong into the headline, among several
@@ -26,7 +26,6 @@ import numpy as np
 import pandas as pd
 
 from lalkit.errors import CorpusError
-from lalkit.treebank.brackets import read_text
 
 
 @dataclass(frozen=True)
@@ -148,9 +147,9 @@ def _folder(name: str) -> Texts:
     """Read a folder of tables, one for each part."""
     parts = {}
     for part, names in FILES.items():
-        files = [file for stem in names for end in ("csv", "tsv", "jsonl") for file in Path(name).glob(f"{stem}.{end}")]
+        files = [file for stem in names for end in ("csv", "tsv") for file in Path(name).glob(f"{stem}.{end}")]
         if len(files) != 1:
-            folder = "a folder with train, dev and test, each as one .csv, .tsv or .jsonl file"
+            folder = "a folder with train, dev and test, each as one .csv or .tsv file"
             remedy = f"Give {', '.join(NLTK)}, or {folder}."
             raise CorpusError(f"has {len(files)} files for {part}", where=name, remedy=remedy)
         parts[part] = _texts(files[0])
@@ -160,15 +159,10 @@ def _folder(name: str) -> Texts:
 def _texts(file: Path) -> tuple[Text, ...]:
     texts, rows = [], None
     try:
-        if file.suffix == ".jsonl":
-            # Only \n ends a line: `splitlines` also cuts inside of texts, for example at U+2028.
-            rows = map(json.loads, filter(str.strip, read_text(file).split("\n")))
-        else:
-            table = pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
-            rows = table.to_dict("records")
-        for row in rows:
+        table = pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
+        for row in (rows := table.to_dict("records")):
             texts.append(_labelled(row))
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, CorpusError):
+    except (ValueError, KeyError, OSError, CorpusError):
         where = str(file) if rows is None else f"{file}, row {len(texts) + 1}"
         remedy = "Give a complete table in UTF-8, with text and label: see data/README.md."
         raise CorpusError("is not a text with its class", where=where, remedy=remedy) from None
@@ -178,10 +172,9 @@ def _texts(file: Path) -> tuple[Text, ...]:
 def _labelled(row: dict) -> Text:
     from nltk.tokenize import TreebankWordTokenizer
 
-    label = str(row["label"])
-    if not label:
+    if not row["label"]:
         raise ValueError("no class")
-    return Text(tuple(word.lower() for word in TreebankWordTokenizer().tokenize(row["text"])), label)
+    return Text(tuple(word.lower() for word in TreebankWordTokenizer().tokenize(row["text"])), row["label"])
 
 
 # ---------------------------------------------------------------- news

@@ -5,7 +5,10 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
+
 from lalkit.errors import TreebankError
+from lalkit.interpret.contributions import NORMS, normalise
 from lalkit.treebank.tree import Sentence, Span
 from tests.draw.sentences import random_sentence
 
@@ -22,16 +25,9 @@ def raw(span: int, head: int) -> float:
 
 
 def by_norm(values: list[float]) -> dict[str, list[float]]:
-    low, high = min(values), max(values)
-    powers = [math.exp(v) for v in values]
-    sizes = [abs(v) for v in values]
-    return {
-        "raw": values,
-        "minmax": [(v - low) / (high - low) for v in values],
-        "softmax": [p / sum(powers) for p in powers],
-        "share": [s / sum(sizes) for s in sizes],
-        "exact": [round(v * 0.4 - 0.1, 4) for v in values],
-    }
+    raw = np.array([values])
+    exact = (raw * 0.4 - 0.1).round(4)
+    return {norm: normalise(raw, exact, norm)[0].tolist() for norm in NORMS}
 
 
 def attention(n: int, seed: int) -> list[list[float]]:
@@ -91,7 +87,7 @@ def explorer_data() -> dict:
         "title": "Made-up sentences",
         "model": "no model: values made up by a rule",
         "norm": "share",
-        "norms": {name: f"what {name} means" for name in ("raw", "minmax", "softmax", "share", "exact")},
+        "norms": {name: f"what {name} means" for name in NORMS},
         "profile": {"corpus": "made-up", "spans": 1800, "labels": ["NP", "VP", "S"], "led": led, "all": every},
         "sentences": [sentence(10, 3, True), sentence(30, 4, True), sentence(60, 7, False)],
     }

@@ -1,6 +1,5 @@
 """Texts: splits that share nothing, files that are read or refused, tags, and made-up news whose headlines must be copied."""
 
-import json
 import re
 
 import pytest
@@ -27,34 +26,29 @@ def test_a_split_takes_doubles_once_and_a_shorter_set_has_another_name():
 
 @pytest.fixture
 def folder(tmp_path):
-    """The three parts; within a text, the two characters of the notes end no line."""
-    rows = [{"text": f"It's {w}", "label": w, "note": "\x85\u2028"} for w in ("good", "bad")] * 3
-    text = "\ufeff" + "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n"
+    """The three parts, with a mark before the first byte, and two characters that end no line within a text."""
+    rows = "".join(f"It's {word}\t{word}\t\x85\u2028\r\n" for word in ("good", "bad") * 3)
     for part in ("train", "dev", "test"):
-        (tmp_path / f"{part}.jsonl").write_text(text, encoding="utf-8", newline="")
+        (tmp_path / f"{part}.tsv").write_text(f"\ufefftext\tlabel\tnote\r\n{rows}", encoding="utf-8", newline="")
     return tmp_path
 
 
 def test_folders_of_tables(folder):
     found = load(str(folder))
     assert found.train[0] == Text(("it", "'s", "good"), "good") and len(found.train) == 6
-    for part in ("train", "dev", "test"):
-        (folder / f"{part}.jsonl").unlink()
-        (folder / f"{part}.tsv").write_text("text\tlabel\n" + "".join(f"A {i}\t{i % 2}\n" for i in range(4)))
-    assert load(str(folder)).train[1] == Text(("a", "1"), "1")
+    (folder / "train.tsv").unlink()
+    (folder / "train.csv").write_text('text,label\n"A, 1",bad\nA,good\n')
+    assert load(str(folder)).train[0] == Text(("a", ",", "1"), "bad")
     (folder / "dev.csv").write_text("")
     with pytest.raises(CorpusError, match="2 files for dev"):
         load(str(folder))
 
 
 @pytest.mark.parametrize(("name", "content", "where"), [
-    ("train.jsonl", b'{"text": "a", "label": "x"}\n\n{"text": "a", "lab', "/train.jsonl, row 2"),
-    ("train.jsonl", b'{"text": "a", "label": "x"}\n3\n', "/train.jsonl, row 2"),
-    ("train.jsonl", b'{"text": "a", "label": "x"}\n{"text": "b"}\n', "/train.jsonl, row 2"),
-    ("train.jsonl", b"\n\xff", "/train.jsonl"), ("train.csv", b'text,label\na,x\nb,"x\n', "/train.csv"),
+    ("train.csv", b"\n\xff", "/train.csv"), ("train.csv", b'text,label\na,x\nb,"x\n', "/train.csv"),
     ("train.tsv", b"", "/train.tsv"), ("train.tsv", b"a\tb\n1\t2\n", "/train.tsv, row 1"),
     ("train.tsv", b"text\tlabel\na\tx\n\tx\n", "/train.tsv, row 2"), ("train.tsv", b"text\tlabel\na\t\n", "/train.tsv, row 1"),
-    ("dev.jsonl", b"", ""), ("dev.jsonl", b'{"text": "a", "label": "new"}', ""), ("train.csv", b"text,label\na,x\n", ""),
+    ("dev.tsv", b"text\tlabel\n", ""), ("dev.tsv", b"text\tlabel\na\tnew\n", ""), ("train.csv", b"text,label\na,x\n", ""),
 ])  # fmt: skip
 def test_classes_that_are_damaged(folder, name, content, where):
     next(folder.glob(f"{name[:3]}*")).unlink()
