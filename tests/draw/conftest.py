@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.draw.browser import watch
+from tests.draw.browser import watched
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
@@ -24,20 +24,14 @@ def browser():
 @pytest.fixture
 def open_page(browser, tmp_path):
     """Opens a page from a file; at the end there must have been no complaint and no request but for files."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    complaints, requests = [], []
+    size, files = {"width": 1280, "height": 900}, ("file:", "data:", "blob:", "about:")
+    with watched(browser, files, seconds=10, viewport=size, reduced_motion="reduce") as new_page:
 
-    def open_(text: str):
-        file = tmp_path / "page.html"
-        file.write_text(text, encoding="utf-8")
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        watch(page, complaints, requests)
-        page.goto(file.as_uri())
-        return page
+        def open_(text: str):
+            file = tmp_path / "page.html"
+            file.write_text(text, encoding="utf-8")
+            page = new_page()
+            page.goto(file.as_uri())
+            return page
 
-    yield open_
-    context.close()
-    assert complaints == []
-    assert requests
-    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+        yield open_

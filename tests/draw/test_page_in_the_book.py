@@ -24,7 +24,7 @@ from lalkit.treebank.text import read_sentence
 from lalkit.treebank.tree import Sentence
 from tests.chart.charts import LAMBDAS, random_chart
 from tests.chart.test_sums import forbid_some
-from tests.draw.browser import watch
+from tests.draw.browser import watched
 from tests.draw.local_clients import MARKUP
 
 pytestmark = pytest.mark.slow
@@ -67,20 +67,16 @@ def site(tmp_path_factory):
 @pytest.fixture
 def visit(browser, site):
     """Open a place of the site. At the end there must have been no dialog, no error, and no request to another address."""
-    context, complaints, requests = browser.new_context(), [], []
+    allowed = (site[1][:-4], "data:", f"blob:{site[1][:-5]}")
+    with watched(browser, allowed, "Failed to load resource", seconds=120) as new_page:
 
-    def visit(place="index.html", before=lambda page: None):
-        page = context.new_page()
-        page.set_default_timeout(120_000)
-        watch(page, complaints, requests)
-        before(page)
-        page.goto(site[1] + place)
-        return page
+        def visit(place="index.html", before=lambda page: None):
+            page = new_page()
+            before(page)
+            page.goto(site[1] + place)
+            return page
 
-    yield visit
-    context.close()
-    assert [text for text in complaints if "Failed to load resource" not in text] == []
-    assert [url for url in requests if not url.startswith((site[1][:-4], "data:", f"blob:{site[1][:-5]}"))] == []
+        yield visit
 
 
 @pytest.mark.data

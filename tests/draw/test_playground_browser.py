@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 
 import lalkit
-from tests.draw.browser import watch
+from tests.draw.browser import watched
 from tests.draw.local_clients import MARKUP
 
 pytestmark = pytest.mark.slow
@@ -23,16 +23,11 @@ def server():
 @pytest.fixture
 def page(browser, server):
     """The page, open. At the end there must have been no complaint, no dialog, and no request but to the server."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    complaints, requests = [], []
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    watch(page, complaints, requests)
-    page.goto(server.address)
-    yield page
-    context.close()
-    assert [text for text in complaints if "400 (Bad Request)" not in text] == []
-    assert [url for url in requests if not url.startswith((server.address, "data:", "blob:"))] == []
+    size, allowed = {"width": 1280, "height": 720}, (server.address, "data:", "blob:")
+    with watched(browser, allowed, "400 (Bad Request)", viewport=size, reduced_motion="reduce") as new_page:
+        page = new_page()
+        page.goto(server.address)
+        yield page
 
 
 def explorer(page):
