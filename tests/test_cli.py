@@ -154,18 +154,15 @@ def test_conllu_in_and_out(tiny_parser, tmp_path, monkeypatch):
     assert (tmp_path / "p.conllu").read_text().count("\t10 000\t") == 4
 
 
-def test_train_and_resume_from_the_command_line(tmp_path):
-    common = ["train", "--treebank", "sample", "--preset", "tiny", "--epochs", "1", "--threads", "1", "--set",
+def test_train_from_the_command_line(tmp_path):
+    """To train on, and what is refused: tests/hostile/test_trainings.py."""
+    command = ["train", "--treebank", "sample", "--preset", "tiny", "--epochs", "1", "--threads", "1", "--set",
               "train.dev_sentences=5", "--set", "model.label_attention.heads=4", "--set", "model.label_attention=none",
               "--out", tmp_path / "run"]  # fmt: skip
-    code, _, err = lalkit(*common)
+    code, _, err = lalkit(*command)
     assert code == 0 and "epoch 1/1" in err, err
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["train"]["dev_sentences"] == 5 and config["model"]["label_attention"] is None  # the last word counts
-    code, _, err = lalkit(*common)
-    assert code == 2 and "--resume" in err
-    code, _, err = lalkit(*common, "--resume")
-    assert code == 0, err
 
 
 def test_as_a_process_of_its_own(tmp_path):

@@ -45,7 +45,7 @@ def test_heads_against_the_definition(heads):
 
 
 def trees():
-    plain = st.characters(blacklist_characters=" \t\r\n\f\v()\0", blacklist_categories=("Cs",))
+    plain = st.characters(blacklist_characters=" \t\r\n\f\v()\0\\", blacklist_categories=("Cs",))
     token = st.text(plain, min_size=1, max_size=4)
     leaf = st.builds(lambda t, w: Node(t, word=w), token, token)
     node = lambda kids: st.builds(lambda t, k: Node(t, tuple(k)), token, st.lists(kids, min_size=1, max_size=3))  # noqa: E731
@@ -103,7 +103,7 @@ def test_what_has_no_joint_form(spans, heads):
         to_joint(Sentence(words(len(heads)), constituents=spans, heads=heads))
 
 
-@given(st.integers(1, 12), st.integers())
+@given(st.integers(1, 12), st.integers(0, 2**32))
 def test_joint_spans_there_and_back(n, seed):
     sentence = random_sentence(n, seed)
     joint = to_joint(sentence)
