@@ -91,9 +91,8 @@ def test_a_type_checker_knows_the_public_names(tmp_path, monkeypatch):
     Path("program.py").write_text(CHECKED)
     Path("mypy.ini").write_text(SKIPPED)
     # Not in this process: it raises the limit of recursion.
-    lines = subprocess.run(
-        [sys.executable, "-m", "mypy", "program.py"], capture_output=True, text=True
-    ).stdout.splitlines()
+    command = [sys.executable, "-m", "mypy", "program.py"]
+    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
     told = [re.sub(r"program.py:(\d): \w+: ", r"\1 ", line) for line in lines if ': note: "' not in line]
     assert told[:3] == [
         '2 Revealed type is "lalkit.api.Parser"', '3 Revealed type is "lalkit.api.ParseResult"',

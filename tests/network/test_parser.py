@@ -69,9 +69,8 @@ def test_batch_order_and_padding_invariance(changes, sample):
 
 @pytest.mark.parametrize("split", ["released", "within-heads", "whole"])
 def test_the_feed_forward_equals_its_equations(split):
-    layer = FeedForward(
-        ModelConfig(feedforward=10, feedforward_split=split, d_position=9, dropout=0), 4, (4, 3)
-    ).double()
+    config = ModelConfig(feedforward=10, feedforward_split=split, d_position=9, dropout=0)
+    layer = FeedForward(config, 4, (4, 3)).double()
     for p in layer.parameters():
         p.data += 0.5 * torch.randn_like(p)
     y = torch.randn(2, 6, 4, 7, dtype=torch.float64)
