@@ -197,7 +197,7 @@ def test_what_a_parser_never_learned(caplog):
     }  # fmt: skip
     for text, length in rows.items():
         result = parser.parse(text, "tokens")
-        assert len(result.sentence) == length == len(result.given) == len(parser._read([text.split(" ")])[0]), text
+        assert len(result.sentence) == length == len(result.given) == len(parser._sentences([text.split(" ")])[0]), text
     assert caplog.text.count("never learned punctuation") == 1
     gold = Sentence(("\u4f86", "\u3002"), heads=(0, 1))
     assert len(parser.parse_all([gold])[0].sentence) == 2, "a tree to compare with keeps its words"
