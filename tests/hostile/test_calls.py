@@ -119,7 +119,7 @@ def test_what_is_refused(parser, subtests):
 
 # A value of a wrong type, and the types of arguments that have it, as they stand in hints.
 WRONG = [
-    (None, "None"), (5, "int|float"), (1.5, "float"), (HUGE, "int|float"), (True, "bool"), (b"x", ""), ({"a": 1}, ""),
+    (None, "None|Optional"), (5, "int|float"), (1.5, "float"), (HUGE, "int|float"), (True, "bool"), (b"x", ""), ({"a": 1}, ""),
     ("\0", "str"), ([5], "Iterable|list"), (("NP", 1, 1), "Iterable"), (1j, ""), (object(), ""),
 ]  # fmt: skip
 GOOD = {  # arguments that must be given
