@@ -25,7 +25,7 @@ from torch.backends import mps
 from lalkit.chart import machine
 from lalkit.chart.cky import cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
-from lalkit.chart.joint_torch import available_bytes, decode_batch_torch
+from lalkit.chart.joint_torch import decode_batch_torch
 from lalkit.chart.sums import Temperature, check_distribution, marginals_batch, temperatures
 from lalkit.config import Config
 from lalkit.errors import LalkitError, ModelError, ParameterError, checked, whole_number
@@ -274,7 +274,7 @@ class Model:
             return decode_batch(scored.arrays(), lam, threads, names)
         with undisturbed(self.device):
             sizes = torch.tensor(lengths, device=output.label_scores.device)
-            return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam, names)
+            return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam, names, threads)
 
     def rescored(self, scored: Scored, trees: Sequence[JointTree]) -> list[JointTree]:
         """Return those of all trees that belong to a batch, with the scores that they have now."""
@@ -352,6 +352,17 @@ def check_lengths(model: Model, sentences: Sequence[Sentence], exact: bool = Fal
     needed = charts * machine.chart_bytes(n, 4) + (n + 1) ** 2 * (OF_LABEL * len(model.vocab.labels) + OF_PAIR)
     if needed > machine.SMALL:
         machine.check_fits(n, needed, available_bytes(model.device), longest.where)
+
+
+def available_bytes(device: torch.device) -> int | None:
+    """Return the bytes that scores may take: on a GPU, and then on the host to which they are copied."""
+    limit = machine.available_bytes()
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+        # Torch keeps some blocks that it does not use.
+        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        limit = free if limit is None else min(limit, free)
+    return limit
 
 
 @contextmanager
