@@ -1,6 +1,6 @@
 """Parsers of one layer: dependencies alone (UD), constituents alone. What cannot be had is said plainly."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pytest
@@ -180,6 +180,22 @@ def test_what_is_trained_on(sample):
         Vocab.build(alone[:1])
     with pytest.raises(CorpusError, match="no sentence to train on; .*2 not joint\n.*--task"):
         trainable(alone, 99)
+
+
+@pytest.mark.parametrize("kind", ["tiny", "dependency", "constituency"])
+def test_a_trusted_sentence_is_the_one_that_the_checks_make(kind, request, sample):
+    """Of parses, and of other trees than the best: also the order of constituents and the type of every value."""
+    made = request.getfixturevalue(f"{kind}_parser")
+    parser = Parser.load(made if kind == "tiny" else made[0])
+    results = parser.parse_all(sample[:40])
+    for result in results[:5] if kind == "tiny" else ():
+        results += result.alternatives(5, "any") + result.alternatives(3)
+    for result in results:
+        layers = {field.name: getattr(result.sentence, field.name) for field in fields(Sentence)}
+        built = Sentence(**layers)
+        checked = {name: getattr(built, name) for name in layers}
+        assert checked == layers and repr(checked) == repr(layers), "a Span is not a tuple"
+        assert vars(result.sentence).keys() >= vars(Sentence(("a",))).keys()
 
 
 def test_from_the_command_line(dependency_parser, ud):

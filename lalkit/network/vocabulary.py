@@ -12,7 +12,7 @@ from lalkit.files import check_form
 from lalkit.treebank.conllu import is_universal
 from lalkit.treebank.joint import GROUP
 from lalkit.treebank.text import normalise
-from lalkit.treebank.tree import Sentence
+from lalkit.treebank.tree import Sentence, Span, check_spans, check_token
 
 EMPTY = ""  # span label 0: no constituent
 WHOLE = "TOP"
@@ -91,7 +91,12 @@ class Vocab:
             )
             if tuple(names[: len(first)]) != first or len(set(names)) < len(names) or not usable:
                 raise ValueError(f"{name} holds a name twice, or one that cannot be a name")
-        return cls(**{name: tuple(names) for name, names in values.items()})
+        vocab = cls(**{name: tuple(names) for name, names in values.items()})
+        labels = vocab.labels[len(FIRST["labels"]) :]
+        check_spans(tuple(Span(i, i + 1, label) for i, label in enumerate(labels)), len(labels))
+        for token in (*vocab.tags, *vocab.arc_labels):  # parses are not checked again: see `Sentence.trusted`
+            check_token(token, "tag or arc label")
+        return vocab
 
 
 def _ranked(counts: Counter, min_count: int = 1) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import repeat
 
 from lalkit.config import MOST_DIGITS
@@ -246,6 +247,7 @@ def universal_tags(words: Sequence[str], tags: Sequence[str] | None, labels: Seq
     return tuple(map(universal_tag, words, tags or ("X",) * len(words), map(without_subtype, labels)))
 
 
+@lru_cache(maxsize=2**14)
 def universal_tag(word: str, tag: str, relation: str) -> str:
     """Return the UPOS of a word. relation: of its arc, without subtype."""
     word, usual = word.lower(), USUAL.get(tag, "X")
