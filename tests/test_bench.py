@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 import subprocess
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +19,8 @@ from lalkit.errors import ParameterError
 from lalkit.network import model
 from lalkit.network.label_attention import LabelAttention, Masks
 from lalkit.treebank.corpora import load
+from lalkit.treebank.tree import Sentence
+from tests.chart.charts import same_tree
 from tests.command import lalkit
 from tests.reference.label_attention_literal import literal
 
@@ -94,6 +96,25 @@ def test_parts_add_up_and_the_clocks_are_taken_off(few_sentences):
     assert all(value > 0 for value in named.values())
     assert named.pop("sum") == pytest.approx(sum(named.values()), abs=0.01)
     assert model.decode_batch is decoding
+
+
+def test_parts_of_the_host_and_their_twins(few_sentences, monkeypatch):
+    monkeypatch.setattr(bench, "HOST", (10,))
+    rows = bench.bench(["host"], ONCE)
+    assert [row["case"] for row in rows] == ["10 words"] * 8 + ["four sentences"] * 8
+    times = {row["mode"]: row["ours_ms"] for row in rows[8:]}
+    added = ("collation, warm", "preparing", "decoding", "assembling")
+    assert times["these four, warm"] == pytest.approx(sum(times[part] for part in added), abs=0.01)
+    parts = bench.host_parts(ONCE, *bench.model_and_sentences(ONCE)[:2])
+    for part in ("decoding", "decoding, 2 threads", "assembling"):
+        one, two = (function() for function in parts[part][1:])
+        if part != "assembling":
+            one, two = sum(one, []), sum(two, [])
+        assert len(one) == len(two) == 4 and all(map(same_tree if "dec" in part else same_fields, one, two)), part
+
+
+def same_fields(one, two):
+    return all(getattr(one.sentence, f.name) == getattr(two.sentence, f.name) for f in fields(Sentence)) and one == two
 
 
 def test_a_start_is_measured_in_new_processes(monkeypatch):

@@ -17,7 +17,7 @@ from lalkit.api import Parser
 from lalkit.chart.sums import marginals
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
-from lalkit.network.alignment import align, load_tokenizer, resolve
+from lalkit.network.alignment import SubWords, load_tokenizer, resolve
 from lalkit.network.minilm import Bert
 from lalkit.reproduce.cards import checksum, verify
 from lalkit.training import named
@@ -370,6 +370,6 @@ def test_e5_han_is_the_file_that_the_importer_made():
 
 @pytest.mark.data
 def test_how_many_sub_words_a_chinese_word_has():
-    words, tokenizer = [s.words for s in load("sinica", "dev").sentences], load_tokenizer("e5-han")
-    counts = [sum(len(align(w, tokenizer, space=space).rows[0]) - 2 for w in words) for space in ("never", "always")]
-    assert [round(count / sum(map(len, words)), 2) for count in counts] == [1.28, 2.18]
+    words, tokenizer = [word for s in load("sinica", "dev").sentences for word in s.words], load_tokenizer("e5-han")
+    counts = [sum(map(len, SubWords(tokenizer, space=space).of(words))) for space in ("never", "always")]
+    assert [round(count / len(words), 2) for count in counts] == [1.28, 2.18]

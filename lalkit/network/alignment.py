@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 from os.path import isdir
@@ -17,12 +17,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from lalkit.errors import ModelError
 from lalkit.files import read_json, regular, write_bytes
 from lalkit.network.minilm import FOUR_BITS, Pieces, mpnet_files
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.corpora import cache_folder, shipped
 from lalkit.treebank.text import is_chinese
+from lalkit.treebank.tree import Sentence
 
 MINILM, MINILM_ON_THE_HUB, MPNET = "minilm", "sentence-transformers/all-MiniLM-L6-v2", "mpnet"
 # The encoders with a name of ours: the packages with their weights, ours first. A checkout has e5-han in data/
@@ -37,6 +42,7 @@ QUOTES = {"``": '"', "''": '"'}  # the Penn Treebank's quotes -> the quotes that
 WINDOW = 512  # sub-words that an encoder reads at once, unless its tokenizer names fewer [D]
 Space = Literal["auto", "always", "never"]
 OVERLAP = 4  # two neighbouring windows share a quarter of a window
+MOST_WORDS = 100_000  # words whose sub-words are kept: about 30 MB [D]
 
 
 def find_encoder(name: str) -> str | None:
@@ -123,67 +129,106 @@ def encoder_error(name: str, error: Exception) -> ModelError:
     )
 
 
-@dataclass(frozen=True)
-class Aligned:
-    """rows: sub-word ids with the special tokens. places: n + 2 times (row, first, last), for START, the words and STOP."""
-
-    rows: tuple[tuple[int, ...], ...]
-    places: tuple[tuple[int, int, int], ...]
-
-
 def surface(word: str) -> str:
     """Return a treebank token as it would stand in raw text."""
     return QUOTES.get(word) or unescape(word)
 
 
-def align(words: tuple[str, ...], tokenizer, window: int = WINDOW, space: Space = "auto") -> Aligned:
-    """Return the sub-words of a sentence. Each word is split alone, so that no sub-word belongs to two words.
+class SubWords:
+    """Sentences -> sub-words. Each word is split alone, so that no sub-word belongs to two words."""
+
+    def __init__(self, tokenizer, window: int = WINDOW, space: Space = "auto"):
+        """Keep the sub-words of the last MOST_WORDS different words or more, because most words are those of a few thousand.
+
+        Args:
+            tokenizer: A tokenizer of Hugging Face.
+            window: The most sub-words in a row, with the special tokens. A longer sentence has several overlapping rows.
+            space: Whether a word is split as it is after a space. auto: unless it is Chinese, which is written without spaces.
+                For a tokenizer that splits a word in the same way with and without a space, this changes nothing.
+        """
+        self.tokenizer, self.space = tokenizer, space
+        self.before, self.after = special_tokens(tokenizer)
+        self.room = min(window, tokenizer.model_max_length) - len(self.before) - len(self.after)
+        self.seen: dict[str, list[int]] = {}
+
+    def of(self, words: Sequence[str]) -> list[list[int]]:
+        """Return the sub-words of each word. Where the tokenizer returns nothing, it is the unknown token."""
+        seen = self.seen if len(self.seen) < MOST_WORDS else {}  # a new one: another thread may read the old one
+        if new := list({*words}.difference(seen)):
+            texts = [after_space(word, self.tokenizer, self.space) for word in new]
+            found = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+            seen.update(zip(new, (ids or [self.tokenizer.unk_token_id] for ids in found)))
+        self.seen = seen
+        return [seen[word] for word in words]
+
+    def __call__(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the sub-words [r, s] of b sentences, in r rows, their mask [r, s], and the places [b, t, 3].
+
+        A place is (row, first, last) of the sub-words of one of the t = n + 2 positions, with START and STOP; 0 where a sentence
+        has no position. Raises ModelError if a word is longer than a row.
+        """
+        pieces = self.of([word for sentence in sentences for word in sentence.words])
+        sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        ends = np.append(0, sizes.cumsum())  # of the sub-words of each word, if all stood in one row
+        lengths = np.array([len(sentence) for sentence in sentences])
+        rows, start = [], 0  # rows: the first word, the one after the last, the first that is read here
+        for sentence in sentences:
+            stop = start + len(sentence)
+            short = ends[stop] - ends[start] <= self.room
+            rows += [(start, stop, start)] if short else windows(sizes[start:stop], self.room, sentence, start)
+            start = stop
+        first, last, read = np.array(rows).T
+        before, inner = len(self.before), ends[last] - ends[first]
+        widths = before + inner + len(self.after)
+        columns, numbers = np.arange(widths.max()), np.arange(len(rows))
+        filled = np.full((len(rows), len(columns)), self.tokenizer.pad_token_id or 0)
+        filled[:, :before] = self.before
+        inside = (columns >= before) & (columns < before + inner[:, None])
+        filled[inside] = [id for start, stop, _ in rows for ids in pieces[start:stop] for id in ids]
+        for k, id in enumerate(self.after):
+            filled[numbers, before + inner + k] = id
+
+        row = np.repeat(numbers, np.diff(read, append=len(pieces)))  # of each word
+        at = before + ends[:-1] - ends[first[row]]
+        positions = np.arange(lengths.max() + 2)
+        places = np.zeros((len(sentences), len(positions), 3), np.int64)
+        places[(positions > 0) & (positions <= lengths[:, None])] = np.stack([row, at, at + sizes - 1], -1)
+        places[:, 0] = places[:, 1] * ([1, 0, 0] if before else 1)
+        final = row[lengths.cumsum() - 1]
+        places[np.arange(len(sentences)), lengths + 1] = np.stack([final, widths[final] - 1, widths[final] - 1], -1)
+        return torch.from_numpy(filled), torch.from_numpy(columns < widths[:, None]), torch.from_numpy(places)
+
+
+def windows(sizes: np.ndarray, room: int, sentence: Sentence, start: int) -> list[tuple[int, int, int]]:
+    """Return the rows of a long sentence: its first word, the one after its last, and the first word that is read in it.
+
+    Two neighbouring rows overlap. A word in both is read where it has more context: the second half in the later row.
 
     Args:
-        words: The tokens of the sentence. A token for which the tokenizer returns nothing becomes its unknown token.
-        tokenizer: A tokenizer of Hugging Face.
-        window: The most sub-words in a row, with the special tokens. A longer sentence has several overlapping rows.
-        space: Whether a word is split as it is after a space. auto: unless it is Chinese, which is written without spaces. For a
-            tokenizer that splits a word in the same way with and without a space, this changes nothing.
-
-    Raises:
-        ModelError: A word is longer than a row.
+        sizes: How many sub-words each word has.
+        room: The most sub-words of a row.
+        sentence: It is named in the error for a word that is longer than a row.
+        start: The number of its first word.
     """
-    known = tokenizer([after_space(word, tokenizer, space) for word in words], add_special_tokens=False)["input_ids"]
-    pieces = [ids or [tokenizer.unk_token_id] for ids in known]
-    before, after = special_tokens(tokenizer)
-    room = min(window, tokenizer.model_max_length) - len(before) - len(after)
-    longest = max(range(len(words)), key=lambda i: len(pieces[i]))
-    if len(pieces[longest]) > room:
-        remedy = f"Is this a word? {words[longest][:40]!r}..."
-        raise ModelError(f"word {longest + 1} has {len(pieces[longest])} sub-words; a row takes {room}", remedy=remedy)
-    rows: list[tuple[int, ...]] = []
-    places: list[Any] = [None] * len(words)
-    first = seen = 0  # where this window starts; where the window before it ended
+    longest, n = int(np.argmax(sizes)), len(sizes)
+    if sizes[longest] > room:
+        problem = f"word {longest + 1} has {sizes[longest]} sub-words; a row takes {room}"
+        remedy = f"Is this a word? {sentence.words[longest][:40]!r}..."
+        raise ModelError(problem, remedy=remedy).at(sentence.where)
+    rows, first, seen = [], 0, 0  # first: where this row starts; seen: where the row before it ended
     while True:
         last, size = first, 0
-        while last < len(words) and size + len(pieces[last]) <= room:
-            size += len(pieces[last])
+        while last < n and size + sizes[last] <= room:
+            size += sizes[last]
             last += 1
-        row, position = list(before), len(before)
-        for i in range(first, last):
-            place = (len(rows), position, position + len(pieces[i]) - 1)
-            # A word in the overlap of two windows is read where it has more context: the second half in the later window.
-            if places[i] is None or i - first > (seen - first) // 2:
-                places[i] = place
-            row.extend(pieces[i])
-            position += len(pieces[i])
-        rows.append(tuple(row + after))
-        if last == len(words):
-            break
+        rows.append((start + first, start + last, start + min(seen, first + (seen - first) // 2 + 1)))
+        if last == n:
+            return rows
         first, seen, overlap = last, last, 0
-        most = min(room // OVERLAP, room - len(pieces[last]))  # the next word must fit into the window, too
-        while first > 0 and overlap + len(pieces[first - 1]) <= most:
+        most = min(room // OVERLAP, room - sizes[last])  # the next word must fit into the row, too
+        while first > 0 and overlap + sizes[first - 1] <= most:
             first -= 1
-            overlap += len(pieces[first])
-    start = (0, 0, 0) if before else places[0]
-    stop_at = len(rows[-1]) - 1
-    return Aligned(tuple(rows), (start, *places, (len(rows) - 1, stop_at, stop_at)))
+            overlap += sizes[first]
 
 
 def after_space(word: str, tokenizer, space: Space = "auto") -> str:

@@ -8,15 +8,17 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError, ParameterError
-from lalkit.network.alignment import Aligned, align, load_tokenizer
+from lalkit.network.alignment import SubWords, load_tokenizer
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.text import normalise
@@ -119,14 +121,10 @@ class Batch:
 class Collator:
     """Turn sentences into batches for an encoder: sub-words for a pretrained one, else words and characters."""
 
-    def __init__(self, vocab: Vocab, config: EncoderConfig, remember: bool = False):
-        """remember: keep the sub-words of every sentence, for training, which sees the same sentences in every epoch.
-
-        The memory then grows with the number of different sentences.
-        """
-        self.vocab, self.config, self.remember = vocab, config, remember
+    def __init__(self, vocab: Vocab, config: EncoderConfig):
+        self.vocab, self.config = vocab, config
         self.tokenizer = load_tokenizer(config.pretrained) if config.pretrained else None
-        self._aligned: dict[tuple[str, ...], Aligned] = {}
+        self.subwords = SubWords(self.tokenizer, space=config.space) if config.pretrained else None
 
     def __call__(self, sentences: Sequence[Sentence], gold: bool = False) -> Batch:
         """gold: add the targets for training. Raises ModelError for a gold label or arc label that the vocabulary lacks."""
@@ -137,43 +135,21 @@ class Collator:
             mask=torch.arange(n + 2) < lengths[:, None] + 2,
             tags=pad([[self.vocab.tag_index.get(t, IGNORE) for t in s.tags or ()] for s in sentences], n, IGNORE),
         )
-        fill = self._subwords if self.tokenizer is not None else self._words
-        fill(batch, sentences, n)
+        if self.subwords is not None:
+            batch.subwords, batch.subword_mask, batch.places = self.subwords(sentences)
+        else:
+            self._words(batch, sentences, n)
         if gold:
             self._targets(batch, sentences, n)
         return batch
-
-    def _subwords(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
-        aligned = [self._align(sentence) for sentence in sentences]
-        rows = [row for a in aligned for row in a.rows]
-        width = max(map(len, rows))
-        batch.subwords = pad(rows, width, self.tokenizer.pad_token_id or 0)
-        batch.subword_mask = torch.arange(width) < torch.tensor([len(r) for r in rows])[:, None]
-        batch.places = torch.zeros(len(sentences), n + 2, 3, dtype=torch.long)
-        first_row = 0
-        for b, a in enumerate(aligned):
-            batch.places[b, : len(a.places)] = torch.tensor(a.places) + torch.tensor([first_row, 0, 0])
-            first_row += len(a.rows)
-
-    def _align(self, sentence: Sentence) -> Aligned:
-        if sentence.words in self._aligned:
-            return self._aligned[sentence.words]
-        try:
-            aligned = align(sentence.words, self.tokenizer, space=self.config.space)
-        except ModelError as error:
-            raise error.at(sentence.where) from None
-        if self.remember:
-            self._aligned[sentence.words] = aligned
-        return aligned
 
     def _words(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
         word, char = self.vocab.word_index, self.vocab.char_index
         forms = [[normalise(w) for w in s.words] for s in sentences]
         batch.words = pad([[word.get(w, UNK) for w in row] for row in forms], n, PAD)
-        c = max(len(w) for row in forms for w in row)
-        batch.chars = torch.full((len(sentences), n, c), PAD)
-        for b, row in enumerate(forms):
-            batch.chars[b, : len(row)] = pad([[char.get(x, UNK) for x in w] for w in row], c, PAD)
+        chars = pad([[char.get(x, UNK) for x in w] for row in forms for w in row])
+        batch.chars = torch.full((len(sentences), n, chars.shape[1]), PAD)
+        batch.chars[batch.word_mask] = chars
 
     def _targets(self, batch: Batch, sentences: Sequence[Sentence], n: int) -> None:
         """Add the targets. A layer that no sentence has stays None."""
@@ -212,6 +188,9 @@ def pad(rows: Sequence[Sequence[int]], width: int | None = None, value: int = PA
 
     width: what is longer is cut off. None: the length of the longest list.
     """
-    width = max(map(len, rows)) if width is None else width
-    filled = [[*row[:width], *[value] * (width - len(row))] for row in rows]
-    return torch.tensor(filled, dtype=torch.long, device=device or "cpu").reshape(len(rows), width)
+    sizes = np.fromiter(map(len, rows), np.int64, len(rows))
+    width = int(sizes.max()) if width is None else width
+    filled = np.full((len(rows), width), value)
+    kept = chain.from_iterable(row[:width] for row in rows)
+    filled[np.arange(width) < sizes[:, None]] = np.fromiter(kept, np.int64)
+    return torch.from_numpy(filled).to(device or "cpu")

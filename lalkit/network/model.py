@@ -214,7 +214,7 @@ class Model:
         vocab = Vocab.build(sentences, config.model.encoder.min_count, config.model.task)
         torch.manual_seed(config.train.seed)
         network = Network(config.model, vocab).to(place)
-        return cls(network, vocab, Collator(vocab, config.model.encoder, remember=True), config, {})
+        return cls(network, vocab, Collator(vocab, config.model.encoder), config, {})
 
     @property
     def device(self) -> torch.device:

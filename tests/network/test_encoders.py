@@ -22,7 +22,7 @@ from lalkit.config import override, tiny
 from lalkit.errors import ModelError
 from lalkit.files import write_bytes
 from lalkit.network import alignment, word_vectors
-from lalkit.network.alignment import PARTS, align, load_tokenizer, resolve
+from lalkit.network.alignment import PARTS, SubWords, load_tokenizer, resolve
 from lalkit.network.batches import Collator, parts
 from lalkit.network.minilm import MPNET_NAMES, Bert, Pieces, in_4_bits, mpnet_files, whole
 from lalkit.network.model import Model
@@ -32,6 +32,7 @@ from lalkit.network.word_vectors import LowRankLinear, PretrainedEncoder, learn_
 from lalkit.training.checkpoint import load_model, save_model
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
+from lalkit.treebank.tree import Sentence
 from tests.network.families import tokenizer
 from tools import encoders
 
@@ -296,9 +297,9 @@ def test_a_matrix_is_rounded_to_the_nearest_numbers_of_good_scales():
 @pytest.mark.parametrize(("space", "rest"), [("auto", "▁A B,▁2017,▁ 。"), ("never", "A B,2017,。"), ("always", "")])
 def test_chinese_words_have_no_space_before_them(space, rest):
     tokenizer = load_tokenizer("e5-han")
-    aligned = align(("北京", "我们", "ＡＢ", "2017", "。"), tokenizer, space=space)
-    pieces = [tokenizer.backend.id_to_token(id) for id in aligned.rows[0]]
-    words = ",".join(" ".join(pieces[first : last + 1]) for _, first, last in aligned.places[1:-1])
+    (row,), _, (places,) = SubWords(tokenizer, space=space)([Sentence(("北京", "我们", "ＡＢ", "2017", "。"))])
+    pieces = [tokenizer.backend.id_to_token(id) for id in row]
+    words = ",".join(" ".join(pieces[first : last + 1]) for _, first, last in places[1:-1])
     assert words == (f"北京,我们,{rest}" if rest else "▁ 北京,▁我们,▁A B,▁2017,▁ 。")
 
 
