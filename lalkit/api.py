@@ -629,8 +629,8 @@ class Parser:
 
         A folder is one that `lalkit train` or `save` wrote. Raises ModelError if there is no parser, if it is incomplete, or
         if its encoder is missing or a different one. precision: fp32, bf16 or auto. bf16 is faster on some hardware, but its
-        results cannot be explained. auto means bf16 where that is faster, else fp32. device: see `to`. hub: options of
-        `huggingface_hub.snapshot_download`.
+        results cannot be explained. auto means fp32, or bf16 for more than 10,000 words where that is faster. device: see `to`.
+        hub: options of `huggingface_hub.snapshot_download`.
         """
         folder = models.find(name, **hub)
         model = replace(load_model(folder), precision=precision)

@@ -380,7 +380,7 @@ def parse(
         found = (read_calibration(job.folder) or {}).get("temperature", 1.0)
         job = replace(
             job, folder=str(Path(job.folder).resolve()), prefix=text.prefix,
-            precision=resolve_precision(job.precision, here.type, exact=job.confidence),
+            precision=resolve_precision(job.precision, here.type, job.confidence, (text.size or 0) // WORD),
             sha256=fingerprint(job.folder) if out else None,
             temperature=tuple(found) if isinstance(found, list) else found,  # a job is the key of a cache
         )  # fmt: skip

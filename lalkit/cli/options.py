@@ -144,7 +144,7 @@ TREEBANK = (
     "and .conllu files, or a mixture such as craft:constituents+ewt*0.5."
 )
 PARSER = "A trained parser: a shipped one by name, default for the usual one, a folder, or hf:owner/name."
-PRECISION = "The precision of the computation: fp32 (exact), bf16, or auto (bf16 where it is faster, else fp32)."
+PRECISION = "The precision of the computation: fp32 (exact), bf16, or auto (bf16 for many words where it is faster)."
 DEVICE = "Where to compute: cpu, cuda, cuda:1 (the second GPU) or mps; auto is cuda if there is one, else cpu."
 SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more settings."
 

@@ -96,7 +96,7 @@ def evaluate(
     from lalkit.treebank import conllu, corpora
 
     start = time.perf_counter()
-    precision = resolve_precision(precision, find_device(device).type)
+    resolve_precision(precision, find_device(device).type)  # a wrong one is named before the parser works
     loaded = Parser.load(parser, precision, device)
     corpus = corpora.load(treebank, split, task=loaded.config.model.task)
     if problems := len(corpus.problems):
@@ -104,7 +104,8 @@ def evaluate(
     gold = corpora.layers_of(corpus.sentences, loaded.config.model.task)
     if by == "label" and any(sentence.constituents is None for sentence in gold):
         raise ParameterError("--by label needs constituents", remedy="Leave it out: arcs are scored without it.")
-    parsed = [result.sentence for result in loaded.parse_all(gold, progress=True)]
+    results = loaded.parse_all(gold, progress=True)
+    parsed = [result.sentence for result in results]
     result = scores.evaluate(gold, parsed, arc_labels=loaded.vocab.arc_labels)
     if parses:
         arcs = parses.suffix == ".conllu"
@@ -128,7 +129,7 @@ def evaluate(
         tables[by] = scores.by_length(result) if by == "length" else scores.by_label(gold, parsed)
     counts = {reason: len(ids) for reason, ids in left_out.items()}
     record = {**summary, "left_out": counts, "treebank": treebank, "split": split, "parser": parser}
-    record |= {"lam": loaded.config.train.lam, "computed_in": precision}
+    record |= {"lam": loaded.config.train.lam, "computed_in": results[0].prediction.precision}
     record |= {name: table.to_dict(orient="records") for name, table in tables.items() if len(table)}
     if options.given(record, json_):
         return
@@ -165,7 +166,7 @@ def parse(
     differ: Literal["structure", "labels", "any"] = "structure",
     attach: str | None = None,
     confidence: bool = False,
-    precision: options.Precision = "auto",
+    precision: options.Precision = "fp32",
     device: options.Device = "auto",
     replace: options.Replace = False,
 ) -> None:

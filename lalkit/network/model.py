@@ -29,7 +29,7 @@ from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
 from lalkit.chart.sums import Temperature, check_distribution, marginals_batch, temperatures
 from lalkit.config import Config
-from lalkit.errors import LalkitError, ModelError, ParameterError, checked, whole_number
+from lalkit.errors import LalkitError, ModelError, ParameterError, checked, warn_once, whole_number
 from lalkit.network.batches import Collator, batches, usual
 from lalkit.network.encoder import HookedModule
 from lalkit.network.parser import Network, ParserOutput
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Precision = Literal["auto", "fp32", "bf16"]
+MANY_WORDS = 10_000  # more words than these, and 'auto' may choose bf16 [D]
 # Both make a named tuple of a tuple, in three quarters of the time that the classes take.
 JOINT_SPAN, SPAN = partial(tuple.__new__, JointSpan), partial(tuple.__new__, Span)
 
@@ -84,14 +85,20 @@ def bf16_is_fast(device: str) -> bool:
 
 
 @checked
-def resolve_precision(precision: Precision, device: str, exact: bool = False) -> Precision:
-    """Return fp32 or bf16. 'auto' is bf16 where it is faster than fp32, else fp32.
+def resolve_precision(precision: Precision, device: str, exact: bool = False, words: int = 0) -> Precision:
+    """Return fp32 or bf16. 'auto' is fp32; for more than MANY_WORDS it is bf16 where that is faster, and says so once.
 
-    device: cpu, cuda or mps. exact: probabilities or constraints are asked for, so that 'auto' is fp32. Raises ParameterError for
-    an unknown precision, for one that the hardware does not have, and for a lower one than fp32 where exact is set.
+    device: cpu, cuda or mps. exact: probabilities or constraints are asked for, so that 'auto' is fp32. words: how many are to be
+    parsed. Raises ParameterError for an unknown precision, for one that the hardware does not have, and for a lower one than fp32
+    where exact is set.
     """
     if precision == "auto":
-        return "bf16" if bf16_is_fast(device) and not exact else "fp32"
+        if exact or words <= MANY_WORDS or not bf16_is_fast(device):
+            return "fp32"
+        warn_once(
+            "scores are computed in bf16, which is faster: a few trees differ from those of fp32 (--precision fp32)"
+        )
+        return "bf16"
     if precision == "bf16" and exact:
         problem = "probabilities and constraints are computed in fp32, not in bf16"
         raise ParameterError(problem, remedy="Use fp32 or auto.")
@@ -246,7 +253,7 @@ class Model:
         """
         device = self.device
         most = usual(device.type) if batch_words is None else whole_number("batch_words", batch_words, 1)
-        bf16 = resolve_precision(self.precision, device.type) == "bf16"
+        bf16 = resolve_precision(self.precision, device.type, words=sum(map(len, sentences))) == "bf16"
         check_lengths(self, sentences)
         bar = machine.progress(total=len(sentences), desc="parsing", unit=" sentences") if progress else nullcontext()
         with self.network.parsing(), bar as shown:
@@ -315,7 +322,8 @@ class Model:
                 raise ParameterError(str(error), remedy="Leave it out, or give a number such as 1.") from None
             check_lengths(self, sentences, exact=True)
         threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
-        model = replace(self, precision=resolve_precision(self.precision, self.device.type, exact=probabilities))
+        words = sum(map(len, sentences))
+        model = replace(self, precision=resolve_precision(self.precision, self.device.type, probabilities, words))
         for scored in model.scores(sentences, batch_words=batch_words, progress=progress):
             found = model.rescored(scored, trees) if trees else model.decode(scored, threads)
             yield scored, model.predictions(scored, found, probabilities=probabilities, threads=threads)

@@ -4,11 +4,12 @@ import pytest
 import torch
 
 import lalkit
-from lalkit.corpus import Job, Parts, from_arguments, parse
-from lalkit.errors import LalkitError, ParameterError
+from lalkit.corpus import Job, Parts, from_arguments, open_lines, parse
+from lalkit.errors import LalkitError, ParameterError, warn_once
 from lalkit.network import model as precision
 from lalkit.network.model import resolve_precision as resolve
 from lalkit.treebank.tree import Sentence
+from tests.command import logged
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +25,7 @@ def sentences(sample):
 def test_bf16_rounds_every_product(parser, sentences, monkeypatch):
     monkeypatch.setattr(precision, "has_bf16", lambda device: True)  # slower here, but the same numbers
     monkeypatch.setattr(precision, "bf16_is_fast", lambda device: True)
+    monkeypatch.setattr(precision, "MANY_WORDS", len(sentences[0]) - 1)
     before = parser.parse(sentences[0])
     low, auto = (parser.parse(sentences[0], precision=name) for name in ("bf16", "auto"))
     high = parser.parse(sentences[0])
@@ -49,22 +51,38 @@ def test_a_precision_that_cannot_be_is_refused(name, exact):
         resolve(name, "cpu", exact)
 
 
-def test_auto_is_fp32_without_bf16_and_for_probabilities(monkeypatch):
-    assert resolve("auto", "cpu") == "fp32"
+def test_auto_is_bf16_for_many_words_where_it_is_fast_and_says_so_once(monkeypatch):
+    warn_once.cache_clear()
     monkeypatch.setattr(precision, "has_bf16", lambda device: True)
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_fp16": True, "amx_tile": False})
-    assert resolve("auto", "cpu") == "fp32" and resolve("bf16", "cpu") == "bf16"
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_fp16": True, "amx_tile": True})
-    assert resolve("auto", "cpu") == "bf16" and resolve("auto", "cpu", exact=True) == "fp32"
+    with logged() as messages:
+        for amx in (False, True):
+            monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_fp16": True, "amx_tile": amx})  # noqa: B023
+            found = [resolve("auto", "cpu", exact, words) for exact in (False, True) for words in (0, 10_000, 10_001)]
+            assert found == ["fp32", "fp32", "bf16" if amx else "fp32", "fp32", "fp32", "fp32"]
+            assert resolve("bf16", "cpu") == "bf16" and len(messages) == amx
+        resolve("auto", "cpu", words=10_001)
+    assert len(messages) == 1 and "bf16" in messages[0]
+
+
+@pytest.mark.parametrize(("asked", "most", "found"), [("auto", 0, "bf16"), ("auto", 1, "fp32"), ("fp32", 0, "fp32")])
+def test_a_file_is_parsed_in_bf16_only_if_auto_may_and_it_is_large(
+    asked, most, found, tiny_parser, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(precision, "has_bf16", lambda device: True)
+    monkeypatch.setattr(precision, "bf16_is_fast", lambda device: True)
+    monkeypatch.setattr(precision, "MANY_WORDS", most)
+    (tmp_path / "text").write_text("It works.\n")  # about as long as one word
+    with open_lines(tmp_path / "text") as lines, logged() as messages:
+        parse(Job(tiny_parser, precision=asked), lines, tmp_path / "out")
+    assert f"words in {found}" in messages[-1]
 
 
 def test_a_parse_is_not_resumed_in_another_precision(tiny_parser, tmp_path, monkeypatch):
     monkeypatch.setattr(precision, "has_bf16", lambda device: True)
-    monkeypatch.setattr(precision, "bf16_is_fast", lambda device: True)
     with monkeypatch.context() as patch:
         patch.setattr(Parts, "join", lambda *parts: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            parse(Job(tiny_parser, precision="auto"), from_arguments(["It works."]), tmp_path / "out")
+            parse(Job(tiny_parser, precision="bf16"), from_arguments(["It works."]), tmp_path / "out")
     with pytest.raises(LalkitError, match="another run"):
         parse(Job(tiny_parser, precision="fp32"), from_arguments(["It works."]), tmp_path / "out")
     parse(Job(tiny_parser, precision="bf16"), from_arguments(["It works."]), tmp_path / "out")
