@@ -14,8 +14,6 @@ import pytest
 import torch
 import yaml
 
-from lalkit.studies import gates
-
 COURSE = Path(__file__).parents[1] / "book" / "course"
 ASSIGNMENTS = sorted(path.stem for path in COURSE.glob("source/*/*.ipynb"))
 SOLUTIONS = sorted((COURSE.parent / "solutions").glob("*.ipynb"))
@@ -75,7 +73,7 @@ def test_the_solutions_of_a_lesson_try_all_its_checks_and_are_right(path, monkey
     "name", [pytest.param(n, marks=[pytest.mark.slow] * (n[:3] in ("00.", "10.", "11.", "15.", "21."))) for n in TABLE]
 )
 def test_a_check_judges_the_question(name, capsys):
-    names, rows = {**vars(checks), **vars(lessons), "gates": gates}, TABLE[name]
+    names, rows = {**vars(checks), **vars(lessons)}, TABLE[name]
     exec(EVERY["let"] + rows.get("let", ""), names)
 
     def said(text):
