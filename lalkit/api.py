@@ -255,9 +255,9 @@ class ParseResult:
         """Return the k best other ways to read the sentence, each with its `.reading`: its probability, and what differs.
 
         >>> print(result.alternatives(2)[1].reading)
-        # probability of these arcs 6.165e-06, score -6.4487: +3->2  -3->4
+        # probability of these arcs 6.165e-06, score -6.4487: +2->3  -4->3
 
-        The first one is this parse, or the best tree. Under constraints, all obey them.
+        The first one is this parse, or the best tree; the most probable structures follow. Under constraints, all obey them.
 
         differ: "structure": some word that is not punctuation has another head word. "labels": the arcs are the same. "any": all
         trees. See `interpret.alternatives.Readings.alternatives`.
@@ -742,7 +742,7 @@ class Parser:
         Args:
             text: Text, a list of words, or a Sentence.
             form: The form of text: 'raw', 'tokens' or 'tagged'.
-            require: What the tree must have, such as "NP(3,5)" or "4->2", see `lalkit.chart.constraints`.
+            require: What the tree must have, such as "NP(3,5)" or "2->4", see `lalkit.chart.constraints`.
             forbid: What it must not have.
             options: Those of `parse_all`; with constraints, only precision.
 

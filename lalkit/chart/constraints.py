@@ -5,7 +5,7 @@ The notation. Words are counted from 1, and both ends belong to a span:
     NP(3,5)    a constituent NP over the words 3 to 5; in a unary chain such as S::NP, too. S::VP(3,5) is this very chain
     *(3,5)     a constituent over these words, whatever its label. (3,5) means the same
     <H>(3,5)   a group of words without a label of the treebank
-    4->2       word 4 depends on word 2; 4->0: on the root
+    2->4       word 4 depends on word 2: from the head to the dependent; 0->4: on the root
     3_NN       word 3 has the tag NN
 
 Constituents can also be typed in the sentence itself: She crossed [NP the old bridge]. Here, too, * stands for any label.
@@ -28,7 +28,7 @@ from lalkit.treebank.tree import UNARY
 
 ANY = "*"
 NUMBER = f"([0-9]{{1,{MOST_DIGITS}}})"
-NOTATION = "Write NP(3,5) for a constituent, *(3,5) for one with any label, 4->2 for an arc, or 3_NN for a tag."
+NOTATION = "Write NP(3,5) for a constituent, *(3,5) for one with any label, 2->4 for an arc, or 3_NN for a tag."
 
 
 class SpanItem(NamedTuple):
@@ -55,7 +55,7 @@ class ArcItem(NamedTuple):
     head: int
 
     def __str__(self) -> str:
-        return f"{self.dependent}->{self.head}"
+        return f"{self.head}->{self.dependent}"
 
 
 class TagItem(NamedTuple):
@@ -83,7 +83,7 @@ def read_item(item: str | Item) -> Item:
     with suppress(ValueError):  # Python refuses to write a number of more than 4,300 digits
         text = str(item).strip() if isinstance(item, str | Item) else ""
     if match := re.fullmatch(rf"{NUMBER}\s*->\s*{NUMBER}", text):
-        return ArcItem(int(match[1]), int(match[2]))
+        return ArcItem(int(match[2]), int(match[1]))
     if match := re.fullmatch(rf"([^\s()]*)\s*\(\s*{NUMBER}\s*,\s*{NUMBER}\s*\)", text):
         return SpanItem(match[1] or ANY, int(match[2]), int(match[3]))
     if match := re.fullmatch(rf"{NUMBER}_(\S+)", text):

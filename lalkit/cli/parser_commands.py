@@ -174,7 +174,7 @@ def parse(
 
     Example: lalkit parse "Select the person driving." --to conllu
 
-    For one typed sentence: --require and --forbid, such as "NP(3,5)" or "4->2", --alternatives and --attach.
+    For one typed sentence: --require and --forbid, such as "NP(3,5)" or "2->4", --alternatives and --attach.
 
     Args:
         text: Sentences, or a file, which must be UTF-8; by default standard input is read.
@@ -185,7 +185,7 @@ def parse(
             command was interrupted, the same command continues.
         workers: The number of processes, one core each; by default this process uses all cores.
         cluster: Compute on the workers of this dask scheduler, e.g. tcp://host:8786.
-        require: What the tree must have: NP(3,5), 4->2 (an arc) or 3_NN (a tag); words are counted from 1. Repeat it for more.
+        require: What the tree must have: NP(3,5), 2->4 (an arc) or 3_NN (a tag); words are counted from 1. Repeat it for more.
         forbid: What the tree must not have, in the same notation. Repeat it for more.
         alternatives: Print this many of the best readings, with their probabilities and with what differs from the best.
         differ: How the alternatives differ: structure (a word has another head word), labels (the same arcs), or any.
@@ -228,7 +228,7 @@ def parse(
     result = parser.parse(text[0], form, require=require or (), forbid=forbid or ())
     if attach is not None:
         for row in result.attachments(attach).head(5).itertuples():
-            print(f"{row.probability:.4f}  {row.phrase} -> {row[3]} ({row.head})")
+            print(f"{row.probability:.4f}  {row[3]} ({row.head}) -> {row.phrase}")
         return
     trees = [result] if alternatives is None else result.alternatives(alternatives, differ)
     for tree in trees:
@@ -278,8 +278,7 @@ def explain(
     by_part = read_lines(text, form, hyphens=parser.hyphens)
     sentences = parser.prepared([sentence or read_sentence("") for part in by_part for sentence in part])
     source = parser.attribution
-    joint = parser.config.model.task == "joint"
-    looks = source.look(sentences, probabilities=bool(html) and joint, against=against)
+    looks = source.look(sentences, probabilities=parser.config.model.task == "joint", against=against)
     for look in looks:
         if len(looks) > 1:
             print(f"# {' '.join(look.prediction.sentence.words)}")

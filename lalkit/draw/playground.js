@@ -19,10 +19,10 @@ function item(text) {
 
 const differs = ({ added, missing }) => [...added.map((name) => `+${name}`), ...missing.map((name) => `\u2212${name}`)].join("  ");
 
-// The arcs of a structure that the first one does not have: "with \u2192 saw".
+// The arcs of a structure that the first one does not have: "saw \u2192 with".
 function arcs(tree, words) {
-  const pairs = tree.added.map((arc) => arc.split("->").map(Number)).sort((a, b) => a[0] - b[0]);
-  return pairs.map(([word, head]) => `${words[word - 1]} \u2192 ${head ? words[head - 1] : "root"}`).join(", ");
+  const pairs = tree.added.map((arc) => arc.split("->").map(Number)).sort((a, b) => a[1] - b[1]);
+  return pairs.map(([head, word]) => `${head ? words[head - 1] : "root"} \u2192 ${words[word - 1]}`).join(", ");
 }
 
 function link(text, changes) {
@@ -36,8 +36,8 @@ function link(text, changes) {
 
 // A link to the same question, with another of its structures.
 function treeLink(tree, index, { number, words }) {
-  const element = link(`${index + 1}: ${percent(Math.exp(tree.log_probability))} ${arcs(tree, words) || "the best"}`, { tree: index + 1 });
-  element.title = `best score of its trees ${tree.score.toFixed(2)}${differs(tree) && `. What differs from the first: ${differs(tree)}`}`;
+  const element = link(`${index + 1}: ${percent(Math.exp(tree.log_probability))} ${arcs(tree, words) || "the parse"}`, { tree: index + 1 });
+  element.title = `best score of its trees ${tree.score.toFixed(2)}${differs(tree) && `. What differs from the parse: ${differs(tree)}`}`;
   if (index + 1 === number) element.setAttribute("aria-current", "true");
   const entry = item("");
   entry.append(element);

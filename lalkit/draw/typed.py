@@ -5,7 +5,7 @@ The parameters, each a text:
     text      the sentence, or several sentences of raw text
     sentence  which of them to parse, from 1
     form      raw, tokens or tagged
-    require   parts that the tree must have: NP(3,5); 4->2 (see `lalkit.chart.constraints`), with spaces or semicolons between
+    require   parts that the tree must have: NP(3,5); 2->4 (see `lalkit.chart.constraints`), with spaces or semicolons between
     forbid    parts that it must not have
     without   label heads that are switched off, by number or by label: 3, 7
     k         how many of the best structures to list

@@ -73,7 +73,7 @@ class Reading:
         changes = [*(f"+{item}" for item in items["added"]), *(f"-{item}" for item in items["missing"])]
         which = " of these arcs" if self.differ == "structure" else ""
         numbers = f"probability{which} {self.probability:.4g}, score {self.prediction.score:.4f}"
-        return f"# {numbers}: {'  '.join(changes) or 'the best'}"
+        return f"# {numbers}: {'  '.join(changes) or 'the parse'}"
 
 
 def tree_of(prediction: Prediction, vocab: Vocab) -> JointTree:
@@ -190,14 +190,15 @@ class Readings:
         return [Reading(p, log, has - first, first - has) for p, log, has in zip(predictions, logs, items)]
 
     def alternatives(self, k: int, differ: Differ = "structure") -> list[Reading]:
-        """Return the k best alternatives that differ in a certain way, the best first; fewer if there are fewer.
+        """Return k alternatives that differ in a certain way; fewer if there are fewer. The best tree is the first.
 
         Args:
             k: How many.
             differ: "structure": at least one word that is not punctuation has another head word. Each is the best tree of its
                 structure. Its probability is the exact sum over all trees with these arcs, whatever their labels and
-                constituents. "labels": the trees with the arcs of the best one. "any": all trees. Of trees that differ in groups
-                (<H>) alone, which nobody sees, there is the best one.
+                constituents. After the best tree they stand in the order of this probability; the 20 (or 2 k) structures with
+                the best trees are compared. "labels": the trees with the arcs of the best one. "any": all trees. Of trees that
+                differ in groups (<H>) alone, which nobody sees, there is the best one.
 
         Raises:
             ParameterError: k is below 1 or above 10,000, there is no such way to differ, or no tree obeys the constraints.
@@ -209,11 +210,12 @@ class Readings:
         found = structures(self.scores, counted, best)
         if differ == "labels":
             return self.readings(_distinct(partial(k_best, next(found)[1]), k))
-        trees, scores = zip(*islice(found, k))
-        logs = [log_partition(s.divided(self.model.temperature)) - self.log_partition for s in scores]
-        first, *arcs = ({ArcItem(i + 1, int(tree.heads[i])) for i in counted} for tree in (best, *trees))
+        # At least 20, so that a smaller k gives the first of the same list.
+        summed = [(log_partition(s.divided(self.model.temperature)), tree) for tree, s in islice(found, max(20, 2 * k))]
+        logs, trees = zip(*[summed[0], *sorted(summed[1:], key=lambda pair: -pair[0])][:k])
+        first, *arcs = (frozenset(ArcItem(i + 1, int(tree.heads[i])) for i in counted) for tree in (best, *trees))
         return [
-            Reading(self.prediction(tree), min(0.0, log), frozenset(has - first), frozenset(first - has), differ)
+            Reading(self.prediction(tree), min(0.0, log - self.log_partition), has - first, first - has, differ)
             for tree, log, has in zip(trees, logs, arcs)
         ]
 

@@ -137,10 +137,12 @@ class PaperLayer(AttributionSource):
         values = normalise(look.raw, look.exact, norm)[look.spans.index(span)]
         order = np.argsort(-values, kind="stable")[:top]
         heads = [f"label head {head} ({UNITS[norm].format(values[head])})" for head in order]
-        first = int(order[0])
+        parts, first = look.parts[look.spans.index(span)], int(order[0])
         focus = int(look.attention[first].argmax())
         word = ("the start", *(f"“{word}”" for word in look.sentence.words), "the end")[focus]
         text = f"most by {heads[0]}" + (f", then {', '.join(heads[1:])}" if heads[1:] else "")
+        text += f". In parts that add up to the score, all {self.heads} heads give {parts[:-1].sum():+.2f} "
+        text += f"(these {len(order)}: {parts[order].sum():+.2f}), and {parts[-1]:+.2f} belongs to no head"
         share = f"{look.attention[first, focus]:.0%}"
         text += f". Head {first} attends most to {word} ({share}), for this span as for every other of the sentence."
         if profile and profile["norm"] == norm and span[2] in profile["labels"]:

@@ -196,16 +196,16 @@ class AttributionSource(ABC):
             what = f"{label or 'constituent'}{f' that is not {against}' if against else ''}"
             there = ", ".join(dict.fromkeys(name for *_, name in everything))
             raise LalkitError(f"there is no {what} in this parse", remedy=f"It has: {there}.")
-        paragraphs = []
+        paragraphs, sure = [], look.prediction.confidence
+        probable = dict(zip(look.prediction.spans, sure.spans)) if sure else {}
         for span in spans:
             words, head = look.prediction.sentence.words, _head_word(look.prediction, span)
-            text = f"{span[2]} “{' '.join(words[slice(*span[:2])])}”" + (
-                f", head word “{words[head - 1]}”" if head else ""
+            text = f"{span[2]} “{' '.join(words[slice(*span[:2])])}”"
+            text += f", head word “{words[head - 1]}”" if head else ""
+            reasons = (
+                self._why_not(look, span, against, top) if against else self.reasons(look, span, norm, top, profile)
             )
-            if against:
-                reasons = self._why_not(look, span, against, top)
-            else:
-                reasons = self.reasons(look, span, norm, top, profile)
+            text += "".join(f", probability {p:.3g}" for one, p in probable.items() if one[:3] == span)
             paragraphs.append(f"{text}, score {self.score(look, span):.2f}: {reasons}")
         if not against and profile and profile["norm"] == norm:
             paragraphs.append(f"The many sentences are those of {profile['corpus']}.")

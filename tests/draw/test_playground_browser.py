@@ -66,7 +66,7 @@ def test_typing_forbidding_and_choosing_another_tree(page):
     shares, words = [tree.reading.probability for tree in wanted], ("root", *result.sentence.words)
     assert [text.split(" %")[0] for text in trees] == [f"{i}: {share(one)}" for i, one in enumerate(shares, 1)]
     for text, tree in zip(trees, wanted):
-        assert all(f"{words[arc.dependent]} \u2192 {words[arc.head]}" in text for arc in tree.reading.added)
+        assert all(f"{words[arc.head]} \u2192 {words[arc.dependent]}" in text for arc in tree.reading.added)
     said = page.locator("#facts").inner_text()
     assert said.startswith(f"These 5 structures have {share(sum(shares))} % of the probability together; ")
 

@@ -353,8 +353,8 @@ def test_the_answer_is_that_of_the_parser(parser):
     assert page == trees[1].explore(constrain=True).html != trees[0].explore(constrain=True).html
     start, end, label, _ = result.spans[0]
     item = SpanItem(label, start + 1, end)
-    answer = ask(typed, text=TEXT, forbid=f" {item} ;8->3 ", require="3->4")
-    wanted = parser.parse(TEXT, forbid=[item, "8->3"], require=["3->4"])
+    answer = ask(typed, text=TEXT, forbid=f" {item} ;3->8 ", require="4->3")
+    wanted = parser.parse(TEXT, forbid=[item, "3->8"], require=["4->3"])
     assert answer["shown"]["spans"] == [span._asdict() for span in wanted.spans]
     assert answer["price"] == wanted.price._asdict() and answer["price"]["log_probability"] < 0
 

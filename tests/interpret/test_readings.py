@@ -88,14 +88,14 @@ def test_the_trees_of_one_word(parser, caplog):
 
 def test_a_constrained_parse_obeys_and_has_its_price(parser):
     free = parser.parse(TEXT)
-    result = parser.parse(TEXT, require=["PP(5,6)", "3->7"], forbid=["2->0"])
+    result = parser.parse(TEXT, require=["PP(5,6)", "7->3"], forbid=["0->2"])
     assert any(s[:2] == (4, 6) and "PP" in s.label.split("::") for s in result.spans)
     assert result.sentence.heads[2] == 7 and result.sentence.heads[1] != 0
     assert result.price.score == pytest.approx(free.score - result.score, abs=1e-4) and result.price.score > 0
     assert result.price.log_probability < 0 and free.price == (0, 0)
     kept = parser.parse(TEXT, require=[str(ArcItem(1, free.sentence.heads[0]))])
     assert kept.spans == free.spans and kept.price.score == 0
-    both = [parser.parse(TEXT, **{kind: ["4->2"]}).price.log_probability for kind in ("require", "forbid")]
+    both = [parser.parse(TEXT, **{kind: ["2->4"]}).price.log_probability for kind in ("require", "forbid")]
     assert sum(np.exp(both)) == pytest.approx(1)
     assert result.alternatives(2, "any")[0].spans == result.spans
     tag = next(tag for tag in parser.vocab.tags if tag != free.sentence.tags[3])
@@ -109,15 +109,15 @@ def test_a_constrained_parse_obeys_and_has_its_price(parser):
 def test_items_are_written_as_they_are_read():
     items = SpanItem("S::VP", 3, 12), SpanItem("*", 1, 2), ArcItem(4, 0), TagItem(3, "PRP$"), SpanItem("<H>", 2, 4)
     assert [read_item(str(item)) for item in items] == list(items)
-    assert read_item(" (3, 5)") == SpanItem("*", 3, 5) and read_item("4 -> 2") == ArcItem(4, 2)
+    assert read_item(" (3, 5)") == SpanItem("*", 3, 5) and read_item("4 -> 2") == ArcItem(2, 4)
 
 
 @pytest.mark.parametrize(
     ("require", "forbid", "where"),
     [
         (["NP(3,5)", "VP(4,7)"], [], "NP(3,5)"), (["NP(3,5)"], ["(3,5)"], "require NP(3,5), forbid *(3,5)"),
-        (["NP(3,9)"], [], "NP(3,9)"), (["0->2"], [], "0->2"), (["NP(5,3)"], [], "NP(5,3)"), (["4->4"], [], "require 4->4"),
-        (["4->2", "4->3"], [], "require 4->2, require 4->3"), (["4->0", "3->0"], [], "require 4->0, require 3->0"),
+        (["NP(3,9)"], [], "NP(3,9)"), (["2->0"], [], "2->0"), (["NP(5,3)"], [], "NP(5,3)"), (["4->4"], [], "require 4->4"),
+        (["2->4", "3->4"], [], "require 2->4, require 3->4"), (["0->4", "0->3"], [], "require 0->4, require 0->3"),
         (["4_NN", "4_DT"], [], "require 4_NN, require 4_DT"), (["ZZ(3,5)"], [], "ZZ(3,5)"), (["3_ZZ"], [], "3_ZZ"),
         (["NP 3 5"], [], "NP 3 5"), (["4->2", "2->4"], [], "require 4->2, require 2->4"), ([], ["*(1,8)"], "forbid *(1,8)"),
         ("NP(3,5)", [], "NP(3,5)"),
@@ -173,7 +173,7 @@ def test_a_result_has_the_same_probabilities_alone_in_a_batch_and_afterwards(par
     assert table.loc[table["kind"] == "tag", "probability"].to_numpy() == pytest.approx(tags, abs=1e-5)
     assert table.loc[table["kind"] == "arc label", "label"].tolist() == list(result.sentence.arc_labels)
     head = result.sentence.heads[3]
-    arc = parser.parse(TEXT, forbid=[f"4->{head}"]).confidence().query("kind == 'arc' and start == 3").iloc[0]
+    arc = parser.parse(TEXT, forbid=[f"{head}->4"]).confidence().query("kind == 'arc' and start == 3").iloc[0]
     usual = result.confidence().query("kind == 'arc' and start == 3").iloc[0]
     assert arc["head"] != head and arc["probability"] + usual["probability"] <= 1, "among all trees"
 
@@ -198,7 +198,7 @@ def test_tags_that_were_given_and_parsers_of_one_layer(parser, monkeypatch):
     monkeypatch.setattr(parser, "model", replace(parser.model, config=given))
     (kept,) = parser.parse_all(["Select_VB it_PRP"], "tagged", temperature=1.0)
     with pytest.raises(LalkitError, match="no tag 'XX'"):
-        parser.parse("Select_XX it_PRP", "tagged", require=["1->2"])
+        parser.parse("Select_XX it_PRP", "tagged", require=["2->1"])
     assert "tag" in set(result.confidence()["kind"]) and "tag" not in set(kept.confidence()["kind"])
     monkeypatch.setattr(parser, "model", replace(parser.model, config=override(given, {"model.task": "dependencies"})))
     parse = partial(parser.parse_all, ["Yes"], temperature=1.0)
@@ -229,7 +229,7 @@ def test_readings_on_the_command_line(tiny_parser, parser, caplog):
     parse = ["parse", "--model", tiny_parser]
     code, out, _ = command.lalkit(*parse, TEXT, "--alternatives", "3", "--to", "json", "--confidence")
     assert code == 0 and len([json.loads(line)["confidence"] for line in out.splitlines()]) == 3
-    code, out, err = command.lalkit(*parse, TEXT, "--forbid", "1->2")
+    code, out, err = command.lalkit(*parse, TEXT, "--forbid", "2->1")
     assert code == 0 and out.startswith("(") and "the constraints cost" in err + caplog.text
     for wrong in (
         ["--require", "NP(1,2)", TEXT, TEXT], ["--alternatives", "2", TEXT, "--out", "x"], ["--alternatives", "0", TEXT],

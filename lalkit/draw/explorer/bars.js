@@ -45,7 +45,8 @@ function showBars() {
   if (!showTitle(of, "label heads")) return;
   const heads = ranked(of);
   const scored = state.norm === "exact" && of.score !== undefined; // only this norm is a part of the score
-  const ends = [0, ...values(of), ...(state.norm === AGAINST ? (of.against ?? []) : [])];
+  const all = sentence().spans.flatMap((one) => (one.values?.[state.norm] ? values(one) : [])); // one scale for all constituents
+  const ends = [0, ...all, ...(state.norm === AGAINST ? (of.against ?? []) : [])];
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const listed = state.allHeads ? heads : heads.slice(0, FEW);
   byId("bars").append(...(scored ? scoreLine(of.label, of.score) : []));
