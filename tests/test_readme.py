@@ -42,7 +42,7 @@ EXPENSIVE = tuple(f"lalkit {name}" for name in LONG)
 # A part of a command of the course, and what its page promises: both readings, their probabilities, what is installed, why.
 PROMISED = {
     "--alternatives 5": "(NP (NP (DT the) (NN man)) (PP (IN with)|(NP (DT the) (NN man)) (PP (IN with)|+2->7  -4->7",
-    "--attach": "-> man (4)|-> saw (2)", "doctor": "ok torch|ok corpus sample|ok default parser          en\n",
+    "--attach": "man (4) ->|saw (2) ->", "doctor": "ok torch|ok corpus sample|ok default parser          en\n",
     "explain": "head word",
     "--against": "is the sum of", "demo": "done",
 }  # fmt: skip
