@@ -60,6 +60,7 @@ book: $(VENV)/.lalkit-book ## make the pages of the course in build/book; open b
 	@$(VENV)/bin/python -m lalkit explain "She saw the man with the telescope." --model en-span --html $(TRY)/explorer.html
 	@$(MAKE) --no-print-directory $(ONNX) 2>/dev/null && $(MAKE) --no-print-directory $(TRY)/model/parser.json || \
 		echo "==> the page to type a sentence (try/index.html) is left out: npm cannot fetch its runtime, onnxruntime-web"
+	@[ ! -f $(TRY)/model/parser.json ] || $(MAKE) --no-print-directory $(TRY)/build.js
 	@$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -b html -c book . build/book $(ARGS)
 
 course: $(READY) ## make the student version of the graded exercises, in book/course/release
@@ -85,9 +86,15 @@ $(ONNX): book/onnxruntime.txt
 	@tar -xzmf build/onnxruntime.tgz -C $(@D) --strip-components 2 package/dist/ort.wasm.bundle.min.mjs package/dist/$(@F)
 	@rm build/onnxruntime.tgz
 
-$(TRY)/model/parser.json: data/models/en-span/model.json
+$(TRY)/model/parser.json: data/models/en-span/model.json lalkit/training/export.py
 	@rm -f $@
 	@$(VENV)/bin/python -m lalkit export en-span --to onnx --precision int8 --out $(@D)
+
+# The hashes of the page with all its files, which names its cache in a browser, and of the file that has the hashes of the parser.
+.PHONY: $(TRY)/build.js
+$(TRY)/build.js:
+	@cd $(@D) && hash_of() { shasum --algorithm 256 "$$@" | cut -c -64; } && printf 'self.BUILD = "%s";\nself.PARSER = "%s";\n' \
+		"$$(cat ../*.* explorer.html ort/* model/* | hash_of)" "$$(hash_of model/parser.json)" > $(@F)
 
 release-check: $(VENV)/.lalkit-release ## build what a release has, and use it in new environments of every Python (an hour)
 	@PYTEST="$(PYTEST)" bash tools/release.sh check

@@ -335,7 +335,9 @@ def habits(sentences: Iterable[Sentence]) -> dict[str, Any]:
 
 def one_sentence(text: str) -> str:
     """Return a text that is one sentence. Raises TreebankError for several."""
-    if re.search(r"[.!?…]\W*\s\W*\w", text) and len(parts := split_sentences(text)) > 1:
+    # Between the words, one by one: a search in the whole text would take its square in time.
+    gaps = re.split(r"\w+", text)[:-1]
+    if any(re.match(r"[^.!?…]*[.!?…]\W*\s", gap) for gap in gaps) and len(parts := split_sentences(text)) > 1:
         problem = f"the text has {len(parts)} sentences; the second one is {reprlib.repr(parts[1])}"
         remedy = "Split them: parser.parse_text(text), or --form text. To read all as one sentence: parser.parse_all([text])."
         raise TreebankError(problem, remedy)
@@ -366,7 +368,7 @@ def tokenize(text: str, hyphens: bool = True) -> list[tuple[int, int]]:
     """
     if not text.isascii() and (letters := script(text)) not in ("", "LATIN", "GREEK"):
         problem = f"lalkit splits only English into words, and most letters here are {letters}: {text.strip()[:20]!r}"
-        raise TreebankError(problem, "Put spaces between the words, and add --form tokens (or --form conllu).")
+        raise TreebankError(problem, "Put spaces between the words, and choose the form tokens (--form tokens).")
     return [match.span() for match in token_pattern(hyphens).finditer(text)]
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from lalkit.chart.sums import marginals
 from lalkit.draw import svg
 from lalkit.draw.explorer.picture import in_order, picture
 from lalkit.errors import ScoreError
+from lalkit.files import write_json
 from lalkit.network.alignment import surface
 from lalkit.treebank.corpora import load
 from lalkit.treebank.text import read_sentence
@@ -35,7 +37,9 @@ ODD = [
     MARKUP,
     "I ❤️ 👩‍👩‍👧 漢字, naïve café 🇩🇪 :-)",
     "Go",
-    "constructor toString __proto__ hasOwnProperty valueOf isPrototypeOf .",  # what every plain object of JavaScript has
+    "constructor toString __proto__ hasOwnProperty valueOf isPrototypeOf propertyIsEnumerable toLocaleString __defineGetter__ "
+    "__defineSetter__ __lookupGetter__ __lookupSetter__ prototype length name arguments caller call apply bind then next get set "
+    "value done toJSON undefined null NaN Infinity this self window document globalThis eval keys entries raw",
     " and ".join([TEXT[:-1]] * 15) + " .",
 ]  # the last has 120 words
 CHECKS = "async ([name, given]) => (await import('./page_checks.js'))[name](given)"
@@ -58,10 +62,17 @@ def site(tmp_path_factory):
     command = ["-m", "lalkit", "export", "en-span", "--precision", "int8", "--out", folder / "made" / "model"]
     subprocess.run([sys.executable, *command], cwd=BOOK.parent, check=True)
     lalkit.load("en-span").parse(TEXT).explore().save(folder / "made" / "explorer.html")
+    make_build(folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder.parent)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield folder, f"http://127.0.0.1:{server.server_address[1]}/try/"
         server.shutdown()
+
+
+def make_build(folder):
+    """Write the hashes of the files, as make book does."""
+    made = folder / "made"
+    subprocess.run(["make", "--silent", f"TRY={made}", f"{made}/build.js"], cwd=BOOK.parent, check=True)
 
 
 @pytest.fixture
@@ -147,7 +158,7 @@ def submit(page, text):
     page.fill("#text", text)
     page.click("button")
     status = page.locator("#status")
-    while (said := status.text_content()).startswith(("Parsing", "Loading", "Starting")):
+    while (said := status.text_content()).startswith(("Parsing", "Loading", "Starting", "Type")):
         page.wait_for_timeout(50)
     return said
 
@@ -171,24 +182,70 @@ def test_the_page_parses_what_is_typed_keeps_its_state_and_works_offline(visit):
         assert said in submit(page, text)
     assert submit(page, "It rained. We stayed in.") == "" and page.locator("#sentence option").count() == 2
     page.select_option("#sentence", "2")
-    page.evaluate("navigator.serviceWorker.ready")
+    parses_offline(page, 4)
+
+
+def parses_offline(page, number):
+    """Reload the page without a network, when the browser keeps its files, and wait for the tree. Return its parser.json."""
+    page.evaluate("navigator.serviceWorker.ready.then((kept) => kept.update()).catch(() => {})")
+    page.wait_for_function("navigator.serviceWorker.ready.then((kept) => !kept.installing && !kept.waiting)")
     page.context.set_offline(True)
     page.reload()
     constituents(page).first.wait_for()
-    assert constituents(page).count() == 4
+    assert constituents(page).count() == number
+    about = page.evaluate("fetch('made/model/parser.json').then((answer) => answer.json())")
+    page.context.set_offline(False)
+    return about
+
+
+def test_offline_after_a_new_build_that_came_in_part_and_then_as_a_whole(visit, site):
+    page, made = visit(f"index.html#text={TEXT}"), site[0] / "made"
+    constituents(page).first.wait_for()
+    old = parses_offline(page, 7)
+    network = (made / "model" / "model.onnx").read_bytes() + b"\x32\x03new"  # another doc_string
+    hashes = {"model.onnx": {"sha256": sha256(network).hexdigest(), "bytes": len(network)}}
+    (made / "model" / "model.onnx").write_bytes(network)
+    write_json(made / "model" / "parser.json", old | {"name": "new", "files": old["files"] | hashes})
+    make_build(site[0])
+    style = (site[0] / "page.css").rename(site[0] / "kept.css")
+    for name in (old["name"], "new"):
+        page.reload()
+        constituents(page).first.wait_for()
+        assert parses_offline(page, 7)["name"] == name
+        style = style.rename(site[0] / "page.css")
+    assert len(page.evaluate("caches.keys()")) == 1
+
+
+NEW, PARSER = b'{"format": "lalkit-onnx-2"}', "model/parser.json"
+BUILD = {"body": f"self.PARSER = '{sha256(NEW).hexdigest()}'", "content_type": "text/javascript"}
+OTHER_SUM = "is damaged or of another book: it has another check sum than it should have, twice. Reload the page;"
+DAMAGED = [
+    (PARSER, body) for body in (b"", b"{", b"null", b"[]", b"<!doctype html>", b"\xff\xfe", b"[" * 2_000_000, NEW)
+]
+DAMAGED += [("model/model.onnx", b"cut short"), ("model/tokenizer.json", b"{}")]
 
 
 @pytest.mark.parametrize(
-    ("pattern", "answer", "said", "times"),
+    ("answers", "said", "times"),
     [
-        ("**/model.onnx", {"body": b"cut short"}, "damaged: it has another check sum", 2),
-        ("**/parser.json", {"status": 404}, "The file model/parser.json cannot be loaded (404)", 1),
-        ("**/ort/*.mjs", {"status": 404}, "this copy of the book was made without it", 1),
+        *(({file: {"body": body}}, f"{file} {OTHER_SUM}", 2) for file, body in DAMAGED),
+        ({PARSER: {"body": NEW}, "build.js": BUILD}, "lalkit-onnx-1, and this one has lalkit-onnx-2", 2),
+        ({PARSER: {"status": 404}}, "The file model/parser.json cannot be loaded (404)", 1),
+        ({"explorer.html": {"body": b"<p>"}}, "The file made/explorer.html is damaged or missing", 1),
+        *(
+            ({file: {"status": 404}}, "this copy of the book was made without it", 1)
+            for file in ("build.js", "ort/*.mjs")
+        ),
     ],
 )
-def test_files_that_are_damaged_or_missing(visit, pattern, answer, said, times):
+def test_files_that_are_damaged_or_missing(visit, answers, said, times):
     asked = []
-    page = visit(before=lambda page: page.context.route(pattern, lambda route: asked.append(route.fulfill(**answer))))
+
+    def before(page):
+        for file, answer in answers.items():
+            page.context.route(f"**/made/{file}*", lambda route, answer=answer: asked.append(route.fulfill(**answer)))
+
+    page = visit(before=before)
     assert said in submit(page, TEXT) and len(asked) == times
 
 

@@ -14,6 +14,7 @@ function say(text, problem = false) {
   find("status").className = problem ? "problem" : "";
   find("status").hidden = !text;
   find("loading").hidden = true;
+  if (problem) find("answer").hidden = true; // that of an earlier sentence
 }
 
 // A page that cannot parse shows a ready picture instead.
@@ -42,10 +43,7 @@ function started() {
   worker.addEventListener("message", ({ data }) => {
     if (data.whole) showLoading(data);
     else if (data.number !== number) return; // a later question waits
-    else if (data.problem) {
-      find("answer").hidden = true; // that of an earlier sentence
-      say(data.problem, true);
-    }
+    else if (data.problem) say(data.problem, true);
     else show(data.answer);
   });
   worker.addEventListener("error", () => giveUp("The parser cannot be loaded: this copy of the book was made without it (make book, with a network, adds it)."));
@@ -61,16 +59,19 @@ function showLoading({ loaded, whole }) {
 
 async function show(answer) {
   const { sentences, chosen, sure, tree } = answer;
+  const html = await shell;
+  if (!html.includes(' id="data"')) return say("The file made/explorer.html is damaged or missing: reload the page; if that does not help, make the book again (make book).", true);
   find("sentence").replaceChildren(...sentences.map((text, i) => new Option(`${i + 1} of ${sentences.length}: ${text}`, i + 1)));
   find("sentence").value = chosen;
   find("choose").hidden = sentences.length < 2;
   const words = ({ start, end }) => (end - start > 6 ? [...tree.words.slice(start, start + 3), "…", ...tree.words.slice(end - 2, end)] : tree.words.slice(start, end)).join(" ");
-  const doubtful = tree.spans.map((span, i) => [sure.spans[i], `${span.label} “${words(span)}”`]);
-  const unsure = doubtful.filter(([p, name]) => p < 0.9 && !name.startsWith("<H>")).sort((a, b) => a[0] - b[0]).slice(0, 3);
-  find("facts").textContent = unsure.length ? `Least sure: ${unsure.map(([p, name]) => `${name} ${percent(p)}`).join(", ")}.` : "Every constituent has a probability of 90 % or more.";
+  const shares = tree.spans.map((span, i) => [sure.spans[i], `${span.label} “${words(span)}”`]).filter(([, name]) => !name.startsWith("<H>"));
+  const unsure = shares.filter(([p]) => p < 0.9).sort((a, b) => a[0] - b[0]).slice(0, 3);
+  const least = unsure.length ? `Least sure: ${unsure.map(([p, name]) => `${name} ${percent(p)}`).join(", ")}.` : "By its own estimate, the parser is sure of every constituent (90 % or more). It can still be wrong.";
+  find("facts").textContent = shares.length ? least : "";
   const state = new URLSearchParams([...asked].filter(([name]) => !["text", "sentence"].includes(name)));
   URL.revokeObjectURL(shown);
-  shown = URL.createObjectURL(new Blob([filled(await shell, answer)], { type: "text/html" }));
+  shown = URL.createObjectURL(new Blob([filled(html, answer)], { type: "text/html" }));
   find("answer").hidden = false;
   frame.contentWindow.location.replace(`${shown}#${state}`);
   say("");
@@ -100,7 +101,7 @@ window.addEventListener("message", ({ source, data }) => {
 });
 
 // Keep what later visits without a network need.
-const remember = () => navigator.serviceWorker?.register("service-worker.js").catch(() => {});
+const remember = () => navigator.serviceWorker?.register("service-worker.js", { updateViaCache: "none" }).then((kept) => kept.update()).catch(() => {});
 
 function go(fields) {
   const hash = `#${new URLSearchParams(fields)}`;
