@@ -23,7 +23,7 @@ T = TypeVar("T")
 # What moves the cursor of a terminal, colours it, ends a line or turns the direction of writing; and what is no character.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 warn_once = cache(logging.getLogger("lalkit").warning)  # the same message only the first time
-MOST = 10**9  # the bound of a whole number that has no other one
+LONGEST, MOST = 3_000, 10**9  # characters of a message, and of its remedy; the bound of a whole number that has no other one
 
 
 def safe(text: str, keep: str = "") -> str:
@@ -50,8 +50,8 @@ class LalkitError(Exception):
         super().__init__(problem, remedy)  # an error that comes back from another process is built from these two
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
-        return f"{safe(place + self.problem)}\n  {safe(self.remedy)}"
+        texts = (f"{self.where}: " if self.where else "") + self.problem, self.remedy
+        return "\n  ".join(safe(text if len(text) <= LONGEST else f"{text[:LONGEST]} ...") for text in texts)
 
     def at(self, where: str) -> Self:
         """Return the same error with a place (file, line, sentence) in front of its own."""

@@ -29,6 +29,7 @@ def test_an_error_comes_back_whole_from_another_process():
     error = pickle.loads(pickle.dumps(TreebankError("a problem", "Mend it.", where="a file").at("here")))
     assert (error.problem, error.remedy, error.where) == ("a problem", "Mend it.", "here: a file")
     assert str(error) == "here: a file: a problem\n  Mend it."
+    assert len(str(TreebankError("x" * 10**6, "Mend it."))) < 4_000
 
 
 def test_the_reason_of_an_error_without_a_text():

@@ -102,7 +102,7 @@ class Constraints:
     @classmethod
     def read(cls, require: Iterable[str | Item] = (), forbid: Iterable[str | Item] = ()) -> Constraints:
         """Read two lists of constraints. Raises ParameterError as `read_item`, and for what is neither text nor item."""
-        return cls(*(tuple(map(read_item, items)) for items in (require, forbid)))
+        return cls(*(tuple(dict.fromkeys(map(read_item, items))) for items in (require, forbid)))
 
     @property
     def items(self) -> tuple[Item, ...]:

@@ -50,11 +50,11 @@ RESERVED = {"train.seed", "train.max_minutes"}
 RESULT = "result.json"
 FAILED = 3  # exit code of a run that has written why it failed
 THREADS = 1  # of every run, so that its numbers do not depend on how many run beside it
-MOST_RUNS, MOST_VALUES = 1_000, 100_000  # of a sweep, and of its file
+MOST_RUNS, MOST_VALUES, MOST_CHARACTERS = 1_000, 100_000, 1_000_000  # of a sweep, and of its file
 NO_RESULT = {"status": "failed", "error": "left no result"}
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")]
 Cell = dict[str, str | int]  # axis -> value
 # An axis or a value of it, of which paths of studies are made.
 Word = Annotated[str, StringConstraints(pattern=r"^[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,59}$")]
@@ -249,8 +249,8 @@ class _Loader(yaml.SafeLoader):
     """YAML that refuses two keys of one name, instead of taking the last."""
 
     def construct_mapping(self, node, deep=False):
-        # As texts: 1 and '1' would be one name in a table.
-        names = [str(self.construct_object(key, deep=True)) for key, _ in node.value]
+        # As texts: 1 and '1' would be one name in a table. A list as a key is refused below, and may be endless as a text.
+        names = [str(self.construct_object(key)) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(names)) < len(names):
             raise yaml.constructor.ConstructorError(None, None, f"a key is there twice: {names}", node.start_mark)
         return super().construct_mapping(node, deep)
@@ -260,9 +260,8 @@ def _read(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises ParameterError if it is not YAML, or does not fit into JSON."""
     text = read_text(Path(path))
     try:
-        content = yaml.load(text, _Loader)
-        if _size(content, {}) > MOST_VALUES:
-            raise ValueError(f"it holds more than {MOST_VALUES:,} values")
+        if len(text) > MOST_CHARACTERS or _size(content := yaml.load(text, _Loader), {}) > MOST_VALUES:
+            raise ValueError(f"it holds more than {MOST_VALUES:,} values or {MOST_CHARACTERS:,} characters")
         parse_json(json.dumps(content))  # it must fit into sweep.json
         return content
     except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:

@@ -51,6 +51,7 @@ MANY = {
     "list": (["One.", "Two three."], 2), "nothing": ([], 0), "generator": ((text for text in ("One.", "Two.")), 2),
     "array": (np.array(["One.", "Two."]), 2), "Series": (pd.Series(["One.", "Two."], dtype="string"), 2),
     "texts, words and Sentences": (["One.", ["Two"], SENTENCE], 3), "the same sentence 30 times": (["One."] * 30, 30),
+    "50,000 points": (["." * 50_000], 1),
 }  # fmt: skip
 NOT_MANY = [
     ("Yes", "texts"), (SENTENCE, "texts"), ({"One."}, "set"),
@@ -199,24 +200,12 @@ def test_methods_of_results(parser, tiny_span_parser, layer, subtests):
     for head in (999, -1, 1.5, "two", NAN, None, HUGE):
         with subtests.test(f"without head {shown(head)}"), refused(), result.parser.without(heads=[0, head]):
             pass
-    given = [
-        None,
-        "abc",
-        {},
-        NAN,
-        torch.ones(1, device="meta"),
-        torch.ones(1, dtype=torch.complex64),
-        torch.ones(2),
-        object(),
-    ]
-    changes = [
-        *given,
-        *(lambda _, value=value: value for value in given),
-        lambda _: next(iter([])),
-        result.parser.parse,
-    ]
+    tensors = [torch.ones(1, device="meta"), torch.ones(1, dtype=torch.complex64), torch.ones(2)]
+    given = [None, "abc", {}, NAN, object(), *tensors]
+    changes = [*given, *(lambda _, value=value: value for value in given), lambda _: next(iter([]))]
     patches = [{"points": {"bogus": 0}}, {"points": {"arcs": 0}, "heads": 1}, {"points": "arcs"}]
-    patches += [{"points": {"words": change}} for change in [*changes, lambda _: result.parser.parse("One.")]]
+    changes += [result.parser.parse, lambda _: result.parser.parse("One.")]
+    patches += [{"points": {"words": change}} for change in changes]
     for options in patches:
         with subtests.test(f"points {shown(options)}"), refused(), result.parser.patched(**options):
             result.parser.parse("One two.")

@@ -190,11 +190,12 @@ SAYS = {
     "20,000 brackets": "[" * 20_000, "a list inside itself": "&a [*a]", "a day that is not": "2001-02-30", "NaN": ".nan",
     "5,000 digits": "9" * 5000, "a command": '!!python/object/apply:os.system ["true"]',
 }  # fmt: skip
+ANCHORS = "".join(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9) if k else 1}]\n" for k in range(30))
 YAML = {
     **{name: CLAIM.replace("SAYS", says) for name, says in SAYS.items()},
     "2,000 lists in lists": "- " * 2_000 + "x", "an open list": "name: [",
     "1 and '1'": SWEEP.replace("{b: {}}", "{1: {}, '1': {}}"),
-    "nested anchors": "".join(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9) if k else 1}]\n" for k in range(30)) + SWEEP,
+    "nested anchors": ANCHORS + SWEEP, "as a key": f"{ANCHORS}? *a29\n: 1\n", "long": SWEEP + "# a\n" * 250_000,
     "a key twice": SWEEP + "name: b\n", "a NUL": SWEEP + "\0", "empty": "", "a text": "text",
 }  # fmt: skip
 

@@ -112,6 +112,7 @@ MISTAKES = [  # changes of the file, its profile, and what the error names besid
     ({"claims": [{"says": "a", "same": {"layers": 1}, "as": {"layers": 2}, "by": "f1"}]}, None, "claims.0"),
     ({}, "othr", r"'othr'\n  Did you mean other\?"), ({"profiles": {"a": {"name": "b"}}}, None, "profiles.a.name"),
     ({"profiles": {"a": {"grid": {"b": {"c": {"d": 1}}}}}}, "a", "grid: b: c: there is no setting 'd'"),
+    ({"name": "a" * 300}, None, "name"),
 ]  # fmt: skip
 
 
