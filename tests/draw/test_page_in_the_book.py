@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import os
 import re
 import shutil
 import subprocess
@@ -63,6 +64,8 @@ def site(tmp_path_factory):
     subprocess.run([sys.executable, *command], cwd=BOOK.parent, check=True)
     lalkit.load("en-span").parse(TEXT).explore().save(folder / "made" / "explorer.html")
     make_build(folder)
+    for file in folder.rglob("*"):
+        os.utime(file, (0, 0))  # a browser may keep what is old for long
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder.parent)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield folder, f"http://127.0.0.1:{server.server_address[1]}/try/"
@@ -243,7 +246,8 @@ def test_files_that_are_damaged_or_missing(visit, answers, said, times):
 
     def before(page):
         for file, answer in answers.items():
-            page.context.route(f"**/made/{file}*", lambda route, answer=answer: asked.append(route.fulfill(**answer)))
+            send = functools.partial(lambda answer, route: asked.append(route.fulfill(**answer)), answer)
+            page.context.route(f"**/made/{file}*", send)
 
     page = visit(before=before)
     assert said in submit(page, TEXT) and len(asked) == times

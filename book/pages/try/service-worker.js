@@ -32,6 +32,8 @@ self.addEventListener("fetch", (event) => {
   const { request } = event;
   const isModel = request.url.includes(`${MODEL}?`);
   const kept = () => caches.open(KEPT).then((cache) => cache.match(request, { ignoreSearch: !isModel }));
-  const loaded = async () => fetch(request).catch(async () => (await kept()) ?? Response.error());
+  // A kept answer of an old book is asked about again.
+  const fresh = request.mode !== "navigate" && request.cache === "default" ? { cache: "no-cache" } : {};
+  const loaded = async () => fetch(request, fresh).catch(async () => (await kept()) ?? Response.error());
   if (request.method === "GET") event.respondWith(isModel && request.cache !== "reload" ? kept().then((found) => found ?? loaded()) : loaded());
 });
