@@ -47,7 +47,7 @@ PROMISED = {
     "--against": "is the sum of", "demo": "done",
 }  # fmt: skip
 DEMO = pytest.param("lalkit demo", marks=pytest.mark.slow)
-# The course's other commands: `make demo` is `lalkit demo`; test_the_book.py makes slides, test_course.py the assignments.
+# The course's other commands: `make demo` is `lalkit demo`; test_course.py makes the assignments.
 OTHERS = "make demo|make slides|make course|nbgrader autograde|nbgrader export|source .venv|pip install"
 
 
