@@ -18,10 +18,8 @@ from lalkit.treebank.corpora import cache_folder, load
 
 # Where the corpora of this machine are. Nothing sees it but tests with the marker `data`, and what they start.
 # The other names are for the processes of pytest-xdist.
-PLACES = {
-    name: os.environ.setdefault(f"TESTS_{name}", os.environ.pop(name, ""))
-    for name in ("NLTK_DATA", "LALKIT_DATA", "XDG_CACHE_HOME")
-}
+VARIABLES = ("NLTK_DATA", "LALKIT_DATA", "XDG_CACHE_HOME")
+PLACES = {name: os.environ.setdefault(f"TESTS_{name}", os.environ.pop(name, "")) for name in VARIABLES}
 NLTK_PLACES, nltk.data.path = [*filter(None, PLACES["NLTK_DATA"].split(os.pathsep)), *nltk.data.path], []
 
 # No deadline: a first example that loads a tokenizer or compiles a kernel is not slow code.

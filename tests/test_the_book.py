@@ -1,4 +1,4 @@
-"""The book: every notebook, card and page is in a table of contents. `make book` itself fails on a warning and on a broken link."""
+"""The book: every notebook, card and page is in a table of contents. `make book` itself fails on a warning or a broken link."""
 
 import re
 from pathlib import Path
