@@ -255,7 +255,7 @@ class ParseResult:
         """Return the k best other ways to read the sentence, each with its `.reading`: its probability, and what differs.
 
         >>> print(result.alternatives(2)[1].reading)
-        # probability of these arcs 6.165e-06, score -6.4487: +2->3  -4->3
+        # probability of these arcs 8.332e-05, score -14.9460: +2->3  +3->4  -2->4  -4->3
 
         The first one is this parse, or the best tree; the most probable structures follow. Under constraints, all obey them.
 

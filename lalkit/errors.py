@@ -23,7 +23,8 @@ T = TypeVar("T")
 # What moves the cursor of a terminal, colours it, ends a line or turns the direction of writing; and what is no character.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 warn_once = cache(logging.getLogger("lalkit").warning)  # the same message only the first time
-LONGEST, MOST = 3_000, 10**9  # characters of a message, and of its remedy; the bound of a whole number that has no other one
+LONGEST = 3_000  # characters of a message, and of its remedy
+MOST = 10**9  # the bound of a whole number that has no other one
 
 
 def safe(text: str, keep: str = "") -> str:

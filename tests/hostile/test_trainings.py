@@ -42,11 +42,11 @@ def test_an_epoch_is_saved_before_it_is_evaluated(small, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "predict", no_memory)
+        patch.setattr("lalkit.network.model.Model.parse", no_memory)
         with pytest.raises((MemoryError, LalkitError)):
             command(*ONE, cwd=small)
     assert (small / "run" / "resume.json").exists()
-    monkeypatch.setattr(loop.Run, "step", None)
+    monkeypatch.setattr(loop.Training, "step", None)
     code, _, err = command(*ONE, "--resume", cwd=small)
     assert code == 0, err
     assert lalkit.load(small / "run").info["dev"]["sentences"] == 2
@@ -56,7 +56,7 @@ def test_two_trainings_into_one_folder(small, monkeypatch):
     """The second is refused while the first is at work, and the first ends as if there had been no second."""
     (small / "run").mkdir()
     (small / "run" / ".model.json.4194305.part").write_text("half")  # a kill left this behind: it is cleared away
-    second, epoch = [], loop.Run.epoch
+    second, epoch = [], loop.Training.epoch
 
     def epoch_and_another_training(run):
         if not second:
@@ -64,7 +64,7 @@ def test_two_trainings_into_one_folder(small, monkeypatch):
             second[0] = command(*ONE, "--seed", "2", cwd=small)
         epoch(run)
 
-    monkeypatch.setattr(loop.Run, "epoch", epoch_and_another_training)
+    monkeypatch.setattr(loop.Training, "epoch", epoch_and_another_training)
     code, _, err = command(*ONE, cwd=small)
     assert code == 0, err
     check_refusal(second[0][0], second[0][2], "run")
@@ -73,15 +73,15 @@ def test_two_trainings_into_one_folder(small, monkeypatch):
 
 
 def test_the_best_parser_is_kept_when_weights_turn_nan(small, monkeypatch):
-    epoch = loop.Run.epoch
+    epoch = loop.Training.epoch
 
     def spoiled(run):
         epoch(run)
         if run.state.epoch == 2:
             with torch.no_grad():
-                next(p for p in run.network.parameters() if p.requires_grad).fill_(float("nan"))
+                next(p for p in run.model.network.parameters() if p.requires_grad).fill_(float("nan"))
 
-    monkeypatch.setattr(loop.Run, "epoch", spoiled)
+    monkeypatch.setattr(loop.Training, "epoch", spoiled)
     code, _, err = command(*TRAIN, "--epochs", "3", cwd=small)
     check_refusal(code, err, "train.rate")
     assert lalkit.load(small / "run").info["epoch"] == 1

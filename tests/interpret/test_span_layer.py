@@ -96,7 +96,7 @@ def test_the_text_has_the_numbers_of_the_table(parser, sample):
 
 def test_a_result_has_the_text_and_the_page(parser, tmp_path):
     result = parser.parse("The clerk counted the ballots in the hall.")
-    assert result.explain(top=2) == parser.attribution.explain(result.terms, top=2)
+    assert result.explain(top=2) == parser.attribution.explain(result._look(), top=2)
     html = result.explore(gold=result.sentence).save(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "ballots" in html and "Terms of scores" in html
     with pytest.raises(ModelError, match="inside the span"):

@@ -15,7 +15,7 @@ from lalkit.config import override, tiny
 from lalkit.draw.figures import drawn, heads_figure
 from lalkit.errors import LalkitError
 from lalkit.evaluation.scores import by_label, evaluate
-from lalkit.interpret import questions, source
+from lalkit.interpret import patching, source
 from lalkit.studies import label_heads
 from lalkit.studies.label_heads import TRAINED, HeadsRun, compare_heads, measure, read_runs
 from lalkit.studies.label_heads import tests as make_tests
@@ -222,7 +222,7 @@ def test_mixed_heads_have_controls_alone_and_unknown_labels_are_refused(tiny_spa
 
 def test_what_serves_every_layer_names_none():
     """A third layer needs its own file, and its place in `layer_of`."""
-    for module in (label_heads, source, questions):
+    for module in (label_heads, source, patching):
         assert not re.search("(import|from) .*(paper|span)_layer", inspect.getsource(module))
 
 

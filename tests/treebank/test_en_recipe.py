@@ -19,7 +19,7 @@ def test_constituents_agree_with_the_arcs(mixed, tiny_parser, tmp_path):  # noqa
     assert len(lessons(f"{tmp_path}/silver+sample:constituents", "joint", 150).sentences) == 7 + 176
     parser = Parser.load(tiny_parser)
     for sentence in (s for s in silver if len(s) <= 5):
-        free = parser.parse(list(sentence.words), require=[f"{d}->{h}" for d, h in enumerate(sentence.heads, 1)])
+        free = parser.parse(list(sentence.words), require=[f"{h}->{d}" for d, h in enumerate(sentence.heads, 1)])
         assert free.sentence.constituents == sentence.constituents
     (tmp_path / "silver" / "dev.conllu").unlink()
     with pytest.raises(CorpusError, match="dev"):
