@@ -96,13 +96,13 @@ def test_the_text_has_the_numbers_of_the_table(parser, sample):
 
 def test_a_result_has_the_text_and_the_page(parser, tmp_path):
     result = parser.parse("The clerk counted the ballots in the hall.")
-    assert result.explain(top=2) == parser.attribution.explain(result._look(), top=2)
+    seen = parser.attribution.look([result.sentence], probabilities=True)
+    assert result.explain(top=2) == parser.attribution.explain(*seen, top=2) and "probability" in result.explain()
     html = result.explore(gold=result.sentence).save(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "ballots" in html and "Terms of scores" in html
     with pytest.raises(ModelError, match="inside the span"):
         result.look  # noqa: B018
-    data = parser.attribution.page([result.terms], title="t", model="m")
-    explorer(data)  # checks that terms add up
+    explorer(data := parser.attribution.page([result.terms], title="t", model="m"))  # checks that terms add up
     table, (shown,) = result.terms.table, data["sentences"]
     assert len(shown["spans"]) == len(result.terms.spans)
     for span in shown["spans"]:
