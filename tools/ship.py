@@ -81,6 +81,7 @@ LICENCES = {
     "ptb-sample": "non-commercial use only (weights learned from the Penn Treebank sample, LDC)",
     "ewt": "CC BY-SA 4.0",
     "gum": "CC BY-SA 4.0",  # of some of its texts
+    "masc": "CC BY 3.0",  # its owners ask for no more than their name
     "sample": "CC BY 4.0",
     "sample-zh": "CC BY 4.0",
     "sinica": "CC BY-NC-SA 2.5 (weights and word list learned from the Sinica Treebank sample, CKIP, Academia Sinica)",

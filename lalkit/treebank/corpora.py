@@ -8,6 +8,7 @@
 | craft      | CRAFT treebank + dependencies                | 60 / 7 articles / none        | gold, Stanford style  |
 | ewt        | UD English EWT, dependencies alone           | by file, no test              | gold, UD              |
 | gum        | GUM; gum/news,voyage: only these genres      | by document                   | gold, UD              |
+| masc       | MASC, twelve genres, constituents by hand    | by document, no test          | our rules (from tags) |
 | sinica     | NLTK sinica_treebank (traditional Chinese)   | by line: 8 / 1 / 1 of ten     | gold roles            |
 | a folder   | {train,dev,test}.trees and, if any, .conllu  | by file                       | from the .conllu      |
 
@@ -395,10 +396,11 @@ CORPORA = {
     "craft": Corpus("local", ("structural-annotation/treebank/penn",), _craft, SPLITS[:2]),
     "ewt": Corpus("local", (), splits=SPLITS[:2]),
     "gum": Corpus("local", ("splits.tsv", "dep", "const"), _gum),
+    "masc": Corpus("local", ("train.trees",), splits=SPLITS[:2]),
     "sinica": Corpus("nltk", ("sinica_treebank",), _sinica),
 }
 NAMES = tuple(CORPORA)
-BY_HAND = ("ewt", "gum")  # lalkit cannot download these
+BY_HAND = ("ewt", "gum", "masc")  # lalkit cannot download these
 
 
 def _read(name: str, folder: Path, split: str, task: str) -> Sentences:
@@ -487,11 +489,10 @@ def fetch(name: str) -> Path:
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             remedy = "Is this machine online, and its disk not full? Try again, or see data/README.md."
             raise CorpusError(f"{name} could not be downloaded ({error})", remedy=remedy) from None
-    folder = find(name)
-    if folder is None:
-        remedy = f"Delete it in {cache_folder()} or in NLTK's folder, and fetch it again."
-        raise CorpusError(f"{name} was downloaded but is not complete", remedy=remedy)
-    return folder
+    if folder := find(name):
+        return folder
+    remedy = f"Delete it in {cache_folder()} or in NLTK's folder, and fetch it again."
+    raise CorpusError(f"{name} was downloaded but is not complete", remedy=remedy)
 
 
 def _fetch_craft(target: Path) -> None:

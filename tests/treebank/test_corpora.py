@@ -95,6 +95,7 @@ def test_counts_of_the_corpora():
     expected = {
         ("ewt", "train"): (12_544, 288, 0), ("ewt", "dev"): (2_001, 31, 0), ("gum", "train"): (3_707, 142, 2_336),
         ("gum", "dev"): (438, 24, 333), ("ptb-sample", "train"): (3401, 0, 0), ("craft", "dev"): (2780, 0, 0),
+        ("masc", "train"): (3_322, 0, 0), ("masc", "dev"): (632, 0, 0),
     }  # fmt: skip
     found = {key: load(*key) for key in expected}
     for key, (sentences, crossing, disagreeing) in expected.items():
@@ -207,7 +208,7 @@ def empty_machine(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [("ptb-sample", "data fetch ptb-sample"), ("sinica", "data fetch sinica"), ("craft", "data fetch craft"),
-     ("gum/news", "LALKIT_DATA"), ("ewt", "LALKIT_DATA"), ("nowhere", "ptb-sample")],
+     ("gum/news", "LALKIT_DATA"), ("ewt", "LALKIT_DATA"), ("masc", "LALKIT_DATA"), ("nowhere", "ptb-sample")],
 )  # fmt: skip
 def test_a_missing_corpus_says_how_to_get_it(name, remedy, empty_machine):
     with pytest.raises(CorpusError, match=f"\n.*{remedy}"):
