@@ -23,7 +23,10 @@ if os.name == "posix" and os.path.expanduser("~") == "~":
             os.environ["HOME"] = home
 
 __version__ = "0.2.0"
-__all__ = ["LabelAttention", "ParseResult", "Parser", "SpanLabelAttention", "Treebank", "compare", "load"]
+__all__ = [
+    "LabelAttention", "LalkitError", "Model", "ParseResult", "Parser", "SpanLabelAttention", "Treebank", "compare", "evaluate",
+    "load", "plan", "read_sweep", "sweep", "train",
+]  # fmt: skip
 
 _PLACES = {
     "load": "api",
@@ -31,6 +34,13 @@ _PLACES = {
     "Parser": "api",
     "ParseResult": "api",
     "Treebank": "treebank.corpora",
+    "evaluate": "evaluation.scores",
+    "train": "training.loop",
+    "plan": "reproduce.sweep",
+    "sweep": "reproduce.sweep",
+    "read_sweep": "reproduce.report",
+    "LalkitError": "errors",
+    "Model": "network.model",
     "LabelAttention": "network.label_attention",
     "SpanLabelAttention": "network.span_attention",
 }
@@ -38,8 +48,14 @@ _PLACES = {
 
 if TYPE_CHECKING:  # a type checker reads the names here, and refuses all others
     from lalkit.api import Parser, ParseResult, compare, load
+    from lalkit.errors import LalkitError
+    from lalkit.evaluation.scores import evaluate
     from lalkit.network.label_attention import LabelAttention
+    from lalkit.network.model import Model
     from lalkit.network.span_attention import SpanLabelAttention
+    from lalkit.reproduce.report import read_sweep
+    from lalkit.reproduce.sweep import plan, sweep
+    from lalkit.training.loop import train
     from lalkit.treebank.corpora import Treebank
 else:
 

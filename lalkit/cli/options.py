@@ -140,8 +140,8 @@ def output_folder(text: str) -> Path:
 
 
 TREEBANK = (
-    "A treebank: sample, sample-zh, ptb-sample, craft, ewt, gum (gum/news,voyage for some genres), masc, sinica, a folder of .trees "
-    "and .conllu files, or a mixture such as craft:constituents+ewt*0.5."
+    "A treebank: sample, sample-zh, ptb-sample, craft, ewt, gum (gum/news,voyage for some genres), masc, sinica, a folder of "
+    ".trees and .conllu files, or a mixture such as craft:constituents+ewt*0.5."
 )
 PARSER = "A trained parser: a shipped one by name, default for the usual one, a folder, or hf:owner/name."
 PRECISION = "The precision of the computation: fp32 (exact), bf16, or auto (bf16 for many words where it is faster)."

@@ -17,8 +17,8 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import scipy  # it loads scipy.stats when that is first used
 from numpy.typing import ArrayLike
-from scipy import stats
 
 # Score -> the columns of a table of sentences (`Evaluation.table`) that it is made of: right, in gold, predicted.
 COUNTS = {
@@ -56,17 +56,17 @@ def welch(first: ArrayLike, second: ArrayLike, margin: float) -> Welch:
     # All runs of a system are equal, so that there is no spread to measure the difference by.
     if a.std() == b.std() == 0:
         return Welch(difference, difference, difference, float(difference == 0), float(abs(difference) >= margin))
-    test = stats.ttest_ind(a, b, equal_var=False)
+    test = scipy.stats.ttest_ind(a, b, equal_var=False)
     interval = test.confidence_interval(0.95)
-    above = stats.ttest_ind(a + margin, b, equal_var=False, alternative="greater").pvalue
-    below = stats.ttest_ind(a - margin, b, equal_var=False, alternative="less").pvalue
+    above = scipy.stats.ttest_ind(a + margin, b, equal_var=False, alternative="greater").pvalue
+    below = scipy.stats.ttest_ind(a - margin, b, equal_var=False, alternative="less").pvalue
     return Welch(difference, float(interval.low), float(interval.high), float(test.pvalue), float(max(above, below)))
 
 
 def mean_of_runs(values: ArrayLike) -> tuple[float, float, float]:
     """Return the mean of runs and its 95 % interval by t; the interval of a single run is nan."""
     a = np.asarray(values, dtype=np.float64)
-    half = stats.t.ppf(0.975, len(a) - 1) * a.std(ddof=1) / np.sqrt(len(a)) if len(a) > 1 else float("nan")
+    half = scipy.stats.t.ppf(0.975, len(a) - 1) * a.std(ddof=1) / np.sqrt(len(a)) if len(a) > 1 else float("nan")
     return float(a.mean()), float(a.mean() - half), float(a.mean() + half)
 
 
@@ -113,7 +113,7 @@ def split_tests(scores: ArrayLike) -> list[float]:
                 continue  # the same split was seen from its other side
             sides = a[list(group)], np.delete(a, group)
             facts = [(side.mean(), side.std(ddof=1) if len(side) > 1 else 0.0, len(side)) for side in sides]
-            test = stats.ttest_ind_from_stats(*facts[0], *facts[1], equal_var=len(a) == 3)
+            test = scipy.stats.ttest_ind_from_stats(*facts[0], *facts[1], equal_var=len(a) == 3)
             found.append(float(test.pvalue))
     return found
 
@@ -190,7 +190,7 @@ def paired_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed:
         raise ValueError(f"{len(d)} pairs: at least two are needed")
     mean, low, high = mean_of_runs(d)
     error = d.std(ddof=1) / np.sqrt(len(d))
-    p = float(2 * stats.t.sf(abs(mean) / error, len(d) - 1)) if error > 0 else float(mean == 0)
+    p = float(2 * scipy.stats.t.sf(abs(mean) / error, len(d) - 1)) if error > 0 else float(mean == 0)
     return Paired(mean, low, high, p, _share(lambda swaps: (swaps * 2 - 1) @ d, d.sum(), len(d), rounds, seed))
 
 

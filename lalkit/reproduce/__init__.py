@@ -1,1 +1,5 @@
-"""Notebooks and sweeps that run strictly, and the reports made from them."""
+"""Run notebooks with parameters."""
+
+from lalkit.reproduce.notebook import read_list, read_profile, run_dir, run_notebook
+
+__all__ = ["read_list", "read_profile", "run_dir", "run_notebook"]
