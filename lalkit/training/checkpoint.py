@@ -170,20 +170,23 @@ ROWS = {
 }  # fmt: skip
 # With a `glass` boundary, the edges have a row for every label, too.
 GLASS = {"spans.boundary.first.": "labels", "spans.boundary.last.": "labels"}
+LAST_LAYER = ("label_attention.", "spans.", "arcs.project.")
 
 
 @torch.no_grad()
 def start_from(model: Model, folder: str | Path) -> None:
     """Initialise a new model from the weights of a trained parser.
 
-    Labels, tags, words and characters are matched by their names; new ones keep their random rows. Raises
-    ModelError if anything else has another shape.
+    Labels, tags, words and characters are matched by their names; new ones keep their random rows. If the parser has another
+    last layer, that layer and what reads its vectors begin anew. Raises ModelError if anything else has another shape.
     """
     loaded, inside = load_model(folder), model.config.model.span_attention
+    kinds = {(bool(m.label_attention), bool(m.span_attention)) for m in (loaded.config.model, model.config.model)}
+    anew = LAST_LAYER if len(kinds) == 2 else ()
     weights = trained(loaded.network)
     rows = ROWS | GLASS if inside is not None and inside.boundary == "glass" else ROWS
     for name, p in model.network.named_parameters():
-        if not p.requires_grad:
+        if not p.requires_grad or name.startswith(anew):
             continue
         kind = next((kind for beginning, kind in rows.items() if name.startswith(beginning)), None)
         if name not in weights or weights[name].shape[bool(kind) :] != p.shape[bool(kind) :]:

@@ -96,6 +96,17 @@ def test_starting_from_another_parser(tiny_parser, tmp_path, boundary):
         start_from(Model(Network(config.model, known), known, None, config, {}), tmp_path)
 
 
+def test_a_start_with_another_last_layer_gives_all_but_that_layer(tiny_parser):
+    loaded = load_model(tiny_parser)
+    config = override(loaded.config, {"model.label_attention": None, "model.span_attention": {"d_key": 4}})
+    network, old = Network(config.model, loaded.vocab), dict(loaded.network.named_parameters())
+    before = {name: p.clone() for name, p in network.named_parameters()}
+    start_from(Model(network, loaded.vocab, None, config, {}), tiny_parser)
+    for name, p in network.named_parameters():
+        anew = name.startswith(("spans.", "arcs.project."))
+        assert torch.equal(p, before[name] if anew else old[name]), name
+
+
 def test_an_encoder_of_a_folder_travels_with_its_parser(tmp_path):
     shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     BertModel(BertConfig(vocab_size=30522, **shape)).save_pretrained(tmp_path / "encoder")
