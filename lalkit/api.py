@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from nltk.tree import Tree
     from torch import Tensor
 
+    from lalkit.draw.comparison import Comparison
     from lalkit.draw.local_server import LocalServer
-    from lalkit.draw.side_by_side import Comparison
     from lalkit.interpret.contributions import Look
     from lalkit.interpret.patching import Vectors
     from lalkit.interpret.source import AttributionSource, Heads
@@ -1195,7 +1195,7 @@ def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
     Raises:
         LalkitError: The sentences are not the same, or there are none.
     """
-    from lalkit.draw.side_by_side import Comparison
+    from lalkit.draw.comparison import Comparison
 
     sides = [side if isinstance(side, Parser) else _trees(side) for side in (first, second)]
     if texts is None:

@@ -1,6 +1,22 @@
-"""Drawings of results: trees and arcs as SVG; the explorer, a page. They take results, never the parser."""
+"""Drawings of results: trees and arcs as SVG; the explorer, a page; figures. They take results, never the parser."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from lalkit.draw.explorer import explorer, explorer_frame
 from lalkit.draw.tree import draw_arcs, draw_joint, draw_layers, draw_tree
 
-__all__ = ["draw_arcs", "draw_joint", "draw_layers", "draw_tree", "explorer", "explorer_frame"]
+__all__ = [
+    "COLOURS", "draw_arcs", "draw_joint", "draw_layers", "draw_tree", "explorer", "explorer_frame", "side_by_side",
+    "span_triangle", "sweep_figure", "word_heat",
+]  # fmt: skip
+
+if TYPE_CHECKING:
+    from lalkit.draw.figures import COLOURS, side_by_side, span_triangle, sweep_figure, word_heat
+else:
+
+    def __getattr__(name: str):
+        """Load a figure when it is first used: a tree needs no matplotlib."""
+        if name in __all__:
+            return getattr(import_module("lalkit.draw.figures"), name)
+        raise AttributeError(f"module 'lalkit.draw' has no attribute {name!r}")

@@ -6,6 +6,7 @@ Colours are seaborn's palette for colour-blind people. Heat maps can be read in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,7 +20,11 @@ from lalkit.draw.svg import use_fonts
 from lalkit.evaluation.statistics import mean_of_runs
 
 PALETTE = "colorblind"
-BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = sns.color_palette(PALETTE).as_hex()
+NAMES = ["blue", "orange", "green", "red", "purple", "brown", "pink", "grey", "yellow", "sky"]
+COLOURS = SimpleNamespace(**dict(zip(NAMES, sns.color_palette(PALETTE).as_hex())))  # such as COLOURS.blue
+BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = vars(
+    COLOURS
+).values()  # until all lessons use COLOURS
 HEAT = "cividis"
 NOTHING = "nothing"  # beside a missing span, and beside an extra one
 TRAINED = "as trained"
@@ -51,10 +56,10 @@ def head_bars(
     for axis, label in zip(panels, labels):
         rows = table[table["label"] == label].nlargest(top, value).reset_index(drop=True)
         names = "head " + rows["head"].astype(str)
-        sns.barplot(rows, x=value, y=names, color=BLUE, width=0.7, errorbar=None, ax=axis)
+        sns.barplot(rows, x=value, y=names, color=COLOURS.blue, width=0.7, errorbar=None, ax=axis)
         axis.hlines(rows.index, rows["low"], rows["high"], color="black", lw=1)
         if beside:
-            axis.plot(rows[beside], rows.index, "D", color=ORANGE, ms=5, label=f"{beside} (all spans)")
+            axis.plot(rows[beside], rows.index, "D", color=COLOURS.orange, ms=5, label=f"{beside} (all spans)")
         axis.set_title(f"{label} ({rows['spans'].iloc[0]:,} spans)" if "spans" in rows else label, fontsize=9)
         _small_labels(axis, value)
     if beside:
@@ -78,7 +83,7 @@ def attention_heat(
     axis.set_xticks(axis.get_xticks(), names, rotation=60, ha="right", fontsize=8)
     axis.tick_params(axis="y", labelsize=8, rotation=0)
     for column in marks:
-        axis.axvspan(column, column + 1, fill=False, edgecolor=RED, lw=1.5)
+        axis.axvspan(column, column + 1, fill=False, edgecolor=COLOURS.red, lw=1.5)
     return figure
 
 
@@ -224,7 +229,14 @@ def calibration_figure(table: pd.DataFrame) -> Figure:
     rows["when"] = np.where(rows["fitted"], "after the fit", "before")
     figure, panels = side_by_side(3, 10.8, 4.2, sharey=True)
     times = ["before", "after the fit"]
-    style = {"x": "x", "y": "y", "hue": "when", "hue_order": times, "palette": [ORANGE, BLUE], "style": "when"}
+    style = {
+        "x": "x",
+        "y": "y",
+        "hue": "when",
+        "hue_order": times,
+        "palette": [COLOURS.orange, COLOURS.blue],
+        "style": "when",
+    }
     style |= {"style_order": times, "markers": ["o", "s"], "dashes": False, "errorbar": ("pi", 100)}
     for axis, (kind, title) in zip(panels, CALIBRATED.items()):
         axis.plot([0, 100], [0, 100], color="black", lw=0.8)
@@ -247,7 +259,7 @@ def readings_figure(table: pd.DataFrame) -> Figure:
     use_fonts(table["sentence"])
     percent = table.assign(percent=100 * table["probability"])
     height = 0.3 * len(table) / table["sentence"].nunique() + 0.8
-    style = {"kind": "bar", "sharey": False, "color": BLUE, "height": height, "aspect": 10 / height}
+    style = {"kind": "bar", "sharey": False, "color": COLOURS.blue, "height": height, "aspect": 10 / height}
     grid = sns.catplot(percent, x="percent", y="reading", row="sentence", **style)
     grid.set_titles("").set(ylabel="", xlim=(0, 1.15 * percent["percent"].max()))
     for axis, sentence in zip(grid.axes.flat, grid.row_names):
@@ -278,14 +290,14 @@ def span_triangle(
     for (i, j), value in sorted(values.items(), key=lambda item: item[0] in outlined):  # thick edges on top
         x, y, thick, strength = (i + j) / 2, j - i, (i, j) in outlined, np.clip(value / limit, -1, 1)
         colour, ink = plt.get_cmap("PuOr")((1 + 0.8 * strength) / 2), "white" if strength > 0.6 else "black"
-        edge, width = ("black", 2.6) if thick else (GREY, 0.5)
+        edge, width = ("black", 2.6) if thick else (COLOURS.grey, 0.5)
         axis.add_patch(Rectangle((x - 0.47, y - 0.44), 0.94, 0.88, facecolor=colour, edgecolor=edge, lw=width))
         text = texts.get((i, j), "") if texts else f"{value:g}"
         axis.text(x, y, text, ha="center", va="center", fontsize=9, color=ink)
     for k, word in enumerate(words):
         axis.text(k + 0.5, 0.3, word, ha="center", va="center", fontsize=10)
     for k in range(len(words) + 1):
-        axis.text(k, 0.02, str(k), ha="center", va="center", fontsize=7, color=GREY)
+        axis.text(k, 0.02, str(k), ha="center", va="center", fontsize=7, color=COLOURS.grey)
     axis.set(xlim=(-0.1, len(words) + 0.1), ylim=(-0.15, len(words) + 0.55))
     axis.axis("off")
 

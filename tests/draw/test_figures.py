@@ -1,10 +1,15 @@
 """Figures show what their tables say: bars as long, cells as bright, ribbons as wide as the numbers."""
 
+import subprocess
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import seaborn as sns
 
+from lalkit import draw
 from lalkit.draw.figures import attention_heat, error_heat, head_bars, span_triangle, sweep_figure
 from lalkit.evaluation.statistics import mean_of_runs
 
@@ -89,3 +94,10 @@ def test_a_triangle_has_a_cell_for_every_span_that_is_given():
     assert none.std() < 0.01, "0 has no colour"
     assert below[0] > below[2] and above[2] > above[0], "orange below 0, purple above"
     assert not cut_off(figure)
+
+
+def test_lessons_reach_the_figures_by_one_name_and_a_tree_loads_no_matplotlib():
+    assert draw.COLOURS.blue == sns.color_palette("colorblind").as_hex()[0]
+    assert all(hasattr(draw, name) for name in draw.__all__)
+    program = "import sys; from lalkit import draw; draw.draw_joint; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
