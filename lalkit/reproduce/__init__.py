@@ -1,5 +1,5 @@
 """Run notebooks with parameters."""
 
-from lalkit.reproduce.notebook import read_list, read_profile, run_dir, run_notebook
+from lalkit.reproduce.notebook import committed, read_list, read_profile, run_dir, run_notebook
 
-__all__ = ["read_list", "read_profile", "run_dir", "run_notebook"]
+__all__ = ["committed", "read_list", "read_profile", "run_dir", "run_notebook"]

@@ -32,6 +32,7 @@ from pydantic import AllowInfNan, TypeAdapter, ValidationError
 from lalkit.errors import LalkitError, ParameterError, did_you_mean
 from lalkit.evaluation import provenance
 from lalkit.files import find_json, in_utf8, read_json, remove_parts, write_json, writing
+from lalkit.treebank.corpora import repository
 
 TAG = "parameters"
 FORM = "Write each line like: epochs: int = 3  # help. Types: str, int, float, bool, list[...]."
@@ -182,6 +183,15 @@ def read_profile(profile: str, *tables: str) -> str:
     if profile not in known:
         raise ParameterError(f"there is no profile {profile!r}", remedy=f"Profiles: committed, {', '.join(known)}.")
     return f"Profile {profile}: this notebook {known[profile]}. book/reproduce.md has the commands."
+
+
+def committed(file: str) -> Path:
+    """Return the path of a file of the repository, such as figures/table.csv, wherever a notebook runs.
+
+    >>> committed("figures/peers/peers.csv").name
+    'peers.csv'
+    """
+    return repository() / file
 
 
 def read_list(value: str | Sequence) -> Sequence:

@@ -89,6 +89,12 @@ class Treebank:
             return replace(self, sentences=self.sentences[place], problems=())
         return self.sentences[place]
 
+    def sample(self, count: int) -> Treebank:
+        """Return `count` sentences from all over the treebank, at equal distances. 0 means all sentences."""
+        from lalkit.treebank.check import subset  # it imports this module
+
+        return replace(self, sentences=tuple(subset(self.sentences, count)), problems=())
+
     def search(self, pattern: str, **conditions) -> Hits:
         """Search the gold trees with a pattern of tgrep, such as "SBAR < (IN < that)". conditions: those of `Pattern`.
 
