@@ -6,6 +6,7 @@ Colours are seaborn's palette for colour-blind people. Heat maps can be read in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -300,6 +301,12 @@ def span_triangle(
         axis.text(k, 0.02, str(k), ha="center", va="center", fontsize=7, color=COLOURS.grey)
     axis.set(xlim=(-0.1, len(words) + 0.1), ylim=(-0.15, len(words) + 0.55))
     axis.axis("off")
+
+
+def save(figure: Figure, table: pd.DataFrame, path: Path) -> None:
+    """Save a figure as PATH.png, and beside it the table that it shows as PATH.csv, with the names of its rows if it has any."""
+    figure.savefig(f"{path}.png", dpi=150)
+    table.to_csv(f"{path}.csv", index=not isinstance(table.index, pd.RangeIndex))
 
 
 def drawn(table: pd.DataFrame) -> pd.DataFrame:

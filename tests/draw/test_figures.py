@@ -101,3 +101,11 @@ def test_lessons_reach_the_figures_by_one_name_and_a_tree_loads_no_matplotlib():
     assert all(hasattr(draw, name) for name in draw.__all__)
     program = "import sys; from lalkit import draw; draw.draw_joint; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_a_figure_is_saved_beside_its_table(tmp_path):
+    figure, (axis,) = draw.side_by_side(1, 2, 2)
+    for table, first in ((TABLE, "label,head"), (TABLE.set_index("label"), "label,head"), (TABLE[["head"]], "head")):
+        draw.save(figure, table, tmp_path / "v0.5")
+        assert (tmp_path / "v0.5.csv").read_text(encoding="utf-8").startswith(first)
+    assert (tmp_path / "v0.5.png").stat().st_size > 500
