@@ -4,7 +4,6 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import asdict
 from inspect import signature
 from pathlib import Path
 from pydoc import locate
@@ -15,9 +14,8 @@ import pandas as pd
 import pytest
 
 from lalkit.cli.parser_commands import serve
-from lalkit.evaluation.statistics import holm, mean_of_runs, welch
+from lalkit.evaluation.statistics import mean_of_runs
 from lalkit.reproduce import report
-from lalkit.reproduce.sweep import ALL_OTHERS, Same, describe
 from tests.command import commands, lalkit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -163,28 +161,23 @@ def sweeps(name: str) -> list[report.Sweep]:
 
 
 def cells() -> pd.DataFrame:
-    tables = [report.cell_table(sweep).rename(columns={"last layer": "cell"}) for sweep in sweeps("trial")]
+    tables = [sweep.cells().rename(columns={"last layer": "cell"}) for sweep in sweeps("trial")]
     return pd.concat(tables[:3])
 
 
 def family(name: str) -> pd.DataFrame:
     """Return the comparisons of the claims of one file, over all treebanks and each once, with p corrected for all of them."""
-    rows = []
-    for sweep in sweeps(name):
-        for claim in sweep.description.claims:
-            same = isinstance(claim, Same)
-            first, other = (claim.same, claim.as_) if same else (claim.better, claim.than)
-            for second in sweep.cells if other == ALL_OTHERS else [describe(other)]:
-                runs = [
-                    sweep.cells.get(cell, sweep.runs[:0])[claim.by].astype(float) for cell in (describe(first), second)
-                ]
-                if second != describe(first) and min(map(len, runs)) > 1:
-                    test = asdict(welch(*runs, claim.within if same else report.MARGIN))
-                    pair = f"{describe(first)} > {second}".replace("" if len(first) > 1 else f"{[*first][0]}: ", "")
-                    row = {"sweep": sweep.name, "pair": pair, "by": claim.by, "same": same}
-                    rows.append({**row, **test, "p": test["equal_p" if same else "p"]})
-    table = pd.DataFrame(rows).drop_duplicates(["sweep", "pair", "by", "same"])
-    return table.assign(p=holm(table["p"]))
+    table = report.comparisons(sweeps(name)).dropna(subset="tested").drop_duplicates(report.COMPARISON)
+    axis = sweeps(name)[0].axes[0] + ": " if len(sweeps(name)[0].axes) == 1 else ""
+    pairs = (table["cell"] + " > " + table["against"]).str.replace(axis, "")
+    return table.assign(pair=pairs, same=table["tested"] != table["p"], p=table["p_holm"])
+
+
+def test_the_counts_of_significant_claims_are_those_of_the_families():
+    stated = re.findall(r"(\d+) of (\d+) in `([a-z0-9-]+)`", DOCUMENTS)
+    tables = {name: family(name) for *_, name in stated}
+    assert len(stated) == 9
+    assert stated == [(str((table["p"] < 0.05).sum()), str(len(table)), name) for name, table in tables.items()]
 
 
 def over_seeds(name: str, keys: str, value: str) -> pd.DataFrame:

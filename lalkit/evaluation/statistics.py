@@ -70,33 +70,6 @@ def mean_of_runs(values: ArrayLike) -> tuple[float, float, float]:
     return float(a.mean()), float(a.mean() - half), float(a.mean() + half)
 
 
-def resampled_scores(counts: ArrayLike, rounds: int = 2000, seed: int = 0) -> np.ndarray:
-    """Return the F1 of every run in `rounds` bootstrap samples of the sentences: [rounds, runs].
-
-    counts: (matched, gold, predicted) of every run and sentence, [runs, N, 3]. In each round, all runs have the same sentences.
-    """
-    counts = np.asarray(counts, dtype=np.float64)
-    runs, size, _ = counts.shape
-    drawn = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), rounds).astype(np.float64)
-    sums = drawn @ counts.transpose(1, 0, 2).reshape(size, -1)
-    return f1_of_sums(sums.reshape(rounds, runs, 3))
-
-
-def bootstrap_interval(first: np.ndarray, second: np.ndarray, seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % interval of a difference of two systems by a hierarchical bootstrap: seeds, then sentences.
-
-    first, second: what `resampled_scores` returned for the runs of each system, [rounds, A] and [rounds, B]. Every round draws
-    the runs of each system again. Few runs make this interval too narrow; Welch's is the one that judges.
-    """
-    rng, means = np.random.default_rng(seed), []
-    for scores in (first, second):
-        rounds, runs = scores.shape
-        chosen = rng.integers(0, runs, (rounds, runs))
-        means.append(np.take_along_axis(scores, chosen, axis=1).mean(axis=1))
-    low, high = np.quantile(means[0] - means[1], [0.025, 0.975])
-    return float(low), float(high)
-
-
 def split_tests(scores: ArrayLike) -> list[float]:
     """Return the p of every split of one system's runs into two groups: tests of a difference that is not there.
 

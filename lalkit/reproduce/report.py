@@ -1,13 +1,14 @@
 """Report sweeps: one tidy table with a row for each run, the tests of every pair of cells, the claims, and a figure.
 
 A cell is one combination of the grid's values. Its runs differ only in their seed, so the unit of every test of cells is the
-run: Welch's t test over the seeds, with the 95 % interval of the difference, corrected by Holm within a table. Beside it stand a
-hierarchical bootstrap (seeds, then sentences) and an equivalence test, because "not significant" does not mean "equal".
+run: Welch's t test over the seeds, with the 95 % interval of the difference, corrected by Holm. Beside it stands an equivalence
+test, because "not significant" does not mean "equal". The p of claims are corrected over their family: the claims of one file in
+all sweeps that are reported together.
 
 A report has these files; `read_sweep` reads a sweep from them as well as from the folder of its runs:
 
     NAME.csv                a row for each run: its cell, seed, scores, weights, minutes, best epoch and learning curve
-    NAME-sentences.csv.gz   the counts of every sentence in every run, so that every interval can be computed again
+    NAME-sentences.csv.gz   the counts of every sentence in every run, for tests over sentences
     NAME.json               the description of the sweep, with its claims as they were written before the runs; the full
                             settings of every cell (`sweep.check` compares them with what the file gives now)
     NAME.md, NAME.png       the report
@@ -26,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from lalkit.draw.figures import sweep_figure
 from lalkit.draw.pages import png, render
@@ -44,14 +46,15 @@ NAMES = {"f1": "F1", "uas": "UAS", "las": "LAS", "tag_accuracy": "tags"}
 LEVEL = 0.05
 SHOWN = 6  # of the runs that are missing
 MARGIN = 0.3  # points: cells that differ by less are called equal
-COMPARED = ["seeds", "difference", "low", "high", "p", "equal_p", "boot_low", "boot_high"]
+COMPARED = ["seeds", "difference", "low", "high", "p", "equal_p"]
+COMPARISON = ["sweep", "cell", "against", "by", "tested"]  # what makes two comparisons one
 HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "not significant at this size", "not in this sweep"
 FEW = "too few runs to test"
 REMEDY = "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/trial-sample, or the NAME.csv of a report."
 
 
 JUDGED = """*Better*: Welch's t test over seeds. *The same*: the equivalence test, with the margin that the claim states. p is
-corrected (Holm) for all claims of this table; the level is 5 %."""
+corrected (Holm) for all claims of: {}. The level is 5 %."""
 
 COUNTED_ALARMS = """Runs of one cell differ by chance alone, so a test at 5 % should call about 5 of 100 pairs of their groups
 different. *Over seeds*: the seeds of each cell split into two groups in all ways, by Welch's test (three seeds: each against the
@@ -82,21 +85,121 @@ class Sweep:
         return list(self.runs.columns[: self.runs.columns.get_loc("seed")])
 
     @cached_property
-    def cells(self) -> dict[str, pd.DataFrame]:
+    def groups(self) -> dict[str, pd.DataFrame]:
         """Return the runs of every cell that has one, in the plan's order, by the description of the cell."""
         names = self.runs[self.axes].apply(lambda row: describe(dict(row)), axis=1)
         return dict(list(self.runs.groupby(names, sort=False)))
 
-    @cached_property
-    def samples(self) -> dict[str, pd.DataFrame]:
-        """Return measure -> the score of every run (a column) in bootstrap samples of the sentences; nothing without counts."""
-        runs, measures = list(self.counts), COUNTED if self.counts else ()
-        samples = {name: statistics.resampled_scores(self.counts_of(runs, name)) for name in measures}
-        return {name: pd.DataFrame(scores, columns=runs) for name, scores in samples.items()}
-
     def counts_of(self, runs: Iterable[str], measure: str) -> np.ndarray:
         """Return (right, in gold, predicted) of every sentence of some runs: [runs, N, 3]."""
         return np.stack([self.counts[run][COUNTS[measure]].to_numpy() for run in runs])
+
+    def curves(self) -> pd.DataFrame:
+        """Return a row for each run and epoch with the scores on dev: the axes, seed, epoch, f1, uas, las."""
+        rows = [
+            {**{name: row[name] for name in (*self.axes, "seed")}, **epoch}
+            for row in self.runs.to_dict("records")
+            for epoch in json.loads(row["curve"] or "[]")
+        ]
+        return pd.DataFrame(rows, columns=[*self.axes, "seed", "epoch", *COUNTED])
+
+    def figure(self) -> Figure:
+        """Draw the runs with the interval of each cell, and the scores on dev by epoch."""
+        return sweep_figure(self.runs, self.curves(), self.axes, COUNTED)
+
+    def cells(self) -> pd.DataFrame:
+        """Return a row for each cell: the axes, the number of seeds, and for each score its mean, standard deviation (n - 1) and
+        95 % interval over the seeds (SCORE, SCORE sd, SCORE low, SCORE high); the means of weights, minutes and peak MB; and
+        `paper f1` and so on where the description names a row of the paper."""
+        rows = []
+        for runs in self.groups.values():
+            row = {**runs.iloc[0][self.axes], "seeds": len(runs)}
+            for score in SCORES:
+                values = runs[score].astype(float)
+                row[score], row[f"{score} low"], row[f"{score} high"] = statistics.mean_of_runs(values)
+                row[f"{score} sd"] = values.std(ddof=1)
+            row |= {size: runs[size].astype(float).mean() for size in ("parameters", "minutes", "peak_mb")}
+            rows.append(row | paper_scores(self.description, row))
+        return pd.DataFrame(rows)
+
+    def compare(self, first: str, second: str, measure: str, margin: float = MARGIN) -> dict | None:
+        """Compare two cells by one measure over their seeds.
+
+        Returns:
+            seeds (of the cell that has fewer); difference (of the means in points, first minus second), low, high and p of
+            Welch's test; equal_p of the equivalence test with this margin. None if one of the cells has no such score: a parser
+            of one layer lacks the scores of the other.
+        """
+        sides = [self.groups.get(cell, self.runs[:0])[measure].dropna().astype(float) for cell in (first, second)]
+        if not all(map(len, sides)):
+            return None
+        return {"seeds": min(map(len, sides)), **asdict(statistics.welch(*sides, margin))}
+
+    def pairs(self) -> pd.DataFrame:
+        """Compare every pair of cells by every measure, as `compare` does, with p corrected within each measure (p_holm)."""
+        rows = [
+            {"first": first, "second": second, "measure": measure, **compared}
+            for measure in COUNTED
+            for first, second in combinations(self.groups, 2)
+            if (compared := self.compare(first, second, measure))
+        ]
+        table = pd.DataFrame(rows, columns=["first", "second", "measure", *COMPARED])
+        return table.assign(p_holm=table.groupby("measure")["p"].transform(_corrected))
+
+    def claims(self, family: Iterable[Sweep] = ()) -> pd.DataFrame:
+        """Return a row for each claim of the description, with its verdict.
+
+        The columns are says, by, against (the cell it is compared with; of all others, the closest), those of `compare`, p_holm
+        and verdict. A claim that a cell is better is judged by Welch's p; a claim that two cells are the same by the p of the
+        equivalence test with its own margin. A claim about all others holds if it holds against each of them, and does not hold
+        if it does not hold against one.
+
+        family: The other sweeps over whose claims p is corrected, see `comparisons`.
+        """
+        table, judged = comparisons([self, *family]), []
+        for number, claim in enumerate(self.description.claims):
+            mine = table[(table["sweep"] == self.name) & (table["claim"] == number)]
+            against = mine.sort_values("difference").to_dict("records")
+            verdicts = {verdict(claim, comparison) for comparison in against}
+            together = next((v for v in (NOT, FEW, UNKNOWN, HOLDS) if v in verdicts), ABSENT)
+            judged.append({**(against or [{}])[0], "says": claim.says, "by": claim.by, "verdict": together})
+        return pd.DataFrame(judged, columns=["says", "by", "against", *COMPARED, "p_holm", "verdict"])
+
+    def false_alarms(self, measure: str = "f1", rounds: int = 1000) -> tuple[list[bool], list[bool]]:
+        """Test groups of runs of the *same* cell at 5 %: about 5 of 100 such tests should be significant.
+
+        Returns:
+            For all splits of the seeds of a cell into two groups (`split_tests`), whether p < 0.05; and the same for the test
+            over sentences (`f1_test`) between every two seeds of a cell, if the counts of sentences were kept.
+        """
+        over_seeds, over_sentences = [], []
+        for runs in self.groups.values():
+            runs = runs.dropna(subset=[measure])
+            over_seeds += [p < LEVEL for p in statistics.split_tests(runs[measure].astype(float))]
+            if self.counts and len(runs):
+                pairs = combinations(self.counts_of(runs["run"], measure), 2)
+                over_sentences += [statistics.f1_test(first, second, rounds).p < LEVEL for first, second in pairs]
+        return over_seeds, over_sentences
+
+
+def comparisons(sweeps: Iterable[Sweep]) -> pd.DataFrame:
+    """Compare the cells that the claims of a family of sweeps name.
+
+    Returns: a row for each comparison: sweep, claim (its number), cell, against, by, the columns of `Sweep.compare`, tested (the
+        p that judges it) and p_holm. p is corrected for all rows; a comparison that is there twice counts once.
+    """
+    rows = []
+    for sweep in {sweep.name: sweep for sweep in sweeps}.values():
+        for number, claim in enumerate(sweep.description.claims):
+            same = isinstance(claim, Same)
+            cell, other = (describe(claim.same), claim.as_) if same else (describe(claim.better), claim.than)
+            for against in [c for c in sweep.groups if c != cell] if other == ALL_OTHERS else [describe(other)]:
+                if found := sweep.compare(cell, against, claim.by, claim.within if same else MARGIN):
+                    row = {"sweep": sweep.name, "claim": number, "cell": cell, "against": against, "by": claim.by}
+                    rows.append({**row, **found, "tested": found["equal_p" if same else "p"]})
+    table = pd.DataFrame(rows, columns=[*COMPARISON, "claim", *COMPARED])
+    once = _corrected(table["tested"].mask(table.duplicated(COMPARISON)))
+    return table.assign(p_holm=table.assign(once=once).groupby(COMPARISON, dropna=False)["once"].transform("first"))
 
 
 def read_sweep(path: str | Path) -> Sweep:
@@ -160,32 +263,6 @@ def _rounded(score: float | None) -> float | None:
     return None if score is None else round(score, 4)
 
 
-def curve_table(sweep: Sweep) -> pd.DataFrame:
-    """Return a row for each run and epoch with the scores on dev: the axes, seed, epoch, f1, uas, las."""
-    rows = [
-        {**{name: row[name] for name in (*sweep.axes, "seed")}, **epoch}
-        for row in sweep.runs.to_dict("records")
-        for epoch in json.loads(row["curve"] or "[]")
-    ]
-    return pd.DataFrame(rows, columns=[*sweep.axes, "seed", "epoch", *COUNTED])
-
-
-def cell_table(sweep: Sweep) -> pd.DataFrame:
-    """Return a row for each cell: the axes, the number of seeds, and for each score its mean, standard deviation (n - 1) and 95 %
-    interval over the seeds (SCORE, SCORE sd, SCORE low, SCORE high); the means of weights, minutes and peak MB; and `paper f1`
-    and so on where the description names a row of the paper."""
-    rows = []
-    for runs in sweep.cells.values():
-        row = {**runs.iloc[0][sweep.axes], "seeds": len(runs)}
-        for score in SCORES:
-            values = runs[score].astype(float)
-            row[score], row[f"{score} low"], row[f"{score} high"] = statistics.mean_of_runs(values)
-            row[f"{score} sd"] = values.std(ddof=1)
-        row |= {size: runs[size].astype(float).mean() for size in ("parameters", "minutes", "peak_mb")}
-        rows.append(row | paper_scores(sweep.description, row))
-    return pd.DataFrame(rows)
-
-
 def paper_scores(description: Description, cell: dict) -> dict[str, float]:
     """Return the paper's f1, uas and las for a cell, as `paper f1` and so on; nothing if it has no such row.
 
@@ -205,68 +282,11 @@ def paper_scores(description: Description, cell: dict) -> dict[str, float]:
         raise ParameterError(f"{file.name}: {error}", where=f"{description.name}: paper", remedy=remedy) from None
 
 
-def compare(sweep: Sweep, first: str, second: str, measure: str, margin: float = MARGIN) -> dict | None:
-    """Compare two cells by one measure over their seeds.
-
-    Returns:
-        seeds (of the cell that has fewer); difference (of the means in points, first minus second), low, high and p of Welch's
-        test; equal_p of the equivalence test with this margin; boot_low and boot_high, the interval of the hierarchical
-        bootstrap, missing where the counts of sentences were not kept. None if one of the cells has no such score: a parser of
-        one layer lacks the scores of the other.
-    """
-    sides = [sweep.cells.get(cell, sweep.runs[:0]).dropna(subset=[measure]) for cell in (first, second)]
-    if not all(map(len, sides)):
-        return None
-    test, boot = statistics.welch(*(side[measure].astype(float) for side in sides), margin), (np.nan, np.nan)
-    if sweep.samples:
-        boot = statistics.bootstrap_interval(*(sweep.samples[measure][list(side["run"])].to_numpy() for side in sides))
-    return {"seeds": min(map(len, sides)), **asdict(test), "boot_low": boot[0], "boot_high": boot[1]}
-
-
-def pair_table(sweep: Sweep) -> pd.DataFrame:
-    """Compare every pair of cells by every measure, as `compare` does, with p corrected within each measure (p_holm)."""
-    rows = [
-        {"first": first, "second": second, "measure": measure, **compared}
-        for measure in COUNTED
-        for first, second in combinations(sweep.cells, 2)
-        if (compared := compare(sweep, first, second, measure))
-    ]
-    table = pd.DataFrame(rows, columns=["first", "second", "measure", *COMPARED])
-    return table.assign(p_holm=table.groupby("measure")["p"].transform(_corrected))
-
-
 def _corrected(p: pd.Series) -> pd.Series:
     """Return the p values corrected for their number; a missing one stays missing and does not count."""
     corrected, known = p.astype(float), p.notna()
     corrected[known] = statistics.holm(p[known])
     return corrected
-
-
-def claim_table(sweep: Sweep) -> pd.DataFrame:
-    """Return a row for each claim of the description, with its verdict.
-
-    The columns are says, by, against (the cell it is compared with; of all others, the closest), those of `compare`, p_holm and
-    verdict. A claim that a cell is better is judged by Welch's p; a claim that two cells are the same by the p of the
-    equivalence test with its own margin. Both are corrected for all comparisons of the claims. A claim about all others holds
-    if it holds against each of them, and does not hold if it does not hold against one.
-    """
-    claims, rows = sweep.description.claims, []
-    for number, claim in enumerate(claims):
-        same = isinstance(claim, Same)
-        cell, other = (describe(claim.same), claim.as_) if same else (describe(claim.better), claim.than)
-        for against in [c for c in sweep.cells if c != cell] if other == ALL_OTHERS else [describe(other)]:
-            if found := compare(sweep, cell, against, claim.by, claim.within if same else MARGIN):
-                tested = found["equal_p" if same else "p"]
-                rows.append({"claim": number, "against": against, **found, "tested": tested})
-    table = pd.DataFrame(rows, columns=["claim", "against", *COMPARED, "tested"])
-    table["p_holm"] = _corrected(table["tested"])
-    judged = []
-    for number, claim in enumerate(claims):
-        against = table[table["claim"] == number].sort_values("difference").to_dict("records")
-        verdicts = {verdict(claim, comparison) for comparison in against}
-        together = next((v for v in (NOT, FEW, UNKNOWN, HOLDS) if v in verdicts), ABSENT)
-        judged.append({**(against or [{}])[0], "says": claim.says, "by": claim.by, "verdict": together})
-    return pd.DataFrame(judged, columns=["says", "by", "against", *COMPARED, "p_holm", "verdict"])
 
 
 def verdict(claim, comparison: dict) -> str:
@@ -282,28 +302,11 @@ def verdict(claim, comparison: dict) -> str:
     return HOLDS if comparison["difference"] > 0 else NOT
 
 
-def false_alarms(sweep: Sweep, measure: str = "f1", rounds: int = 1000) -> tuple[list[bool], list[bool]]:
-    """Test groups of runs of the *same* cell at 5 %: about 5 of 100 such tests should be significant.
-
-    Returns:
-        For all splits of the seeds of a cell into two groups (`split_tests`), whether p < 0.05; and the same for the test over
-        sentences (`f1_test`) between every two seeds of a cell, if the counts of sentences were kept.
-    """
-    over_seeds, over_sentences = [], []
-    for runs in sweep.cells.values():
-        runs = runs.dropna(subset=[measure])
-        over_seeds += [p < LEVEL for p in statistics.split_tests(runs[measure].astype(float))]
-        if sweep.counts and len(runs):
-            pairs = combinations(sweep.counts_of(runs["run"], measure), 2)
-            over_sentences += [statistics.f1_test(first, second, rounds).p < LEVEL for first, second in pairs]
-    return over_seeds, over_sentences
-
-
 def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) -> list[Path]:
     """Write the report of sweeps into a folder, and return its files (see the top of this module).
 
     places: folders of runs, or the NAME.csv of reports. replace: a report of a sweep of the same name. Raises ParameterError as
-    `read_sweep` does, and for two sweeps of one name, before it writes.
+    `read_sweep` does, and for two sweeps of one name, before it writes. Sweeps of one file are a family: see `comparisons`.
     """
     sweeps: dict[str, Sweep] = {}
     for sweep in map(read_sweep, places):
@@ -314,8 +317,8 @@ def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) 
         sweeps[sweep.name] = sweep
     out, written = Path(out), []
     for name, sweep in sweeps.items():
-        parts = _parts(sweep)
-        picture = png(sweep_figure(sweep.runs, curve_table(sweep), sweep.axes, COUNTED))
+        parts = _parts(sweep, [other for other in sweeps.values() if other.record["name"] == sweep.record["name"]])
+        picture = png(sweep.figure())
         first = f"![F1, UAS and LAS of every run with the interval of each cell, and the scores on dev by epoch]({name}.png)"
         page = render("reproduce/report.md.jinja", title=sweep.description.question, first=first, parts=parts)
         written.append(write_json(out / f"{name}.json", sweep.record))
@@ -329,7 +332,7 @@ def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) 
     return written
 
 
-def _parts(sweep: Sweep) -> dict[str, pd.DataFrame | str]:
+def _parts(sweep: Sweep, family: Sequence[Sweep]) -> dict[str, pd.DataFrame | str]:
     """Return the parts of the page: heading -> a table of text, or a sentence."""
     runs, description = sweep.runs, sweep.description
     seeds, epochs, devices = (", ".join(map(str, sorted(set(runs[name])))) for name in ("seed", "epochs", "device"))
@@ -342,7 +345,7 @@ def _parts(sweep: Sweep) -> dict[str, pd.DataFrame | str]:
         missing = sweep.record["missing"]
         more = f"; and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         parts["Not in the tables"] = "; ".join(missing[:SHOWN]) + more + "."
-    cells = cell_table(sweep)
+    cells = sweep.cells()
     shown = cells[[*sweep.axes, "seeds"]].astype(str)
     for name in SCORES:
         shown[NAMES.get(name, name)] = _text(cells, name, f"{name} low", f"{name} high")
@@ -352,20 +355,19 @@ def _parts(sweep: Sweep) -> dict[str, pd.DataFrame | str]:
         if f"paper {name}" in cells:
             shown[f"paper {NAMES[name]}"] = _text(cells, f"paper {name}")
     parts["Scores of the cells"] = shown
-    if len(claims := claim_table(sweep)):
+    if len(claims := sweep.claims(family)):
         shown = pd.DataFrame({"claim": claims["says"], "by": claims["by"].map(NAMES), "closest": claims["against"]})
         shown["difference (95 %)"] = _text(claims, "difference", "low", "high", "+.2f")
         shown["p (Holm)"], shown["verdict"] = _text(claims, "p_holm", form=".3f"), claims["verdict"]
         parts["Claims, as they were written before the runs"] = shown
-        parts["How claims are judged"] = JUDGED
-    for measure, pairs in pair_table(sweep).groupby("measure", sort=False):
+        parts["How claims are judged"] = JUDGED.format(", ".join(one.name for one in family))
+    for measure, pairs in sweep.pairs().groupby("measure", sort=False):
         shown = pairs[["first", "second"]].copy()
-        for name, ends in (("difference", ("low", "high")), ("bootstrap", ("boot_low", "boot_high"))):
-            shown[f"{name} (95 %)"] = _text(pairs, "difference", *ends, "+.2f")
+        shown["difference (95 %)"] = _text(pairs, "difference", "low", "high", "+.2f")
         for name, p in (("p", "p"), ("p (Holm)", "p_holm"), (f"p (equal within {MARGIN})", "equal_p")):
             shown[name] = _text(pairs, p, form=".3f")
         parts[f"Every pair, by {NAMES[measure]}"] = shown
-    found = {NAMES[measure]: false_alarms(sweep, measure) for measure in COUNTED}
+    found = {NAMES[measure]: sweep.false_alarms(measure) for measure in COUNTED}
     alarms = [(name, *(f"{sum(tests)} of {len(tests)}" for tests in kinds)) for name, kinds in found.items()]
     columns = ["by", "over seeds: significant", "over sentences: significant"]
     parts["False alarms"] = pd.DataFrame(alarms, columns=columns)

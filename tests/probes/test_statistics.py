@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lalkit.evaluation.statistics import (
-    bootstrap_interval,
-    f1_test,
-    holm,
-    mean_of_runs,
-    paired_test,
-    resampled_scores,
-    split_tests,
-    welch,
-)
+from lalkit.evaluation.statistics import f1_test, holm, mean_of_runs, paired_test, split_tests, welch
 
 
 def f1(counts):
@@ -121,21 +112,3 @@ def test_splits_of_the_runs_of_one_system():
     rng = np.random.default_rng(0)
     rates = [np.mean([p < 0.05 for _ in range(400) for p in split_tests(rng.normal(size=n))]) for n in (3, 5)]
     assert all(0.02 < rate < 0.08 for rate in rates), "5 % of the tests of nothing are significant"
-
-
-def test_the_hierarchical_bootstrap_has_the_spread_of_seeds_and_of_sentences():
-    rng = np.random.default_rng(1)
-
-    def counts(shares, sentences=400):
-        return np.stack([
-            np.stack([rng.binomial(10, share, sentences), np.full(sentences, 10), np.full(sentences, 10)], 1) for share in shares
-        ])  # fmt: skip
-
-    equal, apart = counts([0.8, 0.8, 0.8]), counts([0.7, 0.8, 0.9])
-    samples = resampled_scores(equal)
-    assert samples.mean(0) == pytest.approx([f1(run) for run in equal], abs=0.1)
-    # F1 is the mean of 4,000 brackets of which 80 % are right.
-    assert samples.std(0) == pytest.approx([100 * (0.16 / 4000) ** 0.5] * 3, rel=0.2)
-    narrow, wide = (bootstrap_interval(resampled_scores(side), samples) for side in (equal, apart))
-    assert narrow[0] < 0 < narrow[1] < 2 and wide[1] - wide[0] > 10
-    assert bootstrap_interval(samples, samples) == bootstrap_interval(samples, samples), "seeded"

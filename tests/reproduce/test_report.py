@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 from scipy import stats
 
 from lalkit.config import PRESETS, minilm, override
-from lalkit.draw.figures import sweep_figure
 from lalkit.errors import ParameterError
+from lalkit.evaluation.statistics import holm
 from lalkit.reproduce import report as reports
 from lalkit.reproduce.sweep import check
 from lalkit.treebank.corpora import repository
@@ -73,7 +74,7 @@ SCORES = {
 
 def test_one_run_of_a_cell_is_not_tested(make_sweep):
     sweep = make_sweep({"once": {1: 80.0}, "twice": {1: 60.0, 2: 60.1}}, claims=[better("once", "twice")])
-    assert list(reports.claim_table(reports.read_sweep(sweep))["verdict"]) == [reports.FEW]
+    assert list(reports.read_sweep(sweep).claims()["verdict"]) == [reports.FEW]
 
 
 def test_claims_are_judged_over_seeds(make_sweep):
@@ -82,7 +83,7 @@ def test_claims_are_judged_over_seeds(make_sweep):
         better("bad", "all others"), better("good", "no such"), same("good", "equal", 1.0), same("good", "equal", 0.05),
         same("good", "bad"),
     ]  # fmt: skip
-    table = reports.claim_table(reports.read_sweep(make_sweep(SCORES, claims=claims)))
+    table = reports.read_sweep(make_sweep(SCORES, claims=claims)).claims()
     better_than = [reports.HOLDS, reports.NOT, reports.UNKNOWN, reports.UNKNOWN, reports.NOT, reports.ABSENT]
     assert list(table["verdict"]) == [*better_than, reports.HOLDS, reports.UNKNOWN, reports.NOT]
     values = [list(SCORES[kind].values()) for kind in ("good", "bad")]
@@ -93,21 +94,33 @@ def test_claims_are_judged_over_seeds(make_sweep):
     assert table["against"][3] == "kind: equal", "of all others, the closest"
 
 
+def test_the_p_of_claims_is_corrected_over_their_family(make_sweep):
+    """Two sweeps: every comparison counts once, also one that stands there twice."""
+    claims = [better("good", "bad"), better("good", "bad"), better("good", "mixed"), same("good", "equal", 1.0)]
+    sweep = reports.read_sweep(make_sweep(SCORES, claims=claims))
+    other = replace(sweep, record=sweep.record | {"profile": "other"})
+    alone, together = sweep.claims(), sweep.claims([other, sweep])
+    tested = [*alone["p"][1:3], alone["equal_p"][3]]
+    assert list(alone["p_holm"][1:]) == pytest.approx(holm(tested)) and alone["p_holm"][0] == alone["p_holm"][1]
+    assert list(together["p_holm"][1:]) == pytest.approx(holm(tested * 2)[:3])
+    assert len(reports.comparisons([sweep, other])) == 8
+
+
 def test_every_pair_is_tested_with_intervals(make_sweep):
     sweep = reports.read_sweep(make_sweep(SCORES))
-    pairs = reports.pair_table(sweep)
+    pairs = sweep.pairs()
     assert list(pairs["measure"].value_counts()) == [6, 6, 6]
     assert (pairs["p_holm"] >= pairs["p"]).all() and (pairs["low"] < pairs["high"]).all()
     row = pairs[(pairs["first"] == "kind: good") & (pairs["second"] == "kind: bad")].iloc[0]
-    assert row["boot_low"] < row["difference"] < row["boot_high"] and row["equal_p"] > 0.9 and row["p"] < 0.001
+    assert row["low"] < row["difference"] < row["high"] and row["equal_p"] > 0.9 and row["p"] < 0.001
     row = pairs[(pairs["first"] == "kind: good") & (pairs["second"] == "kind: equal")].iloc[0]
-    assert row["p"] > 0.5 and row["boot_low"] < 0 < row["boot_high"]
+    assert row["p"] > 0.5 and row["low"] < 0 < row["high"]
 
 
 def test_cells_have_means_intervals_and_the_scores_of_the_paper(make_sweep):
     paper = {"table": "table5", "rows": {"kind": {"column": "layers", "values": {"a": "3"}}}}
     folder = make_sweep({"a": {1: 80.0, 2: 60.0}, "b": {1: 60.0}}, paper=paper)
-    cells = reports.cell_table(reports.read_sweep(folder)).set_index("kind")
+    cells = reports.read_sweep(folder).cells().set_index("kind")
     assert list(cells.loc["a", ["f1", "f1 sd", "paper f1", "paper las"]]) == pytest.approx([70, 200**0.5, 96.34, 96.29])
     assert (cells.loc["a", "f1 low"], cells.loc["a", "f1 high"]) == pytest.approx(stats.t.interval(0.95, 1, 70, 10))
     assert cells.loc["b", ["paper f1", "f1 sd", "f1 low"]].isna().all()
@@ -115,7 +128,7 @@ def test_cells_have_means_intervals_and_the_scores_of_the_paper(make_sweep):
     plan["file"]["paper"]["table"] = "table3"
     (folder / "sweep.json").write_text(json.dumps(plan))
     with pytest.raises(ParameterError, match="table3"):
-        reports.cell_table(reports.read_sweep(folder))
+        reports.read_sweep(folder).cells()
 
 
 def test_a_real_sweep_becomes_files_from_which_the_same_report_is_made(done, tmp_path):
@@ -133,7 +146,7 @@ def test_a_real_sweep_becomes_files_from_which_the_same_report_is_made(done, tmp
         curve = json.loads(row["curve"])
         assert len(curve) == result["epochs"]
         assert curve[row["best_epoch"] - 1]["las"] == pytest.approx(result["scores"]["dev"]["las"], abs=1e-3)
-    assert len(reports.curve_table(sweep)) == runs["epochs"].sum()
+    assert len(sweep.curves()) == runs["epochs"].sum()
     sentences = pd.read_csv(tmp_path / "first" / "two-sentences.csv.gz")
     sums = sentences.groupby("run", sort=False)[["matched", "gold", "predicted"]].sum()
     f1 = 200 * sums["matched"] / (sums["gold"] + sums["predicted"])
@@ -180,10 +193,10 @@ def test_over_all_committed_runs_the_test_over_seeds_seldom_calls_noise_signific
     sweeps = [reports.read_sweep(path) for path in COMMITTED]
     assert len(sweeps) >= 12
     for measure in reports.COUNTED:
-        tests = [test for sweep in sweeps for test in reports.false_alarms(sweep, measure, rounds=1)[0]]
+        tests = [test for sweep in sweeps for test in sweep.false_alarms(measure, rounds=1)[0]]
         assert len(tests) > 140 and np.mean(tests) <= 0.08, measure
     large = [sweep for sweep in sweeps if sweep.counts and sweep.name in ("control-biomedical", "control-chinese")]
-    tests = [test for sweep in large for test in reports.false_alarms(sweep, rounds=200)[1]]
+    tests = [test for sweep in large for test in sweep.false_alarms(rounds=200)[1]]
     assert len(tests) == 18 and np.mean(tests) > 0.2
 
 
@@ -222,13 +235,14 @@ def test_the_check_names_what_a_changed_preset_changes(monkeypatch):
 def test_a_committed_report_belongs_to_its_runs(path):
     """Scores are those of the sentences, the page has the means of the cells and the verdicts, and the figure is of the table."""
     sweep, page = reports.read_sweep(path), path.with_suffix(".md").read_text(encoding="utf-8")
+    family = [one for one in map(reports.read_sweep, COMMITTED) if one.record["name"] == sweep.record["name"]]
     for measure in reports.COUNTED if sweep.counts else ():
         counts = sweep.counts_of(sweep.runs["run"], measure).sum(1)
         scores = 200 * counts[:, 0] / (counts[:, 1] + counts[:, 2])
         assert sweep.runs[measure].astype(float).to_numpy() == pytest.approx(scores, abs=1e-3)
-    for row in reports.cell_table(sweep).to_dict("records"):
+    for row in sweep.cells().to_dict("records"):
         assert f"{row['f1']:.2f}" in page and f"{row['las']:.2f}" in page
-    for row in reports.claim_table(sweep).to_dict("records"):
+    for row in sweep.claims(family).to_dict("records"):
         assert any(line.startswith(f"| {row['says']} |") and row["verdict"] in line for line in page.splitlines())
-    figure = sweep_figure(sweep.runs, reports.curve_table(sweep), sweep.axes, reports.COUNTED)
+    figure = sweep.figure()
     assert_drawn(figure, path.with_suffix(".png"))
