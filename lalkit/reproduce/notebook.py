@@ -162,16 +162,6 @@ def find_root(start: Path) -> Path:
     return next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").exists()), start)
 
 
-def committed(name: str) -> Path:
-    """Return the place of a file or folder of the repository, such as figures/systems.csv.
-
-    Raises ParameterError if it is not there: lalkit was installed without its repository.
-    """
-    if not (path := repository() / name).exists():
-        raise ParameterError("is not here", where=str(path), remedy="Run lessons in a checkout of the repository.")
-    return path
-
-
 def read_profile(profile: str, *tables: str) -> str:
     """Check the profile of a notebook, and return a sentence about it: what it reads and when that was made.
 
