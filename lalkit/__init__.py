@@ -25,7 +25,7 @@ if os.name == "posix" and os.path.expanduser("~") == "~":
 __version__ = "0.2.0"
 __all__ = [
     "LabelAttention", "LalkitError", "Model", "ParseResult", "Parser", "SpanLabelAttention", "Treebank", "compare", "evaluate",
-    "load", "plan", "read_sweep", "sweep", "train",
+    "load", "plan", "read_sweep", "study", "sweep", "train",
 ]  # fmt: skip
 
 _PLACES = {
@@ -39,6 +39,7 @@ _PLACES = {
     "plan": "reproduce.sweep",
     "sweep": "reproduce.sweep",
     "read_sweep": "reproduce.report",
+    "study": "studies",
     "LalkitError": "errors",
     "Model": "network.model",
     "LabelAttention": "network.label_attention",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:  # a type checker reads the names here, and refuses all others
     from lalkit.network.span_attention import SpanLabelAttention
     from lalkit.reproduce.report import read_sweep
     from lalkit.reproduce.sweep import plan, sweep
+    from lalkit.studies import study
     from lalkit.training.loop import train
     from lalkit.treebank.corpora import Treebank
 else:

@@ -34,13 +34,6 @@ OF_LABELS = {"label_f1": "this label", "label_f1_of_others": "all other labels"}
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
 MARKERS = ["o", "s", "^", "D", "v", "<", "P", ">", "X", "p"]
-# A panel of `head_grids`: its title, and the value of its darkest colour (None: the largest value).
-PANELS = {
-    "pos_kl": ("POS-KL (nats)", None),
-    "ne_ratio": ("attention on names", None),
-    "position": ("relative position", 1.0),
-    "difference": ("ROUGE-1 points lost", None),
-}
 
 
 def head_bars(
@@ -356,37 +349,4 @@ def word_heat(rows: Sequence[tuple[str, Sequence[str], Sequence[float]]]) -> Fig
         xticklabels=False, ax=axis,
     )  # fmt: skip
     axis.tick_params(length=0, labelsize=8, rotation=0)
-    return figure
-
-
-def head_grids(table: pd.DataFrame) -> Figure:
-    """Baan et al., figures 3, 4, 6 and 7: a row of panels for each run, with layers down and heads across.
-
-    A star marks a significant loss, a cross a head that is cut out; an empty square was not measured. A loss is positive.
-    The colours of a panel are the same in all rows. table: panel (the name of the run), head, the columns of `PANELS`, p_holm
-    and cut.
-    """
-    parts, cut = table["head"].str.rsplit(".", n=1, expand=True), table["cut"].astype(bool)
-    table = table.assign(block=parts[0], number=parts[1].astype(int), difference=-table["difference"])
-    stars, runs = (table["p_holm"] < 0.05) & (table["difference"] > 0), table["panel"].unique()
-    size = 2.75 * len(PANELS) + 0.5, 2.0 * len(runs) + 0.5
-    figure, axes = plt.subplots(len(runs), len(PANELS), figsize=size, squeeze=False, layout="constrained")
-    for column, (panel, (title, most)) in enumerate(PANELS.items()):
-        values = table[panel].mask(cut)
-        most, digits = most or max(values.max(), 1e-9), 1 if values.max() >= 10 else 2
-        texts = values.map(f"{{:.{digits}f}}".format) + np.where(stars & (panel == "difference"), "*", "")
-        cells = table.assign(value=values, text=texts.mask(values.isna(), "").mask(cut, "×"))
-        for axis, (run, here) in zip(axes[:, column], cells.groupby("panel", sort=False)):
-            grid, text = (here.pivot(index="block", columns="number", values=of) for of in ("value", "text"))
-            order = here["block"].unique()
-            grid, text = grid.reindex(order), text.reindex(order)
-            last = run == runs[-1]
-            sns.heatmap(grid, vmin=0, vmax=most, cmap="cividis", annot=text, fmt="", annot_kws={"size": 7}, ax=axis, cbar=last,
-                        cbar_kws={"location": "bottom", "shrink": 0.85})  # fmt: skip
-            for y, x in np.argwhere(text.to_numpy() == "×"):
-                axis.text(x + 0.5, y + 0.5, "×", ha="center", va="center", fontsize=7)
-            axis.set(
-                facecolor="#E5E5E5", xlabel="", ylabel=run if column == 0 else "", title=title if run == runs[0] else ""
-            )
-            axis.tick_params(length=0, labelsize=8, rotation=0)
     return figure

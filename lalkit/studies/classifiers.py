@@ -8,19 +8,18 @@ Sources: [P] Mohankumar et al. 2020, [C] the authors' program, [D] our decision.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size, from_dict, override, to_dict
+from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size, from_dict, override
 from lalkit.errors import CorpusError, ModelError, ParameterError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
@@ -41,7 +40,6 @@ Kind = Literal["vanilla", "orthogonal", "diversity", "mlp", "sparsemax"]  # the 
 KINDS = get_args(Kind)
 TINY = 1e-6  # a sum of states with a smaller norm has no direction yet
 FORMAT = "lalkit-classifier-1"
-WINDOW = 50  # batches in which texts are sorted by length, so that there is little padding
 SIZE = 100  # texts in a batch of measuring
 QUANTILES = {"p5": 0.05, "low": 0.25, "median": 0.5, "high": 0.75, "p95": 0.95}
 # (name in the table, method, whether gradients go through the attention): the authors hold attention fixed, in table 4 too.
@@ -286,10 +284,7 @@ def by_words(model: Classifier, batch: Batch) -> Kept:
 
 
 def train(config: ClassifierConfig, data: Texts, out: str | Path) -> dict:
-    """Leave the classifier in `out` that is best on dev, and return the state and history of the run (see `frame.fit`).
-
-    A finished run is not repeated. Raises ModelError if `out` holds a run with other settings or data.
-    """
+    """Leave the classifier in `out` that is best on dev, and return the state and history of the run (see `frame.train`)."""
     torch.manual_seed(config.seed)
     vocabulary = Vocabulary.build(data, config)
     model = Classifier(config, vocabulary)
@@ -298,31 +293,11 @@ def train(config: ClassifierConfig, data: Texts, out: str | Path) -> dict:
         {"params": [p for p in model.parameters() if p not in attention], "weight_decay": config.weight_decay},
         {"params": [*attention], "weight_decay": 0.0},  # [C]
     ]
-    optimizer = torch.optim.Adam(groups, lr=config.rate, amsgrad=True)
-
-    def run_epoch(number: int) -> float:
-        batches = shuffled(data.train, config.batch, config.seed, number)
-        return frame.one_epoch(optimizer, batches, lambda group: model.loss(vocabulary.collate(group)))
-
-    known = parts_hash([("train", data.train), ("dev", data.dev)])
-    task = {"format": FORMAT, "data": data.name, "data_sha256": known, "config": to_dict(config)}
-    return frame.fit(
-        model, out, task, epochs=config.epochs, run_epoch=run_epoch, score=lambda: accuracy(model, data.dev),
+    return frame.train(
+        model, data, out, FORMAT, loss_of=lambda texts: model.loss(vocabulary.collate(texts)),
+        score=lambda: accuracy(model, data.dev), optimizer=torch.optim.Adam(groups, lr=config.rate, amsgrad=True),
         kept={"vocabulary": {"words": vocabulary.words, "classes": vocabulary.classes}}, stop_at=config.stop_at,
     )  # fmt: skip
-
-
-def shuffled(texts: Sequence[Text], size: int, seed: int, epoch: int) -> Iterator[list[Text]]:
-    """Yield the batches of an epoch in a random order. Texts of similar length are together.
-
-    The batches depend on the seed and on the number of the epoch alone.
-    """
-    rng = np.random.default_rng([seed, epoch])
-    groups = []
-    for window in in_order(rng.permutation(len(texts)).tolist(), size * WINDOW):
-        groups += in_order(sorted(window, key=lambda i: len(texts[i].words)), size)
-    for g in rng.permutation(len(groups)):
-        yield [texts[i] for i in groups[g]]
 
 
 @torch.inference_mode()
@@ -399,7 +374,7 @@ def attention_by_tag(words: pd.DataFrame) -> pd.DataFrame:
 
 
 def study(
-    names: Sequence[str],
+    data: Sequence[str],
     kinds: Sequence[str],
     seeds: Sequence[int],
     folder: str | Path,
@@ -407,39 +382,46 @@ def study(
     train: int = 0,
     test: int = 0,
     settings: dict[str, str] | None = None,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> dict[str, pd.DataFrame]:
     """Train and measure every kind of classifier on every data set with every seed. Runs are in FOLDER/DATA/KIND-SEED.
 
     A finished run is read and not repeated, as long as its settings, data and classifier are the same.
 
     Args:
+        data: Corpora of NLTK, or folders, see `texts.load`.
+        kinds: Of `KINDS`.
         train, test: Number of texts of these parts; 0 means all.
         settings: Settings of ClassifierConfig that replace the usual ones.
 
-    Returns: the long table of all probes on the test parts, and the table of attention by tag. Both have a column data; the first
-        also has train and epochs, the number of training texts and of epochs that were trained.
+    Returns: the tables of notebook 17: runs, `quantiles`, tags (attention by tag), and words (the attention of all models on one
+        text of the last data set).
 
     Raises: ModelError for an unknown kind or a run of other data, CorpusError for data that are not here, ParameterError for two
         data sets with the same name.
     """
-    sets = [load(name).shortened(train, test=test) for name in names]
-    if len({data.name for data in sets}) < len(sets):
-        raise ParameterError("two data sets have the same name", remedy="Give each an --out of its own.")
-    measures, attention = [], []
-    for data in map(with_tags, sets):
+    sets = [load(name).shortened(train, test=test) for name in data]
+    if len({texts.name for texts in sets}) < len(sets):
+        raise ParameterError("two data sets have the same name", remedy="Give each a folder of its own.")
+    measures, attention, folders = [], [], []
+    for texts in map(with_tags, sets):
+        folders = []
         for seed, kind in frame.grid(kinds, KINDS, seeds):
-            run, epochs = trained(folder, data, kind, seed, settings)
+            run, epochs = trained(folder, texts, kind, seed, settings)
+            folders.append(run)
 
-            def measured(run: Path = run, data: Texts = data) -> dict[str, pd.DataFrame]:
+            def measured(run: Path = run, texts: Texts = texts) -> dict[str, pd.DataFrame]:
                 model = load_classifier(run)
-                tags = attention_by_tag(samples([exact(model)], data.test))
-                return {"measures": measure(model, data.test), "tags": tags}
+                tags = attention_by_tag(samples([exact(model)], texts.test))
+                return {"measures": measure(model, texts.test), "tags": tags}
 
-            task = [ROUNDS, ATTRIBUTED, parts_hash([("test", data.test)])]
+            task = [ROUNDS, ATTRIBUTED, parts_hash([("test", texts.test)])]
             tables = frame.kept_tables(run, task, measured)
-            measures.append(tables["measures"].assign(data=data.name, train=len(data.train), epochs=epochs))
-            attention.append(tables["tags"].assign(data=data.name))
-    return pd.concat(measures, ignore_index=True), pd.concat(attention, ignore_index=True)
+            measures.append(tables["measures"].assign(data=texts.name, train=len(texts.train), epochs=epochs))
+            attention.append(tables["tags"].assign(data=texts.name))
+    table, one = pd.concat(measures, ignore_index=True), min(sets[-1].test, key=lambda text: abs(len(text.words) - 12))
+    words = samples([load_classifier(run) for run in folders], [one]).assign(data=sets[-1].name, question="")
+    tags = pd.concat(attention, ignore_index=True)
+    return {"runs": runs(table), "quantiles": quantiles(table), "tags": tags, "words": words}
 
 
 def trained(
@@ -463,7 +445,7 @@ def with_tags(data: Texts) -> Texts:
 def runs(measures: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each run, with the mean of every measure over texts (MEASURE) and its median (MEASURE_median).
 
-    Texts for which a measure is not defined are left out of it. The accuracy is in percent. measures: from `study`.
+    Texts for which a measure is not defined are left out of it. The accuracy is in percent. measures: of `measure`.
     """
     groups = measures.groupby(["data", "system", "seed", "train", "epochs", "measure"], sort=False)["value"]
     mean, median = groups.mean().unstack("measure"), groups.median().unstack("measure").add_suffix("_median")

@@ -12,19 +12,23 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from lalkit import __version__
 from lalkit.chart.machine import progress
+from lalkit.config import to_dict
 from lalkit.errors import ModelError
-from lalkit.evaluation.provenance import json_hash
+from lalkit.evaluation.provenance import json_hash, parts_hash
 from lalkit.files import write_json, write_text
+from lalkit.studies.texts import Text, Texts
 from lalkit.training import checkpoint
 
 logger = logging.getLogger(__name__)
@@ -32,6 +36,7 @@ AGAIN = "Train it again."  # a run whose weights are damaged
 Model = TypeVar("Model", bound=nn.Module)
 
 PADDING, UNKNOWN = 0, 1  # ids that every vocabulary has
+WINDOW = 50  # batches in which texts are sorted by length, so that there is little padding
 
 
 # ---------------------------------------------------------------- words and batches
@@ -52,34 +57,17 @@ def in_order(items: Sequence, size: int) -> Iterator[Sequence]:
 # ---------------------------------------------------------------- training
 
 
-def one_epoch(
-    optimizer: torch.optim.Optimizer,
-    groups: Iterable[Sequence],
-    loss_of: Callable[[Sequence], Tensor],
-    clip: tuple[Sequence[nn.Parameter], float] | None = None,
-) -> float:
-    """Take one optimizer step for each group of texts, and return the mean loss. clip: (parameters, largest norm)."""
-    losses = []
-    for group in groups:
-        optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(group)
-        loss.backward()
-        if clip:
-            nn.utils.clip_grad_norm_(*clip)
-        optimizer.step()
-        losses.append(float(loss.detach()))
-    return sum(losses) / len(losses)
-
-
-def fit(
+def train(
     model: nn.Module,
+    data: Texts,
     out: str | Path,
-    task: dict,
+    format: str,
     *,
-    epochs: int,
-    run_epoch: Callable[[int], float],
+    loss_of: Callable[[Sequence[Text]], Tensor],
     score: Callable[[], float],
+    optimizer: torch.optim.Optimizer,
     kept: dict,
+    clip: float = float("inf"),
     stop_at: float = float("inf"),
 ) -> dict:
     """Train epoch by epoch and leave the best model in `out`: model.json, and its weights.
@@ -87,40 +75,65 @@ def fit(
     A finished run is not repeated. A run that was stopped begins again: it takes minutes.
 
     Args:
-        task: What must be equal for a finished run to count: its format, config, data (the name) and data_sha256 (a hash of all
-            texts that the run learns from or is chosen by).
-        run_epoch: Trains the epoch of this number (the first is 0) and returns the mean loss.
+        model: Its config has seed, epochs and batch.
+        loss_of: Texts -> the loss.
         score: Returns the score on dev, from 0 to 1.
         kept: The entries that model.json has besides.
+        clip: The largest norm of the gradients.
         stop_at: Training ends when the score reaches this.
 
     Returns: the state of the run: epoch, best, and history (epoch, loss, dev).
 
     Raises: ModelError if `out` holds another run, or if a loss is not a number.
     """
+    # What is learned does not depend on where the texts are kept.
+    known = parts_hash((part, [replace(text, id="") for text in data.parts[part]]) for part in ("train", "dev"))
+    config: Any = model.config
+    task = {"format": format, "data": data.name, "data_sha256": known, "config": to_dict(config)}
     if (Path(out) / "model.json").exists():
-        content, _ = read_run(out, task["format"])
+        content, _ = read_run(out, format)
         if "state" not in content or any(content.get(key) != task[key] for key in ("config", "data_sha256")):
             problem = "is a run of other settings or data, or of an older lalkit"
             raise ModelError(problem, where=str(out), remedy="Give another --out, or move this folder away.")
         return content["state"]
     state: dict[str, Any] = {"epoch": 0, "best": -1.0, "history": []}
     start, weights = time.perf_counter(), {}
-    while state["epoch"] < epochs and state["best"] < stop_at:
+    while state["epoch"] < config.epochs and state["best"] < stop_at:
         model.train()
-        loss = run_epoch(state["epoch"])
-        if not loss < float("inf"):
-            raise ModelError(f"the loss is {loss} in epoch {state['epoch'] + 1}", remedy="Lower the rate.")
-        dev = score()
-        state["epoch"] += 1
-        state["history"].append({"epoch": state["epoch"], "loss": loss, "dev": dev})
-        numbers = out, state["epoch"], epochs, loss, 100 * dev, time.perf_counter() - start
+        torch.manual_seed((config.seed << 20) + state["epoch"])
+        losses = []
+        for group in shuffled(data.train, config.batch, config.seed, state["epoch"]):
+            optimizer.zero_grad(set_to_none=True)
+            loss = loss_of(group)
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+            optimizer.step()
+            losses.append(float(loss.detach()))
+        mean, state["epoch"] = sum(losses) / len(losses), state["epoch"] + 1
+        if not mean < float("inf"):
+            raise ModelError(f"the loss is {mean} in epoch {state['epoch']}", remedy="Lower the rate.")
+        state["history"].append({"epoch": state["epoch"], "loss": mean, "dev": score()})
+        dev = state["history"][-1]["dev"]
+        numbers = out, state["epoch"], config.epochs, mean, 100 * dev, time.perf_counter() - start
         logger.info("%s: epoch %d/%d, loss %.3f, dev %.1f%%, %.0f s", *numbers)
         if dev > state["best"]:
             state["best"] = dev
             weights = {name: t.detach().clone() for name, t in model.state_dict().items()}
     checkpoint.save_tensors(out, "model", "best", weights, {"lalkit": __version__, **task, "state": state, **kept})
     return state
+
+
+def shuffled(texts: Sequence[Text], size: int, seed: int, epoch: int) -> Iterator[list[Text]]:
+    """Yield the batches of an epoch in a random order. Texts of similar length are together.
+
+    The batches depend on the seed and on the number of the epoch alone.
+    """
+    rng = np.random.default_rng([seed, epoch])
+    groups = []
+    for window in in_order(rng.permutation(len(texts)).tolist(), size * WINDOW):
+        groups += in_order(sorted(window, key=lambda i: len(texts[i].words)), size)
+    for g in rng.permutation(len(groups)):
+        yield [texts[i] for i in groups[g]]
 
 
 # ---------------------------------------------------------------- runs and their tables
@@ -170,11 +183,3 @@ def kept_tables(run: Path, task: list, measure: Callable[[], dict[str, pd.DataFr
         write_json(folder / "complete.json", {"tables": list(tables)})
     names = json.loads((folder / "complete.json").read_text(encoding="utf-8"))["tables"]
     return {name: pd.read_csv(folder / f"{name}.csv") for name in names}
-
-
-def over_seeds(table: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
-    """Return "mean ± standard deviation" of the columns over the seeds of each group, and the number of seeds."""
-    groups = table.groupby(list(by), sort=False)
-    means, spread = (part.map("{:.2f}".format) for part in (groups[list(columns)].mean(), groups[list(columns)].std()))
-    cells = (means + " ± " + spread).replace(" ± nan", "", regex=True)
-    return cells.assign(seeds=groups["seed"].nunique()).reset_index()

@@ -180,7 +180,7 @@ def ablate_heads(model: Summarizer, documents: Sequence[Text], most: int) -> pd.
     most: The most words of a summary.
 
     Returns: head; mode; the mean rouge1 without the head; difference to the complete model (negative: worse); low and high (95%);
-        p (t-test); p_holm (of p, over all rows); p_signs (random signs); same (the share of documents with an equal summary).
+        p (t-test); p_holm (of p, over all rows); same (the share of documents with an equal summary).
     """
     complete, copying = summaries(model, documents, most), f"{model.copying}.0"
     rouge, rows = score(documents, complete, model.vocabulary)["rouge1"], []
@@ -191,8 +191,7 @@ def ablate_heads(model: Summarizer, documents: Sequence[Text], most: int) -> pd.
         test = paired_test(values.tolist(), rouge.tolist())
         rows.append(
             {"head": head, "mode": mode, "rouge1": values.mean(), "difference": test.difference, "low": test.low,
-             "high": test.high, "p": test.t_p, "p_signs": test.permutation_p,
-             "same": sum(a == b for a, b in zip(complete, written)) / len(written)}
+             "high": test.high, "p": test.t_p, "same": sum(a == b for a, b in zip(complete, written)) / len(written)}
         )  # fmt: skip
     table = pd.DataFrame(rows)
     table.insert(7, "p_holm", holm(table["p"]))
@@ -247,6 +246,7 @@ def study(
     dev: int = 0,
     test: int = 0,
     ablated: int = 0,
+    example: int = 0,
     settings: dict[str, str] | None = None,
 ) -> Tables:
     """Train and measure every variant with every seed on made-up news. Runs are in FOLDER/DATA/VARIANT-SEED.
@@ -254,13 +254,15 @@ def study(
     A finished run is read and not repeated, as long as its settings, documents and model are the same.
 
     Args:
+        variants: Of `VARIANTS`.
         train, dev, test: Number of documents of each part; 0 means all.
         ablated: Number of test documents for taking heads away; 0 means all.
+        example: Number of the test document whose attention is returned.
         settings: Settings of SummarizerConfig that replace the usual ones, e.g. {"layers": "4"} as in the paper.
 
-    Returns: tables whose first columns are variant and seed. runs: a row for each run (see `_run_row`); heads: a row for each
-        head, its `head_table` with what is lost without it (difference, p_holm); tags: `tag_table`; ablation: `ablate_heads`;
-        documents: `score` of each test document.
+    Returns: the tables of notebook 18, whose first columns are variant and seed. runs: a row for each run (see `_run_row`);
+        heads: a row for each head, its `head_table` with what is lost without it (difference, p_holm); tags: `tag_table`;
+        ablation: `ablate_heads`; attention: `attention_of` three heads of the first run.
 
     Raises: ModelError for an unknown variant or a run of other documents.
     """
@@ -273,6 +275,13 @@ def study(
         for name, table in frame.kept_tables(run, task, partial(_measured, run, documents.test, removed)).items():
             key = pd.DataFrame({"variant": variant, "seed": seed}, index=table.index)
             tables.setdefault(name, []).append(pd.concat([key, table], axis=1))
+        if (
+            "attention" not in tables
+        ):  # the head that attends most to neighbours, that with the highest POS-KL, and the copy head
+            heads, model = tables["heads"][0].set_index("head"), summarizers.load_summarizer(run)
+            encoder = heads[heads.index.str.startswith("enc")]
+            chosen = dict.fromkeys([encoder["position"].idxmax(), encoder["pos_kl"].idxmax(), f"{model.copying}.0"])
+            tables["attention"] = [attention_of(model, documents.test[example], [*chosen])]
     return {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
 
 
@@ -288,7 +297,7 @@ def _measured(run: Path, test: Sequence[Text], ablated: int | None) -> Tables:
     # A summary without an end is cut at `most` words.
     model, most = summarizers.load_summarizer(run), 2 * max(len(d.summary) for d in test)
     written = score(test, summaries(model, test, most), model.vocabulary)
-    tables, heads = {"tags": tag_table(model, test), "documents": written}, head_table(model, test)
+    tables, heads = {"tags": tag_table(model, test)}, head_table(model, test)
     if ablated is not None:
         found = tables["ablation"] = ablate_heads(model, test[: ablated or None], most)
         losses = found[found["mode"] == "context"].set_index("head")[["difference", "p_holm"]]

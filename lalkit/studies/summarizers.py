@@ -12,7 +12,6 @@ This file has the model, the view that the probes have of it, and its training. 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,9 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Share, Size, from_dict, to_dict
+from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Share, Size, from_dict
 from lalkit.errors import ModelError
-from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
 from lalkit.network.encoder import fill
 from lalkit.network.label_attention import normalise
@@ -405,39 +403,17 @@ def views(model: Summarizer, batch: Batch) -> Iterator[tuple[str, AttentionView]
 
 
 def train(config: SummarizerConfig, data: Texts, out: str | Path) -> dict:
-    """Leave the best summarizer in `out`, and return the state and history of the run (see `frame.fit`).
+    """Leave the best summarizer in `out`, and return the state and history of the run (see `frame.train`).
 
-    It is chosen on dev by the probabilities of the words of true summaries. A finished run is not repeated. Raises ModelError if
-    `out` holds a run with other settings or documents.
+    It is chosen on dev by the probabilities of the words of true summaries.
     """
-    # What must be equal for a run to continue does not depend on where the documents are kept.
-    known = parts_hash((part, [(d.words, d.summary) for d in data.parts[part]]) for part in ("train", "dev"))
-    task = {"format": FORMAT, "data": data.name, "data_sha256": known, "config": to_dict(config)}
     torch.manual_seed(config.seed)
     model = Summarizer(config, Vocabulary.build(data.train, config))
-    optimizer = torch.optim.Adam(model.parameters(), config.rate, fused=True)
-
-    def run_epoch(number: int) -> float:
-        torch.manual_seed((config.seed << 20) + number)
-        batches, clip = shuffled(data.train, config.batch, config.seed, number), ([*model.parameters()], config.clip)
-        return frame.one_epoch(optimizer, batches, lambda group: model.loss(model.collate(group)), clip)
-
-    return frame.fit(
-        model, out, task, epochs=config.epochs, run_epoch=run_epoch, score=lambda: likelihood(model, data.dev),
-        kept={"vocabulary": model.vocabulary.words},
+    return frame.train(
+        model, data, out, FORMAT, loss_of=lambda documents: model.loss(model.collate(documents)),
+        score=lambda: likelihood(model, data.dev), clip=config.clip, kept={"vocabulary": model.vocabulary.words},
+        optimizer=torch.optim.Adam(model.parameters(), config.rate, fused=True),
     )  # fmt: skip
-
-
-def shuffled(documents: Sequence[Text], size: int, seed: int, epoch: int) -> Iterator[list[Text]]:
-    """Yield the batches of an epoch in a random order. Documents of similar length are together.
-
-    The batches depend on the seed and on the number of the epoch alone.
-    """
-    draw = random.Random(f"{seed}-{epoch}")
-    order = sorted(range(len(documents)), key=lambda i: (len(documents[i].words) + draw.random() * 4, i))
-    groups = list(in_order(order, size))
-    draw.shuffle(groups)
-    yield from ([documents[i] for i in group] for group in groups)
 
 
 @torch.inference_mode()

@@ -152,7 +152,7 @@ def test_sizes_that_do_not_fit():
 
 @pytest.fixture(scope="module")
 def seen():
-    config, documents = replace(CONFIG, min_count=2, sparse="encoder"), news(6, 0, 0).train
+    config, documents = replace(CONFIG, min_count=2, sparse="encoder"), news().train[:6]
     model = make(config, documents)
     with torch.no_grad():
         for p in model.parameters():
@@ -192,7 +192,7 @@ def test_the_view_mixes_values_and_does_not_depend_on_the_batch(seen):
 # ---------------------------------------------------------------- training
 
 SMALL = SummarizerConfig(layers=1, heads=2, d_model=16, d_ff=32, epochs=3, batch=10, min_count=2)
-DATA = news(40, 10, 10)
+DATA = news().shortened(40, 10, 10)
 
 
 def same(first, second):
@@ -237,7 +237,7 @@ def test_every_normaliser_leaves_padding_out_and_has_gradients(kind):
 # ---------------------------------------------------------------- what heads attend to
 
 STEEP = SummarizerConfig(layers=2, heads=2, d_model=8, d_ff=16, dropout=0.0, min_count=2, sparse="but-copy")
-DOCUMENTS = (*news(12, 0, 0).train, Text(("a", "b", "a"), "", ("b", "c"), ("X", "DET", "X"), (False,) * 3))
+DOCUMENTS = (*news().train[:12], Text(("a", "b", "a"), "", ("b", "c"), ("X", "DET", "X"), (False,) * 3))
 
 
 @pytest.fixture(scope="module")
@@ -359,10 +359,10 @@ def test_a_study_of_two_variants_that_does_nothing_twice(tmp_path):
     assert kept == {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.*") if p.is_file()}, "nothing was done again"
     for name, table in found.items():
         pd.testing.assert_frame_equal(table, again[name])
-    assert {p.name for p in (tmp_path / "news-0-40-10-8").iterdir()} == {"soft-1", "sparse-enc-1"}
-    assert set(found) == {"runs", "heads", "tags", "documents", "ablation"}
+    assert {p.name for p in (tmp_path / "news-40-10-8").iterdir()} == {"soft-1", "sparse-enc-1"}
+    assert set(found) == {"runs", "heads", "tags", "attention", "ablation"}
     runs, table = found["runs"].set_index("variant"), found["heads"].set_index("variant")
-    assert runs["rouge1"].between(0, 100).all() and len(found["documents"]) == 2 * 8
+    assert runs["rouge1"].between(0, 100).all() and "cross.1.0" in set(found["attention"]["head"])
     assert runs.loc["sparse-enc", "zeros_enc"] > 0 == runs.loc["soft", "zeros_enc"]
     assert table.loc["soft", "difference"].notna().all() and table.loc["sparse-enc", "difference"].isna().all()
     assert set(found["ablation"].query("mode != 'context'")["head"]) == {"cross.1.0"}

@@ -33,7 +33,7 @@ def tables(tiny_parser, tiny_span_parser, some, tmp_path_factory):
     data = sentences()
     run, _ = classifiers.trained(tmp_path_factory.mktemp("c"), data, "vanilla", 1, {"epochs": "1"})
     classifier = classifiers.load_classifier(run)
-    documents = news(3, 0, 0).train
+    documents = news().train[:3]
     config = SummarizerConfig(d_model=8, d_ff=8, heads=2, layers=1, min_count=1)
     return compare([
         ("parser, paper", Parser.load(tiny_parser), some),
