@@ -1,7 +1,7 @@
 """Losses on charts: maximum margin for labelled spans (Mrini et al. 2020, eq. 7-9), likelihood for arcs (eq. 11).
 
-Beside them, not in the paper: the likelihood of whole joint trees, and of trees of labelled spans. All return a sum over
-sentences, which the caller divides by their number, as the released program does.
+Beside them, not in the paper: the likelihood of trees of labelled spans. All return a sum over sentences, which the caller
+divides by their number, as the released program does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lalkit.chart.cky import FIRST_REAL, SUBHEAD, best_brackets
-from lalkit.chart.sums import marginals_batch
 
 Gold = Sequence[Sequence[tuple[int, int, int]]]
 
@@ -66,87 +65,6 @@ def span_margin_loss(
     best_scores, gold_scores = read(*both).to(label_scores.dtype).split([len(sentence), gold_at.shape[1]])
     margin = margin.index_add(0, sentence, best_scores + distance).index_add(0, gold_at[0], -gold_scores)
     return margin.clamp(min=0).sum()
-
-
-def joint_likelihood_loss(
-    label_scores: Tensor,
-    arc_scores: Tensor,
-    lengths: Tensor | Sequence[int],
-    gold: Gold,
-    heads: Tensor,
-    lam: float,
-    temperature: float = 1.0,
-    threads: int | None = None,
-) -> Tensor:
-    """Return the sum over sentences of - log p(the gold joint tree), a scalar; see `sums` for p.
-
-    The gradient is the probability of each label and arc minus 1 if gold has it, times the weight of its score.
-
-    Args:
-        label_scores: [B, N+1, N+1, L]; index 0 is the empty label, which scores 0.
-        arc_scores: [B, N, N+1], dependent by head. Column 0 is the root. Half precision is computed in float32.
-        lengths: [B], the numbers of words.
-        gold: The labelled spans (start, end, label index) of every sentence, <H> included.
-        heads: [B, N], each word's head, 1-based; 0 is the root. Padding may contain anything.
-        lam: The weight of labels; arcs have weight 1 - lam.
-        temperature: What scores are divided by.
-        threads: Threads on the CPU; None: one per core.
-
-    Raises: As `log_partition` does.
-    """
-    lengths = torch.as_tensor(lengths).tolist()
-    device = label_scores.device
-    mask = torch.arange(arc_scores.shape[1], device=device) < torch.tensor(lengths, device=device)[:, None]
-    total = log_partition(label_scores, arc_scores, lengths, lam, temperature, threads)
-    at = [(b, i, j, k) for b, spans in enumerate(gold) for i, j, k in spans]
-    labels = label_scores[tuple(torch.tensor(at, device=device).T)].to(total.dtype)
-    arcs = arc_scores.gather(2, heads.masked_fill(~mask, 0)[..., None])[..., 0][mask].to(total.dtype)
-    return total.sum() - (lam * labels.sum() + (1 - lam) * arcs.sum()) / temperature
-
-
-def log_partition(
-    label_scores: Tensor,
-    arc_scores: Tensor,
-    lengths: Sequence[int],
-    lam: float,
-    temperature: float = 1.0,
-    threads: int | None = None,
-) -> Tensor:
-    """Return the log-partition of every sentence, [B], at least float32. Its gradients are the probabilities of `sums`.
-
-    The arguments are those of `joint_likelihood_loss`; padding may contain anything, also NaN. Both are computed together on
-    the CPU, for scores on other devices, too: a batch of a thousand words takes the kernel less time than a GPU needs to
-    start the many small steps of the two passes.
-
-    Raises:
-        ValueError, ScoreError, TooLongError: As `sums.marginals` does. The message names the sentence.
-    """
-    dtype = torch.promote_types(torch.promote_types(label_scores.dtype, arc_scores.dtype), torch.float32)
-    return _LogPartition.apply(label_scores.to(dtype), arc_scores.to(dtype), lengths, lam, temperature, threads)
-
-
-class _LogPartition(torch.autograd.Function):
-    """Compute probabilities together with the log-partition, and keep them for the backward pass."""
-
-    @staticmethod
-    def forward(ctx, label_scores, arc_scores, lengths, lam, temperature, threads):
-        sentences = list(zip(label_scores.cpu(), arc_scores.cpu(), lengths))
-        pairs = [(labels[: n + 1, : n + 1].numpy(), arcs[:n, : n + 1].numpy()) for labels, arcs, n in sentences]
-        results = marginals_batch(pairs, lam, temperature, threads)
-        labels, arcs = torch.zeros_like(label_scores, device="cpu"), torch.zeros_like(arc_scores, device="cpu")
-        for b, (n, result) in enumerate(zip(lengths, results)):
-            labels[b, : n + 1, : n + 1] = torch.from_numpy(result.labels)
-            arcs[b, :n, : n + 1] = torch.from_numpy(result.arcs)
-        labels[..., 0] = 0  # the score of the empty label is always 0
-        gradients = labels.mul_(lam / temperature), arcs.mul_((1 - lam) / temperature)
-        ctx.save_for_backward(*(gradient.to(label_scores.device) for gradient in gradients))
-        return torch.tensor([result.log_partition for result in results], dtype=torch.float64).to(label_scores)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient):
-        labels, arcs = ctx.saved_tensors
-        return labels * gradient[:, None, None, None], arcs * gradient[:, None, None], None, None, None, None
 
 
 def augmented_maximum(label_scores: Tensor, gold_label: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lalkit.chart.cky import SUBHEAD
-from lalkit.chart.loss import arc_loss, joint_likelihood_loss, span_likelihood_loss, span_margin_loss
+from lalkit.chart.loss import arc_loss, span_likelihood_loss, span_margin_loss
 from lalkit.config import Config, TrainConfig
 from lalkit.errors import ModelError
 from lalkit.network.batches import IGNORE, Batch, batches
@@ -67,23 +67,20 @@ def losses(model: Model, batch: Batch) -> dict[str, Tensor]:
     <H> is forbidden in the charts of such sentences [D]: they teach nothing about it, neither for nor against.
     """
     network, config = model.network, model.config.train
-    joint = config.objective == "likelihood"
     output = network(batch, chart_gradient=config.objective != "margin", chart=batch.spans is not None)
     if batch.heads is None and network.config.task == "joint":
         index = torch.tensor([SUBHEAD], device=output.label_scores.device)
         output = replace(output, label_scores=output.label_scores.index_fill(-1, index, -torch.inf))
-    threads = torch.get_num_threads()
     terms = {name: output.arc_scores.new_zeros(()) for name in terms_of(config)[1:]}
-    if joint:
-        terms["trees"] = tree_likelihood_loss(output, batch, threads)
-    elif batch.spans is not None and config.objective == "span-likelihood":
+    if batch.spans is not None and config.objective == "span-likelihood":
         terms["spans"] = span_likelihood_loss(output.label_scores, batch.lengths, batch.spans)
     elif batch.spans is not None:
         scores_at = partial(network.spans.at, output.span_parts)
-        terms["spans"] = span_margin_loss(output.label_scores, batch.lengths, batch.spans, threads, scores_at)
-    if batch.heads is not None and not joint:
-        terms["arcs"] = config.arc_weight * arc_loss(output.arc_scores, batch.heads, batch.word_mask)
+        terms["spans"] = span_margin_loss(
+            output.label_scores, batch.lengths, batch.spans, torch.get_num_threads(), scores_at
+        )
     if batch.heads is not None:
+        terms["arcs"] = config.arc_weight * arc_loss(output.arc_scores, batch.heads, batch.word_mask)
         arc_labels = _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels)
         terms["arc_labels"] = config.arc_weight * arc_labels
     if config.head_word_weight and batch.spans is not None and batch.heads is not None:
@@ -95,21 +92,7 @@ def losses(model: Model, batch: Batch) -> dict[str, Tensor]:
 
 def terms_of(config: TrainConfig) -> tuple[str, ...]:
     """Return the names of the terms that `losses` returns, in its order."""
-    trees = ("trees",) if config.objective == "likelihood" else ("spans", "arcs")
-    return ("loss", *trees, "arc_labels", "tags", *(("head_words",) if config.head_word_weight else ()))
-
-
-def tree_likelihood_loss(output: ParserOutput, batch: Batch, threads: int) -> Tensor:
-    """Return the sum of -log p(gold tree): of the joint tree, or of that layer which the batch has [D].
-
-    p(tree) is proportional to exp(labels + arcs), both with weight 1. So the best tree is the decoder's with lam 0.5.
-    """
-    if batch.spans is None:
-        return arc_loss(output.arc_scores, batch.heads, batch.word_mask)
-    if batch.heads is None:
-        return span_likelihood_loss(output.label_scores, batch.lengths, batch.spans)
-    scores, gold = (output.label_scores, output.arc_scores), (batch.spans, batch.heads)
-    return joint_likelihood_loss(*scores, batch.lengths, *gold, lam=0.5, temperature=0.5, threads=threads)
+    return ("loss", "spans", "arcs", "arc_labels", "tags", *(("head_words",) if config.head_word_weight else ()))
 
 
 def head_word_loss(output: ParserOutput, batch: Batch) -> Tensor:

@@ -1,4 +1,4 @@
-"""Probabilities of joint trees, the log-partition and the likelihood: against enumeration, a slow twin, and differences."""
+"""Probabilities of joint trees and the log-partition: against enumeration, and a slow twin."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,9 @@ import torch
 
 from lalkit.chart import machine
 from lalkit.chart.joint import decode
-from lalkit.chart.loss import joint_likelihood_loss, log_partition
 from lalkit.chart.sums import marginals, marginals_batch
 from lalkit.errors import ScoreError, TooLongError
-from tests.chart.charts import LAMBDAS, random_chart, random_joint_tree
+from tests.chart.charts import LAMBDAS, random_chart
 from tests.reference import inside_literal
 from tests.reference import joint_enumeration as reference
 
@@ -116,69 +115,9 @@ def test_wrong_scores_are_named(layer, place, value, problem):
     {"labels": labels, "arcs": arcs}[layer][place] = value
     with pytest.raises(ScoreError, match=problem):
         marginals(labels, arcs, 0.5, 0.1)
-    with pytest.raises(ScoreError, match=problem):
-        log_partition(torch.from_numpy(labels)[None], torch.from_numpy(arcs)[None], [3], 0.5, 0.1)
 
 
 def test_a_sentence_that_does_not_fit_is_refused_before_it_is_computed(monkeypatch):
     monkeypatch.setattr(machine, "available_bytes", lambda: 2**22)
     with pytest.raises(TooLongError, match="sentence 1: 60 words"):
         marginals_batch([one_label(2), one_label(60)], 0.5)
-
-
-# ---------------------------------------------------------------- likelihood
-
-
-def random_batch(rng, lengths, fill=np.nan):
-    """(label_scores [B, N+1, N+1, 5], arc_scores [B, N, N+1], gold spans, heads [B, N]), N one more than the longest."""
-    n = max(lengths) + 1
-    labels, arcs = np.full((len(lengths), n + 1, n + 1, 5), fill), np.full((len(lengths), n, n + 1), fill)
-    heads, gold = torch.full((len(lengths), n), 99), []
-    for b, length in enumerate(lengths):
-        labels[b, : length + 1, : length + 1], arcs[b, :length, : length + 1] = random_chart(rng, length, 5, "real")
-        spans, tree = random_joint_tree(rng, length, 5)
-        gold.append([span[:3] for span in spans])
-        heads[b, :length] = torch.tensor(tree)
-    return torch.from_numpy(labels).requires_grad_(), torch.from_numpy(arcs).requires_grad_(), gold, heads
-
-
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_gradients_are_the_probabilities(device):
-    if device == "cuda" and not torch.cuda.is_available():
-        pytest.skip("needs a CUDA device")
-    lengths = [5, 1, 12, 2]
-    labels, arcs, *_ = random_batch(np.random.default_rng(1), lengths)
-    values = log_partition(labels.to(device), arcs.to(device), lengths, 0.3, 0.7)
-    factors = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64, device=device)
-    (values * factors).sum().backward()
-    for b, n in enumerate(lengths):
-        expected = marginals(labels[b, : n + 1, : n + 1].detach(), arcs[b, :n, : n + 1].detach(), 0.3, 0.7)
-        assert values[b].item() == pytest.approx(expected.log_partition, abs=1e-12)
-        spans = factors[b].item() * 0.3 / 0.7 * expected.labels
-        spans[..., 0] = 0
-        np.testing.assert_allclose(labels.grad[b, : n + 1, : n + 1], spans, atol=1e-12)
-        np.testing.assert_allclose(arcs.grad[b, :n, : n + 1], factors[b].item() * expected.arcs, atol=1e-12)
-        assert not labels.grad[b, n + 1 :].any() and not arcs.grad[b, n:].any()
-
-
-def test_gradients_agree_with_finite_differences():
-    lengths = [3, 1]
-    labels, arcs, gold, heads = random_batch(np.random.default_rng(2), lengths, 0.0)
-    real = torch.ones_like(labels)
-    real[..., 0] = 0  # the empty label is always 0
-    assert torch.autograd.gradcheck(lambda x, y: log_partition(x * real, y, lengths, 0.4, 0.6), (labels, arcs))
-    given = (lengths, gold, heads, 0.4, 0.6)
-    assert torch.autograd.gradcheck(lambda x, y: joint_likelihood_loss(x * real, y, *given), (labels, arcs))
-
-
-@pytest.mark.parametrize("lengths", [[1, 2, 3], [4, 5, 2]])
-def test_the_loss_is_minus_the_log_of_the_probability_of_gold(lengths):
-    labels, arcs, gold, heads = random_batch(np.random.default_rng(3), lengths)
-    expected = 0.0
-    for b, n in enumerate(lengths):
-        pair = (labels[b, : n + 1, : n + 1].detach(), arcs[b, :n, : n + 1].detach())
-        tree = [(i, j, label, 0) for i, j, label in gold[b]], heads[b, :n].tolist()
-        expected += inside_literal.log_partition(*pair, 0.3, 0.8).item()
-        expected -= reference.score_of(tree, *pair, 0.3) / 0.8
-    assert expected > 0
-    assert joint_likelihood_loss(labels, arcs, lengths, gold, heads, 0.3, 0.8).item() == pytest.approx(expected)
